@@ -4,7 +4,7 @@ import { errorLine, type ErrorBody, type Model, model } from "#shared/model/mode
 import { SentEvents, type SentEvent } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/log.ts";
-import { jsonIn } from "./command-line.ts";
+import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { statusOf, whyUnreachable } from "./find-gateway.ts";
 
 export interface ChatMessage {

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { type ChatMessage, streamChat } from "./chat-client.ts";
 import { commandIn, interruptedCode, readBy, type Surroundings, untilInterrupted } from "./command-line.ts";
-import { baseUrlOf, findApiKey, siteUrl } from "./find-gateway.ts";
+import { baseUrlOf, findKey, siteUrl } from "./find-gateway.ts";
 
 interface Given {
   readonly system?: string;
@@ -48,7 +48,7 @@ type Say = (message: string) => Promise<void>;
 /** Returns a function that sends a message with those before it, and shows the answer. */
 function conversation(model: string, { system, baseUrl }: Given, surroundings: Surroundings): Say {
   const { environment } = surroundings;
-  const { token: key } = findApiKey(environment);
+  const { token: key } = findKey("model", environment);
   const site = { baseUrl: baseUrlOf(environment, baseUrl), key, option: "--base-url" };
   let messages: readonly ChatMessage[] = system === undefined ? [] : [{ role: "system", content: system }];
   return async (message) => {

@@ -110,12 +110,3 @@ export function codeOf(error: unknown): string {
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
-
-/** Returns the value of a JSON text; undefined for any other text. */
-export function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

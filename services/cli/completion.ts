@@ -2,7 +2,7 @@ import { Argument, type Command, type Option } from "commander";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { listSiteModels } from "./chat-client.ts";
 import { type CliCommand, commandIn, type Surroundings } from "./command-line.ts";
-import { baseUrlOf, findApiKey } from "./find-gateway.ts";
+import { baseUrlOf, findKey } from "./find-gateway.ts";
 
 interface Choice {
   readonly name: string;
@@ -100,15 +100,10 @@ complete -c trunkline -f -a '(__trunkline)'
   },
 };
 
-interface Typed {
-  readonly before: readonly string[];
-  readonly word: string;
-}
-
 /** Returns all that may stand at the cursor. Undefined where a text of the user's own stands, such as a file. */
 async function choicesAt(
   root: Command,
-  { before, word }: Typed,
+  { before, word }: { readonly before: readonly string[]; readonly word: string },
   surroundings: Surroundings,
 ): Promise<readonly Choice[] | undefined> {
   let command = root;
@@ -160,7 +155,7 @@ const plainWord = /^[\w.@/+][\w.@/+:-]*$/;
 /** Returns the models of the live site. Empty if it does not list them in time, or refuses to. */
 async function modelsAt(url: string | undefined, { environment }: Surroundings): Promise<readonly Choice[]> {
   try {
-    const { token: key } = findApiKey(environment);
+    const { token: key } = findKey("model", environment);
     const site = { baseUrl: baseUrlOf(environment, url), key, option: "--url" };
     const signal = AbortSignal.timeout(Math.max(askMsMin, modelsWithinMs - performance.now()));
     const models = await listSiteModels(site, signal);

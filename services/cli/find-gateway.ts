@@ -6,8 +6,9 @@ import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
 import { defaultPorts, type Environment, portNumber, readConfig, secret, urlList } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { isLoopback } from "#shared/protocol/pairing.ts";
-import { codeOf, jsonIn } from "./command-line.ts";
+import { codeOf } from "./command-line.ts";
 import { readKept, upFiles } from "./up-state.ts";
 
 /** How a command finds a gateway and a key: by its options, the environment, and what `trunkline up` keeps on this host. */
@@ -84,62 +85,62 @@ export interface FoundKey {
   readonly place: string;
 }
 
-interface Wanted {
-  readonly name: string;
-  readonly prefix: string;
-  /** The command that makes one. */
-  readonly making: string;
-  readonly fits: (token: KeyToken) => boolean;
-  readonly variable: string;
-  readonly given: string | undefined;
-  /** The file in which `trunkline up` keeps its own. */
-  readonly file: string;
-}
+const keyText = secret(z.string().optional());
 
-export const apiKeyVariables = z.object({ TRUNKLINE_KEY: secret(z.string().optional()), TRUNKLINE_STATE_DIR });
-const adminKeyVariables = z.object({ TRUNKLINE_ADMIN_KEY: secret(z.string().optional()), TRUNKLINE_STATE_DIR });
-
-/** Returns the API key of a command: the one in the environment, or else the one that `trunkline up` keeps. */
-export function findApiKey(environment: Environment): FoundKey {
-  const settings = readConfig(apiKeyVariables, environment);
-  return findKey({
+/** The keys that commands take: the variable of each, and the file in which `trunkline up` keeps its own. */
+const wantedKeys = {
+  model: {
     name: "API key",
     prefix: "trunkline_",
     making: "`trunkline keys issue --name me` makes one",
-    fits: ({ kind }) => kind === "model",
     variable: "TRUNKLINE_KEY",
-    given: settings.TRUNKLINE_KEY,
-    file: resolve(settings.TRUNKLINE_STATE_DIR, upFiles.apiKey),
-  });
-}
-
-/** Returns the admin or viewer key of a command, from the same places. */
-export function findAdminKey(environment: Environment): FoundKey {
-  const settings = readConfig(adminKeyVariables, environment);
-  return findKey({
+    settings: z.object({ TRUNKLINE_KEY: keyText }),
+    file: upFiles.apiKey,
+  },
+  admin: {
     name: "admin key",
     prefix: "trunkline_admin_",
     making: "`trunkline keys issue --admin --name console` makes one",
-    fits: ({ kind }) => kind !== "model",
     variable: "TRUNKLINE_ADMIN_KEY",
-    given: settings.TRUNKLINE_ADMIN_KEY,
-    file: resolve(settings.TRUNKLINE_STATE_DIR, upFiles.adminKey),
-  });
+    settings: z.object({ TRUNKLINE_ADMIN_KEY: keyText }),
+    file: upFiles.adminKey,
+  },
+} as const;
+type WantedKey = keyof typeof wantedKeys;
+
+/** Returns a key of the environment, as text. */
+export function configuredKey(wanted: WantedKey, environment: Environment): string | undefined {
+  return Object.values(readConfig(wantedKeys[wanted].settings, environment))[0];
 }
 
-/** Refuses any other text than a key of the right kind, so that it is not sent to a gateway. */
-function findKey(wanted: Wanted): FoundKey {
-  const { name, prefix, making, fits, variable, given, file } = wanted;
-  const place = given === undefined ? file : variable;
-  const parsed = parseKeyToken((given ?? readOwn(wanted)).trim());
-  if (parsed.outcome === "parsed" && fits(parsed.token)) return { token: parsed.token, place };
+/** Returns the key of a command: the one in the environment, or else the one that `trunkline up` keeps. */
+export function findKey(wanted: WantedKey, environment: Environment): FoundKey {
+  const given = configuredKey(wanted, environment);
+  if (given !== undefined) return readKey(wanted, given, wantedKeys[wanted].variable);
+  const file = resolve(
+    readConfig(z.object({ TRUNKLINE_STATE_DIR }), environment).TRUNKLINE_STATE_DIR,
+    wantedKeys[wanted].file,
+  );
+  return readKey(wanted, readOwn(wanted, file), file);
+}
+
+/**
+ * Reads a key, and refuses any other text than one of the right kind, so that it is not sent to a gateway. An admin key
+ * may be a viewer key.
+ */
+export function readKey(wanted: WantedKey, text: string, place: string): FoundKey {
+  const { name, prefix, making } = wantedKeys[wanted];
+  const parsed = parseKeyToken(text.trim());
+  if (parsed.outcome === "parsed" && (parsed.token.kind === "model") === (wanted === "model"))
+    return { token: parsed.token, place };
   throw new StartFailure(
     exitCodes.config,
     `What is in ${place} is no ${name}, which begins with ${prefix}: ${making}.`,
   );
 }
 
-function readOwn({ name, making, variable, file }: Wanted): string {
+function readOwn(wanted: WantedKey, file: string): string {
+  const { name, making, variable } = wantedKeys[wanted];
   try {
     return readFileSync(file, "utf8");
   } catch (error) {

@@ -16,8 +16,9 @@ import type { Clock } from "#shared/process/clock.ts";
 import { LineCutter } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/log.ts";
-import { jsonIn, readBy, type Surroundings } from "./command-line.ts";
-import { findAdminKey, type FoundKey, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";
+import { jsonIn } from "#shared/protocol/frame-payload.ts";
+import { readBy, type Surroundings } from "./command-line.ts";
+import { findKey, type FoundKey, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";
 
 export interface GivenOperations {
   readonly operationsUrl?: string;
@@ -37,7 +38,7 @@ the one on this machine: at TRUNKLINE_OPERATIONS_PORT, or where a "trunkline up"
 export function givenOperations(given: GivenOperations, { environment, clock }: Surroundings): OperationsPort {
   const { url, caFile } = operationsOf(environment, given.operationsUrl);
   const ca = caFile === undefined ? undefined : readCa(caFile);
-  return new OperationsPort({ url, ca, key: findAdminKey(environment), clock });
+  return new OperationsPort({ url, ca, key: findKey("admin", environment), clock });
 }
 
 /** Adds the authorities in the file to Node's own, because a URL may lead to a port with a public certificate. */

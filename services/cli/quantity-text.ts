@@ -69,6 +69,11 @@ export function byteSize(bytes: number): string {
 /** Groups the digits of a number: `131,072`. */
 export const grouped = new Intl.NumberFormat("en-US");
 
+/** Formats a duration: `0.42 s`. */
+export function secondsText(ms: number): string {
+  return `${(ms / 1_000).toFixed(2)} s`;
+}
+
 /** Formats a time to the second, readable and valid in RFC 3339: `2026-01-31 09:30:00Z`. */
 export function utcTime(time: number | string): string {
   return new Date(time).toISOString().replace("T", " ").replace(/\.\d+/, "");

@@ -1,32 +1,19 @@
-import { type logText, timeText, onOneLine } from "#shared/process/log.ts";
+import { type logText, onOneLine, timeText } from "#shared/process/log.ts";
 import { statusOf } from "./find-gateway.ts";
-import { grouped } from "./quantity-text.ts";
-import { cutText, padText } from "./table-text.ts";
+import { grouped, secondsText } from "./quantity-text.ts";
+import { fitText } from "./table-text.ts";
 
 /** The fields of a request's log line that its row shows. */
-interface RequestLine {
-  readonly time: number;
-  readonly method: string;
-  readonly path: string;
-  readonly status: number;
-  readonly outcome: string;
-  readonly ms: number;
-  readonly model?: string;
-  readonly answeredBy?: string;
-  readonly machine?: string;
-  readonly promptTokens?: number;
-  readonly completionTokens?: number;
-  readonly firstTokenMs?: number;
-}
+type RequestLine = Readonly<
+  Record<"time" | "status" | "ms", number> &
+    Record<"method" | "path" | "outcome", string> &
+    Partial<Record<"model" | "answeredBy" | "machine", string>> &
+    Partial<Record<"promptTokens" | "completionTokens" | "firstTokenMs", number>>
+>;
 
-type Paint = (text: string) => string;
-
-const headings = ["time", "status", "model", "machine", "prompt", "answer", "first", "total"];
-/** The widths of all columns but the model's, and the room that they need, with that of most codes behind them. */
-const [timeWidth, statusWidth, machineWidth, countWidth, secondsWidth] = [8, 6, 10, 6, 8];
-const otherWidth = 81;
 const modelWidths = { min: 12, max: 28 };
-const gap = "  ";
+/** The width of all columns but the model's, and of most codes behind them. */
+const otherWidth = 81;
 
 /**
  * Returns a formatter for the log lines of requests on a terminal: a row for each, and headings above the first. A row
@@ -36,41 +23,36 @@ export function requestRows(terminal: { readonly columns?: number | undefined })
   let isFirst = true;
   return (line, { coloured }) => {
     const modelWidth = Math.max(modelWidths.min, Math.min(modelWidths.max, (terminal.columns ?? 0) - otherWidth));
+    const headings = ["time", "status", "model", "machine", "prompt", "answer", "first", "total", ""];
     const heading = isFirst ? `\n${row(headings, modelWidth)}\n` : "";
     isFirst = false;
-    return `${heading}${requestRow(JSON.parse(line) as RequestLine, { modelWidth, coloured })}\n`;
+    const request = JSON.parse(line) as RequestLine;
+    const text = row(cellsOf(request).map(onOneLine), modelWidth);
+    return `${heading}${coloured ? painted(text, request) : text}\n`;
   };
 }
 
-function requestRow(
-  request: RequestLine,
-  { modelWidth, coloured }: { readonly modelWidth: number; readonly coloured: boolean },
-): string {
-  const { outcome, status, model = `${request.method} ${request.path}`, answeredBy, machine = "" } = request;
-  const judged = outcome === "ok" ? status : statusOf(outcome);
-  const colour = judged < 400 ? "\u001b[32m" : judged < 500 ? "\u001b[33m" : "\u001b[31m";
-  const paint: Paint = (text) => (coloured ? `${colour}${text}\u001b[39m` : text);
-  const count = (tokens?: number): string => (tokens === undefined ? "" : grouped.format(tokens));
-  const seconds = (ms?: number): string => (ms === undefined ? "" : `${(ms / 1_000).toFixed(2)} s`);
-  const cells = [
+function cellsOf(request: RequestLine): readonly string[] {
+  const { outcome, model = `${request.method} ${request.path}`, answeredBy, machine = "" } = request;
+  const counts = [request.promptTokens, request.completionTokens];
+  return [
     timeText(request.time),
-    String(status),
+    String(request.status),
     answeredBy === undefined ? model : `${model} → ${answeredBy}`,
     machine,
-    count(request.promptTokens),
-    count(request.completionTokens),
-    seconds(request.firstTokenMs),
-    seconds(request.ms),
+    ...counts.map((count) => (count === undefined ? "" : grouped.format(count))),
+    request.firstTokenMs === undefined ? "" : secondsText(request.firstTokenMs),
+    secondsText(request.ms),
+    outcome === "ok" ? "" : outcome,
   ];
-  return row(cells.map(onOneLine), modelWidth, { code: outcome === "ok" ? "" : outcome, paint });
 }
 
 /**
  * Lines up the cells of a row. A model without a machine takes the room of both, and a code that of the tokens where
  * there are none.
  */
-function row(
-  [
+function row(cells: readonly string[], modelWidth: number): string {
+  const [
     time = "",
     status = "",
     model = "",
@@ -79,22 +61,28 @@ function row(
     answer = "",
     first = "",
     total = "",
-  ]: readonly string[],
-  modelWidth: number,
-  { code = "", paint = (text) => text }: { readonly code?: string; readonly paint?: Paint } = {},
-): string {
-  const right = (cell: string, width: number): string => padText(cell, width, { side: "right" });
-  const left = (cell: string, width: number): string => padText(cutText(cell, width), width);
-  const tokens = [right(prompt, countWidth), right(answer, countWidth), right(first, secondsWidth)].join(gap);
-  const hasTokens = tokens.trim() !== "";
-  return [
-    left(time, timeWidth),
-    padText(status, statusWidth, { side: "right", text: paint(status) }),
-    machine === ""
-      ? left(model, modelWidth + gap.length + machineWidth)
-      : left(model, modelWidth) + gap + left(machine, machineWidth),
-    hasTokens ? tokens : padText(code, tokens.length, { text: paint(code) }),
-    right(total, secondsWidth),
-    ...(hasTokens && code !== "" ? [paint(code)] : []),
-  ].join(gap);
+    code = "",
+  ] = cells;
+  const hasTokens = prompt + answer + first !== "";
+  const fitted = [
+    fitText(time, 8),
+    fitText(status, 6, "right"),
+    ...(machine === "" ? [fitText(model, modelWidth + 12)] : [fitText(model, modelWidth), fitText(machine, 10)]),
+    ...(hasTokens
+      ? [fitText(prompt, 6, "right"), fitText(answer, 6, "right"), fitText(first, 8, "right")]
+      : [code.padEnd(24)]),
+    fitText(total, 8, "right"),
+    hasTokens ? code : "",
+  ];
+  return fitted.join("  ").trimEnd();
+}
+
+/** Colours the status of a row, and all that follows it in a failure. */
+function painted(text: string, { outcome, status }: RequestLine): string {
+  const isOk = outcome === "ok";
+  const judged = isOk ? status : statusOf(outcome);
+  const colour = judged < 400 ? "\u001b[32m" : judged < 500 ? "\u001b[33m" : "\u001b[31m";
+  const to = isOk ? "00:00:00  status".length : text.length;
+  const from = "00:00:00     ".length;
+  return `${text.slice(0, from)}${colour}${text.slice(from, to)}\u001b[39m${text.slice(to)}`;
 }

@@ -46,8 +46,9 @@ export function alignedTable(
     columns
       .map(({ heading, width }, at) => {
         const cell = cells[at] ?? "";
+        const room = " ".repeat(Math.max(0, width - displayWidth(cell)));
         const text = cell === "" || row < 0 ? cell : paint(cell, { heading, row });
-        return padText(cell, width, { side: right.includes(heading) ? "right" : "left", text });
+        return right.includes(heading) ? room + text : text + room;
       })
       .join(gap)
       .trimEnd();
@@ -146,14 +147,11 @@ function displayWidth(text: string): number {
   return [...graphemes.segment(text)].reduce((columns, { segment }) => columns + columnsOf(segment), 0);
 }
 
-/** Fills a cell up to a width; `text` is the cell with its colours. */
-export function padText(
-  cell: string,
-  width: number,
-  { side = "left", text = cell }: { readonly side?: "left" | "right"; readonly text?: string } = {},
-): string {
-  const room = " ".repeat(Math.max(0, width - displayWidth(cell)));
-  return side === "right" ? room + text : text + room;
+/** Cuts a text to a width, or fills it up to that. */
+export function fitText(text: string, width: number, side: "left" | "right" = "left"): string {
+  const cut = cutText(text, width);
+  const room = " ".repeat(Math.max(0, width - displayWidth(cut)));
+  return side === "right" ? room + cut : cut + room;
 }
 
 /** One line of `fieldLines`. Without a value there is no line. */

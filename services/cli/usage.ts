@@ -2,10 +2,18 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { wholeNumber } from "#shared/process/config.ts";
-import { openUsage, type UsageCounts, usageKeptDays, usageMetrics, type UsageRow } from "#shared/usage/usage.ts";
+import {
+  addUsage,
+  compareText,
+  noUsage,
+  openUsage,
+  type UsageCounts,
+  usageKeptDays,
+  type UsageRow,
+} from "#shared/usage/usage.ts";
 import { commaList, commandIn, type GivenJson, readBy, type Surroundings, widthOf } from "./command-line.ts";
 import { givenKeyId } from "./key-options.ts";
-import { grouped } from "./quantity-text.ts";
+import { grouped, secondsText } from "./quantity-text.ts";
 import { alignedTable, cutText } from "./table-text.ts";
 import { whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
@@ -112,13 +120,13 @@ export function sumUsage(rows: readonly UsageRow[], by: readonly UsagePart[]): r
       ...(by.includes("day") ? { day: row.day } : {}),
     };
     const place = JSON.stringify(part);
-    sums.set(place, { part, counts: add(sums.get(place)?.counts ?? nothing, row) });
+    sums.set(place, { part, counts: addUsage(sums.get(place)?.counts ?? noUsage, row) });
   }
   return [...sums.values()].sort(compareSums);
 }
 
 export function totalUsage(rows: readonly UsageRow[]): UsageCounts {
-  return rows.reduce(add, nothing);
+  return rows.reduce<UsageCounts>(addUsage, noUsage);
 }
 
 /** Returns the mean times. Null when there is no request to take a mean of. */
@@ -127,22 +135,6 @@ export function meansOf({ requests, answered, firstTokenMs, durationMs }: UsageC
     firstTokenMs: answered === 0 ? null : firstTokenMs / answered,
     durationMs: requests === 0 ? null : durationMs / requests,
   };
-}
-
-const nothing: UsageCounts = {
-  requests: 0,
-  failed: 0,
-  promptTokens: 0,
-  completionTokens: 0,
-  answered: 0,
-  firstTokenMs: 0,
-  durationMs: 0,
-};
-
-function add(one: UsageCounts, other: UsageCounts): UsageCounts {
-  const sum = { ...nothing };
-  for (const metric of usageMetrics) sum[metric] = one[metric] + other[metric];
-  return sum;
 }
 
 function compareSums(one: UsageSum, other: UsageSum): number {
@@ -157,13 +149,6 @@ function compareSums(one: UsageSum, other: UsageSum): number {
 
 function tokensOf({ promptTokens, completionTokens }: UsageCounts): number {
   return promptTokens + completionTokens;
-}
-
-/** Compares by code units, so that the order is the same on every host. */
-function compareText(one: string | null = "", other: string | null = ""): number {
-  const [first, second] = [one ?? "", other ?? ""];
-  if (first === second) return 0;
-  return first < second ? -1 : 1;
 }
 
 const textWidthMax = 40;
@@ -204,13 +189,9 @@ function cellsOf(counts: UsageCounts): string[] {
     grouped.format(counts.failed),
     grouped.format(counts.promptTokens),
     grouped.format(counts.completionTokens),
-    seconds(firstTokenMs),
-    seconds(durationMs),
+    firstTokenMs === null ? "-" : secondsText(firstTokenMs),
+    durationMs === null ? "-" : secondsText(durationMs),
   ];
-}
-
-function seconds(ms: number | null): string {
-  return ms === null ? "-" : `${(ms / 1_000).toFixed(2)} s`;
 }
 
 /**

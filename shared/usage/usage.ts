@@ -53,26 +53,21 @@ export function openUsage(state: StateStore): UsageRows {
   };
 }
 
-/** Adds two rows of the same day, key and model. */
-export function addUsage(one: UsageRow, other: UsageRow): UsageRow {
-  const sum = { ...one };
-  for (const metric of usageMetrics) sum[metric] += other[metric];
-  return sum;
+/** Adds the counts of `other` to those of `one`. */
+export function addUsage<Counts extends UsageCounts>(one: Counts, other: UsageCounts): Counts {
+  return { ...one, ...Object.fromEntries(usageMetrics.map((metric) => [metric, one[metric] + other[metric]])) };
 }
 
 /** Compares rows by day, key and model; rows without a model come first. */
 export function compareUsage(one: UsageRow, other: UsageRow): number {
-  return (
-    compareText(one.day, other.day) ||
-    compareText(one.keyId, other.keyId) ||
-    compareText(one.model ?? "", other.model ?? "")
-  );
+  return compareText(one.day, other.day) || compareText(one.keyId, other.keyId) || compareText(one.model, other.model);
 }
 
 /** Compares by UTF-16 code units, so that the order is the same on every host. */
-function compareText(one: string, other: string): number {
-  if (one === other) return 0;
-  return one < other ? -1 : 1;
+export function compareText(one: string | null = "", other: string | null = ""): number {
+  const [first, second] = [one ?? "", other ?? ""];
+  if (first === second) return 0;
+  return first < second ? -1 : 1;
 }
 
 /** The sorted set of all days with usage rows. */
@@ -125,13 +120,13 @@ function rowsOf(day: string, fields: Readonly<Record<string, string>>): UsageRow
   for (const [field, count] of Object.entries(fields)) {
     const { keyId, metric, model = null } = usageField.exec(field)?.groups ?? {};
     if (!isMetric(metric)) continue;
-    const row = rows.getOrInsertComputed(JSON.stringify([keyId, model]), () => ({ day, keyId, model, ...nothing }));
+    const row = rows.getOrInsertComputed(JSON.stringify([keyId, model]), () => ({ day, keyId, model, ...noUsage }));
     row[metric] = Number(count);
   }
   return [...rows.values()].map((row) => usageRow.parse(row));
 }
 
-const nothing = Object.fromEntries(usageMetrics.map((metric) => [metric, 0]));
+export const noUsage: UsageCounts = usageCounts.parse(Object.fromEntries(usageMetrics.map((metric) => [metric, 0])));
 
 /** Returns true for a metric of this build. A newer build may store others. */
 function isMetric(name: string | undefined): name is UsageMetric {

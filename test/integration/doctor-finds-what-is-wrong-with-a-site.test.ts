@@ -41,9 +41,9 @@ beforeEach(() => void (elsewhere = mkdtempSync(join(tmpdir(), "trunkline-elsewhe
 afterEach(() => rmSync(elsewhere, { recursive: true }));
 
 /** Runs the checks of a site with these settings beside those of the gateway, and returns them by name. */
-async function doctor(settings: Settings = {}, pairing?: Pairing): Promise<Readonly<Record<string, CheckResult>>> {
+async function doctor(settings: Settings = {}, paired?: Pairing): Promise<Readonly<Record<string, CheckResult>>> {
   const own = { TRUNKLINE_STATE_DIR: stateDir, TRUNKLINE_PORT: String(port), TRUNKLINE_KEY_PEPPER: testPepper };
-  await using site = await siteChecks({ environment: { ...own, ...settings }, clock, version: "0.0.1" }, pairing);
+  await using site = await siteChecks({ environment: { ...own, ...settings }, clock, version: "0.0.1", paired });
   const results = await runChecks(site.checks, { clock, onDone: () => undefined });
   return Object.fromEntries(results.map((result) => [result.name, result]));
 }

@@ -4,12 +4,12 @@ import { Argument, type Command } from "commander";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import { formatDuration } from "#shared/keys/shown-key.ts";
 import { aliasedId, type Model } from "#shared/model/model.ts";
-import { type Environment, readConfig } from "#shared/process/config.ts";
+import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine, scrub } from "#shared/process/log.ts";
 import { listSiteModels } from "../chat-client.ts";
 import { commandIn, interruptedCode, readBy, type Surroundings, untilInterrupted } from "../command-line.ts";
-import { apiKeyVariables, baseUrlOf, siteUrl } from "../find-gateway.ts";
+import { baseUrlOf, configuredKey, readKey, siteUrl } from "../find-gateway.ts";
 import { connectMark, nameOption, scopesHelp, scopesOption, ttlOption } from "../key-options.ts";
 import { type GivenOperations, operationsUrlOption } from "../operations-port.ts";
 import { type Client, type Places, plainId, type SiteFacts } from "./client.ts";
@@ -215,14 +215,9 @@ function newKey({ name: client }: Client, { name = `${client} on ${hostname()}`,
 
 /** Returns the key of `--key`. */
 function givenKey({ key: given }: Given, { environment }: Surroundings): KeyToken {
-  const { TRUNKLINE_KEY } = readConfig(apiKeyVariables, environment);
-  const [text = "", place] = given === true ? [TRUNKLINE_KEY, "TRUNKLINE_KEY"] : [given, "--key"];
-  if (text === "") {
-    throw new StartFailure(exitCodes.config, `There is no key in ${place}: set it to an API key, or leave out --key.`);
-  }
-  const parsed = parseKeyToken(text.trim());
-  if (parsed.outcome === "parsed" && parsed.token.kind === "model") return parsed.token;
-  throw new StartFailure(exitCodes.config, `What is in ${place} is no API key, which begins with trunkline_.`);
+  const [text = "", place] = given === true ? [configuredKey("model", environment), "TRUNKLINE_KEY"] : [given, "--key"];
+  if (text !== "") return readKey("model", text, place).token;
+  throw new StartFailure(exitCodes.config, `There is no key in ${place}: set it to an API key, or leave out --key.`);
 }
 
 function idsOf(models: readonly Model[]): string {

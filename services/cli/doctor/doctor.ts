@@ -69,7 +69,7 @@ async function prepare(given: Side | undefined, { environment, clock }: Surround
   if (side === "site") {
     const { siteChecks } = await import("./site-checks.ts");
     const paired = tryTo(() => readPairing(stateDirOf(agent)));
-    return { side, ...(await siteChecks({ environment, clock, version }, paired)) };
+    return { side, ...(await siteChecks({ environment, clock, version, paired })) };
   }
   const { machineChecks } = await import("./machine-checks.ts");
   const checks = machineChecks({ environment: agent, clock, version, host, manager });

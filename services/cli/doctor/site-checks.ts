@@ -9,6 +9,7 @@ import { stateFileName } from "#shared/keys/state-database.ts";
 import { machineState } from "#shared/machines/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { onOneLine } from "#shared/process/log.ts";
+import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { newEpoch, newToken } from "#shared/protocol/identifiers.ts";
 import { challengePath } from "#shared/protocol/pairing.ts";
 import {
@@ -22,7 +23,7 @@ import {
 import type { Pairing } from "#shared/site/pairing-file.ts";
 import { pinnedCertificate } from "#shared/site/reach-site.ts";
 import { type GatewayConfig, gatewayConfig } from "../../gateway/config.ts";
-import { codeOf, jsonIn } from "../command-line.ts";
+import { codeOf } from "../command-line.ts";
 import { notedUrl } from "../find-gateway.ts";
 import { patienceMs } from "../with-key-store.ts";
 import { folderCheck, natsChecks, settingsCheck } from "./host-checks.ts";
@@ -40,14 +41,11 @@ import {
 } from "./run-checks.ts";
 import { certificateDaysMin, daysUntil, wayChecks } from "./way-checks.ts";
 
-/**
- * Returns the checks of a site on one of its gateway's hosts. They hold its store open. `paired` is the pairing of this
- * host, whose site is looked at where no other has a public URL here.
- */
-export async function siteChecks(
-  looker: Looker,
-  paired?: Pairing,
-): Promise<AsyncDisposable & { readonly checks: readonly Check[] }> {
+/** The host of a gateway. Where no site here has a public URL, that of its agent's pairing is looked at. */
+type SiteLooker = Looker & { readonly paired?: Pairing | undefined };
+
+/** Returns the checks of a site on one of its gateway's hosts. They hold its store open. */
+export async function siteChecks(looker: SiteLooker): Promise<AsyncDisposable & { readonly checks: readonly Check[] }> {
   const { environment, clock } = looker;
   const settings = settingsCheck(looker, gatewayConfig);
   const config = tryTo(() => gatewayConfig(environment));
@@ -63,7 +61,7 @@ export async function siteChecks(
       { name: "port", look: (signal) => lookAtPort(config, { environment, signal }) },
       { name: "certificate file", look: async () => lookAtCertificate(config, clock) },
       { name: "proxies", look: async () => judgeProxies(config) },
-      ...(await publicWay(config, store, { ...looker, paired })),
+      ...(await publicWay(config, store, looker)),
       { name: "machines", needs: ["store"], look: () => lookAtMachines(store, clock) },
     ],
     [Symbol.asyncDispose]: async () => store.opened?.keys.close(),
@@ -225,14 +223,10 @@ export function judgeProxies(
 }
 
 /** Returns the checks of the public URL, as machines and clients meet it. */
-async function publicWay(
-  config: GatewayConfig,
-  { opened }: Store,
-  { paired, ...looker }: Looker & { readonly paired: Pairing | undefined },
-): Promise<readonly Check[]> {
+async function publicWay(config: GatewayConfig, { opened }: Store, looker: SiteLooker): Promise<readonly Check[]> {
   const noted = await opened?.machines.site().catch(() => undefined);
   const origin = config.publicUrl ?? noted?.publicUrl;
-  if (origin === undefined && paired !== undefined) return wayChecks({ ...paired, ...looker });
+  if (origin === undefined && looker.paired !== undefined) return wayChecks({ ...looker.paired, ...looker });
   if (origin === undefined) {
     const finding = skipped("The site has no public URL; `trunkline up --public https://…` gives it one.");
     return [{ name: "public url", look: async () => finding }];
