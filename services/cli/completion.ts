@@ -146,8 +146,11 @@ function takesModel(wanted: Option | Argument | undefined): boolean {
   return /<(?:model|target)>/.test(wanted instanceof Argument ? `<${wanted.name()}>` : (wanted?.flags ?? ""));
 }
 
-/** Time from the start of this process in which the site must answer; on a slow host it has a little more. */
-const modelsWithinMs = 300;
+/**
+ * Time from the start of this process in which the site must answer, so that a TAB takes at most 300 ms. On a host that
+ * starts it slowly the site has a little more.
+ */
+const modelsWithinMs = 280;
 const askMsMin = 100;
 /** Matches names that no shell takes for more than a word. Machines choose the names of their models. */
 const plainWord = /^[\w.@/+][\w.@/+:-]*$/;
@@ -157,7 +160,7 @@ async function modelsAt(url: string | undefined, { environment }: Surroundings):
   try {
     const { token: key } = findKey("model", environment);
     const site = { baseUrl: baseUrlOf(environment, url), key, option: "--url" };
-    const signal = AbortSignal.timeout(Math.max(askMsMin, modelsWithinMs - performance.now()));
+    const signal = AbortSignal.timeout(Math.max(askMsMin, modelsWithinMs - Math.ceil(performance.now())));
     const models = await listSiteModels(site, signal);
     return models.flatMap(({ id }) => (plainWord.test(id) ? [{ name: id, description: "" }] : []));
   } catch {

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { trunkline } from "../../services/cli/trunkline.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
@@ -116,6 +116,19 @@ describe.each(shells.filter(({ binary }) => binary !== undefined))("$shell compl
     const begun = shell === "bash" ? /^.*(?=:)/.exec(line.split(" ").at(-1) ?? "")?.[0].length : undefined;
     expect(names).toEqual(begun === undefined ? completions : completions.map((name) => name.slice(begun + 1)));
   });
+});
+
+test("a program that starts within a fraction of its time completes models", async () => {
+  vi.spyOn(performance, "now").mockReturnValue(150.3);
+  onTestFinished(() => void vi.restoreAllMocks());
+  let out = "";
+  const exitCode = await trunkline({
+    arguments: ["completion", "bash", "=scripted:p", "chat"],
+    environment: { TRUNKLINE_STATE_DIR: up.stateDir },
+    stdout: { write: (text) => (out += text) },
+    stderr: { write: () => undefined },
+  });
+  expect({ exitCode, out }).toEqual({ exitCode: 0, out: "scripted:plain\n" });
 });
 
 test("a model is not completed, and no error shows, while the site is frozen", async () => {
