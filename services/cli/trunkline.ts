@@ -6,6 +6,7 @@ import { scrub } from "#shared/process/log.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { supplyOlderNodes } from "#shared/process/older-nodes.ts";
 import { agentCommand } from "./agent.ts";
+import { backupCommand, restoreCommand } from "./backup.ts";
 import { chatCommand } from "./chat.ts";
 import { completionCommand } from "./completion.ts";
 import { connectCommand } from "./connect/connect.ts";
@@ -49,6 +50,8 @@ export async function trunkline({ arguments: words, ...given }: CommandLine): Pr
     .addCommand(modelsCommand(surroundings))
     .addCommand(routesCommand(surroundings))
     .addCommand(natsCommand(surroundings))
+    .addCommand(backupCommand(surroundings))
+    .addCommand(restoreCommand(surroundings))
     .commandsGroup("Watch:")
     .addCommand(statusCommand(surroundings))
     .addCommand(doctorCommand(surroundings))

@@ -274,7 +274,7 @@ function fieldsOf(value: object): string[] {
   return Object.entries(value).flatMap(([field, each]) => (each === undefined ? [] : [field, JSON.stringify(each)]));
 }
 
-function decode(reply: unknown): unknown {
+export function decode(reply: unknown): unknown {
   const fields = Object.entries(hash.parse(reply));
   return Object.fromEntries(fields.map(([field, text]): [string, unknown] => [field, JSON.parse(text)]));
 }

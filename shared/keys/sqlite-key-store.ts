@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Clock, Timer } from "../process/clock.ts";
 import { auditEntriesMax, auditEntry, type AuditEntry, subjectOf, tellEntry } from "./audit-entry.ts";
-import { type FoundKey, keyRecord, type KeyRecord } from "./key-record.ts";
+import { type FoundKey, keyRecord, type KeyRecord, keyTombstone } from "./key-record.ts";
 import {
   foreignPepper,
   type KeyChanges,
@@ -18,7 +18,7 @@ import type { SqlTags, StateDatabase } from "./state-database.ts";
 
 /**
  * Keys in the embedded database. The store itself drops no record. A record past its afterlife is no longer shown, and
- * its tombstone is derived from the record.
+ * its tombstone is derived from the record. A key that came from Redis after its afterlife has the tombstone alone.
  */
 export class SqliteKeyStore implements KeyStore {
   readonly #database: StateDatabase;
@@ -35,21 +35,20 @@ export class SqliteKeyStore implements KeyStore {
   }
 
   async find(id: KeyId): Promise<FoundKey> {
-    const row = this.#database.read("find a key", (sql) => sql.get`SELECT record FROM keys WHERE id = ${id}`);
+    const row = this.#database.read("find a key", (sql) => rowOf(sql, id));
     if (row === undefined) {
       if ((await this.peppers()).length === 0) throw unfoundedStore();
       return { kind: "absent" };
     }
-    const record = recordOf(row);
-    if (!this.#hasLapsed(record)) return { kind: "record", record };
-    if (record.revokedAt !== undefined) return { kind: "absent" };
-    return { kind: "tombstone", tombstone: { digest: record.digest, expiresAt: record.expiresAt } };
+    if (!this.#hasLapsed(row)) return { kind: "record", record: recordOf(row) };
+    const tombstone = tombstoneIn(row);
+    return tombstone === undefined ? { kind: "absent" } : { kind: "tombstone", tombstone };
   }
 
   async issue(record: KeyRecord, entry: AuditEntry): Promise<void> {
     this.#database.change("keep a new key", (sql) => {
       const peppers = kept(sql);
-      if (peppers.length === 0) keep(sql, [record.pepper]);
+      if (peppers.length === 0) keepPeppers(sql, [record.pepper]);
       else if (!peppers.includes(record.pepper)) throw foreignPepper();
       const { id, expiresAt } = record;
       sql.run`INSERT INTO keys (id, expires_at, record) VALUES (${id}, ${expiresAt}, ${JSON.stringify(record)})`;
@@ -60,9 +59,8 @@ export class SqliteKeyStore implements KeyStore {
   async replace(record: KeyRecord, entry: AuditEntry): Promise<Written> {
     const { id, version, expiresAt } = record;
     return this.#database.change("change a key", (sql) => {
-      const row = sql.get`SELECT record FROM keys WHERE id = ${id}`;
-      if (row === undefined || this.#hasLapsed(recordOf(row)) || recordOf(row).version !== version - 1)
-        return "conflict";
+      const row = rowOf(sql, id);
+      if (row === undefined || this.#hasLapsed(row) || recordOf(row).version !== version - 1) return "conflict";
       sql.run`UPDATE keys SET record = ${JSON.stringify(record)}, expires_at = ${expiresAt} WHERE id = ${id}`;
       note(sql, entry);
       return "written";
@@ -71,15 +69,13 @@ export class SqliteKeyStore implements KeyStore {
 
   async forget(id: KeyId, entry: AuditEntry): Promise<Written> {
     return this.#database.change("revoke a key", (sql) => {
-      const row = sql.get`SELECT record FROM keys WHERE id = ${id}`;
+      const row = rowOf(sql, id);
       if (kept(sql).length === 0) {
         note(sql, entry);
         return "written";
       }
-      if (row === undefined || !this.#hasLapsed(recordOf(row)) || recordOf(row).revokedAt !== undefined)
-        return "conflict";
-      const record = { ...recordOf(row), revokedAt: entry.at };
-      sql.run`UPDATE keys SET record = ${JSON.stringify(record)} WHERE id = ${id}`;
+      if (row === undefined || !this.#hasLapsed(row) || tombstoneIn(row) === undefined) return "conflict";
+      sql.run`UPDATE keys SET record = json_set(record, '$.revokedAt', ${entry.at}) WHERE id = ${id}`;
       note(sql, entry);
       return "written";
     });
@@ -119,7 +115,7 @@ export class SqliteKeyStore implements KeyStore {
     this.#database.change("note a pepper", (sql) => {
       const peppers = kept(sql);
       if (peppers.length === 0) throw unfoundedStore();
-      if (!peppers.includes(fingerprint)) keep(sql, [fingerprint, ...peppers]);
+      if (!peppers.includes(fingerprint)) keepPeppers(sql, [fingerprint, ...peppers]);
     });
   }
 
@@ -131,8 +127,8 @@ export class SqliteKeyStore implements KeyStore {
     this.#database.close();
   }
 
-  #hasLapsed(record: KeyRecord): boolean {
-    return record.expiresAt <= this.#lapsedBefore();
+  #hasLapsed(row: Record<string, unknown>): boolean {
+    return Number(row["expires_at"]) <= this.#lapsedBefore();
   }
 
   #lapsedBefore(): number {
@@ -140,8 +136,20 @@ export class SqliteKeyStore implements KeyStore {
   }
 }
 
+function rowOf(sql: SqlTags, id: KeyId) {
+  return sql.get`SELECT expires_at, record FROM keys WHERE id = ${id}`;
+}
+
 function recordOf(row: Record<string, unknown>): KeyRecord {
   return readStored(keyRecord, () => JSON.parse(String(row["record"])));
+}
+
+const lapsedKey = z.object({ ...keyTombstone.shape, revokedAt: z.number().optional() });
+
+/** Returns the tombstone of a lapsed key; undefined if the key was revoked. */
+function tombstoneIn(row: Record<string, unknown>): z.output<typeof keyTombstone> | undefined {
+  const { revokedAt, ...tombstone } = readStored(lapsedKey, () => JSON.parse(String(row["record"])));
+  return revokedAt === undefined ? tombstone : undefined;
 }
 
 function kept(sql: SqlTags): PepperFingerprint[] {
@@ -153,7 +161,8 @@ export function isFounded(sql: SqlTags): boolean {
   return kept(sql).length > 0;
 }
 
-function keep(sql: SqlTags, fingerprints: readonly PepperFingerprint[]): void {
+/** Writes the peppers of the keys, which found the store. */
+export function keepPeppers(sql: SqlTags, fingerprints: readonly PepperFingerprint[]): void {
   const text = fingerprints.join(",");
   sql.run`INSERT INTO pepper (only, fingerprint) VALUES (1, ${text}) ON CONFLICT DO UPDATE SET fingerprint = ${text}`;
 }
@@ -204,8 +213,10 @@ export class SqliteKeyChanges implements KeyChanges {
       const lastSeen = this.#lastSeen;
       const rows = this.#database.read(
         "tell of changed keys",
-        (sql) => sql.all`SELECT sequence, key_id, entry FROM audit WHERE sequence > ${lastSeen} ORDER BY sequence`,
+        (sql) => sql.all`SELECT sequence, key_id, entry FROM audit WHERE sequence >= ${lastSeen} ORDER BY sequence`,
       );
+      if (lastSeen > 0 && rows.shift()?.["sequence"] !== lastSeen)
+        throw new Error("a restored store has another trail");
       for (const { sequence, key_id: subject, entry } of rows) {
         tellEntry({ subject: String(subject), text: String(entry) }, listener);
         this.#lastSeen = Number(sequence);

@@ -47,6 +47,9 @@ const schemaSteps = [
   `CREATE TABLE routes (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
 ];
 
+const lists = ["keys", "machines", "machine_keys", "routes", "usage", "audit", "known_models"];
+const tables = [...lists, "pepper", "site"];
+
 /**
  * The embedded store: one SQLite file in the state folder, accessible only to its owner. Several processes may have it
  * open at once, so that the CLI works beside a running gateway. Failures are Faults `backend_unavailable`.
@@ -89,6 +92,31 @@ export class StateDatabase {
       if (error instanceof Fault) throw error;
       throw databaseIsAway(purpose, error);
     }
+  }
+
+  /** Copies all tables, as they are at this moment, into a new file. */
+  copyTo(file: string): void {
+    this.read("copy itself", () => this.#database.prepare("VACUUM INTO ?").run(file));
+  }
+
+  /** Replaces all rows by those of another file, in one step. The numbers of the trail go on, so that followers notice. */
+  replaceBy(file: string): void {
+    this.#database.prepare("ATTACH ? AS other").run(file);
+    this.change("restore itself", () => {
+      for (const table of tables) {
+        const columns = table === "audit" ? "key_id, entry" : "*";
+        const into = table === "audit" ? "audit (key_id, entry)" : table;
+        this.#database.exec(
+          `DELETE FROM main.${table}; INSERT INTO main.${into} SELECT ${columns} FROM other.${table}`,
+        );
+      }
+    });
+  }
+
+  /** Returns the number of rows of each table that has several. */
+  counts(): Readonly<Record<string, number>> {
+    const countOf = (table: string) => this.#database.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.["rows"];
+    return this.read("count its rows", () => Object.fromEntries(lists.map((each) => [each, Number(countOf(each))])));
   }
 
   /** Throws when the file was removed or replaced. Other processes no longer read or write the open file. */
@@ -236,6 +264,11 @@ export class SqlTags {
 
   all(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): Row[] {
     return this.#statement(parts).all(...values);
+  }
+
+  /** Like `all`, one row after another, so that no number of rows fills the memory. */
+  iterate(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): NodeJS.Iterator<Row> {
+    return this.#statement(parts).iterate(...values);
   }
 
   run(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): void {

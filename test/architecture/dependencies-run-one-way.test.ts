@@ -48,7 +48,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   ],
   "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/keys/key-record.ts";`],
   "no service imports the CLI": ["services/gateway/x.ts", `await import("../cli/up.ts");`],
-  "the CLI enters a service only through main, compose and config": [
+  "the CLI enters a service only through the files at its top": [
     "services/cli/x.ts",
     `import { a } from "../gateway/fleet/roster.ts";`,
   ],

@@ -75,7 +75,7 @@ export const importRules: readonly ImportRule[] = [
   { rule: "the agent knows nothing of keys", files: "services/agent/**", never: "shared/keys/**" },
   { rule: "no service imports the CLI", files: "services/{gateway,agent}/**", never: "services/cli/**" },
   {
-    rule: "the CLI enters a service only through main, compose and config",
+    rule: "the CLI enters a service only through the files at its top",
     files: "services/cli/**",
     never: "services/{gateway,agent}/*/**",
   },
@@ -175,7 +175,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/cli/connect": 1_310,
   "services/cli/doctor": 960,
   "services/cli/service": 1_080,
-  "services/gateway": 1_080,
+  "services/gateway": 1_430,
   "services/gateway/api": 5_560,
   "services/gateway/fleet": 4_190,
   "services/gateway/http": 2_320,

@@ -32,7 +32,7 @@ import {
 } from "./limits.ts";
 
 /** The lifetime of a key's records in Redis: as long as a debt may last, and a minute more. */
-const keptForMs = (debtWindowsMax + 1) * windowMs;
+export const keptForMs = (debtWindowsMax + 1) * windowMs;
 /** The lifetime of a settlement's number. It is longer than any gateway can stay unaware that it was booked. */
 const sequenceKeptForMs = 24 * 3_600_000;
 /** The tokens spent in a period are kept this long after its end, for operators who want to look. */

@@ -1,0 +1,192 @@
+import { createReadStream, createWriteStream, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { createGunzip, createGzip } from "node:zlib";
+import { type Actor, auditEntriesMax } from "#shared/keys/audit-entry.ts";
+import { changeKey } from "#shared/keys/change-key.ts";
+import type { OpenedKeyStore, StateStore } from "#shared/keys/open-key-store.ts";
+import { isFounded, note, SqliteKeyStore } from "#shared/keys/sqlite-key-store.ts";
+import { openStateDatabase, type StateDatabase, stateFileName } from "#shared/keys/state-database.ts";
+import { changeMachine } from "#shared/machines/change-machine.ts";
+import { SqliteMachineStore } from "#shared/machines/sqlite-machine-store.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { replace } from "#shared/process/state-folder.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { openUsage, usageKeptDays } from "#shared/usage/usage.ts";
+import { clearRedis, copyFromRedis, copyToRedis } from "./backup-redis.ts";
+import type { LimitsBook } from "./limits/limits.ts";
+import { SqliteLimitsBook } from "./limits/open-limits.ts";
+import { RedisLimitsBook } from "./limits/redis-limits.ts";
+
+const dayMs = 86_400_000;
+const rowsPerSettlement = 250;
+
+type Store = OpenedKeyStore & { readonly actor: Actor };
+/** The number of rows by their table. */
+type Counts = ReturnType<StateDatabase["counts"]>;
+
+/**
+ * A backup that is unpacked: an embedded store of its own. A newer Trunkline is known by the version of the store. The table
+ * `extra` has the secrets of the site, and the levels of rates, which an embedded store has in memory.
+ */
+export interface Backup {
+  readonly file: string;
+  readonly folder: string;
+  readonly database: StateDatabase;
+}
+
+/**
+ * Writes everything that a store has of its site into a file, and secrets by the names of their settings. Packing adds a
+ * checksum. The file appears whole or keeps its old text, and only its owner can read it.
+ */
+export async function backUp(
+  store: Store,
+  { file, secrets }: { readonly file: string; readonly secrets: Readonly<Record<string, string>> },
+): Promise<Counts> {
+  if ((await store.keys.peppers()).length === 0) {
+    throw failure(
+      `There are no keys in ${store.place}: name another store by TRUNKLINE_REDIS_URL or TRUNKLINE_STATE_DIR`,
+    );
+  }
+  try {
+    return await inFolder(join(dirname(file), ".trunkline-backup-"), async (folder) => {
+      const counts = await fill(folder, store, secrets);
+      const packed = createWriteStream(join(folder, "packed"), { mode: 0o600, flush: true });
+      await pipeline(createReadStream(join(folder, stateFileName)), createGzip(), packed);
+      replace(file, join(folder, "packed"));
+      return counts;
+    });
+  } catch (error) {
+    if (!(error instanceof Error && "syscall" in error)) throw error;
+    throw failure(`${file} cannot be written (${error.message}): name a folder with room where this user may write`);
+  }
+}
+
+async function fill(folder: string, { keys, state, clock }: Store, secrets: Readonly<Record<string, string>>) {
+  if (state.kind === "sqlite") state.database.copyTo(join(folder, stateFileName));
+  const database = openStateDatabase(folder);
+  try {
+    const extra = JSON.stringify({ ...secrets, id: newToken() });
+    database.change("begin a backup", (sql) => [
+      sql.run`CREATE TABLE extra (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT`,
+      sql.run`INSERT INTO extra SELECT key, value FROM json_each(${extra})`,
+    ]);
+    if (state.kind === "redis") {
+      await copyFromRedis(state.redis, database);
+      await copyUsage(state, { book: new SqliteLimitsBook(database, { clock }), id: newToken(), nowMs: clock.wall() });
+      const trail = await keys.log({ entriesMax: auditEntriesMax });
+      database.change("back up the trail", (sql) => trail.forEach((entry) => note(sql, entry)));
+    }
+    return database.counts();
+  } finally {
+    database.close();
+  }
+}
+
+/** Unpacks a backup while `work` runs. Refuses a damaged file, and one of a newer Trunkline. */
+export async function withBackup<Result>(file: string, work: (backup: Backup) => Promise<Result>): Promise<Result> {
+  return inFolder(join(tmpdir(), "trunkline-restore-"), async (folder) => {
+    let database: StateDatabase | undefined;
+    try {
+      const unpacked = createWriteStream(join(folder, stateFileName), { mode: 0o600 });
+      await pipeline(createReadStream(file), createGunzip(), unpacked);
+      database = openStateDatabase(folder);
+      if (!database.read("tell if it is a backup", isFounded)) throw new Error("there are no keys in it");
+    } catch (error) {
+      database?.close();
+      if (error instanceof StartFailure && error.exitCode === exitCodes.config) {
+        throw failure(`${file} is from a newer Trunkline: restore it with that version. Nothing was changed`);
+      }
+      throw failure(`${file} is no whole backup (${String(error)}): take another copy. Nothing was changed`);
+    }
+    try {
+      return await work({ file, folder, database });
+    } finally {
+      database.close();
+    }
+  });
+}
+
+export interface Restored {
+  readonly counts: Counts;
+  /** Keys and machines that were revoked after the backup, and stay so. */
+  readonly revoked: readonly string[];
+}
+
+/**
+ * Replaces everything that a store has of its site by a backup. Gateways that run on the store notice, because the trail
+ * that they follow is another one.
+ */
+export async function restore(
+  store: Store,
+  { folder, database }: Backup,
+  { replaces }: { readonly replaces: boolean },
+): Promise<Restored> {
+  const { keys, state, clock, place } = store;
+  const wasEmptied = (await keys.peppers()).length === 0;
+  if (!wasEmptied && !replaces) {
+    const { length } = await keys.list();
+    throw failure(
+      `There are ${length} keys in ${place}: name an empty store, or replace everything in it by --replace`,
+    );
+  }
+  const revoked = await keepRevoked(store, database);
+  if (state.kind === "sqlite") state.database.replaceBy(join(folder, stateFileName));
+  else {
+    await clearRedis(state.redis, { wasEmptied });
+    const row = database.read("name a backup", (sql) => sql.get`SELECT value FROM extra WHERE name = 'id'`);
+    const to = { book: new RedisLimitsBook(state.redis, { clock }), id: String(row?.["value"]), nowMs: clock.wall() };
+    await copyUsage({ kind: "sqlite", database }, to);
+    await copyToRedis(database, state.redis);
+  }
+  return { counts: database.counts(), revoked };
+}
+
+/** Revokes in a backup the keys and machines that the store to be replaced has as revoked. */
+async function keepRevoked(store: Store, database: StateDatabase): Promise<readonly string[]> {
+  const { clock, actor } = store;
+  const [keys, machines] = [new SqliteKeyStore(database, { clock }), new SqliteMachineStore(database)];
+  const revoked: string[] = [];
+  for (const { action, key, name } of await store.keys.log({ entriesMax: auditEntriesMax })) {
+    if (action !== "revoked" || key === undefined) continue;
+    const { outcome } = await changeKey(key, { action }, { keys, clock, actor });
+    if (outcome === "changed" || outcome === "forgotten") revoked.push(`${key} (${name})`);
+  }
+  for (const { publicKey = "", revokedAt } of await store.machines.list()) {
+    const record = revokedAt === undefined ? undefined : await machines.findByKey(publicKey);
+    if (record === undefined || record.revokedAt !== undefined) continue;
+    await changeMachine(record.name, { action: "machine_revoked" }, { machines, keys, clock, actor });
+    revoked.push(record.name);
+  }
+  return revoked;
+}
+
+/** Adds the usage of a store to a book, day by day. The book counts the usage of one `id` once. */
+async function copyUsage(from: StateStore, to: { book: LimitsBook; id: string; nowMs: number }): Promise<void> {
+  const usage = openUsage(from);
+  const nothing = { ended: [], charges: [], renewed: [] };
+  let acknowledged = 0;
+  for (let ago = usageKeptDays + 1; ago >= -1; ago -= 1) {
+    const day = new Date(to.nowMs - ago * dayMs).toISOString().slice(0, 10);
+    const rows = [...(await usage.read({ from: day, to: day }))];
+    for (; rows.length > 0; acknowledged += 1) {
+      const page = rows.splice(0, rowsPerSettlement);
+      await to.book.settle({ gateway: to.id, sequence: acknowledged + 1, acknowledged, usage: page, ...nothing });
+    }
+  }
+}
+
+/** Makes a folder for its owner alone, and removes it when `work` has ended. */
+async function inFolder<Result>(prefix: string, work: (folder: string) => Promise<Result>): Promise<Result> {
+  const folder = mkdtempSync(prefix);
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function failure(message: string): StartFailure {
+  return new StartFailure(exitCodes.failed, `${message}.`);
+}

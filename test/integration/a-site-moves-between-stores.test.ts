@@ -1,0 +1,328 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { gunzipSync, gzipSync } from "node:zlib";
+import type { Command } from "commander";
+import { Redis } from "ioredis";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { checkKey } from "#shared/keys/key-record.ts";
+import { changeKey, rotateKey } from "#shared/keys/change-key.ts";
+import { type IssuedKey, issueKey, type NewKey } from "#shared/keys/issue-key.ts";
+import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import { pepperText } from "#shared/keys/pepper.ts";
+import { changeMachine } from "#shared/machines/change-machine.ts";
+import { openKnownModels } from "#shared/model/known-models.ts";
+import { systemClock } from "#shared/process/clock.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { setRoute } from "#shared/routes/change-route.ts";
+import { openUsage } from "#shared/usage/usage.ts";
+import { backupCommand, restoreCommand } from "../../services/cli/backup.ts";
+import { budgetPeriodAt } from "../../services/gateway/limits/judge-demand.ts";
+import { SqliteLimitsBook } from "../../services/gateway/limits/open-limits.ts";
+import { RedisLimitsBook } from "../../services/gateway/limits/redis-limits.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { joinOnStore, lineOnStore, pairOnStore } from "../harness/pair-on-store.ts";
+import { startRedisServer } from "../harness/redis-server.ts";
+import { type Settings, testPepper } from "../harness/trunkline-command.ts";
+import { TurnableClock } from "../harness/turnable-clock.ts";
+import { until } from "../harness/until.ts";
+import { rowOf, settlementOf } from "../contract/limits-book.contract.ts";
+
+const dayMs = 86_400_000;
+const actor = { by: "the operator" };
+const own = { TRUNKLINE_KEY_PEPPER: testPepper };
+
+let folder: string;
+let file: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "trunkline-move-"));
+  file = join(folder, "site.backup");
+  onTestFinished(() => rm(folder, { recursive: true }));
+});
+
+type Place = Settings & ({ readonly TRUNKLINE_STATE_DIR: string } | { readonly TRUNKLINE_REDIS_URL: string });
+
+const stateDir = (name: string, env: Settings = own): Place => ({ ...env, TRUNKLINE_STATE_DIR: join(folder, name) });
+
+async function redisOfOnesOwn(env: Settings = own): Promise<Place & { readonly url: string }> {
+  const server = await startRedisServer();
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  return {
+    ...env,
+    TRUNKLINE_STATE_DIR: join(folder, "beside-redis"),
+    TRUNKLINE_REDIS_URL: server.url,
+    url: server.url,
+  };
+}
+
+/** Runs `trunkline backup` or `trunkline restore`, and returns what it says. */
+async function run(
+  make: typeof backupCommand,
+  place: Settings,
+  ...args: string[]
+): Promise<{ out: string; err: string }> {
+  const said = { out: "", err: "" };
+  const command: Command = make({
+    environment: place,
+    stdout: { write: (text) => (said.out += text) },
+    stderr: { write: (text) => (said.err += text) },
+    clock: systemClock,
+  });
+  await command.parseAsync([file, ...args], { from: "user" });
+  return said;
+}
+const backUp = (place: Settings, ...args: string[]) => run(backupCommand, place, ...args);
+const restore = (place: Settings, ...args: string[]) => run(restoreCommand, place, ...args);
+
+/** Works on a store as another process does. */
+async function inStore<Result>(
+  place: Settings,
+  work: (store: OpenedKeyStore) => Promise<Result>,
+  clock = systemClock,
+): Promise<Result> {
+  const settings = { redisUrl: place["TRUNKLINE_REDIS_URL"], stateDir: place["TRUNKLINE_STATE_DIR"] ?? "" };
+  const pepper = pepperText.parse(place["TRUNKLINE_KEY_PEPPER"] ?? testPepper);
+  const store = await openKeyStore({ ...settings, pepper }, { clock, patienceMs: 5_000 });
+  try {
+    return await work(store);
+  } finally {
+    await store.keys.close();
+  }
+}
+
+const issueIn = (store: OpenedKeyStore, terms: Partial<NewKey> = {}): Promise<IssuedKey> =>
+  issueKey({ name: "alice", scopes: ["*"], ttlMs: dayMs, ...terms }, { ...store, actor });
+const revoke = (place: Settings, { record }: IssuedKey) =>
+  inStore(place, (store) => changeKey(record.id, { action: "revoked" }, { ...store, actor }));
+
+const tokensUsed = 60;
+const limits = { requestsPerMinute: 10, concurrency: 2, budget: { tokens: tokensUsed, per: "month" } } as const;
+
+const bookOf = ({ state }: OpenedKeyStore) =>
+  state.kind === "redis"
+    ? new RedisLimitsBook(state.redis, { clock: systemClock })
+    : new SqliteLimitsBook(state.database, { clock: systemClock });
+
+/** Fills a store with one of everything, by what the commands and gateways do. */
+async function fill(place: Settings) {
+  const longAgo = new TurnableClock({ wallMs: Date.now() - 100 * dayMs });
+  const lapsed = await inStore(place, (store) => issueIn(store, { ttlMs: 60_000 }), longAgo);
+  const expired = await inStore(place, (store) => issueIn(store, { ttlMs: 99 * dayMs }), longAgo);
+  return inStore(place, async (store) => {
+    const means = { ...store, actor };
+    const spent = await issueIn(store, { limits, machines: ["attic"], elsewhere: true });
+    const [revoked, disabled, rotated] = [await issueIn(store), await issueIn(store), await issueIn(store)];
+    await issueIn(store, { kind: "admin" });
+    await changeKey(revoked.record.id, { action: "revoked" }, means);
+    await changeKey(disabled.record.id, { action: "disabled" }, means);
+    await rotateKey({ id: rotated.record.id, graceMs: dayMs }, means);
+    const attic = await pairOnStore("attic", store);
+    const cellar = await pairOnStore("cellar", store);
+    await lineOnStore("loft", store);
+    await changeMachine("attic", { action: "machine_labelled", labels: ["fast"] }, means);
+    await changeMachine("cellar", { action: "machine_revoked" }, means);
+    await store.machines.noteSeen(new Map([[attic, 1_700_000_000_000]]));
+    await store.machines.noteSite({ publicUrl: "https://models.example.org", takesMachines: true });
+    await setRoute("claude-*", [{ model: "llama3", label: "fast" }, { model: "qwen" }], means);
+    await openKnownModels(store.state).remember({ machine: "attic", modelIds: ["llama3"], seenAtMs: Date.now() });
+    const day = budgetPeriodAt("day", Date.now()).name;
+    const row = rowOf({ day, keyId: spent.record.id, promptTokens: tokensUsed, durationMs: 5 });
+    const old = { ...row, day: budgetPeriodAt("day", Date.now() - 60 * dayMs).name, model: null, failed: 1 };
+    await bookOf(store).settle(settlementOf({ gateway: newToken(), usage: [row, old] }));
+    return { lapsed, expired, spent, revoked, rotated, machines: [attic, cellar] };
+  });
+}
+type Filled = Awaited<ReturnType<typeof fill>>;
+
+/** Everything that a store answers about a site. */
+const portrait = (place: Settings, site: Filled) =>
+  inStore(place, async (store) => {
+    const { keys, machines, routes, state } = store;
+    const judged = async ({ token }: IssuedKey) =>
+      (await checkKey({ token, keys, peppers: store.peppers, nowMs: Date.now() })).outcome;
+    const keyId = site.spent.record.id;
+    const admission = await bookOf(store).admit({ keyId, limits, seat: newToken(), tokens: 1 });
+    const line = await joinOnStore(await lineOnStore(`attic-${newToken().toLowerCase()}`, store), store, {
+      publicKey: site.machines[0],
+    });
+    return {
+      listed: (await keys.list()).toSorted((one, other) => (one.id < other.id ? -1 : 1)),
+      lapsed: await keys.find(site.lapsed.token.id),
+      peppers: await keys.peppers(),
+      trail: (await keys.log({ entriesMax: 100_000 })).filter(({ machine }) => !machine?.startsWith("attic-")),
+      judged: await Promise.all([site.lapsed, site.expired, site.spent, site.revoked, site.rotated].map(judged)),
+      site: await machines.site(),
+      machines: (await machines.list()).filter(({ name }) => !name.startsWith("attic-")),
+      byKey: await Promise.all(site.machines.map(async (key) => (await machines.findByKey(key))?.name)),
+      byJoin: (await machines.findByJoin((await machines.find("loft"))?.join?.id ?? ""))?.name,
+      seen: [...(await machines.lastSeen())],
+      joinsAgain: line.outcome,
+      routes: await routes.list(),
+      usage: await openUsage(state).read({ from: "2000-01-01", to: "9999-12-31" }),
+      refusedBy: admission.outcome === "refused" ? admission.by : undefined,
+      knows: await openKnownModels(store.state).knows("llama3", { nowMs: Date.now(), machines: ["attic"] }),
+    };
+  });
+
+describe.skipIf(lentOnly("redis"))("a backup", () => {
+  test("moves a site from SQLite to Redis and back, with all that either store answers about it", async () => {
+    const [laptop, redis, other] = [stateDir("laptop"), await redisOfOnesOwn(), stateDir("other")];
+    const site = await fill(laptop);
+    const told = await backUp(laptop);
+    const before = await portrait(laptop, site);
+    expect(before).toMatchObject({
+      judged: ["expired", "expired", "valid", "invalid", "valid"],
+      byKey: ["attic", "cellar"],
+      byJoin: "loft",
+      refusedBy: "budget",
+      knows: "known",
+      lapsed: { kind: "tombstone" },
+    });
+    expect(told.out).toMatch(/^records +written$/m);
+    expect((await restore(redis)).out).toMatch(/^keys +7$/m);
+    expect(await portrait(redis, site)).toEqual(before);
+
+    await restore(stateDir("from-the-same"));
+    await backUp(redis);
+    await restore(other);
+    expect(await portrait(other, site)).toEqual(before);
+  });
+
+  test("moves the levels of rates from Redis to Redis", async () => {
+    const [one, two] = [await redisOfOnesOwn(), await redisOfOnesOwn()];
+    const { record } = await inStore(one, (store) => issueIn(store, { limits }));
+    const admit = (place: Settings) =>
+      inStore(place, async (store) => bookOf(store).admit({ keyId: record.id, limits, seat: newToken(), tokens: 1 }));
+    await admit(one);
+    await backUp(one);
+    await restore(two);
+    expect((await admit(two)).limitStatus.requests?.remaining).toBe(8);
+  });
+
+  test("is a file for its owner only, without secrets unless it was asked for them", async () => {
+    const laptop = stateDir("laptop");
+    await inStore(laptop, issueIn);
+    await backUp(laptop);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const unpacked = async () => gunzipSync(await readFile(file)).toString("latin1");
+    expect(await unpacked()).not.toContain(testPepper);
+    await backUp(laptop, "--secrets");
+    expect(await unpacked()).toContain(testPepper);
+    expect(await readdir(folder)).toEqual(["laptop", "site.backup"]);
+  });
+
+  test("of a store without keys is refused", async () => {
+    await expect(backUp(stateDir("empty"))).rejects.toThrow("There are no keys in the folder");
+  });
+});
+
+describe.skipIf(lentOnly("redis")).each([
+  ["SQLite", async () => stateDir("target")],
+  ["Redis", redisOfOnesOwn],
+])("a restore into %s", (_, open) => {
+  test("needs --replace where there are keys, and leaves revoked what was revoked since", async () => {
+    const place = await open();
+    const [kept, lost] = [await inStore(place, issueIn), await inStore(place, issueIn)];
+    await inStore(place, (store) => pairOnStore("attic", store));
+    await backUp(place);
+    await revoke(place, lost);
+    await inStore(place, (store) => changeMachine("attic", { action: "machine_revoked" }, { ...store, actor }));
+    const later = await inStore(place, issueIn);
+    await expect(restore(place)).rejects.toThrow(/There are 3 keys in .*--replace/);
+    const { err } = await restore(place, "--replace");
+    expect(err).toContain(`Revoked since the backup, and revoked again: ${lost.record.id} (alice), attic`);
+    await inStore(place, async ({ keys, machines }) => {
+      const states = (await keys.list()).map((record) => [record.id, record.revokedAt !== undefined]);
+      expect(Object.fromEntries(states)).toEqual({ [kept.record.id]: false, [lost.record.id]: true });
+      expect((await keys.find(later.record.id)).kind).toBe("absent");
+      expect((await machines.find("attic"))?.revokedAt).toBeTypeOf("number");
+      expect((await keys.log({ entriesMax: 2 })).map(({ action }) => action)).toEqual(["revoked", "machine_revoked"]);
+    });
+  });
+
+  test("is noticed by a gateway that runs, which then knows the keys of the backup alone", async () => {
+    const place = await open();
+    const { TRUNKLINE_REDIS_URL: redisUrl, TRUNKLINE_STATE_DIR: inFolder } = place;
+    await using gateway = await startGatewayInProcess(redisUrl === undefined ? { stateDir: inFolder } : { redisUrl });
+    const kept = await gateway.issue();
+    await backUp(place);
+    const later = await gateway.issue();
+    const statusOf = async ({ endpoint }: typeof kept) => (await endpoint.models()).status;
+    const untilStatus = (key: typeof kept, status: number) =>
+      until(async () => (await statusOf(key)) === status, { what: `a key to get ${status}` });
+    await untilStatus(kept, 200);
+    await untilStatus(later, 200);
+    await restore(place, "--replace");
+    await untilStatus(later, 401);
+    await untilStatus(kept, 200);
+    await untilStatus(await gateway.issue(), 200);
+  });
+});
+
+describe.skipIf(lentOnly("redis"))("a restore into a Redis that was emptied", () => {
+  test("adds the usage of the backup to what was booked since, once", async () => {
+    const redis = await redisOfOnesOwn();
+    const { spent } = await fill(redis);
+    await backUp(redis);
+    const client = new Redis(redis.url);
+    onTestFinished(() => client.disconnect());
+    await client.flushall();
+    const row = rowOf({ day: budgetPeriodAt("day", Date.now()).name, keyId: spent.record.id, promptTokens: 7 });
+    await inStore(redis, (store) => bookOf(store).settle(settlementOf({ gateway: newToken(), usage: [row] })));
+    await restore(redis);
+    // As after a restore that was killed before it had founded the store.
+    await client.del("trunkline:pepper");
+    await restore(redis);
+    const sums = await inStore(redis, async ({ state }) =>
+      (await openUsage(state).read({ from: row.day, to: row.day })).map((each) => each.promptTokens),
+    );
+    expect(sums).toEqual([tokensUsed + 7]);
+  });
+});
+
+describe("a restore that cannot be", () => {
+  const other = { TRUNKLINE_KEY_PEPPER: "another pepper that is long enough to be one" };
+  beforeEach(async () => {
+    const laptop = stateDir("laptop");
+    await inStore(laptop, issueIn);
+    await backUp(laptop);
+  });
+  const repack = async (change: (database: DatabaseSync) => void): Promise<void> => {
+    const unpacked = join(folder, "unpacked.db");
+    await writeFile(unpacked, gunzipSync(await readFile(file)));
+    const database = new DatabaseSync(unpacked);
+    change(database);
+    database.close();
+    await writeFile(file, gzipSync(await readFile(unpacked)));
+  };
+  const overwrite = async (change: (bytes: Buffer) => Buffer): Promise<void> =>
+    writeFile(file, change(await readFile(file)));
+
+  test.each([
+    ["a file that was cut", () => overwrite((bytes) => bytes.subarray(0, -100)), "take another copy"],
+    ["a changed byte", () => overwrite((bytes) => bytes.fill(bytes[500] === 1 ? 2 : 1, 500, 501)), "take another copy"],
+    ["a text", () => writeFile(file, "no backup"), "take another copy"],
+    ["an empty database", () => writeFile(file, gzipSync("")), "there are no keys in it"],
+    [
+      "a newer version",
+      () => repack((database) => database.exec("PRAGMA user_version = 99")),
+      "is from a newer Trunkline",
+    ],
+  ])("because of %s says so, and touches no store", async (_, damage, told) => {
+    await damage();
+    const target = stateDir("target");
+    await expect(restore(target)).rejects.toThrow(told);
+    await expect(stat(target["TRUNKLINE_STATE_DIR"])).rejects.toThrow("ENOENT");
+  });
+
+  test.each([
+    ["another pepper", other, "under another pepper than that of TRUNKLINE_KEY_PEPPER"],
+    ["no pepper", {}, "set TRUNKLINE_KEY_PEPPER to that of their site"],
+  ])("because of %s names the remedy, and touches no store", async (_, env, told) => {
+    const target = stateDir("target", env);
+    await expect(restore(target)).rejects.toThrow(told);
+    await expect(stat(target["TRUNKLINE_STATE_DIR"])).rejects.toThrow("ENOENT");
+  });
+});

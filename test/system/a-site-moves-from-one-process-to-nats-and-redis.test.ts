@@ -1,0 +1,50 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { lentOnly } from "../harness/found-servers.ts";
+import { startOperatorNats } from "../harness/infra/operator-nats.ts";
+import { startRedisServer } from "../harness/redis-server.ts";
+import { Site } from "../harness/start-site.ts";
+import { anywhere } from "../harness/start-trunkline.ts";
+import { type Settings, trunkline } from "../harness/trunkline-command.ts";
+import { TrunklineProcess } from "../harness/trunkline-process.ts";
+import { until } from "../harness/until.ts";
+
+async function succeed(args: readonly string[], settings: Settings): Promise<string> {
+  const { exitCode, stdout, stderr } = await trunkline(args, settings);
+  expect(stderr + String(exitCode)).toMatch(/0$/);
+  return stdout;
+}
+
+test.skipIf(lentOnly("nats", "redis"))(
+  "a backup of trunkline up moves its key and its paired machine to a gateway with NATS and Redis",
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-move-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = join(folder, "site.backup");
+    await using site = await Site.start();
+    const env = { TRUNKLINE_STATE_DIR: join(folder, "loft"), TRUNKLINE_SCRIPTED_MODELS: "scripted:mlx" };
+    await site.startAgent(["--join", await site.joinLine("loft")], env);
+    const says = { model: "scripted:mlx", says: "/script tokens=3" };
+    const listed = async (): Promise<boolean> => (await site.endpoint.models()).ids.includes(says.model);
+    await until(listed, { what: "the machine to serve", timeoutMs: 15_000 });
+    const before = await site.endpoint.answer(says);
+    await succeed(["backup", file, "--secrets"], { TRUNKLINE_STATE_DIR: site.stateDir });
+    await site.up.terminate();
+
+    await using nats = await startOperatorNats();
+    await using redis = await startRedisServer();
+    const store = { TRUNKLINE_REDIS_URL: redis.url, TRUNKLINE_STATE_DIR: join(folder, "site") };
+    const printed = await succeed(["restore", file], store);
+    const pepper = /^(TRUNKLINE_KEY_PEPPER_FILE)=(.+)$/m.exec(printed) ?? [];
+    const publicUrl = `http://127.0.0.1:${site.proxy.port}`;
+    const { port } = new URL(site.endpoint.baseUrl);
+    const settings = { ...anywhere, ...nats.gatewaySettings, ...store, [pepper[1] ?? ""]: pepper[2] ?? "" };
+    const places = { TRUNKLINE_PUBLIC_URL: publicUrl, TRUNKLINE_PORT: port };
+    await using gateway = await TrunklineProcess.start({ args: ["gateway"], settings: { ...settings, ...places } });
+    await gateway.logged("gateway ready");
+    await until(listed, { what: "the same machine to serve the same key", timeoutMs: 15_000 });
+    expect(await site.endpoint.answer(says)).toBe(before);
+  },
+);
