@@ -128,7 +128,7 @@ export async function restore(
   if (!wasEmptied && !replaces) {
     const { length } = await keys.list();
     throw failure(
-      `There are ${length} keys in ${place}: name an empty store, or replace everything in it by --replace`,
+      `${place} is not empty (keys: ${length}): name an empty store, or replace everything in it by --replace`,
     );
   }
   const revoked = await keepRevoked(store, database);
