@@ -6,6 +6,7 @@ import {
   type EmbedBody,
   type ToolDefinition,
 } from "#shared/protocol/job-bodies.ts";
+import { meanTokens } from "./estimate-text.ts";
 
 /**
  * The estimated tokens of one image, whatever its size. The bytes of an image say little about its tokens and are not
@@ -17,8 +18,6 @@ export const usualAnswerTokens = 1_000;
 /** The upper bound of every estimate: the largest possible budget. */
 export const estimateMax = 1_000_000_000_000;
 
-const charactersPerToken = 4;
-
 /** Returns the tokens that a request is expected to use: its prompt, and the longest answers that it allows. */
 export function estimateTokens(body: ChatBody, promptTokens = estimatePrompt(body)): number {
   return Math.min(promptTokens + (body.max_tokens ?? usualAnswerTokens) * (body.n ?? 1), estimateMax);
@@ -26,20 +25,14 @@ export function estimateTokens(body: ChatBody, promptTokens = estimatePrompt(bod
 
 /** Returns the estimated tokens of the prompt alone, for callers that do not know them. */
 export function estimatePrompt({ messages, tools = [] }: ChatBody): number {
-  let characters = 0;
-  let images = 0;
-  for (const message of messages) {
-    for (const text of textsOf(message)) characters += text.length;
-    images += imagesOf(message);
-  }
-  for (const tool of tools) characters += charactersOfTool(tool);
-  return Math.ceil(characters / charactersPerToken) + images * imageTokens;
+  const images = messages.reduce((sum, message) => sum + imagesOf(message), 0);
+  const texts = [...messages.flatMap(textsOf), ...tools.flatMap(textsOfTool)];
+  return Math.ceil(meanTokens(texts)) + images * imageTokens;
 }
 
 /** Returns the estimated tokens of texts that are to be embedded, or that are a whole prompt. */
 export function estimateTexts(texts: readonly string[]): number {
-  const characters = texts.reduce((sum, text) => sum + text.length, 0);
-  return Math.min(Math.ceil(characters / charactersPerToken), estimateMax);
+  return Math.min(Math.ceil(meanTokens(texts)), estimateMax);
 }
 
 /**
@@ -64,8 +57,8 @@ function imagesOf({ content }: ChatMessage): number {
   return Array.isArray(content) ? content.filter(({ type }) => type === "image_url").length : 0;
 }
 
-function charactersOfTool({ function: { name, description = "", parameters } }: ToolDefinition): number {
-  return name.length + description.length + (parameters === undefined ? 0 : JSON.stringify(parameters).length);
+function textsOfTool({ function: { name, description = "", parameters = {} } }: ToolDefinition): string[] {
+  return [name, description, JSON.stringify(parameters)];
 }
 
 /** Tokens that a template may add to each message, tool or text. */
@@ -184,11 +177,8 @@ function tokensOfMessage(message: ChatMessage, count: CountText): number {
   return textsOf(message).reduce((sum, text) => sum + count(text), templates);
 }
 
-function tokensOfTool(
-  { function: { name, description = "", parameters = {} } }: ToolDefinition,
-  count: CountText,
-): number {
-  return most.tool + count(name) + count(description) + count(JSON.stringify(parameters));
+function tokensOfTool(tool: ToolDefinition, count: CountText): number {
+  return textsOfTool(tool).reduce<number>((sum, text) => sum + count(text), most.tool);
 }
 
 /** Cuts a text into pieces as tokenizers do: words, capitals, digits, marks, line breaks, and signs of other scripts. */

@@ -17,48 +17,50 @@ const saying = (text: string): ChatBody => ({ messages: [{ role: "user", content
 const picture = (url: string) => ({ type: "image_url" as const, image_url: { url } });
 
 describe("the estimated cost of a request", () => {
+  const words = "The quick brown fox jumps over the lazy dog.";
+  const tokensOfWords = estimateTexts([words]);
+
   test("is that of its texts alone when they are embedded", () => {
-    expect(estimateTexts(["x".repeat(8)])).toBe(2);
-    expect(estimateTexts(["x".repeat(7), "x".repeat(2)])).toBe(3);
-    expect(estimateTexts(Array(2_048).fill("abcd"))).toBe(2_048);
+    expect(tokensOfWords).toBeGreaterThanOrEqual(10);
+    expect(estimateTexts([])).toBe(0);
+    expect(estimateTexts(Array(100).fill(words)) / 100).toBeCloseTo(tokensOfWords, -1);
   });
 
-  test("is a token for every four characters of all that is said", () => {
-    expect(estimatePrompt(saying("x".repeat(8)))).toBe(2);
-    expect(estimatePrompt(saying("x".repeat(9)))).toBe(3);
+  test("is that of all that is said, in the order of the conversation", () => {
+    expect(estimatePrompt(saying(words))).toBe(tokensOfWords);
     expect(estimatePrompt(saying(""))).toBe(0);
     const body: ChatBody = {
       messages: [
-        { role: "system", content: [{ type: "text", text: "abcd" }] },
+        { role: "system", content: [{ type: "text", text: words }] },
         {
           role: "assistant",
           content: null,
-          reasoning_content: "abcd",
-          tool_calls: [{ id: "1", type: "function", function: { name: "abcd", arguments: "abcdefgh" } }],
+          reasoning_content: words,
+          tool_calls: [{ id: "1", type: "function", function: { name: "fox", arguments: words } }],
         },
-        { role: "tool", content: "abcd", tool_call_id: "1" },
+        { role: "tool", content: words, tool_call_id: "1" },
       ],
     };
-    expect(estimatePrompt(body)).toBe(6);
+    expect(estimatePrompt(body)).toBe(estimateTexts([words, words, "fox", words, words]));
   });
 
   test("has the definitions of tools in it", () => {
     const parameters = { type: "object" };
-    const tool = { type: "function" as const, function: { name: "abcd", description: "abcd", parameters } };
-    expect(estimatePrompt({ ...saying(""), tools: [tool] })).toBe(Math.ceil((8 + '{"type":"object"}'.length) / 4));
+    const tool = { type: "function" as const, function: { name: "fox", description: words, parameters } };
+    expect(estimatePrompt({ ...saying(""), tools: [tool] })).toBe(estimateTexts(["fox", words, '{"type":"object"}']));
   });
 
   test("is the same for every image, whose bytes are not looked at", () => {
     const large = picture(`data:image/png;base64,${"A".repeat(30_000_000)}`);
-    const content = [{ type: "text" as const, text: "abcd" }, large, picture("https://x.test/a.png")];
-    expect(estimatePrompt({ messages: [{ role: "user", content }] })).toBe(1 + 2 * imageTokens);
+    const content = [{ type: "text" as const, text: words }, large, picture("https://x.test/a.png")];
+    expect(estimatePrompt({ messages: [{ role: "user", content }] })).toBe(tokensOfWords + 2 * imageTokens);
   });
 
   test("has the longest answers in it that the request allows", () => {
-    expect(estimateTokens(saying("abcd"))).toBe(1 + usualAnswerTokens);
-    expect(estimateTokens({ ...saying("abcd"), max_tokens: 20 })).toBe(21);
-    expect(estimateTokens({ ...saying("abcd"), max_tokens: 20, n: 3 })).toBe(61);
-    expect(estimateTokens({ ...saying("abcd"), n: 2 })).toBe(1 + 2 * usualAnswerTokens);
+    expect(estimateTokens(saying(words))).toBe(tokensOfWords + usualAnswerTokens);
+    expect(estimateTokens({ ...saying(words), max_tokens: 20 })).toBe(tokensOfWords + 20);
+    expect(estimateTokens({ ...saying(words), max_tokens: 20, n: 3 })).toBe(tokensOfWords + 60);
+    expect(estimateTokens({ ...saying(words), n: 2 })).toBe(tokensOfWords + 2 * usualAnswerTokens);
   });
 
   test("is a number that every store can keep, whatever is asked for", () => {
