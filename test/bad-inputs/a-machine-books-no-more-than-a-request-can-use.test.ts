@@ -7,6 +7,7 @@ import { createLog } from "#shared/process/log.ts";
 import { beatPayload, decodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame } from "#shared/protocol/frame.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
+import { estimateTexts } from "../../services/gateway/limits/token-estimates.ts";
 import { errorOf, type Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { handMadeEnd, handMadeModel } from "../harness/hand-made-agent.ts";
@@ -190,7 +191,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies about tokens", (
         until(() => beats >= 2, { what: "two beats that tell of five tokens" }),
       );
       await broker.close();
-      expect(usage).toMatchObject({ promptTokens: says.length / 4, completionTokens: 5 });
+      expect(usage).toMatchObject({ promptTokens: estimateTexts([says]), completionTokens: 5 });
     });
   });
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { NewKey } from "#shared/keys/issue-key.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
+import { estimateTexts } from "../../services/gateway/limits/token-estimates.ts";
 import { errorOf, type ChatFields, type Endpoint } from "../harness/endpoint.ts";
 import type { EventStream } from "../harness/event-stream.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
@@ -17,7 +18,7 @@ const model = "scripted";
 /** Says five tokens, and then nothing more. */
 const stuck: ChatFields = { model, says: "/script tokens=10 stall_at=5" };
 const fiveTokens = "token-0 token-1 token-2 token-3 token-4 ";
-const promptOf = ({ says = "" }: ChatFields): number => Math.ceil(says.length / 4);
+const promptOf = ({ says = "" }: ChatFields): number => estimateTexts([says]);
 
 interface Way {
   readonly title: string;
