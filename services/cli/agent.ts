@@ -22,16 +22,16 @@ export function agentCommand(surroundings: Surroundings): Command {
     .option("--log-file <file>", "write the log to a file, which is put aside as <file>.1 at 10 MB")
     .more(`
 Dials out to its site: the machine needs no open port. Pair it once, with the line that "trunkline machines pair" prints on
-the site; the pairing is kept in TRUNKLINE_STATE_DIR, and "trunkline agent" uses it from then on. HTTPS_PROXY and NO_PROXY
-are heeded. With TRUNKLINE_NATS_URL the agent connects to the site's NATS instead.
+the site; the pairing is kept in TRUNKLINE_STATE_DIR, and "trunkline agent" uses it from then on. With --join <line> other users
+of the host see the line while Node starts, and as long as npx runs. HTTPS_PROXY and NO_PROXY are heeded. With TRUNKLINE_NATS_URL the agent connects to the site's NATS instead.
 
 Uses the model servers that it finds on this machine, or those at TRUNKLINE_RUNTIME_URL, and waits for them when they are
 not there yet. With --gguf it needs none: llama.cpp runs in the agent itself, by node-llama-cpp, which is installed apart
 from Trunkline.
 
 Examples:
-  trunkline agent --join 'https://models.example.org/#…'
-  trunkline agent --join -                               # asks for the line, and keeps it off the list of processes
+  trunkline agent --join -                               # asks for the line that the site printed
+  echo "https://models.example.org/#…" | trunkline agent --join -
   trunkline agent --gguf model.gguf
   trunkline agent install                                # a service that survives reboots
   TRUNKLINE_NATS_URL=tls://attic:…@broker.example:4222 TRUNKLINE_MACHINE=attic trunkline agent`)

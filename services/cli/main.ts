@@ -14,6 +14,8 @@ if (major > 22 || (major === 22 && minor >= 19)) {
 }
 
 async function start(): Promise<void> {
+  // Erases a join line from the list of processes, which other users of this host can read.
+  if (process.argv.some((word) => word.includes("/#"))) process.title = "trunkline agent";
   hideWarningAboutSqlite();
   // With the compile cache, a command starts in little more than half the time. Only modules imported after this line are
   // cached.

@@ -73,7 +73,7 @@ export interface StartGiven {
 
 /** Adds the options by which a machine joins a site, and `--gguf`. */
 export function addAgentOptions(command: CliCommand): CliCommand {
-  const join = "join a site first: the line that it printed, or - to read it from standard input";
+  const join = "join a site first: - reads its line from standard input; a line in place of - may be seen by others";
   return command
     .addOption(new Option("--join <line>", join).conflicts("joinFile"))
     .option("--join-file <file>", "like --join, with the line from a file")
@@ -140,6 +140,7 @@ function readLineOf(file: string): string {
 async function askForLine({ stdin = process.stdin, stderr }: Asking): Promise<string> {
   if (stdin.isTTY) stderr.write("Paste the join line and press Enter: ");
   using lines = createInterface({ input: stdin, terminal: false });
-  for await (const line of lines) if (line.trim() !== "") return line;
+  // Windows' `cmd` echoes the quotes too.
+  for await (const line of lines) if (line.trim() !== "") return line.trim().replace(/^"(.*)"$/, "$1");
   return "";
 }

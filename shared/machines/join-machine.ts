@@ -93,9 +93,12 @@ export function machineCommand({ origin, certificateSha256 }: JoinLine): string 
   return certificateSha256 === undefined ? packageCommand(origin, packageJson.version) : `npx -y .${packagePath}`;
 }
 
-/** Returns the command to paste on the machine. */
+/**
+ * Returns the command to paste on the machine. It hands the line over by standard input: `echo` is part of every shell, so
+ * the secret is in the arguments and the environment of no process. The double quotes work in every shell.
+ */
 export function joinCommand(line: JoinLine): string {
-  return `${machineCommand(line)} agent --join "${joinLineText(line)}"`;
+  return `echo "${joinLineText(line)}" | ${machineCommand(line)} agent --join -`;
 }
 
 /** A machine's wish to be paired, and where it comes from. */

@@ -169,7 +169,7 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     const settings = { TRUNKLINE_STATE_DIR: stateDir, TRUNKLINE_PUBLIC_URL: site.origin };
     await trunkline(["keys", "issue", "--name", "first"], settings);
     const { stdout, stderr } = await trunkline(["machines", "pair", "attic"], settings);
-    expect(stdout).toContain(`agent --join "${site.origin}/#`);
+    expect(stdout).toContain(`echo "${site.origin}/#`);
     expect(stderr).toContain("export NODE_EXTRA_CA_CERTS=");
   });
 

@@ -47,7 +47,7 @@ describe.each([
       status: 201,
       json: {
         name: "attic",
-        command: `npx -y "${publicUrl}/agent.tgz?${version}" agent --join "${String(made.json["join"])}"`,
+        command: `echo "${String(made.json["join"])}" | npx -y "${publicUrl}/agent.tgz?${version}" agent --join -`,
         expires_at: new Date(api.clock.wall() + 300_000).toISOString(),
       },
     });
@@ -123,7 +123,7 @@ describe.each([
     expect((await read("/site")).json).toEqual({ site, public_url: publicUrl, certificate_sha256: pin });
     const { json } = await ask("POST", "/machines/attic/pair");
     expect(parseJoinLine(String(json["join"]))).toMatchObject({ certificateSha256: pin });
-    expect(json["command"]).toBe(`npx -y ./agent.tgz agent --join "${String(json["join"])}"`);
+    expect(json["command"]).toBe(`echo "${String(json["join"])}" | npx -y ./agent.tgz agent --join -`);
   });
 
   test.each<[words: string, method: Method, path: string, body: unknown, status: number, code: string, param: unknown]>(

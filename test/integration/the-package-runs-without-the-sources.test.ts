@@ -1,14 +1,16 @@
-import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { execFile, spawn } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { gunzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { limits } from "#shared/protocol/limits.ts";
 import packageJson from "../../package.json" with { type: "json" };
-import { startUp } from "../harness/start-trunkline.ts";
-import { launchTrunkline } from "../harness/trunkline-command.ts";
+import { freePort } from "../harness/free-port.ts";
+import { anywhere, demonstration, startUp } from "../harness/start-trunkline.ts";
+import { launchTrunkline, trunkline } from "../harness/trunkline-command.ts";
+import { until } from "../harness/until.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
@@ -20,17 +22,16 @@ const twenty = Array.from({ length: 20 }, (_, at) => `s-${at} `).join("");
 const nodes = [process.execPath, ...(process.env["PACKAGE_NODES"] ?? "").split(delimiter).filter(Boolean)];
 
 let folder = "";
-/** Runs npm in an empty folder, with an empty cache and without the network. */
-const npm = (command: "npm" | "npx", args: readonly string[], node = process.execPath) => {
-  const path = `${dirname(node)}${delimiter}${process.env["PATH"]}`;
-  const env = {
-    ...process.env,
-    PATH: path,
-    npm_config_cache: join(folder, "cache"),
-    npm_config_update_notifier: "false",
-  };
-  return run(command, args, { cwd: folder, env, shell: process.platform === "win32" });
-};
+/** Returns the environment of an npm with an empty cache, on this Node. */
+const npmEnvironment = (node = process.execPath) => ({
+  ...process.env,
+  PATH: `${dirname(node)}${delimiter}${process.env["PATH"]}`,
+  npm_config_cache: join(folder, "cache"),
+  npm_config_update_notifier: "false",
+});
+/** Runs npm in an empty folder and without the network. */
+const npm = (command: "npm" | "npx", args: readonly string[], node = process.execPath) =>
+  run(command, args, { cwd: folder, env: npmEnvironment(node), shell: process.platform === "win32" });
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "trunkline-package-"));
@@ -80,6 +81,40 @@ describe.each(nodes)("the package on %s", (node) => {
     expect(stdout.trim()).toBe(version);
   });
 });
+
+test.skipIf(process.platform !== "linux")(
+  "a machine joins by the printed command, and its secret is in no process's arguments or environment",
+  async () => {
+    const port = await freePort();
+    const settings = { TRUNKLINE_PORT: String(port), TRUNKLINE_PUBLIC_URL: `http://127.0.0.1:${port}` };
+    await using up = await startUp(settings, { node: process.execPath, main: installed("dist", "main.js") });
+    const site = { TRUNKLINE_STATE_DIR: up.stateDir, TRUNKLINE_OPERATIONS_URL: up.operationsUrl };
+    const made = JSON.parse((await trunkline(["machines", "pair", "attic", "--json"], site)).stdout);
+    const secret = String(made.join).split(".").at(-1) ?? "";
+    const env = { ...anywhere, ...demonstration, TRUNKLINE_STATE_DIR: join(folder, "attic") };
+    const shell = spawn("sh", [], { cwd: folder, env: { ...npmEnvironment(), ...env }, detached: true });
+    onTestFinished(() => void process.kill(-(shell.pid ?? 0)));
+    shell.stdin.end(made.command);
+    let said = "";
+    shell.stderr.on("data", (text) => (said += text));
+    const seen: string[] = [];
+    const look = async (): Promise<boolean> => {
+      seen.push(...(await processesThatShow(secret)));
+      return said.includes("agent ready");
+    };
+    await until(look, { what: "the machine to be ready", timeoutMs: 30_000, intervalMs: 1 });
+    expect(seen).toEqual([]);
+    expect(said).toContain("This machine is now 'attic'");
+  },
+);
+
+/** Returns the arguments of each process that has the text in them or in its environment. */
+async function processesThatShow(text: string): Promise<string[]> {
+  const found = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  const read = (id: string, file: string): Promise<string> => readFile(`/proc/${id}/${file}`, "utf8").catch(() => "");
+  const shown = await Promise.all(found.map(async (id) => [await read(id, "cmdline"), await read(id, "environ")]));
+  return shown.flatMap((each) => (each.some((part) => part.includes(text)) ? each.slice(0, 1) : []));
+}
 
 test("the package needs no other, holds no source and names the licence of each package in it", async () => {
   const own = JSON.parse(await readFile(installed("package.json"), "utf8")) as typeof packageJson;

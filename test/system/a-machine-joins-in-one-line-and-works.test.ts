@@ -49,6 +49,12 @@ describe("a machine that joined by the line that its site printed", () => {
     expect(performance.now() - begunMs).toBeLessThan(15_000);
   });
 
+  test.skipIf(process.platform !== "linux")("has erased the line from its arguments when it is ready", async () => {
+    await agent.logged("agent ready");
+    const shown = await readFile(`/proc/${agent.processId}/cmdline`, "utf8");
+    expect(shown.replaceAll("\0", " ").trim()).toBe("trunkline agent");
+  });
+
   test("streams, and gets an image of 20 MB whole", async () => {
     const stream = await site.endpoint.stream({ model, says: "Hello" });
     expect([await stream.over, stream.text, stream.done]).toEqual(["closed", "Hello from Ollama.", true]);

@@ -30,7 +30,7 @@ const removedMachineRecord = z.strictObject({ machine: machineName, state: z.lit
 const madeJoin = z.strictObject({
   name: machineName,
   join: z.string().describe("The join line: good once, and a secret until it was used."),
-  command: z.string().describe("The command to paste on the machine."),
+  command: z.string().describe("The command to paste on the machine, which hands the line over by standard input."),
   expires_at: z.iso.datetime(),
 });
 

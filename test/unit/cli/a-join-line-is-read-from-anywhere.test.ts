@@ -31,6 +31,7 @@ test("a join line comes from the argument, a file, or standard input", async () 
   expect(await read({ join: line })).toEqual({ joinLine: parsed, said: "" });
   expect(await read({ joinFile })).toEqual({ joinLine: parsed, said: "" });
   expect(await read({ join: "-" }, { typed: `\n  ${line}\r\nmore` })).toEqual({ joinLine: parsed, said: "" });
+  expect(await read({ join: "-" }, { typed: `"${line}" \r\n` })).toEqual({ joinLine: parsed, said: "" });
   expect(await read({})).toEqual({ joinLine: undefined, said: "" });
 });
 

@@ -56,7 +56,9 @@ describe("trunkline machines", () => {
     const { machines, inStore, clock } = await siteOnCommandLine();
     const { out, err } = await machines("pair", "attic", "--models", "llama*", "--ttl", "5m");
     const [, join = ""] =
-      /^npx -y "https:\/\/models\.example\.org\/agent\.tgz\?\d+\.\d+\.\d+" agent --join "(\S+)"\n$/.exec(out) ?? [];
+      /^echo "(\S+)" \| npx -y "https:\/\/models\.example\.org\/agent\.tgz\?\d+\.\d+\.\d+" agent --join -\n$/.exec(
+        out,
+      ) ?? [];
     expect(err).toContain("It pairs attic, once, until 2026-01-01 00:05:00Z, in 5 minutes.\n");
     expect(err).toContain(`survives reboots: npx -y "${publicUrl}/agent.tgz?${version}" agent install\n`);
     const line = parseJoinLine(join);
@@ -74,7 +76,7 @@ describe("trunkline machines", () => {
     const { machines } = await siteOnCommandLine();
     const { out, err } = await machines("pair", "attic", "--json");
     const { join, ...told } = JSON.parse(out);
-    const command = `npx -y "${publicUrl}/agent.tgz?${version}" agent --join "${join}"`;
+    const command = `echo "${join}" | npx -y "${publicUrl}/agent.tgz?${version}" agent --join -`;
     expect([told, err]).toEqual([{ name: "attic", expires_at: "2026-01-01T00:10:00.000Z", command }, ""]);
     expect(parseJoinLine(join)).toMatchObject({ origin: publicUrl });
   });
@@ -85,7 +87,8 @@ describe("trunkline machines", () => {
     await expect(machinesWith({}, "pair", "attic")).rejects.toThrow("(TRUNKLINE_PUBLIC_URL)");
     const url = { TRUNKLINE_PUBLIC_URL: "http://127.0.0.1:8484" };
     const { out, err } = await machinesWith(url, "pair", "attic");
-    expect(out).toContain(`npx -y "http://127.0.0.1:8484/agent.tgz?${version}" agent --join "http://127.0.0.1:8484/#`);
+    expect(out).toContain('echo "http://127.0.0.1:8484/#');
+    expect(out).toContain(`| npx -y "http://127.0.0.1:8484/agent.tgz?${version}" agent --join -`);
     expect(err).toContain("http://127.0.0.1:8484 is this host only, for trying");
     const clear = machinesWith({ TRUNKLINE_PUBLIC_URL: "http://models.example.org" }, "pair", "attic");
     await expect(clear).rejects.toThrow("http:// is for 127.0.0.1 only");
@@ -103,7 +106,7 @@ describe("trunkline machines", () => {
     await inStore((store) => store.machines.noteSite({ publicUrl, certificateSha256: "p".repeat(43) }));
     const { out, err } = await machines("pair", "attic");
     expect(out).toMatch(
-      /^npx -y \.\/agent\.tgz agent --join "https:\/\/models\.example\.org\/#\w{12}\.[\w-]{22}\.p{43}"\n$/,
+      /^echo "https:\/\/models\.example\.org\/#\w{12}\.[\w-]{22}\.p{43}" \| npx -y \.\/agent\.tgz agent --join -\n$/,
     );
     expect(err).toContain(
       "copy it to the machine: curl --insecure --output agent.tgz https://models.example.org/agent.tgz",
