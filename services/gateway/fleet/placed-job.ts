@@ -6,7 +6,7 @@ import { expectedCost, type Load, uncachedTokens, type Work } from "./expected-c
 import type { Expected, MachineCaches } from "./machine-caches.ts";
 import type { MeasuredSpeeds, Speed } from "./measured-speeds.ts";
 import type { OpenLoad } from "./placed-loads.ts";
-import { blockCharacters } from "./prompt-blocks.ts";
+import { blockBytes } from "./prompt-blocks.ts";
 import type { Target } from "./roster.ts";
 
 /** A job at the moment when it is placed. */
@@ -100,7 +100,7 @@ export class PlacedJob {
     if (isNear) counts.counted(prompt, model, promptTokens);
     // A prompt behind others may have been computed before the one that it shares a beginning with.
     if (cachedTokens === undefined || load.backlogTokens > 0 || load.room !== "slot") return;
-    caches.proved(target, expected, ((cachedTokens / promptTokens) * prompt.characters) / blockCharacters);
+    caches.proved(target, expected, ((cachedTokens / promptTokens) * prompt.bytes) / blockBytes);
   }
 
   #noteTimes(

@@ -7,7 +7,7 @@ import { type Expected, MachineCaches, nothingExpected } from "./machine-caches.
 import { type MeasuredSpeed, MeasuredSpeeds } from "./measured-speeds.ts";
 import { PlacedJob } from "./placed-job.ts";
 import { type PlacedLoad, PlacedLoads } from "./placed-loads.ts";
-import { blockCharacters, type PromptBlocks, saltOf } from "./prompt-blocks.ts";
+import { blockBytes, type PromptBlocks, saltOf } from "./prompt-blocks.ts";
 import type { Target } from "./roster.ts";
 
 /** A prompt that a gateway placed on a machine, as hashes of its blocks. */
@@ -69,7 +69,7 @@ export class PlacementMemory {
     const work = this.workOf(asked);
     if (prompt === undefined) return { work, expected: nothingExpected };
     const expected = this.#caches.expected(target, prompt, saltOf(modelId, prompt.keyId), this.#clock.now());
-    const share = Math.min(1, (expected.blocks * blockCharacters) / Math.max(1, prompt.characters));
+    const share = Math.min(1, (expected.blocks * blockBytes) / Math.max(1, prompt.bytes));
     return { work: { ...work, cachedTokens: work.promptTokens * share }, expected };
   }
 
@@ -122,7 +122,7 @@ export class PlacementMemory {
   /** Notes a prompt that a machine accepted, as far as its window holds it. */
   #notePrompt(target: Target, { modelId, needs: { prompt } }: Asked, window: number): void {
     if (prompt === undefined || prompt.blocks.length === 0) return;
-    const blocks = prompt.blocks.subarray(0, Math.ceil((window * charactersPerToken) / blockCharacters));
+    const blocks = prompt.blocks.subarray(0, Math.ceil((window * charactersPerToken) / blockBytes));
     const placed: PlacedPrompt = { ...target, salt: saltOf(modelId, prompt.keyId), blocks };
     this.#caches.placed(placed, placed, { nowMs: this.#clock.now(), isOwn: true });
     if (this.#changed === undefined) return;

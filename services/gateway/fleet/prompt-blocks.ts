@@ -1,17 +1,18 @@
 import { hash } from "node:crypto";
 import type { ChatBody, ChatMessage } from "#shared/protocol/job-bodies.ts";
 
-/** Characters of one block: about the 16 tokens that model servers cache together. */
-export const blockCharacters = 64;
+/** Bytes of one block: about the 16 tokens that model servers cache together. */
+export const blockBytes = 64;
+const blockWords = blockBytes / 4;
 /** Limits the blocks of a prompt: about 260,000 tokens. The rest of a longer prompt is not looked for in caches. */
 export const promptBlocksMax = 16_384;
 
 /** A prompt as hashes. Each stands for the whole text before it, so that equal hashes mean equal beginnings. */
 export interface PromptBlocks {
-  /** A hash for each `blockCharacters` of the prompt. */
+  /** A hash for each `blockBytes` of the prompt as UTF-8. */
   readonly blocks: Int32Array;
-  /** The characters that the blocks were made of. */
-  readonly characters: number;
+  /** The bytes that the blocks were made of. */
+  readonly bytes: number;
   /** The ends of the conversation's earlier turns, the longest first. */
   readonly turns: readonly TurnEnd[];
   /** Hash of the whole prompt. */
@@ -61,6 +62,11 @@ function addMessage(blocks: BlockHash, message: ChatMessage): void {
   for (const { function: called } of message.tool_calls ?? []) blocks.add(`<call>${called.name}${called.arguments}`);
 }
 
+/** Bytes of one turn of hashing. A turn copies the text as UTF-8 and reads it as words. */
+const turn = new Uint8Array(64 * 1024);
+const turnWords = new Int32Array(turn.buffer);
+const encoder = new TextEncoder();
+
 /**
  * Hashes a text piece by piece. A hash for each block by `node:crypto` would take ten times as long. The seed is a
  * secret of the site: without it, a hash does not tell whether it stands for a guessed text.
@@ -68,33 +74,47 @@ function addMessage(blocks: BlockHash, message: ChatMessage): void {
 class BlockHash {
   readonly #blocks: number[] = [];
   #hash: number;
-  #word = 0;
-  #characters = 0;
+  /** The last bytes, less than a word. */
+  #rest = new Uint8Array(0);
+  #bytes = 0;
 
   constructor(seed: number) {
     this.#hash = seed;
   }
 
   add(text: string): void {
-    let [hashed, word, characters] = [this.#hash, this.#word, this.#characters];
-    for (let at = 0; at < text.length; at += 1) {
-      word = ((word << 9) | (word >>> 23)) ^ text.charCodeAt(at);
-      characters += 1;
-      if (characters % 4 > 0) continue;
-      hashed = mixed(hashed, word);
-      word = 0;
-      if (characters % blockCharacters === 0 && this.#blocks.length < promptBlocksMax) this.#blocks.push(hashed);
+    for (let at = 0; at < text.length;) {
+      turn.set(this.#rest);
+      const { read, written } = encoder.encodeInto(text.slice(at), turn.subarray(this.#rest.length));
+      at += read;
+      const filled = this.#rest.length + written;
+      this.#addWords(filled >>> 2);
+      this.#rest = turn.slice(filled & ~3, filled);
     }
-    [this.#hash, this.#word, this.#characters] = [hashed, word, characters];
+  }
+
+  #addWords(count: number): void {
+    let hashed = this.#hash;
+    let words = this.#bytes >>> 2;
+    for (let at = 0; at < count; at += 1) {
+      hashed = mixed(hashed, turnWords[at] ?? 0);
+      words += 1;
+      if (words % blockWords === 0 && this.#blocks.length < promptBlocksMax) this.#blocks.push(hashed);
+    }
+    this.#hash = hashed;
+    this.#bytes = words * 4;
   }
 
   /** Hash of all text so far. */
   get end(): number {
-    return mixed(mixed(this.#hash, this.#word), this.#characters);
+    let hashed = this.#hash;
+    for (const byte of this.#rest) hashed = mixed(hashed, byte);
+    return mixed(hashed, this.#bytes + this.#rest.length);
   }
 
   of(turns: readonly TurnEnd[]): PromptBlocks {
-    return { blocks: Int32Array.from(this.#blocks), characters: this.#characters, turns, whole: this.end };
+    const bytes = this.#bytes + this.#rest.length;
+    return { blocks: new Int32Array(this.#blocks), bytes, turns, whole: this.end };
   }
 }
 

@@ -4,7 +4,7 @@ import type { ChatMessage, ToolDefinition } from "#shared/protocol/job-bodies.ts
 import { countsKeptMax, CountedPrompts } from "../../../services/gateway/fleet/counted-prompts.ts";
 import { blocksKeptMax, blocksOfAllMax, MachineCaches } from "../../../services/gateway/fleet/machine-caches.ts";
 import {
-  blockCharacters,
+  blockBytes,
   blocksOfChat,
   blocksOfText,
   promptBlocksMax,
@@ -123,18 +123,30 @@ describe("a machine that got a prompt is expected to have", () => {
 });
 
 describe("the blocks of a prompt", () => {
-  test("are hashes of its text, one for each 64 characters and no more than promptBlocksMax", () => {
-    const { blocks, characters } = blocksOfText("a".repeat(1_000), seed);
-    expect([blocks.length, characters]).toEqual([15, 1_000]);
+  test("are hashes of its text, one for each 64 bytes and no more than promptBlocksMax", () => {
+    const { blocks, bytes } = blocksOfText("a".repeat(1_000), seed);
+    expect([blocks.length, bytes]).toEqual([15, 1_000]);
     expect(new Set(blocks).size).toBe(15);
-    const huge = blocksOfText("a".repeat((promptBlocksMax + 10) * blockCharacters), seed);
+    const huge = blocksOfText("a".repeat((promptBlocksMax + 10) * blockBytes), seed);
     expect(huge.blocks.length).toBe(promptBlocksMax);
+  });
+
+  test("are the same however a message is divided into parts", () => {
+    const words = fc.string({ unit: fc.constantFrom("a", "é", "漢", "😀"), maxLength: 50 });
+    fc.assert(
+      fc.property(fc.array(words), words, (parts, last) => {
+        const texts = [...parts, "漢😀".repeat(20_000), last];
+        const content = texts.map((text) => ({ type: "text" as const, text }));
+        expect(chat({ role: "user", content })).toEqual(chat(user(texts.join(""))));
+      }),
+      { numRuns: 20 },
+    );
   });
 
   test("collide no more often than chance lets them", () => {
     const all = new Set<number>();
     for (let each = 0; each < 20_000; each += 1) {
-      all.add(blocksOfText(`${each}`.padEnd(blockCharacters, "x"), seed).blocks[0] ?? 0);
+      all.add(blocksOfText(`${each}`.padEnd(blockBytes, "x"), seed).blocks[0] ?? 0);
     }
     expect(all.size).toBeGreaterThan(19_990);
   });
