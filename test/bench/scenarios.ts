@@ -91,9 +91,9 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: "prompt-100kb",
-    title: "A prompt of 100 KB, one connection",
+    title: "Prompts of 100 KB, 8 connections",
     unit: "request",
-    pace: { connections: 1, warmMs: 300, windowMs: 1_500 },
+    pace: { connections: 8, warmMs: 4_000, windowMs: 3_000 },
     answer: { delayMs: 0 },
     promptBytes: 100_000,
   },
