@@ -61,24 +61,25 @@ const behindOwn = Float64Array.from(Object.values(scripts), ([, tokens]) => toke
 const scriptOf = new Uint8Array(0x1_00_00);
 for (const [from, script] of blocks) scriptOf.fill(names.indexOf(script), from);
 
-/** The characters of a prompt that are looked at, in 0.2 ms. The rest counts as the same mixture. */
-export const walkedCharactersMax = 64 * 1024;
+/** The most characters of a prompt that are looked at. Of a longer one they are evenly spread over the whole. */
+export const sampledCharactersMax = 8 * 1024;
 
 /** Estimates the tokens of texts that belong together: 0.8 to 1.3 times those of `o200k_base`, in any script. */
-export function meanTokens(texts: Iterable<string>): number {
-  let tokens = 0;
-  let walked = 0;
-  let characters = 0;
+export function meanTokens(texts: readonly string[]): number {
+  const characters = texts.reduce((sum, { length }) => sum + length, 0);
+  const stride = Math.ceil(characters / sampledCharactersMax);
+  let [tokens, sampled, at, drawn] = [0, 0, 0, 1];
   for (const text of texts) {
-    const end = Math.min(text.length, walkedCharactersMax - walked);
-    let before = -1;
-    for (let at = 0; at < end; at += 1) {
+    while (at < text.length) {
       const script = scriptOf[text.charCodeAt(at)] ?? 0;
+      const before = at === 0 ? undefined : scriptOf[text.charCodeAt(at - 1)];
       tokens += (script === before ? behindOwn : behindOther)[script] ?? 0;
-      before = script;
+      sampled += 1;
+      // Steps of one length would see only some columns of a table. Those drawn here are `stride` long on average.
+      drawn = Math.imul(drawn, 1_664_525) + 1_013_904_223;
+      at += 1 + (((drawn >>> 16) * (2 * stride - 1)) >>> 16);
     }
-    walked += end;
-    characters += text.length;
+    at -= text.length;
   }
-  return walked === characters ? tokens : (tokens * characters) / walked;
+  return sampled === 0 ? 0 : (tokens * characters) / sampled;
 }

@@ -1,7 +1,7 @@
 import { Tiktoken } from "js-tiktoken/lite";
 import o200kBase from "js-tiktoken/ranks/o200k_base";
 import { describe, expect, test } from "vitest";
-import { meanTokens, walkedCharactersMax } from "../../../../services/gateway/limits/estimate-text.ts";
+import { meanTokens, sampledCharactersMax } from "../../../../services/gateway/limits/estimate-text.ts";
 import { estimatePrompt, estimateTexts } from "../../../../services/gateway/limits/token-estimates.ts";
 import scripts from "./script-corpus.json" with { type: "json" };
 import corpus from "./token-corpus.json" with { type: "json" };
@@ -22,10 +22,17 @@ describe("an estimate is 0.8 to 1.3 times the tokens of gpt-oss", () => {
   });
 });
 
-test("a prompt of many megabytes counts as the mixture at its beginning, and no other character is looked at", () => {
-  const part = all.map(([, text]) => text).join("\n");
-  const beginning = part.repeat(Math.ceil(walkedCharactersMax / part.length)).slice(0, walkedCharactersMax);
-  const estimate = meanTokens([beginning]);
-  expect(meanTokens([beginning, "漢".repeat(walkedCharactersMax), beginning])).toBeCloseTo(3 * estimate);
+test.each(all)("the looked at characters of a long prompt stand for all of it: %s", (_, text) => {
+  const long = text.repeat(Math.ceil((20 * sampledCharactersMax) / text.length));
+  const estimate = meanTokens([long]);
+  expect(estimate / (meanTokens([text]) * (long.length / text.length))).toBeCloseTo(1, 1);
+  expect(meanTokens(Array.from(long.match(/.{1,90}/gsu) ?? []))).toBeLessThan(1.15 * estimate);
+});
+
+test("dense text at the end of a long prompt counts as at its beginning", () => {
+  const [plain, dense] = ["all of them ".repeat(sampledCharactersMax), "漢字".repeat(sampledCharactersMax)];
+  const apart = meanTokens([plain]) + meanTokens([dense]);
+  expect(meanTokens([plain, dense]) / apart).toBeCloseTo(1, 1);
+  expect(meanTokens([dense, plain]) / apart).toBeCloseTo(1, 1);
   expect(meanTokens([])).toBe(0);
 });
