@@ -12,6 +12,7 @@ import type { Log } from "#shared/process/log.ts";
 import { machineGrants } from "#shared/protocol/subjects.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { BadKeys } from "./keys/bad-keys.ts";
+import type { FloodMeter } from "./fleet/flood-guard.ts";
 import type { MachineRecords } from "./fleet/machine-records.ts";
 import type { Exposition } from "./metrics/exposition.ts";
 import { measureTunnels } from "./metrics/fleet-meters.ts";
@@ -19,7 +20,6 @@ import { acceptTunnels } from "./tunnels/accept-tunnels.ts";
 import { ConnectRate } from "./tunnels/connect-rate.ts";
 import { OpenTunnels, usedTwice } from "./tunnels/open-tunnels.ts";
 import { Challenges, pairMachines } from "./tunnels/pair-machines.ts";
-import type { TunnelMeter } from "./tunnels/tunnel.ts";
 
 /** Opens a connection to the broker for one machine. Its grants are the machine's, or the gateway enforces them alone. */
 export type BrokerFor = (machine: string) => Promise<Broker>;
@@ -62,7 +62,7 @@ interface TunnelParts {
   /** The name of this boot of the gateway. */
   readonly gateway: string;
   readonly exposition: Exposition;
-  readonly meter: TunnelMeter;
+  readonly meter: FloodMeter;
   readonly lifecycle: Lifecycle;
   readonly log: Log;
 }

@@ -14,8 +14,9 @@ const machinesMax = 10_000;
 
 export type Announcement = "presence" | "beat";
 
-/** Counts the messages that are dropped unread. */
+/** Counts the messages that are dropped unread, and the tunnels that are closed for a flood of frames. */
 export interface FloodMeter {
+  tunnelFlooded(machine: string): void;
   announcementDropped(machine: string, kind: Announcement): void;
 }
 
@@ -23,7 +24,7 @@ interface GuardOptions {
   readonly timing: Timing;
   readonly clock: Pick<Clock, "now">;
   readonly log: Pick<Log, "warn">;
-  readonly meter?: FloodMeter | undefined;
+  readonly meter?: Pick<FloodMeter, "announcementDropped"> | undefined;
 }
 
 /**

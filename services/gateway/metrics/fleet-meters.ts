@@ -3,14 +3,12 @@ import type { PlacementMeter } from "../jobs/place-job.ts";
 import type { FloodMeter } from "../fleet/flood-guard.ts";
 import type { AnswerMeter } from "../jobs/answer-course.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
-import type { TunnelMeter } from "../tunnels/tunnel.ts";
 import type { Exposition } from "./exposition.ts";
 import type { BoundedLabels } from "./request-meters.ts";
 
 export type FleetMeter = FrameMeter &
   PlacementMeter &
   FloodMeter &
-  TunnelMeter &
   Pick<AnswerMeter, "offerRefused" | "usageNotBelieved">;
 
 /** Adds the counters of events between this gateway and its machines. */

@@ -9,16 +9,7 @@ const joinReuseToldMs = 86_400_000;
 /** Shows a machine that has a record and that this gateway does not hear; undefined if the record expects none. */
 export function showAway(
   record: MachineRecord,
-  {
-    wallMs,
-    lastSeen,
-    closed,
-  }: {
-    readonly wallMs: number;
-    readonly lastSeen: ReadonlyMap<string, number>;
-    /** The reason for which this gateway closed its latest connection. */
-    readonly closed?: string | undefined;
-  },
+  { wallMs, lastSeen }: { readonly wallMs: number; readonly lastSeen: ReadonlyMap<string, number> },
 ): ShownFleetMachine | undefined {
   const { name: machine, publicKey } = record;
   const pairing = machineState(record, wallMs);
@@ -42,7 +33,7 @@ export function showAway(
     open_jobs: 0,
     last_fault: null,
     takes_work: false,
-    why: whyAbsent(record, wallMs, closed),
+    why: whyAbsent(record, wallMs),
   };
 }
 
@@ -65,7 +56,7 @@ export function showAwayRank(record: MachineRecord, wallMs: number): ShownRouteM
   };
 }
 
-function whyAbsent(record: MachineRecord, wallMs: number, closed?: string): string {
+function whyAbsent(record: MachineRecord, wallMs: number): string {
   const { name, join, revokedAt, cordon } = record;
   switch (machineState(record, wallMs)) {
     case "joining":
@@ -73,7 +64,7 @@ function whyAbsent(record: MachineRecord, wallMs: number, closed?: string): stri
     case "revoked":
       return `was revoked at ${isoTime(revokedAt)} (trunkline machines pair ${name} makes a new line)`;
     default: {
-      const remarks = [closed, joinReuse(record, wallMs), cordon && whyCordoned(cordon.reason)];
+      const remarks = [joinReuse(record, wallMs), cordon && whyCordoned(cordon.reason)];
       return ["paired, but not connected", ...remarks.filter((each) => each !== undefined)].join("; ");
     }
   }

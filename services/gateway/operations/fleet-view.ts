@@ -51,7 +51,7 @@ export class FleetView {
   }
 
   async machines(): Promise<FleetListing> {
-    const { roster, leftOut, records, broker, placements, whyClosed, clock } = this.#parts;
+    const { roster, leftOut, records, broker, placements, clock } = this.#parts;
     // Without the store, machines that are away are shown without the time when they were seen.
     const lastSeen = await this.#parts.lastSeen().catch(() => new Map<string, number>());
     const nowMs = clock.now();
@@ -62,9 +62,9 @@ export class FleetView {
     const names = new Set(shown.map(({ machine }) => machine));
     const about = { wallMs: clock.wall(), lastSeen };
     const away = [...records.all()].flatMap((record) =>
-      names.has(record.name) ? [] : (showAway(record, { ...about, closed: whyClosed?.(record.publicKey) }) ?? []),
+      names.has(record.name) ? [] : (showAway(record, about) ?? []),
     );
-    const data = [...shown, ...away].toSorted(byName);
+    const data = [...shown, ...away].map((each) => this.#withClosing(each)).toSorted(byName);
     return { object: "list", data, problem: broker.trouble ?? null, remark: placements?.remark ?? null };
   }
 
@@ -123,7 +123,7 @@ export class FleetView {
   }
 
   #show(seen: RosterMachine, nowMs: number): ShownFleetMachine {
-    const { catalogues, routes, breakers, claims, records, broker, whyClosed, clock } = this.#parts;
+    const { catalogues, routes, breakers, claims, records, broker, clock } = this.#parts;
     const { presence, status } = seen;
     const shown = this.#showHeard(seen, nowMs);
     const isKnown = broker.awayMs === undefined || presence.state === "gone";
@@ -139,7 +139,6 @@ export class FleetView {
     const { takesWork, why } = isKnown
       ? judgeWork({ seen, load, models, broken, withheld, contradicted, cordon, remark }, nowMs)
       : { takesWork: false, why: whyUnheard };
-    const closed = isKnown && status === "offline" ? whyClosed?.(record?.publicKey) : undefined;
     const last = breakers.lastFaultOn(presence.machine);
     return {
       ...shown,
@@ -150,8 +149,16 @@ export class FleetView {
         ? { code: last.code, model: last.model, reason: last.reason ?? null, ms_ago: since(last.nowMs, nowMs) }
         : null,
       takes_work: takesWork,
-      why: [why, closed].filter((each) => each !== undefined).join("; ") || null,
+      why: why ?? null,
     };
+  }
+
+  /** Adds the reason for which this gateway closed the connection of a machine that is away. */
+  #withClosing(shown: ShownFleetMachine): ShownFleetMachine {
+    const { whyClosed, records } = this.#parts;
+    const isAway = shown.status === "offline" && shown.pairing !== "revoked";
+    const closed = isAway ? whyClosed?.(records.get(shown.machine)?.publicKey) : undefined;
+    return closed === undefined ? shown : { ...shown, why: `${shown.why}; ${closed}` };
   }
 
   #showLeftOut(leftOut: LeftOutMachine, nowMs: number): ShownFleetMachine {

@@ -1,4 +1,3 @@
-import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { WebSocketServer, type WebSocket } from "ws";
 import { Fault } from "#shared/fault/fault.ts";
@@ -74,8 +73,7 @@ interface Opened {
 }
 
 function openTunnel({ socket, upgrade, request, release }: Opened, parts: Parts): Tunnel {
-  const raw = upgrade.socket;
-  const tunnel = new Tunnel(tunnelSocket(socket, { raw, address: request.ip }), parts, {
+  const tunnel = new Tunnel(tunnelSocket(socket, request.ip), parts, {
     arrived: (arrived) => parts.open.arrived(arrived),
     opened(opened, machine) {
       release();
@@ -86,7 +84,7 @@ function openTunnel({ socket, upgrade, request, release }: Opened, parts: Parts)
       parts.open.closed(closed, reason);
     },
   });
-  raw.prependListener("data", (bytes: Buffer) => tunnel.bytesArrived(bytes));
+  upgrade.socket.prependListener("data", (bytes: Buffer) => tunnel.bytesArrived(bytes));
   socket.on("message", (data, isBinary) => {
     if (isBinary && Buffer.isBuffer(data)) tunnel.receive(data);
     else tunnel.end("it sent text in place of bytes");
@@ -96,17 +94,9 @@ function openTunnel({ socket, upgrade, request, release }: Opened, parts: Parts)
   return tunnel;
 }
 
-function tunnelSocket(
-  socket: WebSocket,
-  { raw, address }: { readonly raw: Socket; readonly address: string },
-): TunnelSocket {
-  // The connection may have carried requests before.
-  const before = raw.bytesRead;
+function tunnelSocket(socket: WebSocket, address: string): TunnelSocket {
   return {
     address,
-    get receivedBytes() {
-      return raw.bytesRead - before;
-    },
     get bufferedBytes() {
       return socket.bufferedAmount;
     },

@@ -4,27 +4,22 @@
  */
 export const framesPerSecondMax = 20_000;
 
-const frameMs = 1_000 / framesPerSecondMax;
+const secondMs = 1_000;
 const maskBytes = 4;
 
-/**
- * Bounds the frames in the bytes of a WebSocket client. Each costs the gateway as much as a message, and `ws` reports no
- * fragment and no empty frame.
- */
+/** Bounds the frames in the bytes of a WebSocket client. `ws` reports no fragment and no empty frame, which cost as much. */
 export class FrameRate {
   /** Time from which the client may again send as many frames at once as a new one. */
   #freeAtMs = 0;
-  /** Bytes of the current frame's head that were read, and bytes of its length that are missing. */
-  #headBytes = 0;
-  #lengthBytes = 0;
-  #length = 0;
-  /** Missing bytes of the current frame behind its head: of its mask, which every client sends, and its payload. */
+  /** Bytes of the current frame's head. */
+  #head: number[] = [];
+  /** Missing bytes of the current frame behind its head. */
   #rest = 0;
 
   /** Counts the frames of a chunk, and returns false if they are too many. */
   admits(chunk: Uint8Array, nowMs: number): boolean {
-    this.#freeAtMs = Math.max(this.#freeAtMs, nowMs) + this.count(chunk) * frameMs;
-    return this.#freeAtMs - nowMs <= framesPerSecondMax * frameMs;
+    this.#freeAtMs = Math.max(this.#freeAtMs, nowMs) + (this.count(chunk) * secondMs) / framesPerSecondMax;
+    return this.#freeAtMs - nowMs <= secondMs;
   }
 
   /** Returns the number of frames whose head ends in this chunk. */
@@ -32,9 +27,12 @@ export class FrameRate {
     let frames = 0;
     for (let at = 0; at < chunk.byteLength;) {
       if (this.#rest === 0) {
-        this.#readHead(chunk[at] ?? 0);
+        this.#head.push(chunk[at] ?? 0);
         at += 1;
-        if (this.#rest > 0) frames += 1;
+        this.#rest = bytesBehind(this.#head);
+        if (this.#rest === 0) continue;
+        this.#head = [];
+        frames += 1;
       }
       const skipped = Math.min(this.#rest, chunk.byteLength - at);
       this.#rest -= skipped;
@@ -42,20 +40,12 @@ export class FrameRate {
     }
     return frames;
   }
+}
 
-  #readHead(byte: number): void {
-    this.#headBytes += 1;
-    if (this.#headBytes === 1) return;
-    if (this.#headBytes === 2) {
-      const short = byte & 0x7f;
-      this.#lengthBytes = short === 126 ? 2 : short === 127 ? 8 : 0;
-      this.#length = this.#lengthBytes === 0 ? short : 0;
-    } else {
-      this.#length = this.#length * 256 + byte;
-      this.#lengthBytes -= 1;
-    }
-    if (this.#lengthBytes > 0) return;
-    this.#rest = maskBytes + this.#length;
-    this.#headBytes = 0;
-  }
+/** Returns the size of a client's mask and payload behind this head of a frame, or 0 while the head is not whole. */
+function bytesBehind([, second = -1, ...length]: readonly number[]): number {
+  const short = second & 0x7f;
+  const lengthBytes = short === 126 ? 2 : short === 127 ? 8 : 0;
+  if (second === -1 || length.length < lengthBytes) return 0;
+  return maskBytes + (lengthBytes === 0 ? short : length.reduce((sum, byte) => sum * 256 + byte, 0));
 }

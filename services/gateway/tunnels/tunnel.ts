@@ -8,6 +8,7 @@ import type { Log } from "#shared/process/log.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { machineKey, provesMachine, refusalText, type TunnelRefusal } from "#shared/protocol/pairing.ts";
 import type { Grants } from "#shared/protocol/subjects.ts";
+import type { FloodMeter } from "../fleet/flood-guard.ts";
 import type { ConnectRate } from "./connect-rate.ts";
 import { FrameRate, framesPerSecondMax } from "./frame-rate.ts";
 import { type Command, ProtocolParser, ProtocolViolation } from "./protocol-parser.ts";
@@ -17,8 +18,6 @@ import { Session } from "./serve-session.ts";
 export interface TunnelSocket {
   /** The address of the client, as far as trusted proxies tell it. */
   readonly address: string;
-  /** Bytes that came over the network, parts of messages included. */
-  readonly receivedBytes: number;
   /** Bytes that this process holds because the network does not take them. */
   readonly bufferedBytes: number;
   send(bytes: Uint8Array): void;
@@ -31,11 +30,6 @@ export interface TunnelSocket {
   cut(): void;
 }
 
-/** Counts the tunnels that are closed because their machine sent too many frames. */
-export interface TunnelMeter {
-  tunnelFlooded(machine: string): void;
-}
-
 export interface TunnelParts {
   readonly site: string;
   /** The name of this boot of the gateway. */
@@ -43,7 +37,7 @@ export interface TunnelParts {
   /** Finds the record of the machine with this key, also of one that paired a moment ago at another gateway. */
   readonly find: (publicKey: string, address: string) => Promise<MachineRecord | undefined>;
   readonly rate: Pick<ConnectRate, "admit" | "exhaust">;
-  readonly meter: TunnelMeter;
+  readonly meter: Pick<FloodMeter, "tunnelFlooded">;
   /** Opens a connection to the broker that is this machine's alone. */
   readonly brokerFor: (machine: string) => Promise<Broker>;
   readonly grantsOf: (machine: string) => Grants;
@@ -120,7 +114,7 @@ export class Tunnel {
   readonly #frames = new FrameRate();
   #commandAtMs: number;
   #heardAtMs: number;
-  #heardBytes = 0;
+  #receivedBytes = 0;
   #pingedAtMs = -Infinity;
 
   constructor(socket: TunnelSocket, parts: TunnelParts, owner: TunnelOwner) {
@@ -156,8 +150,10 @@ export class Tunnel {
 
   /** Checks the bytes of the socket before their frames are read. They may be parts of a message. */
   bytesArrived(bytes: Uint8Array): void {
-    if (!this.#frames.admits(bytes, this.#parts.clock.now())) this.#flooded();
-    else if (this.#stage !== "open" && this.#socket.receivedBytes > unprovenBytesMax)
+    this.#receivedBytes += bytes.byteLength;
+    this.#heardAtMs = this.#parts.clock.now();
+    if (!this.#frames.admits(bytes, this.#heardAtMs)) this.#flooded();
+    else if (this.#stage !== "open" && this.#receivedBytes > unprovenBytesMax)
       this.#fail(`Too many bytes before CONNECT (${unprovenBytesMax})`);
   }
 
@@ -198,18 +194,10 @@ export class Tunnel {
    */
   watchSilence({ restart }: { readonly restart: boolean }): void {
     const nowMs = this.#parts.clock.now();
-    if (restart) this.#commandAtMs = nowMs;
+    if (restart) this.#heardAtMs = this.#commandAtMs = nowMs;
     if (nowMs - this.#commandAtMs >= commandWaitMs) {
       this.#fail(`No Whole Command (in ${commandWaitMs} ms, commandWaitMs)`);
-      return;
-    }
-    const { receivedBytes } = this.#socket;
-    if (receivedBytes !== this.#heardBytes || restart) {
-      this.#heardBytes = receivedBytes;
-      this.#heardAtMs = nowMs;
-      return;
-    }
-    if (nowMs - this.#heardAtMs >= silenceMs) {
+    } else if (nowMs - this.#heardAtMs >= silenceMs) {
       this.#close("cut", `the machine was silent for ${silenceMs} ms (silenceMs)`);
     } else if (nowMs - this.#heardAtMs >= pingAfterMs && nowMs - this.#pingedAtMs >= pingAfterMs) {
       this.#pingedAtMs = nowMs;
