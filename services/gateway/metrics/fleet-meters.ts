@@ -56,7 +56,7 @@ export function countFleetEvents(exposition: Exposition, machines: BoundedLabels
   });
   const tunnelsFlooded = exposition.counter({
     name: "trunkline_tunnel_floods_total",
-    help: "Connections of paired machines that were closed because they sent too many WebSocket frames.",
+    help: "Connections of paired machines that were closed because they sent too many frames or commands.",
     labels: ["machine"],
   });
   const usageNotBelieved = exposition.counter({

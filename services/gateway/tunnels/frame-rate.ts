@@ -1,13 +1,14 @@
 /**
- * WebSocket frames that a machine may send at once, and then each second; fragments, pings and empty frames count. An agent
- * sends one in each turn of its event loop: 840 a second with 64 streams at full speed, and 4,000 with a single one.
+ * WebSocket frames and commands in them that a machine may send at once, and then each second; fragments, pings and empty
+ * frames count. An agent sends one frame in each turn of its event loop: 840 a second with 64 streams at full speed, and
+ * 4,000 with a single one, with a command in each.
  */
 export const framesPerSecondMax = 20_000;
 
 const secondMs = 1_000;
 const maskBytes = 4;
 
-/** Bounds the frames in the bytes of a WebSocket client. `ws` reports no fragment and no empty frame, which cost as much. */
+/** Bounds the frames and commands of a WebSocket client. `ws` reports no fragment and no empty frame, which cost as much. */
 export class FrameRate {
   /** Time from which the client may again send as many frames at once as a new one. */
   #freeAtMs = 0;
@@ -16,9 +17,9 @@ export class FrameRate {
   /** Missing bytes of the current frame behind its head. */
   #rest = 0;
 
-  /** Counts the frames of a chunk, and returns false if they are too many. */
-  admits(chunk: Uint8Array, nowMs: number): boolean {
-    this.#freeAtMs = Math.max(this.#freeAtMs, nowMs) + (this.count(chunk) * secondMs) / framesPerSecondMax;
+  /** Adds so many frames or commands, and returns false if they are too many. */
+  admits(count: number, nowMs: number): boolean {
+    this.#freeAtMs = Math.max(this.#freeAtMs, nowMs) + (count * secondMs) / framesPerSecondMax;
     return this.#freeAtMs - nowMs <= secondMs;
   }
 

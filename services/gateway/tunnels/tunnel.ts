@@ -152,7 +152,7 @@ export class Tunnel {
   bytesArrived(bytes: Uint8Array): void {
     this.#receivedBytes += bytes.byteLength;
     this.#heardAtMs = this.#parts.clock.now();
-    if (!this.#frames.admits(bytes, this.#heardAtMs)) this.#flooded();
+    if (!this.#frames.admits(this.#frames.count(bytes), this.#heardAtMs)) this.#flooded();
     else if (this.#stage !== "open" && this.#receivedBytes > unprovenBytesMax)
       this.#fail(`Too many bytes before CONNECT (${unprovenBytesMax})`);
   }
@@ -165,7 +165,7 @@ export class Tunnel {
       this.#parts.rate.exhaust(publicKey);
       this.#parts.meter.tunnelFlooded(name);
     }
-    this.#fail(`Maximum WebSocket Frames Exceeded (${framesPerSecondMax} a second, framesPerSecondMax)`);
+    this.#fail(`Maximum Frames And Commands Exceeded (${framesPerSecondMax} a second, framesPerSecondMax)`);
   }
 
   /** Closes the tunnel and tells the machine why. */
@@ -216,6 +216,7 @@ export class Tunnel {
         if (command === undefined) return;
         this.#commandsAtOnce += 1;
         this.#commandAtMs = this.#parts.clock.now();
+        if (!this.#frames.admits(1, this.#commandAtMs)) return this.#flooded();
         if (this.#stage === "greeted") this.#greeted(command);
         else this.#session?.carryOut(command);
       }

@@ -217,14 +217,24 @@ describe("a tunnel", () => {
     const { clock, rate, proven, open, flooded } = openSite();
     const { socket, tunnel, publicKey } = await proven();
     const frames = (count: number): void => tunnel.bytesArrived(Buffer.from("\x82\x80mask".repeat(count), "latin1"));
+    clock.advance(1_000);
     frames(framesPerSecondMax);
     clock.advance(500);
     frames(framesPerSecondMax / 2);
     expect([socket.state, flooded]).toEqual(["open", []]);
     frames(1);
     expect([socket.state, socket.isPaused, open.machines, flooded]).toEqual(["ended", true, 0, ["attic"]]);
-    expect(socket.sent.join("")).toContain(`-ERR 'Maximum WebSocket Frames Exceeded (${framesPerSecondMax} a second`);
+    expect(socket.sent.join("")).toContain(`-ERR 'Maximum Frames And Commands Exceeded (${framesPerSecondMax} a second`);
     expect(rate.admit(publicKey)).toBeGreaterThan(0);
+    expect(open.whyClosed(publicKey)).toContain("framesPerSecondMax");
+  });
+
+  test("that packs more commands into few frames than frames are allowed is closed too", async () => {
+    const { proven, open, flooded } = openSite();
+    const { socket, say, publicKey } = await proven();
+    for (let sent = 0; sent <= framesPerSecondMax; sent += 1_000) say("PONG\r\n".repeat(1_000));
+    await until(() => socket.state === "ended", { what: "the tunnel to be closed" });
+    expect([open.machines, flooded]).toEqual([0, ["attic"]]);
     expect(open.whyClosed(publicKey)).toContain("framesPerSecondMax");
   });
 
