@@ -31,7 +31,9 @@ test("a machine that sends tiny messages without end is closed, with the reason 
   const served = site.endpoint.answer({ model: "scripted", says: "/script tokens=2 nonce=x" });
   tunnel.send("PUB tl1.presence.flood 500000\r\n");
   while (tunnel.error === undefined && !tunnel.closed) await tunnel.sendBytes(flood);
-  expect(tunnel.error).toBe(`Maximum Frames And Commands Exceeded (${framesPerSecondMax} a second, framesPerSecondMax)`);
+  expect(tunnel.error).toBe(
+    `Maximum Frames And Commands Exceeded (${framesPerSecondMax} a second, framesPerSecondMax)`,
+  );
   expect(await served).toBe("x-0 x-1 ");
 
   await using again = await openTunnel(machine);

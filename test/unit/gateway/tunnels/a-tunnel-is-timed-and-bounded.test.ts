@@ -224,7 +224,9 @@ describe("a tunnel", () => {
     expect([socket.state, flooded]).toEqual(["open", []]);
     frames(1);
     expect([socket.state, socket.isPaused, open.machines, flooded]).toEqual(["ended", true, 0, ["attic"]]);
-    expect(socket.sent.join("")).toContain(`-ERR 'Maximum Frames And Commands Exceeded (${framesPerSecondMax} a second`);
+    expect(socket.sent.join("")).toContain(
+      `-ERR 'Maximum Frames And Commands Exceeded (${framesPerSecondMax} a second`,
+    );
     expect(rate.admit(publicKey)).toBeGreaterThan(0);
     expect(open.whyClosed(publicKey)).toContain("framesPerSecondMax");
   });
