@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
+import { many, manyPieces } from "../harness/many-pieces.ts";
 import type { TrunklineProcess } from "../harness/trunkline-process.ts";
 import { spreadOf } from "./over-rounds.ts";
 import { startSite } from "./variants/trunkline.ts";
@@ -13,7 +14,16 @@ export interface LoopHold {
   readonly agentMs: number;
 }
 
-type Body = readonly [name: string, path: "chat/completions" | "responses" | "embeddings", text: string];
+type Body = readonly [name: string, path: (typeof paths)[keyof typeof paths], text: string];
+
+const paths = {
+  chat: "chat/completions",
+  response: "responses",
+  message: "messages",
+  count: "messages/count_tokens",
+  completion: "completions",
+  embeddings: "embeddings",
+} as const;
 
 /** The sampler writes within one tick of 5 ms after a turn ends. */
 const settleMs = 60;
@@ -56,8 +66,6 @@ async function longestHold(child: TrunklineProcess, since: number): Promise<numb
 /** Large requests, and requests with as many values, messages or keys as one may have, correct and wrong. */
 function worstBodies(): readonly Body[] {
   const json = JSON.stringify;
-  const many = <T>(count: number, make: (place: number) => T): T[] =>
-    Array.from({ length: count }, (_, at) => make(at));
   const model = "scripted";
   const chat = (name: string, fields: object): Body => [
     name,
@@ -115,5 +123,10 @@ function worstBodies(): readonly Body[] {
     }),
     ["2,048 texts to embed, the last wrong", "embeddings", json({ model, input: [...many(2_047, () => "a"), {}] })],
     ["1 MB of opening brackets", "chat/completions", "[".repeat(1_000_000)],
+    ...manyPieces.map(({ name, outer, most, fields }): Body => [
+      `${most.toLocaleString("en")} ${name}`,
+      paths[outer],
+      json({ model, ...fields(most) }),
+    ]),
   ];
 }

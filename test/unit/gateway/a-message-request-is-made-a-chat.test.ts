@@ -135,6 +135,13 @@ describe("its conversation", () => {
     expect(messages.at(-1)).toEqual({ role: "tool", tool_call_id: "a", content: told });
   });
 
+  test("a tool that a conversation loads again and again is loaded once", () => {
+    const content = Array.from({ length: 3 }, () => ({ type: "tool_reference", tool_name: "weather" }));
+    const tools = [{ ...weather, defer_loading: true }];
+    const messages = [hello, assistant(used("a")), user({ ...gave("a"), content })];
+    expect(readMessage({ messages, tools }).loadedTools).toEqual(["weather"]);
+  });
+
   test("shows the images of a result, and has one where nothing else is shown", () => {
     const { body, imageParam } = readMessage({
       messages: [hello, assistant(used("a")), user({ ...gave("a"), content: [text("See:"), pixel] })],

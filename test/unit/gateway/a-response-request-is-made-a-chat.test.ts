@@ -321,6 +321,22 @@ describe("a refusal names the place of the fault:", () => {
       "tools",
     ],
     [
+      "a long description of a namespace, which each of its functions would repeat",
+      {
+        tools: [
+          home("a"),
+          {
+            ...home("b"),
+            name: "car",
+            description: "x".repeat(100_000),
+            tools: Array.from({ length: 6 }, (_each, at) => ({ ...weather, name: `f${at}` })),
+          },
+        ],
+      },
+      "string_too_long",
+      "tools[1].description",
+    ],
+    [
       "a name that two functions have, the other way round",
       { tools: [home("open"), { ...weather, name: "home__open" }] },
       "invalid_value",

@@ -27,7 +27,7 @@ export interface ReadMessageRequest extends ReadChatRequest {
    * model or runtime that lacks it answers without it.
    */
   readonly effortField: "thinking" | "output_config.effort" | undefined;
-  /** Names of the deferred tools that the conversation loaded, in its order. */
+  /** Names of the deferred tools that the conversation loaded, each once, in its order. */
   readonly loadedTools: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export function readMessageRequest(input: Record<string, unknown>): ReadMessageR
     ...turns.images,
     ignored: [...ignored, ...turns.ignored, ...ignoredTools],
     effortField,
-    loadedTools: turns.loadedTools.filter((name) => deferred.has(name)),
+    loadedTools: [...new Set(turns.loadedTools)].filter((name) => deferred.has(name)),
   };
 }
 

@@ -16,7 +16,7 @@ type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 type Part = Exclude<UserMessage["content"], string>[number];
 type TextPart = Extract<Part, { type: "text" }>;
 
-/** A message for machines, and the path in the request where it begins. */
+/** A message for machines, and the path in the request where it begins. A list of parts is its own: turns grow it. */
 interface Placed {
   readonly message: ChatMessage;
   readonly param: string;
@@ -30,10 +30,11 @@ interface Placed {
 export function turnsOf({ system, messages }: Pick<MessageRequest, "system" | "messages">) {
   const reader = new TurnReader();
   if (system?.length) {
-    reader.add({ role: "system", content: textOrParts(partsOfText(system)) }, "system");
+    reader.add({ role: "system", content: partsOfText(system) }, "system");
   }
   for (const [place, message] of messages.entries()) reader.read(message, `messages[${place}]`);
-  const { placed, images, ignored, loadedTools } = reader;
+  const { images, ignored, loadedTools } = reader;
+  const placed = reader.placed.map(({ message, param }) => ({ message: withPlainText(message), param }));
   if (placed.length === 0) {
     throw invalidValue("messages", "'messages' must hold a text, an image or a tool's result.");
   }
@@ -62,7 +63,7 @@ class TurnReader {
   read({ role, content }: OuterMessage, param: string): void {
     switch (role) {
       case "system":
-        if (content.length > 0) this.add({ role, content: textOrParts(partsOfText(content)) }, param);
+        if (content.length > 0) this.add({ role, content: partsOfText(content) }, param);
         return;
       case "user":
         if (typeof content === "string") this.#addUser([{ type: "text", text: content }], param);
@@ -87,11 +88,8 @@ class TurnReader {
 
   #addUser(parts: Part[], param: string): void {
     const last = this.placed.at(-1)?.message;
-    if (last?.role !== "user") {
-      this.add({ role: "user", content: textOrParts(parts) }, param);
-      return;
-    }
-    last.content = [...(typeof last.content === "string" ? partsOfText(last.content) : last.content), ...parts];
+    if (last?.role === "user" && Array.isArray(last.content)) last.content.push(...parts);
+    else this.add({ role: "user", content: parts }, param);
   }
 
   #addResult({ tool_use_id, content, is_error: isError }: ToolResultBlock, path: string): void {
@@ -146,16 +144,18 @@ class TurnReader {
     const last = this.placed.at(-1)?.message;
     const isNew = last?.role !== "assistant";
     const message: AssistantMessage = isNew ? { role: "assistant" } : last;
-    const texts: TextPart[] =
-      typeof message.content === "string" ? partsOfText(message.content) : (message.content ?? []);
+    const texts: TextPart[] = Array.isArray(message.content) ? message.content : [];
     for (const [at, block] of blocks.entries()) {
       switch (block.type) {
         case "text":
           texts.push({ type: "text", text: block.text });
           break;
-        case "thinking":
-          message.reasoning_content = [message.reasoning_content, block.thinking].filter(Boolean).join("\n\n");
+        case "thinking": {
+          const before = message.reasoning_content;
+          message.reasoning_content =
+            before && block.thinking ? `${before}\n\n${block.thinking}` : before || block.thinking;
           break;
+        }
         case "tool_use":
           (message.tool_calls ??= []).push({
             id: block.id,
@@ -167,7 +167,7 @@ class TurnReader {
           this.ignored.push(`${param}.content[${at}]`);
       }
     }
-    if (texts.length > 0) message.content = textOrParts(texts);
+    if (texts.length > 0) message.content = texts;
     const isEmpty = message.content === undefined && !message.reasoning_content && message.tool_calls === undefined;
     if (isNew && !isEmpty) this.add(message, param);
   }
@@ -177,10 +177,10 @@ function partsOfText(content: string | readonly TextPart[]): TextPart[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : [...content];
 }
 
-/** Returns the text of a single part as a string, the form that most templates expect. */
-function textOrParts<Kind extends Part>(parts: Kind[]): string | Kind[] {
-  const [only] = parts;
-  return parts.length === 1 && only?.type === "text" ? only.text : parts;
+/** Returns the message with the text of a single part as a string, the form that most templates expect. */
+function withPlainText(message: ChatMessage): ChatMessage {
+  const [only, another] = Array.isArray(message.content) ? message.content : [];
+  return only?.type === "text" && another === undefined ? { ...message, content: only.text } : message;
 }
 
 /** Returns the content of one tool's message: its texts joined, or parts where it shows images. */

@@ -33,7 +33,10 @@ import {
 } from "./response-schema.ts";
 
 export const metadataPairsMax = 16;
-/** Maximum length of the request fields that a response repeats. A streamed response repeats them three times. */
+/**
+ * Maximum length of the request fields that a response repeats, and of the descriptions that its functions repeat. A
+ * streamed response repeats the fields three times.
+ */
 export const repeatedCharactersMax = 512 * 1024;
 const logprobsIncluded = "message.output_text.logprobs";
 
@@ -220,6 +223,7 @@ interface InnerTools extends Pick<ResponseTerms, "called"> {
 }
 
 function innerTools(tools: readonly ResponseTool[]): InnerTools {
+  insistOnDescriptions(tools);
   const placed = tools.flatMap((tool, place) => functionsOf(tool, `tools[${place}]`));
   if (placed.length > toolsMax) {
     throw new Fault("array_above_max_length", {
@@ -241,11 +245,25 @@ function innerTools(tools: readonly ResponseTool[]): InnerTools {
   return { tools: placed.map(({ tool, called }) => innerTool({ ...tool, name: innerName(called) })), called: names };
 }
 
+/** Bounds the descriptions of namespaces before they are copied: each of up to 512 functions gets its namespace's. */
+function insistOnDescriptions(tools: readonly ResponseTool[]): void {
+  const lengths = tools.map((each) =>
+    each.type === "namespace" ? (each.description ?? "").length * each.tools.length : 0,
+  );
+  if (lengths.reduce((sum, length) => sum + length, 0) <= repeatedCharactersMax) return;
+  const param = `tools[${lengths.indexOf(Math.max(...lengths))}].description`;
+  throw new Fault("string_too_long", {
+    message: `Models are told the description of a namespace with each of its functions, which may come to ${repeatedCharactersMax} characters in all (repeatedCharactersMax); shorten '${param}'.`,
+    param,
+  });
+}
+
 /** Converts the tool choice to a `Choice`. A tool choice names functions without their namespace. */
 function choiceOf(choice: ResponseToolChoice, { called }: InnerTools): Choice {
   if (typeof choice === "string") return choice;
+  const byName = Map.groupBy(called, ([, each]) => each.name);
   const innerNameOf = (name: string): string => {
-    const [meant, another] = [...called].filter(([, each]) => each.name === name);
+    const [meant, another] = byName.get(name) ?? [];
     return called.has(name) || meant === undefined || another !== undefined ? name : meant[0];
   };
   if (choice.type !== "allowed_tools") return { name: innerNameOf(choice.name), param: "tool_choice.name" };

@@ -1,0 +1,33 @@
+import { getHeapStatistics } from "node:v8";
+import { expect, test } from "vitest";
+import { limits } from "#shared/protocol/limits.ts";
+import { readRequest } from "../../../services/gateway/api/read-request.ts";
+import { manyPieces, type ManyPieces } from "../../harness/many-pieces.ts";
+
+/** Twice the pieces may take so many times the memory; a copy for each piece takes nearly four times as much. */
+const timesMax = 2.6;
+
+const bytesOf = ({ fields }: ManyPieces, count: number): Buffer =>
+  Buffer.from(JSON.stringify({ model: "scripted", ...fields(count) }));
+
+/** Bytes that V8 allocates to read a request of `count` pieces. */
+function allocatedFor(pieces: ManyPieces, count: number): number {
+  const bytes = bytesOf(pieces, count);
+  const before = allocated();
+  readRequest(pieces.outer, bytes);
+  return allocated() - before;
+}
+
+function allocated(): number {
+  const { total_allocated_bytes: bytes } = getHeapStatistics() as { total_allocated_bytes?: number };
+  if (bytes === undefined) throw new Error("This Node does not count what it allocates; run the tests on Node 26.");
+  return bytes;
+}
+
+test.each(manyPieces)("twice as many $name are read with twice the work", (pieces) => {
+  expect(bytesOf(pieces, pieces.most).byteLength).toBeLessThanOrEqual(limits.partBytes);
+  // The first reading makes what all later ones have.
+  allocatedFor(pieces, pieces.most / 2);
+  const half = allocatedFor(pieces, pieces.most / 2);
+  expect(allocatedFor(pieces, pieces.most) / half).toBeLessThanOrEqual(timesMax);
+});
