@@ -35,7 +35,7 @@ export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): 
   const [site, machines, routes, machineKeys, seen, models, peppers] = records.parse(replies);
   const json = JSON.stringify;
   to.change("back up records", (sql) => [
-    sql.run`INSERT INTO site VALUES (1, ${site["id"] ?? ""}, ${site["noted"] ?? "{}"})`,
+    site["id"] && sql.run`INSERT INTO site VALUES (1, ${site["id"]}, ${site["noted"] ?? "{}"})`,
     sql.run`INSERT INTO machines SELECT key, value FROM json_each(${json(machines)})`,
     sql.run`INSERT INTO routes SELECT key, value FROM json_each(${json(routes)})`,
     sql.run`INSERT INTO machine_keys SELECT value, ${json(seen)} ->> ('$.' || value) FROM json_each(${json(machineKeys)})`,

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
+import { Fault } from "#shared/fault/fault.ts";
 import { type Actor, auditEntriesMax } from "#shared/keys/audit-entry.ts";
 import { changeKey } from "#shared/keys/change-key.ts";
 import type { OpenedKeyStore, StateStore } from "#shared/keys/open-key-store.ts";
@@ -10,9 +11,11 @@ import { isFounded, note, SqliteKeyStore } from "#shared/keys/sqlite-key-store.t
 import { openStateDatabase, type StateDatabase, stateFileName } from "#shared/keys/state-database.ts";
 import { changeMachine } from "#shared/machines/change-machine.ts";
 import { SqliteMachineStore } from "#shared/machines/sqlite-machine-store.ts";
+import { systemClock } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
+import { SqliteRouteStore } from "#shared/routes/sqlite-route-store.ts";
 import { openUsage, usageKeptDays } from "#shared/usage/usage.ts";
 import { clearRedis, copyFromRedis, copyToRedis } from "./backup-redis.ts";
 import type { LimitsBook } from "./limits/limits.ts";
@@ -93,12 +96,14 @@ export async function withBackup<Result>(file: string, work: (backup: Backup) =>
       await pipeline(createReadStream(file), createGunzip(), unpacked);
       database = openStateDatabase(folder);
       if (!database.read("tell if it is a backup", isFounded)) throw new Error("there are no keys in it");
+      await readAll(database);
     } catch (error) {
       database?.close();
       if (error instanceof StartFailure && error.exitCode === exitCodes.config) {
         throw failure(`${file} is from a newer Trunkline: restore it with that version. Nothing was changed`);
       }
-      throw failure(`${file} is no whole backup (${String(error)}): take another copy. Nothing was changed`);
+      const reason = (error instanceof Fault && error.internal) || String(error);
+      throw failure(`${file} is no whole backup (${reason}): take another copy. Nothing was changed`);
     }
     try {
       return await work({ file, folder, database });
@@ -106,6 +111,17 @@ export async function withBackup<Result>(file: string, work: (backup: Backup) =>
       database.close();
     }
   });
+}
+
+/** Reads every record, so that a restore that has begun does not fail on one. */
+async function readAll(database: StateDatabase): Promise<void> {
+  const [keys, machines] = [new SqliteKeyStore(database, { clock: systemClock }), new SqliteMachineStore(database)];
+  await keys.list();
+  await keys.log({ entriesMax: auditEntriesMax });
+  await machines.list();
+  await machines.site();
+  await new SqliteRouteStore(database).list();
+  database.counts();
 }
 
 export interface Restored {

@@ -201,6 +201,14 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
     expect((await admit(two)).limitStatus.requests?.remaining).toBe(8);
   });
 
+  test("of a store in Redis at which no gateway ran yet leaves its place to the site that begins there", async () => {
+    const [one, two] = [await redisOfOnesOwn(), stateDir("two")];
+    await inStore(one, issueIn);
+    await backUp(one);
+    await restore(two);
+    expect((await inStore(two, ({ machines }) => machines.site())).id).toMatch(/^\w{22}$/);
+  });
+
   test("is a file for its owner only, without secrets unless it was asked for them", async () => {
     const laptop = stateDir("laptop");
     await inStore(laptop, issueIn);
@@ -306,6 +314,12 @@ describe("a restore that cannot be", () => {
     ["a changed byte", () => overwrite((bytes) => bytes.fill(bytes[500] === 1 ? 2 : 1, 500, 501)), "take another copy"],
     ["a text", () => writeFile(file, "no backup"), "take another copy"],
     ["an empty database", () => writeFile(file, gzipSync("")), "there are no keys in it"],
+    ["a missing table", () => repack((database) => database.exec("DROP TABLE routes")), "no such table: routes"],
+    [
+      "a record that no store reads",
+      () => repack((database) => database.exec("UPDATE keys SET record = json_set(record, '$.scopes', 5)")),
+      "take another copy",
+    ],
     [
       "a newer version",
       () => repack((database) => database.exec("PRAGMA user_version = 99")),
