@@ -164,10 +164,13 @@ async function keepRevoked(store: Store, database: StateDatabase): Promise<reado
   const { clock, actor } = store;
   const [keys, machines] = [new SqliteKeyStore(database, { clock }), new SqliteMachineStore(database)];
   const revoked: string[] = [];
-  for (const { action, key, name } of await store.keys.log({ entriesMax: auditEntriesMax })) {
+  for (const entry of await store.keys.log({ entriesMax: auditEntriesMax })) {
+    const { action, key, name } = entry;
     if (action !== "revoked" || key === undefined) continue;
     const { outcome } = await changeKey(key, { action }, { keys, clock, actor });
     if (outcome === "changed" || outcome === "forgotten") revoked.push(`${key} (${name})`);
+    // A later restore may be of a backup that has the key.
+    else if (outcome === "unknown") database.change("keep a revocation", (sql) => note(sql, entry));
   }
   for (const { publicKey = "", revokedAt } of await store.machines.list()) {
     const record = revokedAt === undefined ? undefined : await machines.findByKey(publicKey);

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -248,6 +248,23 @@ describe.skipIf(lentOnly("redis")).each([
       expect((await machines.find("attic"))?.revokedAt).toBeTypeOf("number");
       expect((await keys.log({ entriesMax: 2 })).map(({ action }) => action)).toEqual(["revoked", "machine_revoked"]);
     });
+  });
+
+  test("leaves a key revoked that an older backup, restored in between, did not have", async () => {
+    const [place, older] = [await open(), join(folder, "older.backup")];
+    await inStore(place, issueIn);
+    await backUp(place);
+    await copyFile(file, older);
+    const lost = await inStore(place, issueIn);
+    await backUp(place);
+    await revoke(place, lost);
+    const newer = await readFile(file);
+    await copyFile(older, file);
+    await restore(place, "--replace");
+    await writeFile(file, newer);
+    await restore(place, "--replace");
+    const found = await inStore(place, ({ keys }) => keys.find(lost.record.id));
+    expect(found).toMatchObject({ record: { revokedAt: expect.any(Number) } });
   });
 
   test("is noticed by a gateway that runs, which then knows the keys of the backup alone", async () => {
