@@ -164,16 +164,19 @@ async function keepRevoked(store: Store, database: StateDatabase): Promise<reado
   const { clock, actor } = store;
   const [keys, machines] = [new SqliteKeyStore(database, { clock }), new SqliteMachineStore(database)];
   const revoked: string[] = [];
+  const gone = (await store.machines.list()).filter(({ revokedAt }) => revokedAt !== undefined);
+  const machineKeys = new Set(gone.map(({ publicKey }) => publicKey));
   for (const entry of await store.keys.log({ entriesMax: auditEntriesMax })) {
-    const { action, key, name } = entry;
+    const { action, key, name, detail } = entry;
+    if (action === "machine_revoked") machineKeys.add(String(detail?.["public_key"]));
     if (action !== "revoked" || key === undefined) continue;
     const { outcome } = await changeKey(key, { action }, { keys, clock, actor });
     if (outcome === "changed" || outcome === "forgotten") revoked.push(`${key} (${name})`);
     // A later restore may be of a backup that has the key.
     else if (outcome === "unknown") database.change("keep a revocation", (sql) => note(sql, entry));
   }
-  for (const { publicKey = "", revokedAt } of await store.machines.list()) {
-    const record = revokedAt === undefined ? undefined : await machines.findByKey(publicKey);
+  for (const publicKey of machineKeys) {
+    const record = await machines.findByKey(publicKey ?? "");
     if (record === undefined || record.revokedAt !== undefined) continue;
     await changeMachine(record.name, { action: "machine_revoked" }, { machines, keys, clock, actor });
     revoked.push(record.name);

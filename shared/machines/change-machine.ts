@@ -145,7 +145,11 @@ function changeKnown(
       if (before.revokedAt !== undefined && (join === undefined || join.usedAt !== undefined)) return unchanged;
       // An unused join line goes with the key. A used one stays: its second use is still to be told.
       const kept = join?.usedAt === undefined ? undefined : join;
-      return changed({ revokedAt: before.revokedAt ?? at, cordon: undefined, join: kept });
+      const { publicKey, revokedAt = at } = before;
+      return changed(
+        { revokedAt, cordon: undefined, join: kept },
+        publicKey === undefined ? undefined : { public_key: publicKey },
+      );
     }
     case "machine_uncordoned":
       if (before.cordon === undefined) return unchanged;

@@ -11,7 +11,7 @@ import { changeKey, rotateKey } from "#shared/keys/change-key.ts";
 import { type IssuedKey, issueKey, type NewKey } from "#shared/keys/issue-key.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
-import { changeMachine } from "#shared/machines/change-machine.ts";
+import { changeMachine, removeMachine } from "#shared/machines/change-machine.ts";
 import { openKnownModels } from "#shared/model/known-models.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
@@ -233,20 +233,25 @@ describe.skipIf(lentOnly("redis")).each([
   test("needs --replace where there are keys, and leaves revoked what was revoked since", async () => {
     const place = await open();
     const [kept, lost] = [await inStore(place, issueIn), await inStore(place, issueIn)];
-    await inStore(place, (store) => pairOnStore("attic", store));
+    await inStore(place, async (store) => [await pairOnStore("attic", store), await pairOnStore("cellar", store)]);
     await backUp(place);
     await revoke(place, lost);
-    await inStore(place, (store) => changeMachine("attic", { action: "machine_revoked" }, { ...store, actor }));
+    await inStore(place, async (store) => {
+      await changeMachine("attic", { action: "machine_revoked" }, { ...store, actor });
+      await changeMachine("cellar", { action: "machine_revoked" }, { ...store, actor });
+      await removeMachine("cellar", { ...store, actor });
+    });
     const later = await inStore(place, issueIn);
     await expect(restore(place)).rejects.toThrow(/is not empty \(keys: 3\): .*--replace/);
     const { err } = await restore(place, "--replace");
-    expect(err).toContain(`Revoked since the backup, and revoked again: ${lost.record.id} (alice), attic`);
+    expect(err).toContain(`Revoked since the backup, and revoked again: ${lost.record.id} (alice), attic, cellar`);
     await inStore(place, async ({ keys, machines }) => {
       const states = (await keys.list()).map((record) => [record.id, record.revokedAt !== undefined]);
       expect(Object.fromEntries(states)).toEqual({ [kept.record.id]: false, [lost.record.id]: true });
       expect((await keys.find(later.record.id)).kind).toBe("absent");
-      expect((await machines.find("attic"))?.revokedAt).toBeTypeOf("number");
-      expect((await keys.log({ entriesMax: 2 })).map(({ action }) => action)).toEqual(["revoked", "machine_revoked"]);
+      expect((await machines.list()).map(({ revokedAt }) => typeof revokedAt)).toEqual(["number", "number"]);
+      const trail = (await keys.log({ entriesMax: 3 })).map(({ action }) => action);
+      expect(trail).toEqual(["revoked", "machine_revoked", "machine_revoked"]);
     });
   });
 
