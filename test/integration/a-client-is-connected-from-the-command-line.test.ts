@@ -207,6 +207,9 @@ test.each(["in the site's folder", "at its operations port"])(
     expect(await liveKeys()).toHaveLength(1);
     const shorter = await run(["connect", "claude", "--yes", "--ttl", "1h"]);
     expect(shorter).toMatchObject({ exitCode: 0, err: expect.stringContaining("was not extended: ") });
+    await run(["keys", "rotate", id, "--grace", "1h"]);
+    const { err } = await run(["connect", "claude", "--yes", "--ttl", "91d"]);
+    expect(err).toMatch(/was rotated: its secret in these files ends at 20\S+\. --name issues another key/);
 
     await run(["keys", "revoke", id]);
     await until(async () => (await statusWith(token)) === 401, { what: "the revoked key is refused" });

@@ -201,8 +201,10 @@ function unlessRefused(error: unknown): undefined {
 /** Extends a key that stays, if this site issued it. */
 async function extend(issuer: KeyIssuer | undefined, { id }: KeyToken, { ttl }: Given, { stderr }: Surroundings) {
   try {
-    await issuer?.extend(id, ttl);
-    if (issuer !== undefined) stderr.write(`The key ${id} stays, and is valid for ${formatDuration(ttl)} from now.\n`);
+    if (issuer === undefined) return;
+    const [oldUntil] = await issuer.extend(id, ttl);
+    const rotated = oldUntil && `was rotated: its secret in these files ends at ${oldUntil}. --name issues another key`;
+    stderr.write(`The key ${id} ${rotated ?? `stays, and is valid for ${formatDuration(ttl)} from now`}.\n`);
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
     stderr.write(`The key ${id} stays, and was not extended: ${error.message}\n`);

@@ -5,7 +5,7 @@ import { changeKey, revokeKey } from "#shared/keys/change-key.ts";
 import { issueKey } from "#shared/keys/issue-key.ts";
 import { keyId, type KeyId, type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
-import { formatDuration } from "#shared/keys/shown-key.ts";
+import { formatDuration, showKey } from "#shared/keys/shown-key.ts";
 import { readConfig, secret } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { Surroundings } from "../command-line.ts";
@@ -17,8 +17,11 @@ export interface KeyIssuer {
   /** The state folder, Redis or operations port, for messages and records. */
   readonly place: string;
   issue(key: { name: string; scopes: readonly string[]; ttlMs: number }): Promise<KeyToken>;
-  /** Makes a key valid for `ttlMs` from now on. Throws a `StartFailure` if it cannot be extended. */
-  extend(id: KeyId, ttlMs: number): Promise<void>;
+  /**
+   * Makes a key valid for `ttlMs` from now on, and returns when its replaced secrets end. Throws a `StartFailure` if it
+   * cannot be extended.
+   */
+  extend(id: KeyId, ttlMs: number): Promise<readonly string[]>;
   revoke(id: KeyId): Promise<void>;
 }
 
@@ -57,7 +60,8 @@ function issuerInStore(place: string, surroundings: Surroundings): KeyIssuer {
       }),
     extend: (id, ttlMs) =>
       withKeyStore(surroundings, quiet, async (store) => {
-        changedRecord(await changeKey(id, { action: "extended", ttlMs }, store), { id, place });
+        const record = changedRecord(await changeKey(id, { action: "extended", ttlMs }, store), { id, place });
+        return record === undefined ? [] : showKey(record, store.clock.wall()).old_secrets_valid_until;
       }),
     revoke: (id) =>
       withKeyStore(surroundings, quiet, async (store) => void (await revokeKey({ id, withIssued: false }, store))),
@@ -65,7 +69,8 @@ function issuerInStore(place: string, surroundings: Surroundings): KeyIssuer {
 }
 
 const issued = z.object({ key: z.string() });
-const changed = z.object({ id: keyId });
+const revoked = z.object({ id: keyId });
+const extended = z.object({ old_secrets_valid_until: z.array(z.string()) });
 
 function issuerAtPort(url: string, surroundings: Surroundings): KeyIssuer {
   const port = givenOperations({ operationsUrl: url }, surroundings);
@@ -77,7 +82,12 @@ function issuerAtPort(url: string, surroundings: Surroundings): KeyIssuer {
       if (parsed.outcome === "parsed") return parsed.token;
       throw new StartFailure(exitCodes.unavailable, `The operations port ${url} issued no key of Trunkline.`);
     },
-    extend: async (id, ttlMs) => void (await port.post(`/keys/${id}/extend`, changed, { ttl: formatDuration(ttlMs) })),
-    revoke: async (id) => void (await port.post(`/keys/${id}/revoke`, changed)),
+    async extend(id, ttlMs) {
+      const { old_secrets_valid_until } = await port.post(`/keys/${id}/extend`, extended, {
+        ttl: formatDuration(ttlMs),
+      });
+      return old_secrets_valid_until;
+    },
+    revoke: async (id) => void (await port.post(`/keys/${id}/revoke`, revoked)),
   };
 }
