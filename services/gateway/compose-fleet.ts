@@ -55,7 +55,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
   const catalogues = new Catalogues({
     ask: (target) => {
       const withinMs = timing.catalogueWaitMs + jobs.lineTo(target).roundTripMs;
-      return askCatalogue({ jobs, target, withinMs, clock });
+      return askCatalogue({ jobs, target, withinMs, clock, log });
     },
     knownModels,
     permits,

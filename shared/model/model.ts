@@ -18,11 +18,18 @@ export const capabilities = z.object({
 });
 export type Capabilities = z.infer<typeof capabilities>;
 
+/** The end of the year 9999, in seconds since 1970: outer APIs write dates with years of four digits. */
+export const createdSecondsMax = 253_402_300_799;
+
 /** The Model object of the contract: the format for clients, and of a machine's catalogue. */
 export const model = z.object({
   id: modelId.describe("The name for requests: `name` or `name:variant`, perhaps with a namespace before it."),
   object: z.literal("model"),
-  created: z.int().nonnegative().describe("The time at which the model came to be, in seconds since 1970."),
+  created: z
+    .int()
+    .nonnegative()
+    .max(createdSecondsMax)
+    .describe("The time at which the model came to be, in seconds since 1970."),
   owned_by: z.string().max(100),
   capabilities,
   context_window: z.int().positive(),

@@ -86,7 +86,7 @@ export function completeModel(facts: {
   readonly runtime: string;
   /** True if the runtime counts the tokens of prompts. */
   readonly counts?: boolean | undefined;
-  /** Returns when this machine first saw the model, for runtimes that report no creation time. */
+  /** Returns when this machine first saw the model, for runtimes that report no possible creation time. */
   readonly firstSeenSeconds: () => number;
 }): OfferedModel | undefined {
   const { id, described, settings = {}, runtime, counts, firstSeenSeconds } = facts;
@@ -96,7 +96,7 @@ export function completeModel(facts: {
   const completed = offeredModel.safeParse({
     id,
     object: "model",
-    created: described.createdSeconds ?? firstSeenSeconds(),
+    created: offeredModel.shape.created.safeParse(described.createdSeconds).data ?? firstSeenSeconds(),
     owned_by: settings.owned_by ?? described.ownedBy,
     capabilities: able,
     context_window: settings.context_window ?? (described.contextTokens || contextTokensDefault),

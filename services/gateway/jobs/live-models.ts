@@ -1,10 +1,16 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { catalogue as catalogueSchema, type Catalogue, type Model } from "#shared/model/model.ts";
+import {
+  type Catalogue,
+  type Model,
+  modelsPerMachineMax,
+  offeredModel as offeredModelSchema,
+} from "#shared/model/model.ts";
 import { abortAfter, type Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import { RecordReader } from "#shared/protocol/frame.ts";
-import { decodeJson } from "#shared/protocol/frame-payload.ts";
+import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { findModel } from "../fleet/catalogues.ts";
@@ -163,18 +169,45 @@ function merge(one: Model, other: Model): Model {
   };
 }
 
+/** The most models of a machine that one line of the log names. */
+const leftOutToldMax = 5;
+
+/** A machine's models as it tells them, and why others of its list are left out: `llama3: created: Too big: …`. */
+export interface ReadCatalogue {
+  readonly catalogue: Catalogue;
+  readonly leftOut: readonly string[];
+}
+
+/** Reads a machine's list of models. A model that the contract does not allow is left out, and the others stay. */
+export function readCatalogue(text: string): ReadCatalogue | undefined {
+  const told = jsonIn(text);
+  if (!Array.isArray(told) || told.length > modelsPerMachineMax) return undefined;
+  const read = told.map((each: unknown) => ({ each, ...offeredModelSchema.safeParse(each) }));
+  return {
+    catalogue: read.flatMap(({ data }) => data ?? []),
+    leftOut: read.flatMap(({ each, error }) => {
+      const [problem] = error?.issues ?? [];
+      if (problem === undefined) return [];
+      const id = offeredModelSchema.pick({ id: true }).safeParse(each).data?.id ?? "a model without a valid id";
+      return [`${id}: ${problem.path.join(".")}: ${problem.message}`];
+    }),
+  };
+}
+
 /** Asks one boot of a machine for its current catalogue, and waits at most `withinMs`. */
 export async function askCatalogue(options: {
   readonly jobs: OpenJobs;
   readonly target: Target;
   readonly withinMs: number;
   readonly clock: Clock;
+  /** Where given, it is told which models are left out of the machine's list. */
+  readonly log?: Pick<Log, "warn">;
 }): Promise<Catalogue> {
   const { jobs, target, withinMs, clock } = options;
   const message = "The GPU machine did not answer in time.";
   using late = abortAfter(clock, withinMs, () => new Fault("agent_offline", { message }));
   const reader = new RecordReader({ textMax: limits.catalogueBytesMax, broken: unreadable });
-  let catalogue: Catalogue | undefined;
+  let answer: ReadCatalogue | undefined;
   const outcome = await jobs.run({
     target,
     head: { id: newToken(), kind: "models", remainingMs: Math.ceil(withinMs) },
@@ -182,13 +215,18 @@ export async function askCatalogue(options: {
     acceptWithinMs: withinMs,
     listener: {
       onData(payload) {
-        for (const { text } of reader.read(payload)) catalogue = decodeJson(catalogueSchema, Buffer.from(text));
+        for (const { text } of reader.read(payload)) answer = readCatalogue(text);
       },
     },
     signal: late.signal,
   });
   if (outcome.outcome !== "end") throw outcome.fault;
-  if (catalogue === undefined) throw unreadable("no list of models");
+  if (answer === undefined) throw unreadable("no list of models");
+  const { catalogue, leftOut } = answer;
+  if (leftOut.length > 0) {
+    const told = { machine: target.machine, models: leftOut.slice(0, leftOutToldMax), count: leftOut.length };
+    options.log?.warn(told, "models of a machine are left out: the contract does not allow what it says of them");
+  }
   return catalogue;
 }
 

@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { model as modelShape, type Model } from "#shared/model/model.ts";
-import { mergeCatalogues } from "../../../services/gateway/jobs/live-models.ts";
+import { createdSecondsMax, model as modelShape, type Model, showModel } from "#shared/model/model.ts";
+import { messageModelPage } from "../../../services/gateway/api/routes.ts";
+import { mergeCatalogues, readCatalogue } from "../../../services/gateway/jobs/live-models.ts";
 import { modelOf, nothing } from "./machines-of-a-fleet.ts";
 
 const apple = { runtime_profile: "apple-mlx", apple_mlx: true } as const;
@@ -84,5 +85,29 @@ describe("the models of several machines", () => {
     const [mlx, plain] = [modelOf("a", apple), modelOf("a")];
     expect(mergeCatalogues([[mlx], [mlx]])).toEqual([mlx]);
     expect(mergeCatalogues([[mlx], [plain], [mlx]])).toEqual([plain]);
+  });
+});
+
+describe("a list of models with extreme values", () => {
+  const numbers = [-1, 0, 1e-9, 1, createdSecondsMax, createdSecondsMax + 1, Number.MAX_SAFE_INTEGER, 2 ** 53, 1e308];
+  const others = ["", "a", "\ud800", "x".repeat(100_000), null, true, [], {}, { completion: true }];
+  const fields = ["id", "created", "owned_by", "capabilities", "context_window", "size_mb", "runtime_profile"] as const;
+  const odd = fields.flatMap((field) => [...numbers, ...others].map((value) => [field, value] as const));
+
+  test.each(odd)("whose %s is %j is listed in each shape, or left out with the reason", (field, value) => {
+    const text = JSON.stringify([modelOf("plain"), { ...modelOf("odd"), [field]: value }]);
+    const { catalogue = [], leftOut = [] } = readCatalogue(text) ?? {};
+    expect(catalogue.length + leftOut.length).toBe(2);
+    expect(catalogue).toContainEqual(modelOf("plain"));
+    for (const reason of leftOut) expect(reason).toMatch(new RegExp(`: ${field}(\\.\\w+)?: .`));
+    const models = mergeCatalogues([catalogue]);
+    for (const { created_at } of messageModelPage(models, {}).data) {
+      expect(created_at).toMatch(/^\d{4}-\d\d-\d\dT/);
+    }
+    for (const each of catalogue) JSON.stringify(showModel(each, "attic"));
+  });
+
+  test("is no list of models if it is not an array", () => {
+    for (const text of ["", "{}", "null", '"a"']) expect(readCatalogue(text)).toBeUndefined();
   });
 });

@@ -29,6 +29,13 @@ describe("a model that its runtime says little of", () => {
     });
   });
 
+  test.each([Number.MAX_SAFE_INTEGER, -1, 0.5])(
+    "a model that its runtime says was made at %d counts from when it was seen first",
+    (createdSeconds) => {
+      expect(completed({ createdSeconds })?.created).toBe(77);
+    },
+  );
+
   test("does not chat when all that is known is that it embeds", () => {
     expect(completed({ capabilities: { embedding: true } })).toMatchObject({
       capabilities: { completion: false, embedding: true },
