@@ -117,6 +117,8 @@ interface FaultDetails {
    * runtime or a parser, which may quote a prompt.
    */
   readonly internal?: string | undefined;
+  /** A machine's own words for operators. They may quote the request, so no log has them above the level debug. */
+  readonly told?: string | undefined;
   /** The invalid part of the request, as a path such as `messages[2].content`. */
   readonly param?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
@@ -133,6 +135,7 @@ export class Fault extends Error {
   override readonly name = "Fault";
   readonly code: FaultCode;
   readonly internal: string | undefined;
+  readonly told: string | undefined;
   readonly param: string | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly runtimeDied: boolean;
@@ -141,17 +144,24 @@ export class Fault extends Error {
     super(details.message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.internal = details.internal;
+    this.told = details.told;
     this.param = details.param;
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.runtimeDied = details.runtimeDied ?? false;
   }
 
   /**
-   * The reason for logs and operators. Without `internal` it is the message, except for a refusal (4xx): its message
-   * may name parts of the request.
+   * The reason for logs and operators. Without `internal` it is the message, except for a refusal (4xx), whose message
+   * may name parts of the request, and for the words of a machine.
    */
   get reason(): string | undefined {
-    return this.internal ?? (faultEntry(this.code).status >= 500 ? this.message : undefined);
+    const isOwn = this.told === undefined && faultEntry(this.code).status >= 500;
+    return this.internal ?? (isOwn ? this.message : undefined);
+  }
+
+  /** Returns this fault with other details. */
+  with(changed: Partial<FaultDetails>): Fault {
+    return new Fault(this.code, { ...this, message: this.message, ...changed });
   }
 
   /**
@@ -159,12 +169,12 @@ export class Fault extends Error {
    * the chat that it got, and the client must read the field that it sent.
    */
   withFieldOf(names: FieldNames): Fault {
-    const { code, message, param = "", internal, retryAfterSeconds, runtimeDied } = this;
+    const { message, param = "" } = this;
     const name = names.find(([inChats]) => inChats.test(param));
     if (name === undefined) return this;
     const own = param.replace(...name);
     const words = message.replaceAll(`'${param}'`, `'${own}'`);
-    return new Fault(code, { message: words, param: own, internal, retryAfterSeconds, runtimeDied });
+    return this.with({ message: words, param: own });
   }
 
   /** Converts any thrown value into a Fault. A value that is no Fault is a bug, and its text stays internal. */

@@ -158,10 +158,13 @@ describe.skipIf(lentOnly("nats", "redis"))("a prompt that a runtime quotes", () 
       expect([each.title, (await each.stderr()).includes(prompt)]).toEqual([each.title, false]);
   });
 
-  test("leaves every failure with its reason in the logs of the machine and the gateway", async () => {
+  test("leaves every failure with its reason in the log of the machine, and with its code at the gateway", async () => {
     const failures = await linesOf("job failed", "request failed", "stream failed");
     expect(failures.length).toBeGreaterThan(kinds.length * 10);
-    for (const line of failures) expect([line.msg, line["code"], line["internal"]]).not.toContain(undefined);
+    for (const line of failures) {
+      const reason = line.msg === "job failed" ? line["internal"] : line["machine"];
+      expect([line.msg, line["code"], reason]).not.toContain(undefined);
+    }
   });
 
   test.each(told)("does not hide what the operator needs to know: %s", async (_, onChat, reason) => {
@@ -173,10 +176,12 @@ describe.skipIf(lentOnly("nats", "redis"))("a prompt that a runtime quotes", () 
       expect(onMachine).toMatchObject({ code: "upstream_error", internal: expect.stringMatching(reason) });
       const [job, internal] = [onMachine?.["job"], onMachine?.["internal"]];
       const atGateway = async () => (await linesOf("request")).find((line) => line["job"] === job);
-      expect(await until(atGateway, { what: "the gateway's line" })).toMatchObject({
-        outcome: "upstream_error",
-        internal,
-      });
+      const line = await until(atGateway, { what: "the gateway's line" });
+      expect(line).toMatchObject({ outcome: "upstream_error", machine: "attic" });
+      expect(line).not.toHaveProperty("internal");
+      expect(await linesOf("a machine said why it failed")).toContainEqual(
+        expect.objectContaining({ level: expect.anything(), request: line["request"], told: internal }),
+      );
       expect(await lastFault()).toMatchObject({
         code: "upstream_error",
         model: models.get(kind)?.id,

@@ -1,6 +1,6 @@
 import { faultEntry, isFaultCode, type FaultCode, Fault } from "#shared/fault/fault.ts";
 import { scrub } from "#shared/process/log.ts";
-import { faultReasonCharactersMax, type FaultPayload, type RejectPayload } from "#shared/protocol/frame-payload.ts";
+import type { FaultPayload, RejectPayload } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 
 /**
@@ -36,18 +36,20 @@ export function machineFault(reported: FaultPayload | undefined, kind: JobKind):
   const code = isFaultCode(told) && (reportableCodes.has(told) || mayForbid) ? told : "upstream_error";
   const isRefusal = faultEntry(code).status < 500;
   const reason = reported.reason ?? (isRefusal ? undefined : reported.message);
-  const internal = reason === undefined ? undefined : plainReason(reason);
   return new Fault(code, {
     message: reported.message,
     param: reported.param,
-    internal,
+    told: reason && plainReason(reason),
     runtimeDied: reported.runtimeDied,
   });
 }
 
-/** Returns a machine's reason for logs and terminals: one short line of plain characters, without secrets. */
+/** Characters of a machine's own words that operators can see. */
+export const toldCharactersMax = 200;
+
+/** Returns a machine's reason for operators: one short line of plain characters, without secrets. */
 function plainReason(reason: string): string {
-  return scrub(reason.replaceAll(/[^ -~]+/g, " ")).slice(0, faultReasonCharactersMax);
+  return scrub(reason.replaceAll(/[^ -~]+/g, " ")).slice(0, toldCharactersMax);
 }
 
 export function machineDisconnected(internal: string): Fault {
@@ -73,7 +75,7 @@ export function machineOffline(): Fault {
 export function rejectFault(reported: RejectPayload | undefined): Fault {
   switch (reported?.reason) {
     case "busy":
-      return new Fault("server_is_overloaded", { message: reported.message });
+      return new Fault("server_is_overloaded", { message: reported.message, told: plainReason(reported.message) });
     case "draining":
       return machineOffline();
     case "unknown_model":
@@ -83,7 +85,7 @@ export function rejectFault(reported: RejectPayload | undefined): Fault {
     case undefined:
       return new Fault("upstream_error", {
         message: "The agent does not support this request; update the agent or the gateway.",
-        internal: reported && plainReason(reported.message),
+        told: reported && plainReason(reported.message),
       });
   }
 }

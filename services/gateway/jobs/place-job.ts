@@ -259,10 +259,10 @@ export class JobPlacer {
    * wait as long as for a machine that is away. A model that does not exist is named as the client named it.
    */
   #forClient(fault: Fault, { routed }: Pick<Placement, "routed">): Fault {
-    const { code, message, param } = fault;
+    const { code } = fault;
     if (code === "model_not_found" && routed !== undefined) return modelNotFound(routed);
     const isReconnecting = code === "agent_offline" && this.#options.jobs.justConnected;
-    return isReconnecting ? new Fault(code, { message, param, retryAfterSeconds: 1 }) : fault;
+    return isReconnecting ? fault.with({ retryAfterSeconds: 1 }) : fault;
   }
 
   /** True if another machine may do better. Throws `poison_request` if the request is too dangerous for any machine. */
@@ -289,7 +289,10 @@ export class JobPlacer {
     if (placement.signal.aborted || wasAway) return;
     const nowMs = clock.now();
     const { machine, model } = by;
-    if (breakers.failed(machine, model.id, { code: fault.code, nowMs, reason: fault.reason })) {
+    const { code, told, reason = told } = fault;
+    if (told !== undefined)
+      log.debug({ request: placement.requestId, machine, code, told }, "a machine said why it failed");
+    if (breakers.failed(machine, model.id, { code, nowMs, reason })) {
       meter?.breakerOpened(machine);
       log.warn({ machine, model: model.id }, "this model fails all the time on this machine, which is asked last");
     }
@@ -350,10 +353,8 @@ export class JobPlacer {
 
   /** Adds the expected retry time to a fault that says that all machines are full. */
   #toldWhen(refusal: Fault, wanted: Wanted): Fault {
-    const { code, message, internal, param } = refusal;
-    if (code !== "server_is_overloaded") return refusal;
-    const retryAfterSeconds = this.#options.routes.retryAfterSeconds(wanted);
-    return new Fault(code, { message, internal, param, retryAfterSeconds });
+    if (refusal.code !== "server_is_overloaded") return refusal;
+    return refusal.with({ retryAfterSeconds: this.#options.routes.retryAfterSeconds(wanted) });
   }
 
   #offer({ placement, wanted, chosen, isLast, remainingMs }: Offer): Promise<JobOutcome> {

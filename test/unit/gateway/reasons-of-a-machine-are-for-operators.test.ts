@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { jobKinds } from "#shared/protocol/job.ts";
 import { encodeJson, faultReasonCharactersMax } from "#shared/protocol/frame-payload.ts";
+import { rejectFault, toldCharactersMax } from "../../../services/gateway/jobs/machine-fault.ts";
 import { FollowerOnAWire } from "./follower-on-a-wire.ts";
 
 test.each(jobKinds)(
@@ -28,18 +29,23 @@ function faultOf(payload: object) {
   return outcome?.outcome === "fault" ? outcome.fault : undefined;
 }
 
-test("the reason of a machine's fault is one short line without secrets, and is for operators alone", () => {
+test("the reason of a machine's fault is one short line without secrets, and no log has it unless it is asked for", () => {
   const message = "The runtime failed.";
   const key = `trunkline_${"a".repeat(12)}_${"b".repeat(38)}`;
   const fault = faultOf({ code: "upstream_error", message, reason: `out\n\u001b[2Jof memory ${key}` });
-  expect(fault).toMatchObject({ code: "upstream_error", message, reason: "out [2Jof memory [key]" });
+  expect(fault).toMatchObject({ code: "upstream_error", message, told: "out [2Jof memory [key]", reason: undefined });
   const tooLong = "x".repeat(faultReasonCharactersMax + 1);
-  expect(faultOf({ code: "upstream_error", message, reason: tooLong })).toMatchObject({ message, reason: message });
-  expect(faultOf({ code: "upstream_error", message: tooLong })?.reason).toHaveLength(faultReasonCharactersMax);
+  const cut = faultOf({ code: "upstream_error", message: tooLong });
+  expect(cut).toMatchObject({ told: "x".repeat(toldCharactersMax), reason: undefined });
+  const copies = [cut?.with({ retryAfterSeconds: 1 }), cut?.withFieldOf([[/^$/, "stop"]])];
+  for (const copy of copies) expect(copy).toMatchObject({ told: cut?.told, message: tooLong, reason: undefined });
 });
 
 test("the message of a machine's refusal may quote its request, and is no reason", () => {
   const refusal = { code: "invalid_value", message: "'stop' holds my secret." };
-  expect(faultOf(refusal)).toMatchObject({ message: refusal.message, reason: undefined });
-  expect(faultOf({ ...refusal, reason: "its grammar" })).toMatchObject({ reason: "its grammar" });
+  expect(faultOf(refusal)).toMatchObject({ message: refusal.message, told: undefined, reason: undefined });
+  expect(faultOf({ ...refusal, reason: "its grammar" })).toMatchObject({ told: "its grammar", reason: undefined });
+  for (const reason of ["busy", "malformed"] as const) {
+    expect(rejectFault({ reason, message: "my secret" })).toMatchObject({ told: "my secret", reason: undefined });
+  }
 });

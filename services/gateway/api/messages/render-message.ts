@@ -275,8 +275,7 @@ export function faultForMessages(fault: Fault): Fault {
     answer === undefined
       ? `prompt is too long: ${prompt} tokens > ${window} maximum`
       : `input length and \`max_tokens\` exceed context limit: ${prompt} + ${answer} > ${window}, decrease input length or \`max_tokens\` and try again`;
-  const { code, param, internal } = renamed;
-  return new Fault(code, { message: `${words}. ${renamed.message}`, param, internal });
+  return renamed.with({ message: `${words}. ${renamed.message}` });
 }
 
 /**
