@@ -161,7 +161,8 @@ export class Fault extends Error {
 
   /** Returns this fault with other details. */
   with(changed: Partial<FaultDetails>): Fault {
-    return new Fault(this.code, { ...this, message: this.message, ...changed });
+    const { code, message, internal, told, param, retryAfterSeconds, runtimeDied } = this;
+    return new Fault(code, { message, internal, told, param, retryAfterSeconds, runtimeDied, ...changed });
   }
 
   /**
