@@ -104,7 +104,27 @@ describe("dependencies run one way", () => {
 
   test.each(importRules)("a planted violation is found: $rule", ({ rule }) => {
     const [path, text] = planted[rule] ?? ["", ""];
-    expect(findViolations([{ path, text }], importRules)).toEqual([expect.stringContaining(`: ${rule}`)]);
+    expect(findViolations([{ path, text }], importRules)).toEqual([expect.stringContaining(`: ${rule}. Instead, `)]);
+  });
+
+  test("a violation is printed with the rule and the place where the file or the import belongs", () => {
+    const [job = "", text = ""] = planted["jobs know the fleet and no other room"] ?? [];
+    const log = { path: "services/cli/log.ts", text: 'import { pino } from "pino";' };
+    expect(findViolations([{ path: job, text }, log], importRules)).toEqual([
+      "services/gateway/jobs/x.ts imports services/gateway/limits/limits.ts: jobs know the fleet and no other room. " +
+        "Instead, declare the type or function that it needs in services/gateway/jobs, and let " +
+        "services/gateway/compose.ts pass it in.",
+      "services/cli/log.ts imports pino: only the log knows pino. " +
+        "Instead, use what these files export, the only ones that may import it: shared/process/log.ts.",
+    ]);
+  });
+
+  test("every place that a rule names exists", () => {
+    const sources = readSources();
+    const named = importRules.flatMap(({ instead = "" }) => instead.match(/\b(?:services|shared)\/[\w/.-]*\w/g) ?? []);
+    expect(
+      named.filter((place) => !sources.some(({ path }) => path === place || path.startsWith(`${place}/`))),
+    ).toEqual([]);
   });
 
   test("a file whose name says nothing is found", () => {

@@ -19,7 +19,7 @@ const hiddenTitles =
 const commentText = /^[ \t]*(?:\/\*\*|\/\/|\*)[ \t]+(?!.*\*\/[ \t]*$)\S/;
 const vagueNames = /(^|\/)(utils?|helpers?|common|misc|types|index|manager|impl)(\.ts|\/)/;
 
-/** What the sources do that the rules forbid, a line each. */
+/** Returns a line for each import that the rules forbid, with the nearest legal place, and for each vague file name. */
 export function findViolations(sources: readonly Source[], rules: readonly ImportRule[]): string[] {
   return sources.flatMap(({ path, text }) => [
     ...(vagueNames.test(path) ? [`${path}: its name says nothing about what it holds`] : []),
@@ -27,9 +27,14 @@ export function findViolations(sources: readonly Source[], rules: readonly Impor
       rules
         .filter((rule) => matchesGlob(path, rule.files) && matchesGlob(imported, rule.never))
         .filter((rule) => !rule.only?.some((exempt) => matchesGlob(path, exempt)))
-        .map((rule) => `${path} imports ${imported}: ${rule.rule}`),
+        .map((rule) => `${path} imports ${imported}: ${rule.rule}. Instead, ${legalPlace(rule)}.`),
     ),
   ]);
+}
+
+/** Returns the remedy for a violation: the files that may import it, or the rule's own. */
+function legalPlace({ only, instead }: ImportRule): string {
+  return instead ?? `use what these files export, the only ones that may import it: ${only.join(", ")}`;
 }
 
 /** Returns a line for each comment of the product whose first word hides its subject. */

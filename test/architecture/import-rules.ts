@@ -1,83 +1,132 @@
 /**
- * Who may import what. Each rule is one negative sentence; `only` names the files that it does not bind. Patterns are
- * paths from the project's root, in which `*` stands for anything within one name and `**` for anything at all.
+ * Who may import what. Each rule is one negative sentence with the nearest legal place: `only` names the files that it
+ * does not bind, `instead` says where the file or the import belongs. Patterns are paths from the project's root, in which
+ * `*` stands for anything within one name and `**` for anything at all.
  */
-export interface ImportRule {
+export type ImportRule = {
   readonly rule: string;
   /** The files that the rule binds. */
   readonly files: string;
   /** What they must not import: files by path, or a vendor's package by its name. */
   readonly never: string;
-  readonly only?: readonly string[];
-}
+} & (
+  | { readonly only: readonly string[]; readonly instead?: never }
+  | { readonly instead: string; readonly only?: never }
+);
+
+const testsBelongToTest = "move a file that tests to test/, and code that the product needs out of test/";
+const agreementsBelongToShared =
+  "move what both agree on to shared: messages to shared/protocol, models to shared/model, failures to shared/fault";
+
+/** Returns the remedy for a room of the gateway that needs another room's work. */
+const declaredIn = (room: string): string =>
+  `declare the type or function that it needs in services/gateway/${room}, and let services/gateway/compose.ts pass it in`;
 
 export const importRules: readonly ImportRule[] = [
-  { rule: "shared imports no service", files: "shared/**", never: "services/**" },
-  { rule: "shared imports no test", files: "shared/**", never: "test/**" },
-  { rule: "no service imports a test", files: "services/**", never: "test/**" },
-  { rule: "the gateway does not import the agent", files: "services/gateway/**", never: "services/agent/**" },
-  { rule: "the agent does not import the gateway", files: "services/agent/**", never: "services/gateway/**" },
+  {
+    rule: "shared imports no service",
+    files: "shared/**",
+    never: "services/**",
+    instead: "move the code that both need to shared, or let the service pass it in",
+  },
+  { rule: "shared imports no test", files: "shared/**", never: "test/**", instead: testsBelongToTest },
+  { rule: "no service imports a test", files: "services/**", never: "test/**", instead: testsBelongToTest },
+  {
+    rule: "the gateway does not import the agent",
+    files: "services/gateway/**",
+    never: "services/agent/**",
+    instead: agreementsBelongToShared,
+  },
+  {
+    rule: "the agent does not import the gateway",
+    files: "services/agent/**",
+    never: "services/gateway/**",
+    instead: agreementsBelongToShared,
+  },
   {
     rule: "jobs know the fleet, and the fleet knows no job",
     files: "services/gateway/fleet/**",
     never: "services/gateway/{jobs,api,operations,openapi,tunnels}/**",
+    instead: "move the file to services/gateway/jobs, or the type that both need to services/gateway/fleet",
   },
   {
     rule: "http knows no other room of the gateway",
     files: "services/gateway/http/**",
     never: "services/gateway/{keys,limits,fleet,jobs,metrics,api,openapi,operations,tunnels}/**",
+    instead: declaredIn("http"),
   },
   {
     rule: "keys know HTTP and no other room",
     files: "services/gateway/keys/**",
     never: "services/gateway/{limits,fleet,jobs,metrics,api,openapi,operations,tunnels}/**",
+    instead: declaredIn("keys"),
   },
   {
     rule: "limits know no other room",
     files: "services/gateway/limits/**",
     never: "services/gateway/{http,keys,fleet,jobs,metrics,api,openapi,operations,tunnels}/**",
+    instead: declaredIn("limits"),
   },
   {
     rule: "images know no other room",
     files: "services/gateway/images/**",
     never: "services/gateway/{http,keys,limits,fleet,jobs,metrics,api,openapi,operations,tunnels}/**",
+    instead: declaredIn("images"),
   },
   {
     rule: "jobs know the fleet and no other room",
     files: "services/gateway/jobs/**",
     never: "services/gateway/{http,keys,limits,metrics,api,openapi,operations,tunnels}/**",
+    instead: declaredIn("jobs"),
   },
   {
     rule: "the public API knows neither metrics, openapi, operations nor tunnels",
     files: "services/gateway/api/**",
     never: "services/gateway/{metrics,openapi,operations,tunnels}/**",
+    instead: declaredIn("api"),
   },
   {
     rule: "metrics know neither the public API nor operations",
     files: "services/gateway/metrics/**",
     never: "services/gateway/{api,openapi,operations}/**",
+    instead: "declare the meter as a type in the room that counts, and implement it in services/gateway/metrics",
   },
   {
     rule: "openapi knows neither keys, the fleet, metrics nor operations",
     files: "services/gateway/openapi/**",
     never: "services/gateway/{keys,fleet,metrics,operations}/**",
+    instead:
+      "describe only shapes and limits that services/gateway/api, http, jobs or shared export; move the constant there",
   },
   {
     rule: "tunnels know HTTP, keys and the fleet, and no other room",
     files: "services/gateway/tunnels/**",
     never: "services/gateway/{limits,jobs,metrics,api,openapi,operations}/**",
+    instead: declaredIn("tunnels"),
   },
   {
     rule: "runtimes know neither jobs nor the machine",
     files: "services/agent/runtimes/**",
     never: "services/agent/{jobs,machine}/**",
+    instead: "extend the port services/agent/runtimes/runtime.ts, which jobs and the machine call",
   },
-  { rule: "the agent knows nothing of keys", files: "services/agent/**", never: "shared/keys/**" },
-  { rule: "no service imports the CLI", files: "services/{gateway,agent}/**", never: "services/cli/**" },
+  {
+    rule: "the agent knows nothing of keys",
+    files: "services/agent/**",
+    never: "shared/keys/**",
+    instead: "put the fact into the head of the job, shared/protocol/job.ts, or code without keys into shared/process",
+  },
+  {
+    rule: "no service imports the CLI",
+    files: "services/{gateway,agent}/**",
+    never: "services/cli/**",
+    instead: "move the code that both need to shared",
+  },
   {
     rule: "the CLI enters a service only through the files at its top",
     files: "services/cli/**",
     never: "services/{gateway,agent}/*/**",
+    instead: "export it from a file at the top of the service, such as compose.ts, or move it to shared",
   },
   {
     rule: "only up stands above gateway and agent both",
@@ -107,6 +156,7 @@ export const importRules: readonly ImportRule[] = [
     rule: "only the reading thread has the table of OpenAI's tokens",
     files: "services/**",
     never: "services/gateway/api/reading-thread.ts",
+    instead: "send it the request through `RequestReader` of services/gateway/api/read-request.ts",
   },
   { rule: "only redis adapters know Redis", files: "**", never: "ioredis", only: ["**/redis-*", "test/**"] },
   {
@@ -159,7 +209,12 @@ export const importRules: readonly ImportRule[] = [
     only: ["services/cli/connect/edit-json.ts"],
   },
   { rule: "only the harness knows testcontainers", files: "**", never: "testcontainers", only: ["test/harness/**"] },
-  { rule: "the product knows no test tool", files: "{services,shared}/**", never: "{vitest,fast-check,openai}" },
+  {
+    rule: "the product knows no test tool",
+    files: "{services,shared}/**",
+    never: "{vitest,fast-check,openai}",
+    instead: "move the file to test/",
+  },
 ];
 
 /**
