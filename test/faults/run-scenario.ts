@@ -24,7 +24,7 @@ const healsWithinMs = 5_000;
 /** What a busy host adds to a time that is promised as a real one: to most of many, and to the slowest of them. */
 const noiseMs = 200;
 /** Both ends of a tunnel take the other for lost so much later, as a time of the wire. */
-const tunnelAddsMs = 3_000;
+const tunnelAddsMs = 1_300;
 const slowestMs = 1_000;
 /** For all that clients leave unread, and what the process itself comes to need. */
 const memoryBytesMax = 128 * 1024 * 1024;
