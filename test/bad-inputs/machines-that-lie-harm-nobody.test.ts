@@ -48,6 +48,14 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
   const lists = async (id: string): Promise<boolean> => (await fleet.endpoint.models()).ids.includes(id);
   const honestly = (): Promise<string> =>
     fleet.endpoint.answer({ model: "scripted", says: "/script tokens=2 nonce=x" });
+  /** The models that are listed once the machine was asked for this catalogue. */
+  const listAfter = async (offered: readonly Said[]) => {
+    catalogue = offered;
+    const before = mean.asked;
+    // Callers in quick succession share one round of questions.
+    const round = async () => (await fleet.endpoint.models(), mean.asked > before) && (await fleet.endpoint.models());
+    return until(round, { what: "the machine to be asked" });
+  };
   const ask = (stream = false): Promise<Response> => fleet.endpoint.chat({ model: "mean", says: "hi", stream });
 
   test.each([
@@ -56,20 +64,23 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
       "one model too many",
       () => Array.from({ length: modelsPerMachineMax + 1 }, (_, place) => named(`made-up-${place}`)),
     ],
-    ["a name of 50 KB", () => [named("made-up-0"), named("n".repeat(50_000))]],
-    ["a name that is half a character", () => [named("made-up-0"), named("\ud800")]],
-    ["a name that is a number", () => [named("made-up-0"), { ...handMadeModel, id: 7 }]],
-    ["a window below nothing", () => [{ ...named("made-up-0"), context_window: -1 }]],
     ["more than 2 MiB", () => [{ ...named("made-up-0"), x: "x".repeat(3_000_000) }]],
   ])("a catalogue of %s is not believed, and the others are listed as before", async (_, models) => {
-    catalogue = offering(models());
-    const before = mean.asked;
-    // Callers in quick succession share one round of questions.
-    const round = async () => (await fleet.endpoint.models(), mean.asked > before) && (await fleet.endpoint.models());
-    const { status, ids, unanswered } = await until(round, { what: "the machine to be asked" });
+    const { status, ids, unanswered } = await listAfter(offering(models()));
     expect([status, ids, unanswered]).toEqual([200, ["scripted"], "mean"]);
     expect((await fleet.endpoint.chat({ model: "made-up-0", says: "hi" })).status).toBe(404);
     expect(await honestly()).toBe("x-0 x-1 ");
+  });
+
+  test.each([
+    ["a name of 50 KB", { id: "n".repeat(50_000) }],
+    ["a name that is half a character", { id: "\ud800" }],
+    ["a name that is a number", { id: 7 }],
+    ["a window below nothing", { context_window: -1 }],
+  ])("about %s of a model has that model left out, and its others are listed", async (_, lie) => {
+    const { status, ids, unanswered } = await listAfter(offering([named("mean"), { ...handMadeModel, ...lie }]));
+    expect([status, ids, unanswered]).toEqual([200, ["mean", "scripted"], null]);
+    expect(await contentOf(await ask())).toBe("fine");
   });
 
   test("frames of jobs that a machine does not have, has ended or never had reach nobody", async () => {
