@@ -237,7 +237,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/images": 340,
   "services/gateway/jobs": 2_750,
   "services/gateway/keys": 810,
-  "services/gateway/limits": 1_635,
+  "services/gateway/limits": 1_855,
   "services/gateway/metrics": 630,
   "services/gateway/openapi": 1_770,
   "services/gateway/operations": 1_890,

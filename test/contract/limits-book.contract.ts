@@ -6,6 +6,7 @@ import {
   noSeat,
   type Admission,
   type Demand,
+  type Growth,
   type Hold,
   type LimitsBook,
   type Refusal,
@@ -26,6 +27,7 @@ export interface BookPlace {
 const aMinute = 60_000;
 const allDays = { from: "0000-01-01", to: "9999-12-31" };
 const most = 1_000_000_000_000;
+const budgetOf = (tokens: number) => ({ tokens, per: "day" }) as const;
 
 export function limitsBookContract(adapter: string, openPlace: () => Promise<BookPlace>): void {
   async function openBook(): Promise<BookPlace> {
@@ -47,6 +49,10 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       hold: async (tokens?: number) => holdOf(await here.admit(demand(tokens))),
       settle: (hold: Hold, usedTokens: number, { ran = true } = {}) =>
         here.settle(settlementOf({ gateway: newToken(), ended: [{ hold, ran, usedTokens }] })),
+      grow: async (growth: Growth, book = here): Promise<Hold> => {
+        const { grown } = await book.settle(settlementOf({ gateway: newToken(), growing: [growth] }));
+        return grown[0] as Hold;
+      },
       spend: (completionTokens: number) =>
         there.settle(settlementOf({ gateway: newToken(), usage: [rowOf({ day: today, keyId, completionTokens })] })),
       limitStatus: () => there.limitStatus({ keyId, limits }),
@@ -137,10 +143,91 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       expectWait(await ask(1), { fromMs: 1.5 * aMinute, toMs: 2.1 * aMinute });
     });
 
-    test("a debt has an end: no answer keeps a key out for more than ten minutes", async () => {
+    test("a debt of tokens is paid back whole, however long that takes", async () => {
       const { hold, settle, limitStatus } = await open({ tokensPerMinute: 1_000 });
-      await settle(await hold(100), 1_000_000_000);
-      expect((await limitStatus()).tokens?.resetMs).toBeLessThanOrEqual(10 * aMinute);
+      await settle(await hold(100), 1_000_000);
+      const { resetMs = 0 } = (await limitStatus()).tokens ?? {};
+      expect(resetMs).toBeGreaterThan(999 * aMinute);
+      expect(resetMs).toBeLessThanOrEqual(1_000 * aMinute);
+    });
+
+    test.each<{
+      limits: KeyLimits;
+      tokens: number;
+      others?: number;
+      used: number;
+      grown: Pick<Hold, "tokens" | "budgetTokens">;
+    }>([
+      { limits: { tokensPerMinute: 100_000 }, tokens: 1_010, used: 1_011, grown: { tokens: 2_011, budgetTokens: 0 } },
+      { limits: { budget: budgetOf(10_000) }, tokens: 1_010, used: 1_011, grown: { tokens: 0, budgetTokens: 2_011 } },
+      { limits: { budget: budgetOf(1_200) }, tokens: 1_010, used: 1_011, grown: { tokens: 0, budgetTokens: 1_200 } },
+      {
+        limits: { budget: budgetOf(1_200) },
+        tokens: 1_010,
+        others: 190,
+        used: 1_011,
+        grown: { tokens: 0, budgetTokens: 1_010 },
+      },
+      { limits: { budget: budgetOf(1_200) }, tokens: 5_000, used: 1_201, grown: { tokens: 0, budgetTokens: 1_200 } },
+      {
+        limits: { tokensPerMinute: 1_000_000, budget: budgetOf(1_500) },
+        tokens: 1_000,
+        used: 1_001,
+        grown: { tokens: 2_001, budgetTokens: 1_500 },
+      },
+    ])("an answer of $used tokens under a hold of $tokens grows to $grown with $limits", async (each) => {
+      const { grow, hold, ask, settle, limitStatus } = await open(each.limits);
+      const held = await hold(each.tokens);
+      if (each.others !== undefined) await hold(each.others);
+      const grown = await grow({ hold: held, usedTokens: each.used });
+      expect(grown).toEqual({ ...held, ...each.grown });
+      if (each.limits.budget?.tokens === 1_200) expect(outcomeOf(await ask(1))).toBe("budget_reserved");
+      await settle(grown, each.used);
+      const { tokens } = await limitStatus();
+      if (tokens !== undefined) expect(tokens.remaining).toBeGreaterThanOrEqual(tokens.limit - each.used);
+      expect(outcomeOf(await ask(1))).toBe("admitted");
+    });
+
+    test("an answer gets no more than the minute has left, and what has drained since", async () => {
+      const { grow, hold } = await open({ tokensPerMinute: 1_000 });
+      const grown = await grow({ hold: await hold(1_010), usedTokens: 1_001 });
+      expect(grown.tokens).toBeGreaterThanOrEqual(1_000);
+      expect(grown.tokens).toBeLessThan(1_100);
+    });
+
+    test("answers that grow at once share a budget to its last token and not beyond", async () => {
+      const { here, there, demand, grow } = await open({ budget: budgetOf(100_000) });
+      const answers = Array.from({ length: 50 }, async (_, at) => {
+        const book = at % 2 === 0 ? here : there;
+        let held = holdOf(await book.admit(demand(1_000)));
+        for (let times = 0; times < 5; times += 1)
+          held = await grow({ hold: held, usedTokens: held.budgetTokens + 1 }, book);
+        return held.budgetTokens;
+      });
+      const sum = (await Promise.all(answers)).reduce((tokens, each) => tokens + each, 0);
+      expect(sum).toBe(100_000);
+    });
+
+    test.each<{
+      limits: KeyLimits;
+      promptTokens: number;
+      spent?: number;
+      others?: number;
+      outcome: Refusal | "admitted";
+    }>([
+      { limits: { tokensPerMinute: 1_000 }, promptTokens: 1_000, outcome: "admitted" },
+      { limits: { tokensPerMinute: 1_000 }, promptTokens: 1_001, outcome: "prompt" },
+      { limits: { tokensPerMinute: 1_000 }, promptTokens: 1_000, others: 500, outcome: "tokens" },
+      { limits: { budget: budgetOf(1_000) }, promptTokens: 900, spent: 100, outcome: "admitted" },
+      { limits: { budget: budgetOf(1_000) }, promptTokens: 901, spent: 100, outcome: "prompt" },
+      { limits: { budget: budgetOf(1_000) }, promptTokens: 901, spent: 1_000, outcome: "budget" },
+      { limits: { budget: budgetOf(1_000) }, promptTokens: 900, others: 101, outcome: "budget_reserved" },
+    ])("a prompt of $promptTokens tokens is $outcome with $limits, $spent spent and $others reserved", async (each) => {
+      const { here, demand, hold, spend } = await open(each.limits);
+      if (each.spent !== undefined) await spend(each.spent);
+      if (each.others !== undefined) await hold(each.others);
+      const { promptTokens } = each;
+      expect(outcomeOf(await here.admit({ ...demand(promptTokens + 1_000), promptTokens }))).toBe(each.outcome);
     });
 
     test("a request that asks for more tokens than the limit runs when nothing else was used", async () => {
@@ -363,7 +450,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const {
         books: [book],
       } = await openBook();
-      expect(await book.settle(settlementOf({}))).toEqual({ gateways: 1 });
+      expect(await book.settle(settlementOf({}))).toEqual({ gateways: 1, grown: [] });
     });
 
     test("a book that is closed says that it is unavailable", async () => {
@@ -397,7 +484,7 @@ function expectWait(admission: Admission, { fromMs, toMs }: { fromMs: number; to
 }
 
 export function settlementOf(settlement: Partial<Settlement>): Settlement {
-  const nothing = { acknowledged: 0, ended: [], charges: [], renewed: [], usage: [] };
+  const nothing = { acknowledged: 0, ended: [], charges: [], renewed: [], growing: [], usage: [] };
   return { gateway: "a-gateway", sequence: 1, ...nothing, ...settlement };
 }
 

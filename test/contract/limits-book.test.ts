@@ -230,9 +230,9 @@ describe("limits of several gateways in Redis", () => {
 
   test("gateways that settle in one Redis know how many they are", async () => {
     const book = bookOn(await openOne());
-    expect(await book.settle(settlementOf({ gateway: "one" }))).toEqual({ gateways: 1 });
-    expect(await book.settle(settlementOf({ gateway: "two" }))).toEqual({ gateways: 2 });
-    expect(await book.settle(settlementOf({ gateway: "one", sequence: 2 }))).toEqual({ gateways: 2 });
+    expect(await book.settle(settlementOf({ gateway: "one" }))).toEqual({ gateways: 1, grown: [] });
+    expect(await book.settle(settlementOf({ gateway: "two" }))).toEqual({ gateways: 2, grown: [] });
+    expect(await book.settle(settlementOf({ gateway: "one", sequence: 2 }))).toEqual({ gateways: 2, grown: [] });
   });
 
   test("a pause of this process is not blamed on Redis, also for commands that wait for others", async () => {

@@ -25,6 +25,11 @@ export class Operator implements AsyncDisposable {
     return new Operator(await openKeyStore(settings, { clock, patienceMs }));
   }
 
+  /** The operator of a store that is open in this process already. */
+  static beside(store: OpenedKeyStore): Operator {
+    return new Operator(store);
+  }
+
   issue(terms: Partial<NewKey> = {}): Promise<IssuedKey> {
     return issueKey({ name: "test", scopes: ["*"], ttlMs: 3_600_000, ...terms }, this.#means);
   }

@@ -7,7 +7,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { callerOf } from "../keys/authenticate.ts";
-import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer, AnswerWriter } from "../jobs/answer-course.ts";
 import type { Needs } from "../fleet/choose-machine.ts";
 import type { OfferListener } from "../jobs/job-listener.ts";
 import type { Placement } from "../jobs/place-job.ts";
@@ -99,6 +99,8 @@ async function admitRequest(outer: Outer, from: RequestFrom, dependencies: Placi
   const { limitStatus, fault } = asking instanceof Promise ? await asking : asking;
   noteRateLimits(request, limitStatus);
   if (fault !== undefined) throw fault;
+  // An answer that may end at a limit of its key comes in pieces, so that its client gets what came until then.
+  if (account.mayGrow) Object.assign(job, { whole: false });
   if (remoteImages !== undefined) {
     const images = await dependencies.images.fetchAll(remoteImages, job.signal);
     Object.assign(job, await bodyWithImages(job.body, remoteImages, images));
@@ -114,6 +116,9 @@ async function admitRequest(outer: Outer, from: RequestFrom, dependencies: Placi
     withClientNames(render({ ...answer, model: routed ?? by }), toolNames);
   return { reply, leaving, account, job, streamed, render: renderFor, ends, adaptFault, ignored, effort };
 }
+
+/** Names the limit of the key that ended an answer: in the headers of a whole answer, in a comment of a stream. */
+const limitHeader = "x-trunkline-limit";
 
 /** Anthropic's clients name features of its service here, and models need none of them. */
 const betaHeader = "anthropic-beta";
@@ -158,6 +163,27 @@ async function runJob(
   nameIgnored(admitted.reply, [...admitted.ignored, effort.field]);
   const { reasoning_effort: _, ...body } = JSON.parse(Buffer.from(job.body).toString()) as ChatBody;
   await placer.run(Object.assign(job, { listener }, jobBody(body)));
+}
+
+/**
+ * Runs the job of a request to its end, or to the end of what the limits of its key have left. The answer then ends as
+ * at `max_tokens`, after `tell` has told the limit.
+ */
+async function runWithinLimits(
+  admitted: Admitted,
+  { writer, tell }: { readonly writer: AnswerWriter; readonly tell: (limit: string) => void },
+  dependencies: Pick<InferenceDependencies, "placer" | "refusedEfforts">,
+): Promise<void> {
+  const { account, reply, render, leaving } = admitted;
+  try {
+    await runJob(admitted, account.following(writer, { render, leaving }), dependencies);
+  } catch (thrown) {
+    const limit = account.cutBy;
+    if (limit === undefined) throw thrown;
+    stateOf(reply.request).reason = `the answer ended at a limit of its key (${limit})`;
+    tell(limit);
+    account.endShort();
+  }
 }
 
 function jobOf(
@@ -234,7 +260,7 @@ async function answerStream(
   admitted: Admitted,
   { placer, refusedEfforts, timing, log }: InferenceDependencies,
 ): Promise<void> {
-  const { reply, leaving, account, job, render, ends, adaptFault } = admitted;
+  const { reply, leaving, account, job, ends, adaptFault } = admitted;
   const response = reply.raw;
   const writer = new StreamWriter({
     response,
@@ -249,7 +275,8 @@ async function answerStream(
     onSlow: (fault) => leaving.abort(fault),
   });
   try {
-    await runJob(admitted, account.following(writer, render), { placer, refusedEfforts });
+    const tell = (limit: string): void => writer.tell(`${limitHeader}: ${limit}`);
+    await runWithinLimits(admitted, { writer, tell }, { placer, refusedEfforts });
   } catch (thrown) {
     const fault = adaptFault(Fault.from(thrown));
     account.endedIn(fault.code);
@@ -280,7 +307,7 @@ function nameSource(
 
 /** Runs a request and sends its answer in one piece, once the answer is complete. */
 async function answerWhole(admitted: Admitted, dependencies: InferenceDependencies): Promise<void> {
-  const { reply, leaving, account, job, render, adaptFault } = admitted;
+  const { reply, leaving, account, job, adaptFault } = admitted;
   const collected = new CollectedAnswer({
     onTooLarge: (fault) => leaving.abort(fault),
     onAccept: (machine, model) => nameSource(reply, { machine, model, routed: job.routed }),
@@ -289,7 +316,8 @@ async function answerWhole(admitted: Admitted, dependencies: InferenceDependenci
     },
   });
   try {
-    await runJob(admitted, account.following(collected, render), dependencies);
+    const tell = (limit: string): void => void reply.header(limitHeader, limit);
+    await runWithinLimits(admitted, { writer: collected, tell }, dependencies);
   } catch (thrown) {
     throw adaptFault(Fault.from(thrown));
   }

@@ -14,7 +14,7 @@ const retryAfterSecondsMax = 60;
 /** Returns the fault for a request that its key's limits refuse. The message names the limit and when to try again. */
 export function limitFault(
   { by, waitMs, limitStatus }: Refused,
-  { limits, tokens }: Pick<Demand, "limits" | "tokens">,
+  { limits, tokens, promptTokens }: Pick<Demand, "limits" | "tokens" | "promptTokens">,
 ): Fault {
   const waitSeconds = Math.max(1, Math.ceil(waitMs / 1_000));
   const retryAfterSeconds = Math.min(waitSeconds, retryAfterSecondsMax);
@@ -40,6 +40,10 @@ export function limitFault(
         message: `This key may use ${budgetOf(limits)}, and its requests under way have reserved what is left of them. ${again}, when some may have ended.`,
         retryAfterSeconds,
       });
+    case "prompt":
+      return new Fault("insufficient_quota", {
+        message: `This prompt has about ${promptTokens} tokens, more than its key has left of ${lengthLimitsOf(limits)}. Send a shorter prompt, or ask whoever issued the key for a higher limit.`,
+      });
     case "budget":
       return new Fault("insufficient_quota", {
         message: `This key may use ${budgetOf(limits)}, and has used them. It may use more ${renewalOf(limits)}, 00:00 UTC.`,
@@ -49,6 +53,12 @@ export function limitFault(
 
 function budgetOf({ budget }: Demand["limits"]): string {
   return `${counted(budget?.tokens, "token")} a ${budget?.per}`;
+}
+
+function lengthLimitsOf(limits: KeyLimits): string {
+  const { tokensPerMinute, budget } = limits;
+  const ofMinute = tokensPerMinute === undefined ? [] : [`${counted(tokensPerMinute, "token")} a minute`];
+  return [...ofMinute, ...(budget === undefined ? [] : [budgetOf(limits)])].join(" and ");
 }
 
 function renewalOf({ budget }: Demand["limits"]): string {

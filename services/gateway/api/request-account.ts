@@ -9,6 +9,7 @@ import type { OfferListener } from "../jobs/job-listener.ts";
 import { EarlyLimits, limitFault } from "./limit-responses.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
+import { boundOf, GrowingHold } from "../limits/growing-hold.ts";
 import { budgetPeriodAt } from "../limits/judge-demand.ts";
 import { noSeat, type Admission, type Demand, type Hold, type Limits, type LimitStatus } from "../limits/limits.ts";
 import { type RequestFacts, type RequestOutcome, stateOf } from "../http/request-state.ts";
@@ -67,6 +68,9 @@ export class RequestAccount {
   #routedTo: string | undefined;
   #streamed = false;
   #hold: Hold | undefined;
+  #growing: GrowingHold | undefined;
+  /** The limit that has ended the answer. */
+  #cutBy: string | undefined;
   #promptTokens = 0;
   #ceiling: TokenCeiling | undefined;
   #outcome: RequestOutcome | undefined;
@@ -128,7 +132,7 @@ export class RequestAccount {
     signal.throwIfAborted();
     this.#promptTokens = promptTokens;
     this.#ceiling = ceiling;
-    return this.#ask({ tokens, seat: newToken() }, signal);
+    return this.#ask({ tokens, promptTokens, seat: newToken() }, signal);
   }
 
   /** Asks for admission of a count of tokens, which runs no model. */
@@ -138,7 +142,7 @@ export class RequestAccount {
     return this.#ask({ tokens: 0, seat: noSeat }, signal);
   }
 
-  #ask(asked: Pick<Demand, "tokens" | "seat">, signal: AbortSignal): Placed | Promise<Placed> {
+  #ask(asked: Omit<Demand, "keyId" | "limits">, signal: AbortSignal): Placed | Promise<Placed> {
     const { id: keyId, limits } = this.#key;
     if (limits === undefined) return unlimited;
     const demand = { keyId, limits, ...asked };
@@ -175,9 +179,40 @@ export class RequestAccount {
     return { limitStatus, fault: undefined };
   }
 
-  /** Follows an answer on its way to `writer`. `render` creates the renderer of an answer by a model. */
-  following(writer: AnswerWriter, render: (model: string) => AnswerRenderer): OfferListener {
-    return this.#course.following(writer, { streamed: this.#streamed, render });
+  /**
+   * Follows an answer on its way to `writer`. `render` creates the renderer of an answer by a model. The answer is left
+   * through `leaving` where the limits of its key have nothing left for it.
+   */
+  following(
+    writer: AnswerWriter,
+    { render, leaving }: { readonly render: (model: string) => AnswerRenderer; readonly leaving: AbortController },
+  ): OfferListener {
+    const { settlements } = this.#dependencies;
+    const onSpent = (by: string): void => {
+      if (this.#closed || leaving.signal.aborted) return;
+      this.#cutBy = by;
+      leaving.abort(new Fault("insufficient_quota", { message: "The key of this request has no tokens left." }));
+    };
+    if (this.#hold !== undefined && this.mayGrow)
+      this.#growing = new GrowingHold(this.#hold, { promptTokens: this.#promptTokens, settlements, onSpent });
+    return this.#course.following(writer, { streamed: this.#streamed, render, bound: this.#growing });
+  }
+
+  /** True if the answer may become longer than its hold. */
+  get mayGrow(): boolean {
+    const { answers = 0, answerTokens = Infinity } = this.#ceiling ?? {};
+    if (this.#hold === undefined || answers === 0) return false;
+    return boundOf(this.#hold).tokens < this.#promptTokens + answers * answerTokens;
+  }
+
+  /** The limit of the key at which the answer was left. */
+  get cutBy(): string | undefined {
+    return this.#cutBy;
+  }
+
+  /** Ends an answer that was left at a limit, as if it had reached `max_tokens`. */
+  endShort(): void {
+    this.#course.endShort({ promptTokens: this.#promptTokens, answers: this.#ceiling?.answers ?? 1 });
   }
 
   /**
@@ -221,7 +256,7 @@ export class RequestAccount {
       durationMs,
     };
     if (this.#hold !== undefined && machine === undefined) early?.forget(this.#hold.limits);
-    settlements.end({ hold: this.#hold, ran: machine !== undefined, usedTokens, usage });
+    settlements.end({ hold: this.#growing?.hold ?? this.#hold, ran: machine !== undefined, usedTokens, usage });
     this.#tellNotBelieved(counted);
   }
 

@@ -49,10 +49,19 @@ export interface AnswerWriter {
   backlogBytes?(): number;
 }
 
+/** Bounds the length of an answer by what its key has left. */
+export interface AnswerBound {
+  /** Called with the tokens of the answer so far. It may cancel the job. */
+  used(outputTokens: number): void;
+  /** True while it is unknown if the answer may go on. */
+  readonly isGrowing: boolean;
+}
+
 interface Rendering {
   readonly streamed: boolean;
   /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
   readonly render: (model: string) => AnswerRenderer;
+  readonly bound?: AnswerBound | undefined;
 }
 
 /** A machine with a job in one of these states has not begun to work on it. */
@@ -64,7 +73,7 @@ const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queue
  * pieces.
  */
 export class AnswerCourse implements OfferListener {
-  /** Set only if the answer has a client to wait for. */
+  /** Set only if the answer has a client or a limit to wait for. */
   backlogBytes?: () => number;
   /** Ids of all jobs that were offered for the answer, the latest last. */
   readonly jobs: string[] = [];
@@ -91,7 +100,9 @@ export class AnswerCourse implements OfferListener {
   #rendering: Rendering | undefined;
   #renderer: AnswerRenderer | undefined;
   #reader = newReader();
-  #finished = false;
+  /** The choices that have their finish. */
+  #finished = new Set<number>();
+  #receivedTokens = 0;
   #said = false;
   #heldBytes = 0;
 
@@ -119,7 +130,9 @@ export class AnswerCourse implements OfferListener {
   following(writer: AnswerWriter, rendering: Rendering): OfferListener {
     this.#writer = writer;
     this.#rendering = rendering;
-    if (writer.backlogBytes !== undefined) this.backlogBytes = () => writer.backlogBytes?.() ?? 0;
+    const { bound } = rendering;
+    if (writer.backlogBytes !== undefined || bound !== undefined)
+      this.backlogBytes = () => (bound?.isGrowing ? Infinity : (writer.backlogBytes?.() ?? 0));
     return this;
   }
 
@@ -133,7 +146,7 @@ export class AnswerCourse implements OfferListener {
     this.jobs.push(offer.job);
     this.#renderer = this.#rendering?.render(offer.model);
     this.#reader = newReader();
-    this.#finished = false;
+    this.#finished.clear();
     this.#heldBytes = 0;
   }
 
@@ -162,20 +175,31 @@ export class AnswerCourse implements OfferListener {
     for (const record of this.#reader.read(payload)) {
       const event = eventOf(record);
       if (event === undefined) throw broken("a record that is no answer event");
-      if (event.kind === "finish") this.#finished = true;
+      if (event.kind === "finish") this.#finished.add(event.choice ?? 0);
       events.push(event);
     }
     const rendered = this.#renderer?.push(events);
-    if (rendered !== undefined && rendered.byteLength > 0) {
-      this.#pass(rendered, outputTokens);
-      return;
+    this.#receivedTokens = outputTokens;
+    if (rendered !== undefined && rendered.byteLength > 0) this.#pass(rendered, outputTokens);
+    else {
+      this.#heldBytes += payload.byteLength;
+      this.#writer?.onHold?.(this.#heldBytes);
     }
-    this.#heldBytes += payload.byteLength;
-    this.#writer?.onHold?.(this.#heldBytes);
+    this.#rendering?.bound?.used(outputTokens);
+  }
+
+  /** Ends the answer where it is, as if it had reached `max_tokens`. */
+  endShort({ promptTokens, answers }: { readonly promptTokens: number; readonly answers: number }): void {
+    const usage = { promptTokens, completionTokens: this.#receivedTokens };
+    const open = Array.from({ length: answers }, (_, choice) => choice).filter((choice) => !this.#finished.has(choice));
+    const ends = open.map((choice) => ({ kind: "finish", choice, reason: "length" }) as const);
+    const rest = [this.#renderer?.push([...ends, { kind: "usage", ...usage }]), this.#renderer?.end()];
+    this.#pass(Buffer.concat(rest.filter((bytes) => bytes !== undefined)), usage.completionTokens);
+    this.usage = usage;
   }
 
   onEnd(outputTokens: number): void {
-    if (this.#reader.hasBegun || !this.#finished) throw broken("an answer without its end");
+    if (this.#reader.hasBegun || this.#finished.size === 0) throw broken("an answer without its end");
     const rendered = this.#renderer?.end();
     if (rendered !== undefined && rendered.byteLength > 0) this.#pass(rendered, outputTokens);
   }

@@ -110,6 +110,12 @@ export class StreamWriter implements AnswerWriter {
     if (silentMs >= timing.commentIntervalMs || waitingFor !== this.#toldWaitingFor) this.#comment(waitingFor, nowMs);
   }
 
+  /** Writes a comment, which no client takes for a part of the answer. */
+  tell(comment: string): void {
+    this.#begin();
+    this.#write(this.#options.ends.waiting(comment));
+  }
+
   end(): void {
     this.#begin();
     this.#body.end(this.#options.ends.whole);

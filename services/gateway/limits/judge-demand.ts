@@ -1,5 +1,13 @@
 import type { BudgetPeriod, KeyLimits } from "#shared/keys/key-record.ts";
-import { noSeat, type Allowance, type Demand, type Refusal, type LimitStatus } from "./limits.ts";
+import {
+  noSeat,
+  type Allowance,
+  type Demand,
+  type Growth,
+  type Hold,
+  type Refusal,
+  type LimitStatus,
+} from "./limits.ts";
 
 /**
  * A limit per minute, as a bucket (GCRA, counted in units of the limit and not in time). Every request fills the
@@ -9,7 +17,7 @@ import { noSeat, type Allowance, type Demand, type Refusal, type LimitStatus } f
  */
 export interface Rate {
   readonly limit: number;
-  /** The highest level of the bucket. */
+  /** The highest level of the bucket. That of tokens has none: a debt is paid back whole. */
   readonly usedMax: number;
 }
 
@@ -21,9 +29,6 @@ export interface Used {
 
 export const windowMs = 60_000;
 
-/** The most minutes over which an answer that was longer than its reservation is paid off. */
-export const debtWindowsMax = 10;
-
 /** The largest rounding error of draining. */
 export const roundingUnits = 1e-6;
 
@@ -34,7 +39,7 @@ export function requestRate(limit: number): Rate {
 }
 
 export function tokenRate(limit: number): Rate {
-  return { limit, usedMax: limit * debtWindowsMax };
+  return { limit, usedMax: Infinity };
 }
 
 /**
@@ -91,11 +96,12 @@ export type Verdict =
 /** The wait when requests under way hold the rest of a limit. They may end at any moment, and a second is soon. */
 const underWayWaitMs = 1_000;
 
-/** Decides if a request of `tokens` tokens may run. The script of `RedisLimitsBook` decides the same. */
-export function judgeDemand(tokens: number, limits: KeyLimits, state: KeyState): Verdict {
-  const by = refusalOf(tokens, limits, state);
+/** Decides if a request may run under this share of its limits. The script of `RedisLimitsBook` decides the same. */
+export function judgeDemand(demand: Demand, share: KeyLimits, state: KeyState): Verdict {
+  const by = refusalOf(demand, share, state);
   if (by !== undefined) return { outcome: "refuse", by };
-  const { tokensPerMinute, budget } = limits;
+  const { tokens } = demand;
+  const { tokensPerMinute, budget } = share;
   return {
     outcome: "admit",
     tokens: tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), tokens),
@@ -103,16 +109,35 @@ export function judgeDemand(tokens: number, limits: KeyLimits, state: KeyState):
   };
 }
 
-function refusalOf(tokens: number, limits: KeyLimits, state: KeyState): Refusal | undefined {
-  const { requestsPerMinute, tokensPerMinute, concurrency, budget } = limits;
+function refusalOf(demand: Demand, share: KeyLimits, state: KeyState): Refusal | undefined {
+  const { tokens, promptTokens = 0, limits } = demand;
+  const { requestsPerMinute, tokensPerMinute, concurrency, budget } = share;
+  const { tokensPerMinute: promptMax = Infinity, budget: { tokens: budgetTokens } = { tokens: Infinity } } = limits;
   if (budget !== undefined && state.spent >= budget.tokens) return "budget";
-  if (budget !== undefined && state.spent + state.reserved >= budget.tokens) return "budget_reserved";
+  if (promptTokens > Math.max(0, Math.min(promptMax, budgetTokens - state.spent))) return "prompt";
+  if (budget !== undefined && state.spent + state.reserved + Math.max(1, promptTokens) > budget.tokens)
+    return "budget_reserved";
   if (concurrency !== undefined && state.seatsTaken >= concurrency) return "concurrency";
   if (requestsPerMinute !== undefined && waitMsFor(1, state.requestsUsed, requestRate(requestsPerMinute)) > 0)
     return "requests";
   if (tokensPerMinute !== undefined && waitMsFor(tokens, state.tokensUsed, tokenRate(tokensPerMinute)) > 0)
     return "tokens";
   return undefined;
+}
+
+/** A hold grows by so many tokens at a time, beyond those that its request uses. */
+export const growthTokens = 1_000;
+
+/** Returns the hold with what the limits have left for it. The script of `RedisLimitsBook` decides the same. */
+export function growHold({ hold, usedTokens }: Growth, { tokensPerMinute, budget }: KeyLimits, state: KeyState): Hold {
+  const grown = (held: number, left: number): number =>
+    held + Math.max(0, Math.min(usedTokens + growthTokens - held, Math.floor(left + roundingUnits)));
+  return {
+    ...hold,
+    tokens: tokensPerMinute === undefined ? hold.tokens : grown(hold.tokens, tokensPerMinute - state.tokensUsed),
+    budgetTokens:
+      budget === undefined ? hold.budgetTokens : grown(hold.budgetTokens, budget.tokens - state.spent - state.reserved),
+  };
 }
 
 interface Refused {
@@ -134,6 +159,7 @@ export function waitMsOf({ by, tokens, limits, used, budgetEndsInMs }: Refused):
     case "budget_reserved":
       return underWayWaitMs;
     case "budget":
+    case "prompt":
       return budgetEndsInMs;
   }
 }

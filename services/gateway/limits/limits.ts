@@ -9,6 +9,8 @@ export interface Demand {
   readonly seat: string;
   /** The tokens that the request is expected to use: its prompt, and the longest answer that it allows. */
   readonly tokens: number;
+  /** The tokens of the prompt alone, which must fit into what is left. Absent for a count of tokens. */
+  readonly promptTokens?: number;
 }
 
 /** In place of a seat: a count of tokens takes a request of the limit per minute, and nothing of the other limits. */
@@ -40,6 +42,12 @@ export interface Hold {
   readonly kept: "here" | "shared";
 }
 
+/** A request under way that has used up its hold: its prompt and the answer so far have `usedTokens` tokens. */
+export interface Growth {
+  readonly hold: Hold;
+  readonly usedTokens: number;
+}
+
 /** The end of an admitted request: its hold, and the tokens that it really used. */
 export interface Settled {
   readonly hold: Hold;
@@ -54,8 +62,9 @@ export interface Settled {
 /**
  * The limit that refuses a request. `budget`: the budget is spent, and nothing helps before its period ends.
  * `budget_reserved`: requests under way have reserved the rest of the budget, and some of them will not use it all.
+ * `prompt`: the prompt alone is longer than the rest of the budget, or than the tokens of a minute.
  */
-export const refusals = ["requests", "tokens", "concurrency", "budget", "budget_reserved"] as const;
+export const refusals = ["requests", "tokens", "concurrency", "budget", "budget_reserved", "prompt"] as const;
 export type Refusal = (typeof refusals)[number];
 
 export type Admission = {
@@ -102,6 +111,8 @@ export interface Settlement {
   readonly charges: readonly Charge[];
   /** Holds of requests under way, whose seats are to be renewed. */
   readonly renewed: readonly Hold[];
+  /** Holds that are to grow. A settlement that is sent again has none. */
+  readonly growing: readonly Growth[];
   readonly usage: readonly UsageRow[];
 }
 
@@ -112,9 +123,10 @@ export interface Settlement {
 export interface LimitsBook extends Limits {
   /**
    * Books a settlement, in the order of their numbers. Fails with a Fault `backend_unavailable`; the same settlement may
-   * then be sent again. Returns the number of gateways that settled lately, this one included.
+   * then be sent again. Returns the number of gateways that settled lately, this one included, and the holds that were
+   * to grow with what their limits had left.
    */
-  settle(settlement: Settlement): Promise<{ readonly gateways: number }>;
+  settle(settlement: Settlement): Promise<{ readonly gateways: number; readonly grown: readonly Hold[] }>;
 }
 
 /** A seat that is not renewed for this long is free again. This frees the seats of a gateway that was killed. */

@@ -3,6 +3,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import {
   budgetPeriodAt,
   charge,
+  growHold,
   judgeDemand,
   judgingLimits,
   requestRate,
@@ -21,6 +22,7 @@ import {
   type Admission,
   type Charge,
   type Demand,
+  type Growth,
   type Hold,
   type Limits,
   type Settled,
@@ -66,7 +68,7 @@ export class LocalLimits implements Limits {
     const { spent, endsInMs } = this.#budgetOf(demand);
     const share = judgingLimits(demand, this.#shareOf(limits, spent));
     const state = { ...this.#stateOf(keyId, share), spent };
-    const verdict = judgeDemand(tokens, share, state);
+    const verdict = judgeDemand(demand, share, state);
     if (verdict.outcome === "refuse") {
       const { by } = verdict;
       const waitMs = waitMsOf({ by, tokens, limits: share, used: state, budgetEndsInMs: endsInMs });
@@ -79,16 +81,30 @@ export class LocalLimits implements Limits {
     return { outcome: "admitted", hold, limitStatus: limitStatusOf(share, this.#stateOf(keyId, share)) };
   }
 
+  /** Grows the hold of a request under way, by what this gateway's share has left. */
+  grow(growth: Growth): Hold {
+    const { keyId, limits } = growth.hold;
+    const { spent } = this.#budgetOf(growth.hold);
+    const share = this.#shareOf(limits, spent);
+    const grown = growHold(growth, share, { ...this.#stateOf(keyId, share), spent });
+    this.adopt(grown, "here");
+    this.#uncharged.set(keyId, limits);
+    return grown;
+  }
+
   async limitStatus({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
     const share = this.#shareOf(limits);
     return limitStatusOf(share, this.#stateOf(keyId, share));
   }
 
-  /** Counts a hold that the shared store admitted, so that this gateway does not grant its share a second time. */
-  adopt(hold: Hold): void {
+  /**
+   * Counts a hold that the shared store admitted or let grow, so that this gateway does not grant its share a second time.
+   * `by` is the one that granted what is new of it.
+   */
+  adopt(hold: Hold, by = hold.kept): void {
     this.#forgetIdle();
     const key = this.#keys.getOrInsertComputed(hold.keyId, () => new LocalKey());
-    key.take(this.#options.clock.now(), this.#shareOf(hold.limits), hold);
+    key.take(this.#options.clock.now(), this.#shareOf(hold.limits), { hold, by });
   }
 
   /** Records the budget use of all gateways, as their store just reported it. The share divides only what is left. */
@@ -123,7 +139,10 @@ export class LocalLimits implements Limits {
     return (this.#keys.get(keyId) ?? new LocalKey()).stateAt(this.#options.clock.now(), share);
   }
 
-  #budgetOf({ keyId, limits }: Demand): { readonly spent: number; readonly endsInMs: number } {
+  #budgetOf({ keyId, limits }: Pick<Demand, "keyId" | "limits">): {
+    readonly spent: number;
+    readonly endsInMs: number;
+  } {
     if (limits.budget === undefined) return { spent: 0, endsInMs: 0 };
     const wallMs = this.#options.clock.wall();
     const { name, endsAtMs } = budgetPeriodAt(limits.budget.per, wallMs);
@@ -178,10 +197,12 @@ class LocalKey {
     return { requestsUsed, tokensUsed, seatsTaken: this.#holds.size, reserved: this.#reserved };
   }
 
-  take(nowMs: number, limits: KeyLimits, hold: Hold): void {
+  /** Records a hold, or what it has grown by. */
+  take(nowMs: number, limits: KeyLimits, { hold, by }: { readonly hold: Hold; readonly by: Hold["kept"] }): void {
+    const before = this.#holds.get(hold.seat);
     if (hold.seat !== noSeat) this.#holds.set(hold.seat, hold);
-    this.#reserved += hold.budgetTokens;
-    this.#charge(nowMs, limits, { requests: 1, tokens: hold.tokens }, hold.kept);
+    this.#reserved += hold.budgetTokens - (before?.budgetTokens ?? 0);
+    this.#charge(nowMs, limits, { requests: before ? 0 : 1, tokens: hold.tokens - (before?.tokens ?? 0) }, by);
   }
 
   /**

@@ -149,13 +149,13 @@ export class SqliteLimitsBook implements LimitsBook {
     return this.local.limitStatus(key);
   }
 
-  async settle({ gateway, sequence, ended, usage }: Settlement): Promise<{ readonly gateways: number }> {
+  async settle({ gateway, sequence, ended, growing, usage }: Settlement): ReturnType<LimitsBook["settle"]> {
     if (sequence > (this.#settled.get(gateway) ?? 0)) {
       if (usage.length > 0) this.#add(usage);
       for (const each of ended) this.local.settle(each);
       this.#settled.set(gateway, sequence);
     }
-    return { gateways: 1 };
+    return { gateways: 1, grown: growing.map((each) => this.local.grow(each)) };
   }
 
   /** Returns the tokens that a key used in a period (named as by `budgetPeriodAt`), over all models. */

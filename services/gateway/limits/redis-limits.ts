@@ -7,7 +7,7 @@ import type { RedisConnection } from "#shared/process/redis-connection.ts";
 import { redisUsageAt, redisUsageDaysAt, redisUsageFields, usageKeptDays, type UsageRow } from "#shared/usage/usage.ts";
 import {
   budgetPeriodAt,
-  debtWindowsMax,
+  growthTokens,
   judgingLimits,
   needsSeat,
   requestRate,
@@ -24,6 +24,7 @@ import {
   type Admission,
   type Charge,
   type Demand,
+  type Growth,
   type Hold,
   type LimitsBook,
   type Settled,
@@ -31,8 +32,8 @@ import {
   type LimitStatus,
 } from "./limits.ts";
 
-/** The lifetime of a key's records in Redis: as long as a debt may last, and a minute more. */
-export const keptForMs = (debtWindowsMax + 1) * windowMs;
+/** The lifetime of a key's records in Redis after their last change. A debt that takes longer ends with them. */
+export const keptForMs = 24 * 3_600_000;
 /** The lifetime of a settlement's number. It is longer than any gateway can stay unaware that it was booked. */
 const sequenceKeptForMs = 24 * 3_600_000;
 /** The tokens spent in a period are kept this long after its end, for operators who want to look. */
@@ -78,7 +79,8 @@ local function take(id, seat, livesMs, budgetTokens)
   call("PEXPIRE", seats, ${keptForMs})
   if budgetTokens then
     local reservations = prefix .. "reservations:" .. id
-    call("HSET", reservations, seat, budgetTokens)
+    local held = tonumber(call("HGET", reservations, seat) or 0)
+    call("HSET", reservations, seat, math.max(held, budgetTokens))
     call("PEXPIRE", reservations, ${keptForMs})
   end
 end
@@ -87,12 +89,23 @@ local function free(id, seat)
   call("ZREM", prefix .. "seats:" .. id, seat)
   call("HDEL", prefix .. "reservations:" .. id, seat)
 end
+
+local function freeLapsed(id)
+  for _, lapsed in ipairs(call("ZRANGEBYSCORE", prefix .. "seats:" .. id, "-inf", nowMs)) do free(id, lapsed) end
+end
+
+local function budgetOf(id, spentAt)
+  local reserved = 0
+  for _, held in ipairs(call("HVALS", prefix .. "reservations:" .. id)) do reserved = reserved + held end
+  return tonumber(call("GET", prefix .. spentAt) or 0), reserved
+end
 `;
 
 /**
  * Admits one request. ARGV: the key's id, its limits (requests, tokens, concurrency, budget; empty for none), the name
- * that counts its spending, the seat and the tokens of the request, the lifetime of a seat. Replies the limit that
- * refuses or an empty text, the level of both buckets, the tokens spent, and the tokens reserved of the budget.
+ * that counts its spending, the seat and the tokens of the request, the lifetime of a seat, the tokens of the prompt.
+ * Replies the limit that refuses or an empty text, the level of both buckets, the tokens spent, and the tokens reserved
+ * of the budget.
  *
  * The script checks the limits in the order of `judgeDemand`. It writes the buckets even when nothing is taken: after
  * the clock of Redis was set back, they drain from there.
@@ -100,23 +113,21 @@ end
 const admitLua = `${commonLua}
 local id, spentAt, seat, wanted = ARGV[1], ARGV[6], ARGV[7], tonumber(ARGV[8])
 local requestsLimit, tokensLimit = tonumber(ARGV[2]), tonumber(ARGV[3])
-local concurrency, budget = tonumber(ARGV[4]), tonumber(ARGV[5])
+local concurrency, budget, prompt = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[10])
 local requests = levelOf(id, "requests", requestsLimit, requestsLimit)
-local tokens = levelOf(id, "tokens", tokensLimit, tokensLimit and tokensLimit * ${debtWindowsMax})
+local tokens = levelOf(id, "tokens", tokensLimit, math.huge)
 local cost = tokensLimit and math.min(wanted, tokensLimit) or 0
 local seats, spent, reserved, budgetTokens = 0, 0, 0, 0
 if concurrency or budget then
-  for _, lapsed in ipairs(call("ZRANGEBYSCORE", prefix .. "seats:" .. id, "-inf", nowMs)) do free(id, lapsed) end
+  freeLapsed(id)
   seats = call("ZCARD", prefix .. "seats:" .. id)
 end
-if budget then
-  spent = tonumber(call("GET", prefix .. spentAt) or 0)
-  for _, held in ipairs(call("HVALS", prefix .. "reservations:" .. id)) do reserved = reserved + held end
-end
+if budget then spent, reserved = budgetOf(id, spentAt) end
 
 local refusedBy = ""
 if budget and spent >= budget then refusedBy = "budget"
-elseif budget and spent + reserved >= budget then refusedBy = "budget_reserved"
+elseif budget and spent + prompt > budget or tokensLimit and prompt > tokensLimit then refusedBy = "prompt"
+elseif budget and spent + reserved + math.max(1, prompt) > budget then refusedBy = "budget_reserved"
 elseif concurrency and seats >= concurrency then refusedBy = "concurrency"
 elseif requestsLimit and requests + 1 > requestsLimit + ${roundingUnits} then refusedBy = "requests"
 elseif tokensLimit and tokens + cost > tokensLimit + ${roundingUnits} then refusedBy = "tokens"
@@ -134,8 +145,9 @@ return { refusedBy, inFull(requests), inFull(tokens), spent, budgetTokens }
 
 /**
  * Books a settlement. ARGV: the settlement as JSON. Replies the number of present gateways, or 0 if an earlier
- * settlement of the gateway is missing. The script notes the number before it books anything: if Redis cannot finish a
- * settlement, a retry must not add half of it again and again.
+ * settlement of the gateway is missing, and what each hold that is to grow got of both limits, as `growHold` decides.
+ * The script notes the number before it books anything: if Redis cannot finish a settlement, a retry must not add half
+ * of it again and again.
  */
 const settleLua = `${commonLua}
 local settlement = cjson.decode(ARGV[1])
@@ -147,13 +159,13 @@ end
 
 local written = prefix .. "written:" .. settlement.gateway
 local last = tonumber(call("GET", written) or 0)
-if settlement.sequence > math.max(last, settlement.acknowledged) + 1 then return 0 end
+if settlement.sequence > math.max(last, settlement.acknowledged) + 1 then return { 0, {} } end
 if settlement.sequence > last then
   call("SET", written, settlement.sequence, "PX", ${sequenceKeptForMs})
   for _, each in ipairs(settlement.changes) do
     local requestsLimit, tokensLimit = each.requestsPerMinute, each.tokensPerMinute
     change(each.keyId, "requests", requestsLimit, requestsLimit, each.requests)
-    change(each.keyId, "tokens", tokensLimit, tokensLimit and tokensLimit * ${debtWindowsMax}, each.tokens)
+    change(each.keyId, "tokens", tokensLimit, math.huge, each.tokens)
     if each.seat then free(each.keyId, each.seat) end
   end
   for _, each in ipairs(settlement.spent) do
@@ -170,11 +182,31 @@ if settlement.sequence > last then
 end
 for _, each in ipairs(settlement.renewed) do take(each.keyId, each.seat, settlement.seatLivesMs, each.budgetTokens) end
 
+local grants = {}
+for _, each in ipairs(settlement.growing) do
+  local id, limit, budget, tokens, budgetTokens = each.keyId, each.tokensPerMinute, each.budget, 0, 0
+  local function within(held, left)
+    return math.max(0, math.min(each.wanted - held, math.floor(left + ${roundingUnits})))
+  end
+  if limit then
+    tokens = within(each.tokens, limit - levelOf(id, "tokens", limit, math.huge))
+    change(id, "tokens", limit, math.huge, tokens)
+  end
+  if budget then
+    freeLapsed(id)
+    take(id, each.seat, settlement.seatLivesMs, each.budgetTokens)
+    local spent, reserved = budgetOf(id, each.spentAt)
+    budgetTokens = within(each.budgetTokens, budget - spent - reserved)
+    take(id, each.seat, settlement.seatLivesMs, each.budgetTokens + budgetTokens)
+  end
+  table.insert(grants, { tokens, budgetTokens })
+end
+
 local gateways = prefix .. "gateways"
 call("ZADD", gateways, nowMs, settlement.gateway)
 call("ZREMRANGEBYSCORE", gateways, "-inf", nowMs - ${gatewayIsThereForMs})
 call("PEXPIRE", gateways, ${gatewayIsThereForMs})
-return call("ZCARD", gateways)
+return { call("ZCARD", gateways), grants }
 `;
 
 declare module "ioredis" {
@@ -194,7 +226,7 @@ const admitReply = z.tuple([
   z.number(),
   z.number(),
 ]);
-const settleReply = z.int().min(0);
+const settleReply = z.tuple([z.int().min(0), z.array(z.tuple([z.int().min(0), z.int().min(0)]))]);
 const limitStatusReply = z.tuple([z.array(z.string().nullable()), z.tuple([z.coerce.number(), z.coerce.number()])]);
 
 /** Returns the Redis key that counts the tokens that an API key used in a period. */
@@ -217,7 +249,7 @@ export class RedisLimitsBook implements LimitsBook {
   }
 
   async admit(demand: Demand): Promise<Admission> {
-    const { keyId, limits, seat, tokens } = demand;
+    const { keyId, limits, seat, tokens, promptTokens = 0 } = demand;
     const judging = judgingLimits(demand, limits);
     const { requestsPerMinute = "", tokensPerMinute = "", concurrency = "", budget } = judging;
     const wallMs = this.#clock.wall();
@@ -225,7 +257,7 @@ export class RedisLimitsBook implements LimitsBook {
     const spending = period === undefined ? "" : spentAt(keyId, period.name);
     const bounds = [requestsPerMinute, tokensPerMinute, concurrency, budget?.tokens ?? ""];
     const reply = await this.#redis.run("admit a request", (client) =>
-      client.admitRequest(prefixOnly, keyId, ...bounds, spending, seat, tokens, this.#seatLivesMs),
+      client.admitRequest(prefixOnly, keyId, ...bounds, spending, seat, tokens, this.#seatLivesMs, promptTokens),
     );
     const [by, requestsUsed, tokensUsed, spentOfBudget, budgetTokens] = admitReply.parse(reply);
     const used = { requestsUsed, tokensUsed };
@@ -255,7 +287,7 @@ export class RedisLimitsBook implements LimitsBook {
     });
   }
 
-  async settle({ gateway, sequence, acknowledged, ended, charges, renewed, usage }: Settlement) {
+  async settle({ gateway, sequence, acknowledged, ended, charges, renewed, growing, usage }: Settlement) {
     const text = JSON.stringify({
       gateway,
       sequence,
@@ -265,18 +297,23 @@ export class RedisLimitsBook implements LimitsBook {
       renewed: renewed
         .filter(({ limits }) => needsSeat(limits))
         .map(({ keyId, seat, limits, budgetTokens }) => ({ keyId, seat, budgetTokens: limits.budget && budgetTokens })),
+      growing: growing.map((each) => growthOf(each, this.#clock.wall())),
       spent: usage.flatMap(spendings),
       usage: usage.map((row) => ({ day: row.day, at: redisUsageAt(row.day), fields: redisUsageFields(row) })),
     });
     const reply = await this.#redis.run("write down what has ended", (client) =>
       client.settleRequests(prefixOnly, text),
     );
-    const gateways = settleReply.parse(reply);
+    const [gateways, grants] = settleReply.parse(reply);
     if (gateways === 0) {
       const [message, internal] = ["Usage cannot be booked just now.", "an earlier settlement is missing"];
       throw new Fault("backend_unavailable", { message, internal });
     }
-    return { gateways };
+    const grown = growing.map(({ hold }, at): Hold => {
+      const [tokens, budgetTokens] = grants[at] ?? [0, 0];
+      return { ...hold, tokens: hold.tokens + tokens, budgetTokens: hold.budgetTokens + budgetTokens };
+    });
+    return { gateways, grown };
   }
 }
 
@@ -289,6 +326,13 @@ function changeOfEnd({ hold, ran, usedTokens }: Settled) {
 
 function changeOf({ keyId, limits: { requestsPerMinute, tokensPerMinute }, requests, tokens }: Charge) {
   return { keyId, requestsPerMinute, tokensPerMinute, requests, tokens };
+}
+
+function growthOf({ hold, usedTokens }: Growth, wallMs: number) {
+  const { limits, ...held } = hold;
+  const { tokensPerMinute, budget } = limits;
+  const at = budget && spentAt(hold.keyId, budgetPeriodAt(budget.per, wallMs).name);
+  return { ...held, tokensPerMinute, budget: budget?.tokens, spentAt: at, wanted: usedTokens + growthTokens };
 }
 
 /** Returns what a row spends of the budget of its day and of its month: the key may get either budget later. */

@@ -2,13 +2,13 @@ import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { needsSeat } from "./judge-demand.ts";
-import type { Hold, LimitsBook, Settled, Settlement } from "./limits.ts";
+import type { Growth, Hold, LimitsBook, Settled, Settlement } from "./limits.ts";
 import type { LocalLimits } from "./local-limits.ts";
 
 interface SettlementsOptions {
   readonly book: Pick<LimitsBook, "settle">;
   /** The limits in this gateway's memory, which count its holds. */
-  readonly local: Pick<LocalLimits, "settle" | "takeCharges">;
+  readonly local: Pick<LocalLimits, "adopt" | "grow" | "settle" | "takeCharges">;
   /** The token of this boot of this gateway. Each boot needs a fresh one, because it numbers its settlements from one. */
   readonly gateway: string;
   readonly clock: Clock;
@@ -29,6 +29,7 @@ interface EndedRequest extends Omit<Settled, "hold"> {
   readonly usage: UsageRow;
 }
 
+type Growing = Growth & Pick<PromiseWithResolvers<Hold>, "resolve">;
 type EndedAt = Settled & { readonly endedAtMs: number };
 type Sent = Pick<Settlement, "sequence" | "charges" | "usage"> & { readonly ended: readonly EndedAt[] };
 
@@ -57,6 +58,10 @@ export class Settlements {
   /** The sums of all rows that wait, by day, key and model. */
   #rows = new Map<string, UsageRow>();
   #ended: EndedAt[] = [];
+  /** Growths that the next settlement asks for. */
+  #asked: Growing[] = [];
+  /** Holds that are growing, by seat. */
+  readonly #growing = new Map<string, Promise<Hold>>();
   /** Settlements that were sent and not acknowledged, in the order of their numbers. */
   #sent: Sent[] = [];
   #sequence = 0;
@@ -65,7 +70,7 @@ export class Settlements {
   #isAway = false;
   /** The timer of the next settlement, or of the next attempt while the book does not answer. */
   #due: Timer | undefined;
-  /** Set while ends wait for the end of this turn of the event loop. */
+  /** Set while ends or growths wait for the end of this turn of the event loop. */
   #atTurnEnd: NodeJS.Immediate | undefined;
   #uncounted = 0;
   #flushed: PromiseWithResolvers<void> | undefined;
@@ -96,19 +101,46 @@ export class Settlements {
     return this.#isAway;
   }
 
-  /** Records the hold of a request that begins, so that its seat is renewed. */
+  /** Records the hold of a request under way, so that its seat is renewed. */
   begin(hold: Hold): void {
     if (hold.kept === "shared" && needsSeat(hold.limits)) this.#underWay.set(hold.seat, hold);
   }
 
   end({ hold, ran, usedTokens, usage }: EndedRequest): void {
     this.#count(usage);
-    if (hold !== undefined) {
-      this.#underWay.delete(hold.seat);
-      this.#options.local.settle({ hold, ran, usedTokens });
+    const growing = hold && this.#growing.get(hold.seat);
+    if (growing !== undefined) void growing.then((grown) => this.#endHold({ hold: grown, ran, usedTokens }));
+    else if (hold !== undefined) this.#endHold({ hold, ran, usedTokens });
+    if (!this.#isAway && this.#due === undefined && this.#atTurnEnd === undefined)
+      this.#after(this.#options.gatherMs, () => this.#send());
+  }
+
+  #endHold(settled: Settled): void {
+    const { hold } = settled;
+    this.#underWay.delete(hold.seat);
+    this.#options.local.settle(settled);
+    if (hold.kept === "shared") this.#settle(settled);
+  }
+
+  /** Lets a hold grow with the next settlement, or by this gateway's share while the book does not answer. */
+  grow(growth: Growth): Hold | Promise<Hold> {
+    const { hold } = growth;
+    if (this.#isAway || hold.kept === "here") {
+      const grown = this.#options.local.grow(growth);
+      this.begin(grown);
+      return grown;
     }
-    if (hold?.kept === "shared") this.#settle({ hold, ran, usedTokens });
-    else if (!this.#isAway && this.#due === undefined) this.#after(this.#options.gatherMs, () => this.#send());
+    const { promise, resolve } = Promise.withResolvers<Hold>();
+    this.#asked.push({ ...growth, resolve });
+    this.#growing.set(hold.seat, promise);
+    this.#sendAtTurnEnd();
+    return promise;
+  }
+
+  #grew({ resolve }: Growing, grown: Hold): void {
+    this.#growing.delete(grown.seat);
+    this.begin(grown);
+    resolve(grown);
   }
 
   /** Frees the seat of a hold that the book may or may not have. Gives nothing back. */
@@ -123,6 +155,7 @@ export class Settlements {
 
   /** Begins an outage, after the book did not answer in time. */
   away(error: unknown): void {
+    for (const each of this.#asked.splice(0)) this.#grew(each, this.#options.local.grow(each));
     if (this.#stopped) return;
     if (!this.#isAway) {
       const message =
@@ -189,7 +222,11 @@ export class Settlements {
   #settle(settled: Settled): void {
     const { clock, rowsMax } = this.#options;
     if (this.#ended.length < rowsMax) this.#ended.push({ ...settled, endedAtMs: clock.now() });
-    if (!this.#isAway) this.#atTurnEnd ??= setImmediate(() => this.#send());
+    if (!this.#isAway) this.#sendAtTurnEnd();
+  }
+
+  #sendAtTurnEnd(): void {
+    this.#atTurnEnd ??= setImmediate(() => this.#send());
   }
 
   #cancelDue(): void {
@@ -208,21 +245,35 @@ export class Settlements {
     this.#rows = new Map();
     this.#ended = [];
     this.#sent.push(sent);
-    this.#write(sent, renewed).catch((error: unknown) => this.away(error));
+    const growing = this.#asked.splice(0);
+    this.#write(sent, renewed, growing).catch((error: unknown) => {
+      this.#asked.push(...growing);
+      this.away(error);
+    });
   }
 
-  async #write({ sequence, usage, ended, charges }: Sent, renewed: Iterable<Hold>): Promise<void> {
+  async #write(
+    { sequence, usage, ended, charges }: Sent,
+    renewed: Iterable<Hold> = [],
+    growing: readonly Growing[] = [],
+  ): Promise<void> {
     const { book, gateway, clock } = this.#options;
     const sinceMs = clock.now() - holdsMatterForMs;
-    const { gateways } = await book.settle({
+    const { gateways, grown } = await book.settle({
       gateway,
       sequence,
       acknowledged: this.#acknowledged,
       ended: ended.filter(({ endedAtMs }) => endedAtMs > sinceMs),
       charges,
       renewed: [...renewed],
+      growing: growing.map(({ hold, usedTokens }) => ({ hold, usedTokens })),
       usage,
     });
+    for (const [at, each] of growing.entries()) {
+      const hold = grown[at] ?? each.hold;
+      this.#options.local.adopt(hold);
+      this.#grew(each, hold);
+    }
     this.#gateways = gateways;
     this.#acknowledged = Math.max(this.#acknowledged, sequence);
     this.#sent = this.#sent.filter((each) => each.sequence > this.#acknowledged);
@@ -236,7 +287,7 @@ export class Settlements {
       this.#sent.push({ sequence: this.#sequence, usage: [], ended: [], charges: [] });
     }
     try {
-      await Promise.all(this.#sent.map((each) => this.#write(each, [])));
+      await Promise.all(this.#sent.map((each) => this.#write(each)));
     } catch (error) {
       this.away(error);
       return;

@@ -37,7 +37,8 @@ const faultMeanings = {
   rate_limit_requests: "The key sent as many requests a minute as it may; the type is `requests`.",
   rate_limit_tokens: "The key used as many tokens as it may for now, or has reserved them; the type is `tokens`.",
   concurrency_limit_exceeded: "The key has as many requests under way at once as it may.",
-  insufficient_quota: "The key has used all its tokens of this day or month.",
+  insufficient_quota:
+    "The key has used all its tokens of this day or month, or the prompt alone is longer than what its limits have left.",
   internal_error: "A mistake inside Trunkline. The request id finds it in the operator's log.",
   upstream_error: "The model's runtime failed, or said what nobody could understand.",
   agent_disconnected: "The GPU machine stopped answering in the middle of the request.",

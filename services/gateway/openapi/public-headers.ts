@@ -69,6 +69,11 @@ export const answerHeaders = {
       "The model that gave the answer, percent-encoded, where the operator lets the name that was asked for stand for others; absent otherwise.",
     example: "qwen3-coder:30b",
   },
+  "x-trunkline-limit": {
+    description:
+      "The limit of the key that ended the answer early, with the finish reason of `max_tokens`: `tokens` of a minute, or `budget`. In a stream it is a comment, `: x-trunkline-limit: budget`.",
+    example: "budget",
+  },
   "x-trunkline-estimate": {
     description: "`true` where the answer is a number of tokens that no machine counted. It is estimated from above.",
     example: "true",

@@ -38,7 +38,7 @@ class Store implements LimitsBook {
   async settle(settlement: Settlement) {
     if (this.failure !== undefined) throw this.failure;
     this.settlements.push(settlement);
-    return { gateways: this.gateways };
+    return { gateways: this.gateways, grown: settlement.growing.map(({ hold }) => hold) };
   }
 
   #answer(): void {
@@ -181,6 +181,22 @@ describe("limits that are shared", () => {
     await clock.advanceAwaiting(1_000);
     const freed = store.settlements.flatMap(({ ended }) => ended);
     expect(freed).toMatchObject([{ hold: { seat: hold.seat, kept: "shared", tokens: 0 }, ran: true, usedTokens: 0 }]);
+  });
+
+  test("an answer grows by this gateway's share alone while the store is away, and the store hears of it", async () => {
+    const { ask, store, settlements, clock } = await open();
+    const limits: KeyLimits = { tokensPerMinute: 4_000 };
+    const hold = holdOf(await ask(limits, 500));
+    store.failure = awayFault;
+    const asked = settlements.grow({ hold, usedTokens: 501 });
+    await clock.advanceAwaiting(0);
+    expect(await asked).toEqual({ ...hold, tokens: 1_501 });
+    expect(await settlements.grow({ hold: await asked, usedTokens: 1_502 })).toEqual({ ...hold, tokens: 2_000 });
+    store.failure = undefined;
+    await clock.advanceAwaiting(1_000);
+    const charges = store.settlements.flatMap((settlement) => settlement.charges);
+    expect(charges).toMatchObject([{ keyId: hold.keyId, limits, requests: 0 }]);
+    expect(charges[0]?.tokens).toBeCloseTo(1_500, -2);
   });
 
   test("how a key stands is told by whoever decides", async () => {

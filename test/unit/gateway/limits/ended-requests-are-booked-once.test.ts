@@ -19,7 +19,7 @@ class HeldBook implements Pick<LimitsBook, "settle"> {
       this.written.push(settlement);
     }
     if (this.state !== "there") throw new Fault("backend_unavailable", { message: "away" });
-    return { gateways: this.gateways };
+    return { gateways: this.gateways, grown: settlement.growing.map(({ hold }) => hold) };
   }
 
   requests(): number {
@@ -61,7 +61,12 @@ async function open(options: { rowsMax?: number } = {}) {
   const log = (level: string) => (_: unknown, text?: string) => void logged.push(`${level}: ${text ?? String(_)}`);
   const settlements = new Settlements({
     book,
-    local: { settle: (settled) => void freed.push(settled), takeCharges: () => charges.splice(0) },
+    local: {
+      settle: (settled) => void freed.push(settled),
+      takeCharges: () => charges.splice(0),
+      grow: ({ hold }) => hold,
+      adopt: () => undefined,
+    },
     gateway: "a-gateway",
     clock,
     log: { info: log("info"), warn: log("warn"), error: log("error") },

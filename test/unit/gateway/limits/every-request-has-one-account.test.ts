@@ -22,8 +22,13 @@ beforeEach(() => {
   const local: LocalLimits = new LocalLimits({ clock, spent: () => 0 });
   limits = local;
   settlements = new Settlements({
-    book: { settle: async (settlement) => (written.push(settlement), { gateways: 1 }) },
-    local: { settle: (each) => (settled.push(each), local.settle(each)), takeCharges: () => [] },
+    book: { settle: async (settlement) => (written.push(settlement), { gateways: 1, grown: [] }) },
+    local: {
+      settle: (each) => (settled.push(each), local.settle(each)),
+      takeCharges: () => [],
+      grow: (growth) => local.grow(growth),
+      adopt: (hold) => local.adopt(hold),
+    },
     gateway: "gateway",
     clock,
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
@@ -33,6 +38,7 @@ beforeEach(() => {
 const told = {
   onData: () => undefined,
 };
+const rendering = { render: plainly, leaving: new AbortController() };
 function open(keyLimits?: KeyLimits): { account: RequestAccount; keyId: string } {
   const { record } = new StoreOfATest().add({
     expiresAt: 1,
@@ -57,7 +63,7 @@ describe("the usage of a request", () => {
     const { account, keyId } = open();
     account.asksFor("llama3", { streamed: false });
     await account.admit(request());
-    const following = account.following(told, plainly);
+    const following = account.following(told, rendering);
     following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
     clock.advance(40);
     following.onAccept?.("attic");
@@ -78,7 +84,7 @@ describe("the usage of a request", () => {
   test("is what was delivered when the client leaves: the tokens so far, and the prompt as it was estimated", async () => {
     const { account } = open();
     await account.admit(request());
-    const following = account.following(told, plainly);
+    const following = account.following(told, rendering);
     following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
     following.onData(payloadOf({ kind: "text", text: "a" }), 7);
     account.close();
@@ -96,7 +102,7 @@ describe("the usage of a request", () => {
   ] as const)("a whole answer that is left %s is booked for what a GPU worked", async (_, row, counts) => {
     const { account } = open();
     await account.admit(request());
-    const following = account.following(told, plainly);
+    const following = account.following(told, rendering);
     following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
     following.onAccept?.("attic");
     if (row !== undefined) following.onBeat?.(["job", row[0], 0, row[1], 0, 0]);
@@ -107,7 +113,7 @@ describe("the usage of a request", () => {
   test("a whole answer that its machine accepted into its queue is booked with nothing when its client leaves", async () => {
     const { account } = open();
     await account.admit(request());
-    account.following(told, plainly).onAccept?.("attic", "queued");
+    account.following(told, rendering).onAccept?.("attic", "queued");
     account.close();
     expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
   });
@@ -115,7 +121,7 @@ describe("the usage of a request", () => {
   test("a whole answer that failed on its machine is booked with nothing, whatever the machine had made of it", async () => {
     const { account } = open();
     await account.admit(request());
-    const following = account.following(told, plainly);
+    const following = account.following(told, rendering);
     following.onAccept?.("attic");
     following.onBeat?.(["job", "running", 0, 50, 0, 0]);
     account.endedIn("upstream_error");
@@ -177,7 +183,7 @@ describe("the usage of a request", () => {
   ])("a machine is believed only up to %s", async (_, believed, window, counts) => {
     const { account } = open();
     await account.admit({ ...request(), ceiling: believed });
-    const following = account.following(told, plainly);
+    const following = account.following(told, rendering);
     following.onOffer({ job: "job", machine: "attic", model: "llama3", window });
     following.onAccept?.("attic");
     following.onUsage?.({ promptTokens: Number.MAX_SAFE_INTEGER, completionTokens: 1e12 });
@@ -189,7 +195,7 @@ describe("the usage of a request", () => {
     const { account } = open();
     account.asksFor("llama3", { streamed: true });
     await account.admit(request());
-    const following = account.following(told, plainly);
+    const following = account.following(told, rendering);
     following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
     following.onData(payloadOf({ kind: "text", text: "a" }), 4_000_000_000);
     account.close();
@@ -203,8 +209,8 @@ describe("the holdings of a request from its key", () => {
   test("is settled with what it took", async () => {
     const { account } = open({ tokensPerMinute: 1_000 });
     await account.admit(request());
-    account.following(told, plainly).onAccept?.("attic");
-    account.following(told, plainly).onUsage?.({ promptTokens: 12, completionTokens: 34 });
+    account.following(told, rendering).onAccept?.("attic");
+    account.following(told, rendering).onUsage?.({ promptTokens: 12, completionTokens: 34 });
     account.close();
     expect(settled).toMatchObject([{ ran: true, usedTokens: 46, hold: { tokens: 110 } }]);
   });

@@ -1,0 +1,153 @@
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { KeyLimits } from "#shared/keys/key-record.ts";
+import type { Endpoint } from "../harness/endpoint.ts";
+import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { Operator } from "../harness/operator.ts";
+import { startTwoGateways } from "../harness/two-gateways.ts";
+import { until } from "../harness/until.ts";
+
+/** A site under test: new keys with an endpoint at each gateway, and the tokens that are booked for a key. */
+interface Site extends AsyncDisposable {
+  issue(limits?: KeyLimits): Promise<{ endpoints: readonly Endpoint[]; booked: (requests: number) => Promise<number> }>;
+}
+
+const sites: Record<string, () => Promise<Site>> = {
+  "two gateways in Redis": async () => {
+    const site = await startTwoGateways();
+    return {
+      issue: async (limits) => {
+        const { endpoints, record } = await site.issue({ limits });
+        return { endpoints, booked: (requests) => bookedOf(site.operator, record.id, requests) };
+      },
+      [Symbol.asyncDispose]: () => site[Symbol.asyncDispose](),
+    };
+  },
+  "one gateway in SQLite": async () => {
+    const gateway = await startGatewayInProcess({});
+    return {
+      issue: async (limits) => {
+        const { endpoint, record } = await gateway.issue({ limits });
+        const operator = Operator.beside(gateway.store);
+        return { endpoints: [endpoint], booked: (requests) => bookedOf(operator, record.id, requests) };
+      },
+      [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
+    };
+  },
+};
+
+async function bookedOf(
+  operator: Operator,
+  id: Parameters<Operator["usageSum"]>[0],
+  requests: number,
+): Promise<number> {
+  const row = await until(
+    async () => {
+      const sum = await operator.usageSum(id);
+      return sum?.requests === requests && sum;
+    },
+    { what: "all requests to be booked" },
+  );
+  return row.promptTokens + row.completionTokens;
+}
+
+/** Tokens that an answer may have beyond what its key had left, as the documents say. */
+const overshootMax = 2_000;
+
+/** The words of a scripted answer have three tokens each. */
+const long = "/script tokens=50000";
+const messages = [{ role: "user" as const, content: long }];
+const clientOf = ({ baseUrl, key }: Endpoint): OpenAI => new OpenAI({ baseURL: baseUrl, apiKey: key, maxRetries: 0 });
+
+describe.each(Object.keys(sites))("%s", (name) => {
+  let site: Site;
+  beforeAll(async () => void (site = await (sites[name] as () => Promise<Site>)()));
+  afterAll(() => site[Symbol.asyncDispose]());
+
+  test("ten answers at once without max_tokens use a budget of 10,000 tokens to its end and no further", async () => {
+    const { endpoints, booked } = await site.issue({ budget: { tokens: 10_000, per: "day" } });
+    const asked = Array.from({ length: 10 }, async (_, at) => {
+      const client = clientOf(endpoints[at % endpoints.length] as Endpoint);
+      if (at % 4 < 2) {
+        const { data, response } = await client.chat.completions.create({ model: "scripted", messages }).withResponse();
+        expect(response.headers.get("x-trunkline-limit")).toBe("budget");
+        const { completion_tokens: tokens = 0 } = data.usage ?? {};
+        expect(data.choices[0]?.message.content?.length).toBeGreaterThan(tokens);
+        return data.choices[0]?.finish_reason;
+      }
+      const stream = await client.chat.completions.create({ model: "scripted", messages, stream: true });
+      let finish: string | null | undefined;
+      for await (const { choices } of stream) finish = choices[0]?.finish_reason ?? finish;
+      return finish;
+    });
+    const outcomes = await Promise.allSettled(asked);
+    const ended = outcomes.filter(({ status }) => status === "fulfilled");
+    expect(ended.length).toBeGreaterThanOrEqual(9);
+    for (const each of outcomes) {
+      if (each.status === "fulfilled") expect(each.value).toBe("length");
+      else expect(each.reason).toMatchObject({ status: 429 });
+    }
+    const tokens = await booked(10);
+    expect(tokens).toBeGreaterThanOrEqual(9_900);
+    expect(tokens).toBeLessThanOrEqual(10_000 + 10 * overshootMax);
+  });
+
+  test("one answer at 1,000 tokens a minute ends there, and a shorter one runs whole", async () => {
+    const { endpoints, booked } = await site.issue({ tokensPerMinute: 1_000 });
+    const client = clientOf(endpoints[0] as Endpoint);
+    const { data, response } = await client.chat.completions.create({ model: "scripted", messages }).withResponse();
+    expect(data.choices[0]?.finish_reason).toBe("length");
+    expect(response.headers.get("x-trunkline-limit")).toBe("tokens");
+    expect(data.usage?.total_tokens).toBeLessThanOrEqual(1_000 + overshootMax);
+    expect(await booked(1)).toBe(data.usage?.total_tokens);
+
+    const ample = clientOf((await site.issue({ tokensPerMinute: 1_000_000 })).endpoints[0] as Endpoint);
+    const content = "/script tokens=5000";
+    const whole = await ample.chat.completions.create({ model: "scripted", messages: [{ role: "user", content }] });
+    expect(whole.choices[0]?.finish_reason).toBe("stop");
+    expect(whole.usage?.completion_tokens).toBe(5_000);
+  });
+
+  test("each API says in its own words that an answer ended early, and names the limit in the headers or a comment", async () => {
+    const { endpoints } = await site.issue({ tokensPerMinute: 1_000 });
+    const cut = async (path: string, body: object): Promise<string> => {
+      const { endpoints: fresh } = await site.issue({ budget: { tokens: 1_200, per: "month" } });
+      const { baseUrl, key } = fresh[0] as Endpoint;
+      const response = await fetch(`${baseUrl}${path}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "scripted", ...body }),
+      });
+      expect(response.status).toBe(200);
+      return `x-trunkline-limit: ${response.headers.get("x-trunkline-limit")}\n${await response.text()}`;
+    };
+    expect(endpoints.length).toBeGreaterThan(0);
+    const apis: [path: string, body: object, words: RegExp][] = [
+      ["/chat/completions", { messages }, /"finish_reason":"length"/],
+      ["/completions", { prompt: long, max_tokens: 50_000 }, /"finish_reason":"length"/],
+      ["/responses", { input: long }, /"status":"incomplete","incomplete_details":\{"reason":"max_output_tokens"\}/],
+      ["/messages", { messages, max_tokens: 50_000 }, /"stop_reason":"max_tokens"/],
+    ];
+    for (const [path, body, words] of apis) {
+      const whole = await cut(path, body);
+      expect(whole).toMatch(words);
+      expect(whole).toContain("x-trunkline-limit: budget\n");
+      const stream = await cut(path, { ...body, stream: true });
+      expect(stream).toMatch(words);
+      expect(stream).toContain("\n: x-trunkline-limit: budget\n");
+    }
+  });
+
+  test("a prompt that is longer than what is left is refused before it runs", async () => {
+    const { endpoints } = await site.issue({ budget: { tokens: 500, per: "day" } });
+    const asked = clientOf(endpoints[0] as Endpoint).chat.completions.create({
+      model: "scripted",
+      messages: [{ role: "user", content: "one two three four ".repeat(200) }],
+    });
+    await expect(asked).rejects.toMatchObject({
+      status: 429,
+      code: "insufficient_quota",
+      message: expect.stringMatching(/about \d+ tokens, more than its key has left of 500 tokens a day/),
+    });
+  });
+});
