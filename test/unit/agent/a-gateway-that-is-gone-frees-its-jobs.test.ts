@@ -87,7 +87,7 @@ describe("a gateway that gives leases", () => {
     const { gateway, runtime, pass, timing } = await agentOnBroker({ tunnelled: true, roundTripMs: 400 });
     await gateway.send();
     await gateway.say({ kind: "lease", gateway: gateway.id });
-    await pass(timing.gatewayGoneAfterMs + 1_300);
+    await pass(timing.gatewayGoneAfterMs + 1_300 + 400);
     expect(runtime.begun().run.signal.aborted).toBe(false);
     await pass(timing.beatIntervalMs);
     expect(runtime.begun().run.signal.aborted).toBe(true);
