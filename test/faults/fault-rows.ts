@@ -149,7 +149,7 @@ export const elsewhere: readonly { readonly rows: readonly number[]; readonly fi
     {
       rows: [85],
       file: "bad-inputs/a-prompt-that-a-runtime-quotes-reaches-no-log",
-      name: "leaves every failure with its reason in the logs of the machine and the gateway",
+      name: "leaves every failure with its reason in the log of the machine, and with its code at the gateway",
     },
     {
       rows: [86],
