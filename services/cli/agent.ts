@@ -1,3 +1,4 @@
+import { addAgentOptions, readJoinLine, type StartGiven, withOptions } from "./start-options.ts";
 import { rmSync } from "node:fs";
 import type { Command } from "commander";
 import { type Environment, wholeNumber } from "#shared/process/config.ts";
@@ -5,7 +6,6 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { pairingFile, readPairing, writePairing } from "#shared/site/pairing-file.ts";
 import packageJson from "../../package.json" with { type: "json" };
 import { type CliCommand, commandIn, readBy, type Surroundings, untilInterrupted } from "./command-line.ts";
-import { addAgentOptions, readJoinLine, type StartGiven, withOptions } from "./start-commands.ts";
 
 interface AgentGiven extends StartGiven {
   readonly settings?: string;

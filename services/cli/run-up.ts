@@ -1,3 +1,4 @@
+import { type StartGiven, withOptions } from "./start-options.ts";
 import { resolve } from "node:path";
 import { isSea } from "node:sea";
 import type { Broker } from "#shared/broker/broker.ts";
@@ -15,7 +16,6 @@ import { startGateway } from "../gateway/compose.ts";
 import { type BrokerFor, natsForMachines } from "../gateway/compose-tunnels.ts";
 import { gatewayConfig, type GatewayConfig } from "../gateway/config.ts";
 import type { Surroundings } from "./command-line.ts";
-import { type StartGiven, withOptions } from "./start-commands.ts";
 import { requestRows } from "./request-rows.ts";
 import { keepAdminKey, noteAddresses, ownKey, upFiles } from "./up-state.ts";
 import { ownCommand, welcome } from "./welcome.ts";

@@ -1,8 +1,8 @@
+import { checkKey } from "#shared/keys/judge-key.ts";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Actor } from "#shared/keys/audit-entry.ts";
 import { changeKey } from "#shared/keys/change-key.ts";
-import { checkKey } from "#shared/keys/key-record.ts";
 import { adminTtlMsMax, issueKey } from "#shared/keys/issue-key.ts";
 import { parseKeyToken, type KeyId, type KeyKind, type KeyToken } from "#shared/keys/key-token.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";

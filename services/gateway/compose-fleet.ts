@@ -20,9 +20,9 @@ import { losesMachine, type MachineRecords } from "./fleet/machine-records.ts";
 import { SeenMachines } from "./fleet/note-seen.ts";
 import { LeftOut, Roster } from "./fleet/roster.ts";
 import { PlacementSharing } from "./fleet/share-placements.ts";
-import { BoundedLabels, machineLabelsMax, openMeters } from "./metrics/request-meters.ts";
+import { machineLabelsMax, openMeters } from "./metrics/request-meters.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import { Exposition } from "./metrics/exposition.ts";
+import { Exposition, BoundedLabels } from "./metrics/exposition.ts";
 import { countFleetEvents } from "./metrics/fleet-meters.ts";
 
 interface FleetParts {

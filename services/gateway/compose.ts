@@ -1,3 +1,4 @@
+import type { InferenceDependencies } from "./api/answer-request.ts";
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { ImageFetcher } from "./images/image-fetcher.ts";
@@ -38,14 +39,7 @@ import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./openapi/get-reference.ts";
 import { RefusedEfforts } from "./api/messages/message-request.ts";
-import {
-  type CountDependencies,
-  countTokens,
-  getModel,
-  getModels,
-  type InferenceDependencies,
-  inferenceRoutes,
-} from "./api/routes.ts";
+import { type CountDependencies, countTokens, getModel, getModels, inferenceRoutes } from "./api/routes.ts";
 import { addRateLimitHeaders } from "./api/limit-responses.ts";
 import { keepAccounts } from "./api/request-account.ts";
 import { createServer } from "./server.ts";

@@ -1,9 +1,6 @@
 import { z } from "zod";
-import { jsonIn } from "../protocol/frame-payload.ts";
-import { machineName } from "../protocol/identifiers.ts";
-import { routeName } from "../routes/route-record.ts";
+import { machineName, routeName } from "../protocol/identifiers.ts";
 import { keyName } from "./key-record.ts";
-import type { KeyChangesListener } from "./key-store.ts";
 import { keyId } from "./key-token.ts";
 
 export const auditActions = [
@@ -68,31 +65,3 @@ export type AuditEntry = Readonly<z.infer<typeof auditEntry>>;
 
 /** The author of a change as named in the audit trail, and the id of the request if there is one. */
 export type Actor = Pick<AuditEntry, "by" | "request">;
-
-/** An action of a newer version is undefined. */
-const withAction = z.object({ action: z.enum(auditActions) });
-
-const machineBegin = "machine:";
-const routeBegin = "route:";
-
-/**
- * Returns the subject of an entry, as stores keep it beside the entry. A key has its id. A machine and a route have
- * their names behind a prefix that no key id contains.
- */
-export function subjectOf({ key, machine, route = "" }: Pick<AuditEntry, "key" | "machine" | "route">): string {
-  if (key !== undefined) return key;
-  return machine === undefined ? `${routeBegin}${route}` : `${machineBegin}${machine}`;
-}
-
-/** Tells a listener of one stored entry. An entry whose subject only a newer version knows is left out. */
-export function tellEntry(
-  { subject, text }: { readonly subject: string; readonly text: string | undefined },
-  listener: Pick<KeyChangesListener, "onChange" | "onMachineChange" | "onRouteChange">,
-): void {
-  if (subject.startsWith(machineBegin)) listener.onMachineChange(subject.slice(machineBegin.length));
-  else if (subject.startsWith(routeBegin)) listener.onRouteChange(subject.slice(routeBegin.length));
-  else {
-    const id = keyId.safeParse(subject);
-    if (id.success) listener.onChange(id.data, withAction.safeParse(jsonIn(text ?? "")).data?.action);
-  }
-}

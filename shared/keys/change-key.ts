@@ -1,6 +1,7 @@
+import { refusalByLineage } from "./key-lineage.ts";
 import { isoTime } from "../process/clock.ts";
 import { takesAway } from "./audit-entry.ts";
-import { adminTtlMsMax, type KeyDependencies, refusalByLineage } from "./issue-key.ts";
+import { adminTtlMsMax, type KeyDependencies } from "./issue-key.ts";
 import { type KeyLimits, keyRecord, type KeyRecord, keyState, replacedSecretsMax } from "./key-record.ts";
 import { type KeyStore, type Replication, retryConflicts, UnfoundedStore } from "./key-store.ts";
 import { type KeyId, type KeyKind, type KeyToken, mintKeyToken } from "./key-token.ts";

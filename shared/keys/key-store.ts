@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
-import type { AuditAction, AuditEntry } from "./audit-entry.ts";
+import type { AuditEntry } from "./audit-entry.ts";
 import type { FoundKey, KeyRecord } from "./key-record.ts";
 import type { KeyId } from "./key-token.ts";
 import type { PepperFingerprint } from "./pepper.ts";
@@ -79,30 +79,6 @@ export interface RecordStore<Kept> {
   write(record: Kept, entry: AuditEntry): Promise<Written>;
   /** Removes the record if its version has not changed. */
   remove(record: Kept, entry: AuditEntry): Promise<Written>;
-}
-
-export interface KeyChangesListener {
-  /** The record of this key has changed. `action` is undefined for an action that this version does not know. */
-  onChange(id: KeyId, action?: AuditAction): void;
-  /** The record of this machine has changed or was removed. A renamed machine is told by its new name. */
-  onMachineChange(machine: string): void;
-  /** The record of this route has changed or was removed. */
-  onRouteChange(route: string): void;
-  /** The store has answered, and all changes until this moment have been reported. */
-  onHeard(): void;
-  /** Changes may have been missed. Everything cached about keys, machines and routes must be read again. */
-  onGap(): void;
-  /** The store does not answer, or has lost its keys. `onHeard` reports the end of this state. */
-  onAway(): void;
-}
-
-/**
- * Reports to a process which keys any process has changed, in order. A change is reported within 1 s while the store
- * answers, also after a broken connection. A listener may cache keys for as long as reports arrive.
- */
-export interface KeyChanges {
-  follow(listener: KeyChangesListener): void;
-  close(): void;
 }
 
 /** Bounds the attempts of one change. Others rarely change the same record, and each attempt lets one of them succeed. */

@@ -1,3 +1,4 @@
+import type { KeyChanges } from "./key-changes.ts";
 import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
 import type { MachineStore } from "../machines/machine-record.ts";
@@ -10,7 +11,7 @@ import type { RouteStore } from "../routes/route-record.ts";
 import { SqliteRouteStore } from "../routes/sqlite-route-store.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
-import { type KeyChanges, type KeyStore, replicaWaitMs } from "./key-store.ts";
+import { type KeyStore, replicaWaitMs } from "./key-store.ts";
 import { type Pepper, Peppers, pepperText } from "./pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
 import { noteReplica, RedisKeyStore } from "./redis-key-store.ts";

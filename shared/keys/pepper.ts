@@ -1,6 +1,5 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { z } from "zod";
-import type { KeyToken } from "./key-token.ts";
 
 export const pepperBytesMin = 32;
 
@@ -112,7 +111,7 @@ export class Peppers {
   }
 
   /** Returns the possible digests of a key. */
-  digestsOf(token: KeyToken): OfEach<KeyDigest> {
+  digestsOf(token: { digest(pepper: Pepper): KeyDigest }): OfEach<KeyDigest> {
     return this.#each((pepper) => token.digest(pepper));
   }
 

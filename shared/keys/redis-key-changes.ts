@@ -1,8 +1,7 @@
+import { type KeyChanges, type KeyChangesListener, tellEntry } from "./key-changes.ts";
 import { z } from "zod";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { sleep, type Clock } from "../process/clock.ts";
-import { tellEntry } from "./audit-entry.ts";
-import type { KeyChanges, KeyChangesListener } from "./key-store.ts";
 import { auditAt, peppersAt } from "./redis-key-store.ts";
 
 /** Longest time for which Redis may hold back an answer without entries. A missing answer is noticed after that. */

@@ -1,7 +1,8 @@
+import { subjectOf } from "./key-changes.ts";
 import type { Result } from "ioredis";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { readRoute, type RouteRecord } from "../routes/route-record.ts";
-import { auditEntriesMax, subjectOf, type AuditEntry } from "./audit-entry.ts";
+import { auditEntriesMax, type AuditEntry } from "./audit-entry.ts";
 import { type RecordStore, unfoundedStore, type Written } from "./key-store.ts";
 import { auditAt, peppersAt } from "./redis-key-store.ts";
 

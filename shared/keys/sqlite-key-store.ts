@@ -1,11 +1,10 @@
+import { type KeyChanges, type KeyChangesListener, subjectOf, tellEntry } from "./key-changes.ts";
 import { z } from "zod";
 import type { Clock, Timer } from "../process/clock.ts";
-import { auditEntriesMax, auditEntry, type AuditEntry, subjectOf, tellEntry } from "./audit-entry.ts";
+import { auditEntriesMax, auditEntry, type AuditEntry } from "./audit-entry.ts";
 import { type FoundKey, keyRecord, type KeyRecord, keyTombstone } from "./key-record.ts";
 import {
   foreignPepper,
-  type KeyChanges,
-  type KeyChangesListener,
   type KeyStore,
   readStored,
   recordAfterlifeMs,

@@ -1,7 +1,7 @@
+import { isTakenBack } from "../keys/key-lineage.ts";
 import { randomBytes } from "node:crypto";
 import packageJson from "../../package.json" with { type: "json" };
 import { Fault } from "../fault/fault.ts";
-import { isTakenBack } from "../keys/issue-key.ts";
 import { type KeyStore, retryConflicts } from "../keys/key-store.ts";
 import type { KeyId } from "../keys/key-token.ts";
 import type { Clock } from "../process/clock.ts";

@@ -1,5 +1,4 @@
 import { systemClock, type Clock } from "./clock.ts";
-import type { Environment } from "./config.ts";
 import type { Log } from "./log.ts";
 
 /** Exit codes for scripts; the numbers follow sysexits. */
@@ -32,7 +31,7 @@ const npmLookMs = 250;
  * at once. A failed start stops all started parts.
  */
 export async function runUntilStopped(options: {
-  readonly environment: Environment;
+  readonly environment: Readonly<NodeJS.ProcessEnv>;
   readonly drainMs: number;
   readonly log: Log;
   readonly start: (lifecycle: Lifecycle) => Promise<void>;
@@ -143,7 +142,7 @@ export function untilStopRequested(signal?: AbortSignal): Promise<string> {
  * it still running. On Windows a console signals all its processes, and no process gets another parent.
  */
 export function watchNpm(options: {
-  readonly environment: Environment;
+  readonly environment: Readonly<NodeJS.ProcessEnv>;
   readonly lifecycle: Lifecycle;
   readonly clock: Clock;
   readonly parent?: () => number;
@@ -164,7 +163,7 @@ export function watchNpm(options: {
  * Returns true if npm started this process itself, by a script of this package or as npx. A script of another package may
  * detach it on purpose.
  */
-function isStartedByNpm(environment: Environment): boolean {
+function isStartedByNpm(environment: Readonly<NodeJS.ProcessEnv>): boolean {
   const { npm_package_name: name, npm_lifecycle_event: event, npm_lifecycle_script: script = "" } = environment;
   if (event === "npx") return /^["']?trunkline["']?$/.test(script);
   return name === "trunkline" && (event === "start" || event === "trunkline");

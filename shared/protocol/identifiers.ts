@@ -55,3 +55,14 @@ export function newEpoch(wallMs: number, heard: readonly string[] = []): string 
   const newest = Math.max(Math.floor(wallMs), ...heard.map((other) => Number(other.slice(0, 13)) + 1));
   return `${String(newest).padStart(13, "0")}-${randomBytes(4).toString("hex")}`;
 }
+
+/** A text without spaces and control characters. */
+export const printable = (charactersMax: number): z.ZodString =>
+  z
+    .string()
+    .min(1, "must not be empty")
+    .max(charactersMax, `must have at most ${charactersMax} characters`)
+    .regex(/^[^\p{C}\p{Z}]*$/u, "must be printable and without spaces");
+
+/** The name that clients ask for, or a pattern of such names, in which each `*` stands for any run of characters. */
+export const routeName = printable(100);

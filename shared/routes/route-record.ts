@@ -1,3 +1,4 @@
+import { printable, routeName } from "../protocol/identifiers.ts";
 import { z } from "zod";
 import { allows, boundMachines } from "../keys/key-record.ts";
 import { readStored, type RecordStore } from "../keys/key-store.ts";
@@ -8,17 +9,6 @@ import { isoTime } from "../process/clock.ts";
 /** Maximum number of routes of a site. Every gateway holds all of them. */
 export const routesMax = 1_000;
 export const targetsPerRouteMax = 8;
-const routeNameCharactersMax = 100;
-
-const printable = (charactersMax: number): z.ZodString =>
-  z
-    .string()
-    .min(1, "must not be empty")
-    .max(charactersMax, `must have at most ${charactersMax} characters`)
-    .regex(/^[^\p{C}\p{Z}]*$/u, "must be printable and without spaces");
-
-/** The name that clients ask for, or a pattern of such names, in which each `*` stands for any run of characters. */
-export const routeName = printable(routeNameCharactersMax);
 
 /**
  * A model that may answer for the route's name, on any machine or only on those that are named or have a label. Without `elsewhere`, machines

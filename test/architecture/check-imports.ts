@@ -1,3 +1,4 @@
+import { findCircles } from "./find-circles.ts";
 import { findHiddenSubjects, findHiddenTitles, findViolations } from "./find-violations.ts";
 import { importRules } from "./import-rules.ts";
 import { findLongFolders, linesOf, setBudgets } from "./line-budgets.ts";
@@ -14,6 +15,7 @@ if (option === "--set-budgets") {
 } else {
   const violations = [
     ...findViolations(sources, importRules),
+    ...findCircles(sources),
     ...findHiddenSubjects(sources),
     ...findHiddenTitles(sources),
     ...findLongFolders(sources),

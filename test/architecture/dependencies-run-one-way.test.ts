@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { findCircles } from "./find-circles.ts";
 import { findHiddenSubjects, findHiddenTitles, findViolations, importsOf } from "./find-violations.ts";
 import { importRules } from "./import-rules.ts";
 import { findLongFolders, linesOf } from "./line-budgets.ts";
@@ -157,6 +158,20 @@ describe("a comment of the product begins with its subject", () => {
   ])("%s is no beginning", (kind, text) => {
     const path = kind === "a test" ? "test/unit/x.ts" : "shared/model/x.ts";
     expect(findHiddenSubjects([{ path, text }])).toEqual([]);
+  });
+});
+
+describe("files import each other one way", () => {
+  test("a circle is named by its files, and so is one of types alone", () => {
+    const sources = [
+      { path: "shared/model/a.ts", text: `import type { B } from "./b.ts";` },
+      { path: "shared/model/b.ts", text: `export { c } from "../fleet/c.ts";` },
+      { path: "shared/fleet/c.ts", text: `const a = await import("#shared/model/a.ts");` },
+      { path: "shared/fleet/d.ts", text: `import { c } from "./c.ts";` },
+    ];
+    expect(findCircles(sources)).toEqual([
+      expect.stringMatching(/^shared\/fleet\/c\.ts, shared\/model\/a\.ts, shared\/model\/b\.ts import each other/),
+    ]);
   });
 });
 

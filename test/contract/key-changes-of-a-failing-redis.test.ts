@@ -1,6 +1,6 @@
+import type { KeyChanges } from "#shared/keys/key-changes.ts";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { KeyChanges } from "#shared/keys/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { systemClock } from "#shared/process/clock.ts";

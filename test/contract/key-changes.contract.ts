@@ -1,7 +1,8 @@
+import type { KeyChanges } from "#shared/keys/key-changes.ts";
 import { describe, expect, test } from "vitest";
 import { changeKey } from "#shared/keys/change-key.ts";
 import { issueKey } from "#shared/keys/issue-key.ts";
-import type { KeyChanges, KeyStore } from "#shared/keys/key-store.ts";
+import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { until } from "../harness/until.ts";
 import { HeardChanges } from "./key-changes-heard.ts";

@@ -1,3 +1,4 @@
+import type { KeyChanges } from "#shared/keys/key-changes.ts";
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -5,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Redis } from "ioredis";
 import { onTestFinished } from "vitest";
-import type { KeyChanges, KeyStore } from "#shared/keys/key-store.ts";
+import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import type { PepperFingerprint } from "#shared/keys/pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "#shared/keys/redis-key-changes.ts";

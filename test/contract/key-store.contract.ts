@@ -1,7 +1,8 @@
+import { checkKey } from "#shared/keys/judge-key.ts";
 import { describe, expect, test } from "vitest";
 import type { AuditEntry } from "#shared/keys/audit-entry.ts";
 import { changeKey, type KeyChange, type KeyChanged, rotateKey } from "#shared/keys/change-key.ts";
-import { checkKey, replacedSecretsMax, type KeyRecord } from "#shared/keys/key-record.ts";
+import { replacedSecretsMax, type KeyRecord } from "#shared/keys/key-record.ts";
 import { issueKey, type IssuedKey, type NewKey } from "#shared/keys/issue-key.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import { mintKeyToken, parseKeyToken, type KeyId, type KeyToken } from "#shared/keys/key-token.ts";

@@ -1,7 +1,7 @@
+import { checkKey } from "#shared/keys/judge-key.ts";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { changeKey, type KeyChange } from "#shared/keys/change-key.ts";
-import { checkKey } from "#shared/keys/key-record.ts";
 import { issueKey, type IssuedKey } from "#shared/keys/issue-key.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { pepperText } from "#shared/keys/pepper.ts";

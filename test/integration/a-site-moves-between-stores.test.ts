@@ -1,3 +1,4 @@
+import { checkKey } from "#shared/keys/judge-key.ts";
 import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +7,6 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import type { Command } from "commander";
 import { Redis } from "ioredis";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { checkKey } from "#shared/keys/key-record.ts";
 import { changeKey, rotateKey } from "#shared/keys/change-key.ts";
 import { type IssuedKey, issueKey, type NewKey } from "#shared/keys/issue-key.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";

@@ -1,5 +1,5 @@
+import { checkKey } from "#shared/keys/judge-key.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { checkKey } from "#shared/keys/key-record.ts";
 import { keyId, parseKeyToken, type KeyId } from "#shared/keys/key-token.ts";
 import { redisPlace, sqlitePlace } from "../contract/key-store-place.ts";
 import type { SomeServer } from "../harness/found-servers.ts";

@@ -5,9 +5,9 @@ import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { isFaultCode } from "#shared/fault/fault.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { Exposition } from "../../services/gateway/metrics/exposition.ts";
+import { Exposition, BoundedLabels } from "../../services/gateway/metrics/exposition.ts";
 import { countFleetEvents, measureTunnels } from "../../services/gateway/metrics/fleet-meters.ts";
-import { BoundedLabels, openMeters } from "../../services/gateway/metrics/request-meters.ts";
+import { openMeters } from "../../services/gateway/metrics/request-meters.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
 
 const documented = readFileSync(join(import.meta.dirname, "../../infra/metrics.md"), "utf8");

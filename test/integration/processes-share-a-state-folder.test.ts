@@ -1,10 +1,10 @@
+import { checkKey } from "#shared/keys/judge-key.ts";
 import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { checkKey } from "#shared/keys/key-record.ts";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore } from "#shared/keys/open-key-store.ts";
 import { systemClock } from "#shared/process/clock.ts";

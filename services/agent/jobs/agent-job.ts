@@ -1,4 +1,5 @@
-import type { Usage } from "#shared/protocol/answer-events.ts";
+import type { PartCollector } from "./collect-parts.ts";
+import type { Usage, FinishReason } from "#shared/protocol/answer-events.ts";
 import {
   faultMessageCharactersMax,
   faultReasonCharactersMax,
@@ -15,9 +16,7 @@ import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Route } from "../machine/offer.ts";
 import type { Silence } from "../runtimes/runtime.ts";
-import type { PartCollector } from "./receive-jobs.ts";
 import type { FrameEmitter } from "./emit-frames.ts";
-import type { Outcome } from "./run-job.ts";
 
 /** Bounds the `manage` jobs at once: models that are pulled, removed, loaded or unloaded. */
 const manageJobsMax = 8;
@@ -241,3 +240,12 @@ export function judgeProgress(job: Progress, nowMs: number, timing: Timing): Fau
 function timedOut(message: string): Fault {
   return new Fault("upstream_timeout", { message });
 }
+
+/** The end of a job, as its one terminal frame reports it. */
+export type Outcome =
+  | {
+      readonly outcome: "end";
+      readonly finishReason?: FinishReason | undefined;
+      readonly usage?: Usage | undefined;
+    }
+  | { readonly outcome: "fault"; readonly fault: Fault; readonly usage?: Usage | undefined };

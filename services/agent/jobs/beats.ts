@@ -1,7 +1,7 @@
 import { encodeJson, type BeatPayload, type BeatRow } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
 import { beatsSubject, echoSubject } from "#shared/protocol/subjects.ts";
-import type { JobTable } from "./job-table.ts";
+import type { Uplink } from "./uplink.ts";
 import type { AgentJob } from "./agent-job.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
@@ -10,7 +10,11 @@ import type { Timing } from "#shared/protocol/timing.ts";
  * the state of each job and the number of its last frame. The gateway detects lost last frames by that number. The
  * beat's reply subject makes the broker report a gateway that is gone.
  */
-export function sendBeats(options: { machine: string; epoch: string; jobs: JobTable }): void {
+export function sendBeats(options: {
+  readonly machine: string;
+  readonly epoch: string;
+  readonly jobs: { rows(): ReadonlyMap<string, BeatRow[]>; readonly uplink: Pick<Uplink, "publish" | "measure"> };
+}): void {
   const { machine, epoch, jobs } = options;
   for (const [gateway, rows] of jobs.rows()) {
     const beat: BeatPayload = { epoch, rows };

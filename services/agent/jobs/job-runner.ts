@@ -8,8 +8,8 @@ import type { Route } from "../machine/offer.ts";
 import type { RuntimeWatch } from "../machine/watch-runtimes.ts";
 import type { RuntimeWork } from "../machine/watch-source.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
-import type { AgentJob } from "./agent-job.ts";
-import { manageModels, runJob, type Outcome } from "./run-job.ts";
+import type { AgentJob, Outcome } from "./agent-job.ts";
+import { manageModels, runJob } from "./run-job.ts";
 import { LearntSlots, Schedule } from "./schedule.ts";
 
 export interface RunnerOptions {

@@ -1,3 +1,4 @@
+import { PartCollector } from "./collect-parts.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Control, JobHead, JobKind, PartHead } from "#shared/protocol/job.ts";
@@ -9,7 +10,6 @@ import { AgentJob, busy, judgeAdmission, judgeProgress } from "./agent-job.ts";
 import { beatRows, GatewaySigns } from "./beats.ts";
 import { FrameEmitter } from "./emit-frames.ts";
 import { JobRunner, type RunnerOptions } from "./job-runner.ts";
-import { PartCollector } from "./receive-jobs.ts";
 import { Uplink } from "./uplink.ts";
 
 interface JobTableOptions extends RunnerOptions {

@@ -7,17 +7,8 @@ import type { Route, Offer } from "../machine/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-unsupported.ts";
 import type { EmitEvents, Silence, Runtime } from "../runtimes/runtime.ts";
 import { randomBytes } from "node:crypto";
-import type { AgentJob } from "./agent-job.ts";
+import type { AgentJob, Outcome } from "./agent-job.ts";
 import type { ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";
-
-/** The end of a job, as its one terminal frame reports it. */
-export type Outcome =
-  | {
-      readonly outcome: "end";
-      readonly finishReason?: FinishReason | undefined;
-      readonly usage?: Usage | undefined;
-    }
-  | { readonly outcome: "fault"; readonly fault: Fault; readonly usage?: Usage | undefined };
 
 type RunningJob = Pick<AgentJob, "head" | "body" | "signal" | "width" | "moved" | "write">;
 

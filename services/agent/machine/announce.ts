@@ -11,14 +11,13 @@ import {
 import { presenceSubject, replySubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { JobTable } from "../jobs/job-table.ts";
 import type { RuntimeWatch } from "./watch-runtimes.ts";
 
 interface AnnounceOptions {
   readonly broker: Broker;
   readonly machine: string;
   readonly epoch: string;
-  readonly jobs: JobTable;
+  readonly jobs: { readonly load: Pick<Presence, "slots" | "running" | "queued" | "queueMax" | "strays"> };
   readonly runtime: RuntimeWatch;
   readonly timing: Timing;
   readonly clock: Clock;

@@ -1,8 +1,13 @@
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { RouteRecords } from "../fleet/route-records.ts";
+import type { RefusedEfforts } from "./messages/message-request.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { Clock } from "#shared/process/clock.ts";
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-response.ts";
 import { logFieldsOf, stateOf } from "../http/request-state.ts";
 import { machineHeader, modelHeader, StreamWriter, CollectedAnswer } from "../jobs/write-answer.ts";
-import type { InferenceDependencies } from "./routes.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
@@ -10,14 +15,17 @@ import { callerOf } from "../keys/authenticate.ts";
 import type { AnswerHead, AnswerRenderer, AnswerWriter } from "../jobs/answer-course.ts";
 import type { Needs } from "../fleet/choose-machine.ts";
 import type { OfferListener } from "../jobs/job-listener.ts";
-import type { Placement } from "../jobs/place-job.ts";
-import { type AskedEffort, jobBody, type Outer, type ReadRequest } from "./read-request.ts";
+import type { JobPlacer } from "../jobs/place-job.ts";
+import { type Placement } from "../jobs/place-job.ts";
+import type { RequestReader } from "./read-request.ts";
+import { type AskedEffort, jobBody, type Outer, type ReadRequest, type AnswerShape } from "./read-request.ts";
 import { type ResolvedModel, resolveModel } from "./resolve-model.ts";
 import { renderMessage } from "./messages/render-message.ts";
 import { renderResponse } from "./responses/render-response.ts";
 import { type RequestAccount, accountOf } from "./request-account.ts";
 import { chatCompletion, ChatChunks, endsOfChunks, type Rendering } from "./render-chat.ts";
 import { faultWithSentNames } from "./runtime-fields.ts";
+import type { ImageFetcher } from "../images/image-fetcher.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
 import { EmbeddingList } from "./render-embeddings.ts";
@@ -234,7 +242,7 @@ function takeBody(request: RequestFrom["request"]): Buffer | undefined {
   return body;
 }
 
-/** The shapes of answers, by name. A response is rendered with its request's terms: see `responses/render-response.ts`. */
+/** The renderers of answers, by the name of the shape. */
 const shapes = {
   "chat-stream": (head) => new ChatChunks(head),
   "chat-whole": chatCompletion,
@@ -242,9 +250,7 @@ const shapes = {
   "text-whole": textCompletion,
   "embeddings-float": (head) => new EmbeddingList(head, "float"),
   "embeddings-base64": (head) => new EmbeddingList(head, "base64"),
-} as const satisfies Record<string, (head: AnswerHead) => AnswerRenderer>;
-
-export type AnswerShape = keyof typeof shapes;
+} as const satisfies Record<AnswerShape, (head: AnswerHead) => AnswerRenderer>;
 
 export const answerShapes = Object.freeze(Object.keys(shapes)) as readonly AnswerShape[];
 
@@ -357,4 +363,20 @@ export function namedShortly(names: readonly string[]): string {
     value = next;
   }
   return value;
+}
+
+export interface InferenceDependencies {
+  readonly reader: RequestReader;
+  readonly placer: JobPlacer;
+  readonly refusedEfforts: RefusedEfforts;
+  readonly modelRoutes: Pick<RouteRecords, "table">;
+  readonly images: Pick<ImageFetcher, "insistOnAllowed" | "fetchAll">;
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly log: Log;
+  /**
+   * Returns a key's salt for the caches of runtimes; absent when the operator lets keys share what machines have
+   * cached.
+   */
+  readonly cacheSaltOf?: ((key: KeyRecord) => string) | undefined;
 }

@@ -2,7 +2,6 @@ import { hash } from "node:crypto";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { AnswerShape } from "./answer-request.ts";
 import type { Needs } from "../fleet/choose-machine.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import {
@@ -37,6 +36,9 @@ export interface AskedEffort {
   readonly field: string;
   readonly value: string;
 }
+
+/** The shapes of answers. A response is rendered with its request's terms: see `responses/render-response.ts`. */
+export type AnswerShape = `${"chat" | "text"}-${"stream" | "whole"}` | `embeddings-${"float" | "base64"}`;
 
 /** A request to a model, once its shape is valid. All of it is plain data: another thread may read the request. */
 export interface ReadRequest {

@@ -1,14 +1,7 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { Model } from "#shared/model/model.ts";
-import type { Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
-import type { Outer, RequestReader } from "./read-request.ts";
-import type { ImageFetcher } from "../images/image-fetcher.ts";
-import type { RefusedEfforts } from "./messages/message-request.ts";
-import type { JobPlacer } from "../jobs/place-job.ts";
+import type { Outer } from "./read-request.ts";
 import type { FastifyInstance } from "fastify";
 import {
   answerRequest,
@@ -16,6 +9,7 @@ import {
   placeableRequest,
   type Placeable,
   type PlacingDependencies,
+  type InferenceDependencies,
 } from "./answer-request.ts";
 import type { JobRoutes } from "../fleet/job-routes.ts";
 import type { PromptCounter } from "../jobs/count-prompts.ts";
@@ -26,22 +20,6 @@ import { unknownUrl } from "../http/answer-faults.ts";
 import type { MachineRanking } from "../fleet/rank-machines.ts";
 import type { RouteRecords } from "../fleet/route-records.ts";
 import { listModels, modelOf, resolveModel } from "./resolve-model.ts";
-
-export interface InferenceDependencies {
-  readonly reader: RequestReader;
-  readonly placer: JobPlacer;
-  readonly refusedEfforts: RefusedEfforts;
-  readonly modelRoutes: Pick<RouteRecords, "table">;
-  readonly images: Pick<ImageFetcher, "insistOnAllowed" | "fetchAll">;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
-  /**
-   * Returns a key's salt for the caches of runtimes; absent when the operator lets keys share what machines have
-   * cached.
-   */
-  readonly cacheSaltOf?: ((key: KeyRecord) => string) | undefined;
-}
 
 /** Serves the routes that ask a model for something: each request is one job on one machine. */
 export function inferenceRoutes(server: FastifyInstance, dependencies: InferenceDependencies): void {

@@ -129,6 +129,13 @@ function full(): Fault {
 
 const mib = 1024 * 1024;
 
+declare module "./request-state.ts" {
+  interface RequestState {
+    /** The request's body while it arrives. */
+    arriving?: ArrivingBody;
+  }
+}
+
 /** Bytes of all bodies that are arriving at a gateway, counted as they come. */
 export const uploadBytesMax = 512 * mib;
 

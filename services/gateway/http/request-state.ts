@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyRequest, FastifyReply } from "fastify";
 import type { FaultCode } from "#shared/fault/fault.ts";
-import type { ArrivingBody } from "./bound-uploads.ts";
 import type { Log } from "#shared/process/log.ts";
 import { sinceArrivalMs } from "./timed-response.ts";
 import type { IncomingHttpHeaders } from "node:http";
@@ -58,8 +57,6 @@ export interface RequestState {
   reason: string | undefined;
   /** Reports the facts of the request, once an account is kept of it. */
   reporter: { readonly facts: RequestFacts } | undefined;
-  /** The request's body while it arrives. */
-  arriving: ArrivingBody | undefined;
 }
 
 declare module "fastify" {
@@ -80,7 +77,6 @@ export function stateOf(request: FastifyRequest): RequestState {
     faultCode: undefined,
     reason: undefined,
     reporter: undefined,
-    arriving: undefined,
   };
   return request.state;
 }

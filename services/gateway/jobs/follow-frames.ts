@@ -1,3 +1,4 @@
+import type { PartSender } from "./send-parts.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import {
   acceptPayload,
@@ -15,7 +16,6 @@ import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobListener, JobOutcome, JobWire } from "./job-listener.ts";
 import { machineBrokeRules, machineDisconnected, machineFault, machineOffline, rejectFault } from "./machine-fault.ts";
-import type { PartSender } from "./open-job.ts";
 
 interface FollowOptions {
   readonly machine: string;

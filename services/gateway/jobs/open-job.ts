@@ -1,13 +1,37 @@
+import type { Log } from "#shared/process/log.ts";
+import type { FloodGuard } from "../fleet/flood-guard.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Broker } from "#shared/broker/broker.ts";
+import { PartSender } from "./send-parts.ts";
 import { createHash } from "node:crypto";
 import { Fault } from "#shared/fault/fault.ts";
 import { type Control, encodeHead, type Headers, type JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { machineSubject, replySubject } from "#shared/protocol/subjects.ts";
-import { timingOver, type Timing } from "#shared/protocol/timing.ts";
+import { timingOver, type Line, type Timing } from "#shared/protocol/timing.ts";
 import { FrameFollower } from "./follow-frames.ts";
 import type { JobListener, JobOutcome, JobWire } from "./job-listener.ts";
-import type { Target } from "../fleet/roster.ts";
-import type { OpenJobs, OpenJobsOptions } from "./open-jobs.ts";
+import type { Roster } from "../fleet/roster.ts";
+import { type Target } from "../fleet/roster.ts";
+
+export interface OpenJobsOptions {
+  readonly broker: Broker;
+  /** Id of this boot of the gateway, as its reply subjects carry it. */
+  readonly gateway: string;
+  readonly roster: Roster;
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly meter?: FrameMeter;
+  readonly floodGuard?: Pick<FloodGuard, "admits">;
+}
+
+/** Counts dropped frames, replay requests and the frames that filled gaps. */
+export interface FrameMeter {
+  replayAsked(): void;
+  gapFilled(frames: number): void;
+  frameDropped(reason: "unknown_job" | "other_machine" | "malformed" | "unknown_kind" | "other_version"): void;
+}
 
 export interface JobSubmission {
   readonly target: Target;
@@ -30,7 +54,14 @@ interface PlacedJob extends Pick<JobWire, "accepted" | "answering" | "bodyTaken"
 }
 
 /** The methods of `OpenJobs` that its jobs need. */
-type JobOwner = Pick<OpenJobs, "lineTo" | "tell" | "finish" | "mayProbe" | "bodyReleased" | "closed">;
+interface JobOwner {
+  lineTo(target: Target): Line & { readonly roundTripMs: number };
+  tell(target: Target, control: Control, reply?: string): void;
+  finish(target: Target, job: string): void;
+  mayProbe(machine: string): boolean;
+  bodyReleased(bytes: number): void;
+  closed(job: OpenJob): void;
+}
 
 const nothing = new Uint8Array();
 
@@ -165,64 +196,5 @@ export class OpenJob implements JobWire {
   #release(): void {
     this.#owner.bodyReleased(this.#body.byteLength);
     this.#body = nothing;
-  }
-}
-
-interface PartsOptions {
-  readonly body: Uint8Array;
-  readonly timing: Timing;
-  readonly send: (offset: number, part: Uint8Array) => void;
-}
-
-/**
- * Sends a body that is larger than one message. A window of parts is under way, and each acknowledgement moves it on.
- * After `partRepeatMs` without one, the parts after the last acknowledged byte are sent again.
- */
-export class PartSender {
-  readonly #options: PartsOptions;
-  #acknowledged = 0;
-  #sent = 0;
-  #movedAtMs = 0;
-
-  constructor(options: PartsOptions) {
-    this.#options = options;
-  }
-
-  start(nowMs: number): void {
-    this.#movedAtMs = nowMs;
-    this.#fill();
-  }
-
-  /** True if the machine acknowledged the whole body. */
-  get complete(): boolean {
-    return this.#acknowledged === this.#options.body.byteLength;
-  }
-
-  acknowledge(received: number, nowMs: number): void {
-    if (received <= this.#acknowledged || received > this.#options.body.byteLength) return;
-    this.#acknowledged = received;
-    this.#sent = Math.max(this.#sent, received);
-    this.#movedAtMs = nowMs;
-    this.#fill();
-  }
-
-  tick(nowMs: number): void {
-    if (this.complete) return;
-    if (nowMs - this.#movedAtMs >= this.#options.timing.partRepeatMs) this.repeat(nowMs);
-  }
-
-  /** Sends all unacknowledged parts again, as if they were lost. */
-  repeat(nowMs: number): void {
-    this.#sent = this.#acknowledged;
-    this.start(nowMs);
-  }
-
-  #fill(): void {
-    const { body, send } = this.#options;
-    while (this.#sent < body.byteLength && this.#sent - this.#acknowledged < limits.partWindowBytes) {
-      const part = body.subarray(this.#sent, this.#sent + limits.partBytes);
-      send(this.#sent, part);
-      this.#sent += part.byteLength;
-    }
   }
 }

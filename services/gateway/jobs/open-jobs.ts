@@ -1,7 +1,7 @@
-import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
+import type { BrokerMessage } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Clock, Timer } from "#shared/process/clock.ts";
-import { LogThrottle, type Log } from "#shared/process/log.ts";
+import type { Timer } from "#shared/process/clock.ts";
+import { LogThrottle } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/job.ts";
 import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
@@ -9,31 +9,11 @@ import { limits } from "#shared/protocol/limits.ts";
 import { roundTripMsMax } from "#shared/protocol/presence.ts";
 import { tokenCharacters } from "#shared/protocol/identifiers.ts";
 import { machineSubject, parseReplySubject, replyPattern } from "#shared/protocol/subjects.ts";
-import type { Line, Timing } from "#shared/protocol/timing.ts";
-import type { FloodGuard } from "../fleet/flood-guard.ts";
-import type { Roster, Target } from "../fleet/roster.ts";
+import type { Line } from "#shared/protocol/timing.ts";
+import type { Target } from "../fleet/roster.ts";
 import type { JobOutcome } from "./job-listener.ts";
 import { machineOffline } from "./machine-fault.ts";
-import { OpenJob, type JobSubmission } from "./open-job.ts";
-
-export interface OpenJobsOptions {
-  readonly broker: Broker;
-  /** Id of this boot of the gateway, as its reply subjects carry it. */
-  readonly gateway: string;
-  readonly roster: Roster;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly meter?: FrameMeter;
-  readonly floodGuard?: Pick<FloodGuard, "admits">;
-}
-
-/** Counts dropped frames, replay requests and the frames that filled gaps. */
-export interface FrameMeter {
-  replayAsked(): void;
-  gapFilled(frames: number): void;
-  frameDropped(reason: "unknown_job" | "other_machine" | "malformed" | "unknown_kind" | "other_version"): void;
-}
+import { OpenJob, type JobSubmission, type OpenJobsOptions } from "./open-job.ts";
 
 /** Limits the memory of all request bodies that open jobs hold together. */
 export const keptBodyBytesMax = 512 * 1024 * 1024;

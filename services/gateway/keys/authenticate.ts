@@ -1,9 +1,10 @@
+import type { KeyVerdict } from "#shared/keys/judge-key.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { type KeyVerdict, allows, type KeyRecord } from "#shared/keys/key-record.ts";
+import { allows, type KeyRecord } from "#shared/keys/key-record.ts";
 import { type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
 import { aliasedId } from "#shared/model/model.ts";
 import type { BadKeys } from "./bad-keys.ts";
-import type { KnownKeys } from "./known-keys.ts";
+import { type KnownKeys, authUnavailable } from "./known-keys.ts";
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { stateOf } from "../http/request-state.ts";
@@ -32,14 +33,6 @@ export function validKey(verdict: KeyVerdict): KeyRecord {
     case "unjudged":
       throw authUnavailable("the key is under a pepper that this gateway does not have");
   }
-}
-
-/** Returns `auth_unavailable`, never a 401: people and programs throw a key away that is called invalid. */
-export function authUnavailable(internal: string): Fault {
-  return new Fault("auth_unavailable", {
-    message: "The key store is unavailable, so the key cannot be checked. Try again in a moment.",
-    internal,
-  });
 }
 
 const bearer = /^bearer (\S+)$/i;

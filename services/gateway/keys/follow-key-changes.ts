@@ -1,6 +1,7 @@
+import type { KeyChanges } from "#shared/keys/key-changes.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { takesAway, type AuditAction } from "#shared/keys/audit-entry.ts";
-import type { KeyChanges, KeyStore } from "#shared/keys/key-store.ts";
+import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import type { Log } from "#shared/process/log.ts";

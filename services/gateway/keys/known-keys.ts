@@ -1,19 +1,12 @@
+import { judgeProven, judgeToken, type KeyVerdict, type ProvenKey } from "#shared/keys/judge-key.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { changeKey } from "#shared/keys/change-key.ts";
-import {
-  judgeProven,
-  judgeToken,
-  type KeyVerdict,
-  type ProvenKey,
-  type FoundKey,
-  type KeyRecord,
-} from "#shared/keys/key-record.ts";
+import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import { authUnavailable } from "./authenticate.ts";
 
 /** Keys that a gateway keeps; above it, the least recently used ones are looked up again. */
 export const knownKeysMax = 10_000;
@@ -231,4 +224,12 @@ export async function moveToNewPepper(
   } catch (error) {
     log.warn({ err: error, key: record.id }, "a key stays under the pepper that is being replaced");
   }
+}
+
+/** Returns `auth_unavailable`, never a 401: people and programs throw a key away that is called invalid. */
+export function authUnavailable(internal: string): Fault {
+  return new Fault("auth_unavailable", {
+    message: "The key store is unavailable, so the key cannot be checked. Try again in a moment.",
+    internal,
+  });
 }

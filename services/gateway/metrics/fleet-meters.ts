@@ -1,10 +1,9 @@
-import type { FrameMeter } from "../jobs/open-jobs.ts";
+import type { FrameMeter } from "../jobs/open-job.ts";
 import type { PlacementMeter } from "../jobs/place-job.ts";
 import type { FloodMeter } from "../fleet/flood-guard.ts";
 import type { AnswerMeter } from "../jobs/answer-course.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
-import type { Exposition } from "./exposition.ts";
-import type { BoundedLabels } from "./request-meters.ts";
+import type { Exposition, BoundedLabels } from "./exposition.ts";
 
 export type FleetMeter = FrameMeter &
   PlacementMeter &

@@ -2,7 +2,7 @@ import type { FaultCode } from "#shared/fault/fault.ts";
 import type { EndedRequest } from "../http/request-state.ts";
 import type { ConnectionBound } from "../http/bound-connections.ts";
 import type { CutReason } from "../http/timed-response.ts";
-import type { Exposition } from "./exposition.ts";
+import { type Exposition, BoundedLabels, otherLabel } from "./exposition.ts";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Broker } from "#shared/broker/broker.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
@@ -205,34 +205,8 @@ export const machineLabelsMax = 200;
 /** Models with a label of their own; the rest share one. */
 export const modelLabelsMax = 100;
 
-/** The shared label of all values that came after the limit was reached. */
-const otherLabel = "other";
 /** The label of requests that name no model. */
 const noModel = "none";
-
-/**
- * Bounds the values of a label. Each value is kept for good, since a counter must not go back. Above the limit, new
- * values share `otherLabel`. A client that invents names cannot fill the memory of systems that store metrics.
- */
-export class BoundedLabels {
-  readonly #max: number;
-  readonly #values = new Set<string>();
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  has(value: string): boolean {
-    return this.#values.has(value);
-  }
-
-  of(value: string): string {
-    if (this.#values.has(value)) return value;
-    if (this.#values.size >= this.#max) return otherLabel;
-    this.#values.add(value);
-    return value;
-  }
-}
 
 /**
  * Chooses the model label of a request. Only a name that a machine offers becomes a label, because clients may ask for

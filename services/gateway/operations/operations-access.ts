@@ -1,15 +1,17 @@
+import { issuersOf } from "#shared/keys/key-lineage.ts";
+import { authUnavailable } from "../keys/known-keys.ts";
+import { checkKey, type KeyVerdict } from "#shared/keys/judge-key.ts";
 import { isIP } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
-import { issuersOf } from "#shared/keys/issue-key.ts";
 import type { Actor } from "#shared/keys/audit-entry.ts";
-import { checkKey, type KeyVerdict, type KeyRecord } from "#shared/keys/key-record.ts";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
-import { bearerText, authUnavailable, validKey } from "../keys/authenticate.ts";
+import { bearerText, validKey } from "../keys/authenticate.ts";
 import { stateOf } from "../http/request-state.ts";
 
 /**

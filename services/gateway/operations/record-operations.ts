@@ -2,8 +2,7 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { auditEntry } from "#shared/keys/audit-entry.ts";
 import { keyId } from "#shared/keys/key-token.ts";
-import { machineName } from "#shared/protocol/identifiers.ts";
-import { routeName } from "#shared/routes/route-record.ts";
+import { machineName, routeName } from "#shared/protocol/identifiers.ts";
 import { usageKeptDays, usageRow } from "#shared/usage/usage.ts";
 import { listOf, defineOperation, pageLength, reads } from "./serve-operation.ts";
 

@@ -1,7 +1,7 @@
+import { PartCollector } from "../../../services/agent/jobs/collect-parts.ts";
 import { createHash } from "node:crypto";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { PartCollector } from "../../../services/agent/jobs/receive-jobs.ts";
 
 const sha256Of = (body: Uint8Array): string => createHash("sha256").update(body).digest("hex");
 const collectorFor = (body: Uint8Array): PartCollector =>

@@ -2,7 +2,8 @@ import * as fc from "fast-check";
 import type { ChatCompletion, ChatCompletionChunk } from "openai/resources/chat/completions";
 import { Stream } from "openai/streaming";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { rendererFor, type AnswerShape } from "../../../services/gateway/api/answer-request.ts";
+import { rendererFor } from "../../../services/gateway/api/answer-request.ts";
+import type { AnswerShape } from "../../../services/gateway/api/read-request.ts";
 import { AnswerAssembly } from "../../../services/agent/jobs/run-job.ts";
 
 export const head = { id: "chatcmpl-1", createdSeconds: 1_767_225_600, model: "llama3:8b", includeUsage: false };

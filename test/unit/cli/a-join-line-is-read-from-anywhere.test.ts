@@ -1,3 +1,4 @@
+import { type StartGiven, readJoinLine } from "../../../services/cli/start-options.ts";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +7,6 @@ import { PassThrough } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { joinLineText } from "#shared/protocol/pairing.ts";
-import { type StartGiven, readJoinLine } from "../../../services/cli/start-commands.ts";
 import { trunkline } from "../../../services/cli/trunkline.ts";
 
 const origin = "https://models.example.org";

@@ -1,9 +1,9 @@
+import { checkKey, type KeyVerdict } from "#shared/keys/judge-key.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { onTestFinished } from "vitest";
-import { checkKey, type KeyVerdict } from "#shared/keys/key-record.ts";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import type { Environment } from "#shared/process/config.ts";

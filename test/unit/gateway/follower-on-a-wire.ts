@@ -1,8 +1,8 @@
+import { PartSender } from "../../../services/gateway/jobs/send-parts.ts";
 import { encodeJson, type BeatRow, type JobState } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { PartSender } from "../../../services/gateway/jobs/open-job.ts";
 import { FrameFollower } from "../../../services/gateway/jobs/follow-frames.ts";
 import type { JobOutcome } from "../../../services/gateway/jobs/job-listener.ts";
 

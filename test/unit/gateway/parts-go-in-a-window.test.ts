@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
+import { PartSender } from "../../../services/gateway/jobs/send-parts.ts";
 import { describe, expect, test } from "vitest";
 import { limits } from "#shared/protocol/limits.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { PartSender } from "../../../services/gateway/jobs/open-job.ts";
 
 const timing = timingAt(1);
 const { partBytes, partWindowBytes } = limits;

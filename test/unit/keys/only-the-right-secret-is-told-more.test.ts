@@ -1,5 +1,6 @@
+import { judgeProven, judgeToken } from "#shared/keys/judge-key.ts";
 import { describe, expect, test } from "vitest";
-import { judgeProven, judgeToken, type FoundKey, type KeyRecord } from "#shared/keys/key-record.ts";
+import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
 import { type KeyToken, mintKeyToken } from "#shared/keys/key-token.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 

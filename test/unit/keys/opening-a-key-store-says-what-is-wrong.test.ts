@@ -1,3 +1,4 @@
+import { checkKey } from "#shared/keys/judge-key.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -5,7 +6,6 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { checkKey } from "#shared/keys/key-record.ts";
 import { issueKey } from "#shared/keys/issue-key.ts";
 import type { KeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreVariables, openKeyStore, type KeyStoreSettings } from "#shared/keys/open-key-store.ts";

@@ -1,6 +1,7 @@
+import type { DescribedModel } from "../runtime.ts";
+import type { Capabilities } from "#shared/model/model.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { type ChatBody, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
-import type { ScriptedModel } from "./scripted.ts";
 
 /**
  * The complete plan of an answer to one request, made before any output. Positions count reasoning tokens first and
@@ -223,3 +224,6 @@ function jsonObject(given: ReadonlyMap<string, string>, word: string): string | 
   }
   throw new Problem(`'${word}' must be a JSON object without spaces`);
 }
+
+/** A demonstration model. All its capabilities are known. */
+export type ScriptedModel = Omit<DescribedModel, "capabilities"> & { readonly capabilities: Capabilities };

@@ -6,9 +6,9 @@ import type { Capabilities } from "#shared/model/model.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { honouring, honouringInTexts, refuseUnsupported } from "../refuse-unsupported.ts";
-import type { ChatRun, CompleteRun, DescribedModel, Embeddings, EmbedRun, EmitEvents, Runtime } from "../runtime.ts";
+import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, Runtime } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";
-import { planAnswer, planContinuation, type ScriptedAnswer } from "./scripted-answer.ts";
+import { planAnswer, planContinuation, type ScriptedAnswer, type ScriptedModel } from "./scripted-answer.ts";
 
 interface ScriptedOptions {
   readonly clock: Clock;
@@ -168,9 +168,6 @@ async function meet(
       });
   }
 }
-
-/** A demonstration model. All its capabilities are known. */
-export type ScriptedModel = Omit<DescribedModel, "capabilities"> & { readonly capabilities: Capabilities };
 
 const nothing: Capabilities = { completion: false, vision: false, embedding: false, tools: false, thinking: false };
 

@@ -1,7 +1,7 @@
+import type { KeyChangesListener } from "#shared/keys/key-changes.ts";
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import type { KeyChangesListener } from "#shared/keys/key-store.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { RunningRequests } from "../../../../services/gateway/keys/authenticate.ts";
 import { followKeyChanges } from "../../../../services/gateway/keys/follow-key-changes.ts";

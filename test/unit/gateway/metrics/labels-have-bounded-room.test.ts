@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { Exposition } from "../../../../services/gateway/metrics/exposition.ts";
+import { Exposition, BoundedLabels } from "../../../../services/gateway/metrics/exposition.ts";
 import { countFleetEvents } from "../../../../services/gateway/metrics/fleet-meters.ts";
-import { BoundedLabels, ModelLabels, modelLabelsMax } from "../../../../services/gateway/metrics/request-meters.ts";
+import { ModelLabels, modelLabelsMax } from "../../../../services/gateway/metrics/request-meters.ts";
 import { MetricsText } from "../../../harness/metrics-text.ts";
 
 describe("the label of a model", () => {

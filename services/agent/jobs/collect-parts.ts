@@ -1,0 +1,37 @@
+import { createHash } from "node:crypto";
+
+/**
+ * Joins a body that crosses the broker in parts. Parts are taken in order only: a duplicate part, or a part after a
+ * lost one, changes nothing. The sender learns from the acknowledged offset where to continue.
+ */
+export class PartCollector {
+  readonly #body: Buffer;
+  readonly #sha256: string;
+  readonly #hash = createHash("sha256");
+  #received = 0;
+
+  constructor(options: { bodyBytes: number; sha256: string }) {
+    this.#body = Buffer.allocUnsafe(options.bodyBytes);
+    this.#sha256 = options.sha256;
+  }
+
+  /** Bytes received so far: everything below this offset is here. */
+  get received(): number {
+    return this.#received;
+  }
+
+  add(offset: number, part: Uint8Array): Collected {
+    if (offset !== this.#received || part.byteLength === 0) return { outcome: "incomplete" };
+    if (offset + part.byteLength > this.#body.byteLength) return { outcome: "corrupt" };
+    this.#body.set(part, offset);
+    this.#hash.update(part);
+    this.#received += part.byteLength;
+    if (this.#received < this.#body.byteLength) return { outcome: "incomplete" };
+    return this.#hash.digest("hex") === this.#sha256 ? { outcome: "whole", body: this.#body } : { outcome: "corrupt" };
+  }
+}
+
+export type Collected =
+  | { readonly outcome: "incomplete" }
+  | { readonly outcome: "whole"; readonly body: Uint8Array }
+  | { readonly outcome: "corrupt" };
