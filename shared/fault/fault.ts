@@ -122,8 +122,8 @@ interface FaultDetails {
   /** The invalid part of the request, as a path such as `messages[2].content`. */
   readonly param?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
-  /** True if the connection to the runtime broke during the request, as when a runtime crashes. */
-  readonly runtimeDied?: boolean | undefined;
+  /** Set if the runtime or the whole machine was lost under the request, as when it crashes. */
+  readonly died?: "runtime" | "machine" | undefined;
   readonly cause?: unknown;
 }
 
@@ -138,7 +138,7 @@ export class Fault extends Error {
   readonly told: string | undefined;
   readonly param: string | undefined;
   readonly retryAfterSeconds: number | undefined;
-  readonly runtimeDied: boolean;
+  readonly died: FaultDetails["died"];
 
   constructor(code: FaultCode, details: FaultDetails) {
     super(details.message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -147,7 +147,7 @@ export class Fault extends Error {
     this.told = details.told;
     this.param = details.param;
     this.retryAfterSeconds = details.retryAfterSeconds;
-    this.runtimeDied = details.runtimeDied ?? false;
+    this.died = details.died;
   }
 
   /**
@@ -161,8 +161,8 @@ export class Fault extends Error {
 
   /** Returns this fault with other details. */
   with(changed: Partial<FaultDetails>): Fault {
-    const { code, message, internal, told, param, retryAfterSeconds, runtimeDied } = this;
-    return new Fault(code, { message, internal, told, param, retryAfterSeconds, runtimeDied, ...changed });
+    const { code, message, internal, told, param, retryAfterSeconds, died } = this;
+    return new Fault(code, { message, internal, told, param, retryAfterSeconds, died, ...changed });
   }
 
   /**

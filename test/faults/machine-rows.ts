@@ -23,7 +23,7 @@ export const machineRows: readonly Scenario[] = [
     fleet: { machines: attic },
     asks: [{ phase: "P2" }],
     steps: [{ kill: "machine" }],
-    outcomes: { it: ["503 agent_offline", "502 agent_disconnected"] },
+    outcomes: { it: ["503 agent_offline"] },
     endsWithinMs: 4_000,
     heals: false,
   },

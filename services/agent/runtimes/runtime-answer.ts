@@ -213,7 +213,7 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
     return new Fault(answered ? "upstream_error" : "runtime_offline", {
       message: answered ? "The runtime broke off its answer." : "The runtime does not answer.",
       internal: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
-      runtimeDied: answered || this.#retried || brokenOff.has(codeOf(error)),
+      died: answered || this.#retried || brokenOff.has(codeOf(error)) ? "runtime" : undefined,
       cause: error,
     });
   }

@@ -1,7 +1,6 @@
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import type { Model } from "#shared/model/model.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
-import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { type Catalogues, findModel } from "./catalogues.ts";
 import type { KnownModels } from "#shared/model/known-models.ts";
@@ -89,33 +88,14 @@ export class MachineRanking {
     const { catalogues, knownModels, clock } = this.#options;
     const { modelId } = target;
     const machines = this.#machinesOf(target);
-    const isKnown = async () => (await knownModels.knows(modelId, { nowMs: clock.wall(), machines })) === "known";
-    if (machines?.length === 0 || !(await isKnown())) return modelNotFound(modelId);
-    const seen = this.#present(target, machines);
-    const present = seen.map(({ presence }) => presence);
-    const offers = (each: Presence): boolean => findModel(catalogues.of(each), modelId) !== undefined;
-    if (present.some((each) => each.state === "draining" && offers(each))) {
-      return new Fault("shutting_down", {
-        message: "The GPU machine with this model is draining: it finishes its jobs and takes no new one.",
-        param: "model",
-      });
-    }
-    if (seen.some(({ presence, isCordoned }) => isCordoned && offers(presence))) {
-      return new Fault("agent_offline", {
-        message: "The GPU machine with this model is cordoned: its operator lets it take no new job for now.",
-        param: "model",
-      });
-    }
-    const runtimesOffline = present.length > 0 && present.every(({ runtime }) => runtime === null);
-    return runtimesOffline
-      ? new Fault("runtime_offline", {
-          message: "The model server on the GPU machine does not answer.",
-          param: "model",
-        })
-      : new Fault("agent_offline", {
-          message: "No GPU machine that is reachable offers this model just now.",
-          param: "model",
-        });
+    const isKnownOn = async (names: readonly string[] | undefined): Promise<boolean> =>
+      names?.length !== 0 && (await knownModels.knows(modelId, { nowMs: clock.wall(), machines: names })) === "known";
+    if (!(await isKnownOn(machines))) return modelNotFound(modelId);
+    const present = this.#present(target, machines);
+    const offering = present.filter(({ presence }) => findModel(catalogues.of(presence), modelId) !== undefined);
+    const withoutRuntime = present.filter(({ presence }) => presence.runtime === null);
+    const lacksRuntime = await isKnownOn(withoutRuntime.map(({ presence }) => presence.machine));
+    return absenceFault({ offering, lacksRuntime });
   }
 
   /** Returns the fault for a name that no target answers for: a target that is away says more than one that is unknown. */
@@ -163,6 +143,29 @@ export class MachineRanking {
 }
 
 const noMachines: ReadonlySet<string> = new Set();
+
+/** The present machines that have a model, as far as they explain why none runs it. */
+interface Having {
+  /** The machines that offer the model and take no job. */
+  readonly offering: readonly Pick<RosterMachine, "presence" | "isCordoned">[];
+  /** True if a machine that is known for the model is there without its model server. */
+  readonly lacksRuntime: boolean;
+}
+
+/** Returns the fault of a known model that no machine runs now. Machines without the model do not count. */
+export function absenceFault({ offering, lacksRuntime }: Having): Fault {
+  const isDraining = offering.some(({ presence }) => presence.state === "draining");
+  const fault = (code: FaultCode, message: string): Fault => new Fault(code, { message, param: "model" });
+  if (isDraining)
+    return fault("shutting_down", "The GPU machine with this model finishes its jobs and takes no new one.");
+  if (offering.some(({ isCordoned }) => isCordoned))
+    return fault(
+      "agent_offline",
+      "The GPU machine with this model is cordoned: its operator lets it take no new job for now.",
+    );
+  if (lacksRuntime) return fault("runtime_offline", "The model server on the GPU machine does not answer.");
+  return fault("agent_offline", "No GPU machine that is reachable offers this model just now.");
+}
 
 export function modelNotFound(modelId: Model["id"]): Fault {
   return new Fault("model_not_found", {

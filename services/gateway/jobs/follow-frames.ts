@@ -343,10 +343,8 @@ export class FrameFollower {
 
   #notReached(): void {
     this.#options.wire.machineNotReached();
-    if (this.#diedWithIt) {
-      this.#taken();
-      this.#fail(machineDisconnected("the machine was gone before its first word"));
-    } else this.#settle({ outcome: "not-taken", fault: machineOffline() });
+    if (this.#diedWithIt) this.#fail(machineOffline("machine"));
+    else this.#settle({ outcome: "not-taken", fault: machineOffline() });
   }
 
   /**

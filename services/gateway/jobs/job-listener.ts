@@ -54,8 +54,8 @@ export type JobOutcome =
   /** The machine did not accept the job and began nothing of it. Another machine may run it. */
   | { readonly outcome: "not-taken"; readonly fault: Fault }
   /**
-   * The machine accepted the job and the job failed. With `said`, a part of the answer was passed on and no other
-   * machine can give the rest.
+   * The machine accepted the job and the job failed, or the machine died with the job before. With `said`, a part of the
+   * answer was passed on and no other machine can give the rest.
    */
   | { readonly outcome: "fault"; readonly fault: Fault; readonly said: boolean };
 

@@ -40,7 +40,7 @@ export function machineFault(reported: FaultPayload | undefined, kind: JobKind):
     message: reported.message,
     param: reported.param,
     told: reason && plainReason(reason),
-    runtimeDied: reported.runtimeDied,
+    died: reported.runtimeDied ? "runtime" : undefined,
   });
 }
 
@@ -53,7 +53,7 @@ function plainReason(reason: string): string {
 }
 
 export function machineDisconnected(internal: string): Fault {
-  return new Fault("agent_disconnected", { message: "The GPU machine stopped answering.", internal });
+  return new Fault("agent_disconnected", { message: "The GPU machine stopped answering.", internal, died: "machine" });
 }
 
 /** Returns the fault of a machine that violated the wire protocol. */
@@ -64,10 +64,12 @@ export function machineBrokeRules(what: string): Fault {
   });
 }
 
-export function machineOffline(): Fault {
+/** Returns the fault of a job that no machine accepted. `died` if the machine may have died of the job. */
+export function machineOffline(died?: "machine"): Fault {
   return new Fault("agent_offline", {
     message: "The GPU machine that serves this model is not reachable.",
     param: "model",
+    died,
   });
 }
 

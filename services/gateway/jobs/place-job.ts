@@ -285,7 +285,7 @@ export class JobPlacer {
   #blame(placement: Placement, fault: Fault, by: Chosen): void {
     const { breakers, jobs, clock, log, meter } = this.#options;
     // Machines drop the jobs of a gateway that stood still or was cut off. That is no failure of the machine.
-    const wasAway = fault.code === "agent_disconnected" && jobs.wasAway;
+    const wasAway = fault.died === "machine" && jobs.wasAway;
     if (placement.signal.aborted || wasAway) return;
     const nowMs = clock.now();
     const { machine, model } = by;
@@ -296,13 +296,10 @@ export class JobPlacer {
       meter?.breakerOpened(machine);
       log.warn({ machine, model: model.id }, "this model fails all the time on this machine, which is asked last");
     }
-    if (placement.body === taken) return;
-    if (fault.runtimeDied) this.#deadly.died("runtime", machine, placement, nowMs);
-    else if (fault.code === "agent_disconnected") {
-      // Lost machines of one target count as one: a request by a route may still move to the next target.
-      const lost = placement.routed === undefined ? machine : `the machines of ${model.id}`;
-      this.#deadly.died("machine", lost, placement, nowMs);
-    }
+    if (placement.body === taken || fault.died === undefined) return;
+    // Lost machines of one target count as one: a request by a route may still move to the next target.
+    const isOneOfTarget = fault.died === "machine" && placement.routed !== undefined;
+    this.#deadly.died(fault.died, isOneOfTarget ? `the machines of ${model.id}` : machine, placement, nowMs);
   }
 
   /**

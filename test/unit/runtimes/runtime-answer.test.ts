@@ -76,9 +76,9 @@ test("a runtime that goes before it answers is told apart from one that is not t
   const first = ask().read(nothing);
   await answerAt(0);
   sockets[0]?.destroy();
-  await expect(first).rejects.toMatchObject({ code: "runtime_offline", runtimeDied: true });
+  await expect(first).rejects.toMatchObject({ code: "runtime_offline", died: "runtime" });
   close();
-  await expect(ask().read(nothing)).rejects.toMatchObject({ code: "runtime_offline", runtimeDied: false });
+  await expect(ask().read(nothing)).rejects.toMatchObject({ code: "runtime_offline", died: undefined });
 });
 
 /** The client takes up a connection again no sooner than this. */
@@ -132,14 +132,14 @@ test("a request is sent no third time, and the runtime is said to have died", as
     socket.destroy();
   });
   await ask("/first");
-  await expect(ask("/second")).rejects.toMatchObject({ code: "runtime_offline", runtimeDied: true });
+  await expect(ask("/second")).rejects.toMatchObject({ code: "runtime_offline", died: "runtime" });
   expect(asked).toEqual(["/first", "/second"]);
 });
 
 test("a request that its runtime had for a second is not sent again", async () => {
   const { asked, ask } = await leavingKeptConnections((socket) => void setTimeout(() => socket.destroy(), 1_100));
   await ask("/first");
-  await expect(ask("/second")).rejects.toMatchObject({ code: "runtime_offline", runtimeDied: true });
+  await expect(ask("/second")).rejects.toMatchObject({ code: "runtime_offline", died: "runtime" });
   expect(asked).toEqual(["/first", "/second"]);
 });
 
@@ -340,7 +340,7 @@ test("the part that came of an answer that breaks off is handed over first", asy
   const { ask, answerAt, sockets } = await connected();
   const taken: string[] = [];
   const all = ask().read((piece) => void taken.push(Buffer.from(piece).toString()));
-  const told = expect(all).rejects.toMatchObject({ code: "upstream_error", runtimeDied: true });
+  const told = expect(all).rejects.toMatchObject({ code: "upstream_error", died: "runtime" });
   (await answerAt(0)).write("one");
   await until(() => taken.length === 1, { what: "the first piece is taken" });
   sockets[0]?.destroy();
