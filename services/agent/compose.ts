@@ -30,6 +30,8 @@ interface AgentParts {
    * True for `trunkline up`, which offers the demonstration when there is no real runtime; a plain agent waits instead.
    */
   readonly fallbackToScripted: boolean;
+  /** The runtimes of this host, if they are watched already. */
+  readonly runtime?: RuntimeWatch | undefined;
   /** Ends the process when a script of the demonstration asks for it, where the agent shares the process. */
   readonly exit?: (code: number) => void;
 }
@@ -47,24 +49,13 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   const { machine } = config;
   const timing = timingAt(config.timeScale, config);
 
-  const sightings = new FirstSightings({ file: config.sightingsFile, clock, log });
-  const runtime = new RuntimeWatch({
-    sources: await sourcesOf(parts),
-    standIn: standInOf(parts),
-    settings: config.modelsFile === undefined ? {} : readModelSettings(config.modelsFile),
-    firstSeen: (model) => sightings.secondsOf(model),
-    timing,
-    clock,
-    log,
-  });
-  const { queueMax, manage } = config;
-  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage, tunnelled });
-  lifecycle.onStop("runtimes", () => runtime.stop());
-  const [claim] = await Promise.all([
+  const [claim, runtime] = await Promise.all([
     claimMachine({ broker, machine, alone: parts.alone ?? false, timing, clock }),
-    runtime.start(),
+    parts.runtime ?? watchRuntimes(parts),
   ]);
   const { epoch } = claim;
+  const { queueMax, manage } = config;
+  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage, tunnelled });
   const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock, tunnelled });
 
   const watching = claim.watch({
@@ -93,11 +84,29 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   return { machine, runtime: found, models: runtime.offer?.catalogue ?? [] };
 }
 
+/** Watches the runtimes of this host. Resolves after the first look. */
+export async function watchRuntimes(parts: Omit<AgentParts, "broker">): Promise<RuntimeWatch> {
+  const { config, lifecycle, clock, log } = parts;
+  const sightings = new FirstSightings({ file: config.sightingsFile, clock, log });
+  const runtime = new RuntimeWatch({
+    sources: await sourcesOf(parts),
+    standIn: standInOf(parts),
+    settings: config.modelsFile === undefined ? {} : readModelSettings(config.modelsFile),
+    firstSeen: (model) => sightings.secondsOf(model),
+    timing: timingAt(config.timeScale, config),
+    clock,
+    log,
+  });
+  lifecycle.onStop("runtimes", () => runtime.stop());
+  await runtime.start();
+  return runtime;
+}
+
 /**
  * Returns the places where this agent looks for runtimes. A runtime inside this process is created here, and fails the
  * start when it cannot be created. A missing file will still be missing a second later.
  */
-async function sourcesOf({ config, clock, log, exit }: AgentParts): Promise<readonly RuntimeSource[]> {
+async function sourcesOf({ config, clock, log, exit }: Omit<AgentParts, "broker">): Promise<readonly RuntimeSource[]> {
   const { runtime: kind, runtimeUrls: urls, runtimeKey: apiKey, gguf: files, slots } = config;
   if (kind === "scripted") {
     return [atHand("demonstration", scriptedRuntime({ clock, slots, models: config.scriptedModels, exit }))];
@@ -111,7 +120,12 @@ async function sourcesOf({ config, clock, log, exit }: AgentParts): Promise<read
 }
 
 /** Returns the demonstration as a stand-in, only where the operator named no real runtime. */
-function standInOf({ config, clock, exit, fallbackToScripted }: AgentParts): (() => Runtime) | undefined {
+function standInOf({
+  config,
+  clock,
+  exit,
+  fallbackToScripted,
+}: Omit<AgentParts, "broker">): (() => Runtime) | undefined {
   const { runtime, runtimeUrls, gguf, slots, scriptedModels: models } = config;
   const nothingNamed = runtime === "auto" && runtimeUrls.length === 0 && gguf.length === 0;
   return fallbackToScripted && nothingNamed ? () => scriptedRuntime({ clock, slots, models, exit }) : undefined;

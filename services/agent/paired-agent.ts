@@ -1,12 +1,14 @@
-import { connectTunnel, type Tunnel } from "#shared/broker/nats-tunnel.ts";
+import { connectTunnel } from "#shared/broker/nats-tunnel.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
 import { type Pairing, writePairing } from "#shared/site/pairing-file.ts";
 import { openSite } from "#shared/site/reach-site.ts";
-import { startAgent } from "./compose.ts";
+import { startAgent, watchRuntimes } from "./compose.ts";
 import type { AgentConfig } from "./config.ts";
+import type { RuntimeWatch } from "./machine/watch-runtimes.ts";
 
 interface PairedAgentOptions {
   readonly config: AgentConfig;
@@ -20,13 +22,16 @@ interface PairedAgentOptions {
 
 /**
  * The agent of a paired machine, connected by its tunnel. The site names the machine. When the site renames it, the agent
- * keeps the name and builds all its parts anew, since every subject holds the name.
+ * keeps the name and builds its parts anew on a second connection, since every subject holds the name. The parts of the
+ * old name take jobs until the new ones are there, and then finish those that they have.
  */
 export class PairedAgent {
   readonly #options: PairedAgentOptions;
   #pairing: Pairing;
+  #runtime: RuntimeWatch | undefined;
   #parts: Lifecycle;
-  #restarting: Promise<void> = Promise.resolve();
+  #former: Lifecycle | undefined;
+  #renaming: Promise<void> = Promise.resolve();
 
   constructor(options: PairedAgentOptions) {
     this.#options = options;
@@ -35,9 +40,11 @@ export class PairedAgent {
   }
 
   async start(): Promise<void> {
-    this.#options.lifecycle.onStop("paired agent", async (deadline) => {
-      await this.#restarting;
-      await this.#parts.stopBy(deadline);
+    const { lifecycle } = this.#options;
+    this.#runtime = await watchRuntimes({ ...this.#options, fallbackToScripted: false });
+    lifecycle.onStop("paired agent", async (deadline) => {
+      await this.#renaming;
+      await Promise.all([this.#parts.stopBy(deadline), this.#former?.stopBy(deadline)]);
     });
     await this.#startParts();
   }
@@ -49,13 +56,17 @@ export class PairedAgent {
     const site = openSite({ ...this.#pairing, environment });
     const connection = await connectTunnel({ ...this.#pairing, ...site, clock, log });
     parts.onStop("connection to the site", () => connection.close());
-    const fail = (reason: Error): void => lifecycle.fail(reason);
+    const fail = (reason: Error): void => {
+      if (this.#parts === parts) lifecycle.fail(reason);
+    };
     void parts.failed.then(fail);
     void connection.refused.then(fail);
-    connection.onRenamed(() => {
-      this.#restarting = this.#restart(connection).catch(fail);
-    });
     const { machine } = connection;
+    connection.onRenamed((name) => {
+      const isVoid = connection.machine === name;
+      if (this.#parts === parts) this.#renaming = this.#rename(name, { isVoid }).catch(fail);
+      else void connection.close();
+    });
     if (machine !== this.#pairing.machine) {
       this.#pairing = { ...this.#pairing, machine };
       writePairing(config.stateDir, this.#pairing);
@@ -68,6 +79,7 @@ export class PairedAgent {
       config: { ...config, machine },
       broker: connection,
       tunnelled: true,
+      runtime: this.#runtime,
       lifecycle: parts,
       clock,
       log,
@@ -75,12 +87,15 @@ export class PairedAgent {
     });
   }
 
-  /** Ends the parts at once: the site has ended the jobs of the old name, and nobody hears it any more. */
-  async #restart(connection: Pick<Tunnel, "machine" | "close">): Promise<void> {
-    const { lifecycle, log } = this.#options;
-    log.warn({ before: this.#pairing.machine, machine: connection.machine }, "the site has renamed this machine");
-    await connection.close();
-    await this.#parts.stop(0);
-    if (!lifecycle.draining) await this.#startParts();
+  /** `isVoid`: nobody hears the old name any more, because the machine was renamed while it was away. */
+  async #rename(name: string, { isVoid }: { readonly isVoid: boolean }): Promise<void> {
+    const { config, lifecycle, log } = this.#options;
+    log.warn({ before: this.#pairing.machine, machine: name }, "the site has renamed this machine");
+    const former = this.#parts;
+    this.#former = former;
+    if (isVoid) await former.stop(0);
+    if (lifecycle.draining) return;
+    await this.#startParts();
+    void former.stop(timingAt(config.timeScale, config).renamedFinishesMs);
   }
 }

@@ -136,8 +136,8 @@ export function addRename(machines: CliCommand, surroundings: Surroundings): voi
     .argument("<new-name>", "its new name", readBy(machineName))
     .json()
     .more(`
-The machine keeps its key and learns its new name by itself. Its jobs under the old name end: drain it first to let them
-finish. The old name is free at once.
+The machine keeps its key and learns its new name by itself. No request is refused meanwhile: what runs under the old name
+has 30 seconds to finish. The old name is free at once; another machine that takes it ends what still runs under it.
 
 Example:
   trunkline machines rename attic loft`)

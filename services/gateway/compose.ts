@@ -89,7 +89,8 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
 
   const gateway = newToken();
 
-  const records = new MachineRecords({ machines: store.machines, log });
+  const records = new MachineRecords({ machines: store.machines, timing, clock, log });
+  lifecycle.onStop("records of machines", () => records.stop());
   await records.load();
   const modelRoutes = new RouteRecords({ routes: store.routes, machines: records, log });
   await modelRoutes.load();

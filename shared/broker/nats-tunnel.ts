@@ -29,7 +29,10 @@ export interface TunnelOptions extends Site, Credential {
 export interface Tunnel extends Broker {
   /** The machine's name, as the site told it at the latest connect. */
   readonly machine: string;
-  /** Calls the listener after a reconnect at which the site told another name. Subscriptions to the old name are void. */
+  /**
+   * Calls the listener when the site tells another name. The connection goes on under the old name for a while, unless
+   * `machine` is the new one: then the site told it at a reconnect, and subscriptions to the old name are void.
+   */
   onRenamed(listener: (machine: string) => void): Subscription;
   /** Resolves when the site says that this machine's credential will never work again. */
   readonly refused: Promise<StartFailure>;
@@ -122,9 +125,11 @@ class TunnelBroker extends NatsBroker implements Tunnel {
     for (const listener of this.#renamed) listener(machine);
   }
 
-  /** A gateway that stops asks its machines to connect to another one. */
+  /** A gateway asks a machine to connect anew: under another name, or to another gateway, because this one stops. */
   protected override serverLeaves(): void {
-    void this.connection.reconnect();
+    const machine = toldMachine(this.connection);
+    if (machine === this.machine) void this.connection.reconnect();
+    else for (const listener of this.#renamed) listener(machine);
   }
 
   protected override credentialRefused(error: Error): boolean {

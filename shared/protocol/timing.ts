@@ -15,6 +15,12 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}) {
      * and 3 s, so a line that loses every packet for 2.8 s carries the next sign of life before both times are over.
      */
     tunnelSilenceMs: 1_300 * scale,
+    /**
+     * Time for which a renamed machine works on under its old name too, and, a little shorter, for which its agent finishes
+     * what it has there.
+     */
+    renamedWorksMs: 30_000 * scale,
+    renamedFinishesMs: 28_000 * scale,
     /** Time that a starting gateway waits for answers to its rollcall before it reports ready. */
     rollcallSettleMs: 250 * scale,
     /** Time that a starting agent waits for another agent of its name to answer. */

@@ -120,7 +120,12 @@ export class TunnelSite implements AsyncDisposable {
   static async start(options: SiteOptions = {}): Promise<TunnelSite> {
     const { host = "127.0.0.1" } = options;
     const store = options.beside === undefined ? new RecordsInMemory() : options.beside.#store;
-    const records = new MachineRecords({ machines: store, log: createLog({ level: "silent", name: "test" }) });
+    const records = new MachineRecords({
+      machines: store,
+      timing: { renamedWorksMs: 500 },
+      clock,
+      log: createLog({ level: "silent", name: "test" }),
+    });
     await records.load();
     const site = new TunnelSite(options, { store, records });
     await site.#server.listen({ host, port: 0 });
@@ -162,7 +167,7 @@ export class TunnelSite implements AsyncDisposable {
   async rename(from: string, name: string): Promise<void> {
     const record = await this.#store.find(from);
     if (record !== undefined) this.#store.put({ ...record, version: record.version + 1, name });
-    this.remove(from);
+    this.#store.delete(from);
     this.records.follow.changed(name);
   }
 

@@ -69,8 +69,9 @@ test("a renamed machine keeps its new name and works on under it, in the same pr
   await site.rename("attic", "loft");
   await agent.isReady("loft");
   expect(readPairing(stateDir)?.machine).toBe("loft");
-  const lastOfOld = agent.heard.findLastIndex(({ machine }) => machine === "attic");
-  expect(lastOfOld).toBeLessThan(agent.heard.findIndex(({ machine }) => machine === "loft"));
+  await until(() => agent.heard.findLast(({ machine }) => machine === "attic")?.state === "gone", {
+    what: "a goodbye",
+  });
   expect(agent.logged.filter((line) => line.includes("does not let"))).toEqual([]);
   await site.rename("loft", "cellar");
   await agent.isReady("cellar");

@@ -1,23 +1,28 @@
 import { type MachineRecord, type MachineStore, permits, type Site } from "#shared/machines/machine-record.ts";
+import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
 import { ChangedRecords } from "./changed-records.ts";
 
 interface RecordsOptions {
   readonly machines: Pick<MachineStore, "list" | "find" | "findByKey" | "site">;
+  readonly timing: Pick<Timing, "renamedWorksMs">;
+  readonly clock: Pick<Clock, "after">;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** A record that was added, changed or removed. A renamed machine is removed under its old name. */
+/** A record that was added, changed or removed. A renamed machine is removed under its old name `renamedWorksMs` later. */
 export interface RecordChange {
   readonly name: string;
   readonly before: MachineRecord | undefined;
   readonly after: MachineRecord | undefined;
 }
 
-/** True if the machine is no longer the site's under this name: it was revoked, or renamed. */
+/** True if the machine is no longer the site's under this name: it was revoked, or was renamed, or the name is another's. */
 export function losesMachine({ before, after }: RecordChange): boolean {
-  if (after !== undefined) return after.revokedAt !== undefined && before?.revokedAt === undefined;
-  return before?.publicKey !== undefined && before.revokedAt === undefined;
+  if (before?.revokedAt !== undefined) return false;
+  const isOther = before?.publicKey !== undefined && before.publicKey !== after?.publicKey;
+  return isOther || after?.revokedAt !== undefined;
 }
 
 /** The reasons why a machine gets no new jobs. A revoked machine also loses those that run. */
@@ -36,6 +41,8 @@ export class MachineRecords {
   readonly #barred = new Map<string, Barred>();
   readonly #elsewhere = new Set<string>();
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
+  /** The timers that end machines under their old names. */
+  readonly #ends = new Set<Timer>();
   #site: Site | undefined;
 
   constructor(options: RecordsOptions) {
@@ -119,7 +126,14 @@ export class MachineRecords {
     ]);
   }
 
-  /** Keeps a record in place of what was known of its name, and of its key under another name. */
+  stop(): void {
+    for (const end of this.#ends) end.cancel();
+  }
+
+  /**
+   * Keeps a record in place of what was known of its name. A machine that was renamed works on under its old name too,
+   * until it has finished there. A revocation ends it under both.
+   */
   #keep(name: string, after: MachineRecord | undefined): RecordChange[] {
     const before = this.#byName.get(name);
     if (before?.version === after?.version && before?.createdAt === after?.createdAt) return [];
@@ -127,19 +141,32 @@ export class MachineRecords {
     const isRestricted = before?.revokedAt !== undefined || before?.elsewhere === true;
     if (after !== undefined && isRestricted && isOlder(after, before)) return [];
     if (after === undefined && before?.revokedAt !== undefined) this.#elsewhere.delete(name);
-    const renamed = after?.publicKey === undefined ? undefined : this.#byKey.get(after.publicKey);
-    const isRenamed = renamed !== undefined && renamed.name !== name;
-    const changes = isRenamed ? [{ name: renamed.name, before: renamed, after: undefined }] : [];
-    if (isRenamed) this.#drop(renamed);
+    const key = (after ?? before)?.publicKey ?? "";
+    const current = this.#byKey.get(key);
+    if (after !== undefined && current !== undefined && current.name !== name) this.#endLater(current);
+    const isOver = current?.name === name && (after === undefined || after.revokedAt !== undefined);
+    const ended = isOver ? [...this.all()].filter((each) => each.publicKey === key && each.name !== name) : [];
+    for (const each of ended) this.#drop(each);
     if (before !== undefined) this.#drop(before);
     if (after !== undefined) this.#add(after);
-    return [...changes, { name, before, after }];
+    return [...ended.map((each) => ({ name: each.name, before: each, after: undefined })), { name, before, after }];
   }
 
-  #drop({ name, publicKey }: MachineRecord): void {
+  /** Ends a machine under its old name, unless another machine has that name by then. */
+  #endLater(former: MachineRecord): void {
+    const { clock, timing } = this.#options;
+    const end = clock.after(timing.renamedWorksMs, () => {
+      this.#ends.delete(end);
+      if (this.#byName.get(former.name) === former) this.#tell(this.#keep(former.name, undefined));
+    });
+    this.#ends.add(end);
+  }
+
+  #drop(record: MachineRecord): void {
+    const { name, publicKey = "" } = record;
     this.#byName.delete(name);
     this.#barred.delete(name);
-    if (publicKey !== undefined) this.#byKey.delete(publicKey);
+    if (this.#byKey.get(publicKey) === record) this.#byKey.delete(publicKey);
   }
 
   #add(record: MachineRecord): void {

@@ -153,7 +153,7 @@ export const machineOperations = {
   renameMachine: defineOperation({
     ...changesOneMachine,
     path: "/machines/{machine}/rename",
-    summary: "Give a paired machine another name; its jobs under the old one end",
+    summary: "Give a paired machine another name; its jobs under the old one have 30 seconds to finish",
     body: z.strictObject({ name: machineName.describe("Its new name.") }),
     refusals: [...changesOneMachine.refusals, "machine_name_used"],
     example: { name: "loft" },

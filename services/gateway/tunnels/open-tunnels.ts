@@ -33,7 +33,8 @@ interface Parts {
 }
 
 /**
- * Owns the tunnels of this gateway. Each machine has one at most, at one of all gateways: the newest wins.
+ * Owns the tunnels of this gateway. Each machine has one at most, at one of all gateways: the newest wins. A machine that
+ * was renamed has another for a while.
  */
 export class OpenTunnels implements TunnelOwner {
   readonly #parts: Parts;
@@ -53,13 +54,14 @@ export class OpenTunnels implements TunnelOwner {
     this.#lookedAtMs = parts.clock.now();
     this.#looking = parts.clock.every(lookMs, () => this.#look());
     parts.records.onChange((changes) => {
-      for (const { before, after } of changes) {
+      for (const { name, before, after } of changes) {
         const key = before?.publicKey ?? "";
         // An operator who lifts a cordon has acted on all uses until now.
         if (after?.publicKey !== key || before?.cordon !== after.cordon) this.#uses.delete(key);
         if (after?.publicKey !== key) this.#closed.delete(key);
-        const tunnel = this.#tunnels.get(key);
-        if (tunnel !== undefined) followRecord(tunnel, after);
+        for (const tunnel of this.#all) if (tunnel.machine?.name === name) followRecord(tunnel, after);
+        const renamed = this.#tunnels.get(after?.publicKey ?? "");
+        if (renamed !== undefined && renamed.machine?.name !== name) renamed.rename(name);
       }
     });
     parts.broker.subscribe(tunnelPattern, ({ data }) => {
@@ -107,12 +109,14 @@ export class OpenTunnels implements TunnelOwner {
   }
 
   /**
-   * Notes the use of a key, here or at another gateway, and closes the older tunnel. Two gateways judge it: the one with
+   * Notes the use of a key, here or at another gateway, and closes the older tunnel, unless its process goes on in the newer
+   * one under another name. Two gateways judge it: the one with
    * the new tunnel, whose machine is `machine`, and the one with the older tunnel.
    */
   #use({ key, boot, address }: z.infer<typeof tunnelNews>, machine?: string): void {
     const older = this.#tunnels.get(key);
-    older?.refuse("replaced");
+    const isHandingOver = older?.isRenamed === true && older.boot === boot;
+    if (!isHandingOver) older?.refuse("replaced");
     const isTakeover = older !== undefined && older.boot !== boot;
     const use = { atMs: this.#parts.clock.now(), boot, address, isTakeover };
     const uses = [...(this.#uses.get(key) ?? []), use].slice(-usesKept);
@@ -160,11 +164,11 @@ export class OpenTunnels implements TunnelOwner {
     const nowMs = this.#parts.clock.now();
     const restart = nowMs - this.#lookedAtMs > 2 * lookMs;
     this.#lookedAtMs = nowMs;
-    for (const tunnel of this.#tunnels.values()) tunnel.watchSilence({ restart });
+    for (const tunnel of this.#all) if (tunnel.isOpen) tunnel.watchSilence({ restart });
   }
 }
 
-/** Closes a tunnel whose machine was revoked, renamed, removed or paired anew. After a rename the agent comes back. */
+/** Closes a tunnel whose machine was revoked, removed or paired anew, or has had its time since it was renamed. */
 function followRecord(tunnel: Tunnel, record: MachineRecord | undefined): void {
   if (record?.publicKey !== tunnel.machine?.publicKey) tunnel.end("the machine has another record");
   else if (record?.revokedAt !== undefined) tunnel.refuse("machine_revoked");

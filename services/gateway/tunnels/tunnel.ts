@@ -97,6 +97,8 @@ export class Tunnel {
   machine: MachineRecord | undefined;
   /** Identifies the process at the other end. */
   boot = "";
+  /** True if the machine was asked to connect anew under another name. */
+  isRenamed = false;
   readonly #parts: TunnelParts;
   readonly #owner: TunnelOwner;
   readonly #socket: TunnelSocket;
@@ -181,6 +183,12 @@ export class Tunnel {
   /** Asks the agent to connect anew, to another gateway. */
   move(): void {
     if (this.#stage === "open") this.#tellInfo({ ldm: true });
+  }
+
+  /** Asks the machine to connect anew under another name. This tunnel goes on under the old one meanwhile. */
+  rename(machine: string): void {
+    this.isRenamed = true;
+    if (this.#stage === "open") this.#tellInfo({ ldm: true, machine });
   }
 
   /** Takes note that the socket has closed. */

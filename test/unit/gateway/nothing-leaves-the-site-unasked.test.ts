@@ -201,6 +201,8 @@ describe("the mark of a machine that is elsewhere", () => {
         find: async (name) => kept.find((each) => each.name === name),
         findByKey: async () => undefined,
       },
+      timing: timingAt(1),
+      clock: new TurnableClock(),
       log: { info: () => undefined, warn: () => undefined },
     });
     for (const list of lists) {

@@ -1,8 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { MachineRecord } from "#shared/machines/machine-record.ts";
 import { newMachineKeyPair } from "#shared/protocol/pairing.ts";
-import { MachineRecords, type RecordChange } from "../../../services/gateway/fleet/machine-records.ts";
+import { losesMachine, MachineRecords, type RecordChange } from "../../../services/gateway/fleet/machine-records.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
+import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { until } from "../../harness/until.ts";
+
+const timing = timingAt(1);
 
 const log = { info: () => undefined, warn: () => undefined };
 const keys = Array.from({ length: 3 }, () => newMachineKeyPair().publicKey);
@@ -18,6 +22,7 @@ const record = (name: string, fields: Partial<MachineRecord> = {}): MachineRecor
 async function followed(...first: MachineRecord[]) {
   const kept = new Map(first.map((each) => [each.name, each]));
   const asked = { lists: 0, finds: [] as string[], keys: 0 };
+  const clock = new TurnableClock();
   let isAway = false;
   const answer = <Value>(value: Value): Promise<Value> =>
     isAway ? Promise.reject(new Error("away")) : Promise.resolve(value);
@@ -37,6 +42,8 @@ async function followed(...first: MachineRecord[]) {
         return answer([...kept.values()].find((each) => each.publicKey === publicKey));
       },
     },
+    timing,
+    clock,
     log,
   });
   await records.load();
@@ -44,6 +51,7 @@ async function followed(...first: MachineRecord[]) {
   records.onChange((changes) => void told.push(...changes));
   return {
     records,
+    clock,
     asked,
     told,
     away: (now: boolean) => (isAway = now),
@@ -51,6 +59,10 @@ async function followed(...first: MachineRecord[]) {
     put(each: MachineRecord): void {
       kept.set(each.name, each);
       records.follow.changed(each.name);
+    },
+    take(name: string): void {
+      kept.delete(name);
+      records.follow.changed(name);
     },
     move(from: string, each: MachineRecord): void {
       kept.delete(from);
@@ -85,16 +97,44 @@ describe("a gateway's records of machines", () => {
     expect(store.records.barred("cellar")).toBeUndefined();
   });
 
-  test("know a renamed machine by its new name only, as soon as that is read", async () => {
-    const store = await followed(record("attic", { publicKey: keys[0] }));
+  test("know a renamed machine by both names until it has finished under the old one", async () => {
+    const store = await followed(record("attic", { publicKey: keys[0], models: ["small"] }));
     store.move("attic", record("loft", { version: 2, publicKey: keys[0] }));
-    await store.untilTold(2);
-    expect(store.told.map(({ name, after }) => [name, after?.name])).toEqual([
-      ["attic", undefined],
-      ["loft", "loft"],
-    ]);
+    await store.untilTold(1);
+    expect(store.told.map(({ name, after }) => [name, after?.name])).toEqual([["loft", "loft"]]);
+    expect((await store.records.findByKey(keys[0] ?? ""))?.name).toBe("loft");
+    expect(store.records.permits("attic", "large")).toBe(false);
+    store.clock.advance(timing.renamedWorksMs);
+    expect(store.told.slice(1)).toMatchObject([{ name: "attic", after: undefined }]);
     expect(store.records.get("attic")).toBeUndefined();
     expect((await store.records.findByKey(keys[0] ?? ""))?.name).toBe("loft");
+  });
+
+  test.each<[string, Partial<MachineRecord> | undefined]>([
+    ["revoked", { version: 3, revokedAt: 1 }],
+    ["removed", undefined],
+  ])("end a renamed machine under both names when it is %s", async (_, fields) => {
+    const store = await followed(record("attic", { publicKey: keys[0] }));
+    store.move("attic", record("loft", { version: 2, publicKey: keys[0] }));
+    await store.untilTold(1);
+    if (fields === undefined) store.take("loft");
+    else store.put(record("loft", { publicKey: keys[0], ...fields }));
+    await store.untilTold(3);
+    expect(store.told.slice(1).map((change) => [change.name, losesMachine(change)])).toEqual([
+      ["attic", true],
+      ["loft", true],
+    ]);
+  });
+
+  test("end a renamed machine under its old name as soon as another machine has that", async () => {
+    const store = await followed(record("attic", { publicKey: keys[0] }));
+    store.move("attic", record("loft", { version: 2, publicKey: keys[0] }));
+    await store.untilTold(1);
+    store.put(record("attic", { publicKey: keys[1], createdAt: 2 }));
+    await store.untilTold(2);
+    expect(store.told.slice(1).map((change) => [change.name, losesMachine(change)])).toEqual([["attic", true]]);
+    store.clock.advance(timing.renamedWorksMs);
+    expect(store.records.get("attic")?.publicKey).toBe(keys[1]);
   });
 
   test("find a machine that another gateway has just paired, and ask the store for no key twice", async () => {

@@ -1,3 +1,5 @@
+import { TurnableClock } from "../../harness/turnable-clock.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
 import { expect, test } from "vitest";
 import type { MachineRecord } from "#shared/machines/machine-record.ts";
 import type { RouteRecord } from "#shared/routes/route-record.ts";
@@ -64,6 +66,8 @@ test("a target with a label leads to the machines that have it, as soon as their
       find: async (name) => records.find((each) => each.name === name),
       findByKey: async () => undefined,
     },
+    timing: timingAt(1),
+    clock: new TurnableClock(),
     log,
   });
   await machines.load();
