@@ -101,6 +101,39 @@ export const brokerRows: readonly Scenario[] = [
     pauseMsMax: 3_000,
   },
   {
+    rows: [35],
+    guarantee:
+      "a NATS that is frozen for six seconds is one code for all who had nothing yet, and another for all who had a part",
+    asks: [
+      { as: "begun", times: 20, phase: "P4", script: { tokens: 300, delayMs: 20 } },
+      { as: "waiting", times: 20, phase: "P3", script: { firstMs: 4_000 } },
+      { as: "whole", times: 10, whole: true, phase: "P3", script: { firstMs: 2_000, tokens: 100 } },
+    ],
+    steps: [
+      { freeze: "nats" },
+      ...[0, 1, 2, 3, 4, 5].flatMap((second): Step[] => [
+        {
+          ask: [
+            { as: `asked ${second}`, times: 10 },
+            { as: `asked whole ${second}`, times: 5, whole: true },
+          ],
+        },
+        { lastRealMs: 1_000 },
+      ]),
+      { thaw: "nats" },
+    ],
+    outcomes: {
+      begun: ["answered", "event agent_disconnected"],
+      ...Object.fromEntries(
+        [
+          "waiting",
+          "whole",
+          ...[0, 1, 2, 3, 4, 5].flatMap((second) => [`asked ${second}`, `asked whole ${second}`]),
+        ].map((as) => [as, ["answered", "503 backend_unavailable"] as const]),
+      ),
+    },
+  },
+  {
     rows: [38],
     guarantee: "a gateway that NATS cuts as a slow consumer goes on, or tells; another feels nothing",
     fleet: { gateways: 2, natsConfig: 'write_deadline: "500ms"' },

@@ -157,7 +157,10 @@ export function absenceFault({ offering, lacksRuntime }: Having): Fault {
   const isDraining = offering.some(({ presence }) => presence.state === "draining");
   const fault = (code: FaultCode, message: string): Fault => new Fault(code, { message, param: "model" });
   if (isDraining)
-    return fault("shutting_down", "The GPU machine with this model finishes its jobs and takes no new one.");
+    return fault(
+      "shutting_down",
+      "The GPU machine with this model is draining: it finishes its jobs and takes no new one.",
+    );
   if (offering.some(({ isCordoned }) => isCordoned))
     return fault(
       "agent_offline",

@@ -1,6 +1,6 @@
 import type { BrokerMessage } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Timer } from "#shared/process/clock.ts";
+import { sleep, type Timer } from "#shared/process/clock.ts";
 import { LogThrottle } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/job.ts";
 import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
@@ -52,6 +52,9 @@ export class OpenJobs {
   readonly #finished = new Map<string, { target: Target; jobs: string[] }>();
   readonly #timers: readonly Timer[];
   #connectionSinceMs: number;
+  /** The time at which the connection was last lost or came back. */
+  #turnedAtMs = -Infinity;
+  #pinging: Promise<boolean> | undefined;
   /** The time of the last cut, reconnect or pause of this gateway. Undefined if none of these happened. */
   #backSinceMs: number | undefined;
   #keptBodyBytes = 0;
@@ -81,10 +84,24 @@ export class OpenJobs {
     return open;
   }
 
-  /** True if machines may not have been heard yet, because this gateway's connection came up a moment ago. */
-  get justConnected(): boolean {
+  /**
+   * True if the broker answers, and its connection was neither lost nor came back since a time, or a moment ago. The
+   * silence of a machine may otherwise be the broker's. Concurrent callers share one ping.
+   */
+  async brokerAnsweredSince(sinceMs: number): Promise<boolean> {
     const { clock, timing } = this.#options;
-    return clock.now() - this.#connectionSinceMs < timing.offlineAfterMs;
+    if (this.#turnedAtMs > Math.min(sinceMs, clock.now() - timing.offlineAfterMs)) return false;
+    this.#pinging ??= this.#ping().finally(() => (this.#pinging = undefined));
+    return this.#pinging;
+  }
+
+  async #ping(): Promise<boolean> {
+    const { broker, clock, timing } = this.#options;
+    const answered = broker.flush().then(
+      () => true,
+      () => broker.connected,
+    );
+    return Promise.race([answered, sleep(clock, timing.acceptWaitMs + 3 * broker.roundTripMs).then(() => false)]);
   }
 
   /** True if this gateway was cut off or stood still a moment ago. Machines may then have dropped its jobs. */
@@ -260,7 +277,7 @@ export class OpenJobs {
 
   #turned(connected: boolean): void {
     const nowMs = this.#options.clock.now();
-    this.#connectionSinceMs = this.#backSinceMs = nowMs;
+    this.#connectionSinceMs = this.#backSinceMs = this.#turnedAtMs = nowMs;
     if (!connected) return;
     this.#giveLeases();
     for (const { follower } of this.#followers.values()) follower.reconnected(nowMs);
@@ -318,7 +335,8 @@ function takenOf(jobs: readonly OpenJob[]): [string, number][] {
   return taken;
 }
 
-/** The fault of a request while this gateway's connection to the broker is down. */
-export function cutOff(): Fault {
-  return new Fault("backend_unavailable", { message: "The gateway has no connection to the broker at the moment." });
+/** The fault of a request while this gateway's connection to the broker is down, or was a moment ago. */
+export function cutOff(internal?: string): Fault {
+  const message = "The gateway has no connection to the broker at the moment.";
+  return new Fault("backend_unavailable", { message, internal });
 }

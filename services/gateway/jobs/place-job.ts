@@ -10,8 +10,8 @@ import type { Chosen } from "../fleet/choose-machine.ts";
 import { DeadlyRequests, moves, RetryBudget } from "./bound-failover.ts";
 import type { JobOutcome, OfferListener } from "./job-listener.ts";
 import type { JobRoutes, ModelTarget } from "../fleet/job-routes.ts";
-import { machineOffline } from "./machine-fault.ts";
-import type { OpenJobs } from "./open-jobs.ts";
+import { machineDisconnected, machineOffline } from "./machine-fault.ts";
+import { cutOff, type OpenJobs } from "./open-jobs.ts";
 import { type MachineRanking, modelNotFound, type Wanted } from "../fleet/rank-machines.ts";
 
 interface PlacerOptions {
@@ -75,6 +75,9 @@ const retryableCodes: ReadonlySet<FaultCode> = new Set([
   "upstream_error",
 ]);
 
+/** Faults that a request may owe to the broker between its gateway and its machine. */
+const absences: ReadonlySet<FaultCode> = new Set(["agent_disconnected", "agent_offline"]);
+
 /** The outcome of a job that a machine took, and the machine. */
 interface Ran {
   readonly outcome: Exclude<JobOutcome, { outcome: "not-taken" }>;
@@ -127,10 +130,11 @@ export class JobPlacer {
     this.#deadly.refuse(placement, clock.now());
     this.#budget.asked();
     this.#moves.asked();
+    const sinceMs = clock.now();
     try {
-      return await this.#runOnTargets(placement, clock.now() + timing.jobTotalMs);
+      return await this.#runOnTargets(placement, sinceMs + timing.jobTotalMs);
     } catch (thrown) {
-      throw this.#forClient(Fault.from(thrown), placement);
+      throw await this.#forClient(Fault.from(thrown), placement, sinceMs);
     }
   }
 
@@ -148,12 +152,13 @@ export class JobPlacer {
    * checked.
    */
   async insistOnTaker(wanted: Targeted): Promise<void> {
-    const { jobs, ranking } = this.#options;
+    const { jobs, ranking, clock } = this.#options;
     jobs.insistOnConnection();
+    const sinceMs = clock.now();
     try {
       await anyOf(targetsOf(wanted).map((target) => ranking.insistOnTaker(target)));
     } catch (thrown) {
-      throw this.#forClient(Fault.from(thrown), wanted);
+      throw await this.#forClient(Fault.from(thrown), wanted, sinceMs);
     }
   }
 
@@ -255,14 +260,15 @@ export class JobPlacer {
   }
 
   /**
-   * Shortens the retry time of `agent_offline` to 1 s just after this gateway's own reconnect. A client then need not
-   * wait as long as for a machine that is away. A model that does not exist is named as the client named it.
+   * Returns the fault as its client is told. A broker that was away has one code for each request that has no part of its
+   * answer, and another for each that has one. A model that does not exist is named as the client named it.
    */
-  #forClient(fault: Fault, { routed }: Pick<Placement, "routed">): Fault {
-    const { code } = fault;
+  async #forClient(fault: Fault, { routed, listener }: Asked, sinceMs: number): Promise<Fault> {
+    const { code, reason = code } = fault;
     if (code === "model_not_found" && routed !== undefined) return modelNotFound(routed);
-    const isReconnecting = code === "agent_offline" && this.#options.jobs.justConnected;
-    return isReconnecting ? fault.with({ retryAfterSeconds: 1 }) : fault;
+    if (listener?.hasSaid?.()) return code === "backend_unavailable" ? machineDisconnected(reason) : fault;
+    const isBrokers = absences.has(code) && !(await this.#options.jobs.brokerAnsweredSince(sinceMs));
+    return isBrokers ? cutOff(reason) : fault;
   }
 
   /** True if another machine may do better. Throws `poison_request` if the request is too dangerous for any machine. */
@@ -394,6 +400,7 @@ interface Offer {
 }
 
 type Targeted = Wanted & Pick<Placement, "fallbacks" | "routed">;
+type Asked = Pick<Placement, "routed"> & Partial<Pick<Placement, "listener">>;
 
 export function targetsOf(placement: Targeted): readonly Wanted[] {
   const { kind, needs, signal, fallbacks = [] } = placement;

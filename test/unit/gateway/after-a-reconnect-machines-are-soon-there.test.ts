@@ -10,8 +10,8 @@ import { createLog } from "#shared/process/log.ts";
 import { faultHeaders } from "../../../services/gateway/http/answer-faults.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
 
-test("a client that asks for a known model just after the gateway has connected is told to come back in a second, later in five", async () => {
-  const { open: jobs, roster, clock, timing, pass } = gatewayOnBroker();
+test("a client that asks for a known model just after the gateway has its broker back is told so and to come back in a second, later of the machine and in five", async () => {
+  const { open: jobs, roster, broker, clock, timing, pass } = gatewayOnBroker();
   const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
   const log = createLog({ level: "silent", name: "test" });
   const ask = async () => ({ outcome: "unknown" }) as never;
@@ -27,7 +27,9 @@ test("a client that asks for a known model just after the gateway has connected 
     const fault = Fault.from(await asked.then(() => undefined).catch((thrown: unknown) => thrown));
     return [fault.code, faultHeaders(fault)["retry-after"]];
   };
-  expect(await told()).toEqual(["agent_offline", "1"]);
+  broker.cut();
+  broker.restore();
+  expect(await told()).toEqual(["backend_unavailable", "1"]);
   await pass(timing.offlineAfterMs);
   expect(await told()).toEqual(["agent_offline", "5"]);
 });
