@@ -26,6 +26,8 @@ export const presence = z.object({
   problem: z.string().max(problemCharactersMax).optional(),
   /** Cancelled requests that the runtimes still work on, where a runtime reports it. */
   strays: count.optional(),
+  /** The answers of the runtimes that had bytes which are no UTF-8; absent for none. */
+  answersNotUtf8: count.optional(),
   /** Changes with the catalogue, so that gateways fetch the catalogue only then. */
   catalogueDigest: z.string().max(64),
   /** The machine's round trip to the broker in steps of 100 ms; absent below that. Gateways wait longer by it. */

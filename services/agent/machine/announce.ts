@@ -104,6 +104,7 @@ export class Announcer {
       ...roundTripOf(broker),
       catalogueDigest: runtime.offer?.digest ?? "",
       ...(tunnelled && { tunnelled }),
+      ...(runtime.answersNotUtf8 > 0 && { answersNotUtf8: runtime.answersNotUtf8 }),
       wire: frameVersion,
       ...(broker.connectionId !== undefined && { connection: broker.connectionId }),
       scale: timing.scale,

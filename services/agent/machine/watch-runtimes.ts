@@ -71,6 +71,11 @@ export class RuntimeWatch {
     this.#workOn = workOn;
   }
 
+  /** The answers of the runtimes that had bytes which are no UTF-8. */
+  get answersNotUtf8(): number {
+    return this.#watches.reduce((sum, { found }) => sum + (found?.runtime.answersNotUtf8 ?? 0), 0);
+  }
+
   /** Starts watching. Resolves after the first look, with or without a runtime. */
   async start(): Promise<void> {
     await this.#lookEverywhere();

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import type { Dispatcher } from "undici";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -38,6 +39,8 @@ interface AnswerOptions {
    * the request must be written first.
    */
   readonly ask: (handler: Dispatcher.DispatchHandler, how: { readonly fresh: boolean }) => Promise<void> | undefined;
+  /** Called once for an answer that has bytes which are no UTF-8. Its reader puts U+FFFD in their place. */
+  readonly onNotUtf8?: () => void;
   /** Number of connections opened so far. A request went out on a kept connection if none was opened meanwhile. */
   readonly connects?: () => number;
 }
@@ -59,6 +62,8 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
   #wake: (() => void) | undefined;
   #abandoned = false;
   #completed = false;
+  /** The beginning of a character whose rest comes with the next piece. Undefined once bytes were no UTF-8. */
+  #cutCharacter: Uint8Array | undefined = nothing;
   #endWait: Timer | undefined;
 
   constructor(options: AnswerOptions) {
@@ -81,7 +86,9 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
         if (this.#options.signal.aborted) throw this.#options.signal.reason;
         if (this.#status !== 200 && this.#status !== 0) throw await this.#refusal();
         if (this.#waitingBytes === 0) break;
-        const room = take(this.#take());
+        const piece = this.#take();
+        this.#watchUtf8(piece);
+        const room = take(piece);
         if (room !== undefined) await room;
         if (this.#completed) return;
       }
@@ -207,6 +214,16 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
     return piece;
   }
 
+  #watchUtf8(piece: Uint8Array): void {
+    const before = this.#cutCharacter;
+    if (before === undefined || (before.byteLength === 0 && isUtf8(piece))) return;
+    const bytes = Buffer.concat([before, piece]);
+    const ends = [0, 1, 2, 3].map((cut) => bytes.length - cut);
+    const whole = ends.find((end) => isUtf8(bytes.subarray(0, end)) && isBegun(bytes.subarray(end)));
+    this.#cutCharacter = whole === undefined ? undefined : bytes.subarray(whole);
+    if (whole === undefined) this.#options.onNotUtf8?.();
+  }
+
   /** Returns the fault for a connection that broke, or that never came to be. */
   #silence(error: unknown): Fault {
     const answered = this.#status !== 0;
@@ -235,6 +252,12 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
     this.#close("enough of the refusal is read");
     return faultOf({ status: this.#status, text: Buffer.concat(pieces).toString() });
   }
+}
+
+const nothing = new Uint8Array();
+/** True for no bytes, and for the beginning of a character of several bytes. */
+function isBegun([lead, ...rest]: Uint8Array): boolean {
+  return lead === undefined || (lead >= 0xc2 && lead <= 0xf4 && rest.every((byte) => (byte & 0xc0) === 0x80));
 }
 
 /** Error codes of undici and the kernel for an established connection that broke. */

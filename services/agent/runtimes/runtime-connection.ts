@@ -1,5 +1,6 @@
 import { Pool, type Dispatcher } from "undici";
 import type { z } from "zod";
+import type { Log } from "#shared/process/log.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { writeLargeJson } from "./json-bodies.ts";
 import { type Refusal, RuntimeAnswer } from "./runtime-answer.ts";
@@ -17,6 +18,7 @@ interface ConnectionOptions {
   readonly url: string;
   /** Sent as a bearer token, for a runtime that was started with an API key. */
   readonly apiKey?: string | undefined;
+  readonly log?: Pick<Log, "warn"> | undefined;
   /**
    * Returns the fault for a refusal. The refusal's text may hold paths, addresses and parts of the prompt, and must
    * stay internal.
@@ -49,13 +51,17 @@ export class RuntimeConnection {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #jsonHeaders: Readonly<Record<string, string>>;
   readonly #faultOf: ConnectionOptions["faultOf"];
+  readonly #log: ConnectionOptions["log"];
+  /** Answers that had bytes which are no UTF-8. */
+  answersNotUtf8 = 0;
   /** Scheme, host and port, shown to the operator. */
   readonly origin: string;
 
-  constructor({ url, apiKey, faultOf }: ConnectionOptions) {
+  constructor({ url, apiKey, faultOf, log }: ConnectionOptions) {
     const { origin, pathname } = new URL(url);
     this.origin = origin;
     this.#faultOf = faultOf;
+    this.#log = log;
     this.#headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
     this.#jsonHeaders = { ...this.#headers, "content-type": "application/json" };
     const options = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: connectMs } };
@@ -100,9 +106,17 @@ export class RuntimeConnection {
     return new RuntimeAnswer({
       signal,
       faultOf: this.#faultOf,
+      onNotUtf8: () => this.#notUtf8(),
       connects: () => this.#connects,
       ask: (handler, { fresh }) => this.#ask(question, handler, fresh ? this.#fresh : this.#pool),
     });
+  }
+
+  #notUtf8(): void {
+    this.answersNotUtf8 += 1;
+    if (this.answersNotUtf8 > 1) return;
+    const told = "an answer of this runtime has bytes that are no UTF-8; U+FFFD stands for each, and this is told once";
+    this.#log?.warn({ place: this.origin }, told);
   }
 
   async close(): Promise<void> {

@@ -123,6 +123,8 @@ export interface Runtime {
    * not report it.
    */
   working?(signal: AbortSignal): Promise<number>;
+  /** The answers that had bytes which are no UTF-8. */
+  readonly answersNotUtf8?: number;
   /** Closes what is open, for an adapter that keeps connections. */
   close?(): Promise<void>;
 }

@@ -113,6 +113,11 @@ export function measureFleet(
   };
   perMachine("trunkline_machine_slots", "Jobs that a machine can run at once.", ({ slots }) => slots);
   perMachine("trunkline_machine_running", "Jobs that a machine runs, of all gateways.", ({ running }) => running);
+  perMachine(
+    "trunkline_machine_answers_not_utf8",
+    "Answers of a machine's runtimes that had bytes which are no UTF-8.",
+    ({ answersNotUtf8 = 0 }) => answersNotUtf8,
+  );
   perMachine("trunkline_machine_queued", "Jobs that wait on a machine, of all gateways.", ({ queued }) => queued);
 }
 

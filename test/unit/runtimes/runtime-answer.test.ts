@@ -9,7 +9,7 @@ import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-conn
 import { until } from "../../harness/until.ts";
 
 /** A server that answers by hand, and an agent's connection to it. */
-async function connected() {
+async function connected(told: string[] = []) {
   const answers: ServerResponse[] = [];
   const sockets: Socket[] = [];
   const server: Server = createServer((_request, answer) => void answers.push(answer));
@@ -18,6 +18,7 @@ async function connected() {
   const { port } = server.address() as AddressInfo;
   const connection = new RuntimeConnection({
     url: `http://127.0.0.1:${port}`,
+    log: { warn: (_: unknown, text?: string) => void told.push(text ?? "") },
     faultOf: ({ status, text }) => new Fault("bad_request", { message: `${status}: ${text}` }),
   });
   onTestFinished(async () => {
@@ -356,4 +357,26 @@ test("a refusal is handed to nobody", async () => {
   sent.write("no ");
   sent.end("tea");
   await refused;
+});
+
+test.each([
+  ["whole characters, cut anywhere", Buffer.from("añ漢😀.".repeat(3)), 0],
+  ["a byte that begins nothing", Buffer.from([0x61, 0xff, 0x62]), 1],
+  ["the rest of a character without its beginning", Buffer.from("漢").subarray(1), 1],
+  ["a character without its rest", Buffer.concat([Buffer.from("漢").subarray(0, 2), Buffer.from("a")]), 1],
+])("%s: bytes that are no UTF-8 are told once, however they are cut", async (_, bytes, times) => {
+  for (const size of [1, 2, 3, 5, 100]) {
+    const told: string[] = [];
+    const { ask, answerAt } = await connected(told);
+    let read = 0;
+    const all = ask().read((piece) => void (read += piece.byteLength));
+    const answer = await answerAt(0);
+    for (let from = 0; from < bytes.length; from += size) {
+      answer.write(bytes.subarray(from, from + size));
+      await until(() => read >= Math.min(from + size, bytes.length), { what: "the piece to be read" });
+    }
+    answer.end();
+    await all;
+    expect(told).toHaveLength(times);
+  }
 });

@@ -28,7 +28,7 @@ export const ollamaUrlDefault = "http://127.0.0.1:11434";
  */
 const ollamaSlotsDefault = 1;
 
-interface OllamaOptions extends Pick<RuntimeSite, "url" | "apiKey" | "slots"> {
+interface OllamaOptions extends Pick<RuntimeSite, "url" | "apiKey" | "slots" | "log"> {
   /** The host that Ollama runs on; this one by default. */
   readonly host?: Partial<OllamaHost> | undefined;
 }
@@ -60,6 +60,9 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
   return {
     name: "ollama",
     origin: connection.origin,
+    get answersNotUtf8() {
+      return connection.answersNotUtf8;
+    },
     slots: options.slots ?? ollamaSlotsDefault,
     slotsPerModel: true,
     catalogue: (signal) => ollama.models.read(signal),
@@ -72,8 +75,8 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
   };
 }
 
-function connect({ url, apiKey }: Pick<RuntimeSite, "url" | "apiKey">): RuntimeConnection {
-  return new RuntimeConnection({ url, apiKey, faultOf: ollamaStatusFault });
+function connect({ url, apiKey, log }: Pick<RuntimeSite, "url" | "apiKey" | "log">): RuntimeConnection {
+  return new RuntimeConnection({ url, apiKey, faultOf: ollamaStatusFault, log });
 }
 
 interface Ollama {

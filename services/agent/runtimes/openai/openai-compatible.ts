@@ -89,6 +89,9 @@ export function openAiCompatible(options: {
   return {
     name: profile.kind,
     origin: connection.origin,
+    get answersNotUtf8() {
+      return connection.answersNotUtf8;
+    },
     get slots() {
       return site.slots ?? server.slots;
     },

@@ -42,7 +42,7 @@ export async function recogniseOpenAiServer(
   site: RuntimeSite,
   options: RecogniseOptions,
 ): Promise<Runtime | undefined> {
-  const connection = new RuntimeConnection({ url: site.url, apiKey: site.apiKey, faultOf: refusalFault });
+  const connection = new RuntimeConnection({ ...site, faultOf: refusalFault });
   let kept = false;
   try {
     const kind = await kindOf(connection, options);
