@@ -229,6 +229,12 @@ const ways: readonly Case[] = [
     told: [{ status: 404, code: "unknown_url" }],
   },
   {
+    rows: [37],
+    what: "TRACE with a body where there is another method",
+    sent: () => "TRACE /v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}",
+    told: [{ ...notAllowed, headers: { allow: "GET, HEAD" } }],
+  },
+  {
     rows: [38],
     what: "a target with a host",
     sent: ({ key }) => `GET http://a/v1/models HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`,

@@ -32,7 +32,10 @@ describe("the official SDK, when something is away,", () => {
 
   test("throws for a machine that dies, before its answer and in the middle of it", async () => {
     const whole = thrownBy(say(client, "first_ms=60000"));
-    const stream = await client.chat.completions.create({ ...talking("tokens=9 stall_at=3"), stream: true });
+    const stream = await client.chat.completions.create({
+      ...talking("tokens=9 delay_ms=300 stall_at=3"),
+      stream: true,
+    });
     const broken = thrownBy(
       (async () => {
         for await (const { choices } of stream) {

@@ -215,13 +215,13 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       others?: number;
       outcome: Refusal | "admitted";
     }>([
-      { limits: { tokensPerMinute: 1_000 }, promptTokens: 1_000, outcome: "admitted" },
-      { limits: { tokensPerMinute: 1_000 }, promptTokens: 1_001, outcome: "prompt" },
-      { limits: { tokensPerMinute: 1_000 }, promptTokens: 1_000, others: 500, outcome: "tokens" },
-      { limits: { budget: budgetOf(1_000) }, promptTokens: 900, spent: 100, outcome: "admitted" },
-      { limits: { budget: budgetOf(1_000) }, promptTokens: 901, spent: 100, outcome: "prompt" },
-      { limits: { budget: budgetOf(1_000) }, promptTokens: 901, spent: 1_000, outcome: "budget" },
-      { limits: { budget: budgetOf(1_000) }, promptTokens: 900, others: 101, outcome: "budget_reserved" },
+      { limits: { tokensPerMinute: 1_000 }, promptTokens: 2_000, outcome: "admitted" },
+      { limits: { tokensPerMinute: 1_000 }, promptTokens: 2_001, outcome: "prompt" },
+      { limits: { tokensPerMinute: 1_000 }, promptTokens: 2_000, others: 500, outcome: "tokens" },
+      { limits: { budget: budgetOf(1_000) }, promptTokens: 1_900, spent: 100, outcome: "admitted" },
+      { limits: { budget: budgetOf(1_000) }, promptTokens: 1_901, spent: 100, outcome: "prompt" },
+      { limits: { budget: budgetOf(1_000) }, promptTokens: 1_901, spent: 1_000, outcome: "budget" },
+      { limits: { budget: budgetOf(1_000) }, promptTokens: 1_900, others: 101, outcome: "budget_reserved" },
     ])("a prompt of $promptTokens tokens is $outcome with $limits, $spent spent and $others reserved", async (each) => {
       const { here, demand, hold, spend } = await open(each.limits);
       if (each.spent !== undefined) await spend(each.spent);

@@ -68,7 +68,7 @@ test("every metric is in the document of metrics with its type, labels and meani
 test("every metric of a scrape is named as Prometheus names things", () => {
   expect(described.filter(({ name }) => !shown.families.has(name))).toEqual([]);
   for (const { name, type } of shown.families.values()) {
-    expect(name).toMatch(/^(trunkline|process|nodejs)_[a-z_]+$/);
+    expect(name).toMatch(/^(trunkline|process|nodejs)_[a-z0-9_]+$/);
     expect([name, name.endsWith("_total")]).toEqual([name, type === "counter"]);
     if (type === "histogram") expect(name).toMatch(/_seconds$/);
   }

@@ -138,11 +138,11 @@ describe.each(Object.keys(sites))("%s", (name) => {
     }
   });
 
-  test("a prompt that is longer than what is left is refused before it runs", async () => {
+  test("a prompt that is far longer than what is left is refused before it runs", async () => {
     const { endpoints } = await site.issue({ budget: { tokens: 500, per: "day" } });
     const asked = clientOf(endpoints[0] as Endpoint).chat.completions.create({
       model: "scripted",
-      messages: [{ role: "user", content: "one two three four ".repeat(200) }],
+      messages: [{ role: "user", content: "one two three four ".repeat(500) }],
     });
     await expect(asked).rejects.toMatchObject({
       status: 429,

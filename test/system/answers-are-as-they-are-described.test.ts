@@ -321,15 +321,9 @@ describe("refusals", () => {
   });
 });
 
-/** Which of the demonstration's models can do what an example shows. */
-function modelFor(path: string, example: string): string {
-  if (path === embeddings) return "scripted:embed";
-  return example === "image" ? "scripted:vision" : "scripted";
-}
-
 const examples = Object.entries(document.paths).flatMap(([path, { post }]) =>
   Object.entries(post?.requestBody?.content["application/json"]?.examples ?? {}).map(
-    ([name, { value }]): [string, string, object] => [name, path, { ...Object(value), model: modelFor(path, name) }],
+    ([name, { value }]): [string, string, object] => [name, path, Object(value)],
   ),
 );
 

@@ -188,7 +188,7 @@ export const chatRequest = z.object({
   model: modelId,
   messages: z.array(outerMessage).min(1).max(messagesMax),
   ...streamFields,
-  tools: z.array(outerTool).min(1).max(toolsMax).nullish(),
+  tools: z.array(outerTool).max(toolsMax).nullish(),
   tool_choice: outerToolChoice.nullish(),
   parallel_tool_calls: inner.parallel_tool_calls.nullable(),
   max_tokens: inner.max_tokens

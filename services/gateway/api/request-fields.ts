@@ -88,8 +88,9 @@ export function streamChoice({ stream, stream_options: options }: FieldsOf<typeo
   return { stream: stream ?? false, includeUsage: options?.include_usage ?? false };
 }
 
-/** The stop strings as OpenAI's clients write them: one string or several. */
-const outerStop = z.union([stopText, z.array(stopText).min(1).max(stopsMax)]).nullish();
+/** The stop strings as OpenAI's clients write them: one string or several. Empty ones are left out before. */
+const outerStopText = z.string().max(stopText.maxLength ?? Infinity);
+const outerStop = z.union([outerStopText, z.array(outerStopText).max(stopsMax)]).nullish();
 
 const inner = chatBody.shape;
 

@@ -100,7 +100,7 @@ function bodyFault({ method, httpVersion, headers }: RequestHead): Fault | undef
     return refused("expectation_failed", "The only expectation that can be met here is 100-continue.");
   }
   const hasBody = coding !== undefined || Number(headers["content-length"] ?? 0) > 0;
-  const takesNone = method === "GET" || method === "HEAD" || method === "TRACE";
+  const takesNone = method === "GET" || method === "HEAD";
   return hasBody && takesNone ? broken(`A ${method} request has no body here.`) : undefined;
 }
 

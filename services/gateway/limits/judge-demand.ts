@@ -96,6 +96,12 @@ export type Verdict =
 /** The wait when requests under way hold the rest of a limit. They may end at any moment, and a second is soon. */
 const underWayWaitMs = 1_000;
 
+/**
+ * A hold grows by so many tokens at a time, beyond those that its request uses. A prompt, whose tokens are estimated,
+ * may be longer by as many than what is left.
+ */
+export const growthTokens = 1_000;
+
 /** Decides if a request may run under this share of its limits. The script of `RedisLimitsBook` decides the same. */
 export function judgeDemand(demand: Demand, share: KeyLimits, state: KeyState): Verdict {
   const by = refusalOf(demand, share, state);
@@ -114,8 +120,9 @@ function refusalOf(demand: Demand, share: KeyLimits, state: KeyState): Refusal |
   const { requestsPerMinute, tokensPerMinute, concurrency, budget } = share;
   const { tokensPerMinute: promptMax = Infinity, budget: { tokens: budgetTokens } = { tokens: Infinity } } = limits;
   if (budget !== undefined && state.spent >= budget.tokens) return "budget";
-  if (promptTokens > Math.max(0, Math.min(promptMax, budgetTokens - state.spent))) return "prompt";
-  if (budget !== undefined && state.spent + state.reserved + Math.max(1, promptTokens) > budget.tokens)
+  const needed = promptTokens - growthTokens;
+  if (needed > Math.max(0, Math.min(promptMax, budgetTokens - state.spent))) return "prompt";
+  if (budget !== undefined && state.spent + state.reserved + Math.max(1, needed) > budget.tokens)
     return "budget_reserved";
   if (concurrency !== undefined && state.seatsTaken >= concurrency) return "concurrency";
   if (requestsPerMinute !== undefined && waitMsFor(1, state.requestsUsed, requestRate(requestsPerMinute)) > 0)
@@ -124,9 +131,6 @@ function refusalOf(demand: Demand, share: KeyLimits, state: KeyState): Refusal |
     return "tokens";
   return undefined;
 }
-
-/** A hold grows by so many tokens at a time, beyond those that its request uses. */
-export const growthTokens = 1_000;
 
 /** Returns the hold with what the limits have left for it. The script of `RedisLimitsBook` decides the same. */
 export function growHold({ hold, usedTokens }: Growth, { tokensPerMinute, budget }: KeyLimits, state: KeyState): Hold {

@@ -9,7 +9,7 @@ export interface Demand {
   readonly seat: string;
   /** The tokens that the request is expected to use: its prompt, and the longest answer that it allows. */
   readonly tokens: number;
-  /** The tokens of the prompt alone, which must fit into what is left. Absent for a count of tokens. */
+  /** The tokens of the prompt alone, which may be longer than what is left by `growthTokens`. Absent for a count of tokens. */
   readonly promptTokens?: number;
 }
 
@@ -62,7 +62,7 @@ export interface Settled {
 /**
  * The limit that refuses a request. `budget`: the budget is spent, and nothing helps before its period ends.
  * `budget_reserved`: requests under way have reserved the rest of the budget, and some of them will not use it all.
- * `prompt`: the prompt alone is longer than the rest of the budget, or than the tokens of a minute.
+ * `prompt`: the prompt alone is far longer than the rest of the budget, or than the tokens of a minute.
  */
 export const refusals = ["requests", "tokens", "concurrency", "budget", "budget_reserved", "prompt"] as const;
 export type Refusal = (typeof refusals)[number];

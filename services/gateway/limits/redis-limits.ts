@@ -113,7 +113,8 @@ end
 const admitLua = `${commonLua}
 local id, spentAt, seat, wanted = ARGV[1], ARGV[6], ARGV[7], tonumber(ARGV[8])
 local requestsLimit, tokensLimit = tonumber(ARGV[2]), tonumber(ARGV[3])
-local concurrency, budget, prompt = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[10])
+local concurrency, budget = tonumber(ARGV[4]), tonumber(ARGV[5])
+local needed = ARGV[10] - ${growthTokens}
 local requests = levelOf(id, "requests", requestsLimit, requestsLimit)
 local tokens = levelOf(id, "tokens", tokensLimit, math.huge)
 local cost = tokensLimit and math.min(wanted, tokensLimit) or 0
@@ -126,8 +127,8 @@ if budget then spent, reserved = budgetOf(id, spentAt) end
 
 local refusedBy = ""
 if budget and spent >= budget then refusedBy = "budget"
-elseif budget and spent + prompt > budget or tokensLimit and prompt > tokensLimit then refusedBy = "prompt"
-elseif budget and spent + reserved + math.max(1, prompt) > budget then refusedBy = "budget_reserved"
+elseif budget and spent + needed > budget or tokensLimit and needed > tokensLimit then refusedBy = "prompt"
+elseif budget and spent + reserved + math.max(1, needed) > budget then refusedBy = "budget_reserved"
 elseif concurrency and seats >= concurrency then refusedBy = "concurrency"
 elseif requestsLimit and requests + 1 > requestsLimit + ${roundingUnits} then refusedBy = "requests"
 elseif tokensLimit and tokens + cost > tokensLimit + ${roundingUnits} then refusedBy = "tokens"

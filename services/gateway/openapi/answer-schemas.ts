@@ -21,7 +21,7 @@ const lastOnly = "The reason for its end, in its last chunk; null before.";
 
 /** The log probability of a token, and the likeliest alternatives to it. */
 const likeliest = "The tokens that were likeliest in its place: as many as `top_logprobs` asked for.";
-const likelyToken = tokenLogprobs.element.omit({ top_logprobs: true });
+const likelyToken = tokenLogprobs.element.omit({ top_logprobs: true }).strip();
 export const tokenLogprob = likelyToken.extend({ top_logprobs: z.array(likelyToken).describe(likeliest) });
 
 const chatLogprobs = z

@@ -33,10 +33,13 @@ const headerNames = Object.keys(answerHeaders) as AnswerHeaderName[];
 /** The headers of a key's rate-limit status. */
 const commonHeaders = headerNames.filter((name) => name.startsWith("x-ratelimit-"));
 
+/** A URL may hold any character but encoded control characters. */
+const textInPath = { type: "string", pattern: "^[^\\x00-\\x1f\\x7f]+$" };
+
 export function describeOperation(operationId: string, operation: PublicOperation) {
   const { tag, summary, description, open, body, params = {} } = operation;
   const inPath = Object.entries(params).map(([name, meaning]) => {
-    return { name, in: "path", required: true, description: meaning, schema: { type: "string" } };
+    return { name, in: "path", required: true, description: meaning, schema: textInPath };
   });
   const inHead = Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
   const responses: Record<string, Response> = { 200: success(operation), ...refusals(operation) };

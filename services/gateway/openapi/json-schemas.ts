@@ -44,7 +44,7 @@ function asWritten({ io, open }: Writing) {
     override({ jsonSchema: written }: { readonly jsonSchema: Schema }): void {
       delete written.readOnly;
       if (written.format !== undefined) delete written.pattern;
-      if (open && written.additionalProperties === false) delete written.additionalProperties;
+      if (open && io === "output" && written.additionalProperties === false) delete written.additionalProperties;
     },
   };
 }

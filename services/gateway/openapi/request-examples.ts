@@ -1,11 +1,11 @@
-/** Returns an example request. The models are common ones; a deployment may have others. */
+/** Returns an example request. The models are those of the demonstration, which `npm start` serves. */
 const example = (summary: string, request: Readonly<Record<string, unknown>>) => ({
   summary,
-  value: { model: "llama3.2", ...request },
+  value: { model: "scripted", ...request },
 });
 
-const seeing = { model: "llama3.2-vision" };
-const embedder = { model: "nomic-embed-text" };
+const seeing = { model: "scripted:vision" };
+const embedder = { model: "scripted:embed" };
 const why = "Why is the sky blue? One sentence.";
 const umbrella = "Do I need an umbrella in Oslo?";
 const rain = "Rain until four.";

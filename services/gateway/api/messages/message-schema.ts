@@ -177,11 +177,11 @@ export const messageRequest = z.object({
     .nullish()
     .describe("Instructions to the model. They stand before the messages."),
   stream: z.boolean().nullish(),
-  stop_sequences: z.array(stopText).min(1).max(stopsMax).nullish().describe("Texts before which the answer ends."),
+  stop_sequences: z.array(stopText).max(stopsMax).nullish().describe("Texts before which the answer ends."),
   temperature: inner.temperature.nullable(),
   top_p: inner.top_p.nullable(),
   top_k: inner.top_k.nullable(),
-  tools: z.array(messageTool).min(1).max(toolsMax).nullish(),
+  tools: z.array(messageTool).max(toolsMax).nullish(),
   tool_choice: messageToolChoice.nullish(),
   thinking: z
     .discriminatedUnion("type", [

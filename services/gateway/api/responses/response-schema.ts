@@ -211,7 +211,7 @@ export const responseRequest = z.object({
   instructions: z.string().nullish(),
   stream: z.boolean().nullish(),
   stream_options: z.object({}).nullish().describe("Only with `stream`. Nothing in it means anything here."),
-  tools: z.array(responseTool).min(1).max(toolsMax).nullish(),
+  tools: z.array(responseTool).max(toolsMax).nullish(),
   tool_choice: responseToolChoice.nullish(),
   parallel_tool_calls: inner.parallel_tool_calls.nullable(),
   max_output_tokens: inner.max_tokens.nullable(),

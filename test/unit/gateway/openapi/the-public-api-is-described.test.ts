@@ -51,8 +51,11 @@ describe("fields", () => {
     expect(Object.entries(fieldMeanings).filter(([, meaning]) => !described.includes(meaning))).toEqual([]);
   });
 
-  test("may be more one day, and clients are told of no end to them", () => {
-    expect(JSON.stringify(schemas).includes('"additionalProperties":false')).toBe(false);
+  test("may be more one day, except in the object of structured_outputs, which holds one of its fields", () => {
+    const closed = Object.keys(schemas).filter((name) =>
+      JSON.stringify(schemas[name]).includes('"additionalProperties":false'),
+    );
+    expect(closed).toEqual(["ChatRequest"]);
   });
 });
 
