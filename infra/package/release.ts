@@ -12,7 +12,7 @@ import { projectFolder } from "./bundle.ts";
 
 const [tag] = process.argv.slice(2);
 const { version } = JSON.parse(readFileSync(join(projectFolder, "package.json"), "utf8")) as { version: string };
-if (tag !== undefined) insistOnVersion(tag);
+if (tag !== undefined) assertVersion(tag);
 
 const folder = join(projectFolder, "release");
 rmSync(folder, { recursive: true, force: true });
@@ -27,7 +27,7 @@ writeFileSync(join(folder, "SHA256SUMS"), names.map((name) => `${checksumOf(name
 for (const name of names) console.log(`${name}: ${(statSync(join(folder, name)).size / 1e6).toFixed(1)} MB`);
 
 /** Throws if the tag, package.json, compose.yaml and CHANGELOG.md do not all name one version. */
-function insistOnVersion(wanted: string): void {
+function assertVersion(wanted: string): void {
   const textOf = (path: string): string => readFileSync(join(projectFolder, path), "utf8");
   const wrong = [
     wanted === `v${version}` ? [] : `the tag ${wanted} is not v${version}, the version of package.json`,

@@ -68,7 +68,7 @@ export const agentSettingNames = {
 };
 
 /** Refuses combinations of settings that the schema of single settings cannot check. */
-function insistOnSense(given: z.output<typeof settings>): void {
+function assertSense(given: z.output<typeof settings>): void {
   const { TRUNKLINE_RUNTIME: kind, TRUNKLINE_RUNTIME_URL: urls, TRUNKLINE_GGUF: files } = given;
   if (kind === "openai" && urls === undefined) {
     throw new ConfigFailure([
@@ -84,7 +84,7 @@ function insistOnSense(given: z.output<typeof settings>): void {
 
 export function agentConfig(environment: Environment) {
   const given = readConfig(settings, environment);
-  insistOnSense(given);
+  assertSense(given);
   return Object.freeze({
     ...processConfig(given),
     machine: given.TRUNKLINE_MACHINE ?? machineNameOf(hostname()),

@@ -35,7 +35,7 @@ export async function joinMachine(environment: Environment, { line, ...wish }: J
 export async function runAgent(environment: Environment): Promise<void> {
   const config = agentConfig(environment);
   const { natsUrl, logLevel: level, logFormat: format, drainMs } = config;
-  const pairing = natsUrl === undefined ? insistOnPairing(config) : undefined;
+  const pairing = natsUrl === undefined ? assertPairing(config) : undefined;
   const log = createLog({ level, format, name: "agent" });
   await runUntilStopped({
     environment,
@@ -48,7 +48,7 @@ export async function runAgent(environment: Environment): Promise<void> {
   });
 }
 
-function insistOnPairing({ stateDir, chosenMachine }: AgentConfig): Pairing {
+function assertPairing({ stateDir, chosenMachine }: AgentConfig): Pairing {
   const pairing = readPairing(stateDir);
   if (pairing !== undefined) return pairing;
   throw new StartFailure(

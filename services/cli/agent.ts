@@ -1,19 +1,19 @@
-import { addAgentOptions, readJoinLine, type StartGiven, withOptions } from "./start-options.ts";
+import { addAgentOptions, readJoinLine, type StartOptions, withOptions } from "./start-options.ts";
 import { rmSync } from "node:fs";
 import type { Command } from "commander";
 import { type Environment, wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { pairingFile, readPairing, writePairing } from "#shared/site/pairing-file.ts";
 import packageJson from "../../package.json" with { type: "json" };
-import { type CliCommand, commandIn, readBy, type Surroundings, untilInterrupted } from "./command-line.ts";
+import { type CliCommand, commandIn, readBy, type CliContext, untilInterrupted } from "./command-line.ts";
 
-interface AgentGiven extends StartGiven {
+interface AgentOptions extends StartOptions {
   readonly settings?: string;
   readonly logFile?: string;
 }
 
-export function agentCommand(surroundings: Surroundings): Command {
-  const agent = commandIn("agent", surroundings)
+export function agentCommand(context: CliContext): Command {
+  const agent = commandIn("agent", context)
     .summary("run an agent, or install it: on a GPU machine")
     .description("run an agent on a GPU machine, beside its model server; or install it as a service")
     .enablePositionalOptions();
@@ -35,20 +35,20 @@ Examples:
   trunkline agent --gguf model.gguf
   trunkline agent install                                # a service that survives reboots
   TRUNKLINE_NATS_URL=tls://attic:…@broker.example:4222 TRUNKLINE_MACHINE=attic trunkline agent`)
-    .action(async (given: AgentGiven) => {
+    .action(async (given: AgentOptions) => {
       const { settings, logFile, replace = false } = given;
-      const line = await readJoinLine(given, surroundings);
+      const line = await readJoinLine(given, context);
       if (logFile !== undefined) await logTo(logFile);
-      const { environment: own, stderr } = surroundings;
+      const { environment: own, stderr } = context;
       const environment = withOptions(settings === undefined ? own : await withFile(own, settings), given);
       const { joinMachine, runAgent } = await import("../agent/main.ts");
       const say = (text: string): void => void stderr.write(`trunkline: ${text}\n`);
       if (line !== undefined) await joinMachine(environment, { line, replace, say });
       await runAgent(environment);
     });
-  addInstall(agent, surroundings);
-  addUninstall(agent, surroundings);
-  addLogs(agent, surroundings);
+  addInstall(agent, context);
+  addUninstall(agent, context);
+  addLogs(agent, context);
   return agent;
 }
 
@@ -67,8 +67,8 @@ async function logTo(path: string): Promise<void> {
   process.stderr.write = (text: string | Uint8Array): boolean => file.write(text.toString());
 }
 
-function addInstall(agent: CliCommand, surroundings: Surroundings): void {
-  const { stdout, clock } = surroundings;
+function addInstall(agent: CliCommand, context: CliContext): void {
+  const { stdout, clock } = context;
   addAgentOptions(agent.command("install"))
     .description("install the agent as a service that survives reboots, or upgrade it")
     .more(`
@@ -82,21 +82,21 @@ Examples:
   trunkline agent install --join -                      # asks for the line that the site printed
   TRUNKLINE_RUNTIME_URL=http://127.0.0.1:8000 trunkline agent install
   sudo trunkline agent install                          # before anybody logs in, under a user of its own`)
-    .action(async (given: StartGiven) => {
-      const joinLine = await readJoinLine(given, surroundings);
+    .action(async (given: StartOptions) => {
+      const joinLine = await readJoinLine(given, context);
       const [{ installService }, { thisHost }] = await Promise.all([
         import("./service/install-service.ts"),
         import("./service/service-host.ts"),
       ]);
       const say = (line: string): void => void stdout.write(`${line}\n`);
-      const environment = withOptions(surroundings.environment, given);
+      const environment = withOptions(context.environment, given);
       const before = environment["TRUNKLINE_STATE_DIR"] || ".trunkline";
       await installService({
         host: await thisHost(environment),
         clock,
         version: packageJson.version,
         pair: async (stateDir, settings) => {
-          if (joinLine === undefined) return insistOnWay(stateDir, { before, settings, say });
+          if (joinLine === undefined) return assertWay(stateDir, { before, settings, say });
           const { joinMachine } = await import("../agent/main.ts");
           await joinMachine(settings, { line: joinLine, replace: given.replace ?? false, say });
         },
@@ -109,7 +109,7 @@ Examples:
 const natsUrlFile = ["TRUNKLINE_NATS_URL", "FILE"].join("_");
 
 /** Sees to it that the service can reach its site: by the pairing in its folder, or by one that moves there. */
-export function insistOnWay(
+export function assertWay(
   stateDir: string,
   { before, settings, say }: { before: string; settings: Environment; say: (line: string) => void },
 ): void {
@@ -127,7 +127,7 @@ export function insistOnWay(
   say(`The pairing as '${found.machine}' of ${found.origin} moved from ${before} to ${stateDir}.`);
 }
 
-function addUninstall(agent: CliCommand, { environment, stdout, clock }: Surroundings): void {
+function addUninstall(agent: CliCommand, { environment, stdout, clock }: CliContext): void {
   agent
     .command("uninstall")
     .description("stop the service of the agent and remove it")
@@ -145,7 +145,7 @@ function addUninstall(agent: CliCommand, { environment, stdout, clock }: Surroun
 
 const linesDefault = 100;
 
-function addLogs(agent: CliCommand, { environment, stdout, clock }: Surroundings): void {
+function addLogs(agent: CliCommand, { environment, stdout, clock }: CliContext): void {
   agent
     .command("logs")
     .description("show the log of the agent's service: text on a terminal, otherwise lines of JSON")

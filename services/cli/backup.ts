@@ -1,12 +1,12 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { commandIn, type GivenJson, type Surroundings } from "./command-line.ts";
+import { commandIn, type JsonOption, type CliContext } from "./command-line.ts";
 import { alignedTable } from "./table-text.ts";
 import { whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
-export function backupCommand(surroundings: Surroundings): Command {
-  const { environment, stdout, stderr } = surroundings;
-  return commandIn("backup", surroundings)
+export function backupCommand(context: CliContext): Command {
+  const { environment, stdout, stderr } = context;
+  return commandIn("backup", context)
     .summary("write a site's keys, machines, routes, usage and trail to a file")
     .description("write the keys, limits, machines, routes, usage and audit trail of a site to a file")
     .argument("<file>", "the file, for its owner only; replaced if it is there")
@@ -19,21 +19,21 @@ site that has their pepper. With --secrets the file opens the whole site to its 
 Example:
   trunkline backup site.backup --secrets
 ${whichStoreHelp}`)
-    .action(async (name: string, { secrets, json }: { readonly secrets?: true } & GivenJson) => {
+    .action(async (name: string, { secrets, json }: { readonly secrets?: true } & JsonOption) => {
       const { backUp } = await import("../gateway/backup.ts");
       const { readSecrets } = await import("../gateway/site-secrets.ts");
       const file = resolve(name);
       const taken = secrets ? readSecrets(environment) : {};
-      const counts = await withKeyStore(surroundings, { json }, (store) => backUp(store, { file, secrets: taken }));
+      const counts = await withKeyStore(context, { json }, (store) => backUp(store, { file, secrets: taken }));
       const names = Object.keys(taken);
       stdout.write(json ? `${JSON.stringify({ file, counts, secrets: names })}\n` : countsTable("written", counts));
       if (!json) stderr.write(`Secrets: ${names.join(", ") || "none (--secrets takes them along)"}\n`);
     });
 }
 
-export function restoreCommand(surroundings: Surroundings): Command {
-  const { stdout, stderr } = surroundings;
-  return commandIn("restore", surroundings)
+export function restoreCommand(context: CliContext): Command {
+  const { stdout, stderr } = context;
+  return commandIn("restore", context)
     .description("put the backup of a site into a store: Redis or a folder")
     .argument("<file>", "the file that `trunkline backup` made")
     .option("--replace", "remove everything that the store has")
@@ -47,13 +47,13 @@ Examples:
   trunkline restore site.backup
   TRUNKLINE_REDIS_URL=redis://127.0.0.1:6379 trunkline restore site.backup
 ${whichStoreHelp}`)
-    .action(async (name: string, { replace = false, json }: { readonly replace?: boolean } & GivenJson) => {
+    .action(async (name: string, { replace = false, json }: { readonly replace?: boolean } & JsonOption) => {
       const { restore, withBackup } = await import("../gateway/backup.ts");
       const { withSecretsOf } = await import("../gateway/site-secrets.ts");
       await withBackup(resolve(name), async (backup) => {
-        const settings = await withSecretsOf(backup, surroundings.environment);
-        const environment = { ...surroundings.environment, ...settings };
-        const restored = await withKeyStore({ ...surroundings, environment }, { json }, (store) =>
+        const settings = await withSecretsOf(backup, context.environment);
+        const environment = { ...context.environment, ...settings };
+        const restored = await withKeyStore({ ...context, environment }, { json }, (store) =>
           restore(store, backup, { replaces: replace }),
         );
         const { counts, revoked } = restored;

@@ -3,16 +3,16 @@ import type { Readable } from "node:stream";
 import type { Command } from "commander";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { type ChatMessage, streamChat } from "./chat-client.ts";
-import { commandIn, interruptedCode, readBy, type Surroundings, untilInterrupted } from "./command-line.ts";
+import { commandIn, interruptedCode, readBy, type CliContext, untilInterrupted } from "./command-line.ts";
 import { baseUrlOf, findKey, siteUrl } from "./find-gateway.ts";
 
-interface Given {
+interface Options {
   readonly system?: string;
   readonly baseUrl?: string;
 }
 
-export function chatCommand(surroundings: Surroundings): Command {
-  return commandIn("chat", surroundings)
+export function chatCommand(context: CliContext): Command {
+  return commandIn("chat", context)
     .description("chat with a model")
     .argument("<model>", "the model, as clients name it")
     .argument("[prompt...]", "one message; without it, what comes on standard input, or a chat on a terminal")
@@ -34,11 +34,11 @@ Examples:
   trunkline chat llama3.2 'Why is the sky blue?'
   trunkline chat llama3.2 --system 'Summarise in one sentence.' < README.md
   trunkline chat llama3.2 --base-url https://models.example.org`)
-    .action(async (model: string, words: readonly string[], given: Given) => {
-      const say = conversation(model, given, surroundings);
-      const { stdin = process.stdin } = surroundings;
+    .action(async (model: string, words: readonly string[], given: Options) => {
+      const say = conversation(model, given, context);
+      const { stdin = process.stdin } = context;
       if (words.length > 0) await say(words.join(" "));
-      else if (stdin.isTTY) await talk(say, surroundings);
+      else if (stdin.isTTY) await talk(say, context);
       else await say(await wholeText(stdin));
     });
 }
@@ -46,8 +46,8 @@ Examples:
 type Say = (message: string) => Promise<void>;
 
 /** Returns a function that sends a message with those before it, and shows the answer. */
-function conversation(model: string, { system, baseUrl }: Given, surroundings: Surroundings): Say {
-  const { environment } = surroundings;
+function conversation(model: string, { system, baseUrl }: Options, context: CliContext): Say {
+  const { environment } = context;
   const { token: key } = findKey("model", environment);
   const site = { baseUrl: baseUrlOf(environment, baseUrl), key, option: "--base-url" };
   let messages: readonly ChatMessage[] = system === undefined ? [] : [{ role: "system", content: system }];
@@ -56,7 +56,7 @@ function conversation(model: string, { system, baseUrl }: Given, surroundings: S
     using interrupted = untilInterrupted();
     const { signal } = interrupted;
     try {
-      const content = await show(streamChat(site, { model, messages: asked, signal }), surroundings);
+      const content = await show(streamChat(site, { model, messages: asked, signal }), context);
       messages = [...asked, { role: "assistant", content }];
     } catch (error) {
       throw signal.aborted ? new StartFailure(interruptedCode, "Interrupted: the machine was told to stop.") : error;
@@ -70,7 +70,7 @@ const plain = "\u001b[22m";
 /** Writes an answer as it comes and returns its text. Only a terminal shows what the model thinks. */
 async function show(
   answer: ReturnType<typeof streamChat>,
-  { stdout, stderr, environment }: Surroundings,
+  { stdout, stderr, environment }: CliContext,
 ): Promise<string> {
   const [begin, end] = environment["NO_COLOR"] ? ["", ""] : [dim, plain];
   let [text, isThinking, isCut] = ["", false, false];
@@ -101,15 +101,15 @@ function printable(text: string): string {
 }
 
 /** Takes messages from a terminal until Ctrl-D. A request that fails, or is interrupted, ends no chat. */
-async function talk(say: Say, surroundings: Surroundings): Promise<void> {
+async function talk(say: Say, context: CliContext): Promise<void> {
   const history: string[] = [];
   for (;;) {
-    const message = await readMessage(history, surroundings);
+    const message = await readMessage(history, context);
     if (message === undefined) return;
     if (message.trim() === "") continue;
     await say(message).catch((error: unknown) => {
       if (!(error instanceof StartFailure)) throw error;
-      surroundings.stderr.write(`${error.message}\n`);
+      context.stderr.write(`${error.message}\n`);
     });
   }
 }
@@ -118,7 +118,7 @@ async function talk(say: Say, surroundings: Surroundings): Promise<void> {
 const pasteMs = 30;
 
 /** Reads one message from the terminal. Returns undefined at Ctrl-D and at Ctrl-C. */
-function readMessage(history: string[], { clock }: Surroundings): Promise<string | undefined> {
+function readMessage(history: string[], { clock }: CliContext): Promise<string | undefined> {
   const lines: string[] = [];
   const { promise, resolve: tell } = Promise.withResolvers<string | undefined>();
   // Each message has an interface of its own: while none is open, the terminal sends Ctrl-C as a signal.

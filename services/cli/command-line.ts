@@ -23,7 +23,7 @@ export function widthOf({ isTTY, columns }: Output): number | undefined {
 }
 
 /** The environment of a command: its variables, its outputs and its clock. */
-export interface Surroundings {
+export interface CliContext {
   readonly environment: Environment;
   /** Results only. */
   readonly stdout: Output;
@@ -55,14 +55,14 @@ export class CliCommand extends Command {
  * usage, a `StartFailure` for every other error. Commander's usage errors repeat the arguments, so a key that was pasted
  * in a wrong place is removed from them.
  */
-export function commandIn(name: string, { stdout, stderr }: Pick<Surroundings, "stdout" | "stderr">): CliCommand {
+export function commandIn(name: string, { stdout, stderr }: Pick<CliContext, "stdout" | "stderr">): CliCommand {
   return new CliCommand(name).exitOverride().configureOutput({
     writeOut: (text) => void stdout.write(fitParagraphs(text, widthOf(stdout))),
     writeErr: (text) => void stderr.write(scrub(text)),
   });
 }
 
-export interface GivenJson {
+export interface JsonOption {
   readonly json?: true | undefined;
 }
 

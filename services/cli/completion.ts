@@ -1,7 +1,7 @@
 import { Argument, type Command, type Option } from "commander";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { listSiteModels } from "./chat-client.ts";
-import { type CliCommand, commandIn, type Surroundings } from "./command-line.ts";
+import { type CliCommand, commandIn, type CliContext } from "./command-line.ts";
 import { baseUrlOf, findKey } from "./find-gateway.ts";
 
 interface Choice {
@@ -19,9 +19,9 @@ interface Shell {
 }
 
 /** Makes the command `trunkline completion <shell>`, which completes the commands of its parent. */
-export function completionCommand(surroundings: Surroundings): CliCommand {
-  const { stdout } = surroundings;
-  return commandIn("completion", surroundings)
+export function completionCommand(context: CliContext): CliCommand {
+  const { stdout } = context;
+  return commandIn("completion", context)
     .description("print a script for TAB completion in a shell")
     .addArgument(new Argument("<shell>").choices(Object.keys(shells)))
     .addArgument(new Argument("[words...]", "the words of a line that the script asks about, its last one first"))
@@ -38,7 +38,7 @@ would ask:
       if (shell === undefined) return;
       if (last === undefined) return void stdout.write(shell.script);
       const word = last.slice(mark.length);
-      const choices = await choicesAt(command.parent ?? command, { before, word }, surroundings);
+      const choices = await choicesAt(command.parent ?? command, { before, word }, context);
       if (choices === undefined) throw new StartFailure(exitCodes.failed, "A text of the user's own stands here.");
       for (const choice of choices) {
         if (choice.name.startsWith(word)) stdout.write(`${shell.line(choice)}\n`);
@@ -104,7 +104,7 @@ complete -c trunkline -f -a '(__trunkline)'
 async function choicesAt(
   root: Command,
   { before, word }: { readonly before: readonly string[]; readonly word: string },
-  surroundings: Surroundings,
+  context: CliContext,
 ): Promise<readonly Choice[] | undefined> {
   let command = root;
   let argument = 0;
@@ -125,7 +125,7 @@ async function choicesAt(
   }
   if (valued === undefined && word.startsWith("-")) return optionsOf(command);
   const wanted = valued ?? command.registeredArguments[argument];
-  if (takesModel(wanted)) return modelsAt(site, surroundings);
+  if (takesModel(wanted)) return modelsAt(site, context);
   const values = wanted?.argChoices?.map((name) => ({ name, description: "" })) ?? [];
   const choices = valued === undefined && argument === 0 ? [...commandsOf(command), ...values] : values;
   return choices.length === 0 ? undefined : choices;
@@ -156,7 +156,7 @@ const askMsMin = 100;
 const plainWord = /^[\w.@/+][\w.@/+:-]*$/;
 
 /** Returns the models of the live site. Empty if it does not list them in time, or refuses to. */
-async function modelsAt(url: string | undefined, { environment }: Surroundings): Promise<readonly Choice[]> {
+async function modelsAt(url: string | undefined, { environment }: CliContext): Promise<readonly Choice[]> {
   try {
     const { token: key } = findKey("model", environment);
     const site = { baseUrl: baseUrlOf(environment, url), key, option: "--url" };

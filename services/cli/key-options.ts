@@ -28,7 +28,7 @@ export function givenKeyId(given: string): KeyId {
 }
 
 /** The terms of a key as given on the command line. */
-export interface GivenTerms {
+export interface TermOptions {
   readonly machines?: OrNone<readonly string[]>;
   readonly elsewhere?: boolean;
   readonly rpm?: OrNone<number>;
@@ -77,7 +77,7 @@ export function limitingOptions(): readonly Option[] {
 
 /** Returns the given machines and limits, null for `none`. Leaves out those that were not given. */
 export function givenTerms(
-  given: GivenTerms,
+  given: TermOptions,
 ): Pick<NewTerms, "machines" | "elsewhere"> & Required<Pick<NewTerms, "limits">> {
   const { machines, elsewhere, rpm, tpm, concurrency, budget } = given;
   const limits = {

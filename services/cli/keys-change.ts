@@ -3,10 +3,10 @@ import { changeKey, type KeyChange, revokeKey } from "#shared/keys/change-key.ts
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
-import type { CliCommand, GivenJson, Surroundings } from "./command-line.ts";
+import type { CliCommand, JsonOption, CliContext } from "./command-line.ts";
 import {
   givenTerms,
-  type GivenTerms,
+  type TermOptions,
   keyArgument,
   limitingOptions,
   limitsHelp,
@@ -19,13 +19,13 @@ import { keyFields } from "./keys-show.ts";
 import { utcTime } from "./quantity-text.ts";
 import { changedRecord, noSuchKey, tellChange } from "./with-key-store.ts";
 
-interface Given extends GivenTerms, GivenJson {
+interface Options extends TermOptions, JsonOption {
   readonly name?: string;
   readonly scopes?: readonly string[];
 }
 
 /** Adds the commands that change a key and keep its secret. */
-export function addChanges(keys: CliCommand, surroundings: Surroundings): void {
+export function addChanges(keys: CliCommand, context: CliContext): void {
   keys
     .command("extend")
     .description("make a key valid for longer")
@@ -37,14 +37,14 @@ A key that expired less than 90 days ago is valid again. To make a key's time sh
 
 Example:
   trunkline keys extend 0aB1cD2eF3gH --ttl 365d`)
-    .action((id: KeyId, { ttl: ttlMs, ...given }: { readonly ttl: number } & GivenJson) =>
-      changeAndTell(id, { action: "extended", ttlMs }, { given, surroundings }, (shown) => {
+    .action((id: KeyId, { ttl: ttlMs, ...given }: { readonly ttl: number } & JsonOption) =>
+      changeAndTell(id, { action: "extended", ttlMs }, { given, context }, (shown) => {
         const butDisabled = shown.state === "disabled" ? ", and stays disabled" : "";
         return `${id} (${shown.name}) expires ${utcTime(shown.expires_at)}${butDisabled}`;
       }),
     );
 
-  addChange(keys, surroundings);
+  addChange(keys, context);
 
   keys
     .command("disable")
@@ -56,8 +56,8 @@ Requests of the key that are under way end. To take a key back for good, revoke 
 
 Example:
   trunkline keys disable 0aB1cD2eF3gH`)
-    .action((id: KeyId, given: GivenJson) =>
-      changeAndTell(id, { action: "disabled" }, { given, surroundings }, ({ name }, outcome) =>
+    .action((id: KeyId, given: JsonOption) =>
+      changeAndTell(id, { action: "disabled" }, { given, context }, ({ name }, outcome) =>
         outcome === "changed" ? `${id} (${name}) is disabled` : `${id} (${name}) was disabled before`,
       ),
     );
@@ -68,18 +68,18 @@ Example:
     .addArgument(keyArgument())
     .json()
     .more("\nExample:\n  trunkline keys enable 0aB1cD2eF3gH")
-    .action((id: KeyId, given: GivenJson) =>
-      changeAndTell(id, { action: "enabled" }, { given, surroundings }, ({ name, state }, outcome) => {
+    .action((id: KeyId, given: JsonOption) =>
+      changeAndTell(id, { action: "enabled" }, { given, context }, ({ name, state }, outcome) => {
         const butExpired = state === "expired" ? ", but has expired: `trunkline keys extend` makes it valid" : "";
         return `${id} (${name}) ${outcome === "changed" ? "is enabled" : "was not disabled"}${butExpired}`;
       }),
     );
 
-  addRevoke(keys, surroundings);
+  addRevoke(keys, context);
 }
 
-function addChange(keys: CliCommand, surroundings: Surroundings): void {
-  const { stderr, clock } = surroundings;
+function addChange(keys: CliCommand, context: CliContext): void {
+  const { stderr, clock } = context;
   const here = new Option("--no-elsewhere", "keep it from machines that are elsewhere");
   const terms = [nameOption(), scopesOption(), ...limitingOptions(), here];
   const change = keys
@@ -97,19 +97,19 @@ ${limitsHelp}
 Examples:
   trunkline keys change 0aB1cD2eF3gH --name "alice's laptop" --rpm 120
   trunkline keys change 0aB1cD2eF3gH --machines any --budget none`)
-    .action(async (id: KeyId, given: Given) => {
+    .action(async (id: KeyId, given: Options) => {
       if (terms.every((option) => change.getOptionValueSource(option.attributeName()) === undefined)) {
         change.error(`error: say what to change: ${terms.map(({ long }) => long).join(", ")}.`);
       }
       const wanted = { name: given.name, scopes: given.scopes, ...givenTerms(given) };
-      await changeAndTell(id, { action: "changed", terms: wanted }, { given, surroundings }, (shown, outcome) => {
+      await changeAndTell(id, { action: "changed", terms: wanted }, { given, context }, (shown, outcome) => {
         if (outcome === "unchanged") stderr.write("Nothing was changed: the key was so before.\n");
         return keyFields(shown, { nowMs: clock.wall() }).trimEnd();
       });
     });
 }
 
-function addRevoke(keys: CliCommand, surroundings: Surroundings): void {
+function addRevoke(keys: CliCommand, context: CliContext): void {
   keys
     .command("revoke")
     .description("take a key back for good")
@@ -125,8 +125,8 @@ used pair nobody any more.
 Examples:
   trunkline keys revoke 0aB1cD2eF3gH
   trunkline keys revoke 0aB1cD2eF3gH --with-issued`)
-    .action((id: KeyId, { withIssued = false, json }: { readonly withIssued?: boolean } & GivenJson) =>
-      tellChange(surroundings, { json }, async (store) => {
+    .action((id: KeyId, { withIssued = false, json }: { readonly withIssued?: boolean } & JsonOption) =>
+      tellChange(context, { json }, async (store) => {
         const { changed, revoked, stay } = await revokeKey({ id, withIssued }, store);
         const record = changedRecord(changed, { id, place: store.place });
         const outcome = changed.outcome === "unchanged" ? "already_revoked" : "revoked";
@@ -147,10 +147,10 @@ Examples:
 async function changeAndTell(
   id: KeyId,
   change: KeyChange,
-  { given, surroundings }: { readonly given: GivenJson; readonly surroundings: Surroundings },
+  { given, context }: { readonly given: JsonOption; readonly context: CliContext },
   say: (shown: ShownKey, outcome: "changed" | "unchanged") => string,
 ): Promise<void> {
-  await tellChange(surroundings, given, async (store) => {
+  await tellChange(context, given, async (store) => {
     const changed = await changeKey(id, change, store);
     const record = changedRecord(changed, { id, place: store.place });
     if (record === undefined) throw noSuchKey(id, store.place);

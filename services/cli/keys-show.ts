@@ -5,7 +5,7 @@ import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { type CliCommand, commaList, type GivenJson, readBy, type Surroundings, widthOf } from "./command-line.ts";
+import { type CliCommand, commaList, type JsonOption, readBy, type CliContext, widthOf } from "./command-line.ts";
 import { connectMark, givenKeyId, keyArgument } from "./key-options.ts";
 import { budgetText, countText, fromNow, utcTime } from "./quantity-text.ts";
 import { alignedTable, cutText, type Field, fieldLines } from "./table-text.ts";
@@ -47,8 +47,8 @@ const states: z.ZodType<readonly KeyState[], string> = commaList.pipe(
   z.array(z.enum(keyStates, `must be one or more of ${keyStates.join(", ")}`)),
 );
 
-export function addList(keys: CliCommand, surroundings: Surroundings): void {
-  const { stdout, stderr } = surroundings;
+export function addList(keys: CliCommand, context: CliContext): void {
+  const { stdout, stderr } = context;
   keys
     .command("list")
     .description("show all keys, without their secrets")
@@ -64,8 +64,8 @@ Examples:
   trunkline keys list --state valid,disabled
   trunkline keys list --all
   trunkline keys list --json`)
-    .action(({ json, state, all: isAll }: { readonly state?: readonly KeyState[]; readonly all?: true } & GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ keys: store, clock }) => {
+    .action(({ json, state, all: isAll }: { readonly state?: readonly KeyState[]; readonly all?: true } & JsonOption) =>
+      withKeyStore(context, { json }, async ({ keys: store, clock }) => {
         const all = (await store.list()).map((record) => showKey(record, clock.wall()));
         const isOld = (key: ShownKey): boolean => key.state === "revoked" && key.name.endsWith(connectMark);
         const wanted = all.filter((key) => state?.includes(key.state) ?? (isAll || !isOld(key)));
@@ -89,16 +89,16 @@ function tableOfKeys(keys: readonly ShownKey[], widthMax: number | undefined): s
   );
 }
 
-export function addShow(keys: CliCommand, surroundings: Surroundings): void {
-  const { stdout } = surroundings;
+export function addShow(keys: CliCommand, context: CliContext): void {
+  const { stdout } = context;
   keys
     .command("show")
     .description("show all that is known of a key, without its secret")
     .addArgument(keyArgument())
     .json()
     .more("\nExample:\n  trunkline keys show 0aB1cD2eF3gH")
-    .action((id: KeyId, { json }: GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ keys: store, clock, place }) => {
+    .action((id: KeyId, { json }: JsonOption) =>
+      withKeyStore(context, { json }, async ({ keys: store, clock, place }) => {
         const found = await store.find(id);
         if (found.kind === "absent") throw noSuchKey(id, place);
         if (found.kind === "tombstone") {
@@ -112,7 +112,7 @@ export function addShow(keys: CliCommand, surroundings: Surroundings): void {
     );
 }
 
-interface Given extends GivenJson {
+interface Options extends JsonOption {
   readonly limit: number;
   readonly key?: KeyId;
 }
@@ -120,8 +120,8 @@ interface Given extends GivenJson {
 const defaultLimit = 50;
 const detailWidthMax = 80;
 
-export function addLog(keys: CliCommand, surroundings: Surroundings): void {
-  const { stdout, stderr } = surroundings;
+export function addLog(keys: CliCommand, context: CliContext): void {
+  const { stdout, stderr } = context;
   keys
     .command("log")
     .description("show who did what to which key, machine or route, the latest last")
@@ -133,8 +133,8 @@ Examples:
   trunkline keys log
   trunkline keys log --key 0aB1cD2eF3gH --limit 5
   trunkline keys log --limit 1000 --json`)
-    .action(({ limit, key, json }: Given) =>
-      withKeyStore(surroundings, { json }, async ({ keys: store }) => {
+    .action(({ limit, key, json }: Options) =>
+      withKeyStore(context, { json }, async ({ keys: store }) => {
         const entries = await store.log({ entriesMax: limit, key });
         if (json) stdout.write(`${JSON.stringify(entries.map(shownEntry))}\n`);
         else if (entries.length > 0) stdout.write(tableOfEntries(entries, widthOf(stdout)));

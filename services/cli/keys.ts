@@ -4,10 +4,10 @@ import { type IssuedKey, issueKey, newKey } from "#shared/keys/issue-key.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
 import { durationOrNone, formatDuration, showKey } from "#shared/keys/shown-key.ts";
-import { type CliCommand, commandIn, type GivenJson, readBy, type Surroundings } from "./command-line.ts";
+import { type CliCommand, commandIn, type JsonOption, readBy, type CliContext } from "./command-line.ts";
 import {
   givenTerms,
-  type GivenTerms,
+  type TermOptions,
   keyArgument,
   limitingOptions,
   limitsHelp,
@@ -21,24 +21,23 @@ import { addList, addLog, addShow, keyFields } from "./keys-show.ts";
 import { utcTime } from "./quantity-text.ts";
 import { changedRecord, noSuchKey, replicationLine, whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
-export function keysCommand(surroundings: Surroundings): Command {
-  const keys = commandIn("keys", surroundings).description("issue API keys, list and change them, take them back")
-    .more(`
+export function keysCommand(context: CliContext): Command {
+  const keys = commandIn("keys", context).description("issue API keys, list and change them, take them back").more(`
 Examples:
   trunkline keys issue --name alice --scopes 'llama3.2,qwen*' --rpm 60 --budget 1M/month
   trunkline keys list
   trunkline keys rotate 0aB1cD2eF3gH --grace 24h
 ${whichStoreHelp}`);
-  addIssue(keys, surroundings);
-  addList(keys, surroundings);
-  addShow(keys, surroundings);
-  addRotate(keys, surroundings);
-  addChanges(keys, surroundings);
-  addLog(keys, surroundings);
+  addIssue(keys, context);
+  addList(keys, context);
+  addShow(keys, context);
+  addRotate(keys, context);
+  addChanges(keys, context);
+  addLog(keys, context);
   return keys;
 }
 
-interface GivenOutput extends GivenJson {
+interface OutputOptions extends JsonOption {
   readonly quiet?: true;
 }
 
@@ -47,7 +46,7 @@ function quietOption(): Option {
   return new Option("--quiet", "print the key alone, for scripts").conflicts("json");
 }
 
-interface Given extends GivenTerms, GivenOutput {
+interface Options extends TermOptions, OutputOptions {
   readonly name: string;
   readonly scopes: readonly string[];
   readonly ttl: number;
@@ -55,7 +54,7 @@ interface Given extends GivenTerms, GivenOutput {
   readonly viewer?: true;
 }
 
-function addIssue(keys: CliCommand, surroundings: Surroundings): void {
+function addIssue(keys: CliCommand, context: CliContext): void {
   const limiting = limitingOptions();
   const aboutModels = ["scopes", ...limiting.map((option) => option.attributeName())];
   const issue: CliCommand = keys
@@ -82,7 +81,7 @@ Examples:
   trunkline keys issue --name console --admin --ttl 30d
   trunkline keys issue --name monitoring --viewer
   export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`)
-    .action(async (given: Given) => {
+    .action(async (given: Options) => {
       const { name, scopes, ttl: ttlMs } = given;
       const { machines, elsewhere, limits } = givenTerms(given);
       const wish = newKey.safeParse({
@@ -95,14 +94,14 @@ Examples:
         limits: Object.fromEntries(Object.entries(limits ?? {}).filter(([, limit]) => limit !== null)),
       });
       if (!wish.success) issue.error(`error: the --ttl ${wish.error.issues[0]?.message}.`);
-      await withKeyStore(surroundings, forScripts(given), async (store) =>
-        tellSecret(await issueKey(wish.data, store), given, { ...surroundings, clock: store.clock }),
+      await withKeyStore(context, forScripts(given), async (store) =>
+        tellSecret(await issueKey(wish.data, store), given, { ...context, clock: store.clock }),
       );
     });
 }
 
-function addRotate(keys: CliCommand, surroundings: Surroundings): void {
-  const { stderr } = surroundings;
+function addRotate(keys: CliCommand, context: CliContext): void {
+  const { stderr } = context;
   const graceOption = new Option("--grace <duration>", "how long the old secret stays good; 0s: not at all");
   const kindOption = new Option("--kind <kind>", "the kind that the key must have");
   keys
@@ -121,16 +120,17 @@ Examples:
   trunkline keys rotate 0aB1cD2eF3gH
   trunkline keys rotate 0aB1cD2eF3gH --grace 0s
   trunkline keys rotate 0aB1cD2eF3gH --kind admin`)
-    .action((id: KeyId, { grace, kind, ...given }: { readonly grace: number; readonly kind: KeyKind } & GivenOutput) =>
-      withKeyStore(surroundings, forScripts(given), async (store) => {
-        const { clock, place } = store;
-        const { changed, token } = await rotateKey({ id, graceMs: grace, kind }, store);
-        const record = changedRecord(changed, { id, place });
-        if (record === undefined || token === undefined) throw noSuchKey(id, place);
-        tellSecret({ token, record }, given, { ...surroundings, clock });
-        stderr.write(replicationLine(changed));
-        if (!forScripts(given).json) stderr.write(oldSecretLine(record, clock.wall()));
-      }),
+    .action(
+      (id: KeyId, { grace, kind, ...given }: { readonly grace: number; readonly kind: KeyKind } & OutputOptions) =>
+        withKeyStore(context, forScripts(given), async (store) => {
+          const { clock, place } = store;
+          const { changed, token } = await rotateKey({ id, graceMs: grace, kind }, store);
+          const record = changedRecord(changed, { id, place });
+          if (record === undefined || token === undefined) throw noSuchKey(id, place);
+          tellSecret({ token, record }, given, { ...context, clock });
+          stderr.write(replicationLine(changed));
+          if (!forScripts(given).json) stderr.write(oldSecretLine(record, clock.wall()));
+        }),
     );
 }
 
@@ -142,15 +142,15 @@ function oldSecretLine({ replaced: [old] = [], expiresAt }: KeyRecord, nowMs: nu
 }
 
 /** Makes `--quiet` as silent on standard error as `--json`. */
-function forScripts({ json, quiet }: GivenOutput): GivenJson {
+function forScripts({ json, quiet }: OutputOptions): JsonOption {
   return { json: json ?? quiet };
 }
 
 /** Shows a new key with its secret. The secret cannot be shown again. */
 function tellSecret(
   { token, record }: IssuedKey,
-  { json, quiet }: GivenOutput,
-  { stdout, stderr, clock }: Surroundings,
+  { json, quiet }: OutputOptions,
+  { stdout, stderr, clock }: CliContext,
 ): void {
   const nowMs = clock.wall();
   const { id, ...shown } = showKey(record, nowMs);

@@ -14,12 +14,12 @@ import { machineName } from "#shared/protocol/identifiers.ts";
 import {
   type CliCommand,
   commaList,
-  type GivenJson,
+  type JsonOption,
   none,
   type OrNone,
   readBy,
   readByUnless,
-  type Surroundings,
+  type CliContext,
 } from "./command-line.ts";
 import { givenOperations } from "./operations-port.ts";
 import { tellChange } from "./with-key-store.ts";
@@ -45,10 +45,10 @@ export function modelsText({ models }: { readonly models: readonly string[] | nu
 async function changeAndTell(
   name: string,
   change: MachineChange,
-  { given, surroundings }: { readonly given: GivenJson; readonly surroundings: Surroundings },
+  { given, context }: { readonly given: JsonOption; readonly context: CliContext },
   say: (isChanged: boolean, record: MachineRecord) => string,
 ): Promise<void> {
-  await tellChange(surroundings, given, async (store) => {
+  await tellChange(context, given, async (store) => {
     const changed = await changeMachine(name, change, store);
     const { outcome, record } = changed;
     const shown = showMachineRecord(record, { nowMs: store.clock.wall(), lastSeen: await store.machines.lastSeen() });
@@ -56,7 +56,7 @@ async function changeAndTell(
   });
 }
 
-export function addModels(machines: CliCommand, surroundings: Surroundings): void {
+export function addModels(machines: CliCommand, context: CliContext): void {
   machines
     .command("models")
     .alias("set")
@@ -70,15 +70,15 @@ no request for them goes there.
 Examples:
   trunkline machines models attic --models 'llama*,qwen*'
   trunkline machines models attic --models '*'`)
-    .action((name: string, { models, ...given }: { readonly models: readonly string[] } & GivenJson) =>
-      changeAndTell(name, { action: "machine_set", models }, { given, surroundings }, (isChanged) => {
+    .action((name: string, { models, ...given }: { readonly models: readonly string[] } & JsonOption) =>
+      changeAndTell(name, { action: "machine_set", models }, { given, context }, (isChanged) => {
         const may = isChanged ? "may" : "might before, and may";
         return `${name} ${may} offer ${modelsText({ models })}`;
       }),
     );
 }
 
-export function addLabels(machines: CliCommand, surroundings: Surroundings): void {
+export function addLabels(machines: CliCommand, context: CliContext): void {
   machines
     .command("labels")
     .description("set the labels by which routes name a machine")
@@ -95,15 +95,15 @@ A route's target may ask for a label ("trunkline routes set"). The labels take t
 Examples:
   trunkline machines labels attic --labels fast,mac
   trunkline machines labels attic --labels none`)
-    .action((name: string, { labels, ...given }: { readonly labels: OrNone<readonly string[]> } & GivenJson) => {
+    .action((name: string, { labels, ...given }: { readonly labels: OrNone<readonly string[]> } & JsonOption) => {
       const change = { action: "machine_labelled", labels: labels === none ? [] : labels } as const;
-      return changeAndTell(name, change, { given, surroundings }, (_, record) =>
+      return changeAndTell(name, change, { given, context }, (_, record) =>
         record.labels === undefined ? `${name} has no labels` : `${name} has the labels ${record.labels.join(", ")}`,
       );
     });
 }
 
-export function addElsewhere(machines: CliCommand, surroundings: Surroundings): void {
+export function addElsewhere(machines: CliCommand, context: CliContext): void {
   machines
     .command("elsewhere")
     .description("say that a machine's models run elsewhere, such as at a cloud")
@@ -118,9 +118,9 @@ it connects: "trunkline machines pair --elsewhere".
 Examples:
   trunkline machines elsewhere cloud
   trunkline machines elsewhere cloud --off`)
-    .action((name: string, { off, ...given }: { readonly off?: true } & GivenJson) => {
+    .action((name: string, { off, ...given }: { readonly off?: true } & JsonOption) => {
       const change = { action: "machine_elsewhere", elsewhere: off === undefined } as const;
-      return changeAndTell(name, change, { given, surroundings }, () =>
+      return changeAndTell(name, change, { given, context }, () =>
         off
           ? `${name} is not elsewhere: any request may go there`
           : `${name} is elsewhere: only routes that say so lead there`,
@@ -128,7 +128,7 @@ Examples:
     });
 }
 
-export function addRename(machines: CliCommand, surroundings: Surroundings): void {
+export function addRename(machines: CliCommand, context: CliContext): void {
   machines
     .command("rename")
     .description("give a paired machine another name")
@@ -141,10 +141,10 @@ has 30 seconds to finish. The old name is free at once; another machine that tak
 
 Example:
   trunkline machines rename attic loft`)
-    .action(async (name: string, newName: string, given: GivenJson) => {
-      await insistOnFreeName(newName, surroundings);
+    .action(async (name: string, newName: string, given: JsonOption) => {
+      await assertFreeName(newName, context);
       const change = { action: "machine_renamed", name: newName } as const;
-      await changeAndTell(name, change, { given, surroundings }, (isChanged) =>
+      await changeAndTell(name, change, { given, context }, (isChanged) =>
         isChanged ? `${name} is called ${newName} now` : `${name} is called so already`,
       );
     });
@@ -154,10 +154,10 @@ Example:
  * Refuses the name of an agent that is there and was not paired, as far as a gateway of the site can be asked. The
  * gateway at which a machine joins looks again.
  */
-export async function insistOnFreeName(name: string, surroundings: Surroundings): Promise<void> {
+export async function assertFreeName(name: string, context: CliContext): Promise<void> {
   let fleet: FleetListing["data"] = [];
   try {
-    ({ data: fleet } = await givenOperations({}, surroundings).get("/fleet", fleetListing));
+    ({ data: fleet } = await givenOperations({}, context).get("/fleet", fleetListing));
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
   }
@@ -168,7 +168,7 @@ export async function insistOnFreeName(name: string, surroundings: Surroundings)
   if (isUsed) throw new StartFailure(exitCodes.failed, machineNameUsed(name).message);
 }
 
-export function addRevoke(machines: CliCommand, surroundings: Surroundings): void {
+export function addRevoke(machines: CliCommand, context: CliContext): void {
   machines
     .command("revoke")
     .description("take a machine's key back for good")
@@ -180,14 +180,14 @@ used is withdrawn. "trunkline machines pair" makes a new line for the same name.
 
 Example:
   trunkline machines revoke attic`)
-    .action((name: string, given: GivenJson) =>
-      changeAndTell(name, { action: "machine_revoked" }, { given, surroundings }, (isChanged) => {
+    .action((name: string, given: JsonOption) =>
+      changeAndTell(name, { action: "machine_revoked" }, { given, context }, (isChanged) => {
         return isChanged ? `${name} is revoked: its key never works again` : `${name} was revoked before`;
       }),
     );
 }
 
-export function addCordon(machines: CliCommand, surroundings: Surroundings): void {
+export function addCordon(machines: CliCommand, context: CliContext): void {
   machines
     .command("cordon")
     .description("give a machine no new jobs; those that run finish")
@@ -200,29 +200,29 @@ It stays connected and cordoned until "uncordon", also after a restart of everyt
 Examples:
   trunkline machines cordon attic
   trunkline machines cordon attic --reason 'new fans on Friday'`)
-    .action((name: string, { reason, ...given }: { readonly reason: string } & GivenJson) =>
-      changeAndTell(name, { action: "machine_cordoned", reason }, { given, surroundings }, (isChanged, { version }) => {
+    .action((name: string, { reason, ...given }: { readonly reason: string } & JsonOption) =>
+      changeAndTell(name, { action: "machine_cordoned", reason }, { given, context }, (isChanged, { version }) => {
         const beware = version === 1 ? " (it had no record before: is that its name?)" : "";
         return isChanged ? `${name} gets no new jobs${beware}` : `${name} was cordoned before`;
       }),
     );
 }
 
-export function addUncordon(machines: CliCommand, surroundings: Surroundings): void {
+export function addUncordon(machines: CliCommand, context: CliContext): void {
   machines
     .command("uncordon")
     .description("give a machine jobs again")
     .addArgument(machineArgument())
     .json()
     .more("\nExample:\n  trunkline machines uncordon attic")
-    .action((name: string, given: GivenJson) =>
-      changeAndTell(name, { action: "machine_uncordoned" }, { given, surroundings }, (isChanged) =>
+    .action((name: string, given: JsonOption) =>
+      changeAndTell(name, { action: "machine_uncordoned" }, { given, context }, (isChanged) =>
         isChanged ? `${name} gets jobs again` : `${name} was not cordoned`,
       ),
     );
 }
 
-export function addRemove(machines: CliCommand, surroundings: Surroundings): void {
+export function addRemove(machines: CliCommand, context: CliContext): void {
   machines
     .command("remove")
     .description("remove the record of a machine that is not paired")
@@ -234,8 +234,8 @@ removed an hour after it was revoked.
 
 Example:
   trunkline machines remove attic`)
-    .action((name: string, given: GivenJson) =>
-      tellChange(surroundings, given, async (store) => {
+    .action((name: string, given: JsonOption) =>
+      tellChange(context, given, async (store) => {
         await removeMachine(name, store);
         const shown = { machine: name, outcome: "removed" };
         return { changed: {}, shown, say: () => `${name} has no record any more` };

@@ -4,15 +4,15 @@ import { type Clock, sleep } from "#shared/process/clock.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import {
   type CliCommand,
-  type GivenJson,
+  type JsonOption,
   interruptedCode,
-  type Surroundings,
+  type CliContext,
   untilInterrupted,
 } from "./command-line.ts";
 import { machineArgument } from "./machines-change.ts";
 import {
   givenOperations,
-  type GivenOperations,
+  type OperationsOptions,
   type OperationsPort,
   operationsUrlOption,
   whichGatewayHelp,
@@ -23,8 +23,8 @@ const lookMs = 1_000;
 /** Time after the cordon in which a gateway that has not heard of it may still place a job. */
 const settleMs = 2_000;
 
-export function addDrain(machines: CliCommand, surroundings: Surroundings): void {
-  const { stdout, stderr, clock } = surroundings;
+export function addDrain(machines: CliCommand, context: CliContext): void {
+  const { stdout, stderr, clock } = context;
   machines
     .command("drain")
     .description("cordon a machine and wait until its last job has ended")
@@ -37,9 +37,9 @@ The machine stays cordoned, also when Ctrl-C ends the wait: "trunkline machines 
 Example:
   trunkline machines drain attic && ssh attic sudo reboot
 ${whichGatewayHelp}`)
-    .action(async (name: string, { json, ...given }: GivenOperations & GivenJson) => {
-      const port = givenOperations(given, surroundings);
-      await withKeyStore(surroundings, { json: true }, async (store) => {
+    .action(async (name: string, { json, ...given }: OperationsOptions & JsonOption) => {
+      const port = givenOperations(given, context);
+      await withKeyStore(context, { json: true }, async (store) => {
         // A machine that is cordoned already keeps its reason.
         if ((await store.machines.find(name))?.cordon !== undefined) return;
         await changeMachine(name, { action: "machine_cordoned", reason: "drained" }, store);

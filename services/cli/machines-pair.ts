@@ -8,12 +8,12 @@ import { joinCommand, joinTtlMsMax, machineCommand, makeJoin } from "#shared/mac
 import { duration, formatDuration } from "#shared/keys/shown-key.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { isLoopback, type JoinLine, joinLineText, packagePath, publicOrigin } from "#shared/protocol/pairing.ts";
-import { type CliCommand, type GivenJson, readBy, type Surroundings } from "./command-line.ts";
-import { insistOnFreeName, machineArgument, modelsOption, patternsHelp } from "./machines-change.ts";
+import { type CliCommand, type JsonOption, readBy, type CliContext } from "./command-line.ts";
+import { assertFreeName, machineArgument, modelsOption, patternsHelp } from "./machines-change.ts";
 import { fromNow, utcTime } from "./quantity-text.ts";
 import { replicationLine, withKeyStore } from "./with-key-store.ts";
 
-interface Given extends GivenJson {
+interface Options extends JsonOption {
   readonly models?: readonly string[];
   readonly elsewhere?: true;
   readonly ttl: number;
@@ -23,13 +23,13 @@ const ttlText = formatDuration(joinTtlMsMax);
 const joinTtl = duration.refine((ms) => ms <= joinTtlMsMax, `must be at most ${ttlText}`);
 const siteVariables = z.object({ TRUNKLINE_PUBLIC_URL: publicOrigin.optional() });
 
-export interface PairSurroundings extends Surroundings {
+export interface PairContext extends CliContext {
   /** Returns true if no authority that Node knows signed the certificate of a site. */
   readonly isPrivatelySigned?: (origin: string) => Promise<boolean>;
 }
 
-export function addPair(machines: CliCommand, surroundings: PairSurroundings): void {
-  const { stdout, stderr, environment, isPrivatelySigned = hasUnknownAuthority } = surroundings;
+export function addPair(machines: CliCommand, context: PairContext): void {
+  const { stdout, stderr, environment, isPrivatelySigned = hasUnknownAuthority } = context;
   const ttl = new Option("--ttl <duration>", `how long the line is good, at most ${ttlText}`);
   machines
     .command("pair")
@@ -50,10 +50,10 @@ Examples:
   trunkline machines pair attic --models 'llama*,qwen*' --ttl 5m
   trunkline machines pair cloud --elsewhere
   trunkline machines pair attic --json`)
-    .action(async (name: string, { models, elsewhere, ttl: ttlMs, json }: Given) => {
+    .action(async (name: string, { models, elsewhere, ttl: ttlMs, json }: Options) => {
       const { TRUNKLINE_PUBLIC_URL: publicUrl } = readConfig(siteVariables, environment);
-      await insistOnFreeName(name, surroundings);
-      await withKeyStore(surroundings, { json }, async (store) => {
+      await assertFreeName(name, context);
+      await withKeyStore(context, { json }, async (store) => {
         const { line, expiresAt, changed } = await makeJoin({ name, ttlMs, publicUrl, models, elsewhere }, store);
         const command = joinCommand(line);
         const told = { join: joinLineText(line), name, expires_at: new Date(expiresAt).toISOString(), command };

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { machineUnknown } from "#shared/machines/change-machine.ts";
 import { showMachineRecord, type ShownMachineRecord } from "#shared/machines/shown-machine.ts";
-import { type CliCommand, commandIn, type GivenJson, type Surroundings, widthOf } from "./command-line.ts";
+import { type CliCommand, commandIn, type JsonOption, type CliContext, widthOf } from "./command-line.ts";
 import {
   addCordon,
   addElsewhere,
@@ -15,13 +15,13 @@ import {
   modelsText,
 } from "./machines-change.ts";
 import { addDrain } from "./machines-drain.ts";
-import { addPair, type PairSurroundings } from "./machines-pair.ts";
+import { addPair, type PairContext } from "./machines-pair.ts";
 import { fromNow, utcTime } from "./quantity-text.ts";
 import { alignedTable, cutText, fieldLines } from "./table-text.ts";
 import { whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
-export function machinesCommand(surroundings: PairSurroundings): Command {
-  const machines = commandIn("machines", surroundings).description(
+export function machinesCommand(context: PairContext): Command {
+  const machines = commandIn("machines", context).description(
     "pair machines, cordon and revoke them, say which models each may offer",
   ).more(`
 All gateways follow a change within a second. "trunkline status" shows which machines are there.
@@ -32,23 +32,23 @@ Examples:
   trunkline machines drain attic
   trunkline machines revoke attic
 ${whichStoreHelp}`);
-  addList(machines, surroundings);
-  addShow(machines, surroundings);
-  addPair(machines, surroundings);
-  addRename(machines, surroundings);
-  addRevoke(machines, surroundings);
-  addCordon(machines, surroundings);
-  addUncordon(machines, surroundings);
-  addDrain(machines, surroundings);
-  addModels(machines, surroundings);
-  addLabels(machines, surroundings);
-  addElsewhere(machines, surroundings);
-  addRemove(machines, surroundings);
+  addList(machines, context);
+  addShow(machines, context);
+  addPair(machines, context);
+  addRename(machines, context);
+  addRevoke(machines, context);
+  addCordon(machines, context);
+  addUncordon(machines, context);
+  addDrain(machines, context);
+  addModels(machines, context);
+  addLabels(machines, context);
+  addElsewhere(machines, context);
+  addRemove(machines, context);
   return machines;
 }
 
-function addList(machines: CliCommand, surroundings: Surroundings): void {
-  const { stdout, stderr } = surroundings;
+function addList(machines: CliCommand, context: CliContext): void {
+  const { stdout, stderr } = context;
   machines
     .command("list", { isDefault: true })
     .description("show every machine that has a record")
@@ -60,8 +60,8 @@ A machine is "joining" until it has used its join line. A machine that is "unpai
 Examples:
   trunkline machines list
   trunkline machines list --json`)
-    .action(({ json }: GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ machines: store, clock }) => {
+    .action(({ json }: JsonOption) =>
+      withKeyStore(context, { json }, async ({ machines: store, clock }) => {
         const nowMs = clock.wall();
         const lastSeen = await store.lastSeen();
         const shown = (await store.list()).map((record) => showMachineRecord(record, { nowMs, lastSeen }));
@@ -89,16 +89,16 @@ function tableOf(
   return alignedTable(headings, shown.map(cells), { wrap: ["machine", "models"], widthMax });
 }
 
-function addShow(machines: CliCommand, surroundings: Surroundings): void {
-  const { stdout } = surroundings;
+function addShow(machines: CliCommand, context: CliContext): void {
+  const { stdout } = context;
   machines
     .command("show")
     .description("show all that is known of a machine's record")
     .addArgument(machineArgument())
     .json()
     .more("\nExample:\n  trunkline machines show attic")
-    .action((name: string, { json }: GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ machines: store, clock }) => {
+    .action((name: string, { json }: JsonOption) =>
+      withKeyStore(context, { json }, async ({ machines: store, clock }) => {
         const nowMs = clock.wall();
         const record = await store.find(name);
         if (record === undefined) throw machineUnknown(name);

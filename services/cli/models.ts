@@ -14,16 +14,16 @@ import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import {
   type CliCommand,
   commandIn,
-  type GivenJson,
+  type JsonOption,
   interruptedCode,
   readBy,
-  type Surroundings,
+  type CliContext,
   untilInterrupted,
   widthOf,
 } from "./command-line.ts";
 import {
   givenOperations,
-  type GivenOperations,
+  type OperationsOptions,
   type OperationsPort,
   operationsUrlOption,
   whichGatewayHelp,
@@ -32,27 +32,26 @@ import { byteSize, grouped } from "./quantity-text.ts";
 import { showProgress } from "./show-progress.ts";
 import { alignedTable } from "./table-text.ts";
 
-export function modelsCommand(surroundings: Surroundings): Command {
-  const models = commandIn("models", surroundings).description(
-    "list the models of all machines; pull, remove, load them",
-  ).more(`
+export function modelsCommand(context: CliContext): Command {
+  const models = commandIn("models", context).description("list the models of all machines; pull, remove, load them")
+    .more(`
 Examples:
   trunkline models
   trunkline models --machine attic
   trunkline models pull llama3.2 --machine attic
   trunkline models rm llama3.2 --machine attic
 ${whichGatewayHelp}`);
-  addList(models, surroundings);
-  addManage(models, surroundings);
+  addList(models, context);
+  addManage(models, context);
   return models;
 }
 
-interface Given extends GivenOperations, GivenJson {
+interface Options extends OperationsOptions, JsonOption {
   readonly machine?: string;
 }
 
-function addList(models: CliCommand, surroundings: Surroundings): void {
-  const { stdout, stderr } = surroundings;
+function addList(models: CliCommand, context: CliContext): void {
+  const { stdout, stderr } = context;
   models
     .command("list", { isDefault: true })
     .description("show what every machine offers at this moment; what `trunkline models` alone does too")
@@ -68,8 +67,8 @@ Examples:
   trunkline models --machine attic
   trunkline models --json
 ${whichGatewayHelp}`)
-    .action(async ({ machine, json, ...given }: Given) => {
-      const { data, machines } = await listModels(givenOperations(given, surroundings), machine);
+    .action(async ({ machine, json, ...given }: Options) => {
+      const { data, machines } = await listModels(givenOperations(given, context), machine);
       if (json) {
         stdout.write(`${JSON.stringify({ models: data, machines })}\n`);
         return;
@@ -177,7 +176,7 @@ const modelName = z
   .min(1, "must not be empty")
   .max(modelIdCharactersMax, `must have at most ${modelIdCharactersMax} characters`);
 
-function addManage(models: CliCommand, surroundings: Surroundings): void {
+function addManage(models: CliCommand, context: CliContext): void {
   for (const managing of all) {
     models
       .command(managing.word)
@@ -193,18 +192,18 @@ It works where the owner of the machine allows it: TRUNKLINE_MANAGE on that mach
 Example:
   trunkline models ${managing.word} llama3.2 --machine attic
 ${whichGatewayHelp}`)
-      .action((name: string, given: Given) => manage(managing, { name, given }, surroundings));
+      .action((name: string, given: Options) => manage(managing, { name, given }, context));
   }
 }
 
 async function manage(
   { action, done }: Managing,
-  { name, given }: { readonly name: string; readonly given: Given },
-  surroundings: Surroundings,
+  { name, given }: { readonly name: string; readonly given: Options },
+  context: CliContext,
 ): Promise<void> {
-  const { stdout } = surroundings;
-  const port = givenOperations(given, surroundings);
-  const progress = showProgress(name, given.json ? undefined : surroundings);
+  const { stdout } = context;
+  const port = givenOperations(given, context);
+  const progress = showProgress(name, given.json ? undefined : context);
   using interrupted = untilInterrupted();
   let machine: string;
   try {

@@ -3,15 +3,15 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { NatsSite, NatsSiteFile } from "#shared/broker/nats-site.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { type CliCommand, commandIn, type GivenJson, reasonOf, type Surroundings } from "./command-line.ts";
+import { type CliCommand, commandIn, type JsonOption, reasonOf, type CliContext } from "./command-line.ts";
 import { alignedTable } from "./table-text.ts";
 
-export function natsCommand(surroundings: Surroundings): Command {
-  const nats = commandIn("nats", surroundings)
+export function natsCommand(context: CliContext): Command {
+  const nats = commandIn("nats", context)
     .summary("make credentials and configuration for a NATS server")
     .description("make the credentials and the configuration of a NATS server for a site with several gateways")
     .more("\nExample:\n  trunkline nats init ./nats");
-  addInit(nats, surroundings);
+  addInit(nats, context);
   return nats;
 }
 
@@ -23,8 +23,8 @@ const uses: Readonly<Record<NatsSiteFile, string>> = {
   "operator.seed": "keep it away from servers: it signs accounts, and no process of Trunkline takes it",
 };
 
-function addInit(nats: CliCommand, surroundings: Surroundings): void {
-  const { stdout, stderr, clock } = surroundings;
+function addInit(nats: CliCommand, context: CliContext): void {
+  const { stdout, stderr, clock } = context;
   nats
     .command("init")
     .description("make operator, accounts and keys in a folder, with a nats.conf that uses them")
@@ -40,7 +40,7 @@ their owner only.
 Examples:
   trunkline nats init ./nats
   NATS_TLS_CERT=server.pem NATS_TLS_KEY=server.key NATS_JWT_DIR=./jwt nats-server --config ./nats/nats.conf`)
-    .action(async (given: string, { json }: GivenJson) => {
+    .action(async (given: string, { json }: JsonOption) => {
       const folder = resolve(given);
       const found = filesIn(folder);
       const { makeNatsSite, natsSiteFiles } = await import("#shared/broker/nats-site.ts");

@@ -17,10 +17,10 @@ import { LineCutter } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/log.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
-import { readBy, type Surroundings } from "./command-line.ts";
+import { readBy, type CliContext } from "./command-line.ts";
 import { findKey, type FoundKey, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";
 
-export interface GivenOperations {
+export interface OperationsOptions {
   readonly operationsUrl?: string;
 }
 
@@ -35,7 +35,7 @@ the one on this machine: at TRUNKLINE_OPERATIONS_PORT, or where a "trunkline up"
 "trunkline up" keeps in that folder.`;
 
 /** Returns the operations port that the command line or the environment names, with the configured admin key. */
-export function givenOperations(given: GivenOperations, { environment, clock }: Surroundings): OperationsPort {
+export function givenOperations(given: OperationsOptions, { environment, clock }: CliContext): OperationsPort {
   const { url, caFile } = operationsOf(environment, given.operationsUrl);
   const ca = caFile === undefined ? undefined : readCa(caFile);
   return new OperationsPort({ url, ca, key: findKey("admin", environment), clock });

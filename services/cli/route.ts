@@ -3,12 +3,12 @@ import { shownRoute, type ShownRoute, type ShownRouteMachine } from "#shared/fle
 import { modelId } from "#shared/model/model.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { commandIn, type GivenJson, readBy, type Surroundings, widthOf } from "./command-line.ts";
-import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-port.ts";
+import { commandIn, type JsonOption, readBy, type CliContext, widthOf } from "./command-line.ts";
+import { givenOperations, type OperationsOptions, operationsUrlOption, whichGatewayHelp } from "./operations-port.ts";
 import { grouped } from "./quantity-text.ts";
 import { alignedTable } from "./table-text.ts";
 
-interface Given extends GivenOperations, GivenJson {
+interface Options extends OperationsOptions, JsonOption {
   readonly kind: string;
   readonly tools?: true;
   readonly vision?: true;
@@ -17,10 +17,10 @@ interface Given extends GivenOperations, GivenJson {
 
 const promptTokens = wholeNumber(0, 999_999_999);
 
-export function routeCommand(surroundings: Surroundings): Command {
-  const { stdout, stderr } = surroundings;
+export function routeCommand(context: CliContext): Command {
+  const { stdout, stderr } = context;
   const kind = new Option("--kind <kind>", "what it is asked to do");
-  return commandIn("route", surroundings)
+  return commandIn("route", context)
     .summary("show which machines would get a request for a model, and why")
     .description(
       "show which machines a request for a model would be offered to, in which order, and why the others not",
@@ -45,8 +45,8 @@ Examples:
   trunkline route qwen3 --tools --prompt-tokens 20000
   trunkline route llama3.2 --json
 ${whichGatewayHelp}`)
-    .action(async (model: string, { json, ...given }: Given) => {
-      const route = await givenOperations(given, surroundings).get(`/route?${queryOf(model, given)}`, shownRoute);
+    .action(async (model: string, { json, ...given }: Options) => {
+      const route = await givenOperations(given, context).get(`/route?${queryOf(model, given)}`, shownRoute);
       if (route.targets && !json) stderr.write(`${model} stands for ${route.targets.join(", then ")}.\n`);
       if (json) stdout.write(`${JSON.stringify(route)}\n`);
       else if (route.machines.length > 0) stdout.write(routeTable(route.machines, widthOf(stdout)));
@@ -55,7 +55,7 @@ ${whichGatewayHelp}`)
     });
 }
 
-function queryOf(model: string, { kind, tools, vision, promptTokens: tokens }: Given): string {
+function queryOf(model: string, { kind, tools, vision, promptTokens: tokens }: Options): string {
   const query = new URLSearchParams({
     model,
     kind,

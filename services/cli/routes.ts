@@ -9,9 +9,9 @@ import {
   type CliCommand,
   commandIn,
   commaList,
-  type GivenJson,
+  type JsonOption,
   readBy,
-  type Surroundings,
+  type CliContext,
   widthOf,
 } from "./command-line.ts";
 import { utcTime } from "./quantity-text.ts";
@@ -19,9 +19,8 @@ import { alignedTable, type Field, fieldLines } from "./table-text.ts";
 import { unknownTargets } from "./unknown-targets.ts";
 import { tellChange, whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
-export function routesCommand(surroundings: Surroundings): Command {
-  const routes = commandIn("routes", surroundings).description("let names that clients know stand for your models")
-    .more(`
+export function routesCommand(context: CliContext): Command {
+  const routes = commandIn("routes", context).description("let names that clients know stand for your models").more(`
 All gateways follow a change within a second. "trunkline route <name>" shows which machines would get a request.
 
 Examples:
@@ -30,10 +29,10 @@ Examples:
   trunkline routes list
   trunkline routes remove 'claude-*'
 ${whichStoreHelp}`);
-  addSet(routes, surroundings);
-  addList(routes, surroundings);
-  addShow(routes, surroundings);
-  addRemove(routes, surroundings);
+  addSet(routes, context);
+  addList(routes, context);
+  addShow(routes, context);
+  addRemove(routes, context);
   return routes;
 }
 
@@ -63,7 +62,7 @@ function routeArgument(): Argument {
   return new Argument("<name>", "the name that clients ask for, or a pattern with *").argParser(readBy(routeName));
 }
 
-interface Given extends GivenJson {
+interface Options extends JsonOption {
   readonly then?: readonly RouteTarget[];
   readonly strict?: true;
 }
@@ -71,7 +70,7 @@ interface Given extends GivenJson {
 /** The exit code of `--strict` for a target that no machine has offered. */
 const strictCode = 2;
 
-function addSet(routes: CliCommand, surroundings: Surroundings): void {
+function addSet(routes: CliCommand, context: CliContext): void {
   routes
     .command("set")
     .description("set what answers for a name, in place of what did before")
@@ -97,14 +96,14 @@ Examples:
   trunkline routes set claude-sonnet-4 qwen3-coder:30b --then 'gpt-oss:20b on attic' --then llama3.2
   trunkline routes set claude-opus-4 qwen3-coder:480b --then 'claude-opus-4 elsewhere'
   trunkline routes set 'claude-*' qwen3-coder:30b --strict --json`)
-    .action((name: string, first: RouteTarget, given: Given) =>
-      tellChange(surroundings, given, async (store) => {
+    .action((name: string, first: RouteTarget, given: Options) =>
+      tellChange(context, given, async (store) => {
         const targets = [first, ...(given.then ?? [])];
         const sightings = await openKnownModels(store.state).list(store.clock.wall());
         const unknown = unknownTargets(targets, { sightings, machines: await store.machines.list() });
         if (given.strict && unknown.length > 0)
           throw new StartFailure(strictCode, `Nothing was set. ${unknown.join(" ")}`);
-        for (const warning of unknown) surroundings.stderr.write(`Warning: ${warning}\n`);
+        for (const warning of unknown) context.stderr.write(`Warning: ${warning}\n`);
         const changed = await setRoute(name, targets, store);
         const { outcome, record } = changed;
         const texts = targets.map(targetText).join(", then ");
@@ -114,15 +113,15 @@ Examples:
     );
 }
 
-function addList(routes: CliCommand, surroundings: Surroundings): void {
-  const { stdout, stderr } = surroundings;
+function addList(routes: CliCommand, context: CliContext): void {
+  const { stdout, stderr } = context;
   routes
     .command("list", { isDefault: true })
     .description("show every route")
     .json()
     .more("\nExamples:\n  trunkline routes list\n  trunkline routes list --json")
-    .action(({ json }: GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ routes: store }) => {
+    .action(({ json }: JsonOption) =>
+      withKeyStore(context, { json }, async ({ routes: store }) => {
         const records = await store.list();
         if (json) stdout.write(`${JSON.stringify(records.map(showRoute))}\n`);
         else if (records.length === 0) stderr.write("There is no route yet; `trunkline routes set` makes one.\n");
@@ -139,16 +138,16 @@ function addList(routes: CliCommand, surroundings: Surroundings): void {
     );
 }
 
-function addShow(routes: CliCommand, surroundings: Surroundings): void {
-  const { stdout } = surroundings;
+function addShow(routes: CliCommand, context: CliContext): void {
+  const { stdout } = context;
   routes
     .command("show")
     .description("show what answers for a name")
     .addArgument(routeArgument())
     .json()
     .more("\nExample:\n  trunkline routes show claude-sonnet-4")
-    .action((name: string, { json }: GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ routes: store }) => {
+    .action((name: string, { json }: JsonOption) =>
+      withKeyStore(context, { json }, async ({ routes: store }) => {
         const record = await store.find(name);
         if (record === undefined) throw routeUnknown(name);
         const { targets, createdAt, changedAt } = record;
@@ -163,15 +162,15 @@ function addShow(routes: CliCommand, surroundings: Surroundings): void {
     );
 }
 
-function addRemove(routes: CliCommand, surroundings: Surroundings): void {
+function addRemove(routes: CliCommand, context: CliContext): void {
   routes
     .command("remove")
     .description("remove a route; its name then means the model of that name again")
     .addArgument(routeArgument())
     .json()
     .more("\nExample:\n  trunkline routes remove claude-sonnet-4")
-    .action((name: string, given: GivenJson) =>
-      tellChange(surroundings, given, async (store) => {
+    .action((name: string, given: JsonOption) =>
+      tellChange(context, given, async (store) => {
         const changed = await removeRoute(name, store);
         const shown = { route: name, outcome: changed.outcome };
         return { changed, shown, say: () => `${name} is no route any more` };

@@ -1,4 +1,4 @@
-import { type StartGiven, withOptions } from "./start-options.ts";
+import { type StartOptions, withOptions } from "./start-options.ts";
 import { resolve } from "node:path";
 import { isSea } from "node:sea";
 import type { Broker } from "#shared/broker/broker.ts";
@@ -15,22 +15,22 @@ import { agentConfig } from "../agent/config.ts";
 import { startGateway } from "../gateway/compose.ts";
 import { type BrokerFor, natsForMachines } from "../gateway/compose-tunnels.ts";
 import { gatewayConfig, type GatewayConfig } from "../gateway/config.ts";
-import type { Surroundings } from "./command-line.ts";
+import type { CliContext } from "./command-line.ts";
 import { requestRows } from "./request-rows.ts";
 import { keepAdminKey, noteAddresses, ownKey, upFiles } from "./up-state.ts";
 import { ownCommand, welcome } from "./welcome.ts";
 
-export interface UpGiven extends StartGiven {
+export interface UpOptions extends StartOptions {
   readonly json?: true;
   readonly hideKey?: true;
   readonly quiet?: true;
 }
 
 /** Runs gateway and agent in one process until they are stopped. */
-export async function runUp(surroundings: Surroundings, { json, hideKey, quiet, ...given }: UpGiven): Promise<void> {
-  const { stdout } = surroundings;
+export async function runUp(context: CliContext, { json, hideKey, quiet, ...given }: UpOptions): Promise<void> {
+  const { stdout } = context;
   // A person reads this terminal, so the log shows only requests, warnings and errors unless configured otherwise.
-  const named = withOptions(withoutEmpty(surroundings.environment), given);
+  const named = withOptions(withoutEmpty(context.environment), given);
   // There is no balancer before this process that must learn of a stop first, so the grace period is 0.
   const environment = { TRUNKLINE_LOG_LEVEL: "warn", TRUNKLINE_GRACE_MS: "0", ...named };
   const [forGateway, forAgent] = readBoth(
@@ -81,7 +81,7 @@ export async function runUp(surroundings: Surroundings, { json, hideKey, quiet, 
       const { runtime, models } = agent;
       const { argv, execPath, platform } = process;
       const program = { script: argv[1], execPath, isExecutable: isSea(), platform };
-      const command = ownCommand({ environment: surroundings.environment, ...program });
+      const command = ownCommand({ environment: context.environment, ...program });
       const keyFile = hideKey && resolve(forGateway.keyStore.stateDir, upFiles.apiKey);
       stdout.write(
         json

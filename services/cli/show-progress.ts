@@ -1,6 +1,6 @@
 import type { ProgressLine } from "#shared/model/model.ts";
 import { onOneLine } from "#shared/process/log.ts";
-import { type Output, type Surroundings, widthOf } from "./command-line.ts";
+import { type Output, type CliContext, widthOf } from "./command-line.ts";
 import { byteSize } from "./quantity-text.ts";
 import { cutText } from "./table-text.ts";
 
@@ -18,13 +18,13 @@ const statusesMax = 1_000;
 /**
  * Shows the progress of a model action on standard error. On a terminal it redraws one line; elsewhere it writes lines.
  */
-export function showProgress(model: string, surroundings?: Pick<Surroundings, "stderr" | "clock">): ShownProgress {
-  if (surroundings === undefined) return { tell: () => undefined, end: () => undefined };
-  const { stderr, clock } = surroundings;
+export function showProgress(model: string, context?: Pick<CliContext, "stderr" | "clock">): ShownProgress {
+  if (context === undefined) return { tell: () => undefined, end: () => undefined };
+  const { stderr, clock } = context;
   return stderr.isTTY ? redrawn(onOneLine(model), stderr, clock) : inLines(onOneLine(model), stderr);
 }
 
-function redrawn(model: string, terminal: Output, clock: Pick<Surroundings["clock"], "now">): ShownProgress {
+function redrawn(model: string, terminal: Output, clock: Pick<CliContext["clock"], "now">): ShownProgress {
   const rate = new TransferRate();
   let drawn: { readonly atMs: number; readonly status: string } | undefined;
   return {

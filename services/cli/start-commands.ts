@@ -1,15 +1,15 @@
-import { type StartGiven, ggufOption, publicOption, withOptions } from "./start-options.ts";
+import { type StartOptions, ggufOption, publicOption, withOptions } from "./start-options.ts";
 import { type Command, Option } from "commander";
-import { commandIn, type Surroundings } from "./command-line.ts";
-import type { UpGiven } from "./run-up.ts";
+import { commandIn, type CliContext } from "./command-line.ts";
+import type { UpOptions } from "./run-up.ts";
 
 /**
  * Makes the command `trunkline up`: gateway and agent in one process. The broker and the key store are embedded unless
  * others are configured.
  */
-export function upCommand(surroundings: Surroundings): Command {
+export function upCommand(context: CliContext): Command {
   const hideKey = "tell the file of the API key, and not the key: for logs that others read";
-  return commandIn("up", surroundings)
+  return commandIn("up", context)
     .description("run everything in one process: gateway, agent, broker and keys")
     .option("--json", "print one line of JSON when ready: base_url, api_key, runtime, and public_url with --public")
     .addOption(new Option("--hide-key", hideKey).conflicts("json"))
@@ -32,14 +32,14 @@ Examples:
   trunkline up --gguf model.gguf
   TRUNKLINE_PORT=9000 trunkline up --json
   trunkline up --public https://models.example.org`)
-    .action(async (given: UpGiven) => {
+    .action(async (given: UpOptions) => {
       const { runUp } = await import("./run-up.ts");
-      await runUp(surroundings, given);
+      await runUp(context, given);
     });
 }
 
-export function gatewayCommand(surroundings: Surroundings): Command {
-  return commandIn("gateway", surroundings)
+export function gatewayCommand(context: CliContext): Command {
+  return commandIn("gateway", context)
     .description("run a gateway: the endpoint that clients talk to")
     .addOption(publicOption())
     .more(`
@@ -50,10 +50,10 @@ Example:
   export TRUNKLINE_NATS_URL=nats://127.0.0.1:4222 TRUNKLINE_REDIS_URL=redis://127.0.0.1:6379
   export TRUNKLINE_KEY_PEPPER="$(openssl rand -base64 32)"    # one secret for all gateways: keep it
   trunkline gateway`)
-    .action(async (given: StartGiven) => {
+    .action(async (given: StartOptions) => {
       // Imported here, and likewise in the other commands: a command that runs no service then starts in little more
       // than half the time.
       const { runGateway } = await import("../gateway/main.ts");
-      await runGateway(withOptions(surroundings.environment, given));
+      await runGateway(withOptions(context.environment, given));
     });
 }

@@ -5,10 +5,10 @@ import { StartFailure, exitCodes } from "#shared/process/lifecycle.ts";
 import type { JoinLine } from "#shared/protocol/pairing.ts";
 import type { Environment } from "#shared/process/config.ts";
 import type { CliCommand } from "./command-line.ts";
-import { type Surroundings } from "./command-line.ts";
+import { type CliContext } from "./command-line.ts";
 
 /** The values of the options that several of `up`, `gateway` and `agent` have. */
-export interface StartGiven {
+export interface StartOptions {
   readonly join?: string;
   readonly joinFile?: string;
   readonly replace?: true;
@@ -38,7 +38,7 @@ export function publicOption(): Option {
 }
 
 /** Returns the environment with the values of `--gguf` and `--public`, which override its own. */
-export function withOptions(environment: Environment, { gguf, public: url }: StartGiven): Environment {
+export function withOptions(environment: Environment, { gguf, public: url }: StartOptions): Environment {
   return {
     ...environment,
     ...(gguf === undefined ? {} : { TRUNKLINE_GGUF: gguf.join(",") }),
@@ -46,19 +46,19 @@ export function withOptions(environment: Environment, { gguf, public: url }: Sta
   };
 }
 
-type Asking = Pick<Surroundings, "stdin" | "stderr">;
+type Asking = Pick<CliContext, "stdin" | "stderr">;
 
 /**
  * Returns the join line that was given, or undefined. It is parsed here and not by the option: a usage error would
  * repeat it.
  */
-export async function readJoinLine(given: StartGiven, surroundings: Asking): Promise<JoinLine | undefined> {
+export async function readJoinLine(given: StartOptions, context: Asking): Promise<JoinLine | undefined> {
   const { join, joinFile, replace } = given;
   if (join === undefined && joinFile === undefined) {
     if (replace) throw new StartFailure(exitCodes.usage, "--replace goes with --join or --join-file.");
     return undefined;
   }
-  const typed = join === "-" ? await askForLine(surroundings) : (join ?? "");
+  const typed = join === "-" ? await askForLine(context) : (join ?? "");
   const text = joinFile === undefined ? typed : readLineOf(joinFile);
   const { parseJoinLine } = await import("#shared/protocol/pairing.ts");
   const line = parseJoinLine(text);

@@ -3,17 +3,10 @@ import { fleetListing, type FleetListing, type ShownFleetMachine } from "#shared
 import { sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/log.ts";
-import {
-  commandIn,
-  type GivenJson,
-  type Output,
-  type Surroundings,
-  untilInterrupted,
-  widthOf,
-} from "./command-line.ts";
+import { commandIn, type JsonOption, type Output, type CliContext, untilInterrupted, widthOf } from "./command-line.ts";
 import {
   givenOperations,
-  type GivenOperations,
+  type OperationsOptions,
   type OperationsPort,
   operationsUrlOption,
   whichGatewayHelp,
@@ -21,14 +14,14 @@ import {
 import { agoText, utcTime } from "./quantity-text.ts";
 import { alignedTable, wrapText } from "./table-text.ts";
 
-interface Given extends GivenOperations, GivenJson {
+interface Options extends OperationsOptions, JsonOption {
   readonly watch?: true;
 }
 
 const redrawMs = 1_000;
 
-export function statusCommand(surroundings: Surroundings): Command {
-  return commandIn("status", surroundings)
+export function statusCommand(context: CliContext): Command {
+  return commandIn("status", context)
     .summary("show the machines, their load, and why one gets no work")
     .description("show every machine of the fleet, what it is busy with, and why it gets no work")
     .option("--watch", "show it anew each second until Ctrl-C")
@@ -46,18 +39,18 @@ Examples:
   trunkline status --watch
   trunkline status --json
 ${whichGatewayHelp}`)
-    .action(async ({ watch, json, ...given }: Given) => {
-      const port = givenOperations(given, surroundings);
-      await (watch ? watchFleet : showOnce)(port, { json }, surroundings);
+    .action(async ({ watch, json, ...given }: Options) => {
+      const port = givenOperations(given, context);
+      await (watch ? watchFleet : showOnce)(port, { json }, context);
     });
 }
 
-async function showOnce(port: OperationsPort, { json }: GivenJson, surroundings: Surroundings): Promise<void> {
-  const { stdout, stderr } = surroundings;
+async function showOnce(port: OperationsPort, { json }: JsonOption, context: CliContext): Promise<void> {
+  const { stdout, stderr } = context;
   const fleet = await port.get("/fleet", fleetListing);
   const { data: machines } = fleet;
   if (json) stdout.write(lineOf(fleet));
-  else if (machines.length > 0) stdout.write(tableFor(machines, surroundings));
+  else if (machines.length > 0) stdout.write(tableFor(machines, context));
   if (!machines.some(isReady)) throw new StartFailure(exitCodes.unavailable, whyNoneIsReady(fleet));
   if (!json) stderr.write(troubleOf(fleet));
 }
@@ -66,15 +59,15 @@ async function showOnce(port: OperationsPort, { json }: GivenJson, surroundings:
  * Redraws the fleet until Ctrl-C. Fails if the first request fails. A later failure is shown, and the next request
  * follows.
  */
-async function watchFleet(port: OperationsPort, { json }: GivenJson, surroundings: Surroundings): Promise<void> {
-  const { stdout, clock } = surroundings;
+async function watchFleet(port: OperationsPort, { json }: JsonOption, context: CliContext): Promise<void> {
+  const { stdout, clock } = context;
   using interrupted = untilInterrupted();
   const { signal } = interrupted;
   const draw = json ? (block: string): void => void stdout.write(block) : redraw(stdout);
   const look = async (): Promise<string> => {
     const fleet = await port.get("/fleet", fleetListing, { signal });
     if (json) return lineOf(fleet);
-    const table = fleet.data.length === 0 ? "No machine is there.\n" : tableFor(fleet.data, surroundings);
+    const table = fleet.data.length === 0 ? "No machine is there.\n" : tableFor(fleet.data, context);
     return `${utcTime(clock.wall())}\n${table}${troubleOf(fleet)}\n`;
   };
   try {
@@ -112,7 +105,7 @@ function troubleOf({ problem, remark }: FleetListing): string {
   return needed + dispensable;
 }
 
-function tableFor(machines: readonly ShownFleetMachine[], { stdout, environment }: Surroundings): string {
+function tableFor(machines: readonly ShownFleetMachine[], { stdout, environment }: CliContext): string {
   return fleetTable(machines, { widthMax: widthOf(stdout), coloured: stdout.isTTY && !environment["NO_COLOR"] });
 }
 

@@ -12,7 +12,7 @@ import { completionCommand } from "./completion.ts";
 import { connectCommand } from "./connect/connect.ts";
 import { doctorCommand } from "./doctor/doctor.ts";
 import { keysCommand } from "./keys.ts";
-import { commandIn, type Surroundings } from "./command-line.ts";
+import { commandIn, type CliContext } from "./command-line.ts";
 import { machinesCommand } from "./machines.ts";
 import { modelsCommand } from "./models.ts";
 import { natsCommand } from "./nats.ts";
@@ -22,43 +22,43 @@ import { gatewayCommand, upCommand } from "./start-commands.ts";
 import { statusCommand } from "./status.ts";
 import { usageCommand } from "./usage.ts";
 
-interface CommandLine extends Omit<Surroundings, "clock"> {
+interface CommandLine extends Omit<CliContext, "clock"> {
   readonly arguments: readonly string[];
 }
 
 /** Runs one command of `trunkline` and returns its exit code. Writes an error as one line on standard error. */
 export async function trunkline({ arguments: words, ...given }: CommandLine): Promise<number> {
   supplyOlderNodes();
-  const surroundings = { ...given, clock };
+  const context = { ...given, clock };
   const { environment, stderr } = given;
-  const program = commandIn("trunkline", surroundings)
+  const program = commandIn("trunkline", context)
     .description("The language models of your own GPU machines behind one OpenAI-shaped endpoint.")
     .version(packageJson.version, "-V, --version", "print the version")
     // Options behind the name of a command are that command's, also where a subcommand has the same ones.
     .enablePositionalOptions()
     .configureHelp({ subcommandTerm: (command) => command.name() })
     .commandsGroup("Run:")
-    .addCommand(upCommand(surroundings))
-    .addCommand(gatewayCommand(surroundings))
-    .addCommand(agentCommand(surroundings))
+    .addCommand(upCommand(context))
+    .addCommand(gatewayCommand(context))
+    .addCommand(agentCommand(context))
     .commandsGroup("Use:")
-    .addCommand(chatCommand(surroundings))
-    .addCommand(connectCommand(surroundings))
+    .addCommand(chatCommand(context))
+    .addCommand(connectCommand(context))
     .commandsGroup("Manage:")
-    .addCommand(keysCommand(surroundings))
-    .addCommand(machinesCommand(surroundings))
-    .addCommand(modelsCommand(surroundings))
-    .addCommand(routesCommand(surroundings))
-    .addCommand(natsCommand(surroundings))
-    .addCommand(backupCommand(surroundings))
-    .addCommand(restoreCommand(surroundings))
+    .addCommand(keysCommand(context))
+    .addCommand(machinesCommand(context))
+    .addCommand(modelsCommand(context))
+    .addCommand(routesCommand(context))
+    .addCommand(natsCommand(context))
+    .addCommand(backupCommand(context))
+    .addCommand(restoreCommand(context))
     .commandsGroup("Watch:")
-    .addCommand(statusCommand(surroundings))
-    .addCommand(doctorCommand(surroundings))
-    .addCommand(routeCommand(surroundings))
-    .addCommand(usageCommand(surroundings))
+    .addCommand(statusCommand(context))
+    .addCommand(doctorCommand(context))
+    .addCommand(routeCommand(context))
+    .addCommand(usageCommand(context))
     .commandsGroup("More:")
-    .addCommand(completionCommand(surroundings))
+    .addCommand(completionCommand(context))
     .helpCommand("help [command]", "show the help of a command")
     .more(`
 Start with \`trunkline up\`. Every command has examples in its own --help. Settings are variables of the environment that

@@ -11,7 +11,7 @@ import {
   usageKeptDays,
   type UsageRow,
 } from "#shared/usage/usage.ts";
-import { commaList, commandIn, type GivenJson, readBy, type Surroundings, widthOf } from "./command-line.ts";
+import { commaList, commandIn, type JsonOption, readBy, type CliContext, widthOf } from "./command-line.ts";
 import { givenKeyId } from "./key-options.ts";
 import { grouped, secondsText } from "./quantity-text.ts";
 import { alignedTable, cutText } from "./table-text.ts";
@@ -20,7 +20,7 @@ import { whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 const usageParts = ["key", "model", "day"] as const;
 type UsagePart = (typeof usageParts)[number];
 
-interface Given extends GivenJson {
+interface Options extends JsonOption {
   readonly days: number;
   readonly from?: string;
   readonly to?: string;
@@ -34,13 +34,13 @@ const parts: z.ZodType<readonly UsagePart[], string> = commaList
   .pipe(z.array(z.enum(usageParts, `must be one or more of ${usageParts.join(", ")}`)))
   .transform((each) => [...new Set(each)]);
 
-export function usageCommand(surroundings: Surroundings): Command {
-  const { stdout, stderr, clock } = surroundings;
+export function usageCommand(context: CliContext): Command {
+  const { stdout, stderr, clock } = context;
   const daysOption = new Option("--days <count>", "how many days, the last one included").argParser(
     readBy(wholeNumber(1, usageKeptDays)),
   );
   const byOption = new Option("--by <parts>", `what to tell apart, with commas between: ${usageParts.join(", ")}`);
-  const usage: Command = commandIn("usage", surroundings)
+  const usage: Command = commandIn("usage", context)
     .description("show requests and tokens by key, model and day")
     .addOption(daysOption.default(defaultDays).conflicts("from"))
     .option("--from <day>", "the first day, in place of --days", readBy(writtenDay))
@@ -59,10 +59,10 @@ Examples:
   trunkline usage --by model,day --key 0aB1cD2eF3gH
   trunkline usage --from 2026-01-01 --to 2026-01-31 --by key --json
 ${whichStoreHelp}`)
-    .action(async ({ by, key, json, ...asked }: Given) => {
+    .action(async ({ by, key, json, ...asked }: Options) => {
       const days = daysOf(asked, clock.wall());
       if ("wrong" in days) usage.error(`error: ${days.wrong}.`);
-      await withKeyStore(surroundings, { json }, async ({ keys, state }) => {
+      await withKeyStore(context, { json }, async ({ keys, state }) => {
         const all = await openUsage(state).read(days);
         const rows = all.filter(({ keyId }) => key === undefined || keyId === key);
         const names = new Map((await keys.list()).map(({ id, name }): [string, string] => [id, name]));
@@ -89,7 +89,7 @@ const dayMs = 86_400_000;
  * range is `days` long.
  */
 function daysOf(
-  asked: Pick<Given, "from" | "to" | "days">,
+  asked: Pick<Options, "from" | "to" | "days">,
   nowMs: number,
 ): { readonly from: string; readonly to: string } | { readonly wrong: string } {
   const to = asked.to ?? dayOf(nowMs);

@@ -10,7 +10,7 @@ import type { KeyId } from "#shared/keys/key-token.ts";
 import { keyStoreSettings, keyStoreVariables, type OpenedKeyStore, openKeyStore } from "#shared/keys/open-key-store.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import type { GivenJson, Surroundings } from "./command-line.ts";
+import type { JsonOption, CliContext } from "./command-line.ts";
 
 /**
  * Timeout of the key store. An operator prefers to wait for a far Redis, or for another process's write, to a failure.
@@ -27,8 +27,8 @@ type CommandStore = OpenedKeyStore & { readonly actor: Actor };
  * the location is not printed.
  */
 export async function withKeyStore<Result>(
-  { environment, stderr, clock }: Surroundings,
-  { json }: GivenJson,
+  { environment, stderr, clock }: CliContext,
+  { json }: JsonOption,
   work: (store: CommandStore) => Promise<Result>,
 ): Promise<Result> {
   const settings = keyStoreSettings(readConfig(z.object(keyStoreVariables), environment));
@@ -56,14 +56,14 @@ interface Told {
 
 /** Makes a change on the key store and tells its result. */
 export async function tellChange(
-  surroundings: Surroundings,
-  given: GivenJson,
+  context: CliContext,
+  given: JsonOption,
   change: (store: CommandStore) => Promise<Told>,
 ): Promise<void> {
-  await withKeyStore(surroundings, given, async (store) => {
+  await withKeyStore(context, given, async (store) => {
     const { changed, shown, say } = await change(store);
-    surroundings.stdout.write(`${given.json ? JSON.stringify({ ...shown, ...replicatedIn(changed) }) : say()}\n`);
-    surroundings.stderr.write(replicationLine(changed));
+    context.stdout.write(`${given.json ? JSON.stringify({ ...shown, ...replicatedIn(changed) }) : say()}\n`);
+    context.stderr.write(replicationLine(changed));
   });
 }
 

@@ -33,7 +33,7 @@ import { refuseWithoutHeapRoom } from "./http/bound-uploads.ts";
 import { openLimits, type OpenedLimits } from "./limits/open-limits.ts";
 import { adminRoutes } from "./operations/admin-api.ts";
 import { type BodyLimit, refuseOtherMethods } from "./http/answer-faults.ts";
-import { insistOnKnownName } from "./operations/operations-access.ts";
+import { assertKnownName } from "./operations/operations-access.ts";
 import { healthRoutes, metricsRoute, readiness } from "./operations/health-and-metrics.ts";
 import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
@@ -161,7 +161,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     connections: config.connections,
     clock,
   });
-  insistOnKnownName(operations, config.operationsNames);
+  assertKnownName(operations, config.operationsNames);
   healthRoutes(operations, check);
   metricsRoute(operations, meters, config.metricsToken);
   const fleetModels = new FleetModels({ live: fleet.models, jobs, roster, clock });

@@ -92,7 +92,7 @@ export function payloadTooLarge(bytes: number, payloadBytesMax: number): Fault {
 }
 
 /** Throws when the broker denies this process a publish or a subscription that it made before the latest flush. */
-export function insistOnGrants({ trouble }: Pick<Broker, "trouble">): void {
+export function assertGrants({ trouble }: Pick<Broker, "trouble">): void {
   if (trouble === undefined) return;
   throw new StartFailure(
     exitCodes.config,

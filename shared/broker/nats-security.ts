@@ -79,7 +79,7 @@ export function protectNats(url: NatsUrl, settings: Settings): NatsProtection {
   const problem = problemOf(url, settings);
   if (problem !== undefined) throw new StartFailure(exitCodes.config, problem);
   const files = { TRUNKLINE_NATS_CA: caFile, TRUNKLINE_NATS_CERT: certificateFile, TRUNKLINE_NATS_KEY: keyFile };
-  for (const [setting, file] of Object.entries(files)) if (file !== undefined) insistOnReadable(setting, file);
+  for (const [setting, file] of Object.entries(files)) if (file !== undefined) assertReadable(setting, file);
   const checked = !url.onLoopback && settings.insecure !== true;
   const forced = url.tls || checked || (caFile ?? ca ?? certificateFile) !== undefined;
   return {
@@ -108,7 +108,7 @@ function problemOf(url: NatsUrl, settings: Settings): string | undefined {
   return `${place} without a credential: put user:password@ before the host, or set TRUNKLINE_NATS_CREDS. ${laboratory}`;
 }
 
-function insistOnReadable(setting: string, file: string): void {
+function assertReadable(setting: string, file: string): void {
   try {
     accessSync(file, constants.R_OK);
   } catch (cause) {

@@ -49,7 +49,7 @@ export interface KeyStore {
   /** Returns all records, the oldest first, including revoked and recently expired ones. */
   list(): Promise<readonly KeyRecord[]>;
   /** Returns the latest entries of the audit trail, the oldest of them first. `key` selects the entries of one key. */
-  log(wish: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]>;
+  log(query: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]>;
   /** Resolves when the store answers, also when it is not founded. */
   ready(): Promise<void>;
   /**

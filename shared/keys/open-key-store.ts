@@ -89,7 +89,7 @@ export async function openKeyStore(settings: KeyStoreSettings, dependencies: Dep
   const opened =
     url === undefined ? openEmbedded(settings, dependencies) : await openRedis(url, settings, dependencies);
   try {
-    await insistOnPepper(opened, { settings, log: dependencies.log });
+    await assertPepper(opened, { settings, log: dependencies.log });
   } catch (error) {
     await opened.keys.close();
     if (!(error instanceof Fault)) throw error;
@@ -154,7 +154,7 @@ function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Depende
   };
 }
 
-async function insistOnPepper(
+async function assertPepper(
   { keys, peppers }: OpenedKeyStore,
   { settings, log }: { settings: KeyStoreSettings; log: Dependencies["log"] },
 ): Promise<void> {

@@ -155,22 +155,22 @@ export class RedisKeyStore implements KeyStore {
     return [...records.values()].sort((one, other) => one.createdAt - other.createdAt);
   }
 
-  async log(wish: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]> {
+  async log(query: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]> {
     const entries: AuditEntry[] = [];
     let newest = "+";
-    while (entries.length < wish.entriesMax) {
+    while (entries.length < query.entriesMax) {
       const page = await this.#redis.run("read the audit trail", (redis) =>
         redis.xrevrange(auditAt, newest, "-", "COUNT", entriesPerPage),
       );
       for (const [, [, key, , text]] of page) {
-        if (wish.key === undefined || key === wish.key)
+        if (query.key === undefined || key === query.key)
           entries.push(readStored(auditEntry, () => JSON.parse(text ?? "")));
       }
       const oldest = page.at(-1)?.[0];
       if (page.length < entriesPerPage || oldest === undefined) break;
       newest = `(${oldest}`;
     }
-    return entries.slice(0, wish.entriesMax).toReversed();
+    return entries.slice(0, query.entriesMax).toReversed();
   }
 
   async ready(): Promise<void> {

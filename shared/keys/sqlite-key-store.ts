@@ -88,8 +88,8 @@ export class SqliteKeyStore implements KeyStore {
     return rows.map(recordOf).sort((one, other) => one.createdAt - other.createdAt);
   }
 
-  async log(wish: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]> {
-    const { entriesMax, key = null } = wish;
+  async log(query: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]> {
+    const { entriesMax, key = null } = query;
     const rows = this.#database.read(
       "read the audit trail",
       (sql) => sql.all`

@@ -73,7 +73,7 @@ export class StateDatabase {
    */
   read<Answer>(purpose: string, query: (sql: SqlTags) => Answer): Answer {
     try {
-      this.#insistOnFile();
+      this.#assertFile();
       return query(this.#sql);
     } catch (error) {
       throw databaseIsAway(purpose, error);
@@ -86,7 +86,7 @@ export class StateDatabase {
    */
   change<Answer>(purpose: string, statements: (sql: SqlTags) => Answer): Answer {
     try {
-      this.#insistOnFile();
+      this.#assertFile();
       return inTransaction(this.#database, () => statements(this.#sql));
     } catch (error) {
       if (error instanceof Fault) throw error;
@@ -120,7 +120,7 @@ export class StateDatabase {
   }
 
   /** Throws when the file was removed or replaced. Other processes no longer read or write the open file. */
-  #insistOnFile(): void {
+  #assertFile(): void {
     if (inodeOf(this.#file) === this.#inode) return;
     throw new Error(`${this.#file} was removed or replaced while it was in use`);
   }

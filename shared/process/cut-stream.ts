@@ -21,14 +21,14 @@ export class LineCutter {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
     let from = 0;
     for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, from)) {
-      this.#insistOnRoom(at - from);
+      this.#assertRoom(at - from);
       const line = this.#begunBytes > 0 ? this.#ended(bytes.subarray(from, at)) : bytes.toString("utf8", from, at);
       from = at + 1;
       onLine(line);
     }
     const rest = bytes.subarray(from);
     if (rest.byteLength === 0) return;
-    this.#insistOnRoom(rest.byteLength);
+    this.#assertRoom(rest.byteLength);
     this.#begun.push(rest);
     this.#begunBytes += rest.byteLength;
   }
@@ -47,7 +47,7 @@ export class LineCutter {
     return lines;
   }
 
-  #insistOnRoom(bytes: number): void {
+  #assertRoom(bytes: number): void {
     if (this.#begunBytes + bytes > this.#lineBytesMax) throw this.#tooLong();
   }
 

@@ -13,14 +13,14 @@ export function makeStateFolder(folder: string): void {
   } catch (error) {
     throw notWritable(folder, error);
   }
-  insistOnOwnFolder(folder);
+  assertOwnFolder(folder);
 }
 
 /**
  * Refuses a state folder of another person, who could read and replace what is kept there. A folder of the superuser is
  * accepted, as volumes of containers are, and the superuser may use all folders. A missing folder is left to its reader.
  */
-export function insistOnOwnFolder(folder: string, user = process.getuid?.()): void {
+export function assertOwnFolder(folder: string, user = process.getuid?.()): void {
   const owner = statSync(folder, { throwIfNoEntry: false })?.uid;
   if (user === undefined || owner === undefined || [user, superuser].includes(owner) || user === superuser) return;
   throw new StartFailure(

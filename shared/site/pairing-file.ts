@@ -2,7 +2,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
-import { insistOnOwnFolder, makeStateFolder, writeStateFile } from "../process/state-folder.ts";
+import { assertOwnFolder, makeStateFolder, writeStateFile } from "../process/state-folder.ts";
 import { jsonIn } from "../protocol/frame-payload.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import { machineKey, pairRequest, siteId } from "../protocol/pairing.ts";
@@ -34,7 +34,7 @@ function draftFile(stateDir: string): string {
 
 /** Returns the pairing of this machine, or undefined when there is none. Throws for a file that is no pairing. */
 export function readPairing(stateDir: string): Pairing | undefined {
-  insistOnOwnFolder(stateDir);
+  assertOwnFolder(stateDir);
   const file = pairingFile(stateDir);
   const text = readIfThere(file);
   if (text === undefined) return undefined;

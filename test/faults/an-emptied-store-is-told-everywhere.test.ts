@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { keysCommand } from "../../services/cli/keys.ts";
 import { statusCommand } from "../../services/cli/status.ts";
-import type { Surroundings } from "../../services/cli/command-line.ts";
+import type { CliContext } from "../../services/cli/command-line.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
@@ -58,7 +58,7 @@ describe.skipIf(lentOnly("redis"))("a gateway whose Redis was emptied", () => {
     expect((await endpoint.models()).status).toBe(200);
 
     const said = { out: "", err: "" };
-    const surroundings: Surroundings = {
+    const context: CliContext = {
       environment: {
         TRUNKLINE_ADMIN_KEY: admin.token.reveal(),
         TRUNKLINE_OPERATIONS_URL: site.gateway.operationsUrl,
@@ -67,7 +67,7 @@ describe.skipIf(lentOnly("redis"))("a gateway whose Redis was emptied", () => {
       stderr: { write: (text) => (said.err += text) },
       clock,
     };
-    await expect(statusCommand(surroundings).parseAsync([], { from: "user" })).rejects.toThrow(emptied);
+    await expect(statusCommand(context).parseAsync([], { from: "user" })).rejects.toThrow(emptied);
 
     await site.operator.issue();
     const well = async (): Promise<boolean> => (await readyz()).status === 200;

@@ -45,7 +45,7 @@ const redisKind: Kind = {
 };
 
 /** The machine that is looked at; tests of this file hand in another one than ours. */
-export interface Surroundings {
+export interface SearchPlace {
   readonly environment: NodeJS.ProcessEnv;
   /** Where programs are looked for; by default the PATH and where servers usually are. */
   readonly folders?: readonly string[];
@@ -58,29 +58,29 @@ export interface Surroundings {
  * when an engine answers; a program that is installed; else installed now, when this is root's Debian. Rejects with
  * the commands to run when there is no way.
  */
-export async function findServers(surroundings: Surroundings = ours()): Promise<FoundServers> {
-  const docker = dockerEngineAnswers(surroundings.environment);
+export async function findServers(place: SearchPlace = ours()): Promise<FoundServers> {
+  const docker = dockerEngineAnswers(place.environment);
   const find = async (kind: Kind): Promise<FoundServer | undefined> =>
-    (await lent(kind, surroundings)) ??
-    (await named(kind, surroundings)) ??
-    ((await docker) ? await inDocker(kind, surroundings) : undefined) ??
-    (await installed(kind, surroundings, "on the PATH"));
+    (await lent(kind, place)) ??
+    (await named(kind, place)) ??
+    ((await docker) ? await inDocker(kind, place) : undefined) ??
+    (await installed(kind, place, "on the PATH"));
   let [nats, redis] = await Promise.all([find(natsKind), find(redisKind)]);
   const missing = [...(nats === undefined ? [natsKind] : []), ...(redis === undefined ? [redisKind] : [])];
-  if (missing.length > 0 && surroundings.mayInstall) {
-    await install(missing, surroundings);
-    nats ??= await installed(natsKind, surroundings, "installed by apt-get just now");
-    redis ??= await installed(redisKind, surroundings, "installed by apt-get just now");
+  if (missing.length > 0 && place.mayInstall) {
+    await install(missing, place);
+    nats ??= await installed(natsKind, place, "installed by apt-get just now");
+    redis ??= await installed(redisKind, place, "installed by apt-get just now");
   }
   if (nats === undefined || redis === undefined) throw new Error(whatToDo(missing));
   return { nats, redis };
 }
 
-function ours(): Surroundings {
+function ours(): SearchPlace {
   return { environment: process.env, mayInstall: process.getuid?.() === 0, say: (line) => console.log(line) };
 }
 
-async function lent(kind: Kind, { environment }: Surroundings): Promise<FoundServer | undefined> {
+async function lent(kind: Kind, { environment }: SearchPlace): Promise<FoundServer | undefined> {
   const url = environment[kind.urlVariable];
   if (url === undefined || url === "") return undefined;
   try {
@@ -91,7 +91,7 @@ async function lent(kind: Kind, { environment }: Surroundings): Promise<FoundSer
   }
 }
 
-async function named(kind: Kind, { environment }: Surroundings): Promise<FoundServer | undefined> {
+async function named(kind: Kind, { environment }: SearchPlace): Promise<FoundServer | undefined> {
   const given = environment[kind.binaryVariable];
   if (given === undefined || given === "") return undefined;
   const path = resolve(given);
@@ -100,7 +100,7 @@ async function named(kind: Kind, { environment }: Surroundings): Promise<FoundSe
 }
 
 /** An engine that answers may still be unable to fetch or run the image, so one server is started for a proof. */
-async function inDocker(kind: Kind, { say }: Surroundings): Promise<FoundServer | undefined> {
+async function inDocker(kind: Kind, { say }: SearchPlace): Promise<FoundServer | undefined> {
   const untried: FoundServer = { by: "docker", title: `${kind.image} in Docker`, image: kind.image };
   try {
     await using server = await kind.start(untried);
@@ -111,7 +111,7 @@ async function inDocker(kind: Kind, { say }: Surroundings): Promise<FoundServer 
   }
 }
 
-async function installed(kind: Kind, { folders }: Surroundings, where: string): Promise<FoundServer | undefined> {
+async function installed(kind: Kind, { folders }: SearchPlace, where: string): Promise<FoundServer | undefined> {
   const path = await findBinary(kind.binary, folders);
   return path === undefined ? undefined : binary(path, { kind, where });
 }
@@ -122,7 +122,7 @@ async function binary(path: string, { kind, where }: { kind: Kind; where: string
   return { by: "binary", title: `${kind.binary} ${version} ${where}`, path };
 }
 
-async function install(kinds: readonly Kind[], { folders, say }: Surroundings): Promise<void> {
+async function install(kinds: readonly Kind[], { folders, say }: SearchPlace): Promise<void> {
   if ((await findBinary("apt-get", folders)) === undefined) return;
   const packages = kinds.map((kind) => kind.binary);
   say(`Installing ${packages.join(" and ")} by apt-get, once, since tests need real servers and none was found.`);

@@ -125,21 +125,21 @@ describe("an image by URL", () => {
     [`https://images.example/${"a".repeat(3_000)}`, "string_too_long", "imageUrlCharactersMax"],
   ])("is refused before any lookup: %s", async (wrong, code, says) => {
     const { fetcher, fetch, lookedUp } = fetcherOf();
-    expect(() => fetcher.insistOnAllowed([{ url: wrong, param }])).toThrow(says);
+    expect(() => fetcher.assertAllowed([{ url: wrong, param }])).toThrow(says);
     expect(await refusalOf(fetch(wrong))).toMatchObject({ code, param });
     expect([lookedUp, asked]).toEqual([[], []]);
   });
 
   test("is refused where the operator allows no host, and says what to send", () => {
     const { fetcher } = fetcherOf({ hosts: [] });
-    expect(() => fetcher.insistOnAllowed([{ url, param }])).toThrow("must be sent as a data URL");
+    expect(() => fetcher.assertAllowed([{ url, param }])).toThrow("must be sent as a data URL");
   });
 
   test("is allowed on hosts below a name with a star, and on that name itself only by its own entry", async () => {
     const { fetcher } = fetcherOf({ hosts: ["*.example"] });
-    expect(() => fetcher.insistOnAllowed([{ url, param }])).not.toThrow();
-    expect(() => fetcher.insistOnAllowed([{ url: "https://example/a.png", param }])).toThrow("does not allow");
-    expect(() => fetcher.insistOnAllowed([{ url: "https://IMAGES.EXAMPLE./a.png", param }])).not.toThrow();
+    expect(() => fetcher.assertAllowed([{ url, param }])).not.toThrow();
+    expect(() => fetcher.assertAllowed([{ url: "https://example/a.png", param }])).toThrow("does not allow");
+    expect(() => fetcher.assertAllowed([{ url: "https://IMAGES.EXAMPLE./a.png", param }])).not.toThrow();
   });
 });
 

@@ -173,7 +173,7 @@ export class AnswerAssembly {
         this.#choiceOf(event).start(event.index);
         return { ...event, id: this.#ownId(event.id) };
       case "tool-call-delta":
-        this.#choiceOf(event).insistOnCall(event.index);
+        this.#choiceOf(event).assertCall(event.index);
         if (event.arguments === "") return undefined;
         this.#outputTokens += 1;
         return event;
@@ -224,7 +224,7 @@ class ChoiceSoFar {
     this.#calls.add(call);
   }
 
-  insistOnCall(call: number): void {
+  assertCall(call: number): void {
     if (!this.#calls.has(call)) throw irregular(`tool call ${call} has arguments but no start`);
   }
 }

@@ -1,4 +1,4 @@
-import { type Broker, insistOnGrants } from "#shared/broker/broker.ts";
+import { type Broker, assertGrants } from "#shared/broker/broker.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { control } from "#shared/protocol/job.ts";
@@ -52,7 +52,7 @@ export async function claimMachine({ broker, machine, alone, timing, clock }: Cl
   broker.publish(presenceSubject(machine), encodeJson(self));
   try {
     await broker.flush();
-    insistOnGrants(broker);
+    assertGrants(broker);
   } catch (error) {
     // Gateways that hear this machine report to operators why it is missing.
     const goodbye: Presence = { ...self, state: "gone", problem: broker.trouble?.slice(0, problemCharactersMax) };

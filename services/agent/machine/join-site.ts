@@ -98,7 +98,7 @@ interface Joining {
 async function pairWith(site: Site, { line, before, draft }: Joining, means: JoinMeans): Promise<Pairing> {
   const { id, secret, origin } = line;
   const { challenge, site: siteOfUrl } = await askSite(site, { method: "GET", path: challengePath }, challengeAnswer);
-  insistOnLeave(before, siteOfUrl, means);
+  assertLeave(before, siteOfUrl, means);
   writeDraft(means.stateDir, draft);
   const { publicKey } = draft;
   const key = joinKey(secret);
@@ -116,7 +116,7 @@ async function pairWith(site: Site, { line, before, draft }: Joining, means: Joi
 }
 
 /** A machine has one site. A pairing with another one is replaced only where a person says so. */
-function insistOnLeave(before: Pairing | undefined, site: string, { replace, stateDir }: JoinMeans): void {
+function assertLeave(before: Pairing | undefined, site: string, { replace, stateDir }: JoinMeans): void {
   if (before === undefined || before.site === site || replace) return;
   throw new StartFailure(
     exitCodes.config,

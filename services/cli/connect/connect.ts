@@ -8,10 +8,10 @@ import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine, scrub } from "#shared/process/log.ts";
 import { listSiteModels } from "../chat-client.ts";
-import { commandIn, interruptedCode, readBy, type Surroundings, untilInterrupted } from "../command-line.ts";
+import { commandIn, interruptedCode, readBy, type CliContext, untilInterrupted } from "../command-line.ts";
 import { baseUrlOf, configuredKey, readKey, siteUrl } from "../find-gateway.ts";
 import { connectMark, nameOption, scopesHelp, scopesOption, ttlOption } from "../key-options.ts";
-import { type GivenOperations, operationsUrlOption } from "../operations-port.ts";
+import { type OperationsOptions, operationsUrlOption } from "../operations-port.ts";
 import { type Client, type Places, plainId, type SiteFacts } from "./client.ts";
 import { codingAgents } from "./coding-agents.ts";
 import { type Connection, Connections, isChanged, readText } from "./connections.ts";
@@ -19,7 +19,7 @@ import { editors } from "./editors.ts";
 import { type KeyIssuer, keyIssuer } from "./issue-site-key.ts";
 import { type PlannedFile, planConnection, showDiff } from "./plan-connection.ts";
 
-interface Given extends GivenOperations {
+interface Options extends OperationsOptions {
   readonly url?: string;
   readonly key?: string | true;
   readonly model?: string;
@@ -37,9 +37,9 @@ const clients = [...codingAgents, ...editors];
 const shownKey = "<key>";
 
 /** Makes the command `trunkline connect <client>`, which writes the configuration of a program for a site. */
-export function connectCommand(surroundings: Surroundings): Command {
+export function connectCommand(context: CliContext): Command {
   const names = clients.map(({ name }) => name);
-  return commandIn("connect", surroundings)
+  return commandIn("connect", context)
     .description("configure a coding agent or an editor for a site, and undo it")
     .addArgument(new Argument("<client>", clients.map(({ title }) => title).join(", ")).choices(names))
     .option("--url <url>", "the site (TRUNKLINE_BASE_URL); otherwise the gateway here", readBy(siteUrl))
@@ -67,22 +67,22 @@ Examples:
   trunkline connect codex --model qwen3-coder:30b --print
   TRUNKLINE_KEY=… trunkline connect opencode --url https://models.example.org --key
   trunkline connect claude --undo`)
-    .action(async (name: string, given: Given) => {
+    .action(async (name: string, given: Options) => {
       const client = clients.find((each) => each.name === name);
       if (client === undefined) throw new Error(`no client is called ${name}`);
-      await (given.undo ? undo(client, given, surroundings) : connect(client, given, surroundings));
+      await (given.undo ? undo(client, given, context) : connect(client, given, context));
     });
 }
 
-async function connect(client: Client, given: Given, surroundings: Surroundings): Promise<void> {
-  const { stdout, stderr, environment } = surroundings;
-  const places = placesOf(surroundings);
+async function connect(client: Client, given: Options, context: CliContext): Promise<void> {
+  const { stdout, stderr, environment } = context;
+  const places = placesOf(context);
   const connections = new Connections(places);
   const earlier = connections.find(client.name);
-  refuseChanged(earlier, client, surroundings);
+  refuseChanged(earlier, client, context);
   using interrupted = untilInterrupted();
   const { signal } = interrupted;
-  const issuer = given.key === undefined ? keyIssuer(given, surroundings) : undefined;
+  const issuer = given.key === undefined ? keyIssuer(given, context) : undefined;
   /** The key that was issued for files that are not written yet. */
   let unused: KeyToken | undefined;
   try {
@@ -91,7 +91,7 @@ async function connect(client: Client, given: Given, surroundings: Surroundings)
     const kept = issuer && keptKey(earlier, issuer, given);
     const known = kept && (await list(kept).catch(unlessRefused));
     if (issuer !== undefined && known === undefined) unused = await issuer.issue(newKey(client, given));
-    const key = unused ?? kept ?? givenKey(given, surroundings);
+    const key = unused ?? kept ?? givenKey(given, context);
     const all = known ?? (await list(key));
     const isAble = ({ capabilities: { completion, tools } }: Model): boolean =>
       completion && (tools || !client.needsTools);
@@ -113,12 +113,12 @@ async function connect(client: Client, given: Given, surroundings: Surroundings)
     for (const { file, before, after } of shown.files) {
       stderr.write(`${file}:\n${scrub(showDiff(before ?? "", after))}\n`);
     }
-    await agree(shown.files, { given, signal }, surroundings);
-    if (unused === undefined) await extend(issuer, key, given, surroundings);
+    await agree(shown.files, { given, signal }, context);
+    if (unused === undefined) await extend(issuer, key, given, context);
     const record = issuer === undefined ? {} : { key: { id: key.id, place: issuer.place } };
     connections.write(client.name, plan(key.reveal()).files, { ...record, earlier });
     unused = undefined;
-    if (earlier?.key?.id !== key.id) await revokeOld(earlier?.key, given, surroundings);
+    if (earlier?.key?.id !== key.id) await revokeOld(earlier?.key, given, context);
     for (const line of [...client.next(shown.facts), ...authorityNote(baseUrl, environment)]) stdout.write(`${line}\n`);
   } catch (error) {
     throw signal.aborted ? new StartFailure(interruptedCode, "Interrupted: nothing was written.") : error;
@@ -127,22 +127,22 @@ async function connect(client: Client, given: Given, surroundings: Surroundings)
   }
 }
 
-async function undo(client: Client, given: Given, surroundings: Surroundings): Promise<void> {
-  const connections = new Connections(placesOf(surroundings));
+async function undo(client: Client, given: Options, context: CliContext): Promise<void> {
+  const connections = new Connections(placesOf(context));
   const connection = connections.find(client.name);
   if (connection === undefined) {
     throw new StartFailure(exitCodes.failed, `${client.title} is not connected: there is nothing to undo.`);
   }
-  if (!given.force) refuseChanged(connection, client, surroundings);
+  if (!given.force) refuseChanged(connection, client, context);
   connections.undo(client.name, connection);
   for (const { file, before } of connection.files) {
-    surroundings.stdout.write(`${before === null ? "Removed" : "Restored"} ${file}\n`);
+    context.stdout.write(`${before === null ? "Removed" : "Restored"} ${file}\n`);
   }
-  await revokeOld(connection.key, given, surroundings);
+  await revokeOld(connection.key, given, context);
 }
 
 /** Refuses a connection whose files have changed since, and shows what an undo would lose. */
-function refuseChanged(connection: Connection | undefined, client: Client, { stderr }: Surroundings): void {
+function refuseChanged(connection: Connection | undefined, client: Client, { stderr }: CliContext): void {
   const changed = connection?.files.filter(isChanged) ?? [];
   if (changed.length === 0) return;
   for (const { file, after } of changed) {
@@ -156,24 +156,24 @@ function refuseChanged(connection: Connection | undefined, client: Client, { std
 }
 
 /** Revokes the key of a connection that is gone, or names the command: another folder or site may have issued it. */
-async function revokeOld(key: Connection["key"], given: Given, surroundings: Surroundings): Promise<void> {
+async function revokeOld(key: Connection["key"], given: Options, context: CliContext): Promise<void> {
   if (key === undefined) return;
   try {
-    const issuer = keyIssuer(given, surroundings);
+    const issuer = keyIssuer(given, context);
     if (issuer.place === key.place) {
       await issuer.revoke(key.id);
-      surroundings.stderr.write(`Revoked the old key ${key.id}.\n`);
+      context.stderr.write(`Revoked the old key ${key.id}.\n`);
       return;
     }
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
   }
-  surroundings.stderr.write(
+  context.stderr.write(
     `The old key ${key.id}, issued by ${key.place}, stays valid: \`trunkline keys revoke ${key.id}\` there takes it back.\n`,
   );
 }
 
-function placesOf({ environment }: Surroundings): Places {
+function placesOf({ environment }: CliContext): Places {
   const { platform } = process;
   return { home: environment[platform === "win32" ? "USERPROFILE" : "HOME"] || homedir(), platform, environment };
 }
@@ -186,7 +186,7 @@ function authorityNote(baseUrl: string, { NODE_EXTRA_CA_CERTS: file }: Environme
 }
 
 /** Returns the key in the files of a connection, if this site issued it and the command line asks for no other. */
-function keptKey(earlier: Connection | undefined, { place }: KeyIssuer, given: Given): KeyToken | undefined {
+function keptKey(earlier: Connection | undefined, { place }: KeyIssuer, given: Options): KeyToken | undefined {
   if (earlier?.key?.place !== place || given.name !== undefined || given.scopes !== undefined) return undefined;
   const texts = earlier.files.flatMap(({ after }) => after.toString().match(/trunkline_\w+/g) ?? []);
   const tokens = texts.map(parseKeyToken).flatMap((parsed) => (parsed.outcome === "parsed" ? [parsed.token] : []));
@@ -199,7 +199,7 @@ function unlessRefused(error: unknown): undefined {
 }
 
 /** Extends a key that stays, if this site issued it. */
-async function extend(issuer: KeyIssuer | undefined, { id }: KeyToken, { ttl }: Given, { stderr }: Surroundings) {
+async function extend(issuer: KeyIssuer | undefined, { id }: KeyToken, { ttl }: Options, { stderr }: CliContext) {
   try {
     if (issuer === undefined) return;
     const [oldUntil] = await issuer.extend(id, ttl);
@@ -211,12 +211,15 @@ async function extend(issuer: KeyIssuer | undefined, { id }: KeyToken, { ttl }: 
   }
 }
 
-function newKey({ name: client }: Client, { name = `${client} on ${hostname()}`, scopes = ["*"], ttl: ttlMs }: Given) {
+function newKey(
+  { name: client }: Client,
+  { name = `${client} on ${hostname()}`, scopes = ["*"], ttl: ttlMs }: Options,
+) {
   return { name: `${name.slice(0, 100 - connectMark.length)}${connectMark}`, scopes, ttlMs };
 }
 
 /** Returns the key of `--key`. */
-function givenKey({ key: given }: Given, { environment }: Surroundings): KeyToken {
+function givenKey({ key: given }: Options, { environment }: CliContext): KeyToken {
   const [text = "", place] = given === true ? [configuredKey("model", environment), "TRUNKLINE_KEY"] : [given, "--key"];
   if (text !== "") return readKey("model", text, place).token;
   throw new StartFailure(exitCodes.config, `There is no key in ${place}: set it to an API key, or leave out --key.`);
@@ -249,8 +252,8 @@ function chooseModel(
 /** Asks for leave to write. Without a terminal, an option must give it. */
 async function agree(
   files: readonly PlannedFile[],
-  { given, signal }: { readonly given: Given; readonly signal: AbortSignal },
-  { stdin = process.stdin, stderr }: Surroundings,
+  { given, signal }: { readonly given: Options; readonly signal: AbortSignal },
+  { stdin = process.stdin, stderr }: CliContext,
 ): Promise<void> {
   const replaced = files.flatMap(({ file, overwrites }) => overwrites.map((what) => `${what} in ${file}`));
   if (given.force || (given.yes && replaced.length === 0)) return;

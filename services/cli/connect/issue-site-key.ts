@@ -8,8 +8,8 @@ import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
 import { formatDuration, showKey } from "#shared/keys/shown-key.ts";
 import { readConfig, secret } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import type { Surroundings } from "../command-line.ts";
-import { givenOperations, type GivenOperations } from "../operations-port.ts";
+import type { CliContext } from "../command-line.ts";
+import { givenOperations, type OperationsOptions } from "../operations-port.ts";
 import { changedRecord, withKeyStore } from "../with-key-store.ts";
 
 /** The means to issue keys of a site and to revoke them. */
@@ -35,36 +35,35 @@ const variables = z.object({
  * Returns the means that the command line and the environment name: an operations port with an admin key, or else the
  * key store, as for `trunkline keys issue`.
  */
-export function keyIssuer(given: GivenOperations, surroundings: Surroundings): KeyIssuer {
-  const settings = readConfig(variables, surroundings.environment);
+export function keyIssuer(given: OperationsOptions, context: CliContext): KeyIssuer {
+  const settings = readConfig(variables, context.environment);
   const url = given.operationsUrl ?? settings.TRUNKLINE_OPERATIONS_URL;
-  if (url !== undefined) return issuerAtPort(url, surroundings);
-  if (settings.TRUNKLINE_REDIS_URL !== undefined)
-    return issuerInStore("the Redis of TRUNKLINE_REDIS_URL", surroundings);
+  if (url !== undefined) return issuerAtPort(url, context);
+  if (settings.TRUNKLINE_REDIS_URL !== undefined) return issuerInStore("the Redis of TRUNKLINE_REDIS_URL", context);
   const folder = resolve(settings.TRUNKLINE_STATE_DIR);
-  if (existsSync(folder)) return issuerInStore(folder, surroundings);
+  if (existsSync(folder)) return issuerInStore(folder, context);
   throw new StartFailure(
     exitCodes.config,
     `There is no site here that could issue a key: ${folder} is missing. Name a key with --key, a gateway's operations port with --operations-url, or the folder of the site with TRUNKLINE_STATE_DIR.`,
   );
 }
 
-function issuerInStore(place: string, surroundings: Surroundings): KeyIssuer {
+function issuerInStore(place: string, context: CliContext): KeyIssuer {
   const quiet = { json: true } as const;
   return {
     place,
     issue: (key) =>
-      withKeyStore(surroundings, quiet, async (store) => {
+      withKeyStore(context, quiet, async (store) => {
         const { token } = await issueKey({ ...key, scopes: [...key.scopes] }, store);
         return token;
       }),
     extend: (id, ttlMs) =>
-      withKeyStore(surroundings, quiet, async (store) => {
+      withKeyStore(context, quiet, async (store) => {
         const record = changedRecord(await changeKey(id, { action: "extended", ttlMs }, store), { id, place });
         return record === undefined ? [] : showKey(record, store.clock.wall()).old_secrets_valid_until;
       }),
     revoke: (id) =>
-      withKeyStore(surroundings, quiet, async (store) => void (await revokeKey({ id, withIssued: false }, store))),
+      withKeyStore(context, quiet, async (store) => void (await revokeKey({ id, withIssued: false }, store))),
   };
 }
 
@@ -72,8 +71,8 @@ const issued = z.object({ key: z.string() });
 const revoked = z.object({ id: keyId });
 const extended = z.object({ old_secrets_valid_until: z.array(z.string()) });
 
-function issuerAtPort(url: string, surroundings: Surroundings): KeyIssuer {
-  const port = givenOperations({ operationsUrl: url }, surroundings);
+function issuerAtPort(url: string, context: CliContext): KeyIssuer {
+  const port = givenOperations({ operationsUrl: url }, context);
   return {
     place: url,
     async issue({ name, scopes, ttlMs }) {

@@ -6,7 +6,7 @@ import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { pairingFile, readPairing } from "#shared/site/pairing-file.ts";
 import packageJson from "../../../package.json" with { type: "json" };
-import { commandIn, type GivenJson, type Output, type Surroundings, widthOf } from "../command-line.ts";
+import { commandIn, type JsonOption, type Output, type CliContext, widthOf } from "../command-line.ts";
 import { notedUrl } from "../find-gateway.ts";
 import { clearLine } from "../show-progress.ts";
 import { alignedTable, cutText } from "../table-text.ts";
@@ -15,9 +15,9 @@ import type { Check, CheckOutcome, CheckResult } from "./run-checks.ts";
 const sides = ["machine", "site"] as const;
 type Side = (typeof sides)[number];
 
-export function doctorCommand(surroundings: Surroundings): Command {
-  const { stdout, stderr } = surroundings;
-  return commandIn("doctor", surroundings)
+export function doctorCommand(context: CliContext): Command {
+  const { stdout, stderr } = context;
+  return commandIn("doctor", context)
     .description("look for what is wrong with this machine or site, and say how to mend it")
     .addArgument(new Argument("[side]", "what to look at; found out by itself where it is not said").choices(sides))
     .json()
@@ -32,16 +32,16 @@ Examples:
   trunkline doctor
   trunkline doctor site --json
   sudo trunkline doctor machine                         # for a service of the system`)
-    .action(async (given: Side | undefined, { json }: GivenJson) => {
-      await using prepared = await prepare(given, surroundings);
+    .action(async (given: Side | undefined, { json }: JsonOption) => {
+      await using prepared = await prepare(given, context);
       const { side, checks } = prepared;
       const { runChecks } = await import("./run-checks.ts");
       const progress = showProgress(json ? undefined : stderr, checks);
-      const results = await runChecks(checks, { clock: surroundings.clock, onDone: progress.done });
+      const results = await runChecks(checks, { clock: context.clock, onDone: progress.done });
       progress.end();
       const isOk = results.every(({ outcome }) => outcome !== "failed");
       if (json) stdout.write(`${JSON.stringify({ side, ok: isOk, checks: results })}\n`);
-      else stdout.write(resultTable(results, surroundings));
+      else stdout.write(resultTable(results, context));
       if (!isOk) throw new StartFailure(exitCodes.failed, countedText(results));
     });
 }
@@ -51,7 +51,7 @@ interface Prepared extends AsyncDisposable {
   readonly checks: readonly Check[];
 }
 
-async function prepare(given: Side | undefined, { environment, clock }: Surroundings): Promise<Prepared> {
+async function prepare(given: Side | undefined, { environment, clock }: CliContext): Promise<Prepared> {
   const version = packageJson.version;
   const [{ serviceManager, thisHost }, { settingsIn, trustAuthorities }, { tryTo }] = await Promise.all([
     import("../service/service-host.ts"),
@@ -115,7 +115,7 @@ const colours: Readonly<Record<CheckOutcome, string>> = {
 };
 const plain = "\u001b[0m";
 
-function resultTable(results: readonly CheckResult[], { stdout, environment }: Surroundings): string {
+function resultTable(results: readonly CheckResult[], { stdout, environment }: CliContext): string {
   const isColoured = stdout.isTTY && !environment["NO_COLOR"];
   const rows = results.map(({ name, outcome, finding, remedy }) => [name, outcome, finding, remedy ?? ""]);
   return alignedTable(["check", "outcome", "finding", "remedy"], rows, {

@@ -4,12 +4,15 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Environment, processConfig } from "#shared/process/config.ts";
 import { createLog } from "#shared/process/log.ts";
 import { unknownSettings } from "#shared/process/setting-names.ts";
-import { type Check, failed, type Finding, type Looker, ok, skipped, warning } from "./run-checks.ts";
+import { type Check, failed, type Finding, type DoctorContext, ok, skipped, warning } from "./run-checks.ts";
 import { byteSize } from "../quantity-text.ts";
 
 /** Checks that machines and sites have in common. */
 
-export function settingsCheck({ environment, version }: Looker, read: (environment: Environment) => void): Check {
+export function settingsCheck(
+  { environment, version }: DoctorContext,
+  read: (environment: Environment) => void,
+): Check {
   return {
     name: "settings",
     async look() {

@@ -9,10 +9,10 @@ import { findRuntimes } from "../../agent/find-runtimes.ts";
 import type { ServiceHost } from "../service/service-host.ts";
 import type { ServiceManager } from "../service/service-manager.ts";
 import { folderCheck, isOpenToOthers, natsChecks, openToOthers, settingsCheck } from "./host-checks.ts";
-import { type Check, failed, type Finding, type Looker, ok, skipped, tryTo, warning } from "./run-checks.ts";
+import { type Check, failed, type Finding, type DoctorContext, ok, skipped, tryTo, warning } from "./run-checks.ts";
 import { wayChecks } from "./way-checks.ts";
 
-interface Machine extends Looker {
+interface Machine extends DoctorContext {
   readonly host: ServiceHost;
   /** Undefined where there is none that Trunkline knows. */
   readonly manager: ServiceManager | undefined;

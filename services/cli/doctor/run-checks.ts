@@ -21,7 +21,7 @@ export interface Check {
 }
 
 /** The process that looks: a machine and a site are judged by its settings, its clock and its version. */
-export interface Looker {
+export interface DoctorContext {
   readonly environment: Environment;
   readonly clock: Clock;
   readonly version: string;

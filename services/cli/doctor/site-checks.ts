@@ -32,7 +32,7 @@ import {
   failed,
   type Finding,
   findingOf,
-  type Looker,
+  type DoctorContext,
   ok,
   sentence,
   skipped,
@@ -42,10 +42,12 @@ import {
 import { certificateDaysMin, daysUntil, wayChecks } from "./way-checks.ts";
 
 /** The host of a gateway. Where no site here has a public URL, that of its agent's pairing is looked at. */
-type SiteLooker = Looker & { readonly paired?: Pairing | undefined };
+type SiteContext = DoctorContext & { readonly paired?: Pairing | undefined };
 
 /** Returns the checks of a site on one of its gateway's hosts. They hold its store open. */
-export async function siteChecks(looker: SiteLooker): Promise<AsyncDisposable & { readonly checks: readonly Check[] }> {
+export async function siteChecks(
+  looker: SiteContext,
+): Promise<AsyncDisposable & { readonly checks: readonly Check[] }> {
   const { environment, clock } = looker;
   const settings = settingsCheck(looker, gatewayConfig);
   const config = tryTo(() => gatewayConfig(environment));
@@ -125,7 +127,7 @@ const readyz = z.object({ ready: z.boolean(), reasons: z.array(z.string()) });
  */
 async function lookAtPort(
   { host, port, tlsCertificateFile, keyStore }: GatewayConfig,
-  { environment, signal }: Pick<Looker, "environment"> & { readonly signal: AbortSignal },
+  { environment, signal }: Pick<DoctorContext, "environment"> & { readonly signal: AbortSignal },
 ): Promise<Finding> {
   const noted = environment["TRUNKLINE_PORT"] ? undefined : notedUrl(keyStore.stateDir, "baseUrl");
   const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
@@ -223,7 +225,7 @@ export function judgeProxies(
 }
 
 /** Returns the checks of the public URL, as machines and clients meet it. */
-async function publicWay(config: GatewayConfig, { opened }: Store, looker: SiteLooker): Promise<readonly Check[]> {
+async function publicWay(config: GatewayConfig, { opened }: Store, looker: SiteContext): Promise<readonly Check[]> {
   const noted = await opened?.machines.site().catch(() => undefined);
   const origin = config.publicUrl ?? noted?.publicUrl;
   if (origin === undefined && looker.paired !== undefined) return wayChecks({ ...looker.paired, ...looker });

@@ -15,10 +15,10 @@ import {
 } from "#shared/protocol/pairing.ts";
 import { askSite, openSite, type Site, whyNotReached } from "#shared/site/reach-site.ts";
 import { codeOf } from "../command-line.ts";
-import { type Check, failed, type Finding, type Looker, ok, skipped, warning } from "./run-checks.ts";
+import { type Check, failed, type Finding, type DoctorContext, ok, skipped, warning } from "./run-checks.ts";
 
 /** A site, and the credential of a machine that is paired with it. */
-export interface Way extends Looker {
+export interface SiteAddress extends DoctorContext {
   /** The site's URL without a path. */
   readonly origin: string;
   /** The site's pinned certificate in PEM form. */
@@ -29,7 +29,7 @@ export interface Way extends Looker {
 }
 
 /** Returns the checks of the way to a site: name, certificate, clock, the site's answer, its tunnel and its streams. */
-export function wayChecks(way: Way): readonly Check[] {
+export function wayChecks(way: SiteAddress): readonly Check[] {
   const site = openSite(way);
   return [
     { name: "name", look: () => lookUp(way) },
@@ -41,7 +41,7 @@ export function wayChecks(way: Way): readonly Check[] {
   ];
 }
 
-async function lookUp({ origin, environment }: Way): Promise<Finding> {
+async function lookUp({ origin, environment }: SiteAddress): Promise<Finding> {
   const host = new URL(origin).hostname.replace(/^\[|\]$/g, "");
   if (isIP(host) !== 0) return ok(`${host} is an address.`);
   try {
@@ -66,7 +66,7 @@ export function daysUntil(validTo: string, clock: Clock): number {
   return Math.floor((Date.parse(validTo) - clock.wall()) / 86_400_000);
 }
 
-async function lookAtCertificate(site: Site, { signal, clock }: Look): Promise<Finding> {
+async function lookAtCertificate(site: Site, { signal, clock }: CheckedAddress): Promise<Finding> {
   const { socket } = await get(site, challengePath, signal);
   if (site.origin.startsWith("http:")) return ok(`${site.origin} is on this host, in clear text.`);
   const certificate = socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined;
@@ -86,7 +86,7 @@ function authorityOf({ issuer }: PeerCertificate): string {
 const skewMsWarned = 5_000;
 const skewMsMax = 60_000;
 
-async function compareClocks(site: Site, { signal, clock }: Look): Promise<Finding> {
+async function compareClocks(site: Site, { signal, clock }: CheckedAddress): Promise<Finding> {
   const askedAtMs = clock.wall();
   const { headers } = await get(site, challengePath, signal);
   const told = Date.parse(headers.date ?? "");
@@ -100,7 +100,7 @@ async function compareClocks(site: Site, { signal, clock }: Look): Promise<Findi
   return Math.abs(skewMs) > skewMsMax ? failed(finding, remedy) : warning(finding, remedy);
 }
 
-async function askForId(site: Site, { site: expected }: Way): Promise<Finding> {
+async function askForId(site: Site, { site: expected }: SiteAddress): Promise<Finding> {
   const answer = await askSite(site, { method: "GET", path: challengePath }, challengeAnswer);
   if (expected === undefined || answer.site === expected)
     return ok(`${site.origin} answers as the site ${answer.site}.`);
@@ -110,7 +110,7 @@ async function askForId(site: Site, { site: expected }: Way): Promise<Finding> {
   );
 }
 
-async function tryTunnel(site: Site, { credential, clock, version, signal }: Look): Promise<Finding> {
+async function tryTunnel(site: Site, { credential, clock, version, signal }: CheckedAddress): Promise<Finding> {
   const beganMs = clock.now();
   const { machine, trunkline: theirs, cordon } = await checkTunnel(site, { credential, signal });
   const took = `in ${Math.round(clock.now() - beganMs)} ms`;
@@ -132,7 +132,7 @@ async function tryTunnel(site: Site, { credential, clock, version, signal }: Loo
 /** Part of the stream's time within which all of its events arrive if a proxy held them back. */
 const heldBackPart = 0.5;
 
-async function timeStream(site: Site, { signal, clock }: Look): Promise<Finding> {
+async function timeStream(site: Site, { signal, clock }: CheckedAddress): Promise<Finding> {
   const response = await get(site, streamProbePath, signal);
   if (response.statusCode === 503) return skipped("The site tries as many streams as it may just now.");
   if (response.statusCode !== 200) {
@@ -166,7 +166,7 @@ async function timeStream(site: Site, { signal, clock }: Look): Promise<Finding>
   );
 }
 
-type Look = Way & { readonly signal: AbortSignal };
+type CheckedAddress = SiteAddress & { readonly signal: AbortSignal };
 
 /** Returns the response as soon as its head has arrived. Only the body of a stream is left to read. */
 function get(site: Site, path: string, signal: AbortSignal): Promise<http.IncomingMessage> {

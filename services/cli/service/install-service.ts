@@ -44,7 +44,7 @@ export async function installService(parts: InstallParts): Promise<void> {
   const { host, version, say } = parts;
   const manager = serviceManager(host.facts);
   const { places, isSealed } = manager;
-  insistOnOwn(places.definition);
+  assertOwn(places.definition);
   const program = findProgram(host.program);
   const settings = settingsOf(host, { program, places });
   // The agent will refuse the same settings, but nobody would read why.
@@ -52,7 +52,7 @@ export async function installService(parts: InstallParts): Promise<void> {
   const name = `${version}-${parts.clock.wall().toString(36)}`;
   const placed = placeProgram(program, { programs: places.programs, name, isSealed });
   try {
-    await insistOnStart(placed.argv, host);
+    await assertStart(placed.argv, host);
     makeStateFolder(places.stateDir);
     await parts.pair(places.stateDir, settings);
     giveToService(places.stateDir);
@@ -65,7 +65,7 @@ export async function installService(parts: InstallParts): Promise<void> {
   write(places.definition, manager.definition(placed.argv, settings), 0o644);
   const told: string[] = [];
   for (const step of manager.start) told.push(await take(step, parts));
-  await insistOnLife(manager, parts);
+  await assertLife(manager, parts);
   removeOlderPrograms(places.programs, { except: placed.folder });
   say(`The agent runs as a service, version ${version}. ${told.find((remedy) => remedy !== "") ?? manager.runs}
   program   ${placed.folder ?? placed.argv.join(" ")}
@@ -84,7 +84,7 @@ export async function uninstallService(
   const { definition, programs, settingsFile, stateDir, logFile } = manager.places;
   const wasThere = existsSync(definition);
   if (wasThere) {
-    insistOnOwn(definition);
+    assertOwn(definition);
     for (const step of manager.stop) await take(step, parts);
     rmSync(definition);
     for (const step of manager.afterRemoval) await take(step, parts);
@@ -120,7 +120,7 @@ function settingsOf(
 }
 
 /** Refuses to replace a service that somebody wrote by hand. */
-function insistOnOwn(definition: string): void {
+function assertOwn(definition: string): void {
   // Without the zeros of UTF-16.
   if (!existsSync(definition) || readFileSync(definition, "latin1").replaceAll("\0", "").includes(mark)) return;
   throw new StartFailure(
@@ -130,7 +130,7 @@ function insistOnOwn(definition: string): void {
 }
 
 /** Runs the copied program once: a copy that lacks a part must not take the place of a service that runs. */
-async function insistOnStart(argv: Step["argv"], host: ServiceHost): Promise<void> {
+async function assertStart(argv: Step["argv"], host: ServiceHost): Promise<void> {
   const { exitCode, output } = await host.run([...argv, "--version"]);
   if (exitCode === 0) return;
   throw new StartFailure(
@@ -187,7 +187,7 @@ async function take(step: Step, { host, clock }: Pick<InstallParts, "host" | "cl
 const watchedMs = 3_000;
 const logLines = 20;
 
-async function insistOnLife({ state, logs }: ServiceManager, { host, clock }: InstallParts): Promise<void> {
+async function assertLife({ state, logs }: ServiceManager, { host, clock }: InstallParts): Promise<void> {
   if (state === undefined) return;
   const untilMs = clock.now() + watchedMs;
   while (clock.now() < untilMs) {

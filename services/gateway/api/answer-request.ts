@@ -74,7 +74,7 @@ export async function placeableRequest(
   const read = dependencies.reader.read(outer, takeBody(request));
   const asked = read instanceof Promise ? await read : read;
   const { model, stream: streamed, remoteImages } = asked;
-  if (remoteImages !== undefined) dependencies.images.insistOnAllowed(remoteImages);
+  if (remoteImages !== undefined) dependencies.images.assertAllowed(remoteImages);
   const { key } = callerOf(request);
   const account = accountOf(request);
   account.asksFor(model, { streamed });
@@ -84,7 +84,7 @@ export async function placeableRequest(
   nameIgnored(reply, ignored);
   const job = jobOf(request, { asked, resolved }, dependencies.cacheSaltOf?.(key));
   // Nearly always a machine can take the job, and there is nothing to wait for.
-  if (!dependencies.placer.hasTaker(job)) await dependencies.placer.insistOnTaker(job);
+  if (!dependencies.placer.hasTaker(job)) await dependencies.placer.assertTaker(job);
   return { asked, account, job, ignored };
 }
 
@@ -370,7 +370,7 @@ export interface InferenceDependencies {
   readonly placer: JobPlacer;
   readonly refusedEfforts: RefusedEfforts;
   readonly modelRoutes: Pick<RouteRecords, "table">;
-  readonly images: Pick<ImageFetcher, "insistOnAllowed" | "fetchAll">;
+  readonly images: Pick<ImageFetcher, "assertAllowed" | "fetchAll">;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;

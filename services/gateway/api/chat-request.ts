@@ -25,7 +25,7 @@ import {
   innerImage,
   isEmptyList,
   objectsIn,
-  insistOnSchemaSize,
+  assertSchemaSize,
   invalidValue,
   samplingFields,
   stopStrings,
@@ -39,7 +39,7 @@ import {
 import {
   chosenTools,
   choiceOf,
-  insistOnToolOrder,
+  assertToolOrder,
   outerToolChoice,
   outerTool,
   type ToolOrderErrors,
@@ -251,7 +251,7 @@ export function readChatRequest(input: Record<string, unknown>): ReadChatRequest
   checkTogether(value);
   checkSchemas(value);
   const { body, sentNames } = bodyOf(value);
-  insistOnToolOrder(body.messages, toolOrder, (place) => `messages[${place}]`);
+  assertToolOrder(body.messages, toolOrder, (place) => `messages[${place}]`);
   return { model: value.model, ...wish, body, ...imagesIn(value), ignored, sentNames };
 }
 
@@ -305,12 +305,12 @@ function checkTogether(request: ChatRequest): void {
 
 function checkSchemas({ tools, response_format: format }: ChatRequest): void {
   for (const [place, tool] of (tools ?? []).entries()) {
-    insistOnSchemaSize(tool.function.parameters, `tools[${place}].function.parameters`);
+    assertSchemaSize(tool.function.parameters, `tools[${place}].function.parameters`);
   }
   if (format?.type === "json_schema") {
-    insistOnSchemaSize(format.json_schema.schema, "response_format.json_schema.schema");
+    assertSchemaSize(format.json_schema.schema, "response_format.json_schema.schema");
   }
-  if (format?.type === "json_object") insistOnSchemaSize(format.schema, "response_format.schema");
+  if (format?.type === "json_object") assertSchemaSize(format.schema, "response_format.schema");
 }
 
 function imagesIn(request: ChatRequest): RequestImages {

@@ -102,7 +102,7 @@ export class WholeCompletion implements AnswerRenderer {
 
   push(events: readonly AnswerEvent[]): Uint8Array {
     for (const event of events) this.#fold(event);
-    insistOnLength(this.#characters);
+    assertLength(this.#characters);
     return nothing;
   }
 
@@ -125,7 +125,7 @@ export class WholeCompletion implements AnswerRenderer {
 }
 
 /** Throws when a gathered answer, which is sent in one piece, exceeds its limit. */
-export function insistOnLength(characters: number): void {
+export function assertLength(characters: number): void {
   if (characters <= limits.wholeAnswerCharactersMax) return;
   throw new Fault("invalid_value", {
     message: `The answer is longer than ${limits.wholeAnswerCharactersMax} characters (wholeAnswerCharactersMax); ask for it as a stream.`,

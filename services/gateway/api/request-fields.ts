@@ -123,7 +123,7 @@ export function refuseTokens(input: unknown, param: string): void {
 /** Maximum length of one JSON schema of a request, as JSON. Runtimes compile it to a grammar and run its patterns. */
 export const schemaCharactersMax = 262_144;
 
-export function insistOnSchemaSize(schema: object | undefined, param: string): void {
+export function assertSchemaSize(schema: object | undefined, param: string): void {
   if (schema === undefined || JSON.stringify(schema).length <= schemaCharactersMax) return;
   throw new Fault("string_too_long", {
     message: `'${param}' must have at most ${schemaCharactersMax} characters as JSON (schemaCharactersMax).`,
@@ -137,7 +137,7 @@ const imageUrl = /^(?:data:image\/[a-z0-9.+-]+;base64,|https:\/\/)/i;
  * Refuses an image that is neither a data URL nor a URL that this gateway may fetch. Machines fetch nothing: a URL could
  * point into somebody's private network.
  */
-function insistOnSentImage(url: string, param: string): void {
+function assertSentImage(url: string, param: string): void {
   if (imageUrl.test(url.slice(0, 100))) return;
   throw invalidValue(
     param,
@@ -168,7 +168,7 @@ export class FoundImages {
 
   /** Adds the image at `param`, whose URL stands at `urlParam`. */
   add(url: string, param: string, urlParam: string): void {
-    insistOnSentImage(url, urlParam);
+    assertSentImage(url, urlParam);
     this.#first ??= param;
     if (/^https:\/\//i.test(url.slice(0, 8))) this.#remote.push({ url, param: urlParam });
   }

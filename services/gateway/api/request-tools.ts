@@ -108,15 +108,15 @@ export function chosenTools(
   if (choice === undefined) return { tools: [...tools] };
   if (typeof choice === "string") return { tools: [...tools], tool_choice: choice };
   if ("name" in choice) {
-    insistOnTool(tools, choice);
+    assertTool(tools, choice);
     return { tools: [...tools], tool_choice: { type: "function", function: { name: choice.name } } };
   }
-  for (const each of choice.allowed) insistOnTool(tools, each);
+  for (const each of choice.allowed) assertTool(tools, each);
   const names = new Set(choice.allowed.map(({ name }) => name));
   return { tools: tools.filter((tool) => names.has(tool.function.name)), tool_choice: choice.mode };
 }
 
-function insistOnTool(tools: readonly ToolDefinition[], { name, param }: Named): void {
+function assertTool(tools: readonly ToolDefinition[], { name, param }: Named): void {
   if (tools.some((tool) => tool.function.name === name)) return;
   throw invalidValue(param, `'${param}' names a function that is not among 'tools'.`);
 }
@@ -206,7 +206,7 @@ export interface ToolOrderErrors {
  * the next message. Models were trained only on complete pairs, and answer nonsense otherwise. `paramAt` returns the path
  * in the request where a message begins.
  */
-export function insistOnToolOrder(
+export function assertToolOrder(
   messages: readonly ChatMessage[],
   { noCall, sameIds, noResult }: ToolOrderErrors,
   paramAt: (place: number) => string,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody, structuredOutputs, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { readJsonObject } from "../http/read-json.ts";
-import { type FieldsOf, givenFields, insistOnSchemaSize, invalidValue } from "./request-fields.ts";
+import { type FieldsOf, givenFields, assertSchemaSize, invalidValue } from "./request-fields.ts";
 
 const inner = chatBody.shape;
 
@@ -97,7 +97,7 @@ function innerForm(request: ChatFields): Renamed {
   if ("grammar" in wanted) return { fields: { grammar: wanted.grammar }, sentNames: { grammar: param } };
   if (!("json" in wanted)) return { fields: { structured_outputs: wanted }, sentNames: { structured_outputs: param } };
   const schema = typeof wanted.json === "string" ? parsedSchema(wanted.json, param) : wanted.json;
-  insistOnSchemaSize(schema, param);
+  assertSchemaSize(schema, param);
   return {
     fields: { response_format: { type: "json_schema", json_schema: { name: "answer", schema } } },
     sentNames: { response_format: param },
@@ -118,7 +118,7 @@ function parsedSchema(text: string, param: string): Record<string, unknown> {
  */
 function innerThinking({ chat_template_kwargs: kwargs, think, reasoning_effort: effort }: ChatFields): Renamed {
   const args = kwargs ?? {};
-  insistOnArguments(args);
+  assertArguments(args);
   const switches = Object.entries(args).filter(([name]) => thinkingSwitches.has(name));
   const isOnlyOff =
     switches.length > 0 && switches.length === Object.keys(args).length && !switches.some(([, on]) => on);
@@ -163,7 +163,7 @@ const reservedArguments: ReadonlySet<string> = new Set([
   "truncation",
 ]);
 
-function insistOnArguments(args: NonNullable<ChatBody["chat_template_kwargs"]>): void {
+function assertArguments(args: NonNullable<ChatBody["chat_template_kwargs"]>): void {
   const reserved = Object.keys(args).find((name) => reservedArguments.has(name));
   if (reserved === undefined) return;
   const param = `chat_template_kwargs.${reserved}`;

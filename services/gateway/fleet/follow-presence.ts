@@ -1,4 +1,4 @@
-import { type Broker, type BrokerMessage, insistOnGrants } from "#shared/broker/broker.ts";
+import { type Broker, type BrokerMessage, assertGrants } from "#shared/broker/broker.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/job.ts";
@@ -106,7 +106,7 @@ export async function followPresence(options: FollowOptions): Promise<void> {
   });
   callTheRoll();
   await broker.flush();
-  insistOnGrants(broker);
+  assertGrants(broker);
   await sleep(clock, timing.rollcallSettleMs);
   // A machine that does not answer must not delay the start of a gateway.
   await Promise.race([catalogues.settled(), sleep(clock, timing.acceptWaitMs)]);

@@ -62,42 +62,42 @@ export class JobRoutes {
   }
 
   /** Ranks the machines to ask for a job, the best first, without the machines in `tried`. */
-  choose(wish: RouteQuery, tried: ReadonlySet<string> = nobody): Choice {
+  choose(query: RouteQuery, tried: ReadonlySet<string> = nobody): Choice {
     const { random } = this.#parts;
-    const offering = this.#offering(wish);
-    const known = this.#drawn(offering, wish, tried) ?? this.#presentOf(offering);
-    return this.#choose(wish, { known, random, tried });
+    const offering = this.#offering(query);
+    const known = this.#drawn(offering, query, tried) ?? this.#presentOf(offering);
+    return this.#choose(query, { known, random, tried });
   }
 
   /** True if `choose` would find a machine. Returns at the first machine found. */
-  canPlace(wish: RouteQuery): boolean {
-    const { modelId, needs } = wish;
+  canPlace(query: RouteQuery): boolean {
+    const { modelId, needs } = query;
     const { catalogues } = this.#parts;
-    const names = this.#offering(wish);
+    const names = this.#offering(query);
     for (let step = 0; step < names.length; step += 1) {
       const found = this.#present(names[(this.#walkFrom + step) % names.length]);
       if (found === undefined) continue;
       const catalogue = catalogues.of(found.presence);
-      const model = findModel(catalogue, modelId, wish);
+      const model = findModel(catalogue, modelId, query);
       if (whyNot({ ...found, catalogue }, { model, needs }) === undefined) return true;
     }
     return false;
   }
 
   /** Explains the choice to an operator, over all known machines and without chance. */
-  explain(wish: RouteQuery): Choice {
+  explain(query: RouteQuery): Choice {
     const { roster, clock } = this.#parts;
     const known = roster.all(clock.now());
     const byName = known.toSorted((one, other) => (one.presence.machine < other.presence.machine ? -1 : 1));
-    return this.#choose(wish, { known: byName, random: () => 0 });
+    return this.#choose(query, { known: byName, random: () => 0 });
   }
 
   /** Follows a job that goes to a machine. With `whole` its answer comes in one piece. */
-  placed(chosen: Chosen, wish: RouteQuery, { whole }: { readonly whole: boolean }): PlacedJob {
+  placed(chosen: Chosen, query: RouteQuery, { whole }: { readonly whole: boolean }): PlacedJob {
     const { roster, clock } = this.#parts;
     const slots = roster.find(chosen.machine, clock.now())?.presence.slots ?? 1;
     const window = chosen.model.context_window;
-    return this.memory.placed(chosen, { asked: wish, slots, window, whole });
+    return this.memory.placed(chosen, { asked: query, slots, window, whole });
   }
 
   /** Called when a machine accepted a job. */
@@ -124,11 +124,11 @@ export class JobRoutes {
    * Returns when a client may retry that is refused because all machines are full. Undefined if no machine was measured
    * yet.
    */
-  retryAfterSeconds(wish: ModelTarget): number | undefined {
+  retryAfterSeconds(query: ModelTarget): number | undefined {
     const { catalogues } = this.#parts;
-    const { modelId } = wish;
-    const offering = this.#presentOf(this.#offering(wish)).flatMap(({ presence }) => {
-      if (presence.state !== "ready" || findModel(catalogues.of(presence), modelId, wish) === undefined) return [];
+    const { modelId } = query;
+    const offering = this.#presentOf(this.#offering(query)).flatMap(({ presence }) => {
+      if (presence.state !== "ready" || findModel(catalogues.of(presence), modelId, query) === undefined) return [];
       const load = loadOf(presence, this.memory.loadOn(presence));
       return [{ load, speed: this.memory.speedOf(presence.machine, modelId) }];
     });
@@ -172,16 +172,16 @@ export class JobRoutes {
    * before. The facts of one machine lie in a dozen places. Fetching them from far memory takes longer than
    * weighing them.
    */
-  #drawn(names: readonly string[], wish: RouteQuery, tried: ReadonlySet<string>) {
+  #drawn(names: readonly string[], query: RouteQuery, tried: ReadonlySet<string>) {
     if (names.length <= allLookedAtMax) return undefined;
     this.#walkFrom = (this.#walkFrom + walkStep) % walkTurn;
     const drawn: RosterMachine[] = [];
     for (let step = 0; step < names.length && drawn.length < drawnMax; step += 1) {
       const found = this.#present(names[(this.#walkFrom + step) % names.length]);
-      if (found !== undefined && this.#takesAtOnce(found, wish, tried)) drawn.push(found);
+      if (found !== undefined && this.#takesAtOnce(found, query, tried)) drawn.push(found);
     }
     if (drawn.length < drawnMax) return undefined;
-    for (const name of this.memory.warmest(wish, names, warmestMax)) {
+    for (const name of this.memory.warmest(query, names, warmestMax)) {
       const isDrawn = drawn.some(({ presence }) => presence.machine === name);
       const found = isDrawn ? undefined : this.#present(name);
       // `#choose` checks later whether the machine may run the job and still has the model.
@@ -204,30 +204,30 @@ export class JobRoutes {
     return whyNot({ ...found, catalogue }, { model, needs }) === undefined;
   }
 
-  #choose(wish: RouteQuery, among: Among): Choice {
-    const { modelId, isExact, needs, machines } = wish;
+  #choose(query: RouteQuery, among: Among): Choice {
+    const { modelId, isExact, needs, machines } = query;
     const { known, random, tried = nobody } = among;
     const nowMs = this.#parts.clock.now();
     const candidates: Candidate[] = [];
     for (const each of known) {
       const { machine } = each.presence;
       if (machines !== undefined && !machines.includes(machine)) continue;
-      const candidate = this.#candidate(each, wish, { nowMs, tried: tried.has(machine) });
-      candidates.push({ ...candidate, isMisplaced: !this.#isWhere(machine, wish) });
+      const candidate = this.#candidate(each, query, { nowMs, tried: tried.has(machine) });
+      candidates.push({ ...candidate, isMisplaced: !this.#isWhere(machine, query) });
     }
     return chooseMachine({ modelId, isExact, needs, candidates, random });
   }
 
   #candidate(
     { presence, status, isCordoned }: RosterMachine,
-    wish: RouteQuery,
+    query: RouteQuery,
     { nowMs, tried }: { readonly nowMs: number; readonly tried: boolean },
   ): Candidate {
     const { catalogues } = this.#parts;
-    const { modelId } = wish;
+    const { modelId } = query;
     const { machine } = presence;
     const catalogue = catalogues.of(presence);
-    const model = findModel(catalogue, modelId, wish);
+    const model = findModel(catalogue, modelId, query);
     const id = model?.id ?? modelId;
     return {
       presence,
@@ -239,7 +239,7 @@ export class JobRoutes {
       withheld: model === undefined && findModel(catalogues.withheld(presence), modelId) !== undefined,
       known: this.memory.loadOn(presence),
       speed: this.memory.speedOf(machine, modelId),
-      work: this.memory.workOn(presence, wish).work,
+      work: this.memory.workOn(presence, query).work,
     };
   }
 

@@ -70,7 +70,7 @@ export class MachineRanking {
   /**
    * Throws the fault of a request that no machine can take, after the same waits as `rank`. It is cheaper than `rank`.
    */
-  async insistOnTaker(wanted: Wanted): Promise<void> {
+  async assertTaker(wanted: Wanted): Promise<void> {
     if (!this.hasTaker(wanted)) await this.rank(wanted);
   }
 

@@ -3,7 +3,7 @@ import { getHeapStatistics } from "node:v8";
 import { errorCodes, type FastifyInstance, type FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { insistOnPlainJson } from "./framing-fault.ts";
+import { assertPlainJson } from "./framing-fault.ts";
 import { KeyedCounts } from "./bound-connections.ts";
 import { stateOf } from "./request-state.ts";
 
@@ -26,7 +26,7 @@ export function readBodies(server: FastifyInstance, bodyBytesMax: number): void 
   server.addHook("preParsing", (request, reply, payload, done) => {
     // `framingFault` has refused a GET or HEAD with a body. A content type alone makes no body.
     if (request.method !== "GET" && request.method !== "HEAD") {
-      insistOnPlainJson(request.headers);
+      assertPlainJson(request.headers);
       reply.raw.once("close", () => stateOf(request).arriving?.leave());
       const asksFirst = request.headers.expect !== undefined && request.raw.httpVersion === "1.1";
       if (asksFirst && (declaredBytesOf(request) ?? 0) <= bodyBytesMax) reply.raw.writeContinue();

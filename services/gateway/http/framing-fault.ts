@@ -120,7 +120,7 @@ const parameter = /;[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"([^"\\]*)"|([\w!#$%&'*+.^
  * Throws unless the headers declare JSON in UTF-8 without compression. No reader has to guess what a body means, or how
  * large it becomes.
  */
-export function insistOnPlainJson(headers: IncomingHttpHeaders): void {
+export function assertPlainJson(headers: IncomingHttpHeaders): void {
   const encoding = headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
     throw unsupported("Send the body as it is, without Content-Encoding.");
@@ -129,10 +129,10 @@ export function insistOnPlainJson(headers: IncomingHttpHeaders): void {
   if (type === undefined) return;
   const parameters = mediaType.exec(type)?.[1];
   if (parameters === undefined) throw unsupported("Send the request with Content-Type: application/json.");
-  insistOnUtf8(parameters);
+  assertUtf8(parameters);
 }
 
-function insistOnUtf8(parameters: string): void {
+function assertUtf8(parameters: string): void {
   let place = 0;
   while (place < parameters.length) {
     parameter.lastIndex = place;

@@ -14,7 +14,7 @@ export function readJsonObject(bytes: Buffer | undefined): Record<string, unknow
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new Fault("invalid_type", { message: "The request's body must be a JSON object." });
   }
-  insistOnOneMeaning(value, { text, scanned });
+  assertOneMeaning(value, { text, scanned });
   return value as Record<string, unknown>;
 }
 
@@ -96,7 +96,7 @@ function reportedPlace(error: unknown, text: string): number | undefined {
   return place === undefined ? undefined : Number(place);
 }
 
-function insistOnOneMeaning(value: object, { text, scanned }: { text: string; scanned: ScannedJson }): void {
+function assertOneMeaning(value: object, { text, scanned }: { text: string; scanned: ScannedJson }): void {
   const counted = { keys: 0 };
   const unsafe = findUnsafe(value, counted);
   if (unsafe !== undefined) {

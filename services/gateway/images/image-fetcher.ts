@@ -46,7 +46,7 @@ export class ImageFetcher {
   }
 
   /** Throws a `Fault` for the first image whose URL is not allowed. */
-  insistOnAllowed(images: readonly RemoteImage[]): void {
+  assertAllowed(images: readonly RemoteImage[]): void {
     if (this.#options.hosts.length === 0) throw notFetched(images[0]?.param);
     const urls = new Set(images.map(({ url }) => url));
     if (urls.size > fetchedImagesMax) {

@@ -111,7 +111,7 @@ export class OpenJobs {
   }
 
   /** Throws while this gateway is cut off, because it then does not know which machines are present. */
-  insistOnConnection(): void {
+  assertConnection(): void {
     this.#noticePause(this.#options.clock.now());
     if (!this.#options.broker.connected) throw cutOff();
   }

@@ -126,7 +126,7 @@ export class JobPlacer {
 
   async run(placement: Placement): Promise<EndPayload> {
     const { jobs, clock, timing } = this.#options;
-    jobs.insistOnConnection();
+    jobs.assertConnection();
     this.#deadly.refuse(placement, clock.now());
     this.#budget.asked();
     this.#moves.asked();
@@ -143,7 +143,7 @@ export class JobPlacer {
    * cut off from the broker.
    */
   hasTaker(wanted: Targeted): boolean {
-    this.#options.jobs.insistOnConnection();
+    this.#options.jobs.assertConnection();
     return targetsOf(wanted).some((target) => this.#options.ranking.hasTaker(target));
   }
 
@@ -151,12 +151,12 @@ export class JobPlacer {
    * Throws the fault of a request that no machine can take now. Called before the limits of the request's key are
    * checked.
    */
-  async insistOnTaker(wanted: Targeted): Promise<void> {
+  async assertTaker(wanted: Targeted): Promise<void> {
     const { jobs, ranking, clock } = this.#options;
-    jobs.insistOnConnection();
+    jobs.assertConnection();
     const sinceMs = clock.now();
     try {
-      await anyOf(targetsOf(wanted).map((target) => ranking.insistOnTaker(target)));
+      await anyOf(targetsOf(wanted).map((target) => ranking.assertTaker(target)));
     } catch (thrown) {
       throw await this.#forClient(Fault.from(thrown), wanted, sinceMs);
     }
@@ -337,7 +337,7 @@ export class JobPlacer {
         if (outcome.fault.code === "server_is_overloaded") this.#noteBusy(by);
         if (refusal === undefined || outcome.fault.code === "server_is_overloaded") refusal = outcome.fault;
       }
-      const fault = this.#toldWhen(refusal ?? machineOffline(), wanted);
+      const fault = this.#withRetryAfter(refusal ?? machineOffline(), wanted);
       if (rounds === roundsMax || !ranksAgain || fault.code !== "agent_offline") throw fault;
       ranked = await ranking.rank(wanted);
     }
@@ -355,7 +355,7 @@ export class JobPlacer {
   }
 
   /** Adds the expected retry time to a fault that says that all machines are full. */
-  #toldWhen(refusal: Fault, wanted: Wanted): Fault {
+  #withRetryAfter(refusal: Fault, wanted: Wanted): Fault {
     if (refusal.code !== "server_is_overloaded") return refusal;
     return refusal.with({ retryAfterSeconds: this.#options.routes.retryAfterSeconds(wanted) });
   }

@@ -69,19 +69,19 @@ export class FleetView {
   }
 
   /** Explains where a request for a name would go: to the machines of its model, or of one target of its route after the other. */
-  async route(wish: Pick<RouteQuery, "kind" | "modelId" | "needs">): Promise<ShownRoute> {
+  async route(query: Pick<RouteQuery, "kind" | "modelId" | "needs">): Promise<ShownRoute> {
     const { routes, modelRoutes, records, broker, clock, absenceOf } = this.#parts;
-    const { modelId: model } = wish;
+    const { modelId: model } = query;
     const route = modelRoutes.table.find(model);
     const targets = route?.targets.map((target) => ({ ...target, modelId: target.model, machines: target.machines }));
     const explained = (targets ?? [{ modelId: model, machines: undefined }]).map((target) => ({
       target,
-      choice: routes.explain({ ...wish, ...target }),
+      choice: routes.explain({ ...query, ...target }),
     }));
     const heard: ShownRouteMachine[] = [];
     for (const { target, choice } of explained) {
       const ranked = heard.filter(({ rank }) => rank !== null).length;
-      const rows = this.#ranksOf(choice, wish.needs).map((row) => ({
+      const rows = this.#ranksOf(choice, query.needs).map((row) => ({
         ...row,
         rank: row.rank === null ? null : row.rank + ranked,
         model: targets === undefined ? null : target.modelId,

@@ -75,14 +75,14 @@ export async function readiness(parts: {
  */
 export function metricsRoute(server: FastifyInstance, meters: Pick<Exposition, "show">, token?: string): void {
   server.get("/metrics", async (request, reply) => {
-    if (token !== undefined) insistOnToken(request.headers.authorization, token);
+    if (token !== undefined) assertToken(request.headers.authorization, token);
     const { type, text } = await meters.show(request.headers.accept);
     return reply.type(type).send(text);
   });
   refuseOtherMethods(server, "/metrics", ["GET", "HEAD"]);
 }
 
-function insistOnToken(authorization: string | undefined, token: string): void {
+function assertToken(authorization: string | undefined, token: string): void {
   const sent = bearerText(authorization);
   if (sent !== undefined && timingSafeEqual(digestOf(sent), digestOf(token))) return;
   throw new Fault("key_invalid", {

@@ -19,7 +19,7 @@ import { stateOf } from "../http/request-state.ts";
  * at this port. The browser then lets the page read the answers. The Host header of such a request still has the
  * foreign name.
  */
-export function insistOnKnownName(server: FastifyInstance, names: readonly string[]): void {
+export function assertKnownName(server: FastifyInstance, names: readonly string[]): void {
   server.addHook("onRequest", (request, _reply, done) => {
     done(isKnownName(request.headers.host, names) ? undefined : new Fault("bad_request", { message: unknownName }));
   });

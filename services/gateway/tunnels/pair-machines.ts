@@ -79,7 +79,7 @@ function below(path: string): string {
   return path.slice(tunnelPath.length);
 }
 
-function insistOnChallenge({ challenge }: { readonly challenge: string }, challenges: Challenges): void {
+function assertChallenge({ challenge }: { readonly challenge: string }, challenges: Challenges): void {
   if (challenges.isGood(challenge)) return;
   throw new Fault("challenge_invalid", {
     message: `This challenge is older than ${challengeMsMax / 1_000} s (challengeMsMax), or another site made it. Ask for a new one at ${challengePath}.`,
@@ -92,7 +92,7 @@ async function pair(
   { from, requestId }: { readonly from: string; readonly requestId: string },
   { machines, keys, records, isNameUsed, challenges, badKeys, clock, log }: PairingParts,
 ): Promise<PairAnswer> {
-  insistOnChallenge(request, challenges);
+  assertChallenge(request, challenges);
   const site = records.site.id;
   const means = { machines, keys, clock, isNameUsed, requestId };
   const use = (): Promise<JoinOutcome> => useJoin({ request, from, site }, means);

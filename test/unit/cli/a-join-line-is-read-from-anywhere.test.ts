@@ -1,4 +1,4 @@
-import { type StartGiven, readJoinLine } from "../../../services/cli/start-options.ts";
+import { type StartOptions, readJoinLine } from "../../../services/cli/start-options.ts";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ const secret = randomBytes(16);
 const line = joinLineText({ origin, id: "k3v9Q2xLmT0a", secret });
 const parsed = { origin, id: "k3v9Q2xLmT0a", secret };
 
-async function read(given: StartGiven, { typed = "", isTTY = false } = {}) {
+async function read(given: StartOptions, { typed = "", isTTY = false } = {}) {
   const stdin = Object.assign(new PassThrough(), { isTTY });
   // Left open: a person who pastes a line does not end the input.
   stdin.write(typed);

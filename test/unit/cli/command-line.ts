@@ -10,7 +10,7 @@ import type { Environment } from "#shared/process/config.ts";
 import { keysCommand } from "../../../services/cli/keys.ts";
 import { machinesCommand } from "../../../services/cli/machines.ts";
 import { routesCommand } from "../../../services/cli/routes.ts";
-import type { PairSurroundings } from "../../../services/cli/machines-pair.ts";
+import type { PairContext } from "../../../services/cli/machines-pair.ts";
 import { usageCommand } from "../../../services/cli/usage.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
@@ -26,7 +26,7 @@ export async function commandLine() {
   const clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 1) });
 
   const run = async (
-    make: (surroundings: PairSurroundings) => Command,
+    make: (context: PairContext) => Command,
     args: readonly string[],
     env: Environment = {},
   ): Promise<Said> => {

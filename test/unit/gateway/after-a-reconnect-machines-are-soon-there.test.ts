@@ -23,7 +23,7 @@ test("a client that asks for a known model just after the gateway has its broker
   const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
   const { signal } = new AbortController();
   const told = async (): Promise<[string, string | undefined]> => {
-    const asked = placer.insistOnTaker({ kind: "chat", modelId: "llama3", needs, machines: undefined, signal });
+    const asked = placer.assertTaker({ kind: "chat", modelId: "llama3", needs, machines: undefined, signal });
     const fault = Fault.from(await asked.then(() => undefined).catch((thrown: unknown) => thrown));
     return [fault.code, faultHeaders(fault)["retry-after"]];
   };

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
-import { insistOnOwnFolder } from "#shared/process/state-folder.ts";
+import { assertOwnFolder } from "#shared/process/state-folder.ts";
 
 const [root, person, stranger] = [0, 4_321, 4_322];
 
@@ -20,7 +20,7 @@ test.skipIf(process.getuid === undefined)(
   "a state folder of another user is refused, with both users and the remedy",
   () => {
     const { folder, owner } = folderOfPerson();
-    expect(() => insistOnOwnFolder(folder, stranger)).toThrow(
+    expect(() => assertOwnFolder(folder, stranger)).toThrow(
       expect.objectContaining({
         exitCode: exitCodes.config,
         message: expect.stringMatching(
@@ -35,9 +35,9 @@ test.skipIf(process.getuid === undefined)(
   "a state folder is accepted by its owner and by root, and one of root by all",
   () => {
     const { folder, owner } = folderOfPerson();
-    insistOnOwnFolder(folder, owner);
-    insistOnOwnFolder(folder, root);
-    insistOnOwnFolder("/", stranger);
-    insistOnOwnFolder(join(folder, "not there"), stranger);
+    assertOwnFolder(folder, owner);
+    assertOwnFolder(folder, root);
+    assertOwnFolder("/", stranger);
+    assertOwnFolder(join(folder, "not there"), stranger);
   },
 );

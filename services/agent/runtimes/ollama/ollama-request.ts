@@ -71,7 +71,7 @@ function think({ reasoning_effort: effort }: ChatBody, { isGptOss }: OllamaShow)
 function ollamaMessages(messages: readonly ChatMessage[]): unknown[] {
   const toolNameByCall = new Map<string, string>();
   for (const [at, { role, content }] of messages.entries())
-    if (role !== "assistant") insistOnImageTypes(content, `messages[${at}]`);
+    if (role !== "assistant") assertImageTypes(content, `messages[${at}]`);
   return imagesAfterResults(messages).map(({ message, at }) => {
     const path = `messages[${at}]`;
     const content = contentText(message.content);
@@ -113,7 +113,7 @@ function images(content: Content): string[] | undefined {
   return found.length === 0 ? undefined : found;
 }
 
-function insistOnImageTypes(content: Content, path: string): void {
+function assertImageTypes(content: Content, path: string): void {
   if (typeof content === "string") return;
   for (const [place, part] of content.entries()) {
     if (part.type === "text") continue;

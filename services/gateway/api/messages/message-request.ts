@@ -8,7 +8,7 @@ import {
   dropNulls,
   dropNullsAt,
   givenFields,
-  insistOnSchemaSize,
+  assertSchemaSize,
   refuseFields,
 } from "../request-fields.ts";
 import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
@@ -38,7 +38,7 @@ export function readMessageRequest(input: Record<string, unknown>): ReadMessageR
   const { value, ignored } = readShape(messageRequest, input);
   const turns = turnsOf(value);
   const { tools, ignoredTools, deferred } = readTools(value.tools ?? []);
-  insistOnSchemaSize(formatOf(value)?.schema, "output_config.format.schema");
+  assertSchemaSize(formatOf(value)?.schema, "output_config.format.schema");
   const effortField =
     value.thinking?.type === "disabled" ? "thinking" : value.output_config?.effort ? "output_config.effort" : undefined;
   return {
@@ -123,7 +123,7 @@ function readTools(given: readonly MessageTool[]) {
       ignoredTools.push(param);
       continue;
     }
-    insistOnSchemaSize(tool.input_schema ?? undefined, `${param}.input_schema`);
+    assertSchemaSize(tool.input_schema ?? undefined, `${param}.input_schema`);
     tools.push(innerTool({ ...tool, parameters: tool.input_schema }));
     if (tool.defer_loading === true) deferred.add(tool.name);
   }

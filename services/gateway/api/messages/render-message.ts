@@ -2,7 +2,7 @@ import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-e
 import { type FieldNames, Fault } from "#shared/fault/fault.ts";
 import { messageFaultBody } from "../../http/answer-faults.ts";
 import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
-import { insistOnLength, type Rendering } from "../render-chat.ts";
+import { assertLength, type Rendering } from "../render-chat.ts";
 import { type BlockWriter, ContentBlocks } from "./content-blocks.ts";
 
 const stopReasons: Readonly<Record<FinishReason, string>> = {
@@ -64,7 +64,7 @@ export class WholeMessage implements AnswerRenderer {
 
   push(events: readonly AnswerEvent[]): Uint8Array {
     for (const event of events) this.#take(event);
-    insistOnLength(this.#characters);
+    assertLength(this.#characters);
     return nothing;
   }
 

@@ -1,6 +1,6 @@
 import type { ChatMessage } from "#shared/protocol/job-bodies.ts";
 import { FoundImages, invalidValue } from "../request-fields.ts";
-import { insistOnToolOrder, type ToolOrderErrors } from "../request-tools.ts";
+import { assertToolOrder, type ToolOrderErrors } from "../request-tools.ts";
 import type {
   AssistantBlock,
   DocumentBlock,
@@ -40,7 +40,7 @@ export function turnsOf({ system, messages }: Pick<MessageRequest, "system" | "m
   }
   // Machines get the text of a system message within a neighbouring message.
   const spoken = placed.filter(({ message }) => message.role !== "system");
-  insistOnToolOrder(
+  assertToolOrder(
     spoken.map(({ message }) => message),
     toolOrder,
     (place) => spoken[place]?.param ?? "messages",

@@ -13,7 +13,7 @@ import {
   innerName,
 } from "./response-schema.ts";
 import { FoundImages, innerImage, invalidValue, type RequestImages } from "../request-fields.ts";
-import { insistOnToolOrder, type ToolOrderErrors } from "../request-tools.ts";
+import { assertToolOrder, type ToolOrderErrors } from "../request-tools.ts";
 
 /** Items that do not come from the model: messages of other roles, and outputs of functions. */
 type OtherItem = MessageItem | CallOutputItem;
@@ -26,7 +26,7 @@ export function conversationOf({ instructions, input }: ResponseRequest): ChatMe
   if (instructions) placed.unshift({ message: { role: "system", content: instructions }, param: "instructions" });
   if (placed.length === 0) throw invalidValue("input", "'input' must not be empty.");
   const messages = placed.map(({ message }) => message);
-  insistOnToolOrder(messages, toolOrder, (place) => placed[place]?.param ?? "input");
+  assertToolOrder(messages, toolOrder, (place) => placed[place]?.param ?? "input");
   return messages;
 }
 

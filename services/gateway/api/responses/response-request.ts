@@ -9,7 +9,7 @@ import {
   dropUnset,
   givenFields,
   objectsIn,
-  insistOnSchemaSize,
+  assertSchemaSize,
   invalidValue,
   refuseFields,
   streamChoice,
@@ -54,8 +54,8 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
   const inside = innerTools(value.tools ?? []);
   const terms = termsOf(value, inside.called);
   const format = value.text?.format;
-  if (format?.type === "json_schema") insistOnSchemaSize(format.schema, "text.format.schema");
-  insistOnTerms(terms, value);
+  if (format?.type === "json_schema") assertSchemaSize(format.schema, "text.format.schema");
+  assertTerms(terms, value);
   return {
     model: value.model,
     stream,
@@ -119,7 +119,7 @@ function checkTogether({ top_logprobs: others, include, metadata }: ResponseRequ
   }
 }
 
-function insistOnTerms({ repeated }: ResponseTerms, { instructions, text, tools }: ResponseRequest): void {
+function assertTerms({ repeated }: ResponseTerms, { instructions, text, tools }: ResponseRequest): void {
   if (repeated.length <= repeatedCharactersMax) return;
   const lengths = Object.entries({ instructions, text, tools }).map(
     ([field, value]) => [JSON.stringify(value ?? null).length, field] as const,
@@ -223,7 +223,7 @@ interface InnerTools extends Pick<ResponseTerms, "called"> {
 }
 
 function innerTools(tools: readonly ResponseTool[]): InnerTools {
-  insistOnDescriptions(tools);
+  assertDescriptions(tools);
   const placed = tools.flatMap((tool, place) => functionsOf(tool, `tools[${place}]`));
   if (placed.length > toolsMax) {
     throw new Fault("array_above_max_length", {
@@ -233,7 +233,7 @@ function innerTools(tools: readonly ResponseTool[]): InnerTools {
   }
   const names = new Map<string, CalledTool>();
   for (const { tool, called, param } of placed) {
-    insistOnSchemaSize(tool.parameters ?? undefined, `${param}.parameters`);
+    assertSchemaSize(tool.parameters ?? undefined, `${param}.parameters`);
     const inner = innerName(called);
     const other = names.get(inner);
     if (other !== undefined && (other.namespace ?? called.namespace) !== undefined) {
@@ -246,7 +246,7 @@ function innerTools(tools: readonly ResponseTool[]): InnerTools {
 }
 
 /** Bounds the descriptions of namespaces before they are copied: each of up to 512 functions gets its namespace's. */
-function insistOnDescriptions(tools: readonly ResponseTool[]): void {
+function assertDescriptions(tools: readonly ResponseTool[]): void {
   const lengths = tools.map((each) =>
     each.type === "namespace" ? (each.description ?? "").length * each.tools.length : 0,
   );

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { newMachineKeyPair } from "#shared/protocol/pairing.ts";
 import { type Pairing, pairingFile, readPairing, writePairing } from "#shared/site/pairing-file.ts";
-import { insistOnWay } from "../../../../services/cli/agent.ts";
+import { assertWay } from "../../../../services/cli/agent.ts";
 
 const pairedIn = (year: number): Pairing => ({
   ...newMachineKeyPair(),
@@ -21,7 +21,7 @@ function folders() {
   const [before, stateDir] = [join(root, "before"), join(root, "service")];
   const said: string[] = [];
   const bring = (settings: Readonly<Record<string, string>> = {}): void =>
-    insistOnWay(stateDir, { before, settings, say: (line) => said.push(line) });
+    assertWay(stateDir, { before, settings, say: (line) => said.push(line) });
   return { before, stateDir, bring, said };
 }
 
