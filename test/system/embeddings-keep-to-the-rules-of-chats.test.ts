@@ -65,7 +65,7 @@ describe("embeddings count in the limits and the usage of their key", () => {
     const second = await endpoint.embed(ask);
     expect([second.status, (await errorOf(second)).code]).toEqual([429, "rate_limit_exceeded"]);
     const narrow = await gateway.issue({ limits: { tokensPerMinute: 10 } });
-    const large = await narrow.endpoint.embed({ model, input: Array(20).fill("four") });
+    const large = await narrow.endpoint.embed({ model, input: Array(1_200).fill("four") });
     expect([large.status, (await errorOf(large)).code]).toEqual([429, "insufficient_quota"]);
     expect((await narrow.endpoint.embed({ model, input: Array(6).fill("four") })).status).toBe(200);
     const next = await narrow.endpoint.embed({ model, input: Array(6).fill("four") });
