@@ -1,4 +1,4 @@
-import type { OfferedModel } from "#shared/model/model.ts";
+import type { OfferedModel } from "#shared/protocol/model.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";

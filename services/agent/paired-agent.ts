@@ -1,4 +1,4 @@
-import { connectTunnel } from "#shared/broker/nats-tunnel.ts";
+import { connectTunnel } from "#shared/site/nats-tunnel.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";

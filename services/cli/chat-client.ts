@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { KeyToken } from "#shared/keys/key-token.ts";
-import { errorLine, type ErrorBody, type Model, model } from "#shared/model/model.ts";
+import { errorLine, type ErrorBody, type Model, model } from "#shared/protocol/model.ts";
 import { SentEvents, type SentEvent } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/log.ts";

@@ -1,8 +1,8 @@
 import { Option } from "commander";
-import { changeKey, type KeyChange, revokeKey } from "#shared/keys/change-key.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
+import { changeKey, type KeyChange, revokeKey } from "#shared/records/change-key.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
-import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
+import { showKey, type ShownKey } from "#shared/records/shown-key.ts";
 import type { CliCommand, JsonOption, CliContext } from "./command-line.ts";
 import {
   givenTerms,

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { auditEntriesMax, type AuditEntry } from "#shared/keys/audit-entry.ts";
-import { type KeyState, keyStates, tokenBudget } from "#shared/keys/key-record.ts";
+import { auditEntriesMax, type AuditEntry } from "#shared/records/audit-entry.ts";
+import { type KeyState, keyStates, tokenBudget } from "#shared/records/key-record.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
-import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
+import { showKey, type ShownKey } from "#shared/records/shown-key.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { type CliCommand, commaList, type JsonOption, readBy, type CliContext, widthOf } from "./command-line.ts";

@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
-import { defaultGraceMs, rotateKey } from "#shared/keys/change-key.ts";
-import { type IssuedKey, issueKey, newKey } from "#shared/keys/issue-key.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
+import { defaultGraceMs, rotateKey } from "#shared/records/change-key.ts";
+import { type IssuedKey, issueKey, newKey } from "#shared/records/issue-key.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
 import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
-import { durationOrNone, formatDuration, showKey } from "#shared/keys/shown-key.ts";
+import { durationOrNone, formatDuration, showKey } from "#shared/records/shown-key.ts";
 import { type CliCommand, commandIn, type JsonOption, readBy, type CliContext } from "./command-line.ts";
 import {
   givenTerms,

@@ -6,9 +6,9 @@ import {
   type MachineChange,
   machineNameUsed,
   removeMachine,
-} from "#shared/machines/change-machine.ts";
-import { cordonReason, machineLabels, type MachineRecord, modelPatterns } from "#shared/machines/machine-record.ts";
-import { showMachineRecord } from "#shared/machines/shown-machine.ts";
+} from "#shared/records/change-machine.ts";
+import { cordonReason, machineLabels, type MachineRecord, modelPatterns } from "#shared/records/machine-record.ts";
+import { showMachineRecord } from "#shared/records/shown-machine.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import {

@@ -1,5 +1,5 @@
 import { fleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { changeMachine } from "#shared/machines/change-machine.ts";
+import { changeMachine } from "#shared/records/change-machine.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import {

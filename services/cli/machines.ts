@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { machineUnknown } from "#shared/machines/change-machine.ts";
-import { showMachineRecord, type ShownMachineRecord } from "#shared/machines/shown-machine.ts";
+import { machineUnknown } from "#shared/records/change-machine.ts";
+import { showMachineRecord, type ShownMachineRecord } from "#shared/records/shown-machine.ts";
 import { type CliCommand, commandIn, type JsonOption, type CliContext, widthOf } from "./command-line.ts";
 import {
   addCordon,

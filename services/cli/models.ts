@@ -7,7 +7,7 @@ import {
   modelListing,
   type ModelListing,
   type ShownModel,
-} from "#shared/model/model.ts";
+} from "#shared/protocol/model.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";

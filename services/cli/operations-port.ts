@@ -11,7 +11,7 @@ import {
   manageLineBytesMax,
   type ProgressLine,
   type ErrorBody,
-} from "#shared/model/model.ts";
+} from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { LineCutter } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { tokenBudget, type TokenBudget } from "#shared/keys/key-record.ts";
+import { tokenBudget, type TokenBudget } from "#shared/records/key-record.ts";
 
 const sizes = new Map([
   ["M", 1_000_000],

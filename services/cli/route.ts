@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { shownRoute, type ShownRoute, type ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
-import { modelId } from "#shared/model/model.ts";
+import { modelId } from "#shared/protocol/model.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { commandIn, type JsonOption, readBy, type CliContext, widthOf } from "./command-line.ts";

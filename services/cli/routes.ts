@@ -1,10 +1,10 @@
 import { routeName } from "#shared/protocol/identifiers.ts";
 import { Argument, type Command, InvalidArgumentError } from "commander";
 import { z } from "zod";
-import { openKnownModels } from "#shared/model/known-models.ts";
+import { openKnownModels } from "#shared/store/known-models.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
-import { removeRoute, routeUnknown, setRoute, targetText } from "#shared/routes/change-route.ts";
-import { routeTarget, type RouteTarget, showRoute, targetsPerRouteMax } from "#shared/routes/route-record.ts";
+import { removeRoute, routeUnknown, setRoute, targetText } from "#shared/records/change-route.ts";
+import { routeTarget, type RouteTarget, showRoute, targetsPerRouteMax } from "#shared/records/route-record.ts";
 import {
   type CliCommand,
   commandIn,

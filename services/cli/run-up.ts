@@ -5,7 +5,7 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { openKeyStore } from "#shared/keys/open-key-store.ts";
+import { openKeyStore } from "#shared/store/open-key-store.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { type Environment, readBoth } from "#shared/process/config.ts";
 import { runUntilStopped } from "#shared/process/lifecycle.ts";

@@ -1,4 +1,4 @@
-import type { ProgressLine } from "#shared/model/model.ts";
+import type { ProgressLine } from "#shared/protocol/model.ts";
 import { onOneLine } from "#shared/process/log.ts";
 import { type Output, type CliContext, widthOf } from "./command-line.ts";
 import { byteSize } from "./quantity-text.ts";

@@ -1,10 +1,10 @@
-import type { MachineRecord } from "#shared/machines/machine-record.ts";
-import { aliasedId } from "#shared/model/model.ts";
-import type { Sighting } from "#shared/model/known-models.ts";
+import type { MachineRecord } from "#shared/records/machine-record.ts";
+import { aliasedId } from "#shared/protocol/model.ts";
+import type { Sighting } from "#shared/store/known-models.ts";
 import { onOneLine } from "#shared/process/log.ts";
 import { nearestFirst } from "#shared/process/nearest-names.ts";
-import { targetText } from "#shared/routes/change-route.ts";
-import type { RouteTarget } from "#shared/routes/route-record.ts";
+import { targetText } from "#shared/records/change-route.ts";
+import type { RouteTarget } from "#shared/records/route-record.ts";
 
 const nearestShownMax = 3;
 

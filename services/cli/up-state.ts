@@ -1,11 +1,11 @@
-import { checkKey } from "#shared/keys/judge-key.ts";
+import { checkKey } from "#shared/records/judge-key.ts";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Actor } from "#shared/keys/audit-entry.ts";
-import { changeKey } from "#shared/keys/change-key.ts";
-import { adminTtlMsMax, issueKey } from "#shared/keys/issue-key.ts";
+import type { Actor } from "#shared/records/audit-entry.ts";
+import { changeKey } from "#shared/records/change-key.ts";
+import { adminTtlMsMax, issueKey } from "#shared/records/issue-key.ts";
 import { parseKeyToken, type KeyId, type KeyKind, type KeyToken } from "#shared/keys/key-token.ts";
-import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { z } from "zod";
-import type { Model } from "#shared/model/model.ts";
+import type { Model } from "#shared/protocol/model.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { onOneLine } from "#shared/process/log.ts";
 import type { ProgramFacts } from "./service/copy-program.ts";

@@ -2,12 +2,17 @@ import { hostname, userInfo } from "node:os";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { Fault, faultEntry } from "#shared/fault/fault.ts";
-import type { Actor } from "#shared/keys/audit-entry.ts";
-import { type KeyChanged, replicatedIn } from "#shared/keys/change-key.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
-import { type Replication, replicaWaitMs } from "#shared/keys/key-store.ts";
+import type { Actor } from "#shared/records/audit-entry.ts";
+import { type KeyChanged, replicatedIn } from "#shared/records/change-key.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
+import { type Replication, replicaWaitMs } from "#shared/records/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
-import { keyStoreSettings, keyStoreVariables, type OpenedKeyStore, openKeyStore } from "#shared/keys/open-key-store.ts";
+import {
+  keyStoreSettings,
+  keyStoreVariables,
+  type OpenedKeyStore,
+  openKeyStore,
+} from "#shared/store/open-key-store.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { JsonOption, CliContext } from "./command-line.ts";

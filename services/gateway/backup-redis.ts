@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { recordAfterlifeMs } from "#shared/keys/key-store.ts";
-import { decode, peppersAt } from "#shared/keys/redis-key-store.ts";
-import type { SqlTags, StateDatabase } from "#shared/keys/state-database.ts";
+import { recordAfterlifeMs } from "#shared/records/key-store.ts";
+import { decode, peppersAt } from "#shared/store/redis-key-store.ts";
+import type { SqlTags, StateDatabase } from "#shared/store/state-database.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
 import { keptForMs } from "./limits/redis-limits.ts";
 

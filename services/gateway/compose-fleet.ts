@@ -1,6 +1,6 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { StoreWatch } from "./keys/store-watch.ts";
@@ -14,7 +14,7 @@ import { JobPlacer } from "./jobs/place-job.ts";
 import { MachineRanking } from "./fleet/rank-machines.ts";
 import { Catalogues, findModel } from "./fleet/catalogues.ts";
 import { FloodGuard } from "./fleet/flood-guard.ts";
-import { openKnownModels } from "#shared/model/known-models.ts";
+import { openKnownModels } from "#shared/store/known-models.ts";
 import { askCatalogue, LiveModels } from "./jobs/live-models.ts";
 import { losesMachine, type MachineRecords } from "./fleet/machine-records.ts";
 import { SeenMachines } from "./fleet/note-seen.ts";

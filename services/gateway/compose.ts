@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { ImageFetcher } from "./images/image-fetcher.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";

@@ -1,5 +1,5 @@
 import { connectNats } from "#shared/broker/nats-broker.ts";
-import { openKeyStore } from "#shared/keys/open-key-store.ts";
+import { openKeyStore } from "#shared/store/open-key-store.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { createLog } from "#shared/process/log.ts";

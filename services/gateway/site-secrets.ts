@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { keyStoreSettings, keyStoreVariables } from "#shared/keys/open-key-store.ts";
+import { keyStoreSettings, keyStoreVariables } from "#shared/store/open-key-store.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
-import { SqliteKeyStore } from "#shared/keys/sqlite-key-store.ts";
-import { pepperFile } from "#shared/keys/state-database.ts";
+import { SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
+import { pepperFile } from "#shared/store/state-database.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { type Environment, isSecret, readConfig, secret } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";

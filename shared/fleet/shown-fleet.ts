@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { machineStates } from "../machines/shown-machine.ts";
+import { machineStates } from "../records/shown-machine.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import { presence } from "../protocol/presence.ts";
-import { modelId } from "../model/model.ts";
+import { modelId } from "../protocol/model.ts";
 
 const count = z.int().nonnegative();
 const { state, runtime, epoch } = presence.shape;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { modelId } from "../model/model.ts";
+import { modelId } from "./model.ts";
 import { jsonIn } from "./frame-payload.ts";
 import { frameVersion } from "./frame.ts";
 import { limits } from "./limits.ts";

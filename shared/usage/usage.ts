@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { StateDatabase } from "../keys/state-database.ts";
-import type { StateStore } from "../keys/open-key-store.ts";
+import type { StateDatabase } from "../store/state-database.ts";
+import type { StateStore } from "../store/open-key-store.ts";
 import type { RedisConnection } from "../process/redis-connection.ts";
 
 const usageCount = z.int().nonnegative();

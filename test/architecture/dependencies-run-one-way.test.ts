@@ -7,8 +7,10 @@ import { readSources } from "./read-sources.ts";
 
 /** A file for each rule that breaks it, so that a rule that matches nothing any more is noticed. */
 const planted: Readonly<Record<string, readonly [path: string, text: string]>> = {
-  "shared imports no service": ["shared/model/x.ts", `import { a } from "../../services/agent/config.ts";`],
-  "shared imports no test": ["shared/model/x.ts", `import { a } from "../../test/harness/until.ts";`],
+  "shared imports no service": ["shared/protocol/x.ts", `import { a } from "../../services/agent/config.ts";`],
+  "shared imports no test": ["shared/protocol/x.ts", `import { a } from "../../test/harness/until.ts";`],
+  "records know no store": ["shared/records/x.ts", `import { a } from "../store/open-key-store.ts";`],
+  "keys know neither records nor the store": ["shared/keys/x.ts", `import { a } from "../records/key-record.ts";`],
   "no service imports a test": ["services/agent/x.ts", `import { a } from "../../test/harness/until.ts";`],
   "the gateway does not import the agent": [
     "services/gateway/x.ts",
@@ -47,7 +49,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     "services/agent/runtimes/ollama/x.ts",
     `import { a } from "../../jobs/run-job.ts";`,
   ],
-  "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/keys/key-record.ts";`],
+  "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/records/key-record.ts";`],
   "no service imports the CLI": ["services/gateway/x.ts", `await import("../cli/up.ts");`],
   "the CLI enters a service only through the files at its top": [
     "services/cli/x.ts",
@@ -93,7 +95,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "only the CLI knows commander": ["shared/process/x.ts", `import { Command } from "commander";`],
   "only connect knows jsonc-parser": ["services/cli/x.ts", 'import { parse } from "jsonc-parser";'],
   "only the harness knows testcontainers": ["test/unit/x.ts", `import("testcontainers")`],
-  "the product knows no test tool": ["shared/model/x.ts", `import { test } from "vitest";`],
+  "the product knows no test tool": ["shared/protocol/x.ts", `import { test } from "vitest";`],
 };
 
 describe("dependencies run one way", () => {
@@ -129,7 +131,7 @@ describe("dependencies run one way", () => {
   });
 
   test("a file whose name says nothing is found", () => {
-    expect(findViolations([{ path: "shared/model/utils.ts", text: "" }], importRules)).toHaveLength(1);
+    expect(findViolations([{ path: "shared/protocol/utils.ts", text: "" }], importRules)).toHaveLength(1);
   });
 
   test("imports are found however they are written", () => {
@@ -148,7 +150,7 @@ describe("a comment of the product begins with its subject", () => {
     ["Who asks", "  // Who asks is told."],
     ["Of a machine", "/**\n * Of a machine that is gone.\n */"],
   ])("a comment that begins with %s is found", (_, text) => {
-    expect(findHiddenSubjects([{ path: "shared/model/x.ts", text }])).toHaveLength(1);
+    expect(findHiddenSubjects([{ path: "shared/protocol/x.ts", text }])).toHaveLength(1);
   });
 
   test.each([
@@ -156,7 +158,7 @@ describe("a comment of the product begins with its subject", () => {
     ["a second line of a short comment", "// A job knows\n// What it waits for."],
     ["a test", "// What a test says"],
   ])("%s is no beginning", (kind, text) => {
-    const path = kind === "a test" ? "test/unit/x.ts" : "shared/model/x.ts";
+    const path = kind === "a test" ? "test/unit/x.ts" : "shared/protocol/x.ts";
     expect(findHiddenSubjects([{ path, text }])).toEqual([]);
   });
 });
@@ -164,13 +166,15 @@ describe("a comment of the product begins with its subject", () => {
 describe("files import each other one way", () => {
   test("a circle is named by its files, and so is one of types alone", () => {
     const sources = [
-      { path: "shared/model/a.ts", text: `import type { B } from "./b.ts";` },
-      { path: "shared/model/b.ts", text: `export { c } from "../fleet/c.ts";` },
-      { path: "shared/fleet/c.ts", text: `const a = await import("#shared/model/a.ts");` },
+      { path: "shared/protocol/a.ts", text: `import type { B } from "./b.ts";` },
+      { path: "shared/protocol/b.ts", text: `export { c } from "../fleet/c.ts";` },
+      { path: "shared/fleet/c.ts", text: `const a = await import("#shared/protocol/a.ts");` },
       { path: "shared/fleet/d.ts", text: `import { c } from "./c.ts";` },
     ];
     expect(findCircles(sources)).toEqual([
-      expect.stringMatching(/^shared\/fleet\/c\.ts, shared\/model\/a\.ts, shared\/model\/b\.ts import each other/),
+      expect.stringMatching(
+        /^shared\/fleet\/c\.ts, shared\/protocol\/a\.ts, shared\/protocol\/b\.ts import each other/,
+      ),
     ]);
   });
 });

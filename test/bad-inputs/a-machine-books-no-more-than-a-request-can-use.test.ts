@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { connectNats } from "#shared/broker/nats-broker.ts";
-import type { NewKey } from "#shared/keys/issue-key.ts";
+import type { NewKey } from "#shared/records/issue-key.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";

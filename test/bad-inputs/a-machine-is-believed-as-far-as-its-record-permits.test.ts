@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, describe, test } from "vitest";
 import { z } from "zod";
 import { shownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
-import { shownMachineRecord } from "#shared/machines/shown-machine.ts";
+import { shownMachineRecord } from "#shared/records/shown-machine.ts";
 import { systemClock as clock, type Timer } from "#shared/process/clock.ts";
 import { contradictionsMax } from "../../services/gateway/fleet/busy-claims.ts";
 import { slotsBelievedMax } from "../../services/gateway/fleet/expected-cost.ts";

@@ -1,7 +1,7 @@
-import { adminLineageMax } from "#shared/keys/key-lineage.ts";
+import { adminLineageMax } from "#shared/records/key-lineage.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { changeKey, revokeKey } from "#shared/keys/change-key.ts";
-import { issueKey } from "#shared/keys/issue-key.ts";
+import { changeKey, revokeKey } from "#shared/records/change-key.ts";
+import { issueKey } from "#shared/records/issue-key.ts";
 import { keyId, type KeyId } from "#shared/keys/key-token.ts";
 import { redisPlace, sqlitePlace } from "../contract/key-store-place.ts";
 import type { SomeServer } from "../harness/found-servers.ts";

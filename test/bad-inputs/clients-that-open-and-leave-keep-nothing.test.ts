@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { issueKey } from "#shared/keys/issue-key.ts";
+import { issueKey } from "#shared/records/issue-key.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import type { Endpoint } from "../harness/endpoint.ts";
 import { Operator } from "../harness/operator.ts";

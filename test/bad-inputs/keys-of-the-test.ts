@@ -1,5 +1,5 @@
-import { issueKey, type NewKey } from "#shared/keys/issue-key.ts";
-import { changeKey } from "#shared/keys/change-key.ts";
+import { issueKey, type NewKey } from "#shared/records/issue-key.ts";
+import { changeKey } from "#shared/records/change-key.ts";
 import { Operator } from "../harness/operator.ts";
 import type { UpProcess } from "../harness/start-trunkline.ts";
 import type { KeysOfTheTest } from "./row.ts";

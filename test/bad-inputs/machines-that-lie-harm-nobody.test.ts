@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { modelsPerMachineMax } from "#shared/model/model.ts";
+import { modelsPerMachineMax } from "#shared/protocol/model.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
 import { errorOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { KeyId } from "#shared/keys/key-token.ts";
-import type { NewKey } from "#shared/keys/issue-key.ts";
+import type { NewKey } from "#shared/records/issue-key.ts";
 import type { Endpoint } from "../harness/endpoint.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { lentOnly } from "../harness/found-servers.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { connectTunnel, type Tunnel } from "#shared/broker/nats-tunnel.ts";
+import { connectTunnel, type Tunnel } from "#shared/site/nats-tunnel.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { createLog } from "#shared/process/log.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe } from "vitest";
 import { z } from "zod";
 import type { Broker } from "#shared/broker/broker.ts";
-import { connectTunnel } from "#shared/broker/nats-tunnel.ts";
+import { connectTunnel } from "#shared/site/nats-tunnel.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { lentOnly } from "../harness/found-servers.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import type { Broker } from "#shared/broker/broker.ts";
-import { connectTunnel } from "#shared/broker/nats-tunnel.ts";
+import { connectTunnel } from "#shared/site/nats-tunnel.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { TunnelSite } from "../harness/tunnel-site.ts";

@@ -4,7 +4,7 @@ import { createServer as createHttpServer } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { createServer as createTcpServer, type AddressInfo, type Server } from "node:net";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { connectTunnel, type TunnelOptions } from "#shared/broker/nats-tunnel.ts";
+import { connectTunnel, type TunnelOptions } from "#shared/site/nats-tunnel.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { createLog } from "#shared/process/log.ts";

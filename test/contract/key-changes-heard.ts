@@ -1,4 +1,4 @@
-import type { KeyChanges } from "#shared/keys/key-changes.ts";
+import type { KeyChanges } from "#shared/records/key-changes.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { until } from "../harness/until.ts";
 

@@ -1,8 +1,8 @@
-import type { KeyChanges } from "#shared/keys/key-changes.ts";
+import type { KeyChanges } from "#shared/records/key-changes.ts";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { KeyId } from "#shared/keys/key-token.ts";
-import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import type { OwnServer } from "../harness/own-server.ts";

@@ -1,8 +1,8 @@
-import type { KeyChanges } from "#shared/keys/key-changes.ts";
+import type { KeyChanges } from "#shared/records/key-changes.ts";
 import { describe, expect, test } from "vitest";
-import { changeKey } from "#shared/keys/change-key.ts";
-import { issueKey } from "#shared/keys/issue-key.ts";
-import type { KeyStore } from "#shared/keys/key-store.ts";
+import { changeKey } from "#shared/records/change-key.ts";
+import { issueKey } from "#shared/records/issue-key.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { until } from "../harness/until.ts";
 import { HeardChanges } from "./key-changes-heard.ts";

@@ -1,5 +1,5 @@
-import type { KeyDependencies } from "#shared/keys/issue-key.ts";
-import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { KeyDependencies } from "#shared/records/issue-key.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";
 

@@ -1,10 +1,10 @@
-import { checkKey } from "#shared/keys/judge-key.ts";
+import { checkKey } from "#shared/records/judge-key.ts";
 import { describe, expect, test } from "vitest";
-import type { AuditEntry } from "#shared/keys/audit-entry.ts";
-import { changeKey, type KeyChange, type KeyChanged, rotateKey } from "#shared/keys/change-key.ts";
-import { replacedSecretsMax, type KeyRecord } from "#shared/keys/key-record.ts";
-import { issueKey, type IssuedKey, type NewKey } from "#shared/keys/issue-key.ts";
-import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { AuditEntry } from "#shared/records/audit-entry.ts";
+import { changeKey, type KeyChange, type KeyChanged, rotateKey } from "#shared/records/change-key.ts";
+import { replacedSecretsMax, type KeyRecord } from "#shared/records/key-record.ts";
+import { issueKey, type IssuedKey, type NewKey } from "#shared/records/issue-key.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
 import { mintKeyToken, parseKeyToken, type KeyId, type KeyToken } from "#shared/keys/key-token.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
-import { issueKey } from "#shared/keys/issue-key.ts";
+import { issueKey } from "#shared/records/issue-key.ts";
 import { keyStoreContract } from "./key-store.contract.ts";
 import { meansOf } from "./key-store-means.ts";
 import { redisPlace, sqlitePlace } from "./key-store-place.ts";

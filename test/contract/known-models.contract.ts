@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { openKnownModels } from "#shared/model/known-models.ts";
+import type { openKnownModels } from "#shared/store/known-models.ts";
 
 type KnownModels = ReturnType<typeof openKnownModels>;
 

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { KeyLimits } from "#shared/keys/key-record.ts";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { compareUsage, type UsageRow, type UsageRows } from "#shared/usage/usage.ts";
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { changeMachine, type MachineChange, removeMachine } from "#shared/machines/change-machine.ts";
-import type { MachineRecord, MachineStore } from "#shared/machines/machine-record.ts";
+import { changeMachine, type MachineChange, removeMachine } from "#shared/records/change-machine.ts";
+import type { MachineRecord, MachineStore } from "#shared/records/machine-record.ts";
 import { type JoinLine, newMachineKeyPair } from "#shared/protocol/pairing.ts";
 import { joinOnStore, lineOnStore, publicUrl } from "../harness/pair-on-store.ts";
 import { issueOn } from "./key-changes.contract.ts";

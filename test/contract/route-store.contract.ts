@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { removeRoute, setRoute } from "#shared/routes/change-route.ts";
-import { routesMax, type RouteStore } from "#shared/routes/route-record.ts";
+import { removeRoute, setRoute } from "#shared/records/change-route.ts";
+import { routesMax, type RouteStore } from "#shared/records/route-record.ts";
 import { issueOn } from "./key-changes.contract.ts";
 import { HeardChanges } from "./key-changes-heard.ts";
 import type { KeyPlace } from "./key-store-place.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import type { Capabilities } from "#shared/model/model.ts";
+import type { Capabilities } from "#shared/protocol/model.ts";
 import { createLog } from "#shared/process/log.ts";
 import { chatBody, type ChatBody, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { llamaRuntime, type LlamaOptions } from "../../services/agent/runtimes/llama/llama.ts";

@@ -1,9 +1,9 @@
-import { checkKey } from "#shared/keys/judge-key.ts";
+import { checkKey } from "#shared/records/judge-key.ts";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { changeKey, type KeyChange } from "#shared/keys/change-key.ts";
-import { issueKey, type IssuedKey } from "#shared/keys/issue-key.ts";
-import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import { changeKey, type KeyChange } from "#shared/records/change-key.ts";
+import { issueKey, type IssuedKey } from "#shared/records/issue-key.ts";
+import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { redisCommandTimeoutMs } from "#shared/process/redis-connection.ts";

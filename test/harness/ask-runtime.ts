@@ -1,5 +1,5 @@
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import type { Capabilities, OfferedModel } from "#shared/model/model.ts";
+import type { Capabilities, OfferedModel } from "#shared/protocol/model.ts";
 import { chatBody, type ChatBody, type TextToContinue, type ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { refuseIncapable } from "../../services/agent/runtimes/refuse-unsupported.ts";
 import type { Runtime, Silence, CompleteRun, EmitEvents, ManageRun } from "../../services/agent/runtimes/runtime.ts";

@@ -1,6 +1,6 @@
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import type { Broker } from "#shared/broker/broker.ts";
-import type { OfferedModel } from "#shared/model/model.ts";
+import type { OfferedModel } from "#shared/protocol/model.ts";
 import { systemClock as clock, type Timer } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { newEpoch } from "#shared/protocol/identifiers.ts";

@@ -1,9 +1,9 @@
-import { changeKey, type KeyChange, rotateKey } from "#shared/keys/change-key.ts";
-import { issueKey, type IssuedKey, type KeyDependencies, type NewKey } from "#shared/keys/issue-key.ts";
+import { changeKey, type KeyChange, rotateKey } from "#shared/records/change-key.ts";
+import { issueKey, type IssuedKey, type KeyDependencies, type NewKey } from "#shared/records/issue-key.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
-import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
-import { joinTtlMsMax, makeJoin } from "#shared/machines/join-machine.ts";
+import { joinTtlMsMax, makeJoin } from "#shared/records/join-machine.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { joinLineText } from "#shared/protocol/pairing.ts";
 import { addUsage, openUsage, type UsageRow } from "#shared/usage/usage.ts";

@@ -1,6 +1,6 @@
-import { type JoinOutcome, joinTtlMsMax, makeJoin, useJoin } from "#shared/machines/join-machine.ts";
-import type { KeyStore } from "#shared/keys/key-store.ts";
-import type { MachineStore } from "#shared/machines/machine-record.ts";
+import { type JoinOutcome, joinTtlMsMax, makeJoin, useJoin } from "#shared/records/join-machine.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
+import type { MachineStore } from "#shared/records/machine-record.ts";
 import { agentProof, joinKey, type JoinLine, newMachineKeyPair, type PairRequest } from "#shared/protocol/pairing.ts";
 
 export const publicUrl = "https://models.example.org";

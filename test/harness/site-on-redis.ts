@@ -1,4 +1,4 @@
-import type { IssuedKey, NewKey } from "#shared/keys/issue-key.ts";
+import type { IssuedKey, NewKey } from "#shared/records/issue-key.ts";
 import type { LogLevel } from "#shared/process/log.ts";
 import { Endpoint } from "./endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "./gateway-in-process.ts";

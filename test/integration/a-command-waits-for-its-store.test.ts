@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
-import { openStateDatabase } from "#shared/keys/state-database.ts";
+import { openStateDatabase } from "#shared/store/state-database.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startRedisServer } from "../harness/redis-server.ts";
 import { TcpProxy } from "../harness/tcp-proxy.ts";

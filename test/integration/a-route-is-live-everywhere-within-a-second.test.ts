@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { changeMachine } from "#shared/machines/change-machine.ts";
-import { removeRoute, setRoute } from "#shared/routes/change-route.ts";
-import type { RouteTarget } from "#shared/routes/route-record.ts";
+import { changeMachine } from "#shared/records/change-machine.ts";
+import { removeRoute, setRoute } from "#shared/records/change-route.ts";
+import type { RouteTarget } from "#shared/records/route-record.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { errorOf, type Endpoint } from "../harness/endpoint.ts";
 import { startTwoGateways, type TwoGateways } from "../harness/two-gateways.ts";

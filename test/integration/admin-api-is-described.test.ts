@@ -6,7 +6,7 @@ import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { createLog } from "#shared/process/log.ts";
 import { adminApi, adminPrefix, adminRoutes } from "../../services/gateway/operations/admin-api.ts";
 import { createServer } from "../../services/gateway/server.ts";
-import type { MachineStore } from "#shared/machines/machine-record.ts";
+import type { MachineStore } from "#shared/records/machine-record.ts";
 import { pairOnStore, publicUrl } from "../harness/pair-on-store.ts";
 import { sqlitePlace } from "../contract/key-store-place.ts";
 import {

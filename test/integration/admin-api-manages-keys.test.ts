@@ -1,4 +1,4 @@
-import { checkKey } from "#shared/keys/judge-key.ts";
+import { checkKey } from "#shared/records/judge-key.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { keyId, parseKeyToken, type KeyId } from "#shared/keys/key-token.ts";
 import { redisPlace, sqlitePlace } from "../contract/key-store-place.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { manageLine, type OfferedModel, modelListing, shownModel } from "#shared/model/model.ts";
+import { manageLine, type OfferedModel, modelListing, shownModel } from "#shared/protocol/model.ts";
 import type { Control } from "#shared/protocol/job.ts";
 import { errorBody } from "../../services/gateway/operations/admin-api.ts";
 import { errorOf } from "../harness/endpoint.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { changeKey, rotateKey } from "#shared/keys/change-key.ts";
+import { changeKey, rotateKey } from "#shared/records/change-key.ts";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { sqlitePlace, type KeyPlace } from "../contract/key-store-place.ts";
 import { AdminOnStore, operations } from "../unit/gateway/operations/admin-on-a-store.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { catalogue, type OfferedModel } from "#shared/model/model.ts";
+import { catalogue, type OfferedModel } from "#shared/protocol/model.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { recogniseOpenAiServer } from "../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../services/agent/runtimes/runtime.ts";

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
-import type { OfferedModel } from "#shared/model/model.ts";
+import type { OfferedModel } from "#shared/protocol/model.ts";
 import { systemClock, type Clock } from "#shared/process/clock.ts";
 import type { Control } from "#shared/protocol/job.ts";
 import { modelsCommand } from "../../services/cli/models.ts";

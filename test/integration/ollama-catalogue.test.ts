@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { catalogue } from "#shared/model/model.ts";
+import { catalogue } from "#shared/protocol/model.ts";
 import { ollamaRuntime, type OllamaRuntime } from "../../services/agent/runtimes/ollama/ollama.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { offeredBy } from "../harness/ask-runtime.ts";

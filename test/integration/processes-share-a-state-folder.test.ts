@@ -1,4 +1,4 @@
-import { checkKey } from "#shared/keys/judge-key.ts";
+import { checkKey } from "#shared/records/judge-key.ts";
 import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
-import { openKeyStore } from "#shared/keys/open-key-store.ts";
+import { openKeyStore } from "#shared/store/open-key-store.ts";
 import { systemClock } from "#shared/process/clock.ts";
 
 const processes = 6;
@@ -14,8 +14,8 @@ const keysEach = 20;
 
 /** What each process does: opens the folder, makes keys, prints them. */
 const program = `
-  import { issueKey } from "#shared/keys/issue-key.ts";
-  import { openKeyStore } from "#shared/keys/open-key-store.ts";
+  import { issueKey } from "#shared/records/issue-key.ts";
+  import { openKeyStore } from "#shared/store/open-key-store.ts";
   import { systemClock } from "#shared/process/clock.ts";
   const { keys, peppers } = await openKeyStore({ stateDir: process.argv[1] }, { clock: systemClock });
   const means = { keys, peppers, clock: systemClock, actor: { by: String(process.pid) } };

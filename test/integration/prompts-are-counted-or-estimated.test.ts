@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { KeyLimits } from "#shared/keys/key-record.ts";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { changeMachine } from "#shared/machines/change-machine.ts";
+import { changeMachine } from "#shared/records/change-machine.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";

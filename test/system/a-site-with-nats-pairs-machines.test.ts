@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { changeMachine } from "#shared/machines/change-machine.ts";
-import type { MachineRecord } from "#shared/machines/machine-record.ts";
+import { changeMachine } from "#shared/records/change-machine.ts";
+import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { type MachineKeyPair, newMachineKeyPair, parseJoinLine } from "#shared/protocol/pairing.ts";

@@ -1,6 +1,6 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { KeyLimits } from "#shared/keys/key-record.ts";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Endpoint } from "../harness/endpoint.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { Operator } from "../harness/operator.ts";

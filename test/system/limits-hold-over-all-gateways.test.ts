@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { KeyLimits } from "#shared/keys/key-record.ts";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { errorOf, type ChatFields, type Endpoint, type ErrorTold } from "../harness/endpoint.ts";
 import { startTwoGateways, type TwoGateways } from "../harness/two-gateways.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { NewKey } from "#shared/keys/issue-key.ts";
+import type { NewKey } from "#shared/records/issue-key.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { estimateTexts } from "../../services/gateway/limits/token-estimates.ts";
 import { errorOf, type ChatFields, type Endpoint } from "../harness/endpoint.ts";

@@ -7,7 +7,7 @@ import {
   modelsPerMachineMax,
   type OfferedModel,
   offeredModel,
-} from "#shared/model/model.ts";
+} from "#shared/protocol/model.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { modelIdCharactersMax, type OfferedModel } from "#shared/model/model.ts";
+import { modelIdCharactersMax, type OfferedModel } from "#shared/protocol/model.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { makeStateFolder, writeStateFile } from "#shared/process/state-folder.ts";

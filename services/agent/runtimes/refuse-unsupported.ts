@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Capabilities } from "#shared/model/model.ts";
+import type { Capabilities } from "#shared/protocol/model.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 
 /** Refuses a chat that needs a capability that the model lacks, whatever its runtime supports. */

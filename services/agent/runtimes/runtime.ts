@@ -1,5 +1,5 @@
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import type { Capabilities } from "#shared/model/model.ts";
+import type { Capabilities } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { ChatBody, TextToContinue, EmbedBody, ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Model } from "#shared/model/model.ts";
+import type { Model } from "#shared/protocol/model.ts";
 import {
   type Client,
   configFolder,

@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { changeKey, revokeKey } from "#shared/keys/change-key.ts";
-import { issueKey } from "#shared/keys/issue-key.ts";
+import { changeKey, revokeKey } from "#shared/records/change-key.ts";
+import { issueKey } from "#shared/records/issue-key.ts";
 import { keyId, type KeyId, type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
-import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
-import { formatDuration, showKey } from "#shared/keys/shown-key.ts";
+import { keyStoreVariables } from "#shared/store/open-key-store.ts";
+import { formatDuration, showKey } from "#shared/records/shown-key.ts";
 import { readConfig, secret } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { CliContext } from "../command-line.ts";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Argument, type Command } from "commander";
-import { stateFileName } from "#shared/keys/state-database.ts";
+import { stateFileName } from "#shared/store/state-database.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { pairingFile, readPairing } from "#shared/site/pairing-file.ts";

@@ -3,7 +3,7 @@ import http from "node:http";
 import https from "node:https";
 import { isIP } from "node:net";
 import { type PeerCertificate, TLSSocket } from "node:tls";
-import { checkTunnel } from "#shared/broker/nats-tunnel.ts";
+import { checkTunnel } from "#shared/site/nats-tunnel.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { onOneLine } from "#shared/process/log.ts";
 import {

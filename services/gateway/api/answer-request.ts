@@ -2,7 +2,7 @@ import type { Timing } from "#shared/protocol/timing.ts";
 import type { RouteRecords } from "../fleet/route-records.ts";
 import type { RefusedEfforts } from "./messages/message-request.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-response.ts";

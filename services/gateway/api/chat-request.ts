@@ -12,7 +12,7 @@ import {
   userMessage,
   type ChatMessage,
 } from "#shared/protocol/job-bodies.ts";
-import { modelId } from "#shared/model/model.ts";
+import { modelId } from "#shared/protocol/model.ts";
 import { readShape } from "../http/read-shape.ts";
 import {
   FoundImages,

@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Admission, Allowance, Demand, Limits, LimitStatus } from "../limits/limits.ts";
-import type { KeyLimits, KeyRecord } from "#shared/keys/key-record.ts";
+import type { KeyLimits, KeyRecord } from "#shared/records/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";

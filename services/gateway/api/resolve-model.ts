@@ -1,6 +1,6 @@
-import type { KeyRecord } from "#shared/keys/key-record.ts";
-import type { Model } from "#shared/model/model.ts";
-import type { RouteTable, RouteTarget } from "#shared/routes/route-record.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
+import type { Model } from "#shared/protocol/model.ts";
+import type { RouteTable, RouteTarget } from "#shared/records/route-record.ts";
 import type { ModelTarget } from "../fleet/job-routes.ts";
 import { modelNotFound } from "../fleet/rank-machines.ts";
 import { type Listing, offeredModel } from "../jobs/live-models.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Model } from "#shared/model/model.ts";
+import type { Model } from "#shared/protocol/model.ts";
 import type { Outer } from "./read-request.ts";
 import type { FastifyInstance } from "fastify";
 import {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { modelId } from "#shared/model/model.ts";
+import { modelId } from "#shared/protocol/model.ts";
 import {
   completeBody,
   completionsMax,

@@ -1,8 +1,8 @@
-import { modelsPerMachineMax, type Catalogue, type Model, aliasedId, latestTag } from "#shared/model/model.ts";
+import { modelsPerMachineMax, type Catalogue, type Model, aliasedId, latestTag } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
-import type { KnownModels } from "#shared/model/known-models.ts";
+import type { KnownModels } from "#shared/store/known-models.ts";
 
 interface CataloguesOptions {
   /** Asks one boot of a machine for its catalogue. */

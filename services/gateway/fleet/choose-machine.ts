@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { LeftOutReason, RankReason } from "#shared/fleet/shown-fleet.ts";
-import type { Catalogue, Model, OfferedModel } from "#shared/model/model.ts";
+import type { Catalogue, Model, OfferedModel } from "#shared/protocol/model.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import { findModel } from "./catalogues.ts";
 import { type Cost, expectedCost, type KnownLoad, loadOf, type Load, usualSpeed, type Work } from "./expected-cost.ts";

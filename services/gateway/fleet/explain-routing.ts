@@ -1,6 +1,6 @@
 import { type Cost, slotsBelievedMax, type Load } from "./expected-cost.ts";
 import type { LeftOutCause, RosterMachine } from "./roster.ts";
-import type { Model } from "#shared/model/model.ts";
+import type { Model } from "#shared/protocol/model.ts";
 import { lacks, type Explained, type Needs } from "./choose-machine.ts";
 
 /** The facts that decide if a machine gets work. */

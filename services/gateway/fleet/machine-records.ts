@@ -1,4 +1,4 @@
-import { type MachineRecord, type MachineStore, permits, type Site } from "#shared/machines/machine-record.ts";
+import { type MachineRecord, type MachineStore, permits, type Site } from "#shared/records/machine-record.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";

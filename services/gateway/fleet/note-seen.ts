@@ -1,4 +1,4 @@
-import { machineRecordsMax, type MachineStore } from "#shared/machines/machine-record.ts";
+import { machineRecordsMax, type MachineStore } from "#shared/records/machine-record.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { MachineRecords } from "./machine-records.ts";

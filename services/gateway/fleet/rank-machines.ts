@@ -1,9 +1,9 @@
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
-import type { Model } from "#shared/model/model.ts";
+import type { Model } from "#shared/protocol/model.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { type Catalogues, findModel } from "./catalogues.ts";
-import type { KnownModels } from "#shared/model/known-models.ts";
+import type { KnownModels } from "#shared/store/known-models.ts";
 import type { Roster, RosterMachine } from "./roster.ts";
 import type { Choice, Chosen } from "./choose-machine.ts";
 import type { JobRoutes, ModelTarget, RouteQuery } from "./job-routes.ts";

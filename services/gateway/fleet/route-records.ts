@@ -1,5 +1,5 @@
 import type { Log } from "#shared/process/log.ts";
-import { type RouteRecord, type RouteStore, RouteTable } from "#shared/routes/route-record.ts";
+import { type RouteRecord, type RouteStore, RouteTable } from "#shared/records/route-record.ts";
 import { ChangedRecords } from "./changed-records.ts";
 import type { MachineRecords, RecordChange } from "./machine-records.ts";
 

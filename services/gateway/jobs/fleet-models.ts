@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { showModel, type ModelListing, type ShownMachine, manageLineBytesMax } from "#shared/model/model.ts";
+import { showModel, type ModelListing, type ShownMachine, manageLineBytesMax } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Target, Roster, RosterMachine } from "../fleet/roster.ts";
 import type { OpenJobs } from "./open-jobs.ts";

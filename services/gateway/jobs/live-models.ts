@@ -4,7 +4,7 @@ import {
   type Model,
   modelsPerMachineMax,
   offeredModel as offeredModelSchema,
-} from "#shared/model/model.ts";
+} from "#shared/protocol/model.ts";
 import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";

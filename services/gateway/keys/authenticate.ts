@@ -1,8 +1,8 @@
-import type { KeyVerdict } from "#shared/keys/judge-key.ts";
+import type { KeyVerdict } from "#shared/records/judge-key.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { allows, type KeyRecord } from "#shared/keys/key-record.ts";
+import { allows, type KeyRecord } from "#shared/records/key-record.ts";
 import { type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
-import { aliasedId } from "#shared/model/model.ts";
+import { aliasedId } from "#shared/protocol/model.ts";
 import type { BadKeys } from "./bad-keys.ts";
 import { type KnownKeys, authUnavailable } from "./known-keys.ts";
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";

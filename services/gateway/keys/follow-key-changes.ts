@@ -1,8 +1,8 @@
-import type { KeyChanges } from "#shared/keys/key-changes.ts";
+import type { KeyChanges } from "#shared/records/key-changes.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { takesAway, type AuditAction } from "#shared/keys/audit-entry.ts";
-import type { KeyStore } from "#shared/keys/key-store.ts";
-import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
+import { takesAway, type AuditAction } from "#shared/records/audit-entry.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
+import type { FoundKey, KeyRecord } from "#shared/records/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { RunningRequests } from "./authenticate.ts";

@@ -1,8 +1,8 @@
-import { judgeProven, judgeToken, type KeyVerdict, type ProvenKey } from "#shared/keys/judge-key.ts";
+import { judgeProven, judgeToken, type KeyVerdict, type ProvenKey } from "#shared/records/judge-key.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { changeKey } from "#shared/keys/change-key.ts";
-import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
-import type { KeyStore } from "#shared/keys/key-store.ts";
+import { changeKey } from "#shared/records/change-key.ts";
+import type { FoundKey, KeyRecord } from "#shared/records/key-record.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";

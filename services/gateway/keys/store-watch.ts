@@ -1,5 +1,5 @@
-import { type KeyStore, unfoundedStore } from "#shared/keys/key-store.ts";
-import type { StoreClock } from "#shared/keys/open-key-store.ts";
+import { type KeyStore, unfoundedStore } from "#shared/records/key-store.ts";
+import type { StoreClock } from "#shared/store/open-key-store.ts";
 import type { Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 

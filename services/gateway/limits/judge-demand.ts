@@ -1,4 +1,4 @@
-import type { BudgetPeriod, KeyLimits } from "#shared/keys/key-record.ts";
+import type { BudgetPeriod, KeyLimits } from "#shared/records/key-record.ts";
 import {
   noSeat,
   type Allowance,

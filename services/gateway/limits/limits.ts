@@ -1,4 +1,4 @@
-import type { KeyLimits } from "#shared/keys/key-record.ts";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 
 /** A request's demand on its key's limits, judged before the request may run. */

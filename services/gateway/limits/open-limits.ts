@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { StateStore } from "#shared/keys/open-key-store.ts";
-import type { StateDatabase } from "#shared/keys/state-database.ts";
+import type { StateStore } from "#shared/store/open-key-store.ts";
+import type { StateDatabase } from "#shared/store/state-database.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { usageKeptDays, type UsageRow } from "#shared/usage/usage.ts";

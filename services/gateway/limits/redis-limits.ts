@@ -1,6 +1,6 @@
 import type { Result } from "ioredis";
 import { z } from "zod";
-import { budgetPeriods } from "#shared/keys/key-record.ts";
+import { budgetPeriods } from "#shared/records/key-record.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";

@@ -1,5 +1,5 @@
 import type { Broker } from "#shared/broker/broker.ts";
-import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { StoreWatch } from "../keys/store-watch.ts";
 import type { Exposition } from "./exposition.ts";

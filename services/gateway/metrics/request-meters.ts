@@ -5,7 +5,7 @@ import type { CutReason } from "../http/timed-response.ts";
 import { type Exposition, BoundedLabels, otherLabel } from "./exposition.ts";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Broker } from "#shared/broker/broker.ts";
-import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { StoreWatch } from "../keys/store-watch.ts";
 import type { AnswerMeter } from "../jobs/answer-course.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { finishReasons, tokenLogprobs } from "#shared/protocol/answer-events.ts";
-import { model } from "#shared/model/model.ts";
+import { model } from "#shared/protocol/model.ts";
 import { reasoningEffort, toolCall } from "#shared/protocol/job-bodies.ts";
 import {
   customTool,

@@ -1,4 +1,4 @@
-import { modelIdCharactersMax } from "#shared/model/model.ts";
+import { modelIdCharactersMax } from "#shared/protocol/model.ts";
 import { readOwnFile } from "#shared/process/own-files.ts";
 import { stopsMax, toolsMax, completionsMax, embedDimensionsMax, embedInputsMax } from "#shared/protocol/job-bodies.ts";
 import { limits } from "#shared/protocol/limits.ts";

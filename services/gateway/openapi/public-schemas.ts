@@ -1,4 +1,4 @@
-import { capabilities, model } from "#shared/model/model.ts";
+import { capabilities, model } from "#shared/protocol/model.ts";
 import { toolCall } from "#shared/protocol/job-bodies.ts";
 import { outerMessage, chatRequest, outerResponseFormat } from "../api/chat-request.ts";
 import { completionRequest, embeddingsRequest } from "../api/text-requests.ts";

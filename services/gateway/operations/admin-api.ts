@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { FaultCode } from "#shared/fault/fault.ts";
-import { errorLine } from "#shared/model/model.ts";
+import { errorLine } from "#shared/protocol/model.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
 import { answered, type Json, jsonSchema, namedSchemas, refTo, sentExactly } from "../openapi/json-schemas.ts";
 import { byStatus, openAiStatus, refusedWith } from "../openapi/public-faults.ts";

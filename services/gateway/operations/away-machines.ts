@@ -1,6 +1,6 @@
 import type { ShownFleetMachine, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
-import type { MachineRecord } from "#shared/machines/machine-record.ts";
-import { machineState } from "#shared/machines/shown-machine.ts";
+import type { MachineRecord } from "#shared/records/machine-record.ts";
+import { machineState } from "#shared/records/shown-machine.ts";
 import { whyCordoned } from "../fleet/explain-routing.ts";
 
 /** Time for which `status` tells of a join line that somebody tried to use again. */

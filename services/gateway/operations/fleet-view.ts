@@ -1,8 +1,8 @@
 import type { FleetListing, ShownFleetMachine, ShownRoute, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
 import type { Fault } from "#shared/fault/fault.ts";
-import { machineState } from "#shared/machines/shown-machine.ts";
+import { machineState } from "#shared/records/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { targetText } from "#shared/routes/change-route.ts";
+import { targetText } from "#shared/records/change-route.ts";
 import type { Breakers } from "../fleet/breakers.ts";
 import type { BusyClaims } from "../fleet/busy-claims.ts";
 import type { Choice, Explained, Needs } from "../fleet/choose-machine.ts";

@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { bearerText } from "../keys/authenticate.ts";
 import type { PlacementSharing } from "../fleet/share-placements.ts";

@@ -10,8 +10,8 @@ import {
   replicatedIn,
   revokeKey,
   rotateKey,
-} from "#shared/keys/change-key.ts";
-import { adminTtlMsMax, defaultTtlMs, issueKey } from "#shared/keys/issue-key.ts";
+} from "#shared/records/change-key.ts";
+import { adminTtlMsMax, defaultTtlMs, issueKey } from "#shared/records/issue-key.ts";
 import {
   boundMachines,
   keyLimits,
@@ -22,9 +22,9 @@ import {
   keyState,
   keyStates,
   scopes,
-} from "#shared/keys/key-record.ts";
+} from "#shared/records/key-record.ts";
 import { type KeyId, keyId, keyKinds } from "#shared/keys/key-token.ts";
-import { duration, durationOrNone, formatDuration, showKey, shownKey } from "#shared/keys/shown-key.ts";
+import { duration, durationOrNone, formatDuration, showKey, shownKey } from "#shared/records/shown-key.ts";
 import { askerOf } from "./operations-access.ts";
 import {
   type AdminOperation,

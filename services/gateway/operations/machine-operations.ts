@@ -1,8 +1,8 @@
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { fleetListing, shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { replicatedIn } from "#shared/keys/change-key.ts";
-import { duration, formatDuration } from "#shared/keys/shown-key.ts";
+import { replicatedIn } from "#shared/records/change-key.ts";
+import { duration, formatDuration } from "#shared/records/shown-key.ts";
 import {
   changeMachine,
   defaultCordonReason,
@@ -10,11 +10,11 @@ import {
   machineNameUsed,
   machineUnknown,
   removeMachine,
-} from "#shared/machines/change-machine.ts";
-import { joinCommand, joinTtlMsMax, makeJoin } from "#shared/machines/join-machine.ts";
-import { cordonReason, machineLabels, modelPatterns } from "#shared/machines/machine-record.ts";
-import { showMachineRecord, shownMachineRecord } from "#shared/machines/shown-machine.ts";
-import { manageLine, modelId, modelListing, shownModel } from "#shared/model/model.ts";
+} from "#shared/records/change-machine.ts";
+import { joinCommand, joinTtlMsMax, makeJoin } from "#shared/records/join-machine.ts";
+import { cordonReason, machineLabels, modelPatterns } from "#shared/records/machine-record.ts";
+import { showMachineRecord, shownMachineRecord } from "#shared/records/shown-machine.ts";
+import { manageLine, modelId, modelListing, shownModel } from "#shared/protocol/model.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { manageActions } from "#shared/protocol/job-bodies.ts";
 import { joinLineText } from "#shared/protocol/pairing.ts";

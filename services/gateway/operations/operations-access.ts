@@ -1,12 +1,12 @@
-import { issuersOf } from "#shared/keys/key-lineage.ts";
+import { issuersOf } from "#shared/records/key-lineage.ts";
 import { authUnavailable } from "../keys/known-keys.ts";
-import { checkKey, type KeyVerdict } from "#shared/keys/judge-key.ts";
+import { checkKey, type KeyVerdict } from "#shared/records/judge-key.ts";
 import { isIP } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Actor } from "#shared/keys/audit-entry.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
-import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { Actor } from "#shared/records/audit-entry.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";

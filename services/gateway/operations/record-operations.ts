@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { auditEntry } from "#shared/keys/audit-entry.ts";
+import { auditEntry } from "#shared/records/audit-entry.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { machineName, routeName } from "#shared/protocol/identifiers.ts";
 import { usageKeptDays, usageRow } from "#shared/usage/usage.ts";

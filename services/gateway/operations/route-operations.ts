@@ -1,10 +1,10 @@
 import { routeName } from "#shared/protocol/identifiers.ts";
 import { z } from "zod";
 import { shownRoute } from "#shared/fleet/shown-fleet.ts";
-import { replicatedIn } from "#shared/keys/change-key.ts";
-import { modelId } from "#shared/model/model.ts";
-import { removeRoute, routeUnknown, setRoute } from "#shared/routes/change-route.ts";
-import { routeTargets, showRoute, shownModelRoute } from "#shared/routes/route-record.ts";
+import { replicatedIn } from "#shared/records/change-key.ts";
+import { modelId } from "#shared/protocol/model.ts";
+import { removeRoute, routeUnknown, setRoute } from "#shared/records/change-route.ts";
+import { routeTargets, showRoute, shownModelRoute } from "#shared/records/route-record.ts";
 import { actorOf } from "./operations-access.ts";
 import { listOf, numberInUrl, defineOperation, reads, replicated, yesOrNo } from "./serve-operation.ts";
 

@@ -1,13 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
-import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
-import type { MachineStore } from "#shared/machines/machine-record.ts";
-import { linesMedia, type ManageLine } from "#shared/model/model.ts";
+import type { MachineStore } from "#shared/records/machine-record.ts";
+import { linesMedia, type ManageLine } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { RouteStore } from "#shared/routes/route-record.ts";
+import type { RouteStore } from "#shared/records/route-record.ts";
 import type { UsageRows } from "#shared/usage/usage.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
 import { untilClientLeaves } from "../keys/authenticate.ts";

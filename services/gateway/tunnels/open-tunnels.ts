@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { MachineRecord } from "#shared/machines/machine-record.ts";
+import type { MachineRecord } from "#shared/records/machine-record.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import { sleep, type Clock, type Timer } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";

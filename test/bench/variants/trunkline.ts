@@ -1,4 +1,4 @@
-import type { KeyLimits } from "#shared/keys/key-record.ts";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import { MetricsText } from "../../harness/metrics-text.ts";
 import { startOperatorNats } from "../../harness/infra/operator-nats.ts";
 import { startNatsServer } from "../../harness/nats-server.ts";

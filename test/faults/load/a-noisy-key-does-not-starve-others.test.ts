@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { NewKey } from "#shared/keys/issue-key.ts";
+import type { NewKey } from "#shared/records/issue-key.ts";
 import { lentOnly } from "../../harness/found-servers.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { LoadLedger } from "../../harness/load/load-ledger.ts";

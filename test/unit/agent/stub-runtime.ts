@@ -1,5 +1,5 @@
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import type { OfferedModel } from "#shared/model/model.ts";
+import type { OfferedModel } from "#shared/protocol/model.ts";
 import type { ChatRun, DescribedModel, EmitEvents, Runtime } from "../../../services/agent/runtimes/runtime.ts";
 
 const createdSeconds = 1_767_225_600;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ProgressLine } from "#shared/model/model.ts";
+import type { ProgressLine } from "#shared/protocol/model.ts";
 import { showProgress } from "../../../services/cli/show-progress.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 

@@ -1,11 +1,11 @@
-import { checkKey, type KeyVerdict } from "#shared/keys/judge-key.ts";
+import { checkKey, type KeyVerdict } from "#shared/records/judge-key.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { onTestFinished } from "vitest";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
-import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { keysCommand } from "../../../services/cli/keys.ts";
 import { machinesCommand } from "../../../services/cli/machines.ts";

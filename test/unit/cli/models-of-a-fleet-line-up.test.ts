@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ShownModel } from "#shared/model/model.ts";
+import type { ShownModel } from "#shared/protocol/model.ts";
 import { modelsTable } from "../../../services/cli/models.ts";
 import { byteSize } from "../../../services/cli/quantity-text.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { openKnownModels } from "#shared/model/known-models.ts";
+import { openKnownModels } from "#shared/store/known-models.ts";
 import { commandLine } from "./command-line.ts";
 
 /** A command line on a store with a key. */

@@ -2,7 +2,7 @@ import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { keyId } from "#shared/keys/key-token.ts";
-import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";
 import { createLog } from "#shared/process/log.ts";
 import { ownKey } from "../../../services/cli/up-state.ts";

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
-import type { Model } from "#shared/model/model.ts";
+import type { Model } from "#shared/protocol/model.ts";
 import { welcome } from "../../../services/cli/welcome.ts";
 
 function model(id: string, completion: boolean): Model {

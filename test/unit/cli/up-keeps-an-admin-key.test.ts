@@ -1,7 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { openKeyStore } from "#shared/keys/open-key-store.ts";
+import { openKeyStore } from "#shared/store/open-key-store.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";
 import { createLog } from "#shared/process/log.ts";
 import { keepAdminKey, ownKey } from "../../../services/cli/up-state.ts";

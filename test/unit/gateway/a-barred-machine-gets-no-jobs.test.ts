@@ -6,7 +6,7 @@ import { MachineRanking } from "../../../services/gateway/fleet/rank-machines.ts
 import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
 import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import type { KnownModels } from "#shared/model/known-models.ts";
+import type { KnownModels } from "#shared/store/known-models.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { candidate } from "./candidates-of-a-model.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";

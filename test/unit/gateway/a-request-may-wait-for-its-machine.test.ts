@@ -7,7 +7,7 @@ import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
 import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
 import { MachineRanking, waitingForMachinesMax } from "../../../services/gateway/fleet/rank-machines.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import type { KnownModels } from "#shared/model/known-models.ts";
+import type { KnownModels } from "#shared/store/known-models.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { targetsPerRouteMax } from "#shared/routes/route-record.ts";
+import { targetsPerRouteMax } from "#shared/records/route-record.ts";
 import type { Placement } from "../../../services/gateway/jobs/place-job.ts";
 import { broken, hello, placing } from "./placed-requests.ts";
 

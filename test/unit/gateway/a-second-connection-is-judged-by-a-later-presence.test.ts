@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
-import type { MachineRecord } from "#shared/machines/machine-record.ts";
+import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";

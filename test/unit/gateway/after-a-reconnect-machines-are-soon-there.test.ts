@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import type { KnownModels } from "#shared/model/known-models.ts";
+import type { KnownModels } from "#shared/store/known-models.ts";
 import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
 import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
 import { JobPlacer } from "../../../services/gateway/jobs/place-job.ts";

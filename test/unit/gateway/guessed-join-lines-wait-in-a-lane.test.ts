@@ -1,6 +1,6 @@
 import { onTestFinished, expect, test } from "vitest";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
-import type { MachineRecord } from "#shared/machines/machine-record.ts";
+import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { agentProof, newMachineKeyPair, pairPath } from "#shared/protocol/pairing.ts";

@@ -1,4 +1,4 @@
-import type { Capabilities, Model } from "#shared/model/model.ts";
+import type { Capabilities, Model } from "#shared/protocol/model.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import { frameVersion } from "#shared/protocol/frame.ts";
 

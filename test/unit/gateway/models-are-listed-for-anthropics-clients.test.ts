@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Model } from "#shared/model/model.ts";
+import type { Model } from "#shared/protocol/model.ts";
 import { messageModelPage, modelsPageMax } from "../../../services/gateway/api/routes.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import type { ModelsSeen } from "#shared/model/known-models.ts";
+import type { ModelsSeen } from "#shared/store/known-models.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 

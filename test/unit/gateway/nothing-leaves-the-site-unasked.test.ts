@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { allows, type KeyRecord } from "#shared/keys/key-record.ts";
-import type { RouteTable } from "#shared/routes/route-record.ts";
-import type { MachineRecord } from "#shared/machines/machine-record.ts";
+import { allows, type KeyRecord } from "#shared/records/key-record.ts";
+import type { RouteTable } from "#shared/records/route-record.ts";
+import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { listModels, resolveModel } from "../../../services/gateway/api/resolve-model.ts";

@@ -4,7 +4,7 @@ import type { JobHead } from "#shared/protocol/job.ts";
 import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
-import type { KnownModels } from "#shared/model/known-models.ts";
+import type { KnownModels } from "#shared/store/known-models.ts";
 import { MachineRanking } from "../../../services/gateway/fleet/rank-machines.ts";
 import { AnswerCourse, type AnswerRenderer, type AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
 import { JobPlacer, type Placement } from "../../../services/gateway/jobs/place-job.ts";

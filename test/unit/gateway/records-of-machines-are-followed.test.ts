@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { MachineRecord } from "#shared/machines/machine-record.ts";
+import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { newMachineKeyPair } from "#shared/protocol/pairing.ts";
 import { losesMachine, MachineRecords, type RecordChange } from "../../../services/gateway/fleet/machine-records.ts";
 import { timingAt } from "#shared/protocol/timing.ts";

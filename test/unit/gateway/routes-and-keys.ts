@@ -1,7 +1,7 @@
-import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
-import { RouteTable, type RouteTarget } from "#shared/routes/route-record.ts";
+import { RouteTable, type RouteTarget } from "#shared/records/route-record.ts";
 
 const pepper = pepperText.parse("a pepper that is long enough to be one");
 const token = mintKeyToken();

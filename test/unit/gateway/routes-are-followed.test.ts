@@ -1,8 +1,8 @@
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { expect, test } from "vitest";
-import type { MachineRecord } from "#shared/machines/machine-record.ts";
-import type { RouteRecord } from "#shared/routes/route-record.ts";
+import type { MachineRecord } from "#shared/records/machine-record.ts";
+import type { RouteRecord } from "#shared/records/route-record.ts";
 import { MachineRecords } from "../../../services/gateway/fleet/machine-records.ts";
 import { RouteRecords } from "../../../services/gateway/fleet/route-records.ts";
 import { until } from "../../harness/until.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Presence } from "#shared/protocol/presence.ts";
-import type { KnownModels } from "#shared/model/known-models.ts";
+import type { KnownModels } from "#shared/store/known-models.ts";
 import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { modelId } from "#shared/model/model.ts";
+import { modelId } from "#shared/protocol/model.ts";
 import { frameVersion } from "#shared/protocol/frame.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { decodeJobHead, decodePartHead, encodeHead, headHeader, jobKinds, type JobHead } from "#shared/protocol/job.ts";

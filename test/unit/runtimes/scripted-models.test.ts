@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { catalogue } from "#shared/model/model.ts";
+import { catalogue } from "#shared/protocol/model.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
 import { offeredBy } from "../../harness/ask-runtime.ts";

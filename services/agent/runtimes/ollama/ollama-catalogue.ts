@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { aliasedId, type Capabilities, modelsPerMachineMax } from "#shared/model/model.ts";
+import { aliasedId, type Capabilities, modelsPerMachineMax } from "#shared/protocol/model.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { DescribedModel } from "../runtime.ts";
 

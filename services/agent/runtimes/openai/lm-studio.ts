@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { type Capabilities, modelsPerMachineMax } from "#shared/model/model.ts";
+import { type Capabilities, modelsPerMachineMax } from "#shared/protocol/model.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";

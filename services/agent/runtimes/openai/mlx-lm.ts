@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Capabilities } from "#shared/model/model.ts";
+import type { Capabilities } from "#shared/protocol/model.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { firstImage, honouring, honouringInTexts, modelsChoice } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { modelsPerMachineMax } from "#shared/model/model.ts";
+import { modelsPerMachineMax } from "#shared/protocol/model.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Capabilities } from "#shared/model/model.ts";
+import type { Capabilities } from "#shared/protocol/model.ts";
 import { type ChatBody, type ChatMessage, contentText } from "#shared/protocol/job-bodies.ts";
 import { estimatePromptTokens } from "../runtime-faults.ts";
 import { imagesAfterResults, type PlacedMessage } from "../images-after-results.ts";

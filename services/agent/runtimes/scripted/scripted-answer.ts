@@ -1,5 +1,5 @@
 import type { DescribedModel } from "../runtime.ts";
-import type { Capabilities } from "#shared/model/model.ts";
+import type { Capabilities } from "#shared/protocol/model.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { type ChatBody, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Capabilities } from "#shared/model/model.ts";
+import type { Capabilities } from "#shared/protocol/model.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { honouring, honouringInTexts, refuseUnsupported } from "../refuse-unsupported.ts";

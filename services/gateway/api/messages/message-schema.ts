@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { modelId } from "#shared/model/model.ts";
+import { modelId } from "#shared/protocol/model.ts";
 import { chatBody, stopsMax, stopText, textPart, toolDefinition, toolsMax } from "#shared/protocol/job-bodies.ts";
 import { messagesMax } from "../chat-request.ts";
 import { isEmptyList, onlyInChats, type UnsupportedFields } from "../request-fields.ts";

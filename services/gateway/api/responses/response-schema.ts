@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { modelId } from "#shared/model/model.ts";
+import { modelId } from "#shared/protocol/model.ts";
 import {
   chatBody,
   grammarCharactersMax,

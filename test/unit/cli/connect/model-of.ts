@@ -1,4 +1,4 @@
-import type { Capabilities, Model } from "#shared/model/model.ts";
+import type { Capabilities, Model } from "#shared/protocol/model.ts";
 
 /** A chat model with tools and a window of 131,072 tokens. */
 export function modelOf(

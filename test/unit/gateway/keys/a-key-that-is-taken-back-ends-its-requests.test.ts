@@ -1,8 +1,8 @@
-import type { KeyChangesListener } from "#shared/keys/key-changes.ts";
+import type { KeyChangesListener } from "#shared/records/key-changes.ts";
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
 import { RunningRequests } from "../../../../services/gateway/keys/authenticate.ts";
 import { followKeyChanges } from "../../../../services/gateway/keys/follow-key-changes.ts";
 import { KnownKeys } from "../../../../services/gateway/keys/known-keys.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
+import type { FoundKey, KeyRecord } from "#shared/records/key-record.ts";
 import { mintKeyToken, type KeyId } from "#shared/keys/key-token.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { NewestRecords, newestRecordsMax } from "../../../../services/gateway/keys/follow-key-changes.ts";

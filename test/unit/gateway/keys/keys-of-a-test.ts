@@ -1,4 +1,4 @@
-import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
+import type { FoundKey, KeyRecord } from "#shared/records/key-record.ts";
 import { mintKeyToken, type KeyId, type KeyToken } from "#shared/keys/key-token.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { Fault } from "#shared/fault/fault.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { KeyLimits } from "#shared/keys/key-record.ts";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { EarlyLimits } from "../../../../services/gateway/api/limit-responses.ts";
 import type { Admission } from "../../../../services/gateway/limits/limits.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { KeyLimits } from "#shared/keys/key-record.ts";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import { faultEntry } from "#shared/fault/fault.ts";
 import { limitFault } from "../../../../services/gateway/api/limit-responses.ts";
 import type { Allowance, Refusal } from "../../../../services/gateway/limits/limits.ts";

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
 import { mintKeyToken, type KeyId } from "#shared/keys/key-token.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { pageOfKeys } from "../../../../services/gateway/operations/key-operations.ts";

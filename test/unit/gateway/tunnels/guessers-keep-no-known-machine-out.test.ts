@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { MachineRecord } from "#shared/machines/machine-record.ts";
+import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { newMachineKeyPair } from "#shared/protocol/pairing.ts";
 import { machineFinder } from "../../../../services/gateway/compose-tunnels.ts";
 import {

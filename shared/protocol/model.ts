@@ -1,0 +1,145 @@
+import { z } from "zod";
+import { machineName } from "./identifiers.ts";
+
+/** A model id in the client's form: `name` or `name:variant`, with namespaces such as `hf.co/org/name:tag`. */
+export const modelIdCharactersMax = 256;
+export const modelId = z
+  .string()
+  .min(1)
+  .max(modelIdCharactersMax)
+  .refine((id) => id.isWellFormed(), "must be well-formed Unicode");
+
+export const capabilities = z.object({
+  completion: z.boolean(),
+  vision: z.boolean(),
+  embedding: z.boolean(),
+  tools: z.boolean().describe("It calls the tools of a request."),
+  thinking: z.boolean(),
+});
+export type Capabilities = z.infer<typeof capabilities>;
+
+/** The end of the year 9999, in seconds since 1970: outer APIs write dates with years of four digits. */
+export const createdSecondsMax = 253_402_300_799;
+
+/** The Model object of the contract: the format for clients, and of a machine's catalogue. */
+export const model = z.object({
+  id: modelId.describe("The name for requests: `name` or `name:variant`, perhaps with a namespace before it."),
+  object: z.literal("model"),
+  created: z
+    .int()
+    .nonnegative()
+    .max(createdSecondsMax)
+    .describe("The time at which the model came to be, in seconds since 1970."),
+  owned_by: z.string().max(100),
+  capabilities,
+  context_window: z.int().positive(),
+  size_mb: z.int().nonnegative(),
+  runtime_profile: z.enum(["auto", "apple-mlx"]),
+  apple_mlx: z.literal(true).optional(),
+});
+export type Model = z.infer<typeof model>;
+
+/** A model in a machine's offer, with fields for operators that clients do not receive. */
+export const offeredModel = model.extend({
+  /** The name of the runtime that runs it. */
+  runtime: z.string().max(100).optional(),
+  /** True if the model is loaded in memory now; undefined where the runtime does not report it. */
+  loaded: z.boolean().optional(),
+  /** True if its machine takes `count` jobs for it. Agents before this field do not know the kind. */
+  counts: z.literal(true).optional(),
+});
+export type OfferedModel = z.infer<typeof offeredModel>;
+
+export const modelsPerMachineMax = 2_000;
+
+/** The models that one machine offers. */
+export const catalogue = z.array(offeredModel).max(modelsPerMachineMax);
+export type Catalogue = z.infer<typeof catalogue>;
+
+const bytes = z.int().nonnegative().nullable();
+
+/** Progress of an action on a machine's model, in the format for operators. */
+export const progressLine = z.object({
+  status: z.string(),
+  completed_bytes: bytes.describe("Of what is being moved just now; null where the runtime does not tell."),
+  total_bytes: bytes,
+});
+export type ProgressLine = z.infer<typeof progressLine>;
+
+/** The last line of a successful action, and of an action that failed after its first line. */
+export const doneLine = z.object({ done: z.literal(true) });
+export const errorLine = z.object({
+  error: z.object({
+    message: z.string(),
+    type: z.string(),
+    param: z.string().nullable(),
+    code: z.string().nullable(),
+  }),
+});
+export type ErrorBody = z.infer<typeof errorLine>["error"];
+
+export const manageLine = z.union([progressLine, doneLine, errorLine]);
+export type ManageLine = z.infer<typeof manageLine>;
+
+/** Media type of an answer of such lines. */
+export const linesMedia = "application/x-ndjson";
+
+/** Bounds a line of such an answer. */
+export const manageLineBytesMax = 64 * 1024;
+
+/** The tag that users of Ollama may write behind a model's name. */
+export const latestTag = ":latest";
+
+/** Returns the id that `id` may stand for. Users of Ollama may write `name:latest` for a model listed as `name`. */
+export function aliasedId(id: string): string {
+  return id.endsWith(latestTag) ? id.slice(0, -latestTag.length) : id;
+}
+
+/** A model on one machine, in the format for operators: in the admin API and on the command line. */
+export const shownModel = z.object({
+  id: model.shape.id,
+  machine: machineName,
+  runtime: z.string().nullable().describe("The runtime that serves it; null where the machine does not say."),
+  capabilities,
+  context_window: model.shape.context_window,
+  size_mb: model.shape.size_mb,
+  created: model.shape.created,
+  runtime_profile: model.shape.runtime_profile,
+  apple_mlx: z.boolean(),
+  loaded: z.boolean().nullable().describe("True if it lies in memory now; null where the runtime does not tell."),
+});
+export type ShownModel = z.infer<typeof shownModel>;
+
+export function showModel(offered: OfferedModel, machine: string): ShownModel {
+  return {
+    id: offered.id,
+    machine,
+    runtime: offered.runtime ?? null,
+    capabilities: offered.capabilities,
+    context_window: offered.context_window,
+    size_mb: offered.size_mb,
+    created: offered.created,
+    runtime_profile: offered.runtime_profile,
+    apple_mlx: offered.apple_mlx === true,
+    loaded: offered.loaded ?? null,
+  };
+}
+
+/** The result of a machine in a listing. The listing holds only the models of `listed` machines. */
+export const machineStates = ["listed", "no_runtime", "no_answer", "stopping", "offline"] as const;
+export type MachineState = (typeof machineStates)[number];
+
+export const shownMachine = z.object({
+  machine: machineName,
+  state: z
+    .enum(machineStates)
+    .describe("`listed` for a machine whose models are listed. Each other state is the reason for which they are not."),
+});
+export type ShownMachine = z.infer<typeof shownMachine>;
+
+export const modelListing = z.object({
+  object: z.literal("list"),
+  data: z.array(shownModel).describe("By id, and by machine where several have it."),
+  machines: z.array(shownMachine).describe("Every machine that was asked or is known to be away."),
+});
+export type ModelListing = z.infer<typeof modelListing>;

@@ -1,0 +1,80 @@
+import { adminLineageMax, issuersOf } from "./key-lineage.ts";
+import { z } from "zod";
+import { Fault } from "../fault/fault.ts";
+import type { Clock } from "../process/clock.ts";
+import type { Actor } from "./audit-entry.ts";
+import { boundMachines, keyLimits, keyName, keyRecord, type KeyRecord, scopes } from "./key-record.ts";
+import type { KeyStore } from "./key-store.ts";
+import { keyKinds, type KeyToken, mintKeyToken } from "../keys/key-token.ts";
+import type { Peppers } from "../keys/pepper.ts";
+import { durationMsMax, formatDuration, shownTerms } from "./shown-key.ts";
+
+const dayMs = 86_400_000;
+
+export const defaultTtlMs = 90 * dayMs;
+/** Longest validity of an admin key. It is short because an admin key can issue keys of any kind. */
+export const adminTtlMsMax = 90 * dayMs;
+
+export const newKey = z
+  .strictObject({
+    kind: z.enum(keyKinds).default("model"),
+    name: keyName,
+    scopes,
+    ttlMs: z.int().min(1).max(durationMsMax),
+    machines: boundMachines.optional(),
+    limits: keyLimits.optional(),
+    elsewhere: keyRecord.shape.elsewhere,
+  })
+  .refine(({ kind, ttlMs }) => kind !== "admin" || ttlMs <= adminTtlMsMax, {
+    message: `of an admin key must be at most ${formatDuration(adminTtlMsMax)}`,
+    path: ["ttlMs"],
+  });
+export type NewKey = Readonly<z.input<typeof newKey>>;
+
+export interface KeyDependencies {
+  readonly keys: Pick<KeyStore, "find" | "issue" | "replace" | "forget"> & Partial<Pick<KeyStore, "awaitReplica">>;
+  readonly peppers: Peppers;
+  readonly clock: Pick<Clock, "wall">;
+  /** The actor that the audit trail names. */
+  readonly actor: Actor;
+  readonly admin?: KeyRecord | undefined;
+}
+
+export interface IssuedKey {
+  /** Shown to its holder once. Nothing stored allows it to be recovered. */
+  readonly token: KeyToken;
+  readonly record: KeyRecord;
+}
+
+export async function issueKey(
+  key: NewKey,
+  { keys, peppers, clock, actor, admin }: KeyDependencies,
+): Promise<IssuedKey> {
+  const { kind, name, scopes: granted, ttlMs, machines, limits, elsewhere } = newKey.parse(key);
+  if (admin !== undefined && kind !== "model" && (await issuersOf(admin, keys)).length + 1 >= adminLineageMax) {
+    throw new Fault("key_change_refused", {
+      message: `Admin keys issue admin keys at most ${adminLineageMax} in a row (adminLineageMax): issue this one from the command line.`,
+    });
+  }
+  const token = mintKeyToken(kind);
+  const createdAt = clock.wall();
+  const record = keyRecord.parse({
+    id: token.id,
+    version: 0,
+    kind,
+    name,
+    digest: token.digest(peppers.current),
+    pepper: peppers.current.fingerprint,
+    scopes: granted,
+    machines,
+    limits: Object.values(limits ?? {}).some((limit) => limit !== undefined) ? limits : undefined,
+    elsewhere,
+    issuedBy: admin?.id,
+    createdAt,
+    // Without this limit an admin key would prolong itself by issuing its successor.
+    expiresAt: Math.min(createdAt + ttlMs, admin !== undefined && kind === "admin" ? admin.expiresAt : Infinity),
+  });
+  const entry = { at: createdAt, ...actor, action: "issued", key: token.id, name, detail: shownTerms(record) } as const;
+  await keys.issue(record, entry);
+  return { token, record };
+}

@@ -1,0 +1,122 @@
+import { subjectOf } from "../records/key-changes.ts";
+import type { Result } from "ioredis";
+import type { RedisConnection } from "../process/redis-connection.ts";
+import { readRoute, type RouteRecord } from "../records/route-record.ts";
+import { auditEntriesMax, type AuditEntry } from "../records/audit-entry.ts";
+import { type RecordStore, unfoundedStore, type Written } from "../records/key-store.ts";
+import { auditAt, peppersAt } from "./redis-key-store.ts";
+
+/** A hash that maps every public key that was ever accepted to the name of its machine, at last. */
+export const machineKeysAt = "machine-keys";
+/** A hash that maps the id of each join line to the name of its machine. */
+export const machineJoinsAt = "machine-joins";
+/** A hash that maps the public keys of machines to the time when they were last heard. */
+export const machineSeenAt = "machine-seen";
+
+/**
+ * KEYS: records, peppers, audit, machine-keys, machine-joins, machine-seen. ARGV: `write`, `pair`, `rename` or
+ * `remove`; name and version of the record that is replaced; name, text, public key and id of the join line of the new
+ * record, the last two empty if it has none, as a route; subject of the audit entry, audit entry, maximum number of
+ * audit entries.
+ */
+const writeRecordLua = `
+if redis.call("EXISTS", KEYS[2]) == 0 then return "unfounded" end
+local text = redis.call("HGET", KEYS[1], ARGV[2])
+local kept = text and cjson.decode(text) or { version = 0 }
+if kept.version ~= tonumber(ARGV[3]) then return "conflict" end
+if ARGV[1] == "rename" and redis.call("HEXISTS", KEYS[1], ARGV[4]) == 1 then return "taken" end
+if ARGV[1] == "pair" and redis.call("HEXISTS", KEYS[4], ARGV[6]) == 1 then return "taken" end
+redis.call("HDEL", KEYS[1], ARGV[2])
+if kept.join then redis.call("HDEL", KEYS[5], kept.join.id) end
+if kept.publicKey and kept.publicKey ~= ARGV[6] then redis.call("HDEL", KEYS[6], kept.publicKey) end
+if ARGV[1] ~= "remove" then
+  redis.call("HSET", KEYS[1], ARGV[4], ARGV[5])
+  if ARGV[6] ~= "" then redis.call("HSET", KEYS[4], ARGV[6], ARGV[4]) end
+  if ARGV[7] ~= "" then redis.call("HSET", KEYS[5], ARGV[7], ARGV[4]) end
+end
+redis.call("XADD", KEYS[3], "MAXLEN", "~", ARGV[10], "*", "key", ARGV[8], "entry", ARGV[9])
+return "written"
+`;
+
+declare module "ioredis" {
+  interface RedisCommander<Context> {
+    writeRecord(...keysAndValues: (string | number)[]): Result<unknown, Context>;
+  }
+}
+
+/** A record of a machine or a route, as far as the script knows it. */
+interface NamedRecord {
+  readonly name: string;
+  readonly version: number;
+  readonly publicKey?: string | undefined;
+  readonly join?: { readonly id: string } | undefined;
+}
+
+interface Options<Kept> {
+  /** A hash that maps each name to its record as JSON. */
+  readonly at: string;
+  readonly noun: "machine" | "route";
+  readonly read: (text: unknown) => Kept;
+}
+
+interface Change<Kept> {
+  readonly kind: "write" | "pair" | "rename" | "remove";
+  readonly name: string;
+  readonly replaces: number;
+  /** Undefined if the record is removed. */
+  readonly record?: Kept;
+  readonly entry: AuditEntry;
+}
+
+/** Records by their names in Redis, beside the keys. */
+export class RedisRecords<Kept extends NamedRecord> implements RecordStore<Kept> {
+  protected readonly redis: RedisConnection;
+  readonly #options: Options<Kept>;
+
+  constructor(redis: RedisConnection, options: Options<Kept>) {
+    this.redis = redis;
+    this.#options = options;
+    redis.define("writeRecord", { lua: writeRecordLua, numberOfKeys: 6 });
+  }
+
+  async list(): Promise<readonly Kept[]> {
+    const { at, noun, read } = this.#options;
+    const records = await this.redis.run(`list ${noun}s`, (redis) => redis.hvals(at));
+    return records.map(read).toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  }
+
+  async find(name: string): Promise<Kept | undefined> {
+    const { at, noun, read } = this.#options;
+    const text = await this.redis.run(`find a ${noun}`, (redis) => redis.hget(at, name));
+    return text === null ? undefined : read(text);
+  }
+
+  async write(record: Kept, entry: AuditEntry): Promise<Written> {
+    const { name, version } = record;
+    const written = await this.change({ kind: "write", name, replaces: version - 1, record, entry });
+    return written === "written" ? "written" : "conflict";
+  }
+
+  async remove({ name, version }: Kept, entry: AuditEntry): Promise<Written> {
+    const written = await this.change({ kind: "remove", name, replaces: version, entry });
+    return written === "written" ? "written" : "conflict";
+  }
+
+  protected async change({ kind, name, replaces, record, entry }: Change<Kept>): Promise<Written | "taken"> {
+    const { at, noun } = this.#options;
+    const places = [at, peppersAt, auditAt, machineKeysAt, machineJoinsAt, machineSeenAt];
+    const text = record === undefined ? "" : JSON.stringify(record);
+    const values = [kind, name, replaces, record?.name ?? "", text, record?.publicKey ?? "", record?.join?.id ?? ""];
+    const reply = await this.redis.run(`change a ${noun}`, (redis) =>
+      redis.writeRecord(...places, ...values, subjectOf(entry), JSON.stringify(entry), auditEntriesMax),
+    );
+    if (reply === "unfounded") throw unfoundedStore();
+    return reply === "written" || reply === "taken" ? reply : "conflict";
+  }
+}
+
+export class RedisRouteStore extends RedisRecords<RouteRecord> {
+  constructor(redis: RedisConnection) {
+    super(redis, { at: "routes", noun: "route", read: readRoute });
+  }
+}

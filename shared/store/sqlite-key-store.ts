@@ -1,0 +1,229 @@
+import { type KeyChanges, type KeyChangesListener, subjectOf, tellEntry } from "../records/key-changes.ts";
+import { z } from "zod";
+import type { Clock, Timer } from "../process/clock.ts";
+import { auditEntriesMax, auditEntry, type AuditEntry } from "../records/audit-entry.ts";
+import { type FoundKey, keyRecord, type KeyRecord, keyTombstone } from "../records/key-record.ts";
+import {
+  foreignPepper,
+  type KeyStore,
+  readStored,
+  recordAfterlifeMs,
+  unfoundedStore,
+  type Written,
+} from "../records/key-store.ts";
+import type { KeyId } from "../keys/key-token.ts";
+import { pepperFingerprint, type PepperFingerprint } from "../keys/pepper.ts";
+import type { SqlTags, StateDatabase } from "./state-database.ts";
+
+/**
+ * Keys in the embedded database. The store itself drops no record. A record past its afterlife is no longer shown, and
+ * its tombstone is derived from the record. A key that came from Redis after its afterlife has the tombstone alone.
+ */
+export class SqliteKeyStore implements KeyStore {
+  readonly #database: StateDatabase;
+  readonly #clock: Pick<Clock, "wall">;
+  readonly #afterlifeMs: number;
+
+  constructor(
+    database: StateDatabase,
+    options: { readonly clock: Pick<Clock, "wall">; readonly afterlifeMs?: number },
+  ) {
+    this.#database = database;
+    this.#clock = options.clock;
+    this.#afterlifeMs = options.afterlifeMs ?? recordAfterlifeMs;
+  }
+
+  async find(id: KeyId): Promise<FoundKey> {
+    const row = this.#database.read("find a key", (sql) => rowOf(sql, id));
+    if (row === undefined) {
+      if ((await this.peppers()).length === 0) throw unfoundedStore();
+      return { kind: "absent" };
+    }
+    if (!this.#hasLapsed(row)) return { kind: "record", record: recordOf(row) };
+    const tombstone = tombstoneIn(row);
+    return tombstone === undefined ? { kind: "absent" } : { kind: "tombstone", tombstone };
+  }
+
+  async issue(record: KeyRecord, entry: AuditEntry): Promise<void> {
+    this.#database.change("keep a new key", (sql) => {
+      const peppers = kept(sql);
+      if (peppers.length === 0) keepPeppers(sql, [record.pepper]);
+      else if (!peppers.includes(record.pepper)) throw foreignPepper();
+      const { id, expiresAt } = record;
+      sql.run`INSERT INTO keys (id, expires_at, record) VALUES (${id}, ${expiresAt}, ${JSON.stringify(record)})`;
+      note(sql, entry);
+    });
+  }
+
+  async replace(record: KeyRecord, entry: AuditEntry): Promise<Written> {
+    const { id, version, expiresAt } = record;
+    return this.#database.change("change a key", (sql) => {
+      const row = rowOf(sql, id);
+      if (row === undefined || this.#hasLapsed(row) || recordOf(row).version !== version - 1) return "conflict";
+      sql.run`UPDATE keys SET record = ${JSON.stringify(record)}, expires_at = ${expiresAt} WHERE id = ${id}`;
+      note(sql, entry);
+      return "written";
+    });
+  }
+
+  async forget(id: KeyId, entry: AuditEntry): Promise<Written> {
+    return this.#database.change("revoke a key", (sql) => {
+      const row = rowOf(sql, id);
+      if (kept(sql).length === 0) {
+        note(sql, entry);
+        return "written";
+      }
+      if (row === undefined || !this.#hasLapsed(row) || tombstoneIn(row) === undefined) return "conflict";
+      sql.run`UPDATE keys SET record = json_set(record, '$.revokedAt', ${entry.at}) WHERE id = ${id}`;
+      note(sql, entry);
+      return "written";
+    });
+  }
+
+  async list(): Promise<readonly KeyRecord[]> {
+    const rows = this.#database.read(
+      "list keys",
+      (sql) => sql.all`SELECT record FROM keys WHERE expires_at > ${this.#lapsedBefore()}`,
+    );
+    return rows.map(recordOf).sort((one, other) => one.createdAt - other.createdAt);
+  }
+
+  async log(query: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]> {
+    const { entriesMax, key = null } = query;
+    const rows = this.#database.read(
+      "read the audit trail",
+      (sql) => sql.all`
+        SELECT entry FROM audit WHERE ${key} IS NULL OR key_id = ${key} ORDER BY sequence DESC LIMIT ${entriesMax}`,
+    );
+    return rows.map((row) => readStored(auditEntry, () => JSON.parse(String(row["entry"])))).toReversed();
+  }
+
+  async ready(): Promise<void> {
+    this.#database.read("answer", (sql) => sql.get`SELECT 1`);
+  }
+
+  async state(): Promise<{ readonly founded: boolean }> {
+    return { founded: (await this.peppers()).length > 0 };
+  }
+
+  async peppers(): Promise<readonly PepperFingerprint[]> {
+    return this.#database.read("compare the pepper", kept);
+  }
+
+  async addPepper(fingerprint: PepperFingerprint): Promise<void> {
+    this.#database.change("note a pepper", (sql) => {
+      const peppers = kept(sql);
+      if (peppers.length === 0) throw unfoundedStore();
+      if (!peppers.includes(fingerprint)) keepPeppers(sql, [fingerprint, ...peppers]);
+    });
+  }
+
+  async awaitReplica(): Promise<"none"> {
+    return "none";
+  }
+
+  async close(): Promise<void> {
+    this.#database.close();
+  }
+
+  #hasLapsed(row: Record<string, unknown>): boolean {
+    return Number(row["expires_at"]) <= this.#lapsedBefore();
+  }
+
+  #lapsedBefore(): number {
+    return this.#clock.wall() - this.#afterlifeMs;
+  }
+}
+
+function rowOf(sql: SqlTags, id: KeyId) {
+  return sql.get`SELECT expires_at, record FROM keys WHERE id = ${id}`;
+}
+
+function recordOf(row: Record<string, unknown>): KeyRecord {
+  return readStored(keyRecord, () => JSON.parse(String(row["record"])));
+}
+
+const lapsedKey = z.object({ ...keyTombstone.shape, revokedAt: z.number().optional() });
+
+/** Returns the tombstone of a lapsed key; undefined if the key was revoked. */
+function tombstoneIn(row: Record<string, unknown>): z.output<typeof keyTombstone> | undefined {
+  const { revokedAt, ...tombstone } = readStored(lapsedKey, () => JSON.parse(String(row["record"])));
+  return revokedAt === undefined ? tombstone : undefined;
+}
+
+function kept(sql: SqlTags): PepperFingerprint[] {
+  const row = sql.get`SELECT fingerprint FROM pepper`;
+  return readStored(z.array(pepperFingerprint), () => (row === undefined ? [] : String(row["fingerprint"]).split(",")));
+}
+
+export function isFounded(sql: SqlTags): boolean {
+  return kept(sql).length > 0;
+}
+
+/** Writes the peppers of the keys, which found the store. */
+export function keepPeppers(sql: SqlTags, fingerprints: readonly PepperFingerprint[]): void {
+  const text = fingerprints.join(",");
+  sql.run`INSERT INTO pepper (only, fingerprint) VALUES (1, ${text}) ON CONFLICT DO UPDATE SET fingerprint = ${text}`;
+}
+
+/** Writes an audit entry. Call it in the transaction of the change that the entry describes. */
+export function note(sql: SqlTags, entry: AuditEntry): void {
+  sql.run`INSERT INTO audit (key_id, entry) VALUES (${subjectOf(entry)}, ${JSON.stringify(entry)})`;
+  sql.run`DELETE FROM audit WHERE sequence <= (SELECT max(sequence) FROM audit) - ${auditEntriesMax}`;
+}
+
+/** The polling interval. One poll takes microseconds. */
+const lookIntervalMs = 100;
+
+/**
+ * Polls for new entries of the audit trail. Their writer is another process that has the file open, or this process.
+ * The database would not report a process's own writes.
+ */
+export class SqliteKeyChanges implements KeyChanges {
+  readonly #database: StateDatabase;
+  readonly #clock: Pick<Clock, "every">;
+  #timer: Timer | undefined;
+  #lastSeen: number | undefined;
+
+  constructor(database: StateDatabase, options: { readonly clock: Pick<Clock, "every"> }) {
+    this.#database = database;
+    this.#clock = options.clock;
+  }
+
+  follow(listener: KeyChangesListener): void {
+    this.#look(listener);
+    this.#timer = this.#clock.every(lookIntervalMs, () => this.#look(listener));
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+  }
+
+  #look(listener: KeyChangesListener): void {
+    try {
+      if (this.#lastSeen === undefined) {
+        const last = this.#database.read(
+          "find the last change",
+          (sql) => sql.get`SELECT max(sequence) AS last FROM audit`,
+        );
+        this.#lastSeen = Number(last?.["last"] ?? 0);
+        listener.onGap();
+      }
+      const lastSeen = this.#lastSeen;
+      const rows = this.#database.read(
+        "tell of changed keys",
+        (sql) => sql.all`SELECT sequence, key_id, entry FROM audit WHERE sequence >= ${lastSeen} ORDER BY sequence`,
+      );
+      if (lastSeen > 0 && rows.shift()?.["sequence"] !== lastSeen)
+        throw new Error("a restored store has another trail");
+      for (const { sequence, key_id: subject, entry } of rows) {
+        tellEntry({ subject: String(subject), text: String(entry) }, listener);
+        this.#lastSeen = Number(sequence);
+      }
+      listener.onHeard();
+    } catch {
+      this.#lastSeen = undefined;
+      listener.onAway();
+    }
+  }
+}

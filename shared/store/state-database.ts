@@ -1,0 +1,281 @@
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
+import { Fault } from "../fault/fault.ts";
+import { exitCodes, StartFailure } from "../process/lifecycle.ts";
+import { makeStateFolder } from "../process/state-folder.ts";
+import { newPepperText, type Pepper, pepperBytesMin, pepperText } from "../keys/pepper.ts";
+
+/** The file of the embedded store in its state folder. */
+export const stateFileName = "trunkline.db";
+
+/** Default wait of a process with other work for another process's write. Writes are few and take milliseconds. */
+const patienceMsDefault = 1_000;
+
+/**
+ * One step for each version of the file. A released step is never changed. Opening a file applies the missing steps. A
+ * file with a higher version is from a newer Trunkline and is left alone.
+ */
+const schemaSteps = [
+  `CREATE TABLE keys (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE TABLE pepper (only INTEGER PRIMARY KEY CHECK (only = 1), fingerprint TEXT NOT NULL) STRICT;
+   CREATE TABLE known_models (id TEXT PRIMARY KEY, seen_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE INDEX known_models_by_age ON known_models (seen_at);`,
+  `CREATE TABLE audit (sequence INTEGER PRIMARY KEY AUTOINCREMENT, key_id TEXT NOT NULL, entry TEXT NOT NULL) STRICT;
+   CREATE INDEX audit_by_key ON audit (key_id);
+   CREATE TABLE usage (
+     day TEXT NOT NULL, key_id TEXT NOT NULL, model TEXT NOT NULL,
+     requests INTEGER NOT NULL, failed INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
+     completion_tokens INTEGER NOT NULL, answered INTEGER NOT NULL, first_token_ms INTEGER NOT NULL,
+     duration_ms INTEGER NOT NULL, PRIMARY KEY (day, key_id, model)) STRICT, WITHOUT ROWID;`,
+  `CREATE TABLE machines (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
+  `CREATE INDEX machines_by_key ON machines (json_extract(record, '$.publicKey'));
+   CREATE INDEX machines_by_join ON machines (json_extract(record, '$.join.id'));
+   CREATE TABLE machine_keys (public_key TEXT PRIMARY KEY, seen_at INTEGER) STRICT, WITHOUT ROWID;
+   CREATE TABLE site (only INTEGER PRIMARY KEY CHECK (only = 1), id TEXT NOT NULL, noted TEXT NOT NULL) STRICT;`,
+  `CREATE TABLE routes (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
+];
+
+const lists = ["keys", "machines", "machine_keys", "routes", "usage", "audit", "known_models"];
+const tables = [...lists, "pepper", "site"];
+
+/**
+ * The embedded store: one SQLite file in the state folder, accessible only to its owner. Several processes may have it
+ * open at once, so that the CLI works beside a running gateway. Failures are Faults `backend_unavailable`.
+ */
+export class StateDatabase {
+  readonly #database: DatabaseSync;
+  readonly #sql: SqlTags;
+  readonly #file: string;
+  readonly #inode: bigint | undefined;
+
+  constructor(database: DatabaseSync, file: string) {
+    this.#database = database;
+    this.#sql = new SqlTags(database);
+    this.#file = file;
+    this.#inode = inodeOf(file);
+  }
+
+  /**
+   * Runs a query. `purpose` names the attempted operation in the log. Each statement is prepared once, and its values
+   * are bound.
+   */
+  read<Answer>(purpose: string, query: (sql: SqlTags) => Answer): Answer {
+    try {
+      this.#assertFile();
+      return query(this.#sql);
+    } catch (error) {
+      throw databaseIsAway(purpose, error);
+    }
+  }
+
+  /**
+   * Runs statements as `read` does, in one transaction. All of them apply or none, and no other process writes in
+   * between.
+   */
+  change<Answer>(purpose: string, statements: (sql: SqlTags) => Answer): Answer {
+    try {
+      this.#assertFile();
+      return inTransaction(this.#database, () => statements(this.#sql));
+    } catch (error) {
+      if (error instanceof Fault) throw error;
+      throw databaseIsAway(purpose, error);
+    }
+  }
+
+  /** Copies all tables, as they are at this moment, into a new file. */
+  copyTo(file: string): void {
+    this.read("copy itself", () => this.#database.prepare("VACUUM INTO ?").run(file));
+  }
+
+  /** Replaces all rows by those of another file, in one step. The numbers of the trail go on, so that followers notice. */
+  replaceBy(file: string): void {
+    this.#database.prepare("ATTACH ? AS other").run(file);
+    this.change("restore itself", () => {
+      for (const table of tables) {
+        const columns = table === "audit" ? "key_id, entry" : "*";
+        const into = table === "audit" ? "audit (key_id, entry)" : table;
+        this.#database.exec(
+          `DELETE FROM main.${table}; INSERT INTO main.${into} SELECT ${columns} FROM other.${table}`,
+        );
+      }
+    });
+  }
+
+  /** Returns the number of rows of each table that has several. */
+  counts(): Readonly<Record<string, number>> {
+    const countOf = (table: string) => this.#database.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.["rows"];
+    return this.read("count its rows", () => Object.fromEntries(lists.map((each) => [each, Number(countOf(each))])));
+  }
+
+  /** Throws when the file was removed or replaced. Other processes no longer read or write the open file. */
+  #assertFile(): void {
+    if (inodeOf(this.#file) === this.#inode) return;
+    throw new Error(`${this.#file} was removed or replaced while it was in use`);
+  }
+
+  close(): void {
+    if (this.#database.isOpen) this.#database.close();
+  }
+}
+
+/** Returns the number of a file within its disk. Windows has numbers that only a bigint holds. */
+function inodeOf(file: string): bigint | undefined {
+  return statSync(file, { bigint: true, throwIfNoEntry: false })?.ino;
+}
+
+/**
+ * Opens the database of a state folder and creates both when they are absent. Throws a `StartFailure` with a line for
+ * the operator.
+ */
+export function openStateDatabase(
+  folder: string,
+  { patienceMs = patienceMsDefault }: { readonly patienceMs?: number | undefined } = {},
+): StateDatabase {
+  makeStateFolder(folder);
+  const file = join(folder, stateFileName);
+  let database: DatabaseSync | undefined;
+  try {
+    closeSync(openSync(file, "a", 0o600));
+    database = new DatabaseSync(file, { timeout: patienceMs });
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    bringUpToDate(database, file);
+    return new StateDatabase(database, file);
+  } catch (error) {
+    database?.close();
+    if (error instanceof StartFailure) throw error;
+    throw new StartFailure(
+      exitCodes.cannotCreate,
+      `The state file ${file} cannot be used (${reasonOf(error)}): restore it, or move it away to start without any keys.`,
+      { cause: error },
+    );
+  }
+}
+
+function bringUpToDate(database: DatabaseSync, file: string): void {
+  inTransaction(database, () => {
+    const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
+    if (version > schemaSteps.length) {
+      throw new StartFailure(exitCodes.config, `The state file ${file} is from a newer Trunkline: run that version.`);
+    }
+    for (const step of schemaSteps.slice(version)) database.exec(step);
+    database.exec(`PRAGMA user_version = ${schemaSteps.length}`);
+  });
+}
+
+/**
+ * Runs statements in a transaction that takes the write lock at once. A transaction that begins by reading can fail at
+ * its first write instead of waiting.
+ */
+function inTransaction<Answer>(database: DatabaseSync, statements: () => Answer): Answer {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    const answer = statements();
+    database.exec("COMMIT");
+    return answer;
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function databaseIsAway(purpose: string, error: unknown): Fault {
+  return new Fault("backend_unavailable", {
+    message: "A store that this request needs is unavailable. Try again in a moment.",
+    internal: `SQLite, asked to ${purpose}: ${reasonOf(error)}`,
+    cause: error,
+  });
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+export function pepperFile(stateDir: string): string {
+  return join(stateDir, "pepper");
+}
+
+/**
+ * Reads the pepper of a state folder; the first call creates it. Processes that start at once all get the same pepper.
+ */
+export function readOrMakePepper(stateDir: string): Pepper {
+  makeStateFolder(stateDir);
+  const file = pepperFile(stateDir);
+  try {
+    if (!existsSync(file)) makePepper(file);
+    return pepperText.parse(readFileSync(file, "utf8").trim());
+  } catch (error) {
+    throw new StartFailure(
+      exitCodes.config,
+      `The file ${file} must hold a secret of at least ${pepperBytesMin} bytes that this user may read: restore it, or remove it if no keys were issued yet.`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Creates the file. It appears whole or not at all, and the first process that links it wins. A file system without hard
+ * links, such as exFAT, gets a copy instead.
+ */
+export function makePepper(file: string, link: typeof linkSync = linkSync): void {
+  const draft = `${file}.${process.pid}`;
+  try {
+    writeFileSync(draft, newPepperText(), { flag: "wx", mode: 0o600, flush: true });
+    try {
+      link(draft, file);
+    } catch {
+      copyFileSync(draft, file, constants.COPYFILE_EXCL);
+    }
+  } catch (error) {
+    if (!existsSync(file)) throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+type Row = Record<string, SQLOutputValue>;
+
+/**
+ * SQL in tagged templates. A value is always bound and never part of the statement's text. Each template is prepared
+ * once. Node 24.9 has the same as `SQLTagStore`; Node 22 does not.
+ */
+export class SqlTags {
+  readonly #database: DatabaseSync;
+  readonly #statements = new WeakMap<TemplateStringsArray, StatementSync>();
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  get(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): Row | undefined {
+    return this.#statement(parts).get(...values);
+  }
+
+  all(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): Row[] {
+    return this.#statement(parts).all(...values);
+  }
+
+  /** Like `all`, one row after another, so that no number of rows fills the memory. */
+  iterate(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): NodeJS.Iterator<Row> {
+    return this.#statement(parts).iterate(...values);
+  }
+
+  run(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): void {
+    this.#statement(parts).run(...values);
+  }
+
+  #statement(parts: TemplateStringsArray): StatementSync {
+    return this.#statements.getOrInsertComputed(parts, () => this.#database.prepare(parts.join("?")));
+  }
+}
