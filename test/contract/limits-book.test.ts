@@ -19,7 +19,7 @@ import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { until } from "../harness/until.ts";
-import { holdOf, limitsBookContract, outcomeOf, rowOf, settlementOf } from "./limits-book.contract.ts";
+import { admissionOf, holdOf, limitsBookContract, outcomeOf, rowOf, settlementOf } from "./limits-book.contract.ts";
 
 const allDays = { from: "0000-01-01", to: "9999-12-31" };
 
@@ -61,10 +61,10 @@ describe("limits of several gateways in Redis", () => {
     const redis = await openOne();
     const limits = bookOn(redis, 50);
     const demand = demandOf(seated);
-    expect(outcomeOf(await limits.admit(demand(60)))).toBe("admitted");
+    expect(outcomeOf(await admissionOf(limits, demand(60)))).toBe("admitted");
     const again = await until(
       async () => {
-        const admission = await limits.admit(demand(100));
+        const admission = await admissionOf(limits, demand(100));
         return admission.outcome === "admitted" && admission;
       },
       { what: "the seat to lapse" },
@@ -76,10 +76,10 @@ describe("limits of several gateways in Redis", () => {
     const redis = await openOne();
     const limits = bookOn(redis, 1);
     const demand = demandOf({ concurrency: 2, budget: { tokens: 100, per: "day" } });
-    const lapsed = holdOf(await limits.admit(demand(60)));
+    const lapsed = holdOf(await admissionOf(limits, demand(60)));
     const probe = await until(
       async () => {
-        const admission = await limits.admit(demand(100));
+        const admission = await admissionOf(limits, demand(100));
         return admission.outcome === "admitted" && admission.hold.budgetTokens === 100 && admission.hold;
       },
       { what: "the seat to lapse" },
@@ -87,15 +87,15 @@ describe("limits of several gateways in Redis", () => {
     const ended = [{ hold: probe, ran: false, usedTokens: 0 }];
     await bookOn(redis).settle(settlementOf({ renewed: [lapsed], ended }));
     await bookOn(redis).settle(settlementOf({ sequence: 2, renewed: [lapsed] }));
-    expect(holdOf(await bookOn(redis).admit(demand(100))).budgetTokens).toBe(40);
-    expect(outcomeOf(await bookOn(redis).admit(demand(1)))).toBe("budget_reserved");
+    expect(holdOf(await admissionOf(bookOn(redis), demand(100))).budgetTokens).toBe(40);
+    expect(outcomeOf(await admissionOf(bookOn(redis), demand(1)))).toBe("budget_reserved");
   });
 
   test("an idle key leaves nothing behind", async () => {
     const redis = await openOne();
     const book = bookOn(redis);
     const demand = demandOf({ concurrency: 1, budget: { tokens: 100, per: "day" }, requestsPerMinute: 10 });
-    const hold = holdOf(await book.admit(demand(10)));
+    const hold = holdOf(await admissionOf(book, demand(10)));
     const { keyId } = hold;
     const under = ["limits", "seats", "reservations"].map((what) => `${what}:${keyId}`);
     const timesToLive = () => Promise.all(under.map((name) => redis.run("look", (each) => each.pttl(name))));
@@ -121,28 +121,30 @@ describe("limits of several gateways in Redis", () => {
         tokensAt: inAnHour,
       }),
     );
-    expect(outcomeOf(await limits.admit(demand()))).toBe("requests");
-    await until(async () => (await limits.admit(demand())).outcome === "admitted", { what: "the next to be let in" });
+    expect(outcomeOf(await admissionOf(limits, demand()))).toBe("requests");
+    await until(async () => (await admissionOf(limits, demand())).outcome === "admitted", {
+      what: "the next to be let in",
+    });
   });
 
   test("a script that Redis does not know any more is sent to it again", async () => {
     const redis = await openOne();
     const demand = demandOf(seated);
-    const hold = holdOf(await bookOn(redis).admit(demand()));
+    const hold = holdOf(await admissionOf(bookOn(redis), demand()));
     await redis.run("forget scripts", (each) => each.script("FLUSH"));
-    expect(outcomeOf(await bookOn(redis).admit(demand()))).toBe("concurrency");
+    expect(outcomeOf(await admissionOf(bookOn(redis), demand()))).toBe("concurrency");
     await bookOn(redis).settle(settlementOf({ ended: [{ hold, ran: true, usedTokens: 1 }] }));
-    expect(outcomeOf(await bookOn(redis).admit(demand()))).toBe("admitted");
+    expect(outcomeOf(await admissionOf(bookOn(redis), demand()))).toBe("admitted");
   });
 
   test("an end that comes twice in different settlements frees one seat and one reservation", async () => {
     const redis = await openOne();
     const demand = demandOf({ concurrency: 2, budget: { tokens: 100, per: "day" } });
-    const ended: Settled[] = [{ hold: holdOf(await bookOn(redis).admit(demand(50))), ran: true, usedTokens: 0 }];
-    await bookOn(redis).admit(demand(50));
+    const ended: Settled[] = [{ hold: holdOf(await admissionOf(bookOn(redis), demand(50))), ran: true, usedTokens: 0 }];
+    await admissionOf(bookOn(redis), demand(50));
     for (const gateway of ["one", "two", "three"]) await bookOn(redis).settle(settlementOf({ gateway, ended }));
-    expect(holdOf(await bookOn(redis).admit(demand(100))).budgetTokens).toBe(50);
-    expect(outcomeOf(await bookOn(redis).admit(demand(1)))).toBe("budget_reserved");
+    expect(holdOf(await admissionOf(bookOn(redis), demand(100))).budgetTokens).toBe(50);
+    expect(outcomeOf(await admissionOf(bookOn(redis), demand(1)))).toBe("budget_reserved");
   });
 
   test("a thousand demands at once are decided exactly and in the order in which they came, and leave nothing when they end", async () => {
@@ -153,7 +155,7 @@ describe("limits of several gateways in Redis", () => {
     const demand = demandOf({ concurrency: 10, budget: { tokens: 95, per: "day" }, requestsPerMinute: 30 });
     for (let wave = 0; wave < 3; wave += 1) {
       const asked = Array.from({ length: 1_000 }, (_, at) => demand(at === 3 ? 20 : 10));
-      const admissions = await Promise.all(asked.map((each) => book.admit(each)));
+      const admissions = await Promise.all(asked.map((each) => admissionOf(book, each)));
       const admitted = admissions.filter((admission) => admission.outcome === "admitted");
       expect(admissions.slice(0, 9).map(outcomeOf)).toEqual(Array(9).fill("admitted"));
       expect(admissions.slice(9).map(outcomeOf)).toEqual(Array(991).fill("budget_reserved"));
@@ -177,7 +179,7 @@ describe("limits of several gateways in Redis", () => {
     const demands = asked.map((demand) => ({ ...demand, seat: newToken(), keyId: demand.keyId }));
     const ofOne = new Set([0, 2, 3, 5, 8]);
     const keyId = demands[0]?.keyId ?? "";
-    const together = demands.map((demand, at) => limits.admit(ofOne.has(at) ? { ...demand, keyId } : demand));
+    const together = demands.map((demand, at) => admissionOf(limits, ofOne.has(at) ? { ...demand, keyId } : demand));
     expect((await Promise.all(together)).map(outcomeOf)).toEqual([
       "admitted",
       "admitted",
@@ -219,20 +221,24 @@ describe("limits of several gateways in Redis", () => {
   test("requests that a gateway granted by itself are charged beside those that the store admitted", async () => {
     const book = bookOn(await openOne());
     const demand = demandOf({ requestsPerMinute: 10, tokensPerMinute: 100 });
-    const { keyId, limits } = holdOf(await book.admit(demand(40)));
+    const { keyId, limits } = holdOf(await admissionOf(book, demand(40)));
     await book.settle(settlementOf({ charges: [{ keyId, limits, requests: 8, tokens: 50 }] }));
     expect(await book.limitStatus({ keyId, limits })).toMatchObject({ requests: { remaining: 1 } });
-    expect(outcomeOf(await book.admit(demand(40)))).toBe("tokens");
+    expect(outcomeOf(await admissionOf(book, demand(40)))).toBe("tokens");
     await book.settle(settlementOf({ sequence: 2, charges: [{ keyId, limits, requests: 1_000, tokens: -50 }] }));
     expect((await book.limitStatus({ keyId, limits })).requests?.resetMs).toBeLessThanOrEqual(60_000);
-    expect(outcomeOf(await book.admit(demand(40)))).toBe("requests");
+    expect(outcomeOf(await admissionOf(book, demand(40)))).toBe("requests");
   });
 
   test("gateways that settle in one Redis know how many they are", async () => {
     const book = bookOn(await openOne());
-    expect(await book.settle(settlementOf({ gateway: "one" }))).toEqual({ gateways: 1, grown: [] });
-    expect(await book.settle(settlementOf({ gateway: "two" }))).toEqual({ gateways: 2, grown: [] });
-    expect(await book.settle(settlementOf({ gateway: "one", sequence: 2 }))).toEqual({ gateways: 2, grown: [] });
+    expect(await book.settle(settlementOf({ gateway: "one" }))).toEqual({ gateways: 1, grown: [], admissions: [] });
+    expect(await book.settle(settlementOf({ gateway: "two" }))).toEqual({ gateways: 2, grown: [], admissions: [] });
+    expect(await book.settle(settlementOf({ gateway: "one", sequence: 2 }))).toEqual({
+      gateways: 2,
+      grown: [],
+      admissions: [],
+    });
   });
 
   test("a pause of this process is not blamed on Redis, also for commands that wait for others", async () => {
@@ -240,10 +246,10 @@ describe("limits of several gateways in Redis", () => {
     onTestFinished(() => connections.forEach((each) => each.close()));
     const book = bookOn(await open(redisCommandTimeoutMs));
     const demand = demandOf({ requestsPerMinute: 10 });
-    await book.admit(demand());
-    const sent = book.admit(demand());
+    await admissionOf(book, demand());
+    const sent = admissionOf(book, demand());
     await setImmediate();
-    const waiting = book.admit(demand());
+    const waiting = admissionOf(book, demand());
     const endMs = performance.now() + 2 * redisCommandTimeoutMs;
     while (performance.now() < endMs);
     expect((await Promise.all([sent, waiting])).map(outcomeOf)).toEqual(["admitted", "admitted"]);
@@ -292,12 +298,12 @@ describe("limits of several gateways in Redis", () => {
       },
       { what: "ten seats that all gateways know of" },
     );
-    const elsewhere = await bookOn(operator).admit(demand(1));
+    const elsewhere = await admissionOf(bookOn(operator), demand(1));
     expect(outcomeOf(elsewhere)).toBe("concurrency");
     endAll(after);
     await settlements.flush();
     const { keyId } = demand();
-    expect(await bookOn(operator).admit(demand(1_000_000))).toMatchObject({
+    expect(await admissionOf(bookOn(operator), demand(1_000_000))).toMatchObject({
       hold: { budgetTokens: 1_000_000 - (await spentOf(operator, keyId, today())) },
     });
   });

@@ -28,7 +28,7 @@ import { startRedisServer } from "../harness/redis-server.ts";
 import { type Settings, testPepper } from "../harness/trunkline-command.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { until } from "../harness/until.ts";
-import { rowOf, settlementOf } from "../contract/limits-book.contract.ts";
+import { admissionOf, rowOf, settlementOf } from "../contract/limits-book.contract.ts";
 
 const dayMs = 86_400_000;
 const actor = { by: "the operator" };
@@ -143,7 +143,7 @@ const portrait = (place: Settings, site: Filled) =>
     const judged = async ({ token }: IssuedKey) =>
       (await checkKey({ token, keys, peppers: store.peppers, nowMs: Date.now() })).outcome;
     const keyId = site.spent.record.id;
-    const admission = await bookOf(store).admit({ keyId, limits, seat: newToken(), tokens: 1 });
+    const admission = await admissionOf(bookOf(store), { keyId, limits, seat: newToken(), tokens: 1 });
     const line = await joinOnStore(await lineOnStore(`attic-${newToken().toLowerCase()}`, store), store, {
       publicKey: site.machines[0],
     });
@@ -194,7 +194,9 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
     const [one, two] = [await redisOfOnesOwn(), await redisOfOnesOwn()];
     const { record } = await inStore(one, (store) => issueIn(store, { limits }));
     const admit = (place: Settings) =>
-      inStore(place, async (store) => bookOf(store).admit({ keyId: record.id, limits, seat: newToken(), tokens: 1 }));
+      inStore(place, async (store) =>
+        admissionOf(bookOf(store), { keyId: record.id, limits, seat: newToken(), tokens: 1 }),
+      );
     await admit(one);
     await backUp(one);
     await restore(two);

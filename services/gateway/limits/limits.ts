@@ -113,6 +113,8 @@ export interface Settlement {
   readonly renewed: readonly Hold[];
   /** Holds that are to grow. A settlement that is sent again has none. */
   readonly growing: readonly Growth[];
+  /** Requests to be admitted, judged after all else. A settlement that is sent again has none. */
+  readonly demands: readonly Demand[];
   readonly usage: readonly UsageRow[];
 }
 
@@ -120,13 +122,21 @@ export interface Settlement {
  * The book of limits: what keys use of their limits, and the usage records of their requests. Redis has it for all
  * gateways together. The only gateway of a state folder has it in memory and in SQLite.
  */
-export interface LimitsBook extends Limits {
+export interface LimitsBook extends Pick<Limits, "limitStatus"> {
   /**
    * Books a settlement, in the order of their numbers. Fails with a Fault `backend_unavailable`; the same settlement may
-   * then be sent again. Returns the number of gateways that settled lately, this one included, and the holds that were
-   * to grow with what their limits had left.
+   * then be sent again.
    */
-  settle(settlement: Settlement): Promise<{ readonly gateways: number; readonly grown: readonly Hold[] }>;
+  settle(settlement: Settlement): Promise<Settling>;
+}
+
+export interface Settling {
+  /** The number of gateways that settled lately, this one included. */
+  readonly gateways: number;
+  /** The holds that were to grow, with what their limits had left. */
+  readonly grown: readonly Hold[];
+  /** The decision on each demand. */
+  readonly admissions: readonly Admission[];
 }
 
 /** A seat that is not renewed for this long is free again. This frees the seats of a gateway that was killed. */

@@ -5,7 +5,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { usageKeptDays, type UsageRow } from "#shared/usage/usage.ts";
 import { needsSeat } from "./judge-demand.ts";
-import type { Admission, Demand, Limits, LimitsBook, LimitStatus, Settlement } from "./limits.ts";
+import type { Admission, Demand, Limits, LimitsBook, LimitStatus, Settlement, Settling } from "./limits.ts";
 import { LocalLimits } from "./local-limits.ts";
 import { RedisLimitsBook } from "./redis-limits.ts";
 import { Settlements } from "./settlements.ts";
@@ -55,10 +55,10 @@ function openEmbedded(database: StateDatabase, options: LimitsOptions): OpenedLi
 
 interface SharedLimitsOptions {
   /** The limits that all gateways share. */
-  readonly book: Limits;
+  readonly book: Pick<LimitsBook, "limitStatus">;
   /** This gateway's share of the limits. */
   readonly local: LocalLimits;
-  readonly settlements: Pick<Settlements, "isAway" | "away" | "release" | "sendEnded">;
+  readonly settlements: Pick<Settlements, "isAway" | "away" | "release" | "ask">;
 }
 
 /**
@@ -89,11 +89,10 @@ export class SharedLimits implements Limits {
   }
 
   async #ask(demand: Demand): Promise<Admission> {
-    const { book, local, settlements } = this.#options;
+    const { local, settlements } = this.#options;
     let admission;
-    settlements.sendEnded();
     try {
-      admission = await book.admit(demand);
+      admission = await settlements.ask(demand);
     } catch (error) {
       this.#away(error);
       const { keyId, limits, seat } = demand;
@@ -130,7 +129,7 @@ interface SqliteLimitsOptions {
  * used is in the database; the tokens that a key spent are the sum of its rows. The number of the last settlement needs
  * no table: no gateway outlives its process.
  */
-export class SqliteLimitsBook implements LimitsBook {
+export class SqliteLimitsBook implements Limits, LimitsBook {
   readonly local: LocalLimits;
   readonly #database: StateDatabase;
   readonly #settled = new Map<string, number>();
@@ -149,13 +148,14 @@ export class SqliteLimitsBook implements LimitsBook {
     return this.local.limitStatus(key);
   }
 
-  async settle({ gateway, sequence, ended, growing, usage }: Settlement): ReturnType<LimitsBook["settle"]> {
+  async settle({ gateway, sequence, ended, growing, demands, usage }: Settlement): Promise<Settling> {
     if (sequence > (this.#settled.get(gateway) ?? 0)) {
       if (usage.length > 0) this.#add(usage);
       for (const each of ended) this.local.settle(each);
       this.#settled.set(gateway, sequence);
     }
-    return { gateways: 1, grown: growing.map((each) => this.local.grow(each)) };
+    const grown = growing.map((each) => this.local.grow(each));
+    return { gateways: 1, grown, admissions: demands.map((each) => this.admit(each)) };
   }
 
   /** Returns the tokens that a key used in a period (named as by `budgetPeriodAt`), over all models. */

@@ -102,55 +102,53 @@ end
 `;
 
 /**
- * Admits one request. ARGV: the key's id, its limits (requests, tokens, concurrency, budget; empty for none), the name
- * that counts its spending, the seat and the tokens of the request, the lifetime of a seat, the tokens of the prompt.
- * Replies the limit that refuses or an empty text, the level of both buckets, the tokens spent, and the tokens reserved
- * of the budget.
- *
- * The script checks the limits in the order of `judgeDemand`. It writes the buckets even when nothing is taken: after
+ * Decides on a demand in the order of `judgeDemand`. Returns the limit that refuses or an empty text, the level of both
+ * buckets, the tokens spent, and the tokens reserved of the budget. Writes the buckets even when nothing is taken: after
  * the clock of Redis was set back, they drain from there.
  */
-const admitLua = `${commonLua}
-local id, spentAt, seat, wanted = ARGV[1], ARGV[6], ARGV[7], tonumber(ARGV[8])
-local requestsLimit, tokensLimit = tonumber(ARGV[2]), tonumber(ARGV[3])
-local concurrency, budget = tonumber(ARGV[4]), tonumber(ARGV[5])
-local needed = ARGV[10] - ${growthTokens}
-local requests = levelOf(id, "requests", requestsLimit, requestsLimit)
-local tokens = levelOf(id, "tokens", tokensLimit, math.huge)
-local cost = tokensLimit and math.min(wanted, tokensLimit) or 0
-local seats, spent, reserved, budgetTokens = 0, 0, 0, 0
-if concurrency or budget then
-  freeLapsed(id)
-  seats = call("ZCARD", prefix .. "seats:" .. id)
-end
-if budget then spent, reserved = budgetOf(id, spentAt) end
-
-local refusedBy = ""
-if budget and spent >= budget then refusedBy = "budget"
-elseif budget and spent + needed > budget or tokensLimit and needed > tokensLimit then refusedBy = "prompt"
-elseif budget and spent + reserved + math.max(1, needed) > budget then refusedBy = "budget_reserved"
-elseif concurrency and seats >= concurrency then refusedBy = "concurrency"
-elseif requestsLimit and requests + 1 > requestsLimit + ${roundingUnits} then refusedBy = "requests"
-elseif tokensLimit and tokens + cost > tokensLimit + ${roundingUnits} then refusedBy = "tokens"
-else
-  requests = requests + 1
-  tokens = tokens + cost
-  if budget then budgetTokens = math.min(wanted, budget - spent - reserved) end
-  if concurrency or budget then take(id, seat, ARGV[9], budget and budgetTokens) end
-end
-if requestsLimit then setLevel(id, "requests", requests) end
-if tokensLimit then setLevel(id, "tokens", tokens) end
+const admitLua = `
 local function inFull(number) return string.format("%.17g", number) end
-return { refusedBy, inFull(requests), inFull(tokens), spent, budgetTokens }
+
+local function admit(demand, livesMs)
+  local id, requestsLimit, tokensLimit = demand.keyId, demand.requestsPerMinute, demand.tokensPerMinute
+  local concurrency, budget = demand.concurrency, demand.budget
+  local needed = demand.promptTokens - ${growthTokens}
+  local requests = levelOf(id, "requests", requestsLimit, requestsLimit)
+  local tokens = levelOf(id, "tokens", tokensLimit, math.huge)
+  local cost = tokensLimit and math.min(demand.tokens, tokensLimit) or 0
+  local seats, spent, reserved, budgetTokens = 0, 0, 0, 0
+  if concurrency or budget then
+    freeLapsed(id)
+    seats = call("ZCARD", prefix .. "seats:" .. id)
+  end
+  if budget then spent, reserved = budgetOf(id, demand.spentAt) end
+
+  local refusedBy = ""
+  if budget and spent >= budget then refusedBy = "budget"
+  elseif budget and spent + needed > budget or tokensLimit and needed > tokensLimit then refusedBy = "prompt"
+  elseif budget and spent + reserved + math.max(1, needed) > budget then refusedBy = "budget_reserved"
+  elseif concurrency and seats >= concurrency then refusedBy = "concurrency"
+  elseif requestsLimit and requests + 1 > requestsLimit + ${roundingUnits} then refusedBy = "requests"
+  elseif tokensLimit and tokens + cost > tokensLimit + ${roundingUnits} then refusedBy = "tokens"
+  else
+    requests = requests + 1
+    tokens = tokens + cost
+    if budget then budgetTokens = math.min(demand.tokens, budget - spent - reserved) end
+    if concurrency or budget then take(id, demand.seat, livesMs, budget and budgetTokens) end
+  end
+  if requestsLimit then setLevel(id, "requests", requests) end
+  if tokensLimit then setLevel(id, "tokens", tokens) end
+  return { refusedBy, inFull(requests), inFull(tokens), spent, budgetTokens }
+end
 `;
 
 /**
  * Books a settlement. ARGV: the settlement as JSON. Replies the number of present gateways, or 0 if an earlier
- * settlement of the gateway is missing, and what each hold that is to grow got of both limits, as `growHold` decides.
- * The script notes the number before it books anything: if Redis cannot finish a settlement, a retry must not add half
+ * settlement of the gateway is missing, what each hold that is to grow got of both limits, as `growHold` decides, and the
+ * decision on each demand. Ends come first, so that a demand finds what they free. The script notes the number before it books anything: if Redis cannot finish a settlement, a retry must not add half
  * of it again and again.
  */
-const settleLua = `${commonLua}
+const settleLua = `${commonLua}${admitLua}
 local settlement = cjson.decode(ARGV[1])
 
 local function change(id, bucket, limit, max, by)
@@ -160,7 +158,7 @@ end
 
 local written = prefix .. "written:" .. settlement.gateway
 local last = tonumber(call("GET", written) or 0)
-if settlement.sequence > math.max(last, settlement.acknowledged) + 1 then return { 0, {} } end
+if settlement.sequence > math.max(last, settlement.acknowledged) + 1 then return { 0, {}, {} } end
 if settlement.sequence > last then
   call("SET", written, settlement.sequence, "PX", ${sequenceKeptForMs})
   for _, each in ipairs(settlement.changes) do
@@ -203,16 +201,18 @@ for _, each in ipairs(settlement.growing) do
   table.insert(grants, { tokens, budgetTokens })
 end
 
+local admissions = {}
+for _, each in ipairs(settlement.demands) do table.insert(admissions, admit(each, settlement.seatLivesMs)) end
+
 local gateways = prefix .. "gateways"
 call("ZADD", gateways, nowMs, settlement.gateway)
 call("ZREMRANGEBYSCORE", gateways, "-inf", nowMs - ${gatewayIsThereForMs})
 call("PEXPIRE", gateways, ${gatewayIsThereForMs})
-return { call("ZCARD", gateways), grants }
+return { call("ZCARD", gateways), grants, admissions }
 `;
 
 declare module "ioredis" {
   interface RedisCommander<Context> {
-    admitRequest(prefix: string, ...values: (string | number)[]): Result<unknown, Context>;
     settleRequests(prefix: string, settlement: string): Result<unknown, Context>;
   }
 }
@@ -227,7 +227,7 @@ const admitReply = z.tuple([
   z.number(),
   z.number(),
 ]);
-const settleReply = z.tuple([z.int().min(0), z.array(z.tuple([z.int().min(0), z.int().min(0)]))]);
+const settleReply = z.tuple([z.int().min(0), z.array(z.tuple([z.int().min(0), z.int().min(0)])), z.array(admitReply)]);
 const limitStatusReply = z.tuple([z.array(z.string().nullable()), z.tuple([z.coerce.number(), z.coerce.number()])]);
 
 /** Returns the Redis key that counts the tokens that an API key used in a period. */
@@ -245,33 +245,7 @@ export class RedisLimitsBook implements LimitsBook {
     this.#redis = redis;
     this.#clock = options.clock;
     this.#seatLivesMs = options.seatLivesMs ?? seatLivesMs;
-    redis.define("admitRequest", { lua: admitLua, numberOfKeys: 1 });
     redis.define("settleRequests", { lua: settleLua, numberOfKeys: 1 });
-  }
-
-  async admit(demand: Demand): Promise<Admission> {
-    const { keyId, limits, seat, tokens, promptTokens = 0 } = demand;
-    const judging = judgingLimits(demand, limits);
-    const { requestsPerMinute = "", tokensPerMinute = "", concurrency = "", budget } = judging;
-    const wallMs = this.#clock.wall();
-    const period = budget && budgetPeriodAt(budget.per, wallMs);
-    const spending = period === undefined ? "" : spentAt(keyId, period.name);
-    const bounds = [requestsPerMinute, tokensPerMinute, concurrency, budget?.tokens ?? ""];
-    const reply = await this.#redis.run("admit a request", (client) =>
-      client.admitRequest(prefixOnly, keyId, ...bounds, spending, seat, tokens, this.#seatLivesMs, promptTokens),
-    );
-    const [by, requestsUsed, tokensUsed, spentOfBudget, budgetTokens] = admitReply.parse(reply);
-    const used = { requestsUsed, tokensUsed };
-    const limitStatus = limitStatusOf(judging, used);
-    const spent = budget && spentOfBudget;
-    if (by !== "") {
-      const budgetEndsInMs = period === undefined ? 0 : period.endsAtMs - wallMs;
-      const waitMs = waitMsOf({ by, tokens, limits, used, budgetEndsInMs });
-      return { outcome: "refused", by, waitMs, limitStatus, spent };
-    }
-    const reserved = tokensPerMinute === "" ? 0 : Math.min(tokens, tokensPerMinute);
-    const hold: Hold = { keyId, limits, seat, tokens: reserved, budgetTokens, kept: "shared" };
-    return { outcome: "admitted", hold, limitStatus, spent };
   }
 
   async limitStatus({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
@@ -288,24 +262,24 @@ export class RedisLimitsBook implements LimitsBook {
     });
   }
 
-  async settle({ gateway, sequence, acknowledged, ended, charges, renewed, growing, usage }: Settlement) {
+  async settle({ ended, charges, renewed, growing, demands, usage, ...numbers }: Settlement) {
+    const wallMs = this.#clock.wall();
     const text = JSON.stringify({
-      gateway,
-      sequence,
-      acknowledged,
+      ...numbers,
       seatLivesMs: this.#seatLivesMs,
       changes: [...ended.map(changeOfEnd), ...charges.map(changeOf)],
       renewed: renewed
         .filter(({ limits }) => needsSeat(limits))
         .map(({ keyId, seat, limits, budgetTokens }) => ({ keyId, seat, budgetTokens: limits.budget && budgetTokens })),
-      growing: growing.map((each) => growthOf(each, this.#clock.wall())),
+      growing: growing.map((each) => growthOf(each, wallMs)),
+      demands: demands.map((each) => demandOf(each, wallMs)),
       spent: usage.flatMap(spendings),
       usage: usage.map((row) => ({ day: row.day, at: redisUsageAt(row.day), fields: redisUsageFields(row) })),
     });
     const reply = await this.#redis.run("write down what has ended", (client) =>
       client.settleRequests(prefixOnly, text),
     );
-    const [gateways, grants] = settleReply.parse(reply);
+    const [gateways, grants, replies] = settleReply.parse(reply);
     if (gateways === 0) {
       const [message, internal] = ["Usage cannot be booked just now.", "an earlier settlement is missing"];
       throw new Fault("backend_unavailable", { message, internal });
@@ -314,8 +288,35 @@ export class RedisLimitsBook implements LimitsBook {
       const [tokens, budgetTokens] = grants[at] ?? [0, 0];
       return { ...hold, tokens: hold.tokens + tokens, budgetTokens: hold.budgetTokens + budgetTokens };
     });
-    return { gateways, grown };
+    return { gateways, grown, admissions: replies.map((each, at) => admissionOf(each, demands[at] as Demand, wallMs)) };
   }
+}
+
+function admissionOf(reply: z.infer<typeof admitReply>, demand: Demand, wallMs: number): Admission {
+  const [by, requestsUsed, tokensUsed, spentOfBudget, budgetTokens] = reply;
+  const { keyId, limits, seat, tokens } = demand;
+  const judging = judgingLimits(demand, limits);
+  const { tokensPerMinute = 0, budget } = judging;
+  const used = { requestsUsed, tokensUsed };
+  const limitStatus = limitStatusOf(judging, used);
+  const spent = budget && spentOfBudget;
+  if (by !== "") {
+    const budgetEndsInMs = budget === undefined ? 0 : budgetPeriodAt(budget.per, wallMs).endsAtMs - wallMs;
+    const waitMs = waitMsOf({ by, tokens, limits, used, budgetEndsInMs });
+    return { outcome: "refused", by, waitMs, limitStatus, spent };
+  }
+  const hold: Hold = { keyId, limits, seat, tokens: Math.min(tokens, tokensPerMinute), budgetTokens, kept: "shared" };
+  return { outcome: "admitted", hold, limitStatus, spent };
+}
+
+function demandOf(demand: Demand, wallMs: number) {
+  const { keyId, seat, tokens, promptTokens = 0 } = demand;
+  const { budget, ...limits } = judgingLimits(demand, demand.limits);
+  const spending = budget && {
+    budget: budget.tokens,
+    spentAt: spentAt(keyId, budgetPeriodAt(budget.per, wallMs).name),
+  };
+  return { ...limits, ...spending, keyId, seat, tokens, promptTokens };
 }
 
 /** Returns the change of a key's buckets, and the seat to free. A negative number is given back. */

@@ -2,7 +2,7 @@ import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { needsSeat } from "./judge-demand.ts";
-import type { Growth, Hold, LimitsBook, Settled, Settlement } from "./limits.ts";
+import type { Admission, Demand, Growth, Hold, LimitsBook, Settled, Settlement } from "./limits.ts";
 import type { LocalLimits } from "./local-limits.ts";
 
 interface SettlementsOptions {
@@ -30,6 +30,9 @@ interface EndedRequest extends Omit<Settled, "hold"> {
 }
 
 type Growing = Growth & Pick<PromiseWithResolvers<Hold>, "resolve">;
+interface Asked extends PromiseWithResolvers<Admission> {
+  readonly demand: Demand;
+}
 type EndedAt = Settled & { readonly endedAtMs: number };
 type Sent = Pick<Settlement, "sequence" | "charges" | "usage"> & { readonly ended: readonly EndedAt[] };
 
@@ -43,8 +46,8 @@ const holdsMatterForMs = 60_000;
 
 /**
  * The outbox of the book: the ends of this gateway's requests, until the book has them. The end of a hold that all
- * gateways know is sent at the end of the turn of the event loop, and before the next admission, which finds the seat and
- * the budget free. Other ends wait a moment and are sent together. A settlement that fails is sent again with the same number and the same counts, so that nothing
+ * gateways know is sent at the end of the turn of the event loop, with all demands of the turn, which find the seat and the
+ * budget free. Other ends wait a moment and are sent together. A settlement that fails is sent again with the same number and the same counts, so that nothing
  * is booked twice. Only the seats that it frees and renews are those of the new attempt.
  *
  * While the book does not answer, new ends are added up here, and one attempt a second tries the settlements that were
@@ -58,8 +61,8 @@ export class Settlements {
   /** The sums of all rows that wait, by day, key and model. */
   #rows = new Map<string, UsageRow>();
   #ended: EndedAt[] = [];
-  /** Growths that the next settlement asks for. */
-  #asked: Growing[] = [];
+  /** Questions that go out with the next settlement. */
+  readonly #asked: { demands: Asked[]; growing: Growing[] } = { demands: [], growing: [] };
   /** Holds that are growing, by seat. */
   readonly #growing = new Map<string, Promise<Hold>>();
   /** Settlements that were sent and not acknowledged, in the order of their numbers. */
@@ -70,7 +73,7 @@ export class Settlements {
   #isAway = false;
   /** The timer of the next settlement, or of the next attempt while the book does not answer. */
   #due: Timer | undefined;
-  /** Set while ends or growths wait for the end of this turn of the event loop. */
+  /** Set while ends, growths or demands wait for the end of this turn of the event loop. */
   #atTurnEnd: NodeJS.Immediate | undefined;
   #uncounted = 0;
   #flushed: PromiseWithResolvers<void> | undefined;
@@ -131,7 +134,7 @@ export class Settlements {
       return grown;
     }
     const { promise, resolve } = Promise.withResolvers<Hold>();
-    this.#asked.push({ ...growth, resolve });
+    this.#asked.growing.push({ ...growth, resolve });
     this.#growing.set(hold.seat, promise);
     this.#sendAtTurnEnd();
     return promise;
@@ -148,14 +151,18 @@ export class Settlements {
     this.#settle({ hold, ran: true, usedTokens: hold.tokens });
   }
 
-  /** Sends the ends of this turn now, so that the book has them before the admission that is asked next. */
-  sendEnded(): void {
-    if (this.#atTurnEnd !== undefined) this.#send();
+  /** Asks the book for admission with the next settlement. Fails if the book does not answer. */
+  ask(demand: Demand): Promise<Admission> {
+    const asked: Asked = { demand, ...Promise.withResolvers<Admission>() };
+    this.#asked.demands.push(asked);
+    this.#sendAtTurnEnd();
+    return asked.promise;
   }
 
   /** Begins an outage, after the book did not answer in time. */
   away(error: unknown): void {
-    for (const each of this.#asked.splice(0)) this.#grew(each, this.#options.local.grow(each));
+    for (const each of this.#asked.growing.splice(0)) this.#grew(each, this.#options.local.grow(each));
+    for (const { reject } of this.#asked.demands.splice(0)) reject(error);
     if (this.#stopped) return;
     if (!this.#isAway) {
       const message =
@@ -245,9 +252,10 @@ export class Settlements {
     this.#rows = new Map();
     this.#ended = [];
     this.#sent.push(sent);
-    const growing = this.#asked.splice(0);
-    this.#write(sent, renewed, growing).catch((error: unknown) => {
-      this.#asked.push(...growing);
+    const [growing, demands] = [this.#asked.growing.splice(0), this.#asked.demands.splice(0)];
+    this.#write(sent, renewed, growing, demands).catch((error: unknown) => {
+      this.#asked.growing.push(...growing);
+      this.#asked.demands.push(...demands);
       this.away(error);
     });
   }
@@ -256,10 +264,11 @@ export class Settlements {
     { sequence, usage, ended, charges }: Sent,
     renewed: Iterable<Hold> = [],
     growing: readonly Growing[] = [],
+    demands: readonly Asked[] = [],
   ): Promise<void> {
     const { book, gateway, clock } = this.#options;
     const sinceMs = clock.now() - holdsMatterForMs;
-    const { gateways, grown } = await book.settle({
+    const { gateways, grown, admissions } = await book.settle({
       gateway,
       sequence,
       acknowledged: this.#acknowledged,
@@ -267,6 +276,7 @@ export class Settlements {
       charges,
       renewed: [...renewed],
       growing: growing.map(({ hold, usedTokens }) => ({ hold, usedTokens })),
+      demands: demands.map(({ demand }) => demand),
       usage,
     });
     for (const [at, each] of growing.entries()) {
@@ -274,6 +284,7 @@ export class Settlements {
       this.#options.local.adopt(hold);
       this.#grew(each, hold);
     }
+    for (const [at, { resolve }] of demands.entries()) resolve(admissions[at] as Admission);
     this.#gateways = gateways;
     this.#acknowledged = Math.max(this.#acknowledged, sequence);
     this.#sent = this.#sent.filter((each) => each.sequence > this.#acknowledged);

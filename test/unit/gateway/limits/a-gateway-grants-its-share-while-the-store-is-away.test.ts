@@ -19,31 +19,23 @@ class Store implements LimitsBook {
   readonly settlements: Settlement[] = [];
   endsKnownAtAdmission: readonly string[] = [];
 
-  async admit({ keyId, limits, seat, tokens }: Demand): Promise<Admission> {
-    this.#answer();
-    this.endsKnownAtAdmission = this.settlements.flatMap(({ ended }) => ended.map(({ hold }) => hold.seat));
-    return {
-      outcome: "admitted",
-      hold: { keyId, limits, seat, tokens, budgetTokens: 0, kept: "shared" },
-      limitStatus: {},
-      spent: this.spent,
-    };
-  }
-
   async limitStatus() {
-    this.#answer();
+    if (this.failure !== undefined) throw this.failure;
     return {};
   }
 
   async settle(settlement: Settlement) {
+    this.asked += settlement.demands.length;
     if (this.failure !== undefined) throw this.failure;
     this.settlements.push(settlement);
-    return { gateways: this.gateways, grown: settlement.growing.map(({ hold }) => hold) };
+    const grown = settlement.growing.map(({ hold }) => hold);
+    return { gateways: this.gateways, grown, admissions: settlement.demands.map((each) => this.#admit(each)) };
   }
 
-  #answer(): void {
-    this.asked += 1;
-    if (this.failure !== undefined) throw this.failure;
+  #admit({ keyId, limits, seat, tokens }: Demand): Admission {
+    this.endsKnownAtAdmission = this.settlements.flatMap(({ ended }) => ended.map(({ hold }) => hold.seat));
+    const hold = { keyId, limits, seat, tokens, budgetTokens: 0, kept: "shared" } as const;
+    return { outcome: "admitted", hold, limitStatus: {}, spent: this.spent };
   }
 }
 
@@ -207,11 +199,12 @@ describe("limits that are shared", () => {
     expect(await limits.limitStatus(key)).toMatchObject({ requests: { limit: 5, remaining: 5 } });
   });
 
-  test("a bug is not an outage", async () => {
-    const { ask, store } = await open();
+  test("a bug is told to who asked, and all is the store's again once it is gone", async () => {
+    const { ask, store, clock } = await open();
     store.failure = new TypeError("a bug");
     await expect(ask({})).rejects.toBe(store.failure);
     store.failure = undefined;
+    await clock.advanceAwaiting(1_000);
     expect(keptOf(await ask({}))).toBe("shared");
   });
 });

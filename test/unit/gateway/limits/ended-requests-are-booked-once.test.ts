@@ -19,7 +19,7 @@ class HeldBook implements Pick<LimitsBook, "settle"> {
       this.written.push(settlement);
     }
     if (this.state !== "there") throw new Fault("backend_unavailable", { message: "away" });
-    return { gateways: this.gateways, grown: settlement.growing.map(({ hold }) => hold) };
+    return { gateways: this.gateways, grown: settlement.growing.map(({ hold }) => hold), admissions: [] };
   }
 
   requests(): number {
@@ -94,7 +94,7 @@ describe("the end of a request", () => {
   });
 
   test("is booked with its turn of the event loop if all gateways know its hold, with everything that waits", async () => {
-    const { book, charges, settlements, end } = await open();
+    const { book, charges, end } = await open();
     charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
     end();
     end({ hold: holdOf("a") });
@@ -102,7 +102,7 @@ describe("the end of a request", () => {
     await turnEnd();
     expect(book.sent).toMatchObject([{ ended: [{ hold: { seat: "a" } }, {}], charges: [{ requests: 1 }] }]);
     end({ hold: holdOf("c") });
-    settlements.sendEnded();
+    await turnEnd();
     expect(book.sent.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([["a", "b"], ["c"]]);
     expect(book.requests()).toBe(4);
   });
@@ -159,9 +159,9 @@ describe("the end of a request", () => {
     const { clock, book, charges, settlements, end } = await open();
     book.state = "away";
     end({ hold: holdOf("first") });
-    settlements.sendEnded();
+    void settlements.flush();
     end({ hold: holdOf("second") });
-    settlements.sendEnded();
+    void settlements.flush();
     await clock.advanceAwaiting(10);
     expect(settlements.isAway).toBe(true);
     end({ hold: holdOf("third") });

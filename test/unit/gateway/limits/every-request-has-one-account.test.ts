@@ -22,7 +22,7 @@ beforeEach(() => {
   const local: LocalLimits = new LocalLimits({ clock, spent: () => 0 });
   limits = local;
   settlements = new Settlements({
-    book: { settle: async (settlement) => (written.push(settlement), { gateways: 1, grown: [] }) },
+    book: { settle: async (settlement) => (written.push(settlement), { gateways: 1, grown: [], admissions: [] }) },
     local: {
       settle: (each) => (settled.push(each), local.settle(each)),
       takeCharges: () => [],
