@@ -44,6 +44,9 @@ export const unwrittenRowsMax = 10_000;
  */
 const holdsMatterForMs = 60_000;
 
+/** A key with fewer seats a gateway, or whose minute has tokens for fewer such requests, may wait for each of them. */
+const fewSeats = 8;
+
 /**
  * The outbox of the book: the ends of this gateway's requests, until the book has them. The end of a hold that all
  * gateways know is sent at the end of the turn of the event loop, with all demands of the turn, which find the seat and the
@@ -81,7 +84,7 @@ export class Settlements {
 
   constructor(options: SettlementsOptions) {
     this.#options = {
-      gatherMs: 100,
+      gatherMs: 25,
       renewMs: 5_000,
       retryMs: 1_000,
       rowsMax: unwrittenRowsMax,
@@ -229,7 +232,7 @@ export class Settlements {
   #settle(settled: Settled): void {
     const { clock, rowsMax } = this.#options;
     if (this.#ended.length < rowsMax) this.#ended.push({ ...settled, endedAtMs: clock.now() });
-    if (!this.#isAway) this.#sendAtTurnEnd();
+    if (!this.#isAway && isAwaited(settled, this.#gateways)) this.#sendAtTurnEnd();
   }
 
   #sendAtTurnEnd(): void {
@@ -314,6 +317,15 @@ export class Settlements {
     if (requests > 0) this.#options.log.error({ requests }, `${requests} requests were not counted: ${because}`);
     this.#uncounted = 0;
   }
+}
+
+/**
+ * True if what an end frees may be what the next request of its key waits for. Such an end goes out at once; others go with
+ * the next demand, or wait a moment.
+ */
+function isAwaited({ hold: { limits, tokens }, ran }: Settled, gateways: number): boolean {
+  const { concurrency = Infinity, tokensPerMinute = Infinity, budget } = limits;
+  return !ran || budget !== undefined || concurrency < fewSeats * gateways || tokens * fewSeats > tokensPerMinute;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
