@@ -90,9 +90,9 @@ describe("before the first byte of an answer Redis is asked", () => {
 
   test("once more about all limits of the key together", async () => {
     const endpoint = await issueHeard({ limits: allLimits });
-    expect(await tripsOf(endpoint)).toEqual(["find a key", "admit a request"]);
-    expect(await tripsOf(endpoint)).toEqual(["admit a request"]);
-    expect(await tripsOf(endpoint)).toEqual(["admit a request"]);
+    expect(await tripsOf(endpoint)).toEqual(["find a key", "admit requests"]);
+    expect(await tripsOf(endpoint)).toEqual(["admit requests"]);
+    expect(await tripsOf(endpoint)).toEqual(["admit requests"]);
   });
 
   test("once for how a key stands, when the models are listed or a request comes to nothing", async () => {

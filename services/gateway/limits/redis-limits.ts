@@ -276,9 +276,8 @@ export class RedisLimitsBook implements LimitsBook {
       spent: usage.flatMap(spendings),
       usage: usage.map((row) => ({ day: row.day, at: redisUsageAt(row.day), fields: redisUsageFields(row) })),
     });
-    const reply = await this.#redis.run("write down what has ended", (client) =>
-      client.settleRequests(prefixOnly, text),
-    );
+    const purpose = demands.length > 0 ? "admit requests" : "write down what has ended";
+    const reply = await this.#redis.run(purpose, (client) => client.settleRequests(prefixOnly, text));
     const [gateways, grants, replies] = settleReply.parse(reply);
     if (gateways === 0) {
       const [message, internal] = ["Usage cannot be booked just now.", "an earlier settlement is missing"];

@@ -84,7 +84,7 @@ export class Settlements {
 
   constructor(options: SettlementsOptions) {
     this.#options = {
-      gatherMs: 25,
+      gatherMs: 100,
       renewMs: 5_000,
       retryMs: 1_000,
       rowsMax: unwrittenRowsMax,

@@ -107,6 +107,18 @@ describe("the end of a request", () => {
     expect(book.requests()).toBe(4);
   });
 
+  test.each([
+    { of: "an ample key", limits: { concurrency: 1_000, tokensPerMinute: 1_000 }, sent: 0 },
+    { of: "a key with few seats", limits: { concurrency: 7 }, sent: 1 },
+    { of: "a key with a budget", limits: { budget: { tokens: 1_000_000, per: "day" } }, sent: 1 },
+    { of: "a key whose minute has tokens for few such requests", limits: { tokensPerMinute: 70 }, sent: 1 },
+  ] as const)("of $of leaves with its turn as often as its next request may wait for it: $sent", async (each) => {
+    const { book, end } = await open();
+    end({ hold: holdOf("a", { limits: each.limits }) });
+    await turnEnd();
+    expect(book.sent).toHaveLength(each.sent);
+  });
+
   test("is added up by day, key and model", async () => {
     const { clock, book, settlements, end } = await open();
     const took = { keyId: "abcdefABCDEF", promptTokens: 2, completionTokens: 3 };
