@@ -9,10 +9,10 @@ import { JobTable } from "./jobs/job-table.ts";
 import { receiveJobs } from "./jobs/receive-jobs.ts";
 import { Announcer } from "./machine/announce.ts";
 import { claimMachine } from "./machine/claim-machine.ts";
-import { atHand, type RuntimeSource, runtimeSources } from "./machine/detect.ts";
-import { FirstSightings, RuntimeWatch } from "./machine/watch-runtimes.ts";
+import { atHand, type RuntimeSource, runtimeSources } from "./models/detect.ts";
+import { FirstSightings, RuntimeWatch } from "./models/watch-runtimes.ts";
 import { llamaRuntime } from "./runtimes/llama/llama.ts";
-import { readModelSettings } from "./machine/offer.ts";
+import { readModelSettings } from "./models/model-set.ts";
 import type { Runtime } from "./runtimes/runtime.ts";
 import { scriptedRuntime } from "./runtimes/scripted/scripted.ts";
 

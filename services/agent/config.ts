@@ -15,7 +15,7 @@ import {
 } from "#shared/process/config.ts";
 import { machineName, machineNameOf } from "#shared/protocol/identifiers.ts";
 import { manageActions, type ManageAction } from "#shared/protocol/job-bodies.ts";
-import { runtimeKinds } from "./machine/detect.ts";
+import { runtimeKinds } from "./models/detect.ts";
 import { scriptedModelIds } from "./runtimes/scripted/scripted.ts";
 
 const commaList = z.string().transform((text) => text.split(",").map((each) => each.trim()));

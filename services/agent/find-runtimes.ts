@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { AgentConfig } from "./config.ts";
-import { runtimeSources } from "./machine/detect.ts";
+import { runtimeSources } from "./models/detect.ts";
 
 /** A place where an agent looks for a model server, as it is now. */
 export interface PlaceOfRuntime {

@@ -8,7 +8,7 @@ import { type Pairing, writePairing } from "#shared/site/pairing-file.ts";
 import { openSite } from "#shared/site/reach-site.ts";
 import { startAgent, watchRuntimes } from "./compose.ts";
 import type { AgentConfig } from "./config.ts";
-import type { RuntimeWatch } from "./machine/watch-runtimes.ts";
+import type { RuntimeWatch } from "./models/watch-runtimes.ts";
 
 interface PairedAgentOptions {
   readonly config: AgentConfig;

@@ -5,13 +5,13 @@ import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { StoreWatch } from "./keys/store-watch.ts";
 import type { GatewayConfig } from "./config.ts";
-import { Breakers } from "./fleet/breakers.ts";
-import { BusyClaims } from "./fleet/busy-claims.ts";
-import { JobRoutes } from "./fleet/job-routes.ts";
+import { Breakers } from "./routing/breakers.ts";
+import { BusyClaims } from "./routing/busy-claims.ts";
+import { JobPlacements } from "./routing/job-placements.ts";
 import { OpenJobs } from "./jobs/open-jobs.ts";
 import { PromptCounter } from "./jobs/count-prompts.ts";
 import { JobPlacer } from "./jobs/place-job.ts";
-import { MachineRanking } from "./fleet/rank-machines.ts";
+import { MachineRanking } from "./routing/rank-machines.ts";
 import { Catalogues, findModel } from "./fleet/catalogues.ts";
 import { FloodGuard } from "./fleet/flood-guard.ts";
 import { openKnownModels } from "#shared/store/known-models.ts";
@@ -19,7 +19,7 @@ import { askCatalogue, LiveModels } from "./jobs/live-models.ts";
 import { losesMachine, type MachineRecords } from "./fleet/machine-records.ts";
 import { SeenMachines } from "./fleet/note-seen.ts";
 import { LeftOut, Roster } from "./fleet/roster.ts";
-import { PlacementSharing } from "./fleet/share-placements.ts";
+import { PlacementSharing } from "./routing/share-placements.ts";
 import { machineLabelsMax, openMeters } from "./metrics/request-meters.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { Exposition, BoundedLabels } from "./metrics/exposition.ts";
@@ -93,24 +93,24 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
   const models = new LiveModels({ jobs, roster, permits, elsewhere, timing, clock });
   const breakers = new Breakers(timing);
   const claims = new BusyClaims(timing);
-  const routes = new JobRoutes({ roster, catalogues, breakers, claims, elsewhere, clock, random: Math.random });
-  const book = routes.memory;
+  const placements = new JobPlacements({ roster, catalogues, breakers, claims, elsewhere, clock, random: Math.random });
+  const book = placements.memory;
   // No other gateway can have the same store unless it is Redis.
-  const placements =
+  const sharing =
     state.kind === "redis" ? new PlacementSharing({ broker, gateway, book, peppers, timing, clock, log }) : undefined;
-  if (placements !== undefined) book.onChange(() => placements.changed());
-  lifecycle.onStop("placements", () => placements?.stop());
+  if (sharing !== undefined) book.onChange(() => sharing.changed());
+  lifecycle.onStop("placements", () => sharing?.stop());
   const ranking = new MachineRanking({
     roster,
     catalogues,
     knownModels,
-    routes,
+    placements,
     elsewhere,
     waitMs: config.waitMs,
     timing,
     clock,
   });
-  const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log, meter });
+  const placer = new JobPlacer({ ranking, breakers, placements, jobs, timing, clock, log, meter });
   const counter = new PromptCounter({ jobs, ranking, timing, clock });
   /** Returns true while an agent that was not paired has this name. */
   const isNameUsed = (machine: string): boolean =>
@@ -127,8 +127,8 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
     models,
     breakers,
     claims,
+    sharing,
     placements,
-    routes,
     ranking,
     placer,
     counter,

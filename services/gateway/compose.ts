@@ -19,7 +19,7 @@ import { proveCallers, RunningRequests } from "./keys/authenticate.ts";
 import { KnownKeys, moveToNewPepper, saltsOf } from "./keys/known-keys.ts";
 import { type GatewayConfig, unreachedUrl } from "./config.ts";
 import type { AnswerMeter } from "./jobs/answer-course.ts";
-import type { MachineRanking } from "./fleet/rank-machines.ts";
+import type { MachineRanking } from "./routing/rank-machines.ts";
 import { RequestReader } from "./api/read-request.ts";
 import { FleetModels } from "./jobs/fleet-models.ts";
 import { FleetView } from "./operations/fleet-view.ts";
@@ -39,7 +39,7 @@ import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./openapi/get-reference.ts";
 import { RefusedEfforts } from "./api/messages/message-request.ts";
-import { type CountDependencies, countTokens, getModel, getModels, inferenceRoutes } from "./api/routes.ts";
+import { type CountDependencies, countTokens, getModel, getModels, inferenceRoutes } from "./api/endpoints.ts";
 import { addRateLimitHeaders } from "./api/limit-responses.ts";
 import { keepAccounts } from "./api/request-account.ts";
 import { createServer } from "./server.ts";
@@ -124,7 +124,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const { brokerWatch } = meters;
   const keys = { ready: () => watch.look() };
   const draining = (): boolean => lifecycle.draining;
-  const backing = { broker, brokerWatch, keys, knownKeys, store: watch, placements: fleet.placements };
+  const backing = { broker, brokerWatch, keys, knownKeys, store: watch, sharing: fleet.sharing };
   const check = () => readiness({ ...backing, clock, draining });
   healthRoutes(server, check);
   probeStreams(server, { clock });
@@ -142,7 +142,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     access,
     limited,
     meter: meters.answers,
-    jobRoutes: fleet.routes,
+    placements: fleet.placements,
     modelRoutes,
     reader,
     refusedEfforts: new RefusedEfforts(clock),

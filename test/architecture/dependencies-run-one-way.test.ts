@@ -17,7 +17,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     `import type {\n  A,\n} from "../agent/jobs/schedule.ts";`,
   ],
   "the agent does not import the gateway": ["services/agent/x.ts", `export { a } from "../gateway/server.ts";`],
-  "jobs know the fleet, and the fleet knows no job": [
+  "the fleet knows neither routing nor jobs": [
     "services/gateway/fleet/x.ts",
     `import type { OpenJobs } from "../jobs/open-jobs.ts";`,
   ],
@@ -28,7 +28,14 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "keys know HTTP and no other room": ["services/gateway/keys/x.ts", `import { a } from "../fleet/roster.ts";`],
   "limits know no other room": ["services/gateway/limits/x.ts", `import { a } from "../jobs/open-jobs.ts";`],
   "images know no other room": ["services/gateway/images/x.ts", `import { a } from "../http/read-json.ts";`],
-  "jobs know the fleet and no other room": ["services/gateway/jobs/x.ts", `import { a } from "../limits/limits.ts";`],
+  "routing knows the fleet and no other room": [
+    "services/gateway/routing/x.ts",
+    `import { a } from "../jobs/open-jobs.ts";`,
+  ],
+  "jobs know the fleet, routing and no other room": [
+    "services/gateway/jobs/x.ts",
+    `import { a } from "../limits/limits.ts";`,
+  ],
   "the public API knows neither metrics, openapi, operations nor tunnels": [
     "services/gateway/api/x.ts",
     `import { a } from "../metrics/request-meters.ts";`,
@@ -45,16 +52,24 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     "services/gateway/tunnels/x.ts",
     `import { a } from "../jobs/open-jobs.ts";`,
   ],
-  "runtimes know neither jobs nor the machine": [
+  "runtimes know neither models, jobs nor the machine": [
     "services/agent/runtimes/ollama/x.ts",
     `import { a } from "../../jobs/run-job.ts";`,
   ],
+  "models know neither jobs nor the machine": [
+    "services/agent/models/x.ts",
+    `import { a } from "../jobs/schedule.ts";`,
+  ],
+  "jobs do not know the machine": ["services/agent/jobs/x.ts", `import { a } from "../machine/announce.ts";`],
+  "the machine does not know jobs": ["services/agent/machine/x.ts", `import { a } from "../jobs/schedule.ts";`],
   "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/records/key-record.ts";`],
   "no service imports the CLI": ["services/gateway/x.ts", `await import("../cli/up.ts");`],
   "the CLI enters a service only through the files at its top": [
     "services/cli/x.ts",
     `import { a } from "../gateway/fleet/roster.ts";`,
   ],
+  "the terminal and the site know no command": ["services/cli/site/x.ts", `import { a } from "../commands/keys.ts";`],
+  "the terminal does not know the site": ["services/cli/terminal/x.ts", `import { a } from "../site/find-gateway.ts";`],
   "only up stands above gateway and agent both": [
     "services/cli/gateway.ts",
     `import { startGateway } from "../gateway/compose.ts";`,
@@ -111,10 +126,10 @@ describe("dependencies run one way", () => {
   });
 
   test("a violation is printed with the rule and the place where the file or the import belongs", () => {
-    const [job = "", text = ""] = planted["jobs know the fleet and no other room"] ?? [];
+    const [job = "", text = ""] = planted["jobs know the fleet, routing and no other room"] ?? [];
     const log = { path: "services/cli/log.ts", text: 'import { pino } from "pino";' };
     expect(findViolations([{ path: job, text }, log], importRules)).toEqual([
-      "services/gateway/jobs/x.ts imports services/gateway/limits/limits.ts: jobs know the fleet and no other room. " +
+      "services/gateway/jobs/x.ts imports services/gateway/limits/limits.ts: jobs know the fleet, routing and no other room. " +
         "Instead, declare the type or function that it needs in services/gateway/jobs, and let " +
         "services/gateway/compose.ts pass it in.",
       "services/cli/log.ts imports pino: only the log knows pino. " +

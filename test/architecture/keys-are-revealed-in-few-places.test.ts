@@ -3,11 +3,11 @@ import { readSources } from "./read-sources.ts";
 
 /** The files that print, send or write the text of an API key. */
 const mayReveal = [
-  "services/cli/chat-client.ts",
+  "services/cli/commands/keys.ts",
   "services/cli/connect/connect.ts",
-  "services/cli/keys.ts",
-  "services/cli/operations-port.ts",
-  "services/cli/up-state.ts",
+  "services/cli/site/chat-client.ts",
+  "services/cli/site/operations-port.ts",
+  "services/cli/site/up-state.ts",
   "services/gateway/operations/key-operations.ts",
 ];
 

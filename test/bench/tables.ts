@@ -1,4 +1,4 @@
-import { alignedTable } from "../../services/cli/table-text.ts";
+import { alignedTable } from "../../services/cli/terminal/table-text.ts";
 import type { CheckedBound } from "./bounds.ts";
 import type { LoopHold } from "./loop-holds.ts";
 import { cpuPerUnit, type Measurement } from "./measurement.ts";

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ModelSettingsFile } from "../../services/agent/machine/offer.ts";
+import type { ModelSettingsFile } from "../../services/agent/models/model-set.ts";
 import type { Endpoint } from "../harness/endpoint.ts";
 import { FakeLlamaRouter } from "../harness/fake-llama-router.ts";
 import { FakeLlamaServer } from "../harness/fake-llama-server.ts";

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ModelSettingsFile } from "../../services/agent/machine/offer.ts";
+import type { ModelSettingsFile } from "../../services/agent/models/model-set.ts";
 import type { FakeOpenAiChat } from "../harness/fake-openai-chat.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { keysCommand } from "../../services/cli/keys.ts";
+import { keysCommand } from "../../services/cli/commands/keys.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { Endpoint } from "../harness/endpoint.ts";
 import { foundServers, lentOnly } from "../harness/found-servers.ts";

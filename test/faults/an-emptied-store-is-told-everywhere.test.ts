@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { keysCommand } from "../../services/cli/keys.ts";
-import { statusCommand } from "../../services/cli/status.ts";
-import type { CliContext } from "../../services/cli/command-line.ts";
+import { keysCommand } from "../../services/cli/commands/keys.ts";
+import { statusCommand } from "../../services/cli/commands/status.ts";
+import type { CliContext } from "../../services/cli/terminal/command-line.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";

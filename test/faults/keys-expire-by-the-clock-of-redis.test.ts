@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { keysCommand } from "../../services/cli/keys.ts";
+import { keysCommand } from "../../services/cli/commands/keys.ts";
 import { systemClock, type Clock } from "#shared/process/clock.ts";
 import { Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";

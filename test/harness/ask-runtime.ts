@@ -3,7 +3,7 @@ import type { Capabilities, OfferedModel } from "#shared/protocol/model.ts";
 import { chatBody, type ChatBody, type TextToContinue, type ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { refuseIncapable } from "../../services/agent/runtimes/refuse-unsupported.ts";
 import type { Runtime, Silence, CompleteRun, EmitEvents, ManageRun } from "../../services/agent/runtimes/runtime.ts";
-import { completeModel } from "../../services/agent/machine/offer.ts";
+import { completeModel } from "../../services/agent/models/model-set.ts";
 
 export interface ChatWish extends Partial<ChatBody> {
   readonly model: string;

@@ -1,7 +1,7 @@
 import { pepperText, Peppers } from "#shared/keys/pepper.ts";
-import type { PlacedLoad } from "../../services/gateway/fleet/placed-loads.ts";
-import type { PlacedPrompt, Placements } from "../../services/gateway/fleet/placement-memory.ts";
-import type { PlacementBook } from "../../services/gateway/fleet/share-placements.ts";
+import type { PlacedLoad } from "../../services/gateway/routing/placed-loads.ts";
+import type { PlacedPrompt, Placements } from "../../services/gateway/routing/placement-memory.ts";
+import type { PlacementBook } from "../../services/gateway/routing/share-placements.ts";
 
 /** The placements of a gateway without machines: the own ones as a test sets them, and all that other gateways told. */
 export class TestBook implements PlacementBook {

@@ -17,7 +17,7 @@ import { systemClock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { setRoute } from "#shared/records/change-route.ts";
 import { openUsage } from "#shared/usage/usage.ts";
-import { backupCommand, restoreCommand } from "../../services/cli/backup.ts";
+import { backupCommand, restoreCommand } from "../../services/cli/commands/backup.ts";
 import { budgetPeriodAt } from "../../services/gateway/limits/judge-demand.ts";
 import { SqliteLimitsBook } from "../../services/gateway/limits/open-limits.ts";
 import { RedisLimitsBook } from "../../services/gateway/limits/redis-limits.ts";

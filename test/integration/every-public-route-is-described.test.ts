@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { healthRoutes } from "../../services/gateway/operations/health-and-metrics.ts";
 import { publicDocument } from "../../services/gateway/openapi/public-document.ts";
-import { countTokens, getModel, getModels, inferenceRoutes } from "../../services/gateway/api/routes.ts";
+import { countTokens, getModel, getModels, inferenceRoutes } from "../../services/gateway/api/endpoints.ts";
 import { getReference } from "../../services/gateway/openapi/get-reference.ts";
 import { createServer } from "../../services/gateway/server.ts";
 

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
-import { detectMs, runtimeSources, type Wanted } from "../../services/agent/machine/detect.ts";
+import { detectMs, runtimeSources, type Wanted } from "../../services/agent/models/detect.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { freePort } from "../harness/free-port.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";

@@ -5,7 +5,7 @@ import { createLog } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { placedPattern } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { PlacementSharing } from "../../services/gateway/fleet/share-placements.ts";
+import { PlacementSharing } from "../../services/gateway/routing/share-placements.ts";
 import { foundServers, lentOnly } from "../harness/found-servers.ts";
 import { startNatsOnFiles, type NatsOnFiles } from "../harness/nats-on-files.ts";
 import { loadOn, peppersOf, promptOn, TestBook } from "../harness/placement-book.ts";

@@ -6,7 +6,7 @@ import { mintKeyToken } from "#shared/keys/key-token.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
 import { systemClock, type Clock } from "#shared/process/clock.ts";
 import type { Control } from "#shared/protocol/job.ts";
-import { modelsCommand } from "../../services/cli/models.ts";
+import { modelsCommand } from "../../services/cli/commands/models.ts";
 import { freePort } from "../harness/free-port.ts";
 import { HandMadeAgent, handMadeEnd, type HandMadeJob } from "../harness/hand-made-agent.ts";
 import { Operator } from "../harness/operator.ts";

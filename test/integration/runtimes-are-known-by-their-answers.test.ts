@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type AddressInfo, type Socket } from "
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { agentConfig } from "../../services/agent/config.ts";
-import { detectMs, runtimeKinds, runtimeSources } from "../../services/agent/machine/detect.ts";
+import { detectMs, runtimeKinds, runtimeSources } from "../../services/agent/models/detect.ts";
 import { recogniseOllama } from "../../services/agent/runtimes/ollama/ollama.ts";
 import { recogniseOpenAiServer } from "../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
-import { runtimeSources } from "../../services/agent/machine/detect.ts";
+import { runtimeSources } from "../../services/agent/models/detect.ts";
 import { recogniseOpenAiServer } from "../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
 import { chatOn, eventsOf, textOf, firstSeenSeconds, offeredBy } from "../harness/ask-runtime.ts";

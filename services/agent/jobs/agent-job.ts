@@ -14,7 +14,7 @@ import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import type { Route } from "../machine/offer.ts";
+import type { ServedModel } from "../models/model-set.ts";
 import type { Silence } from "../runtimes/runtime.ts";
 import type { FrameEmitter } from "./emit-frames.ts";
 
@@ -74,7 +74,7 @@ export class AgentJob {
   readonly frames: FrameEmitter;
   readonly acceptedAtMs: number;
   /** The runtime and model of the job, for kinds that a model answers. */
-  route: Route | undefined;
+  served: ServedModel | undefined;
   readonly #clock: Pick<Clock, "now">;
   readonly #abort = new AbortController();
   state: JobState;
@@ -98,14 +98,14 @@ export class AgentJob {
     readonly body: Uint8Array;
     readonly gateway: string;
     readonly frames: FrameEmitter;
-    readonly route: Route | undefined;
+    readonly served: ServedModel | undefined;
     readonly clock: Pick<Clock, "now">;
   }) {
     const { head, body } = job;
     this.head = head;
     this.gateway = job.gateway;
     this.frames = job.frames;
-    this.route = job.route;
+    this.served = job.served;
     this.#clock = job.clock;
     this.acceptedAtMs = this.progressAtMs = job.clock.now();
     this.state = head.sha256 === undefined ? "queued" : "receiving";

@@ -4,9 +4,9 @@ import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { Route } from "../machine/offer.ts";
-import type { RuntimeWatch } from "../machine/watch-runtimes.ts";
-import type { RuntimeWork } from "../machine/watch-source.ts";
+import type { ServedModel } from "../models/model-set.ts";
+import type { RuntimeWatch } from "../models/watch-runtimes.ts";
+import type { RuntimeWork } from "../models/watch-source.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 import type { AgentJob, Outcome } from "./agent-job.ts";
 import { manageModels, runJob } from "./run-job.ts";
@@ -55,9 +55,9 @@ export class JobRunner {
   }
 
   /** Queues a job that a model answers, and starts the jobs whose turn it is. Returns false when the queue is full. */
-  submit(job: AgentJob, route: Route): boolean {
-    const { lane } = route;
-    this.#start(this.#schedule.resize(lane, this.#slotsOf(route)));
+  submit(job: AgentJob, served: ServedModel): boolean {
+    const { lane } = served;
+    this.#start(this.#schedule.resize(lane, this.#slotsOf(served)));
     const turn = { lane, sender: job.head.keyId ?? "", ready: job.state === "queued" };
     const { outcome, start } = this.#schedule.submit(job, turn);
     this.#start(start);
@@ -70,15 +70,15 @@ export class JobRunner {
 
   /** Runs a job of a kind that takes no slot, and so waits for nothing. */
   runBeside(job: AgentJob): Promise<void> {
-    const { head, route } = job;
+    const { head, served } = job;
     if (head.kind === "manage") return this.#manage(job);
-    return head.kind === "count" && route !== undefined ? this.#count(job, route) : this.#tellModels(job);
+    return head.kind === "count" && served !== undefined ? this.#count(job, served) : this.#tellModels(job);
   }
 
-  async #count(job: AgentJob, route: Route): Promise<void> {
+  async #count(job: AgentJob, served: ServedModel): Promise<void> {
     job.begin("prefill");
     job.width = 0;
-    this.#conclude(job, await runJob(job, route));
+    this.#conclude(job, await runJob(job, served));
   }
 
   async #tellModels(job: AgentJob): Promise<void> {
@@ -123,13 +123,13 @@ export class JobRunner {
     job.begin("prefill");
     try {
       // The runtime may have come and gone while the job was queued.
-      const route = this.#options.runtime.offer?.route(job.head.model ?? "");
-      if (route === undefined) {
+      const served = this.#options.runtime.offer?.find(job.head.model ?? "");
+      if (served === undefined) {
         throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
       }
-      job.route = route;
-      const outcome = await runJob(job, route);
-      if (wasTooMuch(job, outcome) && this.#mayWait(route)) {
+      job.served = served;
+      const outcome = await runJob(job, served);
+      if (wasTooMuch(job, outcome) && this.#mayWait(served)) {
         job.putBack();
         this.#start(this.#schedule.putBack(job));
         return;
@@ -139,28 +139,29 @@ export class JobRunner {
       this.end(job, Fault.from(thrown));
     }
     this.#start(this.#schedule.remove(job));
-    if (job.signal.aborted && job.route !== undefined) this.#strays.cancelled(job.route.runtime, job.width);
+    if (job.signal.aborted && job.served !== undefined) this.#strays.cancelled(job.served.runtime, job.width);
   }
 
   /**
-   * Narrows the lane of a route whose runtime refused a job as too much. Returns true if other jobs run there: their
+   * Narrows the lane of a model whose runtime refused a job as too much. Returns true if other jobs run there: their
    * end makes room, so the job can wait for another turn.
    */
-  #mayWait(route: Route): boolean {
-    const others = this.#schedule.runningIn(route.lane) - 1;
-    this.#learnt.refused(route.lane, others, this.#options.clock.now());
-    this.#start(this.#schedule.resize(route.lane, this.#slotsOf(route)));
+  #mayWait(served: ServedModel): boolean {
+    const others = this.#schedule.runningIn(served.lane) - 1;
+    this.#learnt.refused(served.lane, others, this.#options.clock.now());
+    this.#start(this.#schedule.resize(served.lane, this.#slotsOf(served)));
     return others > 0;
   }
 
   /** Resizes all lanes: runtimes come and go, and their slots are learnt or reported anew. */
   #resize(): void {
-    const routes = new Map<string, Route>();
-    for (const { route, state } of this.#jobs.values()) if (route && state !== "ended") routes.set(route.lane, route);
-    for (const [lane, route] of routes) this.#start(this.#schedule.resize(lane, this.#slotsOf(route)));
+    const lanes = new Map<string, ServedModel>();
+    for (const { served, state } of this.#jobs.values())
+      if (served && state !== "ended") lanes.set(served.lane, served);
+    for (const [lane, served] of lanes) this.#start(this.#schedule.resize(lane, this.#slotsOf(served)));
   }
 
-  #slotsOf({ lane, runtime }: Route): number {
+  #slotsOf({ lane, runtime }: ServedModel): number {
     return this.#learnt.limit(lane, runtime.slots, this.#options.clock.now());
   }
 
@@ -191,7 +192,7 @@ export class JobRunner {
 
   #on(runtime: Runtime): AgentJob[] {
     return [...this.#jobs.values()].filter(
-      ({ route, startedAtMs, state }) => route?.runtime === runtime && startedAtMs !== undefined && state !== "ended",
+      ({ served, startedAtMs, state }) => served?.runtime === runtime && startedAtMs !== undefined && state !== "ended",
     );
   }
 }

@@ -76,26 +76,26 @@ export class JobTable {
       frames.fault({ code: "cancelled", message: "The request was cancelled or is over already." });
       return;
     }
-    const route = model === undefined ? undefined : runtime.offer?.route(model);
+    const served = model === undefined ? undefined : runtime.offer?.find(model);
     const reject = (payload: RejectPayload): void => frames.say("reject", payload);
     const rejected = judgeAdmission(head, {
       draining: this.#draining,
-      offersModel: route !== undefined,
+      offersModel: served !== undefined,
       managing: head.kind === "manage" ? this.#openOf("manage") : 0,
       counting: head.kind === "count" ? this.#openOf("count") : 0,
       jobs: this.#jobs.size,
       receivingBytes: head.sha256 === undefined ? 0 : this.#receivingBytes(),
     });
     if (rejected !== undefined) return reject(rejected);
-    const job = new AgentJob({ head, body, gateway: reply.gateway, frames, route, clock });
+    const job = new AgentJob({ head, body, gateway: reply.gateway, frames, served, clock });
     if (head.sha256 !== undefined) job.parts = new PartCollector({ bodyBytes: head.bodyBytes, sha256: head.sha256 });
-    if (route === undefined || besideSlots.has(head.kind)) {
+    if (served === undefined || besideSlots.has(head.kind)) {
       this.#jobs.set(head.id, job);
       job.sayAccepted(undefined);
       if (job.parts === undefined) void this.#runner.runBeside(job);
       return;
     }
-    if (!this.#runner.submit(job, route)) {
+    if (!this.#runner.submit(job, served)) {
       return reject(busy(`The machine's queue of ${queueMax} requests is full (queueMax).`));
     }
     this.#jobs.set(head.id, job);

@@ -3,7 +3,7 @@ import { addRecords, type DataRecord, jsonRecord } from "#shared/protocol/frame.
 import { Fault } from "#shared/fault/fault.ts";
 import { readAnyBody, readBody } from "../runtimes/json-bodies.ts";
 import { completeEach, embedInBatches, fanOut, textsAtOnce } from "../runtimes/fan-out.ts";
-import type { Route, Offer } from "../machine/offer.ts";
+import type { ServedModel, ModelSet } from "../models/model-set.ts";
 import { refuseIncapable } from "../runtimes/refuse-unsupported.ts";
 import type { EmitEvents, Silence, Runtime } from "../runtimes/runtime.ts";
 import { randomBytes } from "node:crypto";
@@ -16,10 +16,10 @@ type RunningJob = Pick<AgentJob, "head" | "body" | "signal" | "width" | "moved" 
  * Runs one job on its runtime and writes its answer events as records. Always returns one outcome:
  * when the signal aborts, at once and with the signal's reason, even if the adapter hangs.
  */
-export async function runJob(job: RunningJob, route: Route): Promise<Outcome> {
+export async function runJob(job: RunningJob, served: ServedModel): Promise<Outcome> {
   const assembly = new AnswerAssembly({ tellsStop: job.head.tellsStop === true });
   try {
-    await untilAborted(job.signal, answer(job, route, assembly));
+    await untilAborted(job.signal, answer(job, served, assembly));
     return { outcome: "end", finishReason: assembly.finishReason, usage: assembly.usage };
   } catch (thrown) {
     const fault = Fault.from(job.signal.aborted ? job.signal.reason : thrown);
@@ -27,22 +27,22 @@ export async function runJob(job: RunningJob, route: Route): Promise<Outcome> {
   }
 }
 
-async function answer(job: RunningJob, route: Route, assembly: AnswerAssembly): Promise<void> {
+async function answer(job: RunningJob, served: ServedModel, assembly: AnswerAssembly): Promise<void> {
   const write = (events: readonly AnswerEvent[]): Promise<void> | undefined => {
     const records: DataRecord[] = [];
     for (const event of events) addRecords(event, records);
     return job.write(records, assembly.outputTokens);
   };
-  const ask = await askRuntime(job, route);
+  const ask = await askRuntime(job, served);
   await ask((events) => (job.signal.aborted ? undefined : write(assembly.push(events))));
   if (!job.signal.aborted) void write(assembly.end());
 }
 
 /** Reads a job's body by its kind, and returns the function that sends the request to its runtime. */
-async function askRuntime(job: RunningJob, route: Route): Promise<(emit: EmitEvents) => Promise<void>> {
+async function askRuntime(job: RunningJob, served: ServedModel): Promise<(emit: EmitEvents) => Promise<void>> {
   const { head, body = new Uint8Array(), signal } = job;
   const onProgress = (silence?: Silence): void => job.moved(silence);
-  const { runtime, ownId, model } = route;
+  const { runtime, ownId, model } = served;
   const { capabilities, context_window: contextWindow } = model;
   const { cacheSalt } = head;
   const run = { model: ownId, capabilities, contextWindow, cacheSalt, signal, onProgress };
@@ -243,7 +243,7 @@ function irregular(what: string): Fault {
 /** Pulls, removes, loads or unloads a model, if the machine's owner allows the action and the runtime supports it. */
 export async function manageModels(
   job: AgentJob,
-  { offer, allowed }: { readonly offer: Offer | undefined; readonly allowed: ReadonlySet<ManageAction> },
+  { offer, allowed }: { readonly offer: ModelSet | undefined; readonly allowed: ReadonlySet<ManageAction> },
 ): Promise<Outcome> {
   try {
     const { action } = readBody("manage", job.body ?? new Uint8Array());
@@ -255,7 +255,7 @@ export async function manageModels(
   }
 }
 
-async function runAction(job: AgentJob, action: ManageAction, offer: Offer | undefined): Promise<void> {
+async function runAction(job: AgentJob, action: ManageAction, offer: ModelSet | undefined): Promise<void> {
   const { frames, head, signal } = job;
   // The model's id as the operator wrote it.
   const { model = "" } = head;
@@ -263,15 +263,15 @@ async function runAction(job: AgentJob, action: ManageAction, offer: Offer | und
     throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
   }
   // Users of Ollama write its default tag `:latest`.
-  const route = offer.route(model) ?? offer.route(model.replace(/:latest$/, ""));
-  if (route === undefined && action !== "pull") {
+  const served = offer.find(model) ?? offer.find(model.replace(/:latest$/, ""));
+  if (served === undefined && action !== "pull") {
     throw new Fault("model_not_found", { message: "This machine does not have that model.", param: "model" });
   }
   const able = (runtime: Runtime): boolean => runtime.manages?.[action] !== undefined;
-  const runtime = route?.runtime ?? offer.runtimes.find(able);
+  const runtime = served?.runtime ?? offer.runtimes.find(able);
   const manage = runtime?.manages?.[action];
   if (manage === undefined) {
-    const names = route?.runtime.name ?? offer.names;
+    const names = served?.runtime.name ?? offer.names;
     throw new Fault("unsupported_value", {
       message: `The runtime of this machine (${names}) cannot ${action} a model.`,
       param: "action",
@@ -282,7 +282,7 @@ async function runAction(job: AgentJob, action: ManageAction, offer: Offer | und
     job.moved();
     void frames.write([jsonRecord(progress)], 0);
   };
-  await manage({ action, model: route?.ownId ?? model, signal, onProgress });
+  await manage({ action, model: served?.ownId ?? model, signal, onProgress });
 }
 
 function notAllowed(action: ManageAction): Fault {

@@ -11,7 +11,7 @@ import {
 import { presenceSubject, replySubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { RuntimeWatch } from "./watch-runtimes.ts";
+import type { RuntimeWatch } from "../models/watch-runtimes.ts";
 
 interface AnnounceOptions {
   readonly broker: Broker;

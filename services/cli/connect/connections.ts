@@ -5,7 +5,7 @@ import { z } from "zod";
 import { keyId } from "#shared/keys/key-token.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
-import { codeOf, reasonOf } from "../command-line.ts";
+import { codeOf, reasonOf } from "../terminal/command-line.ts";
 import type { Places } from "./client.ts";
 import type { PlannedFile } from "./plan-connection.ts";
 

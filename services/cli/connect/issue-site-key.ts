@@ -8,9 +8,9 @@ import { keyStoreVariables } from "#shared/store/open-key-store.ts";
 import { formatDuration, showKey } from "#shared/records/shown-key.ts";
 import { readConfig, secret } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import type { CliContext } from "../command-line.ts";
-import { givenOperations, type OperationsOptions } from "../operations-port.ts";
-import { changedRecord, withKeyStore } from "../with-key-store.ts";
+import type { CliContext } from "../terminal/command-line.ts";
+import { givenOperations, type OperationsOptions } from "../site/operations-port.ts";
+import { changedRecord, withKeyStore } from "../site/with-key-store.ts";
 
 /** The means to issue keys of a site and to revoke them. */
 export interface KeyIssuer {

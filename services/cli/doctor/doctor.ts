@@ -6,10 +6,10 @@ import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { pairingFile, readPairing } from "#shared/site/pairing-file.ts";
 import packageJson from "../../../package.json" with { type: "json" };
-import { commandIn, type JsonOption, type Output, type CliContext, widthOf } from "../command-line.ts";
-import { notedUrl } from "../find-gateway.ts";
-import { clearLine } from "../show-progress.ts";
-import { alignedTable, cutText } from "../table-text.ts";
+import { commandIn, type JsonOption, type Output, type CliContext, widthOf } from "../terminal/command-line.ts";
+import { notedUrl } from "../site/find-gateway.ts";
+import { clearLine } from "../terminal/show-progress.ts";
+import { alignedTable, cutText } from "../terminal/table-text.ts";
 import type { Check, CheckOutcome, CheckResult } from "./run-checks.ts";
 
 const sides = ["machine", "site"] as const;

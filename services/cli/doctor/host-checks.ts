@@ -5,7 +5,7 @@ import type { Environment, processConfig } from "#shared/process/config.ts";
 import { createLog } from "#shared/process/log.ts";
 import { unknownSettings } from "#shared/process/setting-names.ts";
 import { type Check, failed, type Finding, type DoctorContext, ok, skipped, warning } from "./run-checks.ts";
-import { byteSize } from "../quantity-text.ts";
+import { byteSize } from "../terminal/quantity-text.ts";
 
 /** Checks that machines and sites have in common. */
 

@@ -3,7 +3,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import { SiteFailure } from "#shared/site/reach-site.ts";
-import { reasonOf } from "../command-line.ts";
+import { reasonOf } from "../terminal/command-line.ts";
 
 export type CheckOutcome = "ok" | "skipped" | "warning" | "failed";
 

@@ -23,9 +23,9 @@ import {
 import type { Pairing } from "#shared/site/pairing-file.ts";
 import { pinnedCertificate } from "#shared/site/reach-site.ts";
 import { type GatewayConfig, gatewayConfig } from "../../gateway/config.ts";
-import { codeOf } from "../command-line.ts";
-import { notedUrl } from "../find-gateway.ts";
-import { patienceMs } from "../with-key-store.ts";
+import { codeOf } from "../terminal/command-line.ts";
+import { notedUrl } from "../site/find-gateway.ts";
+import { patienceMs } from "../site/with-key-store.ts";
 import { folderCheck, natsChecks, settingsCheck } from "./host-checks.ts";
 import {
   type Check,

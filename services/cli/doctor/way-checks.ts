@@ -14,7 +14,7 @@ import {
   streamProbePath,
 } from "#shared/protocol/pairing.ts";
 import { askSite, openSite, type Site, whyNotReached } from "#shared/site/reach-site.ts";
-import { codeOf } from "../command-line.ts";
+import { codeOf } from "../terminal/command-line.ts";
 import { type Check, failed, type Finding, type DoctorContext, ok, skipped, warning } from "./run-checks.ts";
 
 /** A site, and the credential of a machine that is paired with it. */

@@ -4,7 +4,7 @@ import { homedir, userInfo } from "node:os";
 import { isSea } from "node:sea";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import type { Output } from "../command-line.ts";
+import type { Output } from "../terminal/command-line.ts";
 import type { ProgramFacts } from "./copy-program.ts";
 import { launchd } from "./launchd.ts";
 import { scheduledTask } from "./scheduled-task.ts";

@@ -4,7 +4,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { parseEnv } from "node:util";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { reasonOf } from "../command-line.ts";
+import { reasonOf } from "../terminal/command-line.ts";
 
 /** The names of an agent's settings, and those of them that are secrets. */
 export interface AgentSettingNames {

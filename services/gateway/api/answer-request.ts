@@ -13,7 +13,7 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import type { AnswerHead, AnswerRenderer, AnswerWriter } from "../jobs/answer-course.ts";
-import type { Needs } from "../fleet/choose-machine.ts";
+import type { Needs } from "../routing/choose-machine.ts";
 import type { OfferListener } from "../jobs/job-listener.ts";
 import type { JobPlacer } from "../jobs/place-job.ts";
 import { type Placement } from "../jobs/place-job.ts";

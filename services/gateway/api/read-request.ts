@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { Needs } from "../fleet/choose-machine.ts";
+import type { Needs } from "../routing/choose-machine.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import {
   estimateContinued,
@@ -24,7 +24,7 @@ import { steadyPrompt, type SteadyOptions } from "./steady-prompt.ts";
 import { readCompletionRequest, readEmbeddingsRequest, seemToHoldTokens, type TextOfTokens } from "./text-requests.ts";
 import { readMessageRequest } from "./messages/message-request.ts";
 import { readResponseRequest, type ResponseTerms } from "./responses/response-request.ts";
-import { blocksOfChat, blocksOfText } from "../fleet/prompt-blocks.ts";
+import { blocksOfChat, blocksOfText } from "../routing/prompt-blocks.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { WorkThread } from "#shared/process/work-thread.ts";
 

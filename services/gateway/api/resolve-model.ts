@@ -1,8 +1,8 @@
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { Model } from "#shared/protocol/model.ts";
 import type { RouteTable, RouteTarget } from "#shared/records/route-record.ts";
-import type { ModelTarget } from "../fleet/job-routes.ts";
-import { modelNotFound } from "../fleet/rank-machines.ts";
+import type { ModelTarget } from "../routing/job-placements.ts";
+import { modelNotFound } from "../routing/rank-machines.ts";
 import { type Listing, offeredModel } from "../jobs/live-models.ts";
 import { mayUse, needsExactId } from "../keys/authenticate.ts";
 

@@ -7,7 +7,6 @@ import { frameVersion } from "#shared/protocol/frame.ts";
 import { type Presence, presence } from "#shared/protocol/presence.ts";
 import { machineSubject, presencePattern, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { JobRoutes } from "./job-routes.ts";
 import type { Catalogues } from "./catalogues.ts";
 import type { FloodGuard } from "./flood-guard.ts";
 import type { LeftOut, Roster } from "./roster.ts";
@@ -19,7 +18,7 @@ interface FollowOptions {
   readonly roster: Roster;
   readonly leftOut: LeftOut;
   readonly catalogues: Catalogues;
-  readonly routes: Pick<JobRoutes, "loadReported">;
+  readonly placements: { loadReported(presence: Presence): void };
   readonly floodGuard: FloodGuard;
   readonly seconds?: Pick<SecondConnections, "heard"> | undefined;
   readonly timing: Timing;
@@ -32,7 +31,7 @@ interface FollowOptions {
  * A gateway thus knows its fleet in a fraction of a second. The promise resolves when it does so.
  */
 export async function followPresence(options: FollowOptions): Promise<void> {
-  const { broker, roster, leftOut, catalogues, routes, floodGuard, seconds, timing, clock, log } = options;
+  const { broker, roster, leftOut, catalogues, placements, floodGuard, seconds, timing, clock, log } = options;
   const presences = new PresenceReader();
   const throttle = new LogThrottle(clock);
 
@@ -76,7 +75,7 @@ export async function followPresence(options: FollowOptions): Promise<void> {
     }
     if (outcome === "taken") {
       catalogues.follow(announced);
-      routes.loadReported(announced);
+      placements.loadReported(announced);
       seconds?.heard(announced);
       return;
     }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Broker } from "#shared/broker/broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
+import type { NatsSecurity } from "#shared/broker/nats-security.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import { type Lifecycle, StartFailure } from "#shared/process/lifecycle.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
@@ -8,7 +9,6 @@ import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import { rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { GatewayConfig } from "../config.ts";
 import type { MachineRecords } from "./machine-records.ts";
 import type { Roster } from "./roster.ts";
 
@@ -33,6 +33,13 @@ interface OpenedConnection {
   readonly connection: string;
   readonly address: string | undefined;
   readonly client: string | undefined;
+}
+
+interface NatsSettings {
+  readonly natsUrl?: string | undefined;
+  readonly natsSystemUrl?: string | undefined;
+  readonly natsSystemCredentialsFile?: string | undefined;
+  readonly natsSecurity?: NatsSecurity | undefined;
 }
 
 /** The most connections of one machine that are judged between two of its presences. */
@@ -119,7 +126,7 @@ export class SecondConnections {
  * TRUNKLINE_NATS_SYSTEM_CREDS. Without these settings, logs that second connections are not detected.
  */
 export async function watchSecondConnections(
-  parts: Parts & { readonly config: GatewayConfig; readonly lifecycle: Lifecycle },
+  parts: Parts & { readonly config: NatsSettings; readonly lifecycle: Lifecycle },
 ): Promise<SecondConnections | undefined> {
   const { config, lifecycle, clock, log } = parts;
   const { natsUrl, natsSystemUrl, natsSystemCredentialsFile: credentialsFile, natsSecurity: security } = config;

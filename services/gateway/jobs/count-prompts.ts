@@ -2,8 +2,8 @@ import { Fault } from "#shared/fault/fault.ts";
 import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { Chosen } from "../fleet/choose-machine.ts";
-import type { MachineRanking } from "../fleet/rank-machines.ts";
+import type { Chosen } from "../routing/choose-machine.ts";
+import type { MachineRanking } from "../routing/rank-machines.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import { type Placement, targetsOf } from "./place-job.ts";
 

@@ -14,7 +14,7 @@ import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { findModel } from "../fleet/catalogues.ts";
-import type { ModelTarget } from "../fleet/job-routes.ts";
+import type { ModelTarget } from "../routing/job-placements.ts";
 import type { Roster, Target } from "../fleet/roster.ts";
 
 export interface Listing {

@@ -4,20 +4,20 @@ import type { Log } from "#shared/process/log.ts";
 import type { EndPayload } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { Breakers } from "../fleet/breakers.ts";
-import { contradictionsMax } from "../fleet/busy-claims.ts";
-import type { Chosen } from "../fleet/choose-machine.ts";
+import type { Breakers } from "../routing/breakers.ts";
+import { contradictionsMax } from "../routing/busy-claims.ts";
+import type { Chosen } from "../routing/choose-machine.ts";
 import { DeadlyRequests, moves, RetryBudget } from "./bound-failover.ts";
 import type { JobOutcome, OfferListener } from "./job-listener.ts";
-import type { JobRoutes, ModelTarget } from "../fleet/job-routes.ts";
+import type { JobPlacements, ModelTarget } from "../routing/job-placements.ts";
 import { machineDisconnected, machineOffline } from "./machine-fault.ts";
 import { cutOff, type OpenJobs } from "./open-jobs.ts";
-import { type MachineRanking, modelNotFound, type Wanted } from "../fleet/rank-machines.ts";
+import { type MachineRanking, modelNotFound, type Wanted } from "../routing/rank-machines.ts";
 
 interface PlacerOptions {
   readonly ranking: MachineRanking;
   readonly breakers: Breakers;
-  readonly routes: Pick<JobRoutes, "placed" | "took" | "saidBusy" | "retryAfterSeconds">;
+  readonly placements: Pick<JobPlacements, "placed" | "took" | "saidBusy" | "retryAfterSeconds">;
   readonly jobs: OpenJobs;
   readonly timing: Timing;
   readonly clock: Clock;
@@ -345,8 +345,8 @@ export class JobPlacer {
 
   /** Counts a busy that contradicts the machine's own presence. */
   #noteBusy(by: Chosen): void {
-    const { routes, log } = this.#options;
-    if (!routes.saidBusy(by)) return;
+    const { placements, log } = this.#options;
+    if (!placements.saidBusy(by)) return;
     const { machine, model } = by;
     log.warn(
       { machine, model: model.id, contradictionsMax },
@@ -357,16 +357,16 @@ export class JobPlacer {
   /** Adds the expected retry time to a fault that says that all machines are full. */
   #withRetryAfter(refusal: Fault, wanted: Wanted): Fault {
     if (refusal.code !== "server_is_overloaded") return refusal;
-    return refusal.with({ retryAfterSeconds: this.#options.routes.retryAfterSeconds(wanted) });
+    return refusal.with({ retryAfterSeconds: this.#options.placements.retryAfterSeconds(wanted) });
   }
 
   #offer({ placement, wanted, chosen, isLast, remainingMs }: Offer): Promise<JobOutcome> {
-    const { timing, jobs, routes } = this.#options;
+    const { timing, jobs, placements } = this.#options;
     const { kind, keyId, cacheSalt, tellsStop, whole, traceparent, listener, signal } = placement;
     const id = newToken();
     const model = chosen.model.id;
     listener.onOffer({ job: id, machine: chosen.machine, model, window: chosen.model.context_window });
-    const placed = routes.placed(chosen, wanted, placement);
+    const placed = placements.placed(chosen, wanted, placement);
     return jobs.run({
       target: chosen,
       head: { id, kind, model, keyId, cacheSalt, tellsStop, whole, remainingMs, traceparent },
@@ -377,7 +377,7 @@ export class JobPlacer {
       placed: {
         accepted() {
           placed.accepted();
-          routes.took(chosen);
+          placements.took(chosen);
         },
         answering: () => placed.answering(),
         bodyTaken() {

@@ -10,7 +10,7 @@ import { messagesMax, unsupportedChatFields } from "../api/chat-request.ts";
 import { responseCharactersMax } from "../api/responses/response-output.ts";
 import { outerToolNameCharactersMax } from "../api/request-tools.ts";
 import { metadataPairsMax, repeatedCharactersMax } from "../api/responses/response-request.ts";
-import { modelsPageMax } from "../api/routes.ts";
+import { modelsPageMax } from "../api/endpoints.ts";
 import { unsupportedMessagesFields } from "../api/messages/message-schema.ts";
 import { unsupportedResponseFields } from "../api/responses/response-schema.ts";
 import { describeOperation } from "./describe-operation.ts";

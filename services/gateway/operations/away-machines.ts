@@ -1,7 +1,7 @@
 import type { ShownFleetMachine, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
 import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { machineState } from "#shared/records/shown-machine.ts";
-import { whyCordoned } from "../fleet/explain-routing.ts";
+import { whyCordoned } from "../routing/explain-routing.ts";
 
 /** Time for which `status` tells of a join line that somebody tried to use again. */
 const joinReuseToldMs = 86_400_000;

@@ -3,32 +3,32 @@ import type { Fault } from "#shared/fault/fault.ts";
 import { machineState } from "#shared/records/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { targetText } from "#shared/records/change-route.ts";
-import type { Breakers } from "../fleet/breakers.ts";
-import type { BusyClaims } from "../fleet/busy-claims.ts";
-import type { Choice, Explained, Needs } from "../fleet/choose-machine.ts";
-import { type Cost, firstTokenMs, loadOf } from "../fleet/expected-cost.ts";
-import type { JobRoutes, RouteQuery } from "../fleet/job-routes.ts";
+import type { Breakers } from "../routing/breakers.ts";
+import type { BusyClaims } from "../routing/busy-claims.ts";
+import type { Choice, Explained, Needs } from "../routing/choose-machine.ts";
+import { type Cost, firstTokenMs, loadOf } from "../routing/expected-cost.ts";
+import type { JobPlacements, PlacementQuery } from "../routing/job-placements.ts";
 import { cutOff, type OpenJobs } from "../jobs/open-jobs.ts";
 import type { BrokerWatch } from "../metrics/backing-meters.ts";
 import type { Catalogues } from "../fleet/catalogues.ts";
 import type { MachineRecords } from "../fleet/machine-records.ts";
-import type { MachineRanking } from "../fleet/rank-machines.ts";
+import type { MachineRanking } from "../routing/rank-machines.ts";
 import type { RouteRecords } from "../fleet/route-records.ts";
-import type { PlacementSharing } from "../fleet/share-placements.ts";
+import type { PlacementSharing } from "../routing/share-placements.ts";
 import type { LeftOut, LeftOutMachine, Roster, RosterMachine } from "../fleet/roster.ts";
 import { joinReuse, showAway, showAwayRank } from "./away-machines.ts";
-import { judgeWork, whyElsewhere, whyLeftOut, whyUnheard, whyThisRank } from "../fleet/explain-routing.ts";
+import { judgeWork, whyElsewhere, whyLeftOut, whyUnheard, whyThisRank } from "../routing/explain-routing.ts";
 
 interface ViewParts {
   readonly roster: Roster;
   readonly leftOut: LeftOut;
   readonly catalogues: Pick<Catalogues, "of" | "withheld">;
   readonly jobs: Pick<OpenJobs, "openOn">;
-  readonly routes: JobRoutes;
+  readonly placements: JobPlacements;
   readonly breakers: Pick<Breakers, "avoidedOn" | "lastFaultOn">;
   readonly broker: Pick<BrokerWatch, "awayMs" | "trouble">;
   readonly claims: Pick<BusyClaims, "avoidedOn">;
-  readonly placements?: Pick<PlacementSharing, "remark"> | undefined;
+  readonly sharing?: Pick<PlacementSharing, "remark"> | undefined;
   readonly records: Pick<MachineRecords, "all" | "get">;
   /** Returns the reason for which this gateway closed the latest connection of a machine. */
   readonly whyClosed?: ((publicKey: string | undefined) => string | undefined) | undefined;
@@ -51,7 +51,7 @@ export class FleetView {
   }
 
   async machines(): Promise<FleetListing> {
-    const { roster, leftOut, records, broker, placements, clock } = this.#parts;
+    const { roster, leftOut, records, broker, sharing, clock } = this.#parts;
     // Without the store, machines that are away are shown without the time when they were seen.
     const lastSeen = await this.#parts.lastSeen().catch(() => new Map<string, number>());
     const nowMs = clock.now();
@@ -65,18 +65,18 @@ export class FleetView {
       names.has(record.name) ? [] : (showAway(record, about) ?? []),
     );
     const data = [...shown, ...away].map((each) => this.#withClosing(each)).toSorted(byName);
-    return { object: "list", data, problem: broker.trouble ?? null, remark: placements?.remark ?? null };
+    return { object: "list", data, problem: broker.trouble ?? null, remark: sharing?.remark ?? null };
   }
 
   /** Explains where a request for a name would go: to the machines of its model, or of one target of its route after the other. */
-  async route(query: Pick<RouteQuery, "kind" | "modelId" | "needs">): Promise<ShownRoute> {
-    const { routes, modelRoutes, records, broker, clock, absenceOf } = this.#parts;
+  async route(query: Pick<PlacementQuery, "kind" | "modelId" | "needs">): Promise<ShownRoute> {
+    const { placements, modelRoutes, records, broker, clock, absenceOf } = this.#parts;
     const { modelId: model } = query;
     const route = modelRoutes.table.find(model);
     const targets = route?.targets.map((target) => ({ ...target, modelId: target.model, machines: target.machines }));
     const explained = (targets ?? [{ modelId: model, machines: undefined }]).map((target) => ({
       target,
-      choice: routes.explain({ ...query, ...target }),
+      choice: placements.explain({ ...query, ...target }),
     }));
     const heard: ShownRouteMachine[] = [];
     for (const { target, choice } of explained) {
@@ -123,12 +123,12 @@ export class FleetView {
   }
 
   #show(seen: RosterMachine, nowMs: number): ShownFleetMachine {
-    const { catalogues, routes, breakers, claims, records, broker, clock } = this.#parts;
+    const { catalogues, placements, breakers, claims, records, broker, clock } = this.#parts;
     const { presence, status } = seen;
     const shown = this.#showHeard(seen, nowMs);
     const isKnown = broker.awayMs === undefined || presence.state === "gone";
     const models = catalogues.of(presence).length;
-    const load = loadOf(presence, routes.memory.loadOn(presence));
+    const load = loadOf(presence, placements.memory.loadOn(presence));
     const broken = breakers.avoidedOn(presence.machine, nowMs);
     const withheld = catalogues.withheld(presence).length;
     const contradicted = claims.avoidedOn(presence.machine, nowMs);

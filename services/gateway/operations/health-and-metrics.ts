@@ -5,7 +5,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { bearerText } from "../keys/authenticate.ts";
-import type { PlacementSharing } from "../fleet/share-placements.ts";
+import type { PlacementSharing } from "../routing/share-placements.ts";
 import type { KnownKeys } from "../keys/known-keys.ts";
 import type { StoreWatch } from "../keys/store-watch.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
@@ -46,7 +46,7 @@ export async function readiness(parts: {
   readonly keys: Pick<KeyStore, "ready">;
   readonly knownKeys: Pick<KnownKeys, "goOn">;
   readonly store?: Pick<StoreWatch, "emptied" | "faults"> | undefined;
-  readonly placements?: Pick<PlacementSharing, "remark"> | undefined;
+  readonly sharing?: Pick<PlacementSharing, "remark"> | undefined;
   readonly clock: Clock;
   readonly draining: () => boolean;
 }): Promise<Readiness> {
@@ -64,7 +64,7 @@ export async function readiness(parts: {
   };
   const failed = (["serving", "broker", "keys"] as const).filter((check) => !checks[check]);
   const reasons = failed.filter((check) => check !== "keys" || store?.emptied !== true).map((check) => why[check]);
-  const { remark } = parts.placements ?? {};
+  const { remark } = parts.sharing ?? {};
   const beside = [...(store?.faults ?? []), ...(remark === undefined ? [] : [remark])];
   return { ready: failed.length === 0, checks, reasons: [...reasons, ...beside] };
 }

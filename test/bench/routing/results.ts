@@ -1,4 +1,4 @@
-import { alignedTable } from "../../../services/cli/table-text.ts";
+import { alignedTable } from "../../../services/cli/terminal/table-text.ts";
 import type { CpuShare } from "./cpu-use.ts";
 import type { Asked } from "./run-sessions.ts";
 

@@ -1,9 +1,9 @@
 import type { Presence } from "#shared/protocol/presence.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import type { PlacedJob } from "../../../services/gateway/fleet/placed-job.ts";
-import { JobRoutes, type RouteQuery } from "../../../services/gateway/fleet/job-routes.ts";
-import { blocksOfChat } from "../../../services/gateway/fleet/prompt-blocks.ts";
+import type { PlacedJob } from "../../../services/gateway/routing/placed-job.ts";
+import { JobPlacements, type PlacementQuery } from "../../../services/gateway/routing/job-placements.ts";
+import { blocksOfChat } from "../../../services/gateway/routing/prompt-blocks.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { estimatePrompt } from "../../../services/gateway/limits/token-estimates.ts";
 import { modelOf, presenceOf } from "../../unit/gateway/machines-of-a-fleet.ts";
@@ -28,9 +28,9 @@ export function simulatedGateways(count: number, liar?: number): (simulated: Sim
       const offering = names.toSorted();
       const catalogues = { of: () => [model], offering: () => offering, withheld: () => [] };
       const breakers = { avoids: () => false };
-      const routes = new JobRoutes({ roster, catalogues, clock, breakers, random: () => random.next() });
-      if (count > 1) routes.memory.onChange(() => {});
-      return { roster, routes };
+      const placements = new JobPlacements({ roster, catalogues, clock, breakers, random: () => random.next() });
+      if (count > 1) placements.memory.onChange(() => {});
+      return { roster, placements };
     });
     const open = new Map<number, OpenRequest>();
     let [lastPresenceMs, present] = [-Infinity, engines.map((_, place) => place)];
@@ -41,9 +41,9 @@ export function simulatedGateways(count: number, liar?: number): (simulated: Sim
         const load = { slots: spec.slots, queueMax: 1_000, running: runs, queued: waits };
         const state: Presence["state"] = present.includes(place) ? "ready" : "draining";
         const presence = presenceOf(names[place] ?? "", { ...load, state });
-        for (const { roster, routes } of gateways) {
+        for (const { roster, placements } of gateways) {
           roster.announced(presence, now());
-          routes.loadReported(presence);
+          placements.loadReported(presence);
         }
       }
     };
@@ -52,20 +52,20 @@ export function simulatedGateways(count: number, liar?: number): (simulated: Sim
         if (members.length !== present.length) lastPresenceMs = -Infinity;
         present = [...members];
         if (lastPresenceMs === -Infinity) announce();
-        const routes = gateways[place % count]?.routes;
+        const placements = gateways[place % count]?.placements;
         const body = chatBody.parse({ messages: chat.messages, ...(chat.tools && { tools: chat.tools }) });
         const promptTokens = estimatePrompt(body);
         const needs = { capability: "completion" as const, tools: false, imageParam: undefined, promptTokens };
-        const wish: RouteQuery = {
+        const wish: PlacementQuery = {
           kind: "chat",
           modelId: "m",
           machines: undefined,
           needs: { ...needs, prompt: blocksOfChat(body, 1) },
         };
-        const choice = routes?.choose(wish);
+        const choice = placements?.choose(wish);
         const chosen = choice?.outcome === "machines" ? choice.ranked[0] : undefined;
-        if (routes === undefined || chosen === undefined) throw new Error("no machine takes a simulated request");
-        const job = routes.placed(chosen, wish, { whole: false });
+        if (placements === undefined || chosen === undefined) throw new Error("no machine takes a simulated request");
+        const job = placements.placed(chosen, wish, { whole: false });
         job.accepted();
         const machine = names.indexOf(chosen.machine);
         open.set(request.id, { job, machine });
@@ -86,12 +86,12 @@ export function simulatedGateways(count: number, liar?: number): (simulated: Sim
       },
       tick() {
         if (now() - lastPresenceMs >= 1_000) announce();
-        const news = gateways.map(({ routes: { memory } }) => ({
+        const news = gateways.map(({ placements: { memory } }) => ({
           loads: memory.loads(),
           prompts: memory.takePrompts(),
         }));
-        for (const [place, { routes }] of gateways.entries()) {
-          for (const [from, told] of news.entries()) if (from !== place) routes.memory.told(`${from}`, told);
+        for (const [place, { placements }] of gateways.entries()) {
+          for (const [from, told] of news.entries()) if (from !== place) placements.memory.told(`${from}`, told);
         }
       },
     };

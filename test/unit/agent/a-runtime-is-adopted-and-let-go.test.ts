@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import type { LookResult } from "../../../services/agent/machine/detect.ts";
-import { RuntimeWatch } from "../../../services/agent/machine/watch-runtimes.ts";
+import type { LookResult } from "../../../services/agent/models/detect.ts";
+import { RuntimeWatch } from "../../../services/agent/models/watch-runtimes.ts";
 import type { DescribedModel } from "../../../services/agent/runtimes/runtime.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
@@ -267,7 +267,7 @@ describe("the same model at two runtimes", () => {
     const { watch, ids } = watching(two().map((runtime, at) => new Place(`p${at}`, runtime)));
     await watch.start();
     expect(ids()).toEqual(["phi", "qwen3:8b", "phi:vllm", "qwen3:8b-vllm"]);
-    expect(watch.offer?.route("qwen3:8b-vllm")).toMatchObject({ ownId: "qwen3:8b", runtime: { name: "vllm" } });
+    expect(watch.offer?.find("qwen3:8b-vllm")).toMatchObject({ ownId: "qwen3:8b", runtime: { name: "vllm" } });
   });
 
   test("keeps its ids while the runtimes come and go", async () => {

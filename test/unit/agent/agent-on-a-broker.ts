@@ -11,7 +11,7 @@ import { machineSubject, replyPattern, replySubject } from "#shared/protocol/sub
 import { timingAt } from "#shared/protocol/timing.ts";
 import { JobTable } from "../../../services/agent/jobs/job-table.ts";
 import { receiveJobs } from "../../../services/agent/jobs/receive-jobs.ts";
-import { RuntimeWatch } from "../../../services/agent/machine/watch-runtimes.ts";
+import { RuntimeWatch } from "../../../services/agent/models/watch-runtimes.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { StubRuntime } from "./stub-runtime.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ShownFleetMachine, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
-import { fleetTable, isReady, redraw } from "../../../services/cli/status.ts";
-import { routeTable } from "../../../services/cli/route.ts";
+import { fleetTable, isReady, redraw } from "../../../services/cli/commands/status.ts";
+import { routeTable } from "../../../services/cli/commands/route.ts";
 
 function shown(machine: string, fields: Partial<ShownFleetMachine> = {}): ShownFleetMachine {
   return {

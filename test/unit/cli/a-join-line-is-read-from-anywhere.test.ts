@@ -1,4 +1,4 @@
-import { type StartOptions, readJoinLine } from "../../../services/cli/start-options.ts";
+import { type StartOptions, readJoinLine } from "../../../services/cli/commands/start-options.ts";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { ownCommand, type ProgramStart } from "../../../services/cli/welcome.ts";
+import { ownCommand, type ProgramStart } from "../../../services/cli/commands/welcome.ts";
 
 /** A folder with these files; a value that begins with `->` is a link. */
 function folderOf(files: Readonly<Record<string, string>>): string {

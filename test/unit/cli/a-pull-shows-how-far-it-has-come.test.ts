@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ProgressLine } from "#shared/protocol/model.ts";
-import { showProgress } from "../../../services/cli/show-progress.ts";
+import { showProgress } from "../../../services/cli/terminal/show-progress.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const mb = 1_000_000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { requestRows } from "../../../services/cli/request-rows.ts";
+import { requestRows } from "../../../services/cli/commands/request-rows.ts";
 
 const ended = { time: Date.UTC(2026, 0, 1), method: "POST", path: "/v1/chat/completions", status: 200, ms: 1_234 };
 const served = { model: "qwen3:8b", machine: "attic", promptTokens: 12_345, completionTokens: 7, firstTokenMs: 210 };

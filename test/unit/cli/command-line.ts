@@ -7,11 +7,11 @@ import { onTestFinished } from "vitest";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import type { Environment } from "#shared/process/config.ts";
-import { keysCommand } from "../../../services/cli/keys.ts";
-import { machinesCommand } from "../../../services/cli/machines.ts";
-import { routesCommand } from "../../../services/cli/routes.ts";
-import type { PairContext } from "../../../services/cli/machines-pair.ts";
-import { usageCommand } from "../../../services/cli/usage.ts";
+import { keysCommand } from "../../../services/cli/commands/keys.ts";
+import { machinesCommand } from "../../../services/cli/commands/machines.ts";
+import { routesCommand } from "../../../services/cli/commands/routes.ts";
+import type { PairContext } from "../../../services/cli/commands/machines-pair.ts";
+import { usageCommand } from "../../../services/cli/commands/usage.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 interface Said {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ShownModel } from "#shared/protocol/model.ts";
-import { modelsTable } from "../../../services/cli/models.ts";
-import { byteSize } from "../../../services/cli/quantity-text.ts";
+import { modelsTable } from "../../../services/cli/commands/models.ts";
+import { byteSize } from "../../../services/cli/terminal/quantity-text.ts";
 
 const nothing = { completion: false, vision: false, embedding: false, tools: false, thinking: false };
 

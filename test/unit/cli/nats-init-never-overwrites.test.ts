@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
-import { natsCommand } from "../../../services/cli/nats.ts";
+import { natsCommand } from "../../../services/cli/commands/nats.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const secrets = ["gateway.creds", "machines.seed", "operator.seed", "system.creds"];

@@ -5,7 +5,7 @@ import { keyId } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";
 import { createLog } from "#shared/process/log.ts";
-import { ownKey } from "../../../services/cli/up-state.ts";
+import { ownKey } from "../../../services/cli/site/up-state.ts";
 import { commandLine } from "./command-line.ts";
 
 /** Windows keeps no modes: a file has the access list of its folder. */

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import type { Model } from "#shared/protocol/model.ts";
-import { welcome } from "../../../services/cli/welcome.ts";
+import { welcome } from "../../../services/cli/commands/welcome.ts";
 
 function model(id: string, completion: boolean): Model {
   return {

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openKeyStore } from "#shared/store/open-key-store.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";
 import { createLog } from "#shared/process/log.ts";
-import { keepAdminKey, ownKey } from "../../../services/cli/up-state.ts";
+import { keepAdminKey, ownKey } from "../../../services/cli/site/up-state.ts";
 import { commandLine } from "./command-line.ts";
 
 /** Windows keeps no modes: a file has the access list of its folder. */

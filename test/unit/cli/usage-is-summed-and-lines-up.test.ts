@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { UsageRow } from "#shared/usage/usage.ts";
-import { sumUsage, totalUsage, meansOf } from "../../../services/cli/usage.ts";
+import { sumUsage, totalUsage, meansOf } from "../../../services/cli/commands/usage.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { SqliteLimitsBook } from "../../../services/gateway/limits/open-limits.ts";
 import { commandLine } from "./command-line.ts";

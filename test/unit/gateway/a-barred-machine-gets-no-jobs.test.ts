@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { chooseMachine, type Candidate } from "../../../services/gateway/fleet/choose-machine.ts";
+import { chooseMachine, type Candidate } from "../../../services/gateway/routing/choose-machine.ts";
 import type { Barred } from "../../../services/gateway/fleet/machine-records.ts";
-import { MachineRanking } from "../../../services/gateway/fleet/rank-machines.ts";
-import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
-import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
+import { MachineRanking } from "../../../services/gateway/routing/rank-machines.ts";
+import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
+import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import type { KnownModels } from "#shared/store/known-models.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
@@ -59,17 +59,23 @@ describe("a cordoned machine", () => {
     roster.announced(presenceOf("attic"), clock.now());
     catalogues.follow(presenceOf("attic"));
     await catalogues.settled();
-    const routes = new JobRoutes({ roster, catalogues, breakers: new Breakers(timing), clock, random: Math.random });
-    const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: 0, timing, clock });
+    const placements = new JobPlacements({
+      roster,
+      catalogues,
+      breakers: new Breakers(timing),
+      clock,
+      random: Math.random,
+    });
+    const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: 0, timing, clock });
     const wish = { kind: "chat", modelId: "llama3", needs, machines: undefined } as const;
-    expect(routes.canPlace(wish)).toBe(false);
-    expect(routes.explain(wish).explain()).toMatchObject([{ machine: "attic", reason: "cordoned" }]);
+    expect(placements.canPlace(wish)).toBe(false);
+    expect(placements.explain(wish).explain()).toMatchObject([{ machine: "attic", reason: "cordoned" }]);
     expect(await ranking.absence({ modelId: "llama3", machines: undefined })).toMatchObject({
       code: "agent_offline",
       message: expect.stringContaining("cordoned"),
     });
     barred.clear();
-    expect(routes.canPlace(wish)).toBe(true);
+    expect(placements.canPlace(wish)).toBe(true);
   });
 
   test("keeps its place in the roster, so that its running jobs are followed to their ends", () => {

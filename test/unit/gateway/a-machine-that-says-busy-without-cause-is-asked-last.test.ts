@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { BusyClaims, contradictionsMax } from "../../../services/gateway/fleet/busy-claims.ts";
+import { BusyClaims, contradictionsMax } from "../../../services/gateway/routing/busy-claims.ts";
 
 const timing = timingAt(1);
 

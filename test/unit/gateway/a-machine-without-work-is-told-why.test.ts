@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { loadOf } from "../../../services/gateway/fleet/expected-cost.ts";
+import { loadOf } from "../../../services/gateway/routing/expected-cost.ts";
 import { LeftOut, leftOutMax } from "../../../services/gateway/fleet/roster.ts";
 import { Roster, type RosterMachine } from "../../../services/gateway/fleet/roster.ts";
-import { judgeWork } from "../../../services/gateway/fleet/explain-routing.ts";
+import { judgeWork } from "../../../services/gateway/routing/explain-routing.ts";
 import { bootAt, presenceOf } from "./machines-of-a-fleet.ts";
 
 const nowMs = 60_000;

@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
-import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
-import { MachineRanking, waitingForMachinesMax } from "../../../services/gateway/fleet/rank-machines.ts";
+import { Breakers } from "../../../services/gateway/routing/breakers.ts";
+import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
+import { MachineRanking, waitingForMachinesMax } from "../../../services/gateway/routing/rank-machines.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import type { KnownModels } from "#shared/store/known-models.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
@@ -23,8 +23,14 @@ function rankingWith(options: { readonly waits?: number; readonly knows?: "known
   const knownModels: KnownModels = { remember: async () => undefined, knows: async () => knows };
   const log = createLog({ level: "silent", name: "test" });
   const catalogues = new Catalogues({ ask: async () => [modelOf("llama3")], knownModels, clock, log });
-  const routes = new JobRoutes({ roster, catalogues, breakers: new Breakers(timing), clock, random: Math.random });
-  const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: waits, timing, clock });
+  const placements = new JobPlacements({
+    roster,
+    catalogues,
+    breakers: new Breakers(timing),
+    clock,
+    random: Math.random,
+  });
+  const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: waits, timing, clock });
   const leaving = new AbortController();
   const ask = async (): Promise<string> => {
     const needs = { capability: "completion", tools: false, imageParam: undefined } as const;

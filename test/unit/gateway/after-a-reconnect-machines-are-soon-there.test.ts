@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import type { KnownModels } from "#shared/store/known-models.ts";
-import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
-import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
+import { Breakers } from "../../../services/gateway/routing/breakers.ts";
+import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
 import { JobPlacer } from "../../../services/gateway/jobs/place-job.ts";
-import { MachineRanking } from "../../../services/gateway/fleet/rank-machines.ts";
+import { MachineRanking } from "../../../services/gateway/routing/rank-machines.ts";
 import { createLog } from "#shared/process/log.ts";
 import { faultHeaders } from "../../../services/gateway/http/answer-faults.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
@@ -17,9 +17,9 @@ test("a client that asks for a known model just after the gateway has its broker
   const ask = async () => ({ outcome: "unknown" }) as never;
   const catalogues = new Catalogues({ ask, knownModels, clock, log });
   const breakers = new Breakers(timing);
-  const routes = new JobRoutes({ roster, catalogues, breakers, clock, random: Math.random });
-  const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: 0, timing, clock });
-  const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log });
+  const placements = new JobPlacements({ roster, catalogues, breakers, clock, random: Math.random });
+  const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: 0, timing, clock });
+  const placer = new JobPlacer({ ranking, breakers, placements, jobs, timing, clock, log });
   const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
   const { signal } = new AbortController();
   const told = async (): Promise<[string, string | undefined]> => {

@@ -1,6 +1,6 @@
-import type { Candidate } from "../../../services/gateway/fleet/choose-machine.ts";
-import type { Work } from "../../../services/gateway/fleet/expected-cost.ts";
-import type { Speed } from "../../../services/gateway/fleet/measured-speeds.ts";
+import type { Candidate } from "../../../services/gateway/routing/choose-machine.ts";
+import type { Work } from "../../../services/gateway/routing/expected-cost.ts";
+import type { Speed } from "../../../services/gateway/routing/measured-speeds.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 
 /** A machine that is there and has the model `llama3`, with what a test says of it. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
+import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import { DeadlyRequests, RetryBudget } from "../../../services/gateway/jobs/bound-failover.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 

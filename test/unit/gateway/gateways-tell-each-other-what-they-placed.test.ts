@@ -7,7 +7,7 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { placedPattern, placedSubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { PlacementSharing } from "../../../services/gateway/fleet/share-placements.ts";
+import { PlacementSharing } from "../../../services/gateway/routing/share-placements.ts";
 import { loadOn, peppersOf, promptOn, TestBook } from "../../harness/placement-book.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { ChatMessage, ToolDefinition } from "#shared/protocol/job-bodies.ts";
-import { countsKeptMax, CountedPrompts } from "../../../services/gateway/fleet/counted-prompts.ts";
-import { blocksKeptMax, blocksOfAllMax, MachineCaches } from "../../../services/gateway/fleet/machine-caches.ts";
+import { countsKeptMax, CountedPrompts } from "../../../services/gateway/routing/counted-prompts.ts";
+import { blocksKeptMax, blocksOfAllMax, MachineCaches } from "../../../services/gateway/routing/machine-caches.ts";
 import {
   blockBytes,
   blocksOfChat,
@@ -10,7 +10,7 @@ import {
   promptBlocksMax,
   saltOf,
   type PromptBlocks,
-} from "../../../services/gateway/fleet/prompt-blocks.ts";
+} from "../../../services/gateway/routing/prompt-blocks.ts";
 import type { Target } from "../../../services/gateway/fleet/roster.ts";
 
 const user = (content: string): ChatMessage => ({ role: "user", content });

@@ -1,14 +1,14 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { loadOf, secondsUntilRoom } from "../../../services/gateway/fleet/expected-cost.ts";
+import { loadOf, secondsUntilRoom } from "../../../services/gateway/routing/expected-cost.ts";
 import {
   type MeasuredSpeed,
   MeasuredSpeeds,
   type Speed,
   speedsKeptMax,
-} from "../../../services/gateway/fleet/measured-speeds.ts";
-import { PlacementMemory } from "../../../services/gateway/fleet/placement-memory.ts";
-import { blocksOfText } from "../../../services/gateway/fleet/prompt-blocks.ts";
+} from "../../../services/gateway/routing/measured-speeds.ts";
+import { PlacementMemory } from "../../../services/gateway/routing/placement-memory.ts";
+import { blocksOfText } from "../../../services/gateway/routing/prompt-blocks.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { speed } from "./candidates-of-a-model.ts";
 import { bootAt, presenceOf } from "./machines-of-a-fleet.ts";

@@ -6,7 +6,7 @@ import {
   type Candidate,
   type Choice,
   type Needs,
-} from "../../../services/gateway/fleet/choose-machine.ts";
+} from "../../../services/gateway/routing/choose-machine.ts";
 import { modelOf, nothing, presenceOf } from "./machines-of-a-fleet.ts";
 
 const plain: Needs = { capability: "completion", tools: false, imageParam: undefined };

@@ -7,12 +7,12 @@ import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { listModels, resolveModel } from "../../../services/gateway/api/resolve-model.ts";
-import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
+import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import type { Needs } from "../../../services/gateway/fleet/choose-machine.ts";
-import { JobRoutes, type ModelTarget } from "../../../services/gateway/fleet/job-routes.ts";
+import type { Needs } from "../../../services/gateway/routing/choose-machine.ts";
+import { JobPlacements, type ModelTarget } from "../../../services/gateway/routing/job-placements.ts";
 import { MachineRecords } from "../../../services/gateway/fleet/machine-records.ts";
-import { blocksOfText } from "../../../services/gateway/fleet/prompt-blocks.ts";
+import { blocksOfText } from "../../../services/gateway/routing/prompt-blocks.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { type MachineAnswer, mergeCatalogues } from "../../../services/gateway/jobs/live-models.ts";
 import { end } from "./follower-on-a-wire.ts";
@@ -50,7 +50,7 @@ async function gatewayWith(machines: readonly (Machine & { readonly name: string
   }
   await catalogues.settled();
   const elsewhere = new Set(machines.flatMap(({ name, isElsewhere }) => (isElsewhere ? [name] : [])));
-  const routes = new JobRoutes({
+  const placements = new JobPlacements({
     roster,
     catalogues,
     breakers: new Breakers(timing),
@@ -62,7 +62,7 @@ async function gatewayWith(machines: readonly (Machine & { readonly name: string
   if (last !== undefined) {
     const chosen = { machine: last.name, epoch: presenceOf(last.name).epoch, model: modelOf("a") };
     const wish = { kind: "chat", modelId: "a", machines: undefined, needs } as const;
-    const job = routes.placed(chosen, wish, { whole: false });
+    const job = placements.placed(chosen, wish, { whole: false });
     job.accepted();
     job.ended({ end, receivedBytes: 10 });
   }
@@ -71,7 +71,7 @@ async function gatewayWith(machines: readonly (Machine & { readonly name: string
     elsewhere: isElsewhere,
     answer: models.map((id) => modelOf(id)),
   }));
-  return { routes, elsewhere, answers };
+  return { placements, elsewhere, answers };
 }
 
 const aMachine = fc.record({
@@ -125,15 +125,15 @@ describe("whatever the machines, the routes, the key and the name", () => {
           const machines = Array.from({ length: times }, () => fleet)
             .flat()
             .map((machine, place) => ({ ...machine, name: `m${place}` }));
-          const { routes, elsewhere } = await gatewayWith(machines);
+          const { placements, elsewhere } = await gatewayWith(machines);
           const table = tableOf(given);
           const holder = key(terms);
           for (const target of targetsOf(asked, holder, table)) {
             const wish = { kind: "chat", needs, ...target } as const;
             const tried = new Set(machines.slice(0, 1).map(({ name }) => name));
-            const asking = [routes.choose(wish), routes.choose(wish, tried), routes.explain(wish)];
+            const asking = [placements.choose(wish), placements.choose(wish, tried), placements.explain(wish)];
             const chosen = asking.flatMap((choice) => (choice.outcome === "machines" ? choice.ranked : []));
-            if (routes.canPlace(wish)) expect(routes.explain(wish).outcome).toBe("machines");
+            if (placements.canPlace(wish)) expect(placements.explain(wish).outcome).toBe("machines");
             for (const { machine, model } of chosen) {
               expect(allows(holder.scopes, asked) && allows(holder.scopes, model.id)).toBe(true);
               expect(holder.machines?.includes(machine) ?? true).toBe(true);

@@ -2,16 +2,16 @@ import { expect, test } from "vitest";
 import type { Presence } from "#shared/protocol/presence.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { createLog } from "#shared/process/log.ts";
-import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
-import { JobRoutes, type RouteQuery } from "../../../services/gateway/fleet/job-routes.ts";
+import { Breakers } from "../../../services/gateway/routing/breakers.ts";
+import { JobPlacements, type PlacementQuery } from "../../../services/gateway/routing/job-placements.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import { blocksOfText } from "../../../services/gateway/fleet/prompt-blocks.ts";
+import { blocksOfText } from "../../../services/gateway/routing/prompt-blocks.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { SeededRandom } from "../../harness/seeded-random.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 
-const wish: RouteQuery = {
+const wish: PlacementQuery = {
   kind: "chat",
   modelId: "llama3",
   needs: { capability: "completion", tools: false, imageParam: undefined },
@@ -43,13 +43,13 @@ async function fleet(
   await catalogues.settled();
   const seeded = new SeededRandom(seed);
   const random = (): number => seeded.between(0, 999_999) / 1_000_000;
-  const routes = new JobRoutes({ roster, catalogues, breakers: new Breakers(timing), clock, random });
-  for (const { presence } of roster.present(clock.now())) routes.loadReported(presence);
-  const ask = (asked: Partial<RouteQuery> & { readonly tried?: ReadonlySet<string> } = {}): readonly string[] => {
-    const choice = routes.choose({ ...wish, ...asked }, asked.tried);
+  const placements = new JobPlacements({ roster, catalogues, breakers: new Breakers(timing), clock, random });
+  for (const { presence } of roster.present(clock.now())) placements.loadReported(presence);
+  const ask = (asked: Partial<PlacementQuery> & { readonly tried?: ReadonlySet<string> } = {}): readonly string[] => {
+    const choice = placements.choose({ ...wish, ...asked }, asked.tried);
     return choice.outcome === "machines" ? choice.ranked.map(({ machine }) => machine) : [];
   };
-  return { ask, routes };
+  return { ask, placements };
 }
 
 test("every machine of a large fleet that is idle has its share of the requests", async () => {
@@ -96,15 +96,15 @@ test.each([
 ])(
   "a key that may use name:latest alone is served by the one of %s that has that id, not by those that have name",
   async (_, every) => {
-    const { ask, routes } = await fleet(undefined, 7, (machine) => {
+    const { ask, placements } = await fleet(undefined, 7, (machine) => {
       const place = Number(machine.slice(4));
       return place === 500 ? "llama3:latest" : place % every === 0 ? "llama3" : "other";
     });
     const asked = { modelId: "llama3:latest", isExact: true };
     expect(ask(asked)).toEqual(["gpu-500"]);
     expect(ask({ ...asked, isExact: false }).length).toBeGreaterThan(1);
-    expect(routes.canPlace({ ...wish, ...asked, machines: names.slice(0, 500) })).toBe(false);
-    expect(routes.canPlace({ ...wish, ...asked })).toBe(true);
+    expect(placements.canPlace({ ...wish, ...asked, machines: names.slice(0, 500) })).toBe(false);
+    expect(placements.canPlace({ ...wish, ...asked })).toBe(true);
   },
 );
 
@@ -112,24 +112,24 @@ const prompt = blocksOfText("Once upon a time. ".repeat(200), 1);
 const needs = { ...wish.needs, promptTokens: 900, prompt };
 
 /** This machine has the conversation. */
-function answered(routes: JobRoutes, machine: string): void {
+function answered(placements: JobPlacements, machine: string): void {
   const chosen = { machine, epoch: presenceOf(machine).epoch, model: modelOf("llama3") };
   const timings = { queuedMs: 0, firstTokenMs: 1, totalMs: 2 };
   const end = { finishReason: "stop" as const, usage: null, timings };
-  const job = routes.placed(chosen, { ...wish, needs }, { whole: false });
+  const job = placements.placed(chosen, { ...wish, needs }, { whole: false });
   job.accepted();
   job.ended({ end, receivedBytes: 10 });
 }
 
 test("a conversation goes back to the machine of a thousand that has it", async () => {
-  const { ask, routes } = await fleet();
-  answered(routes, "gpu-321");
+  const { ask, placements } = await fleet();
+  answered(placements, "gpu-321");
   for (let asked = 0; asked < 20; asked += 1) expect(ask({ needs })[0]).toBe("gpu-321");
 });
 
 test("a conversation does not go back to a machine that its key may not use, or that has not the model any more", async () => {
-  const { ask, routes } = await fleet();
-  for (const machine of ["gpu-7", "gpu-321"]) answered(routes, machine);
+  const { ask, placements } = await fleet();
+  for (const machine of ["gpu-7", "gpu-321"]) answered(placements, machine);
   for (let asked = 0; asked < 20; asked += 1) {
     const machines = ask({ needs, machines: names.slice(0, 100) });
     expect(machines.filter((machine) => machine === "gpu-7" || machine === "gpu-321")).toEqual([]);

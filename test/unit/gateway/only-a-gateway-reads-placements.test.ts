@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { placedSubject } from "#shared/protocol/subjects.ts";
-import { openPlacements, sealPlacements } from "../../../services/gateway/fleet/seal-placements.ts";
+import { openPlacements, sealPlacements } from "../../../services/gateway/routing/seal-placements.ts";
 import { loadOn, peppersOf, promptOn } from "../../harness/placement-book.ts";
 
 const gateway = newToken();

@@ -1,11 +1,11 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { FaultPayload } from "#shared/protocol/frame-payload.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
-import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
+import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
+import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
 import type { KnownModels } from "#shared/store/known-models.ts";
-import { MachineRanking } from "../../../services/gateway/fleet/rank-machines.ts";
+import { MachineRanking } from "../../../services/gateway/routing/rank-machines.ts";
 import { AnswerCourse, type AnswerRenderer, type AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
 import { JobPlacer, type Placement } from "../../../services/gateway/jobs/place-job.ts";
 import { payloadOf, plainly } from "../../harness/answer-payload.ts";
@@ -62,9 +62,9 @@ export async function placing({
   }
   const leave = (name: string): void => machines.find((machine) => machine.name === name)?.connection.cut();
   const breakers = new Breakers(timing);
-  const routes = new JobRoutes({ roster, catalogues, breakers, clock, random: () => 0 });
-  const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: 0, timing, clock });
-  const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log });
+  const placements = new JobPlacements({ roster, catalogues, breakers, clock, random: () => 0 });
+  const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: 0, timing, clock });
+  const placer = new JobPlacer({ ranking, breakers, placements, jobs, timing, clock, log });
   const heard: string[] = [];
   const leaving = new AbortController();
   const run = (body = '{"messages":[]}', wish: Partial<Placement> & Wish = {}): Promise<string> => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Chosen } from "../../../services/gateway/fleet/choose-machine.ts";
+import type { Chosen } from "../../../services/gateway/routing/choose-machine.ts";
 import { PromptCounter } from "../../../services/gateway/jobs/count-prompts.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";

@@ -5,7 +5,7 @@ import {
   type Candidate,
   type Explained,
   type Needs,
-} from "../../../services/gateway/fleet/choose-machine.ts";
+} from "../../../services/gateway/routing/choose-machine.ts";
 import { candidate, speed, work } from "./candidates-of-a-model.ts";
 
 function explain(

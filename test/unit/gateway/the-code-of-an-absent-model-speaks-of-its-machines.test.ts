@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { KnownModels } from "#shared/store/known-models.ts";
-import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
+import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
-import { MachineRanking } from "../../../services/gateway/fleet/rank-machines.ts";
+import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
+import { MachineRanking } from "../../../services/gateway/routing/rank-machines.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
@@ -36,8 +36,8 @@ async function codeWith(machines: Readonly<Record<string, Seen>>): Promise<strin
     await catalogues.settled();
     roster.announced(presenceOf(name, seen), clock.now());
   }
-  const routes = new JobRoutes({ roster, catalogues, breakers: new Breakers(timing), clock, random: () => 0 });
-  const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: 0, timing, clock });
+  const placements = new JobPlacements({ roster, catalogues, breakers: new Breakers(timing), clock, random: () => 0 });
+  const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: 0, timing, clock });
   return (await ranking.absence({ modelId: "llama3", machines: undefined })).code;
 }
 

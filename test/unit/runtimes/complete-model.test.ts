@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { completeModel, modelSettingsFile, settingsOf } from "../../../services/agent/machine/offer.ts";
+import { completeModel, modelSettingsFile, settingsOf } from "../../../services/agent/models/model-set.ts";
 import type { DescribedModel } from "../../../services/agent/runtimes/runtime.ts";
 
 const bare: DescribedModel = { id: "m", ownedBy: "someone", capabilities: {} };

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { FirstSightings } from "../../../services/agent/machine/watch-runtimes.ts";
+import { FirstSightings } from "../../../services/agent/models/watch-runtimes.ts";
 import { until } from "../../harness/until.ts";
 
 let folder: string;

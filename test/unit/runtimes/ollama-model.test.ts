@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { completeModel } from "../../../services/agent/machine/offer.ts";
+import { completeModel } from "../../../services/agent/models/model-set.ts";
 import {
   describeModel,
   type OllamaHost,

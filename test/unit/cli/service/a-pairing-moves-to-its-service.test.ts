@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { newMachineKeyPair } from "#shared/protocol/pairing.ts";
 import { type Pairing, pairingFile, readPairing, writePairing } from "#shared/site/pairing-file.ts";
-import { assertWay } from "../../../../services/cli/agent.ts";
+import { assertWay } from "../../../../services/cli/commands/agent.ts";
 
 const pairedIn = (year: number): Pairing => ({
   ...newMachineKeyPair(),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import { blocksOfChat } from "../../../../services/gateway/fleet/prompt-blocks.ts";
+import { blocksOfChat } from "../../../../services/gateway/routing/prompt-blocks.ts";
 import {
   estimatedCharactersMax,
   upperEstimate,

@@ -81,8 +81,8 @@ describe("whether a gateway can serve", () => {
 
   test("is so without the grants for placements, which are named as a reason that stops nothing", async () => {
     const remark = "NATS does not let its credential publish to tl1.placed.*";
-    expect(await told({ placements: { remark } })).toMatchObject({ ready: true, reasons: [remark] });
-    expect(await told({ placements: { remark: undefined } })).toMatchObject({ ready: true, reasons: [] });
+    expect(await told({ sharing: { remark } })).toMatchObject({ ready: true, reasons: [remark] });
+    expect(await told({ sharing: { remark: undefined } })).toMatchObject({ ready: true, reasons: [] });
   });
 
   test("has every reason that there is", async () => {

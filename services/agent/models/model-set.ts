@@ -1,0 +1,214 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import {
+  type Capabilities,
+  capabilities,
+  modelsPerMachineMax,
+  type OfferedModel,
+  offeredModel,
+} from "#shared/protocol/model.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
+
+/** A model that this machine offers, and the runtime that runs it. */
+export interface ServedModel {
+  readonly runtime: Runtime;
+  /** The id by which the runtime knows the model. */
+  readonly ownId: string;
+  readonly model: OfferedModel;
+  /** Jobs of the same lane share its slots. */
+  readonly lane: string;
+}
+
+/** The models that this machine offers now, and the runtimes that run them. */
+export class ModelSet {
+  readonly served: readonly ServedModel[];
+  readonly catalogue: readonly OfferedModel[];
+  readonly runtimes: readonly Runtime[];
+  /** Changes whenever the catalogue does. */
+  readonly digest: string;
+  readonly #byId: ReadonlyMap<string, ServedModel>;
+
+  constructor(runtimes: readonly Runtime[], served: readonly ServedModel[]) {
+    this.runtimes = runtimes;
+    this.served = served.slice(0, modelsPerMachineMax);
+    this.catalogue = this.served.map(({ model }) => model);
+    this.digest = createHash("sha256").update(JSON.stringify(this.catalogue)).digest("hex").slice(0, 24);
+    this.#byId = new Map(this.served.map((each) => [each.model.id, each]));
+  }
+
+  find(id: string): ServedModel | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** The names of all runtimes that answer, as presence reports them. */
+  get names(): string {
+    return [...new Set(this.runtimes.map(({ name }) => name))].join(", ");
+  }
+
+  /** Jobs that can run at once without loading another model. */
+  get slots(): number {
+    return this.runtimes.reduce((sum, runtime) => sum + runtime.slots * this.#modelsAtOnce(runtime), 0);
+  }
+
+  #modelsAtOnce(runtime: Runtime): number {
+    if (!runtime.slotsPerModel) return 1;
+    const loaded = this.served.filter((each) => each.runtime === runtime && each.model.loaded);
+    return Math.max(1, loaded.length);
+  }
+
+  /** True if the other offer has the same runtimes, catalogue and slots. */
+  equals(other: ModelSet): boolean {
+    const same = this.runtimes.length === other.runtimes.length && this.digest === other.digest;
+    return same && this.slots === other.slots && this.runtimes.every((runtime, at) => runtime === other.runtimes[at]);
+  }
+}
+
+/** Defaults where neither runtime nor operator reports a capability: a model that completes text, in a small window. */
+const capabilitiesDefault: Capabilities = {
+  completion: true,
+  vision: false,
+  embedding: false,
+  tools: false,
+  thinking: false,
+};
+const contextTokensDefault = 4_096;
+
+/**
+ * Returns a model as the machine offers it: the runtime's description, overridden by the operator's settings, with
+ * defaults for the rest. Returns undefined for a model that does not fit the contract or has no capability.
+ */
+export function completeModel(facts: {
+  readonly id: string;
+  readonly described: DescribedModel;
+  readonly settings: ModelSettings | undefined;
+  readonly runtime: string;
+  /** True if the runtime counts the tokens of prompts. */
+  readonly counts?: boolean | undefined;
+  /** Returns when this machine first saw the model, for runtimes that report no possible creation time. */
+  readonly firstSeenSeconds: () => number;
+}): OfferedModel | undefined {
+  const { id, described, settings = {}, runtime, counts, firstSeenSeconds } = facts;
+  const able = completeCapabilities(described.capabilities, settings);
+  if (!Object.values(able).includes(true)) return undefined;
+  const sizeMb = described.sizeBytes === undefined ? 0 : Math.round(described.sizeBytes / 1_000_000);
+  const completed = offeredModel.safeParse({
+    id,
+    object: "model",
+    created: offeredModel.shape.created.safeParse(described.createdSeconds).data ?? firstSeenSeconds(),
+    owned_by: settings.owned_by ?? described.ownedBy,
+    capabilities: able,
+    context_window: settings.context_window ?? (described.contextTokens || contextTokensDefault),
+    size_mb: settings.size_mb ?? sizeMb,
+    runtime_profile: described.onAppleMlx ? "apple-mlx" : "auto",
+    ...(described.onAppleMlx && { apple_mlx: true }),
+    runtime,
+    ...(described.loaded !== undefined && { loaded: described.loaded }),
+    ...(counts === true && able.completion && { counts }),
+  });
+  return completed.success ? completed.data : undefined;
+}
+
+/** Completes the capabilities. A model that is known to embed is not assumed to chat as well. */
+function completeCapabilities(described: Partial<Capabilities>, settings: ModelSettings): Capabilities {
+  const given = { ...withoutUndefined(described), ...withoutUndefined(settings.capabilities ?? {}) };
+  return { ...capabilitiesDefault, completion: given.embedding !== true, ...given };
+}
+
+function withoutUndefined(partial: {
+  readonly [Key in keyof Capabilities]?: boolean | undefined;
+}): Partial<Capabilities> {
+  return Object.fromEntries(Object.entries(partial).filter(([, value]) => value !== undefined));
+}
+
+/** The operator's settings of a model. They override what its runtime reports. */
+const modelSettings = z.strictObject({
+  capabilities: capabilities.partial().strict().optional(),
+  context_window: z.int().positive().optional(),
+  size_mb: z.int().nonnegative().optional(),
+  owned_by: z.string().min(1).max(100).optional(),
+});
+type ModelSettings = z.infer<typeof modelSettings>;
+
+/** The settings file: keys are model ids, or patterns in which `*` stands for any characters. */
+export const modelSettingsFile = z.record(z.string().min(1), modelSettings);
+export type ModelSettingsFile = z.infer<typeof modelSettingsFile>;
+
+/** Reads the settings file, or fails the start with the first problem in it. */
+export function readModelSettings(file: string): ModelSettingsFile {
+  const fail = (problem: string): never => {
+    throw new StartFailure(exitCodes.config, `The file that TRUNKLINE_MODELS_FILE names ${problem}: ${file}`);
+  };
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch {
+    return fail("cannot be read");
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return fail("is not JSON");
+  }
+  const parsed = modelSettingsFile.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const { path = [], message = "" } = parsed.error.issues[0] ?? {};
+  return fail(`does not work (${path.join(" → ")}: ${message})`);
+}
+
+/** Returns the settings of one model: those of its own id, or else those of the first pattern that matches. */
+export function settingsOf(file: ModelSettingsFile, id: string): ModelSettings | undefined {
+  if (Object.hasOwn(file, id)) return file[id];
+  return Object.entries(file).find(([pattern]) => fits(pattern, id))?.[1];
+}
+
+function fits(pattern: string, id: string): boolean {
+  const pieces = pattern.split("*").map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`^${pieces.join(".*")}$`, "s").test(id);
+}
+
+/**
+ * Bounds the remembered ids, many times the models that a machine may offer. A runtime that invents more names makes
+ * all ids be assigned anew.
+ */
+const idsMax = 50_000;
+
+/**
+ * Gives each model of a machine a unique id. The first runtime that offers an id keeps it. The same id at another
+ * runtime gets that runtime's name as a suffix: `qwen3:8b` is also `qwen3:8b-vllm`. An id stays with its model as long
+ * as the agent runs, whichever runtime comes or goes.
+ */
+export class UniqueIds {
+  readonly #given = new Map<string, string>();
+  readonly #holders = new Map<string, string>();
+
+  idFor(model: { readonly place: string; readonly runtime: string; readonly id: string }): string {
+    const holder = `${model.place}\n${model.id}`;
+    const given = this.#given.get(holder);
+    if (given !== undefined) return given;
+    if (this.#given.size >= idsMax) {
+      this.#given.clear();
+      this.#holders.clear();
+    }
+    const id = this.#firstFree(model);
+    this.#given.set(holder, id);
+    this.#holders.set(id, holder);
+    return id;
+  }
+
+  #firstFree({ id, runtime }: { readonly id: string; readonly runtime: string }): string {
+    if (!this.#holders.has(id)) return id;
+    const qualified = `${id}${hasVariant(id) ? "-" : ":"}${runtime}`;
+    for (let copy = 1; ; copy += 1) {
+      const candidate = copy === 1 ? qualified : `${qualified}-${copy}`;
+      if (!this.#holders.has(candidate)) return candidate;
+    }
+  }
+}
+
+/** True if an id has a variant. The port of a host, as in `host:5000/model`, is none. */
+function hasVariant(id: string): boolean {
+  return id.lastIndexOf(":") > id.lastIndexOf("/");
+}

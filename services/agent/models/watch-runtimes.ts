@@ -1,0 +1,270 @@
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import { modelIdCharactersMax, type OfferedModel } from "#shared/protocol/model.ts";
+import type { Clock, Timer } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import { makeStateFolder, writeStateFile } from "#shared/process/state-folder.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
+import {
+  completeModel,
+  type ModelSettingsFile,
+  ModelSet,
+  type ServedModel,
+  settingsOf,
+  UniqueIds,
+} from "./model-set.ts";
+import type { RuntimeSource } from "./detect.ts";
+import { type RuntimeWork, SourceWatch } from "./watch-source.ts";
+
+interface WatchOptions {
+  /** The places where runtimes may be. If two runtimes offer the same model, the first one gets the id. */
+  readonly sources: readonly RuntimeSource[];
+  /** Creates the runtime to offer at the start when none is found, until one is. */
+  readonly standIn?: (() => Runtime) | undefined;
+  readonly settings?: ModelSettingsFile | undefined;
+  /** Returns when this machine first saw a model, in seconds; for runtimes that do not report it. */
+  readonly firstSeen: (model: string) => number;
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Bounds the left-out models that are remembered as logged. */
+const leftOutMax = 10_000;
+
+/** The place of the stand-in, so that its models have lanes and ids like all others. */
+const standInPlace = "demonstration";
+
+/**
+ * Watches the runtimes that this agent fronts and builds their joint offer. A runtime that goes away takes only its own
+ * models with it. The machine has an offer as long as one runtime answers.
+ */
+export class RuntimeWatch {
+  readonly #options: WatchOptions;
+  readonly #watches: readonly SourceWatch[];
+  readonly #ids = new UniqueIds();
+  readonly #listeners = new Set<() => void>();
+  readonly #leftOut = new Set<string>();
+  #standIn: { readonly runtime: Runtime; readonly models: readonly DescribedModel[] } | undefined;
+  #workOn: (runtime: Runtime) => RuntimeWork = () => ({ running: false, heardAtMs: -Infinity });
+  #offer: ModelSet | undefined;
+  #timer: Timer | undefined;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#watches = options.sources.map(
+      (source) => new SourceWatch({ ...options, source, workOn: (runtime) => this.#workOn(runtime) }),
+    );
+  }
+
+  get offer(): ModelSet | undefined {
+    return this.#offer;
+  }
+
+  /** The places that are watched, for the operator. */
+  get places(): string {
+    return this.#watches.map(({ place }) => place).join(", ");
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Sets the function that reports what jobs show of a runtime. */
+  heedWork(workOn: (runtime: Runtime) => RuntimeWork): void {
+    this.#workOn = workOn;
+  }
+
+  /** The answers of the runtimes that had bytes which are no UTF-8. */
+  get answersNotUtf8(): number {
+    return this.#watches.reduce((sum, { found }) => sum + (found?.runtime.answersNotUtf8 ?? 0), 0);
+  }
+
+  /** Starts watching. Resolves after the first look, with or without a runtime. */
+  async start(): Promise<void> {
+    await this.#lookEverywhere();
+    await this.#putStandIn();
+    this.#timer = this.#options.clock.every(this.#options.timing.cataloguePollMs, () => {
+      for (const watch of this.#watches) void this.#lookAt(watch);
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    await Promise.allSettled(this.#watches.map((watch) => watch.close()));
+  }
+
+  /**
+   * Returns the models that the runtimes list now, or throws the fault `runtime_offline` when no runtime answers.
+   * Concurrent callers share the look at each place.
+   */
+  async ask(): Promise<readonly OfferedModel[]> {
+    await this.#lookEverywhere();
+    const answering = this.#watches.filter((watch) => watch.answersNow).map(({ found }) => found?.runtime);
+    const { served = [] } = this.#offer ?? {};
+    if (answering.length === 0 && this.#standIn === undefined) {
+      throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
+    }
+    return served
+      .filter(({ runtime }) => answering.includes(runtime) || runtime === this.#standIn?.runtime)
+      .map(({ model }) => model);
+  }
+
+  /**
+   * Looks at all places. A slow place delays no other: each runtime is offered as soon as it is known. Only the first
+   * offer waits for all places, so that timing does not decide which of two runtimes gets an id.
+   */
+  async #lookEverywhere(): Promise<void> {
+    await Promise.all(this.#watches.map((watch) => this.#lookAt(watch)));
+    this.#takeStock();
+  }
+
+  async #lookAt(watch: SourceWatch): Promise<void> {
+    const isFirst = this.#timer === undefined;
+    await watch.look();
+    if (!isFirst) this.#takeStock();
+  }
+
+  async #putStandIn(): Promise<void> {
+    const { standIn } = this.#options;
+    if (standIn === undefined || this.#offer !== undefined) return;
+    const runtime = standIn();
+    this.#standIn = { runtime, models: await runtime.catalogue(new AbortController().signal) };
+    this.#takeStock();
+  }
+
+  #takeStock(): void {
+    const found = this.#watches.flatMap(({ place, found: here }) => (here === undefined ? [] : [{ place, ...here }]));
+    if (found.length > 0) this.#standIn = undefined;
+    const offering = this.#standIn === undefined ? found : [{ place: standInPlace, ...this.#standIn }];
+    const runtimes = offering.map(({ runtime }) => runtime);
+    const served = offering.flatMap((here) =>
+      inOrder(here.models).flatMap((described) => this.#servedBy(here, described)),
+    );
+    this.#take(runtimes.length === 0 ? undefined : new ModelSet(runtimes, withoutTwins(served)));
+  }
+
+  #servedBy({ place, runtime }: { place: string; runtime: Runtime }, described: DescribedModel): ServedModel[] {
+    const { settings = {}, firstSeen } = this.#options;
+    const { id: ownId } = described;
+    if (ownId.length > modelIdCharactersMax) {
+      this.#tellLeftOut(`${runtime.name}: ${ownId}`);
+      return [];
+    }
+    const id = this.#ids.idFor({ place, runtime: runtime.name, id: ownId });
+    const model = completeModel({
+      id,
+      described,
+      settings: settingsOf(settings, id),
+      runtime: runtime.name,
+      counts: runtime.count !== undefined,
+      firstSeenSeconds: () => firstSeen(`${runtime.name} ${ownId}`),
+    });
+    if (model === undefined) {
+      this.#tellLeftOut(`${runtime.name}: ${ownId}`);
+      return [];
+    }
+    return [{ runtime, ownId, model, lane: runtime.slotsPerModel ? `${place} ${ownId}` : place }];
+  }
+
+  #tellLeftOut(model: string): void {
+    const name = model.slice(0, 300);
+    if (this.#leftOut.has(name)) return;
+    if (this.#leftOut.size >= leftOutMax) this.#leftOut.clear();
+    this.#leftOut.add(name);
+    this.#options.log.info(
+      { model: name },
+      "a model is left out: it has no supported capability, or its name is not a valid id",
+    );
+  }
+
+  #take(offer: ModelSet | undefined): void {
+    const before = this.#offer;
+    if (before === undefined ? offer === undefined : offer !== undefined && before.equals(offer)) return;
+    this.#offer = offer;
+    const { log } = this.#options;
+    if (offer === undefined) log.warn("no runtime answers any more; this machine offers nothing until one does");
+    else log.info({ runtime: offer.names, models: offer.catalogue.length }, "the catalogue of this machine");
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/** Sorts models by id: runtimes change the order of their lists, which is no change of the offer. */
+function inOrder(models: readonly DescribedModel[]): readonly DescribedModel[] {
+  return models.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** Removes duplicates: a model that a runtime lists twice is offered once. */
+function withoutTwins(served: readonly ServedModel[]): ServedModel[] {
+  return [...new Map(served.map((each) => [each.model.id, each])).values()];
+}
+
+const sightings = z.record(z.string(), z.int().nonnegative());
+
+/**
+ * Bounds the sightings, several times the models that a machine may offer. Beyond it, the oldest sightings are
+ * forgotten.
+ */
+const sightingsMax = 10_000;
+
+/**
+ * Remembers when this machine first saw each model whose runtime does not report a creation time. A file keeps them
+ * across restarts; where it cannot be written, they last as long as the agent runs.
+ */
+export class FirstSightings {
+  readonly #file: string;
+  readonly #clock: Pick<Clock, "wall">;
+  readonly #log: Pick<Log, "warn">;
+  #seconds: Map<string, number> | undefined;
+  #writing = false;
+
+  constructor(options: { file: string; clock: Pick<Clock, "wall">; log: Pick<Log, "warn"> }) {
+    this.#file = options.file;
+    this.#clock = options.clock;
+    this.#log = options.log;
+  }
+
+  secondsOf(model: string): number {
+    this.#seconds ??= this.#read();
+    const known = this.#seconds.get(model);
+    if (known !== undefined) return known;
+    const now = Math.floor(this.#clock.wall() / 1_000);
+    this.#seconds.set(model, now);
+    for (const oldest of this.#seconds.keys()) {
+      if (this.#seconds.size <= sightingsMax) break;
+      this.#seconds.delete(oldest);
+    }
+    this.#writeSoon(this.#seconds);
+    return now;
+  }
+
+  /** Schedules one write for all models that are seen in one look. */
+  #writeSoon(seconds: ReadonlyMap<string, number>): void {
+    if (this.#writing) return;
+    this.#writing = true;
+    setImmediate(() => {
+      this.#writing = false;
+      this.#write(seconds);
+    });
+  }
+
+  #read(): Map<string, number> {
+    try {
+      return new Map(Object.entries(sightings.parse(JSON.parse(readFileSync(this.#file, "utf8")))));
+    } catch {
+      return new Map();
+    }
+  }
+
+  #write(seconds: ReadonlyMap<string, number>): void {
+    try {
+      makeStateFolder(dirname(this.#file));
+      writeStateFile(this.#file, `${JSON.stringify(Object.fromEntries(seconds), null, 2)}\n`);
+    } catch (error) {
+      this.#log.warn({ err: error }, "the models seen for the first time could not be noted");
+    }
+  }
+}

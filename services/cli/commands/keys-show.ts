@@ -1,0 +1,261 @@
+import { z } from "zod";
+import { auditEntriesMax, type AuditEntry } from "#shared/records/audit-entry.ts";
+import { type KeyState, keyStates, tokenBudget } from "#shared/records/key-record.ts";
+import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
+import { showKey, type ShownKey } from "#shared/records/shown-key.ts";
+import { wholeNumber } from "#shared/process/config.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import {
+  type CliCommand,
+  commaList,
+  type JsonOption,
+  readBy,
+  type CliContext,
+  widthOf,
+} from "../terminal/command-line.ts";
+import { connectMark, givenKeyId, keyArgument } from "../terminal/key-options.ts";
+import { budgetText, countText, fromNow, utcTime } from "../terminal/quantity-text.ts";
+import { alignedTable, cutText, type Field, fieldLines } from "../terminal/table-text.ts";
+import { noSuchKey, withKeyStore } from "../site/with-key-store.ts";
+
+interface Column {
+  readonly heading: string;
+  readonly cell: (key: ShownKey) => string;
+  /**
+   * True if the column has a value for the key. A column without a value for any key is left out. Columns without
+   * `tells` are always shown.
+   */
+  readonly tells?: (key: ShownKey) => boolean;
+}
+
+const columns: readonly Column[] = [
+  { heading: "id", cell: ({ id }) => id },
+  { heading: "name", cell: ({ name }) => name },
+  { heading: "kind", cell: ({ kind }) => kind, tells: ({ kind }) => kind !== "model" },
+  { heading: "scopes", cell: ({ kind, scopes }) => (kind === "model" ? scopes.join(", ") : "-") },
+  {
+    heading: "machines",
+    cell: ({ kind, machines }) => (kind === "model" ? (machines?.join(", ") ?? "any") : "-"),
+    tells: ({ machines }) => machines !== null,
+  },
+  { heading: "elsewhere", cell: (key) => (key.elsewhere ? "yes" : "-"), tells: (key) => key.elsewhere === true },
+  {
+    heading: "limits",
+    cell: (key) => (key.kind === "model" ? limitsText(key) || "none" : "-"),
+    tells: (key) => limitsText(key) !== "",
+  },
+  { heading: "state", cell: ({ state }) => state },
+  { heading: "expires", cell: ({ expires_at: expiresAt }) => utcTime(expiresAt) },
+];
+
+const cellWidthMax = 40;
+
+const states: z.ZodType<readonly KeyState[], string> = commaList.pipe(
+  z.array(z.enum(keyStates, `must be one or more of ${keyStates.join(", ")}`)),
+);
+
+export function addList(keys: CliCommand, context: CliContext): void {
+  const { stdout, stderr } = context;
+  keys
+    .command("list")
+    .description("show all keys, without their secrets")
+    .option("--all", "also keys that `trunkline connect` has revoked")
+    .option("--state <states>", `only keys that are ${keyStates.join(", ")}`, readBy(states))
+    .json()
+    .more(`
+Keys that expired are listed for another 90 days. What is too long for the table is cut, and "trunkline keys show <id>"
+shows it whole.
+
+Examples:
+  trunkline keys list
+  trunkline keys list --state valid,disabled
+  trunkline keys list --all
+  trunkline keys list --json`)
+    .action(({ json, state, all: isAll }: { readonly state?: readonly KeyState[]; readonly all?: true } & JsonOption) =>
+      withKeyStore(context, { json }, async ({ keys: store, clock }) => {
+        const all = (await store.list()).map((record) => showKey(record, clock.wall()));
+        const isOld = (key: ShownKey): boolean => key.state === "revoked" && key.name.endsWith(connectMark);
+        const wanted = all.filter((key) => state?.includes(key.state) ?? (isAll || !isOld(key)));
+        if (json) stdout.write(`${JSON.stringify(wanted)}\n`);
+        else if (wanted.length > 0) stdout.write(tableOfKeys(wanted, widthOf(stdout)));
+        else if (state !== undefined && all.length > 0) stderr.write(`No key is ${state.join(" or ")}.\n`);
+        else stderr.write("There are no keys yet; `trunkline keys issue --name <name>` makes one.\n");
+        const hidden = state === undefined ? all.length - wanted.length : 0;
+        if (hidden > 0 && !json)
+          stderr.write(`Revoked keys of \`trunkline connect\`, not shown without --all: ${hidden}\n`);
+      }),
+    );
+}
+
+function tableOfKeys(keys: readonly ShownKey[], widthMax: number | undefined): string {
+  const telling = columns.filter(({ tells }) => tells === undefined || keys.some(tells));
+  return alignedTable(
+    telling.map(({ heading }) => heading),
+    keys.map((key) => telling.map(({ cell }) => cutText(cell(key), cellWidthMax))),
+    { wrap: ["name", "scopes", "machines", "limits"], widthMax },
+  );
+}
+
+export function addShow(keys: CliCommand, context: CliContext): void {
+  const { stdout } = context;
+  keys
+    .command("show")
+    .description("show all that is known of a key, without its secret")
+    .addArgument(keyArgument())
+    .json()
+    .more("\nExample:\n  trunkline keys show 0aB1cD2eF3gH")
+    .action((id: KeyId, { json }: JsonOption) =>
+      withKeyStore(context, { json }, async ({ keys: store, clock, place }) => {
+        const found = await store.find(id);
+        if (found.kind === "absent") throw noSuchKey(id, place);
+        if (found.kind === "tombstone") {
+          const message = `The key ${id} expired so long ago that nothing else is known of it.`;
+          throw new StartFailure(exitCodes.failed, message);
+        }
+        const nowMs = clock.wall();
+        const shown = showKey(found.record, nowMs);
+        stdout.write(json ? `${JSON.stringify(shown)}\n` : keyFields(shown, { nowMs }));
+      }),
+    );
+}
+
+interface Options extends JsonOption {
+  readonly limit: number;
+  readonly key?: KeyId;
+}
+
+const defaultLimit = 50;
+const detailWidthMax = 80;
+
+export function addLog(keys: CliCommand, context: CliContext): void {
+  const { stdout, stderr } = context;
+  keys
+    .command("log")
+    .description("show who did what to which key, machine or route, the latest last")
+    .option("--limit <count>", "how many of the latest entries", readBy(wholeNumber(1, auditEntriesMax)), defaultLimit)
+    .option("--key <id>", "only what was done to this key", givenKeyId)
+    .json()
+    .more(`
+Examples:
+  trunkline keys log
+  trunkline keys log --key 0aB1cD2eF3gH --limit 5
+  trunkline keys log --limit 1000 --json`)
+    .action(({ limit, key, json }: Options) =>
+      withKeyStore(context, { json }, async ({ keys: store }) => {
+        const entries = await store.log({ entriesMax: limit, key });
+        if (json) stdout.write(`${JSON.stringify(entries.map(shownEntry))}\n`);
+        else if (entries.length > 0) stdout.write(tableOfEntries(entries, widthOf(stdout)));
+        else stderr.write(key === undefined ? "Nothing was done to any key yet.\n" : `Nothing is known of ${key}.\n`);
+      }),
+    );
+}
+
+function tableOfEntries(entries: readonly AuditEntry[], widthMax: number | undefined): string {
+  return alignedTable(
+    ["time", "who", "what", "key", "name", "detail"],
+    entries.map((entry) => [
+      utcTime(entry.at),
+      entry.by,
+      entry.action,
+      entry.key ?? (entry.machine === undefined ? "route" : "machine"),
+      cutText(entry.name, cellWidthMax),
+      cutText(detailText(entry.detail), detailWidthMax),
+    ]),
+    { wrap: ["who", "name", "detail"], widthMax },
+  );
+}
+
+function shownEntry({ at, detail, request, ...same }: AuditEntry): object {
+  return { ...same, at: new Date(at).toISOString(), detail: detail ?? null, request: request ?? null };
+}
+
+const kindTexts: Record<KeyKind, string> = {
+  model: "model",
+  admin: "admin: for the admin API, calls no models",
+  viewer: "viewer: only reads the admin API, calls no models",
+};
+
+/** Formats all fields of a key, one a line. Includes the key itself only when it was just made. */
+export function keyFields(shown: ShownKey, { nowMs, key }: { readonly nowMs: number; readonly key?: string }): string {
+  const expiresAtMs = Date.parse(shown.expires_at);
+  return fieldLines([
+    ["key", key],
+    ["id", shown.id],
+    ["name", shown.name],
+    ["kind", kindTexts[shown.kind]],
+    ["state", shown.state],
+    ...(shown.kind === "model" ? termFields(shown) : []),
+    ["issued by", shown.issued_by && `admin ${shown.issued_by}`],
+    ["created", utcTime(shown.created_at)],
+    ["expires", `${utcTime(expiresAtMs)} (${fromNow(expiresAtMs, nowMs)})`],
+    ["disabled", shown.disabled_at && utcTime(shown.disabled_at)],
+    ["revoked", shown.revoked_at && utcTime(shown.revoked_at)],
+    // An old secret is never good for longer than its key.
+    ...shown.old_secrets_valid_until.map((until): Field => [
+      "old secret",
+      `good until ${utcTime(Math.min(Date.parse(until), expiresAtMs))}`,
+    ]),
+  ]);
+}
+
+function termFields(shown: ShownKey): readonly Field[] {
+  const { scopes, machines, elsewhere, rpm, tpm, concurrency, budget } = shown;
+  const limit = (count: number | null): string => (count === null ? "none" : countText(count));
+  return [
+    ["scopes", scopes.join(", ")],
+    ["machines", machines?.join(", ") ?? "any"],
+    ["elsewhere", elsewhere ? "where a route says so" : undefined],
+    ["rpm", limit(rpm)],
+    ["tpm", limit(tpm)],
+    ["concurrency", limit(concurrency)],
+    ["budget", budget === null ? "none" : budgetText(budget)],
+  ];
+}
+
+/** Formats a key's limits in short, and leaves out missing ones: `60 rpm, 100k tpm, 4 at once, 1M/day`. */
+function limitsText({ rpm, tpm, concurrency, budget }: ShownKey): string {
+  const limits = [
+    rpm !== null && `${countText(rpm)} rpm`,
+    tpm !== null && `${countText(tpm)} tpm`,
+    concurrency !== null && `${countText(concurrency)} at once`,
+    budget !== null && budgetText(budget),
+  ];
+  return limits.filter((limit) => limit !== false).join(", ");
+}
+
+const fields = z.record(z.string(), z.unknown());
+
+/** Formats the details of an audit entry in short. Of a change, shows only the fields that differ from before. */
+function detailText(detail: AuditEntry["detail"]): string {
+  if (detail === undefined) return "";
+  const { was, ...now } = detail;
+  const before = fields.safeParse(was);
+  const changes = Object.entries(now).map(([field, value]) => {
+    if (before.success) {
+      const [from, to] = [valueText(before.data[field]), valueText(value)];
+      return from === to ? "" : `${labelOf(field)} ${from} → ${to}`;
+    }
+    if (value === null || value === ("model" satisfies KeyKind)) return "";
+    const from = was === undefined ? "" : ` (was ${valueText(was)})`;
+    return `${labelOf(field)} ${valueText(value)}${from}`;
+  });
+  return changes.filter((each) => each !== "").join(", ");
+}
+
+function labelOf(field: string): string {
+  return field === "expires_at" ? "expires" : field.replaceAll("_", " ");
+}
+
+const shapes = z.union([
+  z.null().transform(() => "none"),
+  z.iso.datetime().transform(utcTime),
+  z.number().transform(countText),
+  z.array(z.string()).transform((items) => items.join(" ")),
+  tokenBudget.transform(budgetText),
+]);
+
+function valueText(value: unknown): string {
+  const known = shapes.safeParse(value);
+  if (known.success) return known.data;
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

@@ -1,0 +1,161 @@
+import { type Command, Option } from "commander";
+import { defaultGraceMs, rotateKey } from "#shared/records/change-key.ts";
+import { type IssuedKey, issueKey, newKey } from "#shared/records/issue-key.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
+import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
+import { durationOrNone, formatDuration, showKey } from "#shared/records/shown-key.ts";
+import { type CliCommand, commandIn, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
+import {
+  givenTerms,
+  type TermOptions,
+  keyArgument,
+  limitingOptions,
+  limitsHelp,
+  nameOption,
+  scopesHelp,
+  scopesOption,
+  ttlOption,
+} from "../terminal/key-options.ts";
+import { addChanges } from "./keys-change.ts";
+import { addList, addLog, addShow, keyFields } from "./keys-show.ts";
+import { utcTime } from "../terminal/quantity-text.ts";
+import { changedRecord, noSuchKey, replicationLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+
+export function keysCommand(context: CliContext): Command {
+  const keys = commandIn("keys", context).description("issue API keys, list and change them, take them back").more(`
+Examples:
+  trunkline keys issue --name alice --scopes 'llama3.2,qwen*' --rpm 60 --budget 1M/month
+  trunkline keys list
+  trunkline keys rotate 0aB1cD2eF3gH --grace 24h
+${whichStoreHelp}`);
+  addIssue(keys, context);
+  addList(keys, context);
+  addShow(keys, context);
+  addRotate(keys, context);
+  addChanges(keys, context);
+  addLog(keys, context);
+  return keys;
+}
+
+interface OutputOptions extends JsonOption {
+  readonly quiet?: true;
+}
+
+/** Makes the option for `export TRUNKLINE_KEY=$(…)`. */
+function quietOption(): Option {
+  return new Option("--quiet", "print the key alone, for scripts").conflicts("json");
+}
+
+interface Options extends TermOptions, OutputOptions {
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly ttl: number;
+  readonly admin?: true;
+  readonly viewer?: true;
+}
+
+function addIssue(keys: CliCommand, context: CliContext): void {
+  const limiting = limitingOptions();
+  const aboutModels = ["scopes", ...limiting.map((option) => option.attributeName())];
+  const issue: CliCommand = keys
+    .command("issue")
+    .description("make a key and show it, once")
+    .addOption(nameOption().makeOptionMandatory())
+    .addOption(scopesOption().default(["*"], "*, every model"))
+    .addOption(ttlOption("how long it is valid, such as 90d, 12h, 30m or 45s"));
+  for (const option of limiting) issue.addOption(option);
+  const admin = new Option("--admin", "make a key for the admin API, which manages keys and calls no models");
+  const viewer = new Option("--viewer", "make a key that only reads the admin API, for consoles and monitoring");
+  issue
+    .addOption(admin.conflicts(aboutModels))
+    .addOption(viewer.conflicts(["admin", ...aboutModels]))
+    .addOption(quietOption())
+    .json()
+    .more(`${scopesHelp}
+${limitsHelp}
+
+Examples:
+  trunkline keys issue --name alice
+  trunkline keys issue --name ci --scopes 'llama3.2,qwen*' --machines attic --ttl 12h --json
+  trunkline keys issue --name app --rpm 60 --tpm 100k --concurrency 4 --budget 2M/month
+  trunkline keys issue --name console --admin --ttl 30d
+  trunkline keys issue --name monitoring --viewer
+  export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`)
+    .action(async (given: Options) => {
+      const { name, scopes, ttl: ttlMs } = given;
+      const { machines, elsewhere, limits } = givenTerms(given);
+      const wish = newKey.safeParse({
+        kind: given.admin ? "admin" : given.viewer ? "viewer" : "model",
+        name,
+        scopes,
+        ttlMs,
+        machines: machines ?? undefined,
+        elsewhere: elsewhere || undefined,
+        limits: Object.fromEntries(Object.entries(limits ?? {}).filter(([, limit]) => limit !== null)),
+      });
+      if (!wish.success) issue.error(`error: the --ttl ${wish.error.issues[0]?.message}.`);
+      await withKeyStore(context, forScripts(given), async (store) =>
+        tellSecret(await issueKey(wish.data, store), given, { ...context, clock: store.clock }),
+      );
+    });
+}
+
+function addRotate(keys: CliCommand, context: CliContext): void {
+  const { stderr } = context;
+  const graceOption = new Option("--grace <duration>", "how long the old secret stays good; 0s: not at all");
+  const kindOption = new Option("--kind <kind>", "the kind that the key must have");
+  keys
+    .command("rotate")
+    .description("give a key another secret and show it, once")
+    .addArgument(keyArgument())
+    .addOption(graceOption.argParser(readBy(durationOrNone)).default(defaultGraceMs, formatDuration(defaultGraceMs)))
+    .addOption(kindOption.choices(keyKinds).default("model" satisfies KeyKind))
+    .addOption(quietOption())
+    .json()
+    .more(`
+The id, the terms, the expiry and the usage of the key stay. If a secret has leaked, give no grace: requests
+with any old one are refused at once.
+
+Examples:
+  trunkline keys rotate 0aB1cD2eF3gH
+  trunkline keys rotate 0aB1cD2eF3gH --grace 0s
+  trunkline keys rotate 0aB1cD2eF3gH --kind admin`)
+    .action(
+      (id: KeyId, { grace, kind, ...given }: { readonly grace: number; readonly kind: KeyKind } & OutputOptions) =>
+        withKeyStore(context, forScripts(given), async (store) => {
+          const { clock, place } = store;
+          const { changed, token } = await rotateKey({ id, graceMs: grace, kind }, store);
+          const record = changedRecord(changed, { id, place });
+          if (record === undefined || token === undefined) throw noSuchKey(id, place);
+          tellSecret({ token, record }, given, { ...context, clock });
+          stderr.write(replicationLine(changed));
+          if (!forScripts(given).json) stderr.write(oldSecretLine(record, clock.wall()));
+        }),
+    );
+}
+
+function oldSecretLine({ replaced: [old] = [], expiresAt }: KeyRecord, nowMs: number): string {
+  const until = Math.min(old?.validUntil ?? 0, expiresAt);
+  return until <= nowMs
+    ? "The old secret is not good any more.\n"
+    : `The old secret stays good until ${utcTime(until)}.\n`;
+}
+
+/** Makes `--quiet` as silent on standard error as `--json`. */
+function forScripts({ json, quiet }: OutputOptions): JsonOption {
+  return { json: json ?? quiet };
+}
+
+/** Shows a new key with its secret. The secret cannot be shown again. */
+function tellSecret(
+  { token, record }: IssuedKey,
+  { json, quiet }: OutputOptions,
+  { stdout, stderr, clock }: CliContext,
+): void {
+  const nowMs = clock.wall();
+  const { id, ...shown } = showKey(record, nowMs);
+  const key = token.reveal();
+  if (json) stdout.write(`${JSON.stringify({ id, key, ...shown })}\n`);
+  else stdout.write(quiet ? `${key}\n` : keyFields({ id, ...shown }, { nowMs, key }));
+  if (!quiet) stderr.write("Keep the key now: it cannot be shown again.\n");
+}

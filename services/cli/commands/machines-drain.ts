@@ -1,0 +1,88 @@
+import { fleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { changeMachine } from "#shared/records/change-machine.ts";
+import { type Clock, sleep } from "#shared/process/clock.ts";
+import { StartFailure } from "#shared/process/lifecycle.ts";
+import {
+  type CliCommand,
+  type JsonOption,
+  interruptedCode,
+  type CliContext,
+  untilInterrupted,
+} from "../terminal/command-line.ts";
+import { machineArgument } from "./machines-change.ts";
+import {
+  givenOperations,
+  type OperationsOptions,
+  type OperationsPort,
+  operationsUrlOption,
+  whichGatewayHelp,
+} from "../site/operations-port.ts";
+import { withKeyStore } from "../site/with-key-store.ts";
+
+const lookMs = 1_000;
+/** Time after the cordon in which a gateway that has not heard of it may still place a job. */
+const settleMs = 2_000;
+
+export function addDrain(machines: CliCommand, context: CliContext): void {
+  const { stdout, stderr, clock } = context;
+  machines
+    .command("drain")
+    .description("cordon a machine and wait until its last job has ended")
+    .addArgument(machineArgument())
+    .addOption(operationsUrlOption())
+    .json()
+    .more(`
+The machine stays cordoned, also when Ctrl-C ends the wait: "trunkline machines uncordon" gives it jobs again.
+
+Example:
+  trunkline machines drain attic && ssh attic sudo reboot
+${whichGatewayHelp}`)
+    .action(async (name: string, { json, ...given }: OperationsOptions & JsonOption) => {
+      const port = givenOperations(given, context);
+      await withKeyStore(context, { json: true }, async (store) => {
+        // A machine that is cordoned already keeps its reason.
+        if ((await store.machines.find(name))?.cordon !== undefined) return;
+        await changeMachine(name, { action: "machine_cordoned", reason: "drained" }, store);
+      });
+      const say = (line: string): void => void (json || stderr.write(line));
+      await untilIdle(name, port, { say, clock });
+      const said = `${name} has no job and gets no new one; \`trunkline machines uncordon ${name}\` gives it jobs again`;
+      stdout.write(`${json ? JSON.stringify({ machine: name, outcome: "drained" }) : said}\n`);
+    });
+}
+
+/** Waits until a machine has no job, and says how many are left whenever that changes. */
+async function untilIdle(
+  name: string,
+  port: OperationsPort,
+  { say, clock }: { readonly say: (line: string) => void; readonly clock: Clock },
+): Promise<void> {
+  using interrupted = untilInterrupted();
+  const { signal } = interrupted;
+  let said = "";
+  try {
+    await sleep(clock, settleMs, signal);
+    for (;;) {
+      const { data } = await port.get("/fleet", fleetListing, { signal });
+      const left = jobsLeft(data.filter(({ machine }) => machine === name));
+      if (left.running + left.waiting === 0) return;
+      const line = `${name}: ${left.running} running, ${left.waiting} waiting\n`;
+      if (line !== said) say(line);
+      said = line;
+      await sleep(clock, lookMs, signal);
+    }
+  } catch (error) {
+    if (signal.aborted) throw new StartFailure(interruptedCode, `Interrupted: ${name} stays cordoned.`);
+    if (!(error instanceof StartFailure)) throw error;
+    throw new StartFailure(error.exitCode, `${name} is cordoned, but its jobs cannot be watched: ${error.message}`);
+  }
+}
+
+/** Returns the jobs of all boots of a machine that are there, as they report them. */
+function jobsLeft(boots: readonly ShownFleetMachine[]): { readonly running: number; readonly waiting: number } {
+  const there = boots.filter(({ status }) => status !== "offline");
+  const sum = (count: (boot: ShownFleetMachine) => number): number => there.reduce((all, boot) => all + count(boot), 0);
+  const waiting = sum(({ queued }) => queued);
+  const running = sum(({ running: reported, queued, open_jobs: open }) => Math.max(reported, open - queued));
+  return { running, waiting };
+}

@@ -1,0 +1,239 @@
+import { z } from "zod";
+import type { Command } from "commander";
+import {
+  type Capabilities,
+  type MachineState,
+  modelIdCharactersMax,
+  modelListing,
+  type ModelListing,
+  type ShownModel,
+} from "#shared/protocol/model.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { machineName } from "#shared/protocol/identifiers.ts";
+import type { ManageAction } from "#shared/protocol/job-bodies.ts";
+import {
+  type CliCommand,
+  commandIn,
+  type JsonOption,
+  interruptedCode,
+  readBy,
+  type CliContext,
+  untilInterrupted,
+  widthOf,
+} from "../terminal/command-line.ts";
+import {
+  givenOperations,
+  type OperationsOptions,
+  type OperationsPort,
+  operationsUrlOption,
+  whichGatewayHelp,
+} from "../site/operations-port.ts";
+import { byteSize, grouped } from "../terminal/quantity-text.ts";
+import { showProgress } from "../terminal/show-progress.ts";
+import { alignedTable } from "../terminal/table-text.ts";
+
+export function modelsCommand(context: CliContext): Command {
+  const models = commandIn("models", context).description("list the models of all machines; pull, remove, load them")
+    .more(`
+Examples:
+  trunkline models
+  trunkline models --machine attic
+  trunkline models pull llama3.2 --machine attic
+  trunkline models rm llama3.2 --machine attic
+${whichGatewayHelp}`);
+  addList(models, context);
+  addManage(models, context);
+  return models;
+}
+
+interface Options extends OperationsOptions, JsonOption {
+  readonly machine?: string;
+}
+
+function addList(models: CliCommand, context: CliContext): void {
+  const { stdout, stderr } = context;
+  models
+    .command("list", { isDefault: true })
+    .description("show what every machine offers at this moment; what `trunkline models` alone does too")
+    .option("--machine <name>", "only of this machine", readBy(machineName))
+    .addOption(operationsUrlOption())
+    .json()
+    .more(`
+The window is in tokens. "loaded" says whether a model lies in memory now, and "-" that its runtime does not tell.
+Machines that could not be asked are named on standard error.
+
+Examples:
+  trunkline models
+  trunkline models --machine attic
+  trunkline models --json
+${whichGatewayHelp}`)
+    .action(async ({ machine, json, ...given }: Options) => {
+      const { data, machines } = await listModels(givenOperations(given, context), machine);
+      if (json) {
+        stdout.write(`${JSON.stringify({ models: data, machines })}\n`);
+        return;
+      }
+      if (data.length > 0) stdout.write(modelsTable(data, widthOf(stdout)));
+      else if (machines.some(({ state }) => state === "listed"))
+        stderr.write("There is no model yet; `trunkline models pull <name>` gets one.\n");
+      else if (machines.length === 0) stderr.write("No machine is there.\n");
+      for (const each of machines) {
+        const why = notListed[each.state];
+        if (why !== undefined) stderr.write(`Not listed: ${each.machine}, which ${why}.\n`);
+      }
+    });
+}
+
+function listModels(port: OperationsPort, machine?: string): Promise<ModelListing> {
+  const query = machine === undefined ? "" : `?machine=${encodeURIComponent(machine)}`;
+  return port.get(`/models${query}`, modelListing);
+}
+
+const notListed: Readonly<Record<MachineState, string | undefined>> = {
+  listed: undefined,
+  no_runtime: "has no model server that answers",
+  no_answer: "did not answer in time",
+  stopping: "is draining",
+  offline: "is not reachable",
+};
+
+const bytesPerMb = 1_000_000;
+
+const words: readonly (readonly [keyof Capabilities, string])[] = [
+  ["completion", "chat"],
+  ["vision", "vision"],
+  ["embedding", "embed"],
+  ["tools", "tools"],
+  ["thinking", "think"],
+];
+
+export function modelsTable(models: readonly ShownModel[], widthMax?: number): string {
+  const able = ({ capabilities }: ShownModel): readonly string[] =>
+    words.flatMap(([capability, word]) => (capabilities[capability] ? [word] : []));
+  return alignedTable(
+    ["id", "machine", "runtime", "capabilities", "window", "size", "MLX", "loaded"],
+    models.map((model) => [
+      model.id,
+      model.machine,
+      model.runtime ?? "-",
+      able(model).join(", ") || "-",
+      grouped.format(model.context_window),
+      model.size_mb === 0 ? "-" : byteSize(model.size_mb * bytesPerMb),
+      yesOrNo(model.apple_mlx),
+      yesOrNo(model.loaded),
+    ]),
+    { right: ["window", "size"], wrap: ["id", "machine", "capabilities"], widthMax },
+  );
+}
+
+function yesOrNo(answer: boolean | null): string {
+  if (answer === null) return "-";
+  return answer ? "yes" : "no";
+}
+
+interface Managing {
+  readonly action: ManageAction;
+  /** The subcommand's name. */
+  readonly word: string;
+  readonly description: string;
+  readonly done: string;
+  readonly more: string;
+}
+
+const all: readonly Managing[] = [
+  {
+    action: "pull",
+    word: "pull",
+    description: "have a machine fetch a model, and watch it come",
+    done: "Pulled",
+    more: "The name is the one that the machine's runtime knows the model by. Ctrl-C stops the pull.",
+  },
+  {
+    action: "remove",
+    word: "rm",
+    description: "delete a model from a machine",
+    done: "Removed",
+    more: "The model is gone from the disk of that machine, and stays on others.",
+  },
+  {
+    action: "load",
+    word: "load",
+    description: "have a machine take a model into memory",
+    done: "Loaded",
+    more: "The first request to the model then waits no longer than the next.",
+  },
+  {
+    action: "unload",
+    word: "unload",
+    description: "have a machine take a model out of memory",
+    done: "Unloaded",
+    more: "The next request to the model loads it again.",
+  },
+];
+
+const modelName = z
+  .string()
+  .min(1, "must not be empty")
+  .max(modelIdCharactersMax, `must have at most ${modelIdCharactersMax} characters`);
+
+function addManage(models: CliCommand, context: CliContext): void {
+  for (const managing of all) {
+    models
+      .command(managing.word)
+      .description(managing.description)
+      .argument("<model>", "the model", readBy(modelName))
+      .option("--machine <name>", "the machine; may be left out where there is only one", readBy(machineName))
+      .addOption(operationsUrlOption())
+      .json()
+      .more(`
+${managing.more}
+It works where the owner of the machine allows it: TRUNKLINE_MANAGE on that machine names what is, such as pull,load.
+
+Example:
+  trunkline models ${managing.word} llama3.2 --machine attic
+${whichGatewayHelp}`)
+      .action((name: string, given: Options) => manage(managing, { name, given }, context));
+  }
+}
+
+async function manage(
+  { action, done }: Managing,
+  { name, given }: { readonly name: string; readonly given: Options },
+  context: CliContext,
+): Promise<void> {
+  const { stdout } = context;
+  const port = givenOperations(given, context);
+  const progress = showProgress(name, given.json ? undefined : context);
+  using interrupted = untilInterrupted();
+  let machine: string;
+  try {
+    machine = given.machine ?? (await onlyMachine(port));
+    const path = `/machines/${machine}/models/${action}`;
+    const work = port.work(path, { body: { model: name }, signal: interrupted.signal });
+    for await (const line of work) progress.tell(line);
+  } catch (error) {
+    if (!interrupted.signal.aborted) throw error;
+    throw new StartFailure(interruptedCode, `Interrupted: the machine was told to stop the ${action} of ${name}.`);
+  } finally {
+    progress.end();
+  }
+  stdout.write(`${given.json ? JSON.stringify({ action, model: name, machine }) : `${done} ${name} on ${machine}.`}\n`);
+}
+
+const namedMax = 10;
+
+/** Returns the only machine that is online, for commands that name none. Fails when there is not exactly one. */
+async function onlyMachine(port: OperationsPort): Promise<string> {
+  const { machines } = await listModels(port);
+  const there = machines.filter(({ state }) => state !== "offline" && state !== "stopping");
+  const [first, ...others] = there.map(({ machine }) => machine);
+  if (first === undefined) {
+    throw new StartFailure(exitCodes.unavailable, "No machine is there: start `trunkline agent` on one.");
+  }
+  if (others.length === 0) return first;
+  const named = [first, ...others].slice(0, namedMax).join(", ");
+  throw new StartFailure(
+    exitCodes.usage,
+    `There is more than one machine: name one with --machine (${named}${others.length < namedMax ? "" : ", …"}).`,
+  );
+}

@@ -1,0 +1,179 @@
+import { routeName } from "#shared/protocol/identifiers.ts";
+import { Argument, type Command, InvalidArgumentError } from "commander";
+import { z } from "zod";
+import { openKnownModels } from "#shared/store/known-models.ts";
+import { StartFailure } from "#shared/process/lifecycle.ts";
+import { removeRoute, routeUnknown, setRoute, targetText } from "#shared/records/change-route.ts";
+import { routeTarget, type RouteTarget, showRoute, targetsPerRouteMax } from "#shared/records/route-record.ts";
+import {
+  type CliCommand,
+  commandIn,
+  commaList,
+  type JsonOption,
+  readBy,
+  type CliContext,
+  widthOf,
+} from "../terminal/command-line.ts";
+import { utcTime } from "../terminal/quantity-text.ts";
+import { alignedTable, type Field, fieldLines } from "../terminal/table-text.ts";
+import { unknownTargets } from "../site/unknown-targets.ts";
+import { tellChange, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+
+export function routesCommand(context: CliContext): Command {
+  const routes = commandIn("routes", context).description("let names that clients know stand for your models").more(`
+All gateways follow a change within a second. "trunkline route <name>" shows which machines would get a request.
+
+Examples:
+  trunkline routes set claude-sonnet-4 qwen3-coder:30b --then gpt-oss:20b
+  trunkline routes set 'claude-*' qwen3-coder:30b
+  trunkline routes list
+  trunkline routes remove 'claude-*'
+${whichStoreHelp}`);
+  addSet(routes, context);
+  addList(routes, context);
+  addShow(routes, context);
+  addRemove(routes, context);
+  return routes;
+}
+
+/** Reads a target: the id of a model, and perhaps the machines or the label, and `elsewhere`. */
+const givenTarget = z
+  .string()
+  .transform((text, context): unknown => {
+    const [model, ...words] = text.trim().split(/\s+/);
+    const where = words.at(-1) === "elsewhere" ? { elsewhere: words.pop() !== undefined } : {};
+    const [on, ...machines] = words;
+    if (on === undefined) return { model, ...where };
+    if (on === "on" && machines.length > 0) return { model, machines: commaList.parse(machines.join("")), ...where };
+    if (on === "with" && machines.length === 1) return { model, label: machines[0], ...where };
+    const message = "must be a model, 'model on machine,machine', 'model with label' or 'model elsewhere'";
+    context.issues.push({ code: "custom", input: text, message });
+    return z.NEVER;
+  })
+  .pipe(routeTarget);
+const readTarget = readBy<RouteTarget>(givenTarget);
+
+function readThen(text: string, before: readonly RouteTarget[] = []): readonly RouteTarget[] {
+  if (before.length + 1 < targetsPerRouteMax) return [...before, readTarget(text)];
+  throw new InvalidArgumentError(`There must be at most ${targetsPerRouteMax} targets.`);
+}
+
+function routeArgument(): Argument {
+  return new Argument("<name>", "the name that clients ask for, or a pattern with *").argParser(readBy(routeName));
+}
+
+interface Options extends JsonOption {
+  readonly then?: readonly RouteTarget[];
+  readonly strict?: true;
+}
+
+/** The exit code of `--strict` for a target that no machine has offered. */
+const strictCode = 2;
+
+function addSet(routes: CliCommand, context: CliContext): void {
+  routes
+    .command("set")
+    .description("set what answers for a name, in place of what did before")
+    .addArgument(routeArgument())
+    .argument("<target>", "the model that answers", readTarget)
+    .option("--then <target>", "what answers if nothing before it can; may be given again", readThen)
+    .option(
+      "--strict",
+      "set nothing and exit with 2 if no machine has offered a target lately; otherwise it is a warning",
+    )
+    .json()
+    .more(`
+A target is a model, a model on named machines, 'gpt-oss:20b on attic,loft', or on machines with a label, 'gpt-oss:20b with
+fast' ("trunkline machines labels"). The next target answers while no machine can take a request for the one before, or when its machines fail before the first piece of the answer. A key needs
+both the name and the target in its scopes; it never gets a target outside them.
+Machines whose models run elsewhere ("trunkline machines elsewhere") answer for targets alone that say so, 'gpt-5 elsewhere',
+and for keys alone that were issued with --elsewhere.
+The name may be that of a model, which clients then no longer reach by it. A name comes before a pattern, and a longer
+pattern before a shorter one. A target is always a model, never another route. Quote patterns, or the shell takes the *.
+
+Examples:
+  trunkline routes set claude-sonnet-4 qwen3-coder:30b
+  trunkline routes set claude-sonnet-4 qwen3-coder:30b --then 'gpt-oss:20b on attic' --then llama3.2
+  trunkline routes set claude-opus-4 qwen3-coder:480b --then 'claude-opus-4 elsewhere'
+  trunkline routes set 'claude-*' qwen3-coder:30b --strict --json`)
+    .action((name: string, first: RouteTarget, given: Options) =>
+      tellChange(context, given, async (store) => {
+        const targets = [first, ...(given.then ?? [])];
+        const sightings = await openKnownModels(store.state).list(store.clock.wall());
+        const unknown = unknownTargets(targets, { sightings, machines: await store.machines.list() });
+        if (given.strict && unknown.length > 0)
+          throw new StartFailure(strictCode, `Nothing was set. ${unknown.join(" ")}`);
+        for (const warning of unknown) context.stderr.write(`Warning: ${warning}\n`);
+        const changed = await setRoute(name, targets, store);
+        const { outcome, record } = changed;
+        const texts = targets.map(targetText).join(", then ");
+        const said = outcome === "changed" ? `${name} stands for ${texts}` : `${name} stood for that before: ${texts}`;
+        return { changed, shown: { ...showRoute(record), outcome }, say: () => said };
+      }),
+    );
+}
+
+function addList(routes: CliCommand, context: CliContext): void {
+  const { stdout, stderr } = context;
+  routes
+    .command("list", { isDefault: true })
+    .description("show every route")
+    .json()
+    .more("\nExamples:\n  trunkline routes list\n  trunkline routes list --json")
+    .action(({ json }: JsonOption) =>
+      withKeyStore(context, { json }, async ({ routes: store }) => {
+        const records = await store.list();
+        if (json) stdout.write(`${JSON.stringify(records.map(showRoute))}\n`);
+        else if (records.length === 0) stderr.write("There is no route yet; `trunkline routes set` makes one.\n");
+        else {
+          const cells = records.map(({ name, targets, changedAt }) => [
+            name,
+            targets.map(targetText).join(", then "),
+            utcTime(changedAt),
+          ]);
+          const layout = { wrap: ["name", "targets"], widthMax: widthOf(stdout) };
+          stdout.write(alignedTable(["name", "targets", "changed"], cells, layout));
+        }
+      }),
+    );
+}
+
+function addShow(routes: CliCommand, context: CliContext): void {
+  const { stdout } = context;
+  routes
+    .command("show")
+    .description("show what answers for a name")
+    .addArgument(routeArgument())
+    .json()
+    .more("\nExample:\n  trunkline routes show claude-sonnet-4")
+    .action((name: string, { json }: JsonOption) =>
+      withKeyStore(context, { json }, async ({ routes: store }) => {
+        const record = await store.find(name);
+        if (record === undefined) throw routeUnknown(name);
+        const { targets, createdAt, changedAt } = record;
+        const fields = fieldLines([
+          ["name", name],
+          ...targets.map((target, place): Field => [place === 0 ? "target" : "then", targetText(target)]),
+          ["created", utcTime(createdAt)],
+          ["changed", utcTime(changedAt)],
+        ]);
+        stdout.write(json ? `${JSON.stringify(showRoute(record))}\n` : fields);
+      }),
+    );
+}
+
+function addRemove(routes: CliCommand, context: CliContext): void {
+  routes
+    .command("remove")
+    .description("remove a route; its name then means the model of that name again")
+    .addArgument(routeArgument())
+    .json()
+    .more("\nExample:\n  trunkline routes remove claude-sonnet-4")
+    .action((name: string, given: JsonOption) =>
+      tellChange(context, given, async (store) => {
+        const changed = await removeRoute(name, store);
+        const shown = { route: name, outcome: changed.outcome };
+        return { changed, shown, say: () => `${name} is no route any more` };
+      }),
+    );
+}

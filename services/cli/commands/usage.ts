@@ -1,0 +1,214 @@
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import type { KeyId } from "#shared/keys/key-token.ts";
+import { wholeNumber } from "#shared/process/config.ts";
+import {
+  addUsage,
+  compareText,
+  noUsage,
+  openUsage,
+  type UsageCounts,
+  usageKeptDays,
+  type UsageRow,
+} from "#shared/usage/usage.ts";
+import { commaList, commandIn, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
+import { givenKeyId } from "../terminal/key-options.ts";
+import { grouped, secondsText } from "../terminal/quantity-text.ts";
+import { alignedTable, cutText } from "../terminal/table-text.ts";
+import { whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+
+const usageParts = ["key", "model", "day"] as const;
+type UsagePart = (typeof usageParts)[number];
+
+interface Options extends JsonOption {
+  readonly days: number;
+  readonly from?: string;
+  readonly to?: string;
+  readonly by: readonly UsagePart[];
+  readonly key?: KeyId;
+}
+
+const defaultDays = 7;
+const writtenDay = z.iso.date("must be a day, such as 2026-01-31");
+const parts: z.ZodType<readonly UsagePart[], string> = commaList
+  .pipe(z.array(z.enum(usageParts, `must be one or more of ${usageParts.join(", ")}`)))
+  .transform((each) => [...new Set(each)]);
+
+export function usageCommand(context: CliContext): Command {
+  const { stdout, stderr, clock } = context;
+  const daysOption = new Option("--days <count>", "how many days, the last one included").argParser(
+    readBy(wholeNumber(1, usageKeptDays)),
+  );
+  const byOption = new Option("--by <parts>", `what to tell apart, with commas between: ${usageParts.join(", ")}`);
+  const usage: Command = commandIn("usage", context)
+    .description("show requests and tokens by key, model and day")
+    .addOption(daysOption.default(defaultDays).conflicts("from"))
+    .option("--from <day>", "the first day, in place of --days", readBy(writtenDay))
+    .option("--to <day>", "the last day (default: today)", readBy(writtenDay))
+    .addOption(byOption.argParser(readBy(parts)).default(["key", "model"], "key,model"))
+    .option("--key <id>", "only of this key", givenKeyId)
+    .json()
+    .more(`
+Days are those of UTC. "first token" is how long the first one was waited for, and "duration" how long a request took,
+both in the mean. A "-" stands for the name of a key that is gone, and for the model of requests that named none that
+their key may use.
+
+Examples:
+  trunkline usage
+  trunkline usage --by day --days 30
+  trunkline usage --by model,day --key 0aB1cD2eF3gH
+  trunkline usage --from 2026-01-01 --to 2026-01-31 --by key --json
+${whichStoreHelp}`)
+    .action(async ({ by, key, json, ...asked }: Options) => {
+      const days = daysOf(asked, clock.wall());
+      if ("wrong" in days) usage.error(`error: ${days.wrong}.`);
+      await withKeyStore(context, { json }, async ({ keys, state }) => {
+        const all = await openUsage(state).read(days);
+        const rows = all.filter(({ keyId }) => key === undefined || keyId === key);
+        const names = new Map((await keys.list()).map(({ id, name }): [string, string] => [id, name]));
+        const nameOf = (keyId: string): string | undefined => names.get(keyId);
+        const [sums, total] = [sumUsage(rows, by), totalUsage(rows)];
+        if (json) {
+          const shown = sums.map(({ part, counts }) => ({
+            ...part,
+            ...(part.key === undefined ? {} : { name: nameOf(part.key) ?? null }),
+            ...shownUsage(counts),
+          }));
+          stdout.write(`${JSON.stringify({ ...days, usage: shown, total: shownUsage(total) })}\n`);
+        } else if (rows.length > 0) stdout.write(usageTable({ sums, total, by, nameOf, widthMax: widthOf(stdout) }));
+        else stderr.write(`Nothing was used from ${days.from} to ${days.to}.\n`);
+      });
+    });
+  return usage;
+}
+
+const dayMs = 86_400_000;
+
+/**
+ * Returns the first and the last requested day (UTC), both included, or the error in them. Without a first day, the
+ * range is `days` long.
+ */
+function daysOf(
+  asked: Pick<Options, "from" | "to" | "days">,
+  nowMs: number,
+): { readonly from: string; readonly to: string } | { readonly wrong: string } {
+  const to = asked.to ?? dayOf(nowMs);
+  const from = asked.from ?? dayOf(Date.parse(to) - (asked.days - 1) * dayMs);
+  const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
+  if (days < 1) return { wrong: `${from}, the first day, is after ${to}, the last` };
+  if (days > usageKeptDays) return { wrong: `from ${from} to ${to} there are more than ${usageKeptDays} days` };
+  return { from, to };
+}
+
+function dayOf(wallMs: number): string {
+  return new Date(wallMs).toISOString().slice(0, 10);
+}
+
+/** The usage of one group. A dimension that was not requested is summed over all its values. */
+interface UsageSum {
+  readonly part: { readonly key?: string; readonly model?: string | null; readonly day?: string };
+  readonly counts: UsageCounts;
+}
+
+/** Sums usage by the requested dimensions. Sorts by day, then by tokens with the largest first. */
+export function sumUsage(rows: readonly UsageRow[], by: readonly UsagePart[]): readonly UsageSum[] {
+  const sums = new Map<string, UsageSum>();
+  for (const row of rows) {
+    const part = {
+      ...(by.includes("key") ? { key: row.keyId } : {}),
+      ...(by.includes("model") ? { model: row.model } : {}),
+      ...(by.includes("day") ? { day: row.day } : {}),
+    };
+    const place = JSON.stringify(part);
+    sums.set(place, { part, counts: addUsage(sums.get(place)?.counts ?? noUsage, row) });
+  }
+  return [...sums.values()].sort(compareSums);
+}
+
+export function totalUsage(rows: readonly UsageRow[]): UsageCounts {
+  return rows.reduce<UsageCounts>(addUsage, noUsage);
+}
+
+/** Returns the mean times. Null when there is no request to take a mean of. */
+export function meansOf({ requests, answered, firstTokenMs, durationMs }: UsageCounts) {
+  return {
+    firstTokenMs: answered === 0 ? null : firstTokenMs / answered,
+    durationMs: requests === 0 ? null : durationMs / requests,
+  };
+}
+
+function compareSums(one: UsageSum, other: UsageSum): number {
+  return (
+    compareText(one.part.day, other.part.day) ||
+    tokensOf(other.counts) - tokensOf(one.counts) ||
+    other.counts.requests - one.counts.requests ||
+    compareText(one.part.key, other.part.key) ||
+    compareText(one.part.model, other.part.model)
+  );
+}
+
+function tokensOf({ promptTokens, completionTokens }: UsageCounts): number {
+  return promptTokens + completionTokens;
+}
+
+const textWidthMax = 40;
+const numbers = ["requests", "failed", "tokens in", "tokens out", "first token", "duration"] as const;
+
+/**
+ * Formats usage as a table: a line for each sum, and a line with the total. The columns on the left are in the order of
+ * `by`.
+ */
+function usageTable(usage: {
+  readonly sums: readonly UsageSum[];
+  readonly total: UsageCounts;
+  readonly by: readonly UsagePart[];
+  readonly nameOf: (keyId: string) => string | undefined;
+  readonly widthMax: number | undefined;
+}): string {
+  const { sums, total, by, nameOf, widthMax } = usage;
+  const headings = by.flatMap((part) => (part === "key" ? ["key", "name"] : [part]));
+  const cellsOfPart = ({ part }: UsageSum): readonly string[] =>
+    by.flatMap((each) => {
+      if (each === "key") return [part.key ?? "", nameOf(part.key ?? "") ?? "-"];
+      return [part[each] ?? "-"];
+    });
+  return alignedTable(
+    [...headings, ...numbers],
+    [
+      ...sums.map((sum) => [...cellsOfPart(sum).map((cell) => cutText(cell, textWidthMax)), ...cellsOf(sum.counts)]),
+      [...headings.map((_, at) => (at === 0 ? "total" : "")), ...cellsOf(total)],
+    ],
+    { right: numbers, wrap: ["name", "model"], widthMax },
+  );
+}
+
+function cellsOf(counts: UsageCounts): string[] {
+  const { firstTokenMs, durationMs } = meansOf(counts);
+  return [
+    grouped.format(counts.requests),
+    grouped.format(counts.failed),
+    grouped.format(counts.promptTokens),
+    grouped.format(counts.completionTokens),
+    firstTokenMs === null ? "-" : secondsText(firstTokenMs),
+    durationMs === null ? "-" : secondsText(durationMs),
+  ];
+}
+
+/**
+ * Returns usage counts for JSON output, with the field names of the admin API. The means are null when there was no
+ * request.
+ */
+function shownUsage(counts: UsageCounts): object {
+  const { firstTokenMs, durationMs } = meansOf(counts);
+  return {
+    requests: counts.requests,
+    failed: counts.failed,
+    prompt_tokens: counts.promptTokens,
+    completion_tokens: counts.completionTokens,
+    answered: counts.answered,
+    first_token_ms: counts.firstTokenMs,
+    duration_ms: counts.durationMs,
+    mean_first_token_ms: firstTokenMs && Math.round(firstTokenMs),
+    mean_duration_ms: durationMs && Math.round(durationMs),
+  };
+}

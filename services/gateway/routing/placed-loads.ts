@@ -1,0 +1,168 @@
+import type { Clock } from "#shared/process/clock.ts";
+import type { Presence } from "#shared/protocol/presence.ts";
+import { type KnownLoad, uncachedTokens, type Work } from "./expected-cost.ts";
+import type { Target } from "../fleet/roster.ts";
+
+/** The open jobs of a gateway on a machine, and the prompt tokens that the machine computes before their first tokens. */
+export interface PlacedLoad extends Target, KnownLoad {}
+
+interface OwnLoad {
+  readonly epoch: string;
+  jobs: number;
+  /** Jobs that the machine has accepted. Only these can be in its presences. */
+  accepted: number;
+  backlogTokens: number;
+}
+
+/** The jobs of a machine's latest presence of which this gateway does not know. */
+interface UnknownJobs {
+  readonly epoch: string;
+  /** All jobs of the presence. */
+  readonly reported: number;
+  readonly reportedAtMs: number;
+  jobs: number;
+}
+
+/** A job that becomes known this soon after a presence was in it: accepts and news of gateways come by other ways. */
+const knownLateMs = 200;
+
+/**
+ * Adds up the load of each machine: this gateway's own open jobs, those that other gateways told, and those that the
+ * machine's latest presence counts beyond these. A machine therefore never seems less busy than its gateways made it.
+ */
+export class PlacedLoads {
+  readonly #own = new Map<string, OwnLoad>();
+  /** The loads that each other gateway told last, by machine. */
+  readonly #told = new Map<string, ReadonlyMap<string, PlacedLoad>>();
+  readonly #unknown = new Map<string, UnknownJobs>();
+  readonly #clock: Pick<Clock, "now">;
+  readonly #changed: () => void;
+
+  /** `changed` is called when this gateway's own loads changed. */
+  constructor(clock: Pick<Clock, "now">, changed: () => void) {
+    this.#clock = clock;
+    this.#changed = changed;
+  }
+
+  placed({ machine, epoch }: Target, work: Work): OpenLoad {
+    const promptTokens = uncachedTokens(work);
+    let own = this.#own.get(machine);
+    if (own === undefined || own.epoch < epoch) {
+      own = { epoch, jobs: 0, accepted: 0, backlogTokens: 0 };
+      this.#own.set(machine, own);
+    }
+    // A job for an older boot of the machine is no load of the present one.
+    if (own.epoch > epoch) own = { epoch, jobs: 0, accepted: 0, backlogTokens: 0 };
+    const load = own;
+    return new OpenLoad(load, promptTokens, {
+      accepted: () => this.#nowKnown({ machine, epoch }),
+      changed: () => {
+        if (load.jobs === 0 && this.#own.get(machine) === load) this.#own.delete(machine);
+        this.#changed();
+      },
+    });
+  }
+
+  /** Takes the loads that another gateway told, in place of those before. */
+  told(gateway: string, loads: readonly PlacedLoad[]): void {
+    if (loads.length === 0) this.#told.delete(gateway);
+    else this.#told.set(gateway, new Map(loads.map((load) => [load.machine, load])));
+    for (const load of loads) this.#nowKnown(load);
+  }
+
+  /** Takes what a machine reports of itself. */
+  reported({ machine, epoch, running, queued }: Presence): void {
+    const reported = running + queued;
+    const jobs = reported - this.#knownOn({ machine, epoch });
+    if (jobs > 0) this.#unknown.set(machine, { epoch, reported, reportedAtMs: this.#clock.now(), jobs });
+    else this.#unknown.delete(machine);
+  }
+
+  /** Stops counting jobs as unknown that became known just after the presence that counts them. */
+  #nowKnown(target: Target): void {
+    const unknown = this.#unknown.get(target.machine);
+    if (unknown?.epoch !== target.epoch || this.#clock.now() - unknown.reportedAtMs > knownLateMs) return;
+    unknown.jobs = Math.max(0, Math.min(unknown.jobs, unknown.reported - this.#knownOn(target)));
+  }
+
+  /** The jobs that a presence of the machine can count, as far as this gateway knows. */
+  #knownOn(target: Target): number {
+    const own = this.#own.get(target.machine);
+    return (own?.epoch === target.epoch ? own.accepted : 0) + this.#toldOf(target).jobs;
+  }
+
+  of(target: Target): KnownLoad {
+    const { machine, epoch } = target;
+    const own = this.#own.get(machine);
+    const unknown = this.#unknown.get(machine);
+    let { jobs, backlogTokens } = this.#toldOf(target);
+    if (unknown?.epoch === epoch) jobs += unknown.jobs;
+    if (own?.epoch === epoch) {
+      jobs += own.jobs;
+      backlogTokens += own.backlogTokens;
+    }
+    return { jobs, backlogTokens };
+  }
+
+  /** This gateway's own loads. */
+  own(): readonly PlacedLoad[] {
+    return Array.from(this.#own, ([machine, { epoch, jobs, backlogTokens }]) => ({
+      machine,
+      epoch,
+      jobs,
+      backlogTokens,
+    }));
+  }
+
+  #toldOf({ machine, epoch }: Target): KnownLoad {
+    let [jobs, backlogTokens] = [0, 0];
+    for (const loads of this.#told.values()) {
+      const load = loads.get(machine);
+      if (load?.epoch !== epoch) continue;
+      jobs += load.jobs;
+      backlogTokens += load.backlogTokens;
+    }
+    return { jobs, backlogTokens };
+  }
+}
+
+/** The load of one job of this gateway. */
+export class OpenLoad {
+  readonly #own: OwnLoad;
+  readonly #on: { readonly accepted: () => void; readonly changed: () => void };
+  #waitingTokens: number;
+  #isAccepted = false;
+
+  constructor(own: OwnLoad, promptTokens: number, on: { readonly accepted: () => void; readonly changed: () => void }) {
+    this.#own = own;
+    this.#waitingTokens = promptTokens;
+    this.#on = on;
+    own.jobs += 1;
+    own.backlogTokens += promptTokens;
+    on.changed();
+  }
+
+  accepted(): void {
+    if (this.#isAccepted) return;
+    this.#isAccepted = true;
+    this.#own.accepted += 1;
+    this.#on.accepted();
+  }
+
+  /** Called when the prompt is computed. */
+  begun(): void {
+    if (this.#waitingTokens === 0) return;
+    this.#own.backlogTokens -= this.#waitingTokens;
+    this.#waitingTokens = 0;
+    this.#on.changed();
+  }
+
+  /** Called once, however the job ended. */
+  ended(): void {
+    this.#own.backlogTokens -= this.#waitingTokens;
+    this.#waitingTokens = 0;
+    this.#own.jobs -= 1;
+    if (this.#isAccepted) this.#own.accepted -= 1;
+    this.#on.changed();
+  }
+}
