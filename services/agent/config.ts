@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import {
+  commaList,
   ConfigFailure,
   isSecret,
   processConfig,
@@ -17,8 +18,6 @@ import { machineName, machineNameOf } from "#shared/protocol/identifiers.ts";
 import { manageActions, type ManageAction } from "#shared/protocol/job-bodies.ts";
 import { runtimeKinds } from "./models/detect.ts";
 import { scriptedModelIds } from "./runtimes/scripted/scripted.ts";
-
-const commaList = z.string().transform((text) => text.split(",").map((each) => each.trim()));
 
 /** The model actions that the owner of the machine allows operators. */
 const manageList: z.ZodType<readonly ManageAction[], string> = commaList.transform((names, context) => {

@@ -11,7 +11,7 @@ import { isFounded, note, SqliteKeyStore } from "#shared/store/sqlite-key-store.
 import { openStateDatabase, type StateDatabase, stateFileName } from "#shared/store/state-database.ts";
 import { changeMachine } from "#shared/records/change-machine.ts";
 import { SqliteMachineStore } from "#shared/store/sqlite-machine-store.ts";
-import { systemClock } from "#shared/process/clock.ts";
+import { systemClock, dayMs } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
@@ -22,7 +22,6 @@ import type { LimitsBook } from "./limits/limits.ts";
 import { SqliteLimitsBook } from "./limits/open-limits.ts";
 import { RedisLimitsBook } from "./limits/redis-limits.ts";
 
-const dayMs = 86_400_000;
 const rowsPerSettlement = 250;
 
 type Store = OpenedKeyStore & { readonly actor: Actor };

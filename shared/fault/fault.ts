@@ -213,3 +213,10 @@ export function misfitOf(error: {
 
 /** Matches field names of the protocols here. Any other key may be a client's text. */
 const fieldName = /^[a-z_]{1,30}$/;
+
+/** Returns the message of an error, or what names it where the message is empty. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.message !== "") return error.message;
+  return "code" in error ? String(error.code) : error.name;
+}

@@ -1,3 +1,5 @@
+export const dayMs = 86_400_000;
+
 /**
  * The clock of all other code, so that tests can replace it. `now` is monotonic and drives all decisions. `wall` is for
  * people and other hosts, and decides only about expiry dates.

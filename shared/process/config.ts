@@ -8,6 +8,9 @@ import { exitCodes, StartFailure } from "./lifecycle.ts";
 /** The environment of the process. Only the CLI's entry reads `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Reads a list with commas: `a,b` or `a, b`. */
+export const commaList = z.string().transform((text): readonly string[] => text.split(",").map((each) => each.trim()));
+
 /**
  * Reads settings from the environment and returns them frozen. It reports all problems at once, each with the setting's
  * name and its fix. An empty variable counts as unset. A message never repeats a value, since it may be a secret.

@@ -1,4 +1,5 @@
 import type { ChainableCommander, Redis } from "ioredis";
+import { reasonOf } from "#shared/fault/fault.ts";
 import { Fault } from "../fault/fault.ts";
 import type { Log } from "./log.ts";
 import { exitCodes, StartFailure } from "./lifecycle.ts";
@@ -173,11 +174,4 @@ function redisIsAway(purpose: string, error: unknown): Fault {
     message: "A store that this request needs is unavailable. Try again in a moment.",
     internal: `Redis, asked to ${purpose}: ${reasonOf(error)}`,
   });
-}
-
-/** Returns the reason of an error. Node leaves the message empty when several addresses of one host all refused. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (error.message !== "") return error.message;
-  return "code" in error ? String(error.code) : error.name;
 }

@@ -1,3 +1,4 @@
+import { dayMs } from "#shared/process/clock.ts";
 import { adminLineageMax, issuersOf } from "./key-lineage.ts";
 import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
@@ -8,8 +9,6 @@ import type { KeyStore } from "./key-store.ts";
 import { keyKinds, type KeyToken, mintKeyToken } from "../keys/key-token.ts";
 import type { Peppers } from "../keys/pepper.ts";
 import { durationMsMax, formatDuration, shownTerms } from "./shown-key.ts";
-
-const dayMs = 86_400_000;
 
 export const defaultTtlMs = 90 * dayMs;
 /** Longest validity of an admin key. It is short because an admin key can issue keys of any kind. */

@@ -1,11 +1,10 @@
 import { z } from "zod";
+import { dayMs } from "#shared/process/clock.ts";
 import { Fault } from "../fault/fault.ts";
 import type { AuditEntry } from "./audit-entry.ts";
 import type { FoundKey, KeyRecord } from "./key-record.ts";
 import type { KeyId } from "../keys/key-token.ts";
 import type { PepperFingerprint } from "../keys/pepper.ts";
-
-const dayMs = 86_400_000;
 
 /**
  * Time for which a store keeps a record after its expiry. Until then operators see it in lists and can still extend it.

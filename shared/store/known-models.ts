@@ -1,8 +1,7 @@
+import { dayMs } from "#shared/process/clock.ts";
 import type { StateDatabase } from "./state-database.ts";
 import type { StateStore } from "./open-key-store.ts";
 import type { RedisConnection } from "../process/redis-connection.ts";
-
-const dayMs = 86_400_000;
 
 /** A model stays known for this long after a machine last offered it. */
 export const modelKnownForMs = 30 * dayMs;

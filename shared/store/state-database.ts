@@ -1,3 +1,4 @@
+import { reasonOf } from "#shared/fault/fault.ts";
 import {
   closeSync,
   constants,
@@ -196,10 +197,6 @@ function databaseIsAway(purpose: string, error: unknown): Fault {
     internal: `SQLite, asked to ${purpose}: ${reasonOf(error)}`,
     cause: error,
   });
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 export function pepperFile(stateDir: string): string {

@@ -3,16 +3,9 @@ import { auditEntriesMax, type AuditEntry } from "#shared/records/audit-entry.ts
 import { type KeyState, keyStates, tokenBudget } from "#shared/records/key-record.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import { showKey, type ShownKey } from "#shared/records/shown-key.ts";
-import { wholeNumber } from "#shared/process/config.ts";
+import { commaList, wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import {
-  type CliCommand,
-  commaList,
-  type JsonOption,
-  readBy,
-  type CliContext,
-  widthOf,
-} from "../terminal/command-line.ts";
+import { type CliCommand, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
 import { connectMark, givenKeyId, keyArgument } from "../terminal/key-options.ts";
 import { budgetText, countText, fromNow, utcTime } from "../terminal/quantity-text.ts";
 import { alignedTable, cutText, type Field, fieldLines } from "../terminal/table-text.ts";

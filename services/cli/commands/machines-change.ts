@@ -1,4 +1,5 @@
 import { Argument, Option } from "commander";
+import { commaList } from "#shared/process/config.ts";
 import { fleetListing, type FleetListing } from "#shared/fleet/shown-fleet.ts";
 import {
   changeMachine,
@@ -13,7 +14,6 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import {
   type CliCommand,
-  commaList,
   type JsonOption,
   none,
   type OrNone,

@@ -1,9 +1,10 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
+import { reasonOf } from "#shared/fault/fault.ts";
 import type { NatsSite, NatsSiteFile } from "#shared/broker/nats-site.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { type CliCommand, commandIn, type JsonOption, reasonOf, type CliContext } from "../terminal/command-line.ts";
+import { type CliCommand, commandIn, type JsonOption, type CliContext } from "../terminal/command-line.ts";
 import { alignedTable } from "../terminal/table-text.ts";
 
 export function natsCommand(context: CliContext): Command {

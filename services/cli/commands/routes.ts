@@ -1,6 +1,7 @@
 import { routeName } from "#shared/protocol/identifiers.ts";
 import { Argument, type Command, InvalidArgumentError } from "commander";
 import { z } from "zod";
+import { commaList } from "#shared/process/config.ts";
 import { openKnownModels } from "#shared/store/known-models.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import { removeRoute, routeUnknown, setRoute, targetText } from "#shared/records/change-route.ts";
@@ -8,7 +9,6 @@ import { routeTarget, type RouteTarget, showRoute, targetsPerRouteMax } from "#s
 import {
   type CliCommand,
   commandIn,
-  commaList,
   type JsonOption,
   readBy,
   type CliContext,

@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
+import { dayMs } from "#shared/process/clock.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
-import { wholeNumber } from "#shared/process/config.ts";
+import { commaList, wholeNumber } from "#shared/process/config.ts";
 import {
   addUsage,
   compareText,
@@ -11,7 +12,7 @@ import {
   usageKeptDays,
   type UsageRow,
 } from "#shared/usage/usage.ts";
-import { commaList, commandIn, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
+import { commandIn, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
 import { givenKeyId } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
 import { alignedTable, cutText } from "../terminal/table-text.ts";
@@ -81,8 +82,6 @@ ${whichStoreHelp}`)
     });
   return usage;
 }
-
-const dayMs = 86_400_000;
 
 /**
  * Returns the first and the last requested day (UTC), both included, or the error in them. Without a first day, the

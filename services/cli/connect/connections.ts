@@ -2,10 +2,11 @@ import { Buffer } from "node:buffer";
 import { chmodSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
+import { reasonOf } from "#shared/fault/fault.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
-import { codeOf, reasonOf } from "../terminal/command-line.ts";
+import { codeOf } from "../terminal/command-line.ts";
 import type { Places } from "./client.ts";
 import type { PlannedFile } from "./plan-connection.ts";
 

@@ -1,9 +1,9 @@
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, reasonOf } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import { SiteFailure } from "#shared/site/reach-site.ts";
-import { reasonOf } from "../terminal/command-line.ts";
+import {} from "../terminal/command-line.ts";
 
 export type CheckOutcome = "ok" | "skipped" | "warning" | "failed";
 

@@ -1,9 +1,10 @@
 import { closeSync, fstatSync, mkdirSync, openSync, readSync, renameSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
+import { reasonOf } from "#shared/fault/fault.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { logText, onOneLine } from "#shared/process/log.ts";
-import { type Output, reasonOf } from "../terminal/command-line.ts";
+import { type Output } from "../terminal/command-line.ts";
 
 /** Size at which a log file is put aside as `<file>.1`, in place of the one before. */
 const bytesMax = 10 * 1024 * 1024;

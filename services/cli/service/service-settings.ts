@@ -2,9 +2,10 @@ import { readFileSync } from "node:fs";
 import { posix, win32 } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { parseEnv } from "node:util";
+import { reasonOf } from "#shared/fault/fault.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { reasonOf } from "../terminal/command-line.ts";
+import {} from "../terminal/command-line.ts";
 
 /** The names of an agent's settings, and those of them that are secrets. */
 export interface AgentSettingNames {

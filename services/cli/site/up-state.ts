@@ -6,7 +6,7 @@ import { changeKey } from "#shared/records/change-key.ts";
 import { adminTtlMsMax, issueKey } from "#shared/records/issue-key.ts";
 import { parseKeyToken, type KeyId, type KeyKind, type KeyToken } from "#shared/keys/key-token.ts";
 import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import { type Clock, dayMs } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { makeStateFolder, writeStateFile } from "#shared/process/state-folder.ts";
@@ -14,7 +14,6 @@ import { makeStateFolder, writeStateFile } from "#shared/process/state-folder.ts
 /** The files of the state folder that `trunkline up` keeps for itself and for the commands of this host. */
 export const upFiles = { apiKey: "key", adminKey: "admin-key", addresses: "addresses.json" } as const;
 
-const dayMs = 86_400_000;
 const actor: Actor = { by: "trunkline up" };
 
 /** A key that `trunkline up` makes for itself. */

@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import { Command, InvalidArgumentError } from "commander";
-import { z } from "zod";
+import type { z } from "zod";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { scrub } from "#shared/process/log.ts";
@@ -88,9 +88,6 @@ export function readByUnless<Value>(
   return (text) => (words.includes(text) ? none : read(text));
 }
 
-/** Reads a list with commas: `a,b` or `a, b`. */
-export const commaList = z.string().transform((text): readonly string[] => text.split(",").map((each) => each.trim()));
-
 /** The exit code that shells report for a command that Ctrl-C ended. */
 export const interruptedCode = 130;
 
@@ -105,8 +102,4 @@ export function untilInterrupted(): Disposable & { readonly signal: AbortSignal 
 /** Returns the code of a system error, such as `ECONNREFUSED`, or the text of another error. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : String(error);
-}
-
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

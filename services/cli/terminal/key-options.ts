@@ -1,11 +1,12 @@
 import { Argument, Option } from "commander";
+import { commaList } from "#shared/process/config.ts";
 import type { NewTerms } from "#shared/records/change-key.ts";
 import { boundMachines, keyLimits, keyName, scopes, type TokenBudget } from "#shared/records/key-record.ts";
 import { keyId, type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
 import { defaultTtlMs } from "#shared/records/issue-key.ts";
 import { duration, formatDuration } from "#shared/records/shown-key.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { commaList, none, type OrNone, readBy, readByUnless } from "./command-line.ts";
+import { none, type OrNone, readBy, readByUnless } from "./command-line.ts";
 import { countWithin, writtenBudget } from "./quantity-text.ts";
 
 export function keyArgument(): Argument {

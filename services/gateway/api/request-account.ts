@@ -43,12 +43,12 @@ export interface AccountDependencies {
 type Demanding = Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling"> & { readonly signal: AbortSignal };
 
 /** The rate-limit status of a key after a request asked to run, and the fault that ends the request if it may not. */
-export interface Placed {
+export interface LimitOutcome {
   readonly limitStatus: LimitStatus;
   readonly fault: Fault | undefined;
 }
 
-const unlimited: Placed = { limitStatus: {}, fault: undefined };
+const unlimited: LimitOutcome = { limitStatus: {}, fault: undefined };
 
 /**
  * The account of one request with its key, from the authentication of the key to the one end of the request. It covers
@@ -127,7 +127,7 @@ export class RequestAccount {
    * Asks for admission under the key's limits. The request may run unless the returned fault names the limit that it
    * would break.
    */
-  admit({ promptTokens, tokens, ceiling, signal }: Demanding): Placed | Promise<Placed> {
+  admit({ promptTokens, tokens, ceiling, signal }: Demanding): LimitOutcome | Promise<LimitOutcome> {
     // An aborted request is already settled: nothing would release a hold that it takes from now on.
     signal.throwIfAborted();
     this.#promptTokens = promptTokens;
@@ -136,13 +136,13 @@ export class RequestAccount {
   }
 
   /** Asks for admission of a count of tokens, which runs no model. */
-  admitCount(signal: AbortSignal): Placed | Promise<Placed> {
+  admitCount(signal: AbortSignal): LimitOutcome | Promise<LimitOutcome> {
     signal.throwIfAborted();
     if (this.#key.limits?.requestsPerMinute === undefined) return unlimited;
     return this.#ask({ tokens: 0, seat: noSeat }, signal);
   }
 
-  #ask(asked: Omit<Demand, "keyId" | "limits">, signal: AbortSignal): Placed | Promise<Placed> {
+  #ask(asked: Omit<Demand, "keyId" | "limits">, signal: AbortSignal): LimitOutcome | Promise<LimitOutcome> {
     const { id: keyId, limits } = this.#key;
     if (limits === undefined) return unlimited;
     const demand = { keyId, limits, ...asked };
@@ -151,7 +151,7 @@ export class RequestAccount {
     return this.#place(demand, admission);
   }
 
-  async #placeLater(demand: Demand, asked: Admission | Promise<Admission>, signal: AbortSignal): Promise<Placed> {
+  async #placeLater(demand: Demand, asked: Admission | Promise<Admission>, signal: AbortSignal): Promise<LimitOutcome> {
     const { limits: kept, clock } = this.#dependencies;
     this.#admitting = true;
     try {
@@ -167,7 +167,7 @@ export class RequestAccount {
     }
   }
 
-  #place(demand: Demand, admission: Admission): Placed {
+  #place(demand: Demand, admission: Admission): LimitOutcome {
     const { limitStatus } = admission;
     if (admission.outcome === "refused") {
       this.#dependencies.early?.note(demand.limits, admission);

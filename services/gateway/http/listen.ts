@@ -70,7 +70,7 @@ export async function listen(
   try {
     await server.listen({ host: at.host, port: at.port, backlog: waitingConnectionsMax });
   } catch (error) {
-    throw new StartFailure(exitCodes.unavailable, reasonOf(error, at), { cause: error });
+    throw new StartFailure(exitCodes.unavailable, whyNotListening(error, at), { cause: error });
   }
   const address = server.server.address();
   return typeof address === "object" && address !== null ? address.port : at.port;
@@ -90,7 +90,7 @@ const usualServers: Readonly<Record<number, string>> = {
   11434: "Ollama",
 };
 
-function reasonOf(error: unknown, at: Parameters<typeof listen>[1]): string {
+function whyNotListening(error: unknown, at: Parameters<typeof listen>[1]): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   const where = `Port ${at.port} on ${at.host}`;
   const [hostVariable, portVariable] = [`${at.prefix}HOST`, `${at.prefix}PORT`];

@@ -61,7 +61,7 @@ export class KnownKeys {
   }
 
   /** True if known keys can be used though the store may be away. */
-  get goOn(): boolean {
+  get usableWhileStoreAway(): boolean {
     return this.#options.clock.now() - this.#heardAtMs < this.#options.awayMs;
   }
 

@@ -44,7 +44,7 @@ export async function readiness(parts: {
   readonly broker: Pick<Broker, "connected">;
   readonly brokerWatch: Pick<BrokerWatch, "trouble">;
   readonly keys: Pick<KeyStore, "ready">;
-  readonly knownKeys: Pick<KnownKeys, "goOn">;
+  readonly knownKeys: Pick<KnownKeys, "usableWhileStoreAway">;
   readonly store?: Pick<StoreWatch, "emptied" | "faults"> | undefined;
   readonly sharing?: Pick<PlacementSharing, "remark"> | undefined;
   readonly clock: Clock;
@@ -55,7 +55,7 @@ export async function readiness(parts: {
   const checks = {
     serving: !parts.draining(),
     broker: parts.broker.connected,
-    keys: (typeof answered === "number" || knownKeys.goOn) && store?.emptied !== true,
+    keys: (typeof answered === "number" || knownKeys.usableWhileStoreAway) && store?.emptied !== true,
   };
   const why: Readonly<Record<keyof typeof checks, string>> = {
     serving: "this gateway shuts down",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { dayMs } from "#shared/process/clock.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { auditEntry } from "#shared/records/audit-entry.ts";
 import { keyId } from "#shared/keys/key-token.ts";
@@ -92,7 +93,6 @@ export const recordOperations = {
   }),
 };
 
-const dayMs = 86_400_000;
 const defaultDays = 30;
 
 /** Returns the first and the last day of the requested range, both included. The default is the last 30 days. */

@@ -55,7 +55,7 @@ export function orderMachines<Machine extends Able>(
     });
     return drawn.map(({ machine, isNear }) => ({
       machine,
-      reason: against(machine) ?? reasonOf(machine, isNear, group),
+      reason: against(machine) ?? rankReasonOf(machine, isNear, group),
     }));
   });
 }
@@ -76,7 +76,7 @@ function against({ breakerOpen, contradicts = false, status, windowHolds, load }
   return load.room === "none" ? "full" : undefined;
 }
 
-function reasonOf({ load, cachedTokens }: Able, isNear: boolean, group: readonly Able[]): RankReason | undefined {
+function rankReasonOf({ load, cachedTokens }: Able, isNear: boolean, group: readonly Able[]): RankReason | undefined {
   if (load.room === "queue") return "busy";
   if (!isNear) return "slower";
   if (cachedTokens > 0) return "warm";

@@ -17,7 +17,7 @@ type Part = Exclude<UserMessage["content"], string>[number];
 type TextPart = Extract<Part, { type: "text" }>;
 
 /** A message for machines, and the path in the request where it begins. A list of parts is its own: turns grow it. */
-interface Placed {
+interface MessageAt {
   readonly message: ChatMessage;
   readonly param: string;
 }
@@ -49,7 +49,7 @@ export function turnsOf({ system, messages }: Pick<MessageRequest, "system" | "m
 }
 
 class TurnReader {
-  readonly placed: Placed[] = [];
+  readonly placed: MessageAt[] = [];
   readonly images = new FoundImages();
   /** Paths of the blocks that mean nothing to a model here. */
   readonly ignored: string[] = [];

@@ -30,7 +30,7 @@ export function conversationOf({ instructions, input }: ResponseRequest): ChatMe
   return messages;
 }
 
-function placedItems(items: readonly InputItem[]): Placed[] {
+function placedItems(items: readonly InputItem[]): MessageAt[] {
   const turns: { readonly by: ModelTurn | OtherItem; readonly param: string }[] = [];
   for (const [place, item] of items.entries()) {
     const param = `input[${place}]`;
@@ -121,7 +121,7 @@ class ModelTurn {
 }
 
 /** A message, and the path in the request where it begins. */
-interface Placed {
+interface MessageAt {
   readonly message: ChatMessage;
   readonly param: string;
 }

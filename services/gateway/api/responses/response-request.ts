@@ -211,7 +211,7 @@ function shownTool(tool: OwnTool): object {
 }
 
 /** A function of a request, its name in the request, and its path there. */
-interface Placed {
+interface ToolAt {
   readonly tool: FunctionTool;
   readonly called: CalledTool;
   readonly param: string;
@@ -274,7 +274,7 @@ function choiceOf(choice: ResponseToolChoice, { called }: InnerTools): Choice {
   };
 }
 
-function functionsOf(tool: ResponseTool, param: string): Placed[] {
+function functionsOf(tool: ResponseTool, param: string): ToolAt[] {
   if (tool.type === "function" || tool.type === "custom") return [placedTool(tool, { param })];
   if (tool.type !== "namespace") return [];
   const { name: namespace, description, tools } = tool;
@@ -290,7 +290,7 @@ function functionsOf(tool: ResponseTool, param: string): Placed[] {
 function placedTool(
   tool: FunctionTool | CustomTool,
   { namespace, param }: { readonly namespace?: string; readonly param: string },
-): Placed {
+): ToolAt {
   const { type: is, name } = tool;
   const called = { is, name, namespace };
   if (tool.type === "function") return { tool, called, param };

@@ -26,7 +26,7 @@ beforeEach(() => {
     broker,
     brokerWatch: new BrokerWatch(broker, clock),
     keys: { ready: async () => undefined },
-    knownKeys: { goOn: false },
+    knownKeys: { usableWhileStoreAway: false },
     clock,
     draining: () => false,
   };
@@ -73,7 +73,7 @@ describe("whether a gateway can serve", () => {
     ["fails", failing, /^the key store cannot be asked, .*\(TRUNKLINE_KEYS_AWAY_MS\)$/],
     ["hangs", hanging, /^the key store does not answer within 150 ms, .*\(TRUNKLINE_KEYS_AWAY_MS\)$/],
   ])("is said in time when the key store %s, and is so as long as known keys go on", async (_, ready, reason) => {
-    const going = await told({ keys: { ready }, knownKeys: { goOn: true } });
+    const going = await told({ keys: { ready }, knownKeys: { usableWhileStoreAway: true } });
     expect(going).toMatchObject({ ready: true, checks: { keys: true }, reasons: [] });
     const not = await told({ keys: { ready } });
     expect(not).toMatchObject({ ready: false, checks: { keys: false }, reasons: [expect.stringMatching(reason)] });
