@@ -3,7 +3,6 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import { SiteFailure } from "#shared/site/reach-site.ts";
-import {} from "../terminal/command-line.ts";
 
 export type CheckOutcome = "ok" | "skipped" | "warning" | "failed";
 

@@ -18,7 +18,6 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/log.ts";
 import { makeStateFolder } from "#shared/process/state-folder.ts";
 import { agentConfig, agentSettingNames } from "../../agent/config.ts";
-import {} from "../terminal/command-line.ts";
 import { engineFolderOf, findProgram, placeProgram, removeOlderPrograms, type RunningProgram } from "./copy-program.ts";
 import { type ServiceHost, serviceManager } from "./service-host.ts";
 import type { ServiceManager, ServicePlaces, Step } from "./service-manager.ts";

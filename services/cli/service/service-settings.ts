@@ -5,7 +5,6 @@ import { parseEnv } from "node:util";
 import { reasonOf } from "#shared/fault/fault.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import {} from "../terminal/command-line.ts";
 
 /** The names of an agent's settings, and those of them that are secrets. */
 export interface AgentSettingNames {
