@@ -45,8 +45,6 @@ export async function connectRedis(options: RedisOptions): Promise<RedisConnecti
     keyPrefix: options.keyPrefix ?? redisKeyPrefix,
     lazyConnect: true,
     enableOfflineQueue: false,
-    // Commands of one turn of the event loop share a write, and those that come during a round trip share the next.
-    enableAutoPipelining: true,
     maxRetriesPerRequest: 0,
     socketTimeout: options.silenceMsMax ?? silenceMsMaxDefault,
     disconnectTimeout: disconnectMsMax,

@@ -19,13 +19,13 @@ import {
   windowMs,
 } from "./judge-demand.ts";
 import {
-  refusals,
   seatLivesMs,
   type Admission,
   type Charge,
   type Demand,
   type Growth,
   type Hold,
+  type Refusal,
   type LimitsBook,
   type Settled,
   type Settlement,
@@ -213,21 +213,20 @@ return { call("ZCARD", gateways), grants, admissions }
 
 declare module "ioredis" {
   interface RedisCommander<Context> {
-    settleRequests(prefix: string, settlement: string): Result<unknown, Context>;
+    settleRequests(prefix: string, settlement: string): Result<SettleReply, Context>;
   }
 }
 
 /** An empty key, to which the connection adds its prefix. */
 const prefixOnly = "";
 
-const admitReply = z.tuple([
-  z.enum(refusals).or(z.literal("")),
-  z.coerce.number(),
-  z.coerce.number(),
-  z.number(),
-  z.number(),
-]);
-const settleReply = z.tuple([z.int().min(0), z.array(z.tuple([z.int().min(0), z.int().min(0)])), z.array(admitReply)]);
+/** The reply to a settlement: the number of gateways, both tokens of each hold that grows, and the decision on each demand. */
+type SettleReply = readonly [
+  gateways: number,
+  grants: readonly (readonly [number, number])[],
+  replies: readonly AdmitReply[],
+];
+type AdmitReply = readonly [by: Refusal | "", requests: string, tokens: string, spent: number, budgetTokens: number];
 const limitStatusReply = z.tuple([z.array(z.string().nullable()), z.tuple([z.coerce.number(), z.coerce.number()])]);
 
 /** Returns the Redis key that counts the tokens that an API key used in a period. */
@@ -277,8 +276,9 @@ export class RedisLimitsBook implements LimitsBook {
       usage: usage.map((row) => ({ day: row.day, at: redisUsageAt(row.day), fields: redisUsageFields(row) })),
     });
     const purpose = demands.length > 0 ? "admit requests" : "write down what has ended";
-    const reply = await this.#redis.run(purpose, (client) => client.settleRequests(prefixOnly, text));
-    const [gateways, grants, replies] = settleReply.parse(reply);
+    const [gateways, grants, replies] = await this.#redis.run(purpose, (client) =>
+      client.settleRequests(prefixOnly, text),
+    );
     if (gateways === 0) {
       const [message, internal] = ["Usage cannot be booked just now.", "an earlier settlement is missing"];
       throw new Fault("backend_unavailable", { message, internal });
@@ -291,12 +291,12 @@ export class RedisLimitsBook implements LimitsBook {
   }
 }
 
-function admissionOf(reply: z.infer<typeof admitReply>, demand: Demand, wallMs: number): Admission {
-  const [by, requestsUsed, tokensUsed, spentOfBudget, budgetTokens] = reply;
+function admissionOf(reply: AdmitReply, demand: Demand, wallMs: number): Admission {
+  const [by, requests, tokensOfMinute, spentOfBudget, budgetTokens] = reply;
   const { keyId, limits, seat, tokens } = demand;
   const judging = judgingLimits(demand, limits);
   const { tokensPerMinute = 0, budget } = judging;
-  const used = { requestsUsed, tokensUsed };
+  const used = { requestsUsed: Number(requests), tokensUsed: Number(tokensOfMinute) };
   const limitStatus = limitStatusOf(judging, used);
   const spent = budget && spentOfBudget;
   if (by !== "") {
