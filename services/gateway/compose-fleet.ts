@@ -51,7 +51,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
   lifecycle.onStop("jobs", () => jobs.stop());
   const knownModels = openKnownModels(state);
   const permits = (machine: string, modelId: string): boolean => records.permits(machine, modelId);
-  const { elsewhere } = records;
+  const { external } = records;
   const catalogues = new Catalogues({
     ask: (target) => {
       const withinMs = timing.catalogueWaitMs + jobs.lineTo(target).roundTripMs;
@@ -59,7 +59,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
     },
     knownModels,
     permits,
-    elsewhere,
+    external,
     clock,
     log,
   });
@@ -90,10 +90,10 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
     openJobs: () => jobs.size,
   });
   lifecycle.onStop("meters", () => meters.stop());
-  const models = new LiveModels({ jobs, roster, permits, elsewhere, timing, clock });
+  const models = new LiveModels({ jobs, roster, permits, external, timing, clock });
   const breakers = new Breakers(timing);
   const claims = new BusyClaims(timing);
-  const placements = new JobPlacements({ roster, catalogues, breakers, claims, elsewhere, clock, random: Math.random });
+  const placements = new JobPlacements({ roster, catalogues, breakers, claims, external, clock, random: Math.random });
   const book = placements.memory;
   // No other gateway can have the same store unless it is Redis.
   const sharing =
@@ -105,7 +105,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
     catalogues,
     knownModels,
     placements,
-    elsewhere,
+    external,
     waitMs: config.waitMs,
     timing,
     clock,

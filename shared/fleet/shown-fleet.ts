@@ -84,7 +84,7 @@ export const leftOutReasons = [
   "cordoned",
   "revoked",
   "denied",
-  "elsewhere",
+  "external",
   "no_runtime",
   "no_model",
   "not_permitted",

@@ -22,7 +22,7 @@ export const auditActions = [
   "machine_cordoned",
   "machine_uncordoned",
   "machine_labelled",
-  "machine_elsewhere",
+  "machine_external",
   "machine_direct",
   "machine_direct_ended",
   "route_set",

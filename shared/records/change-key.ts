@@ -99,7 +99,7 @@ export interface NewTerms {
   readonly name?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly machines?: readonly string[] | null | undefined;
-  readonly elsewhere?: boolean | undefined;
+  readonly external?: boolean | undefined;
   readonly limits?: { readonly [Limit in keyof KeyLimits]?: KeyLimits[Limit] | null } | undefined;
 }
 
@@ -179,7 +179,7 @@ function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
     name: terms.name ?? record.name,
     scopes: terms.scopes ?? record.scopes,
     machines: terms.machines === undefined ? record.machines : (terms.machines ?? undefined),
-    elsewhere: (terms.elsewhere ?? record.elsewhere) || undefined,
+    external: (terms.external ?? record.external) || undefined,
     limits: limits.length === 0 ? undefined : Object.fromEntries(limits),
   };
   const [now, was] = [after, record].map((each) => ({ name: each.name, ...shownTerms(each) }));

@@ -16,13 +16,13 @@ type NewRecordChange =
       readonly action: "machine_paired";
       readonly join: NewJoin;
       readonly models?: readonly string[] | undefined;
-      readonly elsewhere?: true | undefined;
+      readonly external?: true | undefined;
     }
   | { readonly action: "machine_cordoned"; readonly reason: string }
   /** The labels of the machine, in place of those before. */
   | { readonly action: "machine_labelled"; readonly labels: readonly string[] }
   /** The machine's models run elsewhere, or not any more. */
-  | { readonly action: "machine_elsewhere"; readonly elsewhere: boolean };
+  | { readonly action: "machine_external"; readonly external: boolean };
 
 type KnownRecordChange =
   /** The machine used its join line and has this key from now on. */
@@ -83,8 +83,8 @@ export function applyMachineChange(
       if (before?.publicKey !== undefined && before.revokedAt === undefined) {
         return refused(`is paired already: revoke it first (trunkline machines revoke ${name})`);
       }
-      const { join, models, elsewhere } = change;
-      const given = { ...(models && { models }), ...(elsewhere && { elsewhere }) };
+      const { join, models, external } = change;
+      const given = { ...(models && { models }), ...(external && { external }) };
       const detail = { join: join.id, expires_at: isoTime(join.expiresAt), ...given };
       return changed({ join: { ...join, by }, ...given }, detail);
     }
@@ -103,10 +103,10 @@ export function applyMachineChange(
       }
       return changed({ labels: labels.length === 0 ? undefined : labels }, { labels, was: { labels: was } });
     }
-    case "machine_elsewhere": {
-      const elsewhere = change.elsewhere || undefined;
-      if (before !== undefined && before.elsewhere === elsewhere) return { outcome: "unchanged", record: before };
-      return changed({ elsewhere }, { elsewhere: change.elsewhere });
+    case "machine_external": {
+      const external = change.external || undefined;
+      if (before !== undefined && before.external === external) return { outcome: "unchanged", record: before };
+      return changed({ external }, { external: change.external });
     }
     default:
       return before === undefined ? { outcome: "unknown" } : changeKnown(before, change, { at, changed });
@@ -165,10 +165,10 @@ const wasRevoked = refused("was revoked: pair it anew (trunkline machines pair)"
 
 /** Returns why the record must not be removed now. `reason` follows «The machine attic …» in a sentence. */
 export function whyNotRemoved(record: MachineRecord): string | undefined {
-  const { publicKey, revokedAt, name, elsewhere } = record;
+  const { publicKey, revokedAt, name, external } = record;
   if (publicKey === undefined) {
-    if (elsewhere === undefined) return undefined;
-    return `is elsewhere, and without its record it would get every request: say first that it is not (trunkline machines elsewhere ${name} --off)`;
+    if (external === undefined) return undefined;
+    return `is external, and without its record it would get every request: say first that it is not (trunkline machines external ${name} --off)`;
   }
   if (revokedAt === undefined) return `is paired: revoke it first (trunkline machines revoke ${name})`;
   return undefined;

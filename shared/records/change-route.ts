@@ -67,10 +67,10 @@ export async function removeRoute(
   return { outcome: "removed", record, replication: await keys.awaitReplica() };
 }
 
-/** Formats a target as the command line reads it: `llama3.2`, `llama3.2 on attic,loft`, `llama3.2 with fast`, or `gpt-5 elsewhere`. */
-export function targetText({ model, machines, label, elsewhere }: RouteTarget): string {
+/** Formats a target as the command line reads it: `llama3.2`, `llama3.2 on attic,loft`, `llama3.2 with fast`, or `gpt-5 external`. */
+export function targetText({ model, machines, label, external }: RouteTarget): string {
   const where = label === undefined ? machines && ` on ${machines.join(",")}` : ` with ${label}`;
-  return `${model}${where ?? ""}${elsewhere ? " elsewhere" : ""}`;
+  return `${model}${where ?? ""}${external ? " external" : ""}`;
 }
 
 export function routeUnknown(name: string): Fault {

@@ -22,7 +22,7 @@ export const newKey = z
     ttlMs: z.int().min(1).max(durationMsMax),
     machines: boundMachines.optional(),
     limits: keyLimits.optional(),
-    elsewhere: keyRecord.shape.elsewhere,
+    external: keyRecord.shape.external,
   })
   .refine(({ kind, ttlMs }) => kind !== "admin" || ttlMs <= adminTtlMsMax, {
     message: `of an admin key must be at most ${formatDuration(adminTtlMsMax)}`,
@@ -49,7 +49,7 @@ export async function issueKey(
   key: NewKey,
   { keys, peppers, clock, actor, admin }: KeyDependencies,
 ): Promise<IssuedKey> {
-  const { kind, name, scopes: granted, ttlMs, machines, limits, elsewhere } = newKey.parse(key);
+  const { kind, name, scopes: granted, ttlMs, machines, limits, external } = newKey.parse(key);
   if (admin !== undefined && kind !== "model" && (await issuersOf(admin, keys)).length + 1 >= adminLineageMax) {
     throw new Fault("key_change_refused", {
       message: `Admin keys issue admin keys at most ${adminLineageMax} in a row (adminLineageMax): issue this one from the command line.`,
@@ -67,7 +67,7 @@ export async function issueKey(
     scopes: granted,
     machines,
     limits: Object.values(limits ?? {}).some((limit) => limit !== undefined) ? limits : undefined,
-    elsewhere,
+    external,
     issuedBy: admin?.id,
     createdAt,
     // Without this limit an admin key would prolong itself by issuing its successor.

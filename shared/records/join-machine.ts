@@ -42,7 +42,7 @@ interface JoinWish {
   /** The admin key that asks for the line, which is good only as long as the key. */
   readonly admin?: KeyId | undefined;
   /** True if the machine's models run elsewhere. Undefined leaves what an existing record says. */
-  readonly elsewhere?: true | undefined;
+  readonly external?: true | undefined;
 }
 
 /** A new join line. Its secret is in no record. */

@@ -117,8 +117,8 @@ export const keyRecord = z.strictObject({
   scopes,
   machines: boundMachines.optional(),
   limits: keyLimits.optional(),
-  /** The key may use machines that are elsewhere, by routes that say so. No scope covers them. */
-  elsewhere: z.literal(true).optional(),
+  /** The key may use external machines, by routes that say so. No scope covers them. */
+  external: z.literal(true).optional(),
   /** The admin key that issued this key over the admin API. */
   issuedBy: keyId.optional(),
   createdAt: wallMs,

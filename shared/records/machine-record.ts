@@ -77,7 +77,7 @@ export const machineRecord = z.looseObject({
    * The machine's models run elsewhere, such as at a cloud. Only routes that say so lead there, and only keys that were
    * issued for it. The operator says this and never the machine.
    */
-  elsewhere: z.literal(true).optional(),
+  external: z.literal(true).optional(),
   /** A cordoned machine finishes its jobs and gets no new one. */
   cordon: z.looseObject({ reason: cordonReason, at: wallMs, by: actorName }).optional(),
   createdAt: wallMs,

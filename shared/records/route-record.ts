@@ -11,7 +11,7 @@ export const routesMax = 1_000;
 export const targetsPerRouteMax = 8;
 
 /**
- * A model that may answer for the route's name, on any machine or only on those that are named or have a label. Without `elsewhere`, machines
+ * A model that may answer for the route's name, on any machine or only on those that are named or have a label. Without `external`, machines
  * with that mark never answer, even if they are named.
  */
 const targetFields = z.strictObject({
@@ -20,7 +20,7 @@ const targetFields = z.strictObject({
     .describe("The id of the model that answers."),
   machines: boundMachines.optional().describe("The only machines that may answer; absent for all."),
   label: machineLabel.optional().describe("The label that a machine must have to answer; absent for all."),
-  elsewhere: z
+  external: z
     .literal(true)
     .optional()
     .describe("True to be answered elsewhere: by machines with that mark alone, and for keys issued for it alone."),

@@ -15,10 +15,7 @@ const terms = {
   tpm: keyLimits.shape.tokensPerMinute.unwrap().nullable(),
   concurrency: keyLimits.shape.concurrency.unwrap().nullable(),
   budget: tokenBudget.nullable(),
-  elsewhere: z
-    .literal(true)
-    .optional()
-    .describe("True if routes may lead it to machines that are elsewhere; absent otherwise."),
+  external: z.literal(true).optional().describe("True if routes may lead it to external machines; absent otherwise."),
   expires_at: time,
 };
 
@@ -53,7 +50,7 @@ export function showKey(record: KeyRecord, nowMs: number): ShownKey {
 }
 
 export function shownTerms(record: KeyRecord) {
-  const { kind, scopes, machines = null, limits, elsewhere, expiresAt } = record;
+  const { kind, scopes, machines = null, limits, external, expiresAt } = record;
   return {
     kind,
     scopes,
@@ -62,7 +59,7 @@ export function shownTerms(record: KeyRecord) {
     tpm: limits?.tokensPerMinute ?? null,
     concurrency: limits?.concurrency ?? null,
     budget: limits?.budget ?? null,
-    ...(elsewhere && { elsewhere }),
+    ...(external && { external }),
     expires_at: isoTime(expiresAt),
   };
 }

@@ -50,7 +50,7 @@ export const shownMachineRecord = z.strictObject({
     .describe("The reason for which it gets no new jobs; null for a machine that gets jobs."),
   revoked_at: time.nullable(),
   labels: machineLabels.optional().describe("The labels by which routes name it; absent when it has none."),
-  elsewhere: z
+  external: z
     .literal(true)
     .optional()
     .describe("True if its models run elsewhere, so that only routes that say so lead there; absent otherwise."),
@@ -66,7 +66,7 @@ export interface ShownAt {
 }
 
 export function showMachineRecord(record: MachineRecord, { nowMs, lastSeen }: ShownAt): ShownMachineRecord {
-  const { models, publicKey, join, cordon, labels, elsewhere } = record;
+  const { models, publicKey, join, cordon, labels, external } = record;
   const state = machineState(record, nowMs);
   const { usedFrom, usedAgainAt, usedAgainFrom } = join ?? {};
   return {
@@ -83,7 +83,7 @@ export function showMachineRecord(record: MachineRecord, { nowMs, lastSeen }: Sh
     cordon: cordon === undefined ? null : { reason: cordon.reason, at: isoTime(cordon.at), by: cordon.by },
     revoked_at: timeOrNull(record.revokedAt),
     ...(labels && { labels }),
-    ...(elsewhere && { elsewhere }),
+    ...(external && { external }),
     created_at: isoTime(record.createdAt),
     changed_at: isoTime(record.changedAt),
   };

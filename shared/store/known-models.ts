@@ -30,16 +30,16 @@ export interface ModelsSeen {
   readonly machine: string;
   readonly modelIds: readonly string[];
   readonly seenAtMs: number;
-  /** True if the machine is elsewhere: its models are then known of that machine alone. */
-  readonly elsewhere?: boolean | undefined;
+  /** True if the machine is external: its models are then known of that machine alone. */
+  readonly external?: boolean | undefined;
 }
 
 /**
  * Returns the entries to store: each model on its machine, and each by itself. A space separates the two. A model's id
  * may be any text, and a machine's name has no space.
  */
-function sightingsOf({ machine, modelIds, elsewhere }: ModelsSeen): string[] {
-  return modelIds.flatMap((id) => [...(elsewhere ? [] : [` ${id}`]), `${machine} ${id}`]);
+function sightingsOf({ machine, modelIds, external }: ModelsSeen): string[] {
+  return modelIds.flatMap((id) => [...(external ? [] : [` ${id}`]), `${machine} ${id}`]);
 }
 
 /** A model and the machine that offered it; the machine is empty in the entry of a model by itself. */

@@ -19,7 +19,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
     return result;
   };
   const issue = async (terms: {
-    readonly elsewhere?: true;
+    readonly external?: true;
     readonly scopes?: string[];
     readonly machines?: string[];
   }) => {
@@ -43,7 +43,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
 
   beforeAll(async () => {
     fleet = await startFleet({ gateways: 2, machines: { attic: { models: ["scripted"] } } });
-    await run("machines", "elsewhere", "cloud");
+    await run("machines", "external", "cloud");
     cloud = await MeanMachine.start({
       natsUrl: fleet.nats.url,
       machine: "cloud",
@@ -54,10 +54,10 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
       ],
     });
     announcing = setInterval(() => cloud.announce({ slots: 64 }), 200);
-    await run("routes", "set", "best", "large elsewhere");
-    await run("routes", "set", "near", "scripted", "--then", "scripted elsewhere");
+    await run("routes", "set", "best", "large external");
+    await run("routes", "set", "near", "scripted", "--then", "scripted external");
     await run("routes", "set", "named", "large on cloud");
-    const may = await issue({ elsewhere: true });
+    const may = await issue({ external: true });
     await until(async () => (await lists(may.endpoints)).every((ids) => ids === "best near scripted"), {
       what: "the cloud and its routes to be known",
     });
@@ -69,7 +69,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
   });
 
   test("answers for a route that says so and a key that was issued for it, and is named as the one that spoke", async () => {
-    const { endpoints } = await issue({ elsewhere: true });
+    const { endpoints } = await issue({ external: true });
     const before = cloud.jobs.length;
     expect(await chats(endpoints, "best")).toEqual(twice("cloud"));
     expect(cloud.jobs.length).toBe(before + 2);
@@ -83,7 +83,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
     const before = cloud.jobs.length;
     const [plain, may, bound] = await Promise.all([
       issue({}),
-      issue({ elsewhere: true }),
+      issue({ external: true }),
       issue({ machines: ["cloud"], scopes: ["large", "scripted"] }),
     ]);
     for (const { endpoints } of [plain, may]) {
@@ -109,7 +109,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
       return { out: stdout.replaceAll(/ +/g, " "), err: stderr };
     };
     const near = await ask("route", "near");
-    expect(near.err).toContain("near stands for scripted, then scripted elsewhere.");
+    expect(near.err).toContain("near stands for scripted, then scripted external.");
     expect(near.out).toMatch(/^ 1 attic scripted .*\n 2 cloud scripted /m);
     const refused = await ask("route", "large");
     expect(refused.out).toMatch(/^ - cloud .* its models run elsewhere: only routes that say so lead there$/m);
@@ -120,7 +120,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
   });
 
   test("gets no request that fails at home, but for a route and a key that ask for it", async () => {
-    const [plain, may] = await Promise.all([issue({}), issue({ elsewhere: true })]);
+    const [plain, may] = await Promise.all([issue({}), issue({ external: true })]);
     const before = cloud.jobs.length;
     await fleet.agent("attic").kill();
     const isHomeAway = async (): Promise<boolean> =>
@@ -134,9 +134,9 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
   });
 
   test("gets nothing from a key that lost the right, within a second", async () => {
-    const { id, endpoints } = await issue({ elsewhere: true });
+    const { id, endpoints } = await issue({ external: true });
     expect(await chats(endpoints, "best")).toEqual(twice("cloud"));
-    await run("keys", "change", id, "--no-elsewhere");
+    await run("keys", "change", id, "--no-external");
     const isLost = async (): Promise<boolean> =>
       (await chats(endpoints, "best")).every((code) => code === "model_not_found");
     await until(isLost, { what: "the right to be lost", timeoutMs: 1_000 });
@@ -144,10 +144,10 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
 
   test("keeps its record for as long as it is marked, and is like any other machine without the mark", async () => {
     const removed = await trunkline(["machines", "remove", "cloud"], fleet.keyStore);
-    expect([removed.exitCode, removed.stderr]).toEqual([1, expect.stringContaining("machines elsewhere cloud --off")]);
+    expect([removed.exitCode, removed.stderr]).toEqual([1, expect.stringContaining("machines external cloud --off")]);
     const { endpoints } = await issue({});
     expect(await chats(endpoints, "large")).toEqual(twice("model_not_found"));
-    await run("machines", "elsewhere", "cloud", "--off");
+    await run("machines", "external", "cloud", "--off");
     const isUsed = async (): Promise<boolean> => (await chats(endpoints, "large")).every((by) => by === "cloud");
     await until(isUsed, { what: "the machine to be used as any other" });
   });

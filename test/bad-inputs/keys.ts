@@ -156,7 +156,7 @@ export const keys: Section = {
     { rows: [77, 89], file: "integration/admin-api-needs-an-admin-key", name: "and never for what is none" },
     {
       rows: [83, 84, 85, 86, 87, 88],
-      file: "unit/keys/only-the-right-secret-is-told-more",
+      file: "unit/records/only-the-right-secret-is-told-more",
       name: "the answer to the holder of the current secret",
     },
     {

@@ -60,11 +60,11 @@ export function knownModelsContract(
       expect(await there.knows("qwen", { nowMs })).toBe("known");
     });
 
-    test("the list has every model that is known, alone and by its machine, and one elsewhere by its machine only", async () => {
+    test("the list has every model that is known, alone and by its machine, and one external by its machine only", async () => {
       const [here, there] = await open({});
       await here.remember({ machine: "attic", modelIds: ["old"], seenAtMs: nowMs - 30 * dayMs });
       await here.remember({ machine: "attic", modelIds: ["a model"], seenAtMs: nowMs });
-      await there.remember({ machine: "cloud", modelIds: ["gpt-5"], seenAtMs: nowMs, elsewhere: true });
+      await there.remember({ machine: "cloud", modelIds: ["gpt-5"], seenAtMs: nowMs, external: true });
       const listed = (await here.list(nowMs)).map(({ machine: name, model }) => `${name}: ${model}`).toSorted();
       expect(listed).toEqual([": a model", "attic: a model", "cloud: gpt-5"]);
     });

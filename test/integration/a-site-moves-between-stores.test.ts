@@ -112,7 +112,7 @@ async function fill(place: Settings) {
   const expired = await inStore(place, (store) => issueIn(store, { ttlMs: 99 * dayMs }), longAgo);
   return inStore(place, async (store) => {
     const means = { ...store, actor };
-    const spent = await issueIn(store, { limits, machines: ["attic"], elsewhere: true });
+    const spent = await issueIn(store, { limits, machines: ["attic"], external: true });
     const [revoked, disabled, rotated] = [await issueIn(store), await issueIn(store), await issueIn(store)];
     await issueIn(store, { kind: "admin" });
     await changeKey(revoked.record.id, { action: "revoked" }, means);

@@ -27,7 +27,7 @@ describe.each([
     const targets = [
       { model: "qwen3:30b", machines: ["attic"] },
       { model: "m", label: "fast" },
-      { model: "gpt-5", elsewhere: true },
+      { model: "gpt-5", external: true },
     ];
     const set = await ask("PUT", "/routes/claude-*", { targets });
     expect(set).toMatchObject({ status: 200, json: { route: "claude-*", targets } });
@@ -50,7 +50,7 @@ describe.each([
       {},
       { action: "route_set", route: "claude-*", key: null, machine: null },
       { route: "org/name:tag" },
-      { detail: { targets: ["llama3.2"], was: { targets: ["qwen3:30b on attic", "m with fast", "gpt-5 elsewhere"] } } },
+      { detail: { targets: ["llama3.2"], was: { targets: ["qwen3:30b on attic", "m with fast", "gpt-5 external"] } } },
       { action: "route_removed" },
     ]);
   });
@@ -64,7 +64,7 @@ describe.each([
     [{ targets: [{ model: "m", label: "Fast" }] }, "invalid_value", "targets[0].label"],
     [{ targets: [{ model: "m", label: "fast", machines: ["attic"] }] }, "invalid_value", "targets[0].label"],
     [{ targets: [{ model: "m", colour: "red" }] }, "unsupported_parameter", "targets[0].colour"],
-    [{ targets: [{ model: "m", elsewhere: false }] }, "invalid_value", "targets[0].elsewhere"],
+    [{ targets: [{ model: "m", external: false }] }, "invalid_value", "targets[0].external"],
   ])("a route with %j is refused with what is wrong", async (body, code, param) => {
     const { ask } = await managed();
     expect(await ask("PUT", "/routes/gpt-4o", body)).toMatchObject({ status: 400, json: { error: { code, param } } });

@@ -80,7 +80,7 @@ Example:
 
 function addChange(keys: CliCommand, context: CliContext): void {
   const { stderr, clock } = context;
-  const here = new Option("--no-elsewhere", "keep it from machines that are elsewhere");
+  const here = new Option("--no-external", "keep it from external machines");
   const terms = [nameOption(), scopesOption(), ...limitingOptions(), here];
   const change = keys
     .command("change")

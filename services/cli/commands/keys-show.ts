@@ -31,7 +31,7 @@ const columns: readonly Column[] = [
     cell: ({ kind, machines }) => (kind === "model" ? (machines?.join(", ") ?? "any") : "-"),
     tells: ({ machines }) => machines !== null,
   },
-  { heading: "elsewhere", cell: (key) => (key.elsewhere ? "yes" : "-"), tells: (key) => key.elsewhere === true },
+  { heading: "external", cell: (key) => (key.external ? "yes" : "-"), tells: (key) => key.external === true },
   {
     heading: "limits",
     cell: (key) => (key.kind === "model" ? limitsText(key) || "none" : "-"),
@@ -192,12 +192,12 @@ export function keyFields(shown: ShownKey, { nowMs, key }: { readonly nowMs: num
 }
 
 function termFields(shown: ShownKey): readonly Field[] {
-  const { scopes, machines, elsewhere, rpm, tpm, concurrency, budget } = shown;
+  const { scopes, machines, external, rpm, tpm, concurrency, budget } = shown;
   const limit = (count: number | null): string => (count === null ? "none" : countText(count));
   return [
     ["scopes", scopes.join(", ")],
     ["machines", machines?.join(", ") ?? "any"],
-    ["elsewhere", elsewhere ? "where a route says so" : undefined],
+    ["external", external ? "where a route says so" : undefined],
     ["rpm", limit(rpm)],
     ["tpm", limit(tpm)],
     ["concurrency", limit(concurrency)],

@@ -83,14 +83,14 @@ Examples:
   export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`)
     .action(async (given: Options) => {
       const { name, scopes, ttl: ttlMs } = given;
-      const { machines, elsewhere, limits } = givenTerms(given);
+      const { machines, external, limits } = givenTerms(given);
       const wish = newKey.safeParse({
         kind: given.admin ? "admin" : given.viewer ? "viewer" : "model",
         name,
         scopes,
         ttlMs,
         machines: machines ?? undefined,
-        elsewhere: elsewhere || undefined,
+        external: external || undefined,
         limits: Object.fromEntries(Object.entries(limits ?? {}).filter(([, limit]) => limit !== null)),
       });
       if (!wish.success) issue.error(`error: the --ttl ${wish.error.issues[0]?.message}.`);

@@ -103,27 +103,27 @@ Examples:
     });
 }
 
-export function addElsewhere(machines: CliCommand, context: CliContext): void {
+export function addExternal(machines: CliCommand, context: CliContext): void {
   machines
-    .command("elsewhere")
+    .command("external")
     .description("say that a machine's models run elsewhere, such as at a cloud")
     .addArgument(machineArgument())
     .option("--off", "they do not: the machine gets requests as any other does")
     .json()
     .more(`
 An agent whose model server is somebody else's sends them every prompt that it gets. A machine with this mark gets a
-request only if a route says so ("trunkline routes set") and the key was issued with --elsewhere. Mark the machine before
-it connects: "trunkline machines pair --elsewhere".
+request only if a route says so ("trunkline routes set") and the key was issued with --external. Mark the machine before
+it connects: "trunkline machines pair --external".
 
 Examples:
-  trunkline machines elsewhere cloud
-  trunkline machines elsewhere cloud --off`)
+  trunkline machines external cloud
+  trunkline machines external cloud --off`)
     .action((name: string, { off, ...given }: { readonly off?: true } & JsonOption) => {
-      const change = { action: "machine_elsewhere", elsewhere: off === undefined } as const;
+      const change = { action: "machine_external", external: off === undefined } as const;
       return changeAndTell(name, change, { given, context }, () =>
         off
-          ? `${name} is not elsewhere: any request may go there`
-          : `${name} is elsewhere: only routes that say so lead there`,
+          ? `${name} is not external: any request may go there`
+          : `${name} is external: only routes that say so lead there`,
       );
     });
 }

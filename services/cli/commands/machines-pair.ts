@@ -15,7 +15,7 @@ import { replicationLine, withKeyStore } from "../site/with-key-store.ts";
 
 interface Options extends JsonOption {
   readonly models?: readonly string[];
-  readonly elsewhere?: true;
+  readonly external?: true;
   readonly ttl: number;
 }
 
@@ -36,7 +36,7 @@ export function addPair(machines: CliCommand, context: PairContext): void {
     .description("print the line to paste on a machine that is to join this site")
     .addArgument(machineArgument())
     .addOption(modelsOption())
-    .option("--elsewhere", "its models run elsewhere: only routes that say so lead there")
+    .option("--external", "its models run elsewhere: only routes that say so lead there")
     .addOption(ttl.argParser(readBy(joinTtl)).default(joinTtlMsMax, ttlText))
     .json()
     .more(`
@@ -48,13 +48,13 @@ ${patternsHelp}
 Examples:
   trunkline machines pair attic
   trunkline machines pair attic --models 'llama*,qwen*' --ttl 5m
-  trunkline machines pair cloud --elsewhere
+  trunkline machines pair cloud --external
   trunkline machines pair attic --json`)
-    .action(async (name: string, { models, elsewhere, ttl: ttlMs, json }: Options) => {
+    .action(async (name: string, { models, external, ttl: ttlMs, json }: Options) => {
       const { TRUNKLINE_PUBLIC_URL: publicUrl } = readConfig(siteVariables, environment);
       await assertFreeName(name, context);
       await withKeyStore(context, { json }, async (store) => {
-        const { line, expiresAt, changed } = await makeJoin({ name, ttlMs, publicUrl, models, elsewhere }, store);
+        const { line, expiresAt, changed } = await makeJoin({ name, ttlMs, publicUrl, models, external }, store);
         const command = joinCommand(line);
         const told = { join: joinLineText(line), name, expires_at: new Date(expiresAt).toISOString(), command };
         stdout.write(`${json ? JSON.stringify(told) : command}\n`);

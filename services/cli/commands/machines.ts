@@ -4,7 +4,7 @@ import { showMachineRecord, type ShownMachineRecord } from "#shared/records/show
 import { type CliCommand, commandIn, type JsonOption, type CliContext, widthOf } from "../terminal/command-line.ts";
 import {
   addCordon,
-  addElsewhere,
+  addExternal,
   addLabels,
   addModels,
   addRemove,
@@ -42,7 +42,7 @@ ${whichStoreHelp}`);
   addDrain(machines, context);
   addModels(machines, context);
   addLabels(machines, context);
-  addElsewhere(machines, context);
+  addExternal(machines, context);
   addRemove(machines, context);
   return machines;
 }
@@ -80,7 +80,7 @@ function tableOf(
 ): string {
   const cells = (record: ShownMachineRecord): readonly string[] => [
     record.machine,
-    record.elsewhere ? `${record.state}, elsewhere` : record.state,
+    record.external ? `${record.state}, external` : record.state,
     cutText(modelsText(record), modelsWidthMax),
     record.last_seen_at === null ? "-" : fromNow(Date.parse(record.last_seen_at), nowMs),
     utcTime(record.changed_at),
@@ -116,7 +116,7 @@ function machineFields(shown: ShownMachineRecord, nowMs: number): string {
     ["state", shown.state],
     ["models", modelsText(shown)],
     ["labels", shown.labels?.join(", ")],
-    ["elsewhere", shown.elsewhere ? "yes: only routes that say so lead there" : null],
+    ["external", shown.external ? "yes: only routes that say so lead there" : null],
     ["join line", shown.join_expires_at && `not used yet, good until ${when(shown.join_expires_at)}`],
     ["public key", key],
     ["paired", shown.paired_at && `${when(shown.paired_at)} by ${shown.paired_by}, from ${shown.paired_from}`],

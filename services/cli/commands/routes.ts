@@ -36,17 +36,17 @@ ${whichStoreHelp}`);
   return routes;
 }
 
-/** Reads a target: the id of a model, and perhaps the machines or the label, and `elsewhere`. */
+/** Reads a target: the id of a model, and perhaps the machines or the label, and `external`. */
 const givenTarget = z
   .string()
   .transform((text, context): unknown => {
     const [model, ...words] = text.trim().split(/\s+/);
-    const where = words.at(-1) === "elsewhere" ? { elsewhere: words.pop() !== undefined } : {};
+    const where = words.at(-1) === "external" ? { external: words.pop() !== undefined } : {};
     const [on, ...machines] = words;
     if (on === undefined) return { model, ...where };
     if (on === "on" && machines.length > 0) return { model, machines: commaList.parse(machines.join("")), ...where };
     if (on === "with" && machines.length === 1) return { model, label: machines[0], ...where };
-    const message = "must be a model, 'model on machine,machine', 'model with label' or 'model elsewhere'";
+    const message = "must be a model, 'model on machine,machine', 'model with label' or 'model external'";
     context.issues.push({ code: "custom", input: text, message });
     return z.NEVER;
   })
@@ -86,15 +86,15 @@ function addSet(routes: CliCommand, context: CliContext): void {
 A target is a model, a model on named machines, 'gpt-oss:20b on attic,loft', or on machines with a label, 'gpt-oss:20b with
 fast' ("trunkline machines labels"). The next target answers while no machine can take a request for the one before, or when its machines fail before the first piece of the answer. A key needs
 both the name and the target in its scopes; it never gets a target outside them.
-Machines whose models run elsewhere ("trunkline machines elsewhere") answer for targets alone that say so, 'gpt-5 elsewhere',
-and for keys alone that were issued with --elsewhere.
+Machines whose models run elsewhere ("trunkline machines external") answer for targets alone that say so, 'gpt-5 external',
+and for keys alone that were issued with --external.
 The name may be that of a model, which clients then no longer reach by it. A name comes before a pattern, and a longer
 pattern before a shorter one. A target is always a model, never another route. Quote patterns, or the shell takes the *.
 
 Examples:
   trunkline routes set claude-sonnet-4 qwen3-coder:30b
   trunkline routes set claude-sonnet-4 qwen3-coder:30b --then 'gpt-oss:20b on attic' --then llama3.2
-  trunkline routes set claude-opus-4 qwen3-coder:480b --then 'claude-opus-4 elsewhere'
+  trunkline routes set claude-opus-4 qwen3-coder:480b --then 'claude-opus-4 external'
   trunkline routes set 'claude-*' qwen3-coder:30b --strict --json`)
     .action((name: string, first: RouteTarget, given: Options) =>
       tellChange(context, given, async (store) => {

@@ -28,12 +28,12 @@ export function unknownTargets(
   });
 }
 
-/** Returns the machines that may answer a target. The empty name stands for all that are not elsewhere, as in sightings. */
+/** Returns the machines that may answer a target. The empty name stands for all that are not external, as in sightings. */
 function machinesOf(target: RouteTarget, machines: readonly MachineRecord[]): readonly string[] {
-  const { machines: named, label, elsewhere } = target;
+  const { machines: named, label, external } = target;
   if (named !== undefined) return named;
-  if (label === undefined && !elsewhere) return [""];
+  if (label === undefined && !external) return [""];
   return machines
-    .filter((each) => (label === undefined || each.labels?.includes(label)) && each.elsewhere === elsewhere)
+    .filter((each) => (label === undefined || each.labels?.includes(label)) && each.external === external)
     .map(({ name }) => name);
 }

@@ -31,7 +31,7 @@ export function givenKeyId(given: string): KeyId {
 /** The terms of a key as given on the command line. */
 export interface TermOptions {
   readonly machines?: OrNone<readonly string[]>;
-  readonly elsewhere?: boolean;
+  readonly external?: boolean;
   readonly rpm?: OrNone<number>;
   readonly tpm?: OrNone<number>;
   readonly concurrency?: OrNone<number>;
@@ -64,7 +64,7 @@ export function limitingOptions(): readonly Option[] {
     new Option(flags, description).argParser(read);
   return [
     option("--machines <names>", "the machines that may serve it, with commas between, or any", machines),
-    new Option("--elsewhere", "let routes that say so lead it to machines that are elsewhere, such as a cloud"),
+    new Option("--external", "let routes that say so lead it to external machines, such as a cloud"),
     option("--rpm <count>", "requests a minute at most, or none", count(requestsPerMinute)),
     option("--tpm <count>", "tokens a minute at most, such as 100k, or none", count(tokensPerMinute)),
     option("--concurrency <count>", "requests under way at once at most, or none", count(concurrency)),
@@ -79,15 +79,15 @@ export function limitingOptions(): readonly Option[] {
 /** Returns the given machines and limits, null for `none`. Leaves out those that were not given. */
 export function givenTerms(
   given: TermOptions,
-): Pick<NewTerms, "machines" | "elsewhere"> & Required<Pick<NewTerms, "limits">> {
-  const { machines, elsewhere, rpm, tpm, concurrency, budget } = given;
+): Pick<NewTerms, "machines" | "external"> & Required<Pick<NewTerms, "limits">> {
+  const { machines, external, rpm, tpm, concurrency, budget } = given;
   const limits = {
     requestsPerMinute: nullForNone(rpm),
     tokensPerMinute: nullForNone(tpm),
     concurrency: nullForNone(concurrency),
     budget: nullForNone(budget),
   };
-  return { machines: nullForNone(machines), elsewhere, limits };
+  return { machines: nullForNone(machines), external, limits };
 }
 
 function nullForNone<Value>(given: OrNone<Value> | undefined): Value | null | undefined {

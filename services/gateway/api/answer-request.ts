@@ -209,7 +209,7 @@ function jobOf(
     modelId: first.modelId,
     isExact: first.isExact,
     machines: first.machines,
-    elsewhere: first.elsewhere,
+    external: first.external,
     fallbacks,
     routed,
     needs: cacheSalt === undefined ? needs : ownedBy(key.id, needs),

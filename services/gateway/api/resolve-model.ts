@@ -36,11 +36,11 @@ function targetOf(modelId: string, key: KeyRecord): ModelTarget {
  * Returns a route's target as a key may use it. Undefined if the key may not use its model or any of its machines, or
  * may not leave the site for it.
  */
-function withinKey({ model, machines, elsewhere }: RouteTarget, key: KeyRecord): ModelTarget | undefined {
+function withinKey({ model, machines, external }: RouteTarget, key: KeyRecord): ModelTarget | undefined {
   if (!mayUse(key, model)) return undefined;
-  if (elsewhere && !key.elsewhere) return undefined;
+  if (external && !key.external) return undefined;
   const allowed = machines?.filter((machine) => key.machines?.includes(machine) ?? true) ?? key.machines;
-  return allowed?.length === 0 ? undefined : { ...targetOf(model, key), machines: allowed, elsewhere };
+  return allowed?.length === 0 ? undefined : { ...targetOf(model, key), machines: allowed, external };
 }
 
 /**

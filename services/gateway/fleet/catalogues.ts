@@ -11,7 +11,7 @@ interface CataloguesOptions {
   /** True if a machine may offer a model. Without this option, it may offer every model. */
   readonly permits?: (machine: string, modelId: string) => boolean;
   /** The machines whose models run elsewhere. */
-  readonly elsewhere?: ReadonlySet<string>;
+  readonly external?: ReadonlySet<string>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -156,9 +156,9 @@ export class Catalogues {
       if (nowMs - seenAtMs > rememberAgainMs) this.#remembered.delete(seen);
     }
     for (const id of due) this.#remembered.set(sighting(id), nowMs);
-    const elsewhere = this.#options.elsewhere?.has(machine);
+    const external = this.#options.external?.has(machine);
     this.#options.knownModels
-      .remember({ machine, modelIds: due, seenAtMs: nowMs, elsewhere })
+      .remember({ machine, modelIds: due, seenAtMs: nowMs, external })
       .catch((error: unknown) => {
         for (const id of due) this.#remembered.delete(sighting(id));
         kept.rememberFromMs = 0;

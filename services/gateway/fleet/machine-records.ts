@@ -39,7 +39,7 @@ export class MachineRecords {
   readonly #byName = new Map<string, MachineRecord>();
   readonly #byKey = new Map<string, MachineRecord>();
   readonly #barred = new Map<string, Barred>();
-  readonly #elsewhere = new Set<string>();
+  readonly #external = new Set<string>();
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
   /** The timers that end machines under their old names. */
   readonly #ends = new Set<Timer>();
@@ -89,8 +89,8 @@ export class MachineRecords {
    * The machines whose models run elsewhere, by their records. A name stays here when its record is gone, as after a
    * renaming or in an emptied store: an agent may still be there under it.
    */
-  get elsewhere(): ReadonlySet<string> {
-    return this.#elsewhere;
+  get external(): ReadonlySet<string> {
+    return this.#external;
   }
 
   /** Returns the names of the machines with a label. */
@@ -138,9 +138,9 @@ export class MachineRecords {
     const before = this.#byName.get(name);
     if (before?.version === after?.version && before?.createdAt === after?.createdAt) return [];
     // A store that fell back to an older copy of itself knows nothing of the revocation or the mark.
-    const isRestricted = before?.revokedAt !== undefined || before?.elsewhere === true;
+    const isRestricted = before?.revokedAt !== undefined || before?.external === true;
     if (after !== undefined && isRestricted && isOlder(after, before)) return [];
-    if (after === undefined && before?.revokedAt !== undefined) this.#elsewhere.delete(name);
+    if (after === undefined && before?.revokedAt !== undefined) this.#external.delete(name);
     const key = (after ?? before)?.publicKey ?? "";
     const current = this.#byKey.get(key);
     if (after !== undefined && current !== undefined && current.name !== name) this.#endLater(current);
@@ -170,9 +170,9 @@ export class MachineRecords {
   }
 
   #add(record: MachineRecord): void {
-    const { name, publicKey, revokedAt, cordon, elsewhere } = record;
-    if (elsewhere) this.#elsewhere.add(name);
-    else this.#elsewhere.delete(name);
+    const { name, publicKey, revokedAt, cordon, external } = record;
+    if (external) this.#external.add(name);
+    else this.#external.delete(name);
     this.#byName.set(name, record);
     if (publicKey !== undefined) this.#byKey.set(publicKey, record);
     if (revokedAt !== undefined) this.#barred.set(name, "revoked");

@@ -29,7 +29,7 @@ export interface Listing {
 export interface MachineAnswer {
   readonly machine: string;
   /** True if the models of the machine run elsewhere. */
-  readonly elsewhere: boolean;
+  readonly external: boolean;
   readonly answer: Catalogue | "runtime_offline" | "nothing";
 }
 
@@ -39,7 +39,7 @@ interface ListOptions {
   /** True if a machine may offer a model. Without this option, it may offer every model. */
   readonly permits?: (machine: string, modelId: string) => boolean;
   /** The machines whose models run elsewhere. */
-  readonly elsewhere?: ReadonlySet<string>;
+  readonly external?: ReadonlySet<string>;
   readonly timing: Timing;
   readonly clock: Clock;
 }
@@ -48,8 +48,8 @@ interface ListOptions {
 interface Seeing {
   /** Undefined for all machines. */
   readonly machines?: readonly string[] | undefined;
-  /** True if the key may use machines that are elsewhere. */
-  readonly elsewhere?: true | undefined;
+  /** True if the key may use external machines. */
+  readonly external?: true | undefined;
 }
 
 /**
@@ -80,16 +80,16 @@ export class LiveModels {
    * Returns the models of the machines that a key may see, as one list. Models that run elsewhere are not in it: only
    * the answers have them, for routes that lead there.
    */
-  async list({ machines, elsewhere: mayLeave }: Seeing): Promise<Listing> {
+  async list({ machines, external: mayLeave }: Seeing): Promise<Listing> {
     const { roster, clock } = this.#options;
     const nowMs = clock.now();
     const all = await this.answers(machines);
     const answers = all.filter(
-      ({ machine, elsewhere }) => (mayLeave || !elsewhere) && roster.find(machine, nowMs)?.isCordoned !== true,
+      ({ machine, external }) => (mayLeave || !external) && roster.find(machine, nowMs)?.isCordoned !== true,
     );
     if (answers.some(({ answer }) => typeof answer !== "string")) {
-      const catalogues = answers.flatMap(({ answer, elsewhere }) =>
-        typeof answer === "string" || elsewhere ? [] : [answer],
+      const catalogues = answers.flatMap(({ answer, external }) =>
+        typeof answer === "string" || external ? [] : [answer],
       );
       const unanswered = answers.flatMap(({ machine, answer }) => (answer === "nothing" ? [machine] : []));
       return { models: mergeCatalogues(catalogues), answers, unanswered };
@@ -102,19 +102,19 @@ export class LiveModels {
   }
 
   async #ask(nowMs: number): Promise<readonly MachineAnswer[]> {
-    const { jobs, roster, timing, clock, permits = () => true, elsewhere: marked } = this.#options;
+    const { jobs, roster, timing, clock, permits = () => true, external: marked } = this.#options;
     jobs.assertConnection();
     const present = roster.present(nowMs).flatMap(({ presence }) => (presence.state === "draining" ? [] : [presence]));
     return Promise.all(
       present.map(async ({ machine, epoch }): Promise<MachineAnswer> => {
-        const elsewhere = marked?.has(machine) ?? false;
+        const external = marked?.has(machine) ?? false;
         try {
           const target = { machine, epoch };
           const catalogue = await askCatalogue({ jobs, target, withinMs: timing.modelsWaitMs, clock });
-          return { machine, elsewhere, answer: catalogue.filter(({ id }) => permits(machine, id)) };
+          return { machine, external, answer: catalogue.filter(({ id }) => permits(machine, id)) };
         } catch (error) {
           const answer = Fault.from(error).code === "runtime_offline" ? "runtime_offline" : "nothing";
-          return { machine, elsewhere, answer };
+          return { machine, external, answer };
         }
       }),
     );
@@ -139,9 +139,9 @@ export function mergeCatalogues(catalogues: readonly Catalogue[]): Model[] {
 /** Returns a target's model as the machines that may run it offer it together. Undefined if none offers it. */
 export function offeredModel(answers: readonly MachineAnswer[], target: ModelTarget): Model | undefined {
   const { modelId, machines } = target;
-  const found = answers.flatMap(({ machine, elsewhere, answer }) => {
+  const found = answers.flatMap(({ machine, external, answer }) => {
     if (typeof answer === "string" || machines?.includes(machine) === false) return [];
-    if (elsewhere !== (target.elsewhere === true)) return [];
+    if (external !== (target.external === true)) return [];
     return findModel(answer, modelId, target) ?? [];
   });
   return mergeCatalogues([found])[0];

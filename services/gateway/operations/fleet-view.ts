@@ -17,7 +17,7 @@ import type { RouteRecords } from "../fleet/route-records.ts";
 import type { PlacementSharing } from "../routing/share-placements.ts";
 import type { LeftOut, LeftOutMachine, Roster, RosterMachine } from "../fleet/roster.ts";
 import { joinReuse, showAway, showAwayRank } from "./away-machines.ts";
-import { judgeWork, whyElsewhere, whyLeftOut, whyUnheard, whyThisRank } from "../routing/explain-routing.ts";
+import { judgeWork, whyExternal, whyLeftOut, whyUnheard, whyThisRank } from "../routing/explain-routing.ts";
 
 interface ViewParts {
   readonly roster: Roster;
@@ -134,7 +134,7 @@ export class FleetView {
     const contradicted = claims.avoidedOn(presence.machine, nowMs);
     const record = records.get(presence.machine);
     const cordon = record?.cordon?.reason;
-    const remarks = [record && joinReuse(record, clock.wall()), record?.elsewhere && whyElsewhere];
+    const remarks = [record && joinReuse(record, clock.wall()), record?.external && whyExternal];
     const remark = remarks.filter((each) => each !== undefined).join("; ") || undefined;
     const { takesWork, why } = isKnown
       ? judgeWork({ seen, load, models, broken, withheld, contradicted, cordon, remark }, nowMs)
@@ -196,7 +196,7 @@ export class FleetView {
 }
 
 /** Reasons of machines that have no part in a target of a route. */
-const hasNoPart: ReadonlySet<ShownRouteMachine["reason"]> = new Set(["no_model", "elsewhere"]);
+const hasNoPart: ReadonlySet<ShownRouteMachine["reason"]> = new Set(["no_model", "external"]);
 
 function showRank(
   explained: Explained,

@@ -42,10 +42,10 @@ const ttl = duration.prefault(formatDuration(defaultTtlMs));
 /** For a new key, null means the same as a missing field. In a change, null removes the limit. */
 const limits = {
   machines: boundMachines.nullish().describe("The machines that the key is bound to; null for all."),
-  elsewhere: z
+  external: z
     .boolean()
     .optional()
-    .describe("True if routes may lead it to machines that are elsewhere, such as a cloud. No scope covers them."),
+    .describe("True if routes may lead it to external machines, such as a cloud. No scope covers them."),
   rpm: keyLimits.shape.requestsPerMinute.nullable().describe("Requests a minute; null for no limit."),
   tpm: keyLimits.shape.tokensPerMinute.nullable().describe("Tokens a minute; null for no limit."),
   concurrency: keyLimits.shape.concurrency.nullable().describe("Requests under way at once; null for no limit."),
@@ -157,10 +157,10 @@ export const keyOperations = {
       budget: { tokens: 1e6, per: "month" },
     },
     async run({ body, request }, parts) {
-      const { kind, name, scopes: granted, ttl: ttlMs, machines, elsewhere } = body;
+      const { kind, name, scopes: granted, ttl: ttlMs, machines, external } = body;
       const bound = machines === null || machines === undefined ? {} : { machines };
       const { token, record } = await issueKey(
-        { kind, name, scopes: granted, ttlMs, ...bound, ...(elsewhere && { elsewhere }), limits: firstLimits(body) },
+        { kind, name, scopes: granted, ttlMs, ...bound, ...(external && { external }), limits: firstLimits(body) },
         dependenciesOf(request, parts),
       );
       return { ...showKey(record, parts.clock.wall()), key: token.reveal() };
@@ -185,8 +185,8 @@ export const keyOperations = {
     body: changeBody,
     example: { name: "alice's laptop", machines: ["attic"], rpm: 120, budget: null },
     async run({ params, body, request }, parts) {
-      const { name, scopes: granted, machines, elsewhere } = body;
-      const terms = { name, scopes: granted, machines, elsewhere, limits: namedLimits(body) };
+      const { name, scopes: granted, machines, external } = body;
+      const terms = { name, scopes: granted, machines, external, limits: namedLimits(body) };
       return change(params.id, { action: "changed", terms }, request, parts);
     },
   }),

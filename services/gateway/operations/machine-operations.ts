@@ -127,7 +127,7 @@ export const machineOperations = {
       models: modelPatterns
         .optional()
         .describe("Patterns of the models it may offer; left out, those of its record, or all."),
-      elsewhere: z
+      external: z
         .literal(true)
         .optional()
         .describe("True if its models run elsewhere, so that only routes that say so lead there."),
@@ -142,9 +142,9 @@ export const machineOperations = {
     example: { models: ["llama*", "qwen*"], ttl: "10m" },
     async run({ params: { machine: name }, body, request }, { machines, keys, clock, isNameUsed }) {
       if (isNameUsed(name)) throw machineNameUsed(name);
-      const { models, elsewhere, ttl: ttlMs } = body;
+      const { models, external, ttl: ttlMs } = body;
       const { actor, admin } = askerOf(request);
-      const wish = { name, ttlMs, models, elsewhere, admin: admin.id };
+      const wish = { name, ttlMs, models, external, admin: admin.id };
       const { line, expiresAt } = await makeJoin(wish, { machines, keys, clock, actor });
       const expires_at = new Date(expiresAt).toISOString();
       return { name, join: joinLineText(line), command: joinCommand(line), expires_at };
@@ -198,14 +198,14 @@ export const machineOperations = {
   }),
   markMachine: defineOperation({
     ...changesOneMachine,
-    path: "/machines/{machine}/elsewhere",
+    path: "/machines/{machine}/external",
     summary: "Say whether a machine's models run elsewhere, such as at a cloud; makes its record if there is none",
     body: z.strictObject({
-      elsewhere: z.boolean().describe("True if its models run elsewhere, so that only routes that say so lead there."),
+      external: z.boolean().describe("True if its models run elsewhere, so that only routes that say so lead there."),
     }),
-    example: { elsewhere: true },
-    run: ({ params, body: { elsewhere }, request }, parts) =>
-      change(params.machine, { action: "machine_elsewhere", elsewhere }, request, parts),
+    example: { external: true },
+    run: ({ params, body: { external }, request }, parts) =>
+      change(params.machine, { action: "machine_external", external }, request, parts),
   }),
   setMachineRecord: defineOperation({
     ...changesOneMachine,

@@ -14,7 +14,7 @@ export interface Candidate {
   readonly presence: Presence;
   readonly catalogue: Catalogue;
   readonly status: MachineStatus;
-  /** True if the machine is elsewhere and the job may not run there, or the job may run elsewhere alone. */
+  /** True if the machine is external and the job may not run there, or the job may run elsewhere alone. */
   readonly isMisplaced?: boolean | undefined;
   /** True if the machine's record says that it gets no new jobs. */
   readonly isCordoned?: boolean | undefined;
@@ -156,7 +156,7 @@ interface Asking {
 /** Returns why a machine is not asked. Undefined if it can be asked. */
 export function whyNot(candidate: Candidate, { model, needs }: Asking): LeftOutReason | undefined {
   const { presence, status, avoid } = candidate;
-  if (candidate.isMisplaced === true) return "elsewhere";
+  if (candidate.isMisplaced === true) return "external";
   if (status === "offline" || presence.state === "gone") return "offline";
   if (presence.state === "draining") return "draining";
   if (candidate.isCordoned === true) return "cordoned";

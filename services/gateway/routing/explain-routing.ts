@@ -78,8 +78,8 @@ export function whyCordoned(reason: string): string {
 
 export const whyDraining = "draining: it finishes its jobs and takes no new one";
 
-/** The reason why a machine that is elsewhere gets few requests. */
-export const whyElsewhere = "its models run elsewhere: only routes that say so lead there";
+/** The reason why an external machine gets few requests. */
+export const whyExternal = "its models run elsewhere: only routes that say so lead there";
 
 export const whyLeftOut: Readonly<Record<LeftOutCause, string>> = {
   older: "a newer agent of the same name is there (TRUNKLINE_MACHINE)",
@@ -153,7 +153,7 @@ const words: Readonly<Record<Plain, string>> = {
   cordoned: "is cordoned: it finishes its jobs and takes no new one (trunkline machines uncordon)",
   revoked: "was revoked (trunkline machines pair makes a new line for it)",
   broker_away: whyUnheard,
-  elsewhere: whyElsewhere,
+  external: whyExternal,
   no_runtime: "no model server answers",
   no_model: "does not offer the model",
   not_permitted: "its record does not permit the model (trunkline machines)",

@@ -19,7 +19,7 @@ export interface ModelTarget {
   /** The only machines that may run the job. Undefined means any machine. */
   readonly machines: readonly string[] | undefined;
   /** True if the job may run elsewhere. It then runs on machines with that mark alone, and otherwise on none of them. */
-  readonly elsewhere?: true | undefined;
+  readonly external?: true | undefined;
 }
 
 /** The criteria by which a machine is chosen for a job. */
@@ -35,7 +35,7 @@ interface PlacementParts {
   readonly random: () => number;
   readonly breakers: Pick<Breakers, "avoids">;
   /** The machines whose models run elsewhere. */
-  readonly elsewhere?: ReadonlySet<string>;
+  readonly external?: ReadonlySet<string>;
   readonly claims?: BusyClaims | undefined;
 }
 
@@ -137,16 +137,16 @@ export class JobPlacements {
 
   /** Returns the names of the machines that offer the model and may run the job. */
   #offering(target: ModelTarget): readonly string[] {
-    const { catalogues, elsewhere = noMachines } = this.#parts;
+    const { catalogues, external = noMachines } = this.#parts;
     const { modelId, machines } = target;
     const names = findOffering((id) => catalogues.offering(id), modelId, target);
-    if (machines === undefined && elsewhere.size === 0 && target.elsewhere === undefined) return names;
+    if (machines === undefined && external.size === 0 && target.external === undefined) return names;
     return names.filter((name) => (machines?.includes(name) ?? true) && this.#isWhere(name, target));
   }
 
-  /** True if the machine is elsewhere and the job may run there, or neither. */
-  #isWhere(machine: string, { elsewhere }: Pick<ModelTarget, "elsewhere">): boolean {
-    return (this.#parts.elsewhere ?? noMachines).has(machine) === (elsewhere === true);
+  /** True if the machine is external and the job may run there, or neither. */
+  #isWhere(machine: string, { external }: Pick<ModelTarget, "external">): boolean {
+    return (this.#parts.external ?? noMachines).has(machine) === (external === true);
   }
 
   #presentOf(names: readonly string[]): readonly RosterMachine[] {

@@ -14,7 +14,7 @@ interface RankOptions {
   readonly knownModels: KnownModels;
   readonly placements: JobPlacements;
   /** The machines whose models run elsewhere. */
-  readonly elsewhere?: ReadonlySet<string>;
+  readonly external?: ReadonlySet<string>;
   /** Time that a request waits for a machine that is away to come back. */
   readonly waitMs: number;
   readonly timing: Timing;
@@ -126,18 +126,18 @@ export class MachineRanking {
     return this.#options.placements.choose(wanted, tried);
   }
 
-  /** Returns the only machines that a target may be known of. Undefined for any that is not elsewhere. */
-  #machinesOf({ machines, elsewhere }: ModelTarget): readonly string[] | undefined {
-    const marked = this.#options.elsewhere ?? noMachines;
-    if (elsewhere) return machines?.filter((name) => marked.has(name)) ?? [...marked];
+  /** Returns the only machines that a target may be known of. Undefined for any that is not external. */
+  #machinesOf({ machines, external }: ModelTarget): readonly string[] | undefined {
+    const marked = this.#options.external ?? noMachines;
+    if (external) return machines?.filter((name) => marked.has(name)) ?? [...marked];
     return machines?.filter((name) => !marked.has(name));
   }
 
-  #present({ elsewhere }: ModelTarget, machines: readonly string[] | undefined): readonly RosterMachine[] {
-    const { roster, clock, elsewhere: marked = noMachines } = this.#options;
+  #present({ external }: ModelTarget, machines: readonly string[] | undefined): readonly RosterMachine[] {
+    const { roster, clock, external: marked = noMachines } = this.#options;
     return roster
       .present(clock.now())
-      .filter(({ presence: { machine } }) => marked.has(machine) === (elsewhere === true))
+      .filter(({ presence: { machine } }) => marked.has(machine) === (external === true))
       .filter(({ presence: { machine } }) => machines?.includes(machine) ?? true);
   }
 }

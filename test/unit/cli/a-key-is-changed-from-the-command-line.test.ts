@@ -47,14 +47,14 @@ test("a rotation without grace ends every old secret, also one that an earlier r
 test("a key is led elsewhere only once it is issued or changed so, and shows it", async () => {
   const { keys, json, issue } = await commandLine();
   const { id } = await issue("--scopes", "*");
-  expect(await json("show", id)).not.toHaveProperty("elsewhere");
-  expect(await json("change", id, "--elsewhere")).toMatchObject({ outcome: "changed", elsewhere: true });
-  expect(await json("change", id, "--rpm", "60")).toMatchObject({ outcome: "changed", elsewhere: true });
-  expect((await keys("show", id)).out).toMatch(/^elsewhere +where a route says so$/m);
-  expect((await keys("change", id, "--no-elsewhere")).out).not.toContain("elsewhere");
-  expect(await json("issue", "--name", "far", "--elsewhere")).toMatchObject({ elsewhere: true });
-  expect((await keys("list")).out).toMatch(/^id +name +scopes +elsewhere /m);
-  expect((await keys("log")).out).toMatch(/changed .*elsewhere/);
+  expect(await json("show", id)).not.toHaveProperty("external");
+  expect(await json("change", id, "--external")).toMatchObject({ outcome: "changed", external: true });
+  expect(await json("change", id, "--rpm", "60")).toMatchObject({ outcome: "changed", external: true });
+  expect((await keys("show", id)).out).toMatch(/^external +where a route says so$/m);
+  expect((await keys("change", id, "--no-external")).out).not.toContain("external");
+  expect(await json("issue", "--name", "far", "--external")).toMatchObject({ external: true });
+  expect((await keys("list")).out).toMatch(/^id +name +scopes +external /m);
+  expect((await keys("log")).out).toMatch(/changed .*external/);
 });
 
 test("extend counts from now on, and an expired key works again", async () => {

@@ -148,22 +148,22 @@ describe("trunkline machines", () => {
     expect((await machines("show", "cellar")).out).toMatch(/^cordoned +.*: its operator gave no reason$/m);
   });
 
-  test("pair and elsewhere mark a machine whose models run elsewhere, and keep its record while it is marked", async () => {
+  test("pair and external mark a machine whose models run elsewhere, and keep its record while it is marked", async () => {
     const { machines } = await siteOnCommandLine();
-    await machines("pair", "cloud", "--elsewhere");
-    expect((await machines("list")).out).toMatch(/^cloud +joining, elsewhere /m);
-    expect((await machines("show", "cloud")).out).toMatch(/^elsewhere +yes: only routes that say so lead there$/m);
-    expect((await machines("elsewhere", "cloud", "--off")).out).toBe(
-      "cloud is not elsewhere: any request may go there\n",
+    await machines("pair", "cloud", "--external");
+    expect((await machines("list")).out).toMatch(/^cloud +joining, external /m);
+    expect((await machines("show", "cloud")).out).toMatch(/^external +yes: only routes that say so lead there$/m);
+    expect((await machines("external", "cloud", "--off")).out).toBe(
+      "cloud is not external: any request may go there\n",
     );
-    expect((await machines("show", "cloud")).out).not.toContain("elsewhere");
-    expect(JSON.parse((await machines("elsewhere", "far", "--json")).out)).toMatchObject({
+    expect((await machines("show", "cloud")).out).not.toContain("external");
+    expect(JSON.parse((await machines("external", "far", "--json")).out)).toMatchObject({
       machine: "far",
-      elsewhere: true,
+      external: true,
       outcome: "changed",
     });
-    expect((await machines("elsewhere", "far")).out).toBe("far is elsewhere: only routes that say so lead there\n");
-    await expect(machines("remove", "far")).rejects.toThrow("trunkline machines elsewhere far --off");
+    expect((await machines("external", "far")).out).toBe("far is external: only routes that say so lead there\n");
+    await expect(machines("remove", "far")).rejects.toThrow("trunkline machines external far --off");
   });
 
   test("labels are set for routes to name, and shown", async () => {

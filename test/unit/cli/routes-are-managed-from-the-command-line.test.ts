@@ -15,9 +15,9 @@ describe("trunkline routes", () => {
     const said: string[] = [];
     for (const args of [
       ["set", "claude-sonnet-4", "qwen3-coder:30b", "--then", "gpt-oss:20b on attic, loft", "--then", "llama3.2"],
-      ["set", "claude-*", "llama3.2", "--then", "gpt-5 on cloud elsewhere"],
-      ["set", "claude-*", "llama3.2 with fast", "--then", "gpt-5 with far elsewhere"],
-      ["set", "claude-*", "llama3.2", "--then", "gpt-5 elsewhere"],
+      ["set", "claude-*", "llama3.2", "--then", "gpt-5 on cloud external"],
+      ["set", "claude-*", "llama3.2 with fast", "--then", "gpt-5 with far external"],
+      ["set", "claude-*", "llama3.2", "--then", "gpt-5 external"],
       ["set", "claude-*", "llama3.2"],
       ["set", "claude-*", "llama3.2"],
       ["list"],
@@ -29,9 +29,9 @@ describe("trunkline routes", () => {
     expect(said.join("")).toBe(
       [
         "claude-sonnet-4 stands for qwen3-coder:30b, then gpt-oss:20b on attic,loft, then llama3.2",
-        "claude-* stands for llama3.2, then gpt-5 on cloud elsewhere",
-        "claude-* stands for llama3.2 with fast, then gpt-5 with far elsewhere",
-        "claude-* stands for llama3.2, then gpt-5 elsewhere",
+        "claude-* stands for llama3.2, then gpt-5 on cloud external",
+        "claude-* stands for llama3.2 with fast, then gpt-5 with far external",
+        "claude-* stands for llama3.2, then gpt-5 external",
         "claude-* stands for llama3.2",
         "claude-* stood for that before: llama3.2",
         "name             targets                                                         changed",
@@ -99,12 +99,12 @@ Warning: No machine has offered 'qwen3:8b on loft' in the last 30 days. It is on
     [["set", "gpt-4o", "llama*"], "must be the id of one model"],
     [
       ["set", "gpt-4o", "llama3.2 near attic"],
-      "must be a model, 'model on machine,machine', 'model with label' or 'model elsewhere'",
+      "must be a model, 'model on machine,machine', 'model with label' or 'model external'",
     ],
     [["set", "gpt-4o", "llama3.2 with Fast"], "small letters, digits or hyphens"],
     [
       ["set", "gpt-4o", "llama3.2 on"],
-      "must be a model, 'model on machine,machine', 'model with label' or 'model elsewhere'",
+      "must be a model, 'model on machine,machine', 'model with label' or 'model external'",
     ],
     [["set", "gpt-4o", "llama3.2 on The Attic"], "small letters, digits or hyphens"],
     [["set", "gpt-4o", "llama3.2", "--then", "qwen3 on ATTIC"], "small letters, digits or hyphens"],

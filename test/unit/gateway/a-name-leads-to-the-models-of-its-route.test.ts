@@ -12,8 +12,8 @@ import { key, tableOf } from "./routes-and-keys.ts";
 function targetsOf(asked: string, terms: Partial<KeyRecord>, routes: RouteTable): readonly string[] | string {
   try {
     const { first, fallbacks } = resolveModel(asked, key(terms), routes);
-    return [first, ...fallbacks].map(({ modelId, machines, elsewhere }) =>
-      [modelId, ...(machines ?? []), ...(elsewhere ? ["elsewhere"] : [])].join(" "),
+    return [first, ...fallbacks].map(({ modelId, machines, external }) =>
+      [modelId, ...(machines ?? []), ...(external ? ["external"] : [])].join(" "),
     );
   } catch (thrown) {
     return Fault.from(thrown).code;
@@ -28,7 +28,7 @@ describe("a name that a client asks for", () => {
     "*-mini": ["gemma3:4b"],
     "qwen3:8b": ["qwen3:30b", "qwen3:8b"],
     loop: ["claude-sonnet-4"],
-    "by-the-cloud": ["gpt-oss:20b", { model: "gpt-5", elsewhere: true }],
+    "by-the-cloud": ["gpt-oss:20b", { model: "gpt-5", external: true }],
     labelled: [
       { model: "llama3.2", label: "fast" },
       { model: "qwen3", label: "none-has-it" },
@@ -54,10 +54,10 @@ describe("a name that a client asks for", () => {
     ["qwen3:8b", { scopes: ["qwen3:8b"] }, ["qwen3:8b"]],
     // No scope leads elsewhere: the key has to be issued for that.
     ["by-the-cloud", {}, ["gpt-oss:20b"]],
-    ["by-the-cloud", { elsewhere: true }, ["gpt-oss:20b", "gpt-5 elsewhere"]],
-    ["by-the-cloud", { elsewhere: true, scopes: ["by-the-cloud", "gpt-oss"] }, ["gpt-oss:20b"]],
+    ["by-the-cloud", { external: true }, ["gpt-oss:20b", "gpt-5 external"]],
+    ["by-the-cloud", { external: true, scopes: ["by-the-cloud", "gpt-oss"] }, ["gpt-oss:20b"]],
     ["by-the-cloud", { scopes: ["by-the-cloud", "gpt-5"] }, "model_not_found"],
-    ["gpt-5", { elsewhere: true }, ["gpt-5"]],
+    ["gpt-5", { external: true }, ["gpt-5"]],
     // So do the machines of a key that is bound to some.
     ["on-machines", {}, ["llama3.2 attic loft", "llama3.2"]],
     ["on-machines", { machines: ["loft", "shed"] }, ["llama3.2 loft", "llama3.2 loft shed"]],
@@ -81,14 +81,12 @@ describe("the list of models", () => {
   const small = modelOf("gpt-oss:20b", { context_window: 8_192 });
   const other = modelOf("llama3.2");
   const answers: readonly MachineAnswer[] = [
-    { machine: "attic", elsewhere: false, answer: [large, other] },
-    { machine: "loft", elsewhere: false, answer: [small, other] },
-    { machine: "shed", elsewhere: false, answer: "nothing" },
+    { machine: "attic", external: false, answer: [large, other] },
+    { machine: "loft", external: false, answer: [small, other] },
+    { machine: "shed", external: false, answer: "nothing" },
   ];
   const listed = (routes: RouteTable, terms: Partial<KeyRecord> = {}, from = answers): readonly Model[] => {
-    const catalogues = from.flatMap(({ answer, elsewhere }) =>
-      typeof answer === "string" || elsewhere ? [] : [answer],
-    );
+    const catalogues = from.flatMap(({ answer, external }) => (typeof answer === "string" || external ? [] : [answer]));
     return listModels({ models: mergeCatalogues(catalogues), answers: from, unanswered: [] }, key(terms), routes);
   };
   const ids = (...list: Parameters<typeof listed>): readonly string[] => listed(...list).map(({ id }) => id);
@@ -116,13 +114,13 @@ describe("the list of models", () => {
   });
 
   test("has no model that runs elsewhere, but a route that leads there, for keys that may", () => {
-    const cloud = { machine: "cloud", elsewhere: true, answer: [modelOf("gpt-5"), modelOf("llama3.2")] };
+    const cloud = { machine: "cloud", external: true, answer: [modelOf("gpt-5"), modelOf("llama3.2")] };
     const routes = tableOf({
-      best: [{ model: "gpt-5", elsewhere: true }],
+      best: [{ model: "gpt-5", external: true }],
       near: ["gpt-5"],
       five: [{ model: "gpt-5", machines: ["cloud"] }],
     });
-    const may = { elsewhere: true } as const;
+    const may = { external: true } as const;
     expect(ids(routes, may, [...answers, cloud])).toEqual(["best", "gpt-oss:20b", "llama3.2", "qwen3-coder:30b"]);
     expect(ids(routes, {}, [...answers, cloud])).toEqual(["gpt-oss:20b", "llama3.2", "qwen3-coder:30b"]);
     expect(ids(routes, may, [cloud])).toEqual(["best"]);

@@ -27,7 +27,7 @@ const prompt = blocksOfText("Once upon a time. ".repeat(100), 1);
 const needs: Needs = { capability: "completion", tools: false, imageParam: undefined, promptTokens: 450, prompt };
 
 interface Machine {
-  readonly isElsewhere: boolean;
+  readonly isExternal: boolean;
   readonly models: readonly string[];
   readonly slots: number;
 }
@@ -49,12 +49,12 @@ async function gatewayWith(machines: readonly (Machine & { readonly name: string
     catalogues.follow(presence);
   }
   await catalogues.settled();
-  const elsewhere = new Set(machines.flatMap(({ name, isElsewhere }) => (isElsewhere ? [name] : [])));
+  const external = new Set(machines.flatMap(({ name, isExternal }) => (isExternal ? [name] : [])));
   const placements = new JobPlacements({
     roster,
     catalogues,
     breakers: new Breakers(timing),
-    elsewhere,
+    external,
     clock,
     random: Math.random,
   });
@@ -66,16 +66,16 @@ async function gatewayWith(machines: readonly (Machine & { readonly name: string
     job.accepted();
     job.ended({ end, receivedBytes: 10 });
   }
-  const answers: readonly MachineAnswer[] = machines.map(({ name, models, isElsewhere }) => ({
+  const answers: readonly MachineAnswer[] = machines.map(({ name, models, isExternal }) => ({
     machine: name,
-    elsewhere: isElsewhere,
+    external: isExternal,
     answer: models.map((id) => modelOf(id)),
   }));
-  return { placements, elsewhere, answers };
+  return { placements, external, answers };
 }
 
 const aMachine = fc.record({
-  isElsewhere: fc.boolean(),
+  isExternal: fc.boolean(),
   models: fc.uniqueArray(fc.constantFrom(...ids), { minLength: 1 }),
   slots: fc.nat(2),
 });
@@ -84,7 +84,7 @@ const aTarget = fc.record(
     model: fc.constantFrom(...ids, "name"),
     machines: fc.uniqueArray(fc.constantFrom(...machineNames), { minLength: 1 }),
     label: fc.constantFrom("fast", "slow"),
-    elsewhere: fc.constant(true as const),
+    external: fc.constant(true as const),
   },
   { requiredKeys: ["model"] },
 );
@@ -95,7 +95,7 @@ const aKey = fc.record(
   {
     scopes: fc.uniqueArray(fc.constantFrom("*", ...ids, ...names), { minLength: 1 }),
     machines: fc.uniqueArray(fc.constantFrom(...machineNames), { minLength: 1 }),
-    elsewhere: fc.constant(true as const),
+    external: fc.constant(true as const),
   },
   { requiredKeys: ["scopes"] },
 );
@@ -125,7 +125,7 @@ describe("whatever the machines, the routes, the key and the name", () => {
           const machines = Array.from({ length: times }, () => fleet)
             .flat()
             .map((machine, place) => ({ ...machine, name: `m${place}` }));
-          const { placements, elsewhere } = await gatewayWith(machines);
+          const { placements, external } = await gatewayWith(machines);
           const table = tableOf(given);
           const holder = key(terms);
           for (const target of targetsOf(asked, holder, table)) {
@@ -137,13 +137,13 @@ describe("whatever the machines, the routes, the key and the name", () => {
             for (const { machine, model } of chosen) {
               expect(allows(holder.scopes, asked) && allows(holder.scopes, model.id)).toBe(true);
               expect(holder.machines?.includes(machine) ?? true).toBe(true);
-              if (!elsewhere.has(machine)) continue;
+              if (!external.has(machine)) continue;
               leaving += 1;
               const route = table.find(asked);
               const isAsked = route?.targets.some(
-                (each) => each.elsewhere && each.model === target.modelId && (each.machines?.includes(machine) ?? true),
+                (each) => each.external && each.model === target.modelId && (each.machines?.includes(machine) ?? true),
               );
-              expect([holder.elsewhere, isAsked]).toEqual([true, true]);
+              expect([holder.external, isAsked]).toEqual([true, true]);
             }
           }
         },
@@ -164,10 +164,8 @@ describe("whatever the machines, the routes, the key and the name", () => {
           const { answers } = await gatewayWith(machines);
           const table = tableOf(given);
           const holder = key(terms);
-          const seen = answers.filter(({ elsewhere }) => holder.elsewhere || !elsewhere);
-          const here = seen.flatMap(({ elsewhere, answer }) =>
-            elsewhere || typeof answer === "string" ? [] : [answer],
-          );
+          const seen = answers.filter(({ external }) => holder.external || !external);
+          const here = seen.flatMap(({ external, answer }) => (external || typeof answer === "string" ? [] : [answer]));
           const models = mergeCatalogues(here);
           for (const { id } of listModels({ models, answers: seen, unanswered: [] }, holder, table)) {
             const isHere = models.some((model) => model.id === id) && table.find(id) === undefined;
@@ -181,7 +179,7 @@ describe("whatever the machines, the routes, the key and the name", () => {
   });
 });
 
-describe("the mark of a machine that is elsewhere", () => {
+describe("the mark of an external machine", () => {
   const record = (name: string, fields: Partial<MachineRecord> = {}): MachineRecord => ({
     name,
     version: 1,
@@ -189,7 +187,7 @@ describe("the mark of a machine that is elsewhere", () => {
     changedAt: 1,
     ...fields,
   });
-  const marked = (version: number): MachineRecord => record("cloud", { version, elsewhere: true });
+  const marked = (version: number): MachineRecord => record("cloud", { version, external: true });
 
   /** The marked machines, after the store held one list of records after the other. */
   async function marks(...lists: readonly (readonly MachineRecord[])[]): Promise<readonly string[]> {
@@ -209,7 +207,7 @@ describe("the mark of a machine that is elsewhere", () => {
       kept = list;
       await records.load();
     }
-    return [...records.elsewhere];
+    return [...records.external];
   }
 
   test("is set and taken off by its record", async () => {
