@@ -176,7 +176,7 @@ export const keys: Section = {
     },
     {
       rows: [93],
-      file: "unit/keys/a-scope-allows-what-it-names",
+      file: "unit/records/a-scope-allows-what-it-names",
       name: "a pattern matches exactly what the definition of a glob says",
     },
     {
