@@ -11,6 +11,7 @@ import { DeadlyRequests, moves, RetryBudget } from "./bound-failover.ts";
 import type { JobOutcome, OfferListener } from "./job-listener.ts";
 import type { JobPlacements, ModelTarget } from "../routing/job-placements.ts";
 import { machineDisconnected, machineOffline } from "./machine-fault.ts";
+import { nextStep } from "./next-step.ts";
 import { cutOff, type OpenJobs } from "./open-jobs.ts";
 import { type MachineRanking, modelNotFound, type Wanted } from "../routing/rank-machines.ts";
 
@@ -58,11 +59,6 @@ const taken = new Uint8Array();
 
 /** Limits the machines that one round offers a job to. */
 const offersMax = 8;
-/** Limits the rounds of ranking and offering, when all machines of a round turned out to be away. */
-const roundsMax = 3;
-/** Limits how often a request is placed on another machine of the same target after its machine failed. */
-const failoversMax = 2;
-
 /** Faults that another machine may avoid. A runtime timeout is not among them: it would take as long again. */
 const retryableCodes: ReadonlySet<FaultCode> = new Set([
   "agent_disconnected",
@@ -78,34 +74,25 @@ const retryableCodes: ReadonlySet<FaultCode> = new Set([
 /** Faults that a request may owe to the broker between its gateway and its machine. */
 const absences: ReadonlySet<FaultCode> = new Set(["agent_disconnected", "agent_offline"]);
 
-/** The outcome of a job that a machine took, and the machine. */
-interface Ran {
-  readonly outcome: Exclude<JobOutcome, { outcome: "not-taken" }>;
-  readonly by: Chosen;
-}
-
-/** A target of a request, and the machines that can take it there. */
+/** A target of a request with the machines to ask there, and what has come of it so far. */
 interface RankedTarget {
   readonly wanted: Wanted;
   /** The place of the target in its route. */
   readonly place: number;
   readonly ranked: readonly Chosen[];
+  readonly rounds: number;
+  /** The failures of machines that took the job, the last one at the end. */
+  readonly failures: readonly Failure[];
 }
 
-interface Offering {
-  readonly deadlineMs: number;
-  /** True if machines that turn out to be away are waited for, and ranked again. */
-  readonly ranksAgain: boolean;
-}
-
-/** A request that no machine of a target completed. `by` is the machine that failed last; undefined if none took the job. */
+/** A request that no machine completed. `by` is the machine that took it and failed; undefined if none took it. */
 interface Unfinished {
-  readonly end: undefined;
+  readonly end?: undefined;
   readonly fault: Fault;
-  readonly by: Chosen | undefined;
+  readonly by?: Chosen | undefined;
 }
 
-type TargetOutcome = { readonly end: EndPayload } | Unfinished;
+type Failure = Unfinished & { readonly by: Chosen };
 
 /**
  * Finds a machine for a request and follows its job to the end, or throws the fault of the request. A job that fails
@@ -162,30 +149,53 @@ export class JobPlacer {
     }
   }
 
-  /**
-   * Runs a request on the first of its targets that can take it, and moves on to the next one as long as nothing of an
-   * answer was passed on.
-   */
+  /** Runs a request on one machine after the other, as `nextStep` decides, as long as nothing of an answer was passed on. */
   async #runOnTargets(placement: Placement, deadlineMs: number): Promise<EndPayload> {
+    const { ranking } = this.#options;
     const targets = targetsOf(placement);
-    let ranked = await this.#rankFirst(targets);
+    let at = await this.#rankFirst(targets);
     let failure: Fault | undefined;
     for (;;) {
-      const ranksAgain = ranked.place === targets.length - 1;
-      const outcome = await this.#runOnTarget(placement, ranked, { deadlineMs, ranksAgain });
+      const outcome = await this.#offerInTurn(placement, at, deadlineMs);
       if (outcome.end !== undefined) return outcome.end;
-      const { fault, by } = outcome;
-      // The fault of a machine that worked on the request says more than that nobody took it.
-      if (by !== undefined || failure === undefined) failure = fault;
-      const next = await this.#rankNext(targets, { after: ranked.place, waits: by === undefined });
-      if (next === undefined || (by !== undefined && !this.#moves.take())) throw failure;
-      const { requestId: request, keyId: key, routed: route } = placement;
-      const { modelId: model } = next.wanted;
-      const fields = { request, key, route, model, machine: by?.machine, code: fault.code, internal: fault.reason };
-      this.#options.log.info(fields, "a job goes to the next target of its route");
-      if (by !== undefined) this.#options.meter?.failedOver(by.machine, fault.code);
-      ranked = next;
+      if (outcome.by !== undefined) at = { ...at, failures: [...at.failures, outcome as Failure] };
+      const { wanted, place, rounds, failures } = at;
+      const others = outcome.by && ranking.others(wanted, new Set(failures.map(({ by }) => by.machine)));
+      const isLastTarget = place === targets.length - 1;
+      const facts = {
+        code: outcome.fault.code,
+        failures: failures.length,
+        others: others?.length,
+        rounds,
+        isLastTarget,
+      };
+      const step = nextStep(facts);
+      if (step === "another machine" && others !== undefined && this.#hasBudget()) {
+        this.#tellStep(placement, outcome, { model: outcome.by?.model.id }, "a job goes to another machine");
+        at = { ...at, ranked: others };
+      } else if (step === "rank again") {
+        const ranked = await ranking.rank(wanted).catch((thrown: unknown) => {
+          throw placement.signal.aborted ? thrown : (failure ?? thrown);
+        });
+        at = { ...at, ranked, rounds: rounds + 1 };
+      } else {
+        // The fault of a machine that worked on the request says more than that nobody took it.
+        const last: Unfinished = failures.at(-1) ?? outcome;
+        if (last.by !== undefined || failure === undefined) failure = last.fault;
+        const next = await this.#rankNext(targets, { after: place, waits: last.by === undefined });
+        if (next === undefined || (last.by !== undefined && !this.#moves.take())) throw failure;
+        const fields = { route: placement.routed, model: next.wanted.modelId };
+        this.#tellStep(placement, last, fields, "a job goes to the next target of its route");
+        at = next;
+      }
     }
+  }
+
+  #tellStep(placement: Placement, { fault, by }: Unfinished, fields: object, message: string): void {
+    const { log, meter } = this.#options;
+    const { requestId: request, keyId: key } = placement;
+    log.info({ request, key, ...fields, machine: by?.machine, code: fault.code, internal: fault.reason }, message);
+    if (by !== undefined) meter?.failedOver(by.machine, fault.code);
   }
 
   /** Ranks the machines of the first target that has some. All targets wait together for machines that are away. */
@@ -193,7 +203,7 @@ export class JobPlacer {
     const { ranking } = this.#options;
     const now = this.#rankNow(targets, 0);
     if (now !== undefined) return now;
-    return anyOf(targets.map(async (wanted, place) => ({ wanted, place, ranked: await ranking.rank(wanted) })));
+    return anyOf(targets.map(async (wanted, place) => rankedTarget(wanted, place, await ranking.rank(wanted))));
   }
 
   /** Ranks the machines of the next target that has some. Only the last target waits for machines that are away. */
@@ -206,57 +216,15 @@ export class JobPlacer {
     const last = targets[place];
     if (now !== undefined || !waits || last === undefined || place <= after) return now;
     const ranked = await this.#options.ranking.rank(last).catch(() => undefined);
-    return ranked && { wanted: last, place, ranked };
+    return ranked && rankedTarget(last, place, ranked);
   }
 
   #rankNow(targets: readonly Wanted[], from: number): RankedTarget | undefined {
     for (const [place, wanted] of targets.entries()) {
       const ranked = place < from ? undefined : this.#options.ranking.rankNow(wanted);
-      if (ranked !== undefined) return { wanted, place, ranked };
+      if (ranked !== undefined) return rankedTarget(wanted, place, ranked);
     }
     return undefined;
-  }
-
-  /**
-   * Runs a request on a machine of one target, and on another one as long as that may do better. Throws a fault that no
-   * other target can avoid.
-   */
-  async #runOnTarget(
-    placement: Placement,
-    { wanted, ranked: best }: RankedTarget,
-    { deadlineMs, ranksAgain }: Offering,
-  ): Promise<TargetOutcome> {
-    const { ranking, meter, log } = this.#options;
-    const tried = new Set<string>();
-    let ranked = best;
-    let unfinished: Unfinished | undefined;
-    for (;;) {
-      let ran: Ran;
-      try {
-        const offering = { deadlineMs, ranksAgain: ranksAgain && unfinished === undefined };
-        ran = await this.#offerUntilTaken(placement, { wanted, ranked }, offering);
-      } catch (thrown) {
-        // The fault of a machine that worked on the request says more than those of machines that did not take it.
-        if (unfinished !== undefined) return unfinished;
-        const fault = Fault.from(thrown);
-        if (placement.signal.aborted) throw fault;
-        return { end: undefined, fault, by: undefined };
-      }
-      const { outcome, by } = ran;
-      if (outcome.outcome === "end") return outcome;
-      const { fault, said } = outcome;
-      this.#blame(placement, fault, by);
-      if (said || !this.#isRetryable(placement, fault)) throw fault;
-      unfinished = { end: undefined, fault, by };
-      const { machine, model } = by;
-      tried.add(machine);
-      ranked = ranking.others(wanted, tried);
-      if (ranked.length === 0 || tried.size > failoversMax || !this.#hasBudget()) return unfinished;
-      meter?.failedOver(machine, fault.code);
-      const { requestId: request, keyId: key } = placement;
-      const fields = { request, key, model: model.id, machine, code: fault.code, internal: fault.reason };
-      log.info(fields, "a job goes to another machine");
-    }
   }
 
   /**
@@ -309,38 +277,45 @@ export class JobPlacer {
   }
 
   /**
-   * Offers a job to one machine after the other until one takes it, and follows it there. If all machines turn out to
-   * be away, it ranks again. Other machines may have come, or may come back in the time that requests may wait.
+   * Offers a job to one machine after the other until one takes it, and follows it there. Throws a fault that no other
+   * machine can avoid.
    */
-  async #offerUntilTaken(
+  async #offerInTurn(
     placement: Placement,
-    target: Pick<RankedTarget, "wanted" | "ranked">,
-    { deadlineMs, ranksAgain }: Offering,
-  ): Promise<Ran> {
-    const { breakers, clock, ranking } = this.#options;
-    const { wanted } = target;
-    let { ranked } = target;
-    for (let rounds = 1; ; rounds += 1) {
-      const offers = ranked.slice(0, offersMax);
-      let refusal: Fault | undefined;
-      for (const by of offers) {
-        const nowMs = clock.now();
-        const remainingMs = Math.max(0, deadlineMs - nowMs);
-        breakers.placed(by.machine, by.model.id, nowMs);
-        const outcome = await this.#offer({ placement, wanted, chosen: by, isLast: by === offers.at(-1), remainingMs });
-        if (outcome.outcome === "end") {
-          breakers.worked(by.machine, by.model.id);
-          this.#deadly.worked(placement);
-        }
-        if (outcome.outcome !== "not-taken") return { outcome, by };
-        placement.listener.onRefused(outcome.fault);
-        if (outcome.fault.code === "server_is_overloaded") this.#noteBusy(by);
-        if (refusal === undefined || outcome.fault.code === "server_is_overloaded") refusal = outcome.fault;
+    { wanted, ranked }: RankedTarget,
+    deadlineMs: number,
+  ): Promise<Unfinished | { readonly end: EndPayload }> {
+    const { breakers, clock } = this.#options;
+    const offers = ranked.slice(0, offersMax);
+    let refusal: Fault | undefined;
+    for (const by of offers) {
+      const nowMs = clock.now();
+      const remainingMs = Math.max(0, deadlineMs - nowMs);
+      breakers.placed(by.machine, by.model.id, nowMs);
+      const isLast = by === offers.at(-1);
+      let outcome: JobOutcome;
+      try {
+        outcome = await this.#offer({ placement, wanted, chosen: by, isLast, remainingMs });
+      } catch (thrown) {
+        if (placement.signal.aborted) throw thrown;
+        return { fault: Fault.from(thrown) };
       }
-      const fault = this.#withRetryAfter(refusal ?? machineOffline(), wanted);
-      if (rounds === roundsMax || !ranksAgain || fault.code !== "agent_offline") throw fault;
-      ranked = await ranking.rank(wanted);
+      if (outcome.outcome === "end") {
+        breakers.worked(by.machine, by.model.id);
+        this.#deadly.worked(placement);
+        return outcome;
+      }
+      const { fault } = outcome;
+      if (outcome.outcome !== "not-taken") {
+        this.#blame(placement, fault, by);
+        if (outcome.said || !this.#isRetryable(placement, fault)) throw fault;
+        return { fault, by };
+      }
+      placement.listener.onRefused(fault);
+      if (fault.code === "server_is_overloaded") this.#noteBusy(by);
+      if (refusal === undefined || fault.code === "server_is_overloaded") refusal = fault;
     }
+    return { fault: this.#withRetryAfter(refusal ?? machineOffline(), wanted) };
   }
 
   /** Counts a busy that contradicts the machine's own presence. */
@@ -388,6 +363,10 @@ export class JobPlacer {
       signal,
     });
   }
+}
+
+function rankedTarget(wanted: Wanted, place: number, ranked: readonly Chosen[]): RankedTarget {
+  return { wanted, place, ranked, rounds: 1, failures: [] };
 }
 
 interface Offer {
