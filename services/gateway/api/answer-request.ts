@@ -71,8 +71,7 @@ export async function placeableRequest(
   dependencies: PlacingDependencies,
 ): Promise<Placeable> {
   // `takeBody` removes the body from the request, so that the run does not keep it in memory.
-  const read = dependencies.reader.read(outer, takeBody(request));
-  const asked = read instanceof Promise ? await read : read;
+  const asked = await dependencies.reader.read(outer, takeBody(request));
   const { model, stream: streamed, remoteImages } = asked;
   if (remoteImages !== undefined) dependencies.images.assertAllowed(remoteImages);
   const { key } = callerOf(request);
@@ -83,8 +82,7 @@ export async function placeableRequest(
   const ignored = [...asked.ignored, ...(betaHeader in request.headers ? [betaHeader] : [])];
   nameIgnored(reply, ignored);
   const job = jobOf(request, { asked, resolved }, dependencies.cacheSaltOf?.(key));
-  // Nearly always a machine can take the job, and there is nothing to wait for.
-  if (!dependencies.placer.hasTaker(job)) await dependencies.placer.assertTaker(job);
+  await dependencies.placer.assertTaker(job);
   return { asked, account, job, ignored };
 }
 
@@ -103,8 +101,7 @@ async function admitRequest(outer: Outer, from: RequestFrom, dependencies: Placi
   const { promptTokens, tokens, ceiling, stream: streamed, toolNames, effort, remoteImages } = asked;
   const { leaving } = callerOf(request);
   const { render, ends, adaptFault } = renderingOf(outer, asked, request.id);
-  const asking = account.admit({ promptTokens, tokens, ceiling, signal: job.signal });
-  const { limitStatus, fault } = asking instanceof Promise ? await asking : asking;
+  const { limitStatus, fault } = await account.admit({ promptTokens, tokens, ceiling, signal: job.signal });
   noteRateLimits(request, limitStatus);
   if (fault !== undefined) throw fault;
   // An answer that may end at a limit of its key comes in pieces, so that its client gets what came until then.

@@ -249,8 +249,8 @@ export class RequestReader {
     this.#promptSeed = promptSeed;
   }
 
-  /** Reads a request. Only a large one returns a promise; nearly every request is read at once. */
-  read(outer: Outer, bytes: Buffer | undefined): ReadRequest | Promise<ReadRequest> {
+  /** Reads a request, a large one in the reading thread. */
+  async read(outer: Outer, bytes: Buffer | undefined): Promise<ReadRequest> {
     const promptSeed = this.#promptSeed;
     if (bytes === undefined) return readRequest(outer, bytes);
     const hereBytesMax = outer === "count" ? countedHereBytesMax : readHereBytesMax;
@@ -258,7 +258,7 @@ export class RequestReader {
     if (!needsThread) return readRequest(outer, bytes, { promptSeed });
     if (this.#thread.bytes + bytes.byteLength > readingBytesMax) {
       const message = `The large requests that this gateway reads hold ${readingBytesMax} bytes already (readingBytesMax).`;
-      return Promise.reject(new Fault("server_is_overloaded", { message }));
+      throw new Fault("server_is_overloaded", { message });
     }
     return this.#thread.run({ outer, bytes, promptSeed }, bytes);
   }

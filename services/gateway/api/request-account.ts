@@ -127,7 +127,7 @@ export class RequestAccount {
    * Asks for admission under the key's limits. The request may run unless the returned fault names the limit that it
    * would break.
    */
-  admit({ promptTokens, tokens, ceiling, signal }: Demanding): LimitOutcome | Promise<LimitOutcome> {
+  async admit({ promptTokens, tokens, ceiling, signal }: Demanding): Promise<LimitOutcome> {
     // An aborted request is already settled: nothing would release a hold that it takes from now on.
     signal.throwIfAborted();
     this.#promptTokens = promptTokens;
@@ -136,29 +136,23 @@ export class RequestAccount {
   }
 
   /** Asks for admission of a count of tokens, which runs no model. */
-  admitCount(signal: AbortSignal): LimitOutcome | Promise<LimitOutcome> {
+  async admitCount(signal: AbortSignal): Promise<LimitOutcome> {
     signal.throwIfAborted();
     if (this.#key.limits?.requestsPerMinute === undefined) return unlimited;
     return this.#ask({ tokens: 0, seat: noSeat }, signal);
   }
 
-  #ask(asked: Omit<Demand, "keyId" | "limits">, signal: AbortSignal): LimitOutcome | Promise<LimitOutcome> {
+  async #ask(asked: Omit<Demand, "keyId" | "limits">, signal: AbortSignal): Promise<LimitOutcome> {
     const { id: keyId, limits } = this.#key;
     if (limits === undefined) return unlimited;
+    const { limits: book, clock } = this.#dependencies;
     const demand = { keyId, limits, ...asked };
-    const admission = this.#dependencies.limits.admit(demand);
-    if (admission instanceof Promise || isRetryable(admission)) return this.#placeLater(demand, admission, signal);
-    return this.#place(demand, admission);
-  }
-
-  async #placeLater(demand: Demand, asked: Admission | Promise<Admission>, signal: AbortSignal): Promise<LimitOutcome> {
-    const { limits: kept, clock } = this.#dependencies;
     this.#admitting = true;
     try {
-      let admission = await asked;
+      let admission = await book.admit(demand);
       if (isRetryable(admission)) {
         await sleep(clock, seatAgainMs, signal);
-        admission = await kept.admit({ ...demand, seat: newToken() });
+        admission = await book.admit({ ...demand, seat: newToken() });
       }
       return this.#place(demand, admission);
     } finally {

@@ -126,24 +126,17 @@ export class JobPlacer {
   }
 
   /**
-   * True if a machine can take a request now, as far as the gateway knows without waiting. Throws while this gateway is
-   * cut off from the broker.
-   */
-  hasTaker(wanted: Targeted): boolean {
-    this.#options.jobs.assertConnection();
-    return targetsOf(wanted).some((target) => this.#options.ranking.hasTaker(target));
-  }
-
-  /**
    * Throws the fault of a request that no machine can take now. Called before the limits of the request's key are
    * checked.
    */
   async assertTaker(wanted: Targeted): Promise<void> {
     const { jobs, ranking, clock } = this.#options;
     jobs.assertConnection();
+    const targets = targetsOf(wanted);
+    if (targets.some((target) => ranking.hasTaker(target))) return;
     const sinceMs = clock.now();
     try {
-      await anyOf(targetsOf(wanted).map((target) => ranking.assertTaker(target)));
+      await anyOf(targets.map((target) => ranking.rank(target)));
     } catch (thrown) {
       throw await this.#forClient(Fault.from(thrown), wanted, sinceMs);
     }

@@ -84,8 +84,7 @@ export type Admission = {
 
 /** Admits requests. One decision covers all limits of a key: a request takes from all of them or from none. */
 export interface Limits {
-  /** Returns the admission directly, without a promise, when no other process has to be asked. */
-  admit(demand: Demand): Admission | Promise<Admission>;
+  admit(demand: Demand): Promise<Admission>;
   /** Returns the rate-limit status of a key. Charges nothing. */
   limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus>;
 }

@@ -47,7 +47,7 @@ const forgetEveryMs = windowMs;
  * Limits in the memory of this gateway. They serve the only gateway that there is, or one gateway's share while the
  * shared store is unavailable. Every decision is one synchronous step.
  */
-export class LocalLimits implements Limits {
+export class LocalLimits implements Pick<Limits, "limitStatus"> {
   readonly #options: LocalLimitsOptions;
   readonly #keys = new Map<string, LocalKey>();
   /** Keys with grants that the book of all gateways has not charged, and the limits of those grants. */

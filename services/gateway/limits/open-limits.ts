@@ -73,7 +73,7 @@ export class SharedLimits implements Limits {
     this.#options = options;
   }
 
-  admit(demand: Demand): Admission | Promise<Admission> {
+  async admit(demand: Demand): Promise<Admission> {
     return this.#options.settlements.isAway ? this.#ownShare(demand) : this.#ask(demand);
   }
 
@@ -140,7 +140,7 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
     this.local = new LocalLimits({ clock, spent });
   }
 
-  admit(demand: Demand): Admission {
+  async admit(demand: Demand): Promise<Admission> {
     return this.local.admit(demand);
   }
 
@@ -155,7 +155,7 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
       this.#settled.set(gateway, sequence);
     }
     const grown = growing.map((each) => this.local.grow(each));
-    return { gateways: 1, grown, admissions: demands.map((each) => this.admit(each)) };
+    return { gateways: 1, grown, admissions: demands.map((each) => this.local.admit(each)) };
   }
 
   /** Returns the tokens that a key used in a period (named as by `budgetPeriodAt`), over all models. */

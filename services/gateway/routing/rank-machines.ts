@@ -67,13 +67,6 @@ export class MachineRanking {
     return this.#options.placements.canPlace(wanted);
   }
 
-  /**
-   * Throws the fault of a request that no machine can take, after the same waits as `rank`. It is cheaper than `rank`.
-   */
-  async assertTaker(wanted: Wanted): Promise<void> {
-    if (!this.hasTaker(wanted)) await this.rank(wanted);
-  }
-
   /** Returns the same as `rank` without the machines in `tried`, and without waiting. */
   others(wanted: Wanted, tried: ReadonlySet<string>): readonly Chosen[] {
     const choice = this.#choose(wanted, tried);

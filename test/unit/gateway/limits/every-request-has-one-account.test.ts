@@ -20,7 +20,7 @@ beforeEach(() => {
   written = [];
   settled = [];
   const local: LocalLimits = new LocalLimits({ clock, spent: () => 0 });
-  limits = local;
+  limits = { admit: async (demand) => local.admit(demand), limitStatus: (key) => local.limitStatus(key) };
   settlements = new Settlements({
     book: { settle: async (settlement) => (written.push(settlement), { gateways: 1, grown: [], admissions: [] }) },
     local: {
