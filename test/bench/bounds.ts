@@ -16,7 +16,8 @@ export const cpuBounds: readonly {
 }[] = [
   // Routing by cost takes a tenth more than before: 7.3 in place of 6.5, and 8.0 at most in five runs of two rounds.
   { scenario: "whole-32", unit: "request", atMost: 9 },
-  { scenario: "burst", unit: "chunk", atMost: 2.8 },
+  // Two rounds of one commit gave 2.5, 2.9 and 3.0 within an hour: the bare pipeline takes 4.0 to 4.8 µs a chunk.
+  { scenario: "burst", unit: "chunk", atMost: 3.3 },
   { scenario: "paced-500", unit: "chunk", atMost: 2.2 },
   // A chunk of a message may cost a fifth more than one of a chat; two rounds scatter by a third more.
   { scenario: "burst", unit: "chunk", atMost: 1.6, variant: "messages", over: "trunkline" },
