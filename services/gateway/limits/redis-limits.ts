@@ -59,30 +59,24 @@ local prefix = KEYS[1]
 local time = call("TIME")
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 
+-- What this call has read, each once. \`keep\` writes the levels, and how long each is kept.
+local levels, seats, spendings = {}, {}, {}
+
 local function levelOf(id, bucket, limit, max)
   if not limit then return 0 end
-  local kept = call("HMGET", prefix .. "limits:" .. id, bucket, bucket .. "At")
-  if not kept[1] then return 0 end
-  local elapsedMs = math.max(0, nowMs - kept[2])
-  return math.min(math.max(0, kept[1] - elapsedMs * limit / ${windowMs}), max)
-end
-
-local function setLevel(id, bucket, level)
-  local name = prefix .. "limits:" .. id
-  call("HSET", name, bucket, level, bucket .. "At", nowMs)
-  call("PEXPIRE", name, ${keptForMs})
-end
-
-local function take(id, seat, livesMs, budgetTokens)
-  local seats = prefix .. "seats:" .. id
-  call("ZADD", seats, nowMs + livesMs, seat)
-  call("PEXPIRE", seats, ${keptForMs})
-  if budgetTokens then
-    local reservations = prefix .. "reservations:" .. id
-    local held = tonumber(call("HGET", reservations, seat) or 0)
-    call("HSET", reservations, seat, math.max(held, budgetTokens))
-    call("PEXPIRE", reservations, ${keptForMs})
+  levels[id] = levels[id] or {}
+  if not levels[id][bucket] then
+    local kept = call("HMGET", prefix .. "limits:" .. id, bucket, bucket .. "At")
+    local elapsedMs = kept[1] and math.max(0, nowMs - kept[2])
+    levels[id][bucket] = kept[1] and math.max(0, kept[1] - elapsedMs * limit / ${windowMs}) or 0
   end
+  return math.min(levels[id][bucket], max)
+end
+
+local function change(id, bucket, limit, max, by)
+  if not limit or by == 0 then return end
+  local level = levelOf(id, bucket, limit, max) + by
+  levels[id][bucket] = math.min(math.max(0, level), max)
 end
 
 local function free(id, seat)
@@ -90,20 +84,46 @@ local function free(id, seat)
   call("HDEL", prefix .. "reservations:" .. id, seat)
 end
 
-local function freeLapsed(id)
+local function seatsOf(id)
+  if seats[id] then return seats[id] end
   for _, lapsed in ipairs(call("ZRANGEBYSCORE", prefix .. "seats:" .. id, "-inf", nowMs)) do free(id, lapsed) end
+  seats[id] = { taken = call("ZCARD", prefix .. "seats:" .. id), reserved = 0 }
+  for _, held in ipairs(call("HVALS", prefix .. "reservations:" .. id)) do
+    seats[id].reserved = seats[id].reserved + held
+  end
+  return seats[id]
 end
 
-local function budgetOf(id, spentAt)
-  local reserved = 0
-  for _, held in ipairs(call("HVALS", prefix .. "reservations:" .. id)) do reserved = reserved + held end
-  return tonumber(call("GET", prefix .. spentAt) or 0), reserved
+local function take(id, seat, livesMs, budgetTokens)
+  local its = seatsOf(id)
+  its.taken = its.taken + call("ZADD", prefix .. "seats:" .. id, nowMs + livesMs, seat)
+  if not budgetTokens then return end
+  local held = tonumber(call("HGET", prefix .. "reservations:" .. id, seat) or 0)
+  local more = math.max(0, budgetTokens - held)
+  call("HSET", prefix .. "reservations:" .. id, seat, held + more)
+  its.reserved = its.reserved + more
+end
+
+local function spentOf(spentAt)
+  spendings[spentAt] = spendings[spentAt] or tonumber(call("GET", prefix .. spentAt) or 0)
+  return spendings[spentAt]
+end
+
+local function keep()
+  for id, buckets in pairs(levels) do
+    for bucket, level in pairs(buckets) do call("HSET", prefix .. "limits:" .. id, bucket, level, bucket .. "At", nowMs) end
+    call("PEXPIRE", prefix .. "limits:" .. id, ${keptForMs})
+  end
+  for id in pairs(seats) do
+    call("PEXPIRE", prefix .. "seats:" .. id, ${keptForMs})
+    call("PEXPIRE", prefix .. "reservations:" .. id, ${keptForMs})
+  end
 end
 `;
 
 /**
  * Decides on a demand in the order of `judgeDemand`. Returns the limit that refuses or an empty text, the level of both
- * buckets, the tokens spent, and the tokens reserved of the budget. Writes the buckets even when nothing is taken: after
+ * buckets, the tokens spent, and the tokens reserved of the budget. Buckets are written even when nothing is taken: after
  * the clock of Redis was set back, they drain from there.
  */
 const admitLua = `
@@ -116,28 +136,24 @@ local function admit(demand, livesMs)
   local requests = levelOf(id, "requests", requestsLimit, requestsLimit)
   local tokens = levelOf(id, "tokens", tokensLimit, math.huge)
   local cost = tokensLimit and math.min(demand.tokens, tokensLimit) or 0
-  local seats, spent, reserved, budgetTokens = 0, 0, 0, 0
-  if concurrency or budget then
-    freeLapsed(id)
-    seats = call("ZCARD", prefix .. "seats:" .. id)
-  end
-  if budget then spent, reserved = budgetOf(id, demand.spentAt) end
+  local its = (concurrency or budget) and seatsOf(id)
+  local spent, reserved, budgetTokens = budget and spentOf(demand.spentAt) or 0, its and its.reserved, 0
 
   local refusedBy = ""
   if budget and spent >= budget then refusedBy = "budget"
   elseif budget and spent + needed > budget or tokensLimit and needed > tokensLimit then refusedBy = "prompt"
   elseif budget and spent + reserved + math.max(1, needed) > budget then refusedBy = "budget_reserved"
-  elseif concurrency and seats >= concurrency then refusedBy = "concurrency"
+  elseif concurrency and its.taken >= concurrency then refusedBy = "concurrency"
   elseif requestsLimit and requests + 1 > requestsLimit + ${roundingUnits} then refusedBy = "requests"
   elseif tokensLimit and tokens + cost > tokensLimit + ${roundingUnits} then refusedBy = "tokens"
   else
     requests = requests + 1
     tokens = tokens + cost
     if budget then budgetTokens = math.min(demand.tokens, budget - spent - reserved) end
-    if concurrency or budget then take(id, demand.seat, livesMs, budget and budgetTokens) end
+    if its then take(id, demand.seat, livesMs, budget and budgetTokens) end
   end
-  if requestsLimit then setLevel(id, "requests", requests) end
-  if tokensLimit then setLevel(id, "tokens", tokens) end
+  if requestsLimit then levels[id].requests = requests end
+  if tokensLimit then levels[id].tokens = tokens end
   return { refusedBy, inFull(requests), inFull(tokens), spent, budgetTokens }
 end
 `;
@@ -145,16 +161,11 @@ end
 /**
  * Books a settlement. ARGV: the settlement as JSON. Replies the number of present gateways, or 0 if an earlier
  * settlement of the gateway is missing, what each hold that is to grow got of both limits, as `growHold` decides, and the
- * decision on each demand. Ends come first, so that a demand finds what they free. The script notes the number before it books anything: if Redis cannot finish a settlement, a retry must not add half
- * of it again and again.
+ * decision on each demand. Ends come first, so that a demand finds what they free. The script notes the number before it
+ * books anything: if Redis cannot finish a settlement, a retry must not add half of it again and again.
  */
 const settleLua = `${commonLua}${admitLua}
 local settlement = cjson.decode(ARGV[1])
-
-local function change(id, bucket, limit, max, by)
-  if not limit or by == 0 then return end
-  setLevel(id, bucket, math.min(math.max(0, levelOf(id, bucket, limit, max) + by), max))
-end
 
 local written = prefix .. "written:" .. settlement.gateway
 local last = tonumber(call("GET", written) or 0)
@@ -192,10 +203,8 @@ for _, each in ipairs(settlement.growing) do
     change(id, "tokens", limit, math.huge, tokens)
   end
   if budget then
-    freeLapsed(id)
     take(id, each.seat, settlement.seatLivesMs, each.budgetTokens)
-    local spent, reserved = budgetOf(id, each.spentAt)
-    budgetTokens = within(each.budgetTokens, budget - spent - reserved)
+    budgetTokens = within(each.budgetTokens, budget - spentOf(each.spentAt) - seatsOf(id).reserved)
     take(id, each.seat, settlement.seatLivesMs, each.budgetTokens + budgetTokens)
   end
   table.insert(grants, { tokens, budgetTokens })
@@ -203,6 +212,7 @@ end
 
 local admissions = {}
 for _, each in ipairs(settlement.demands) do table.insert(admissions, admit(each, settlement.seatLivesMs)) end
+keep()
 
 local gateways = prefix .. "gateways"
 call("ZADD", gateways, nowMs, settlement.gateway)
