@@ -72,6 +72,8 @@ async function fill(folder: string, { keys, state, clock }: Store, secrets: Read
     const extra = JSON.stringify({ ...secrets, id: newToken() });
     database.change("begin a backup", (sql) => [
       sql.run`CREATE TABLE extra (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT`,
+      // Records of requests are for looking at, not for going on with.
+      sql.run`DELETE FROM requests`,
       sql.run`INSERT INTO extra SELECT key, value FROM json_each(${extra})`,
     ]);
     if (state.kind === "redis") {
@@ -186,7 +188,7 @@ async function keepRevoked(store: Store, database: StateDatabase): Promise<reado
 /** Adds the usage of a store to a book, day by day. The book counts the usage of one `id` once. */
 async function copyUsage(from: StateStore, to: { book: LimitsBook; id: string; nowMs: number }): Promise<void> {
   const usage = openUsage(from);
-  const nothing = { ended: [], charges: [], renewed: [], growing: [], demands: [] };
+  const nothing = { ended: [], charges: [], renewed: [], growing: [], demands: [], requests: [] };
   let acknowledged = 0;
   for (let ago = usageKeptDays + 1; ago >= -1; ago -= 1) {
     const day = new Date(to.nowMs - ago * dayMs).toISOString().slice(0, 10);

@@ -96,7 +96,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   await modelRoutes.load();
   const access = await openAccess(parts, { machines: records, routes: modelRoutes });
   const { watch, knownKeys } = access;
-  const limited = openLimits(store.state, { gateway, clock, log });
+  const limited = openLimits(store.state, { gateway, clock, log, kept: config.keptRequests });
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
 
   const fleet = openFleet({ config, broker, store, watch, records, lifecycle, gateway, timing, log });
@@ -141,6 +141,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     ...bodyLimit,
     access,
     limited,
+    keepsRequests: config.keptRequests.max > 0,
     meter: meters.answers,
     placements: fleet.placements,
     modelRoutes,
@@ -257,6 +258,7 @@ async function openAccess(
 interface PublicParts extends BodyLimit, InferenceDependencies, CountDependencies {
   readonly access: Access;
   readonly limited: OpenedLimits;
+  readonly keepsRequests: boolean;
   readonly models: LiveModels;
   readonly ranking: MachineRanking;
   readonly meter: AnswerMeter;
@@ -264,7 +266,7 @@ interface PublicParts extends BodyLimit, InferenceDependencies, CountDependencie
 
 /** Mounts all routes under `/v1`. Routes inside the inner scopes are reached with a proven key only. */
 function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
-  const { limited, meter, clock, log, bodyBytesMax, bodyLimitName } = parts;
+  const { limited, keepsRequests, meter, clock, log, bodyBytesMax, bodyLimitName } = parts;
   void server.register(
     async (v1) => {
       proveCallers(v1, parts.access);
@@ -273,7 +275,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
       getModel(v1, parts);
       await v1.register(async (inference) => {
         refuseWithoutHeapRoom(inference, { clock });
-        keepAccounts(inference, { ...limited, meter, clock, log, bodyBytesMax, bodyLimitName });
+        keepAccounts(inference, { ...limited, keepsRequests, meter, clock, log, bodyBytesMax, bodyLimitName });
         inferenceRoutes(inference, parts);
         countTokens(inference, parts);
       });

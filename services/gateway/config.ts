@@ -14,6 +14,8 @@ import {
   wholeNumber,
   type Environment,
 } from "#shared/process/config.ts";
+import { keptRequestsDefault } from "#shared/requests/request-records.ts";
+import { dayMs } from "#shared/process/clock.ts";
 import { isLoopback, publicOrigin } from "#shared/protocol/pairing.ts";
 import { crossOrigins } from "./http/cross-origin.ts";
 
@@ -82,6 +84,9 @@ const settings = z
     TRUNKLINE_CONNECTIONS_PER_ADDRESS_MAX: wholeNumber(1, 1_000_000).default(4_096),
     /** Time for which known keys stay usable while their store is away; 0 disables this. */
     TRUNKLINE_KEYS_AWAY_MS: wholeNumber(0, 3_600_000).default(60_000),
+    /** Records of ended requests that the store keeps, and for how many days; none with 0. */
+    TRUNKLINE_REQUESTS_MAX: wholeNumber(0, 10_000_000).default(keptRequestsDefault.max),
+    TRUNKLINE_REQUESTS_DAYS: wholeNumber(1, 400).default(keptRequestsDefault.ms / dayMs),
     /** Time for which a stopping gateway keeps serving after it has reported that it is not ready. */
     TRUNKLINE_GRACE_MS: wholeNumber(0, 600_000).optional(),
     /** The wait of a request for a machine of a known model that is away; with 0 it fails at once. */
@@ -124,6 +129,7 @@ export function gatewayConfig(environment: Environment) {
       connectionsMax: given.TRUNKLINE_CONNECTIONS_MAX,
       connectionsPerAddressMax: given.TRUNKLINE_CONNECTIONS_PER_ADDRESS_MAX,
     },
+    keptRequests: { max: given.TRUNKLINE_REQUESTS_MAX, ms: given.TRUNKLINE_REQUESTS_DAYS * dayMs },
     keysAwayMs: given.TRUNKLINE_KEYS_AWAY_MS,
     graceMs: given.TRUNKLINE_GRACE_MS,
     waitMs: given.TRUNKLINE_WAIT_MS,

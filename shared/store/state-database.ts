@@ -46,6 +46,9 @@ const schemaSteps = [
    CREATE TABLE machine_keys (public_key TEXT PRIMARY KEY, seen_at INTEGER) STRICT, WITHOUT ROWID;
    CREATE TABLE site (only INTEGER PRIMARY KEY CHECK (only = 1), id TEXT NOT NULL, noted TEXT NOT NULL) STRICT;`,
   `CREATE TABLE routes (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
+  `CREATE TABLE requests (
+     sequence INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, at INTEGER NOT NULL, record TEXT NOT NULL) STRICT;
+   CREATE INDEX requests_by_id ON requests (id);`,
 ];
 
 const lists = ["keys", "machines", "machine_keys", "routes", "usage", "audit", "known_models"];

@@ -490,7 +490,16 @@ export async function admissionOf(book: LimitsBook, demand: Demand): Promise<Adm
 }
 
 export function settlementOf(settlement: Partial<Settlement>): Settlement {
-  const nothing = { acknowledged: 0, ended: [], charges: [], renewed: [], growing: [], demands: [], usage: [] };
+  const nothing = {
+    acknowledged: 0,
+    ended: [],
+    charges: [],
+    renewed: [],
+    growing: [],
+    demands: [],
+    usage: [],
+    requests: [],
+  };
   return { gateway: "a-gateway", sequence: 1, ...nothing, ...settlement };
 }
 

@@ -1,3 +1,4 @@
+import { keptRequestsDefault } from "#shared/requests/request-records.ts";
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -263,7 +264,7 @@ describe("limits of several gateways in Redis", () => {
     const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
     const { limits, settlements } = openLimits(
       { kind: "redis", redis },
-      { gateway: newToken(), clock: systemClock, log: log as never },
+      { gateway: newToken(), clock: systemClock, kept: keptRequestsDefault, log: log as never },
     );
     onTestFinished(() => settlements.stop(AbortSignal.timeout(1_000)));
     const demand = demandOf({ concurrency: 10, budget: { tokens: 1_000_000, per: "day" } });

@@ -12,7 +12,8 @@ import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } fro
 import { boundOf, GrowingHold } from "../limits/growing-hold.ts";
 import { budgetPeriodAt } from "../limits/judge-demand.ts";
 import { noSeat, type Admission, type Demand, type Hold, type Limits, type LimitStatus } from "../limits/limits.ts";
-import { type RequestFacts, type RequestOutcome, stateOf } from "../http/request-state.ts";
+import { recordOf, RecordedRefusals, type RequestSender } from "./record-request.ts";
+import { pathOf, type RequestFacts, type RequestOutcome, stateOf } from "../http/request-state.ts";
 import type { Settlements } from "../limits/settlements.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf } from "../keys/authenticate.ts";
@@ -34,6 +35,8 @@ export const seatAgainMs = 150;
 export interface AccountDependencies {
   readonly limits: Limits;
   readonly early?: Pick<EarlyLimits, "note" | "forget">;
+  /** Absent where no records of requests are kept. */
+  readonly recorded?: Pick<RecordedRefusals, "refused"> | undefined;
   readonly settlements: Settlements;
   readonly clock: Clock;
   readonly log: Pick<Log, "warn">;
@@ -61,6 +64,7 @@ export class RequestAccount {
   readonly #dependencies: AccountDependencies;
   readonly #request: string;
   readonly #key: KeyRecord;
+  readonly #from: RequestSender;
   readonly #startedAtMs: number;
   readonly #course: Readonly<AnswerCourse>;
   #model: string | undefined;
@@ -69,8 +73,9 @@ export class RequestAccount {
   #streamed = false;
   #hold: Hold | undefined;
   #growing: GrowingHold | undefined;
-  /** The limit that has ended the answer. */
+  /** The limit that has ended the answer, and the one that refused the request. */
   #cutBy: string | undefined;
+  #refusedBy: string | undefined;
   #promptTokens = 0;
   #ceiling: TokenCeiling | undefined;
   #outcome: RequestOutcome | undefined;
@@ -78,13 +83,20 @@ export class RequestAccount {
   /** True while admission is pending. The request is then settled once the admission resolves. */
   #admitting = false;
   #closed = false;
+  #status = 0;
 
   constructor(
-    request: { readonly id: string; readonly key: KeyRecord; readonly arrivedAtMs?: number },
+    request: {
+      readonly id: string;
+      readonly key: KeyRecord;
+      readonly from: RequestSender;
+      readonly arrivedAtMs?: number;
+    },
     dependencies: AccountDependencies,
   ) {
     this.#request = request.id;
     this.#key = request.key;
+    this.#from = request.from;
     this.#dependencies = dependencies;
     this.#startedAtMs = request.arrivedAtMs ?? dependencies.clock.now();
     this.#course = new AnswerCourse(dependencies);
@@ -101,7 +113,7 @@ export class RequestAccount {
   }
 
   get facts(): RequestFacts {
-    const { jobs, machine, model, failovers, acceptedAtMs, firstAtMs } = this.#course;
+    const { tried, machine, model, failovers, acceptedAtMs, firstAtMs } = this.#course;
     const startedAtMs = this.#startedAtMs;
     const { promptTokens, completionTokens } = this.#taken();
     return {
@@ -110,7 +122,7 @@ export class RequestAccount {
       streamed: this.#streamed,
       outcome: this.#outcome,
       answer: {
-        jobs,
+        jobs: tried.map(({ offer }) => offer.job),
         machine,
         model,
         failovers,
@@ -164,6 +176,7 @@ export class RequestAccount {
   #place(demand: Demand, admission: Admission): LimitOutcome {
     const { limitStatus } = admission;
     if (admission.outcome === "refused") {
+      this.#refusedBy = admission.by;
       this.#dependencies.early?.note(demand.limits, admission);
       return { limitStatus, fault: limitFault(admission, demand) };
     }
@@ -218,10 +231,14 @@ export class RequestAccount {
     this.#endedAtMs = this.#dependencies.clock.now();
   }
 
-  /** Settles the request, once. A request without a recorded outcome was left by its client. */
-  close(): void {
+  /**
+   * Settles the request, once. A request without a recorded outcome was left by its client. `status` is the one that its
+   * client got, or would have got.
+   */
+  close(status: number): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#status = status;
     this.endedIn("client_closed");
     this.#course.end();
     if (!this.#admitting) this.#settle();
@@ -250,8 +267,33 @@ export class RequestAccount {
       durationMs,
     };
     if (this.#hold !== undefined && machine === undefined) early?.forget(this.#hold.limits);
-    settlements.end({ hold: this.#growing?.hold ?? this.#hold, ran: machine !== undefined, usedTokens, usage });
+    const hold = this.#growing?.hold ?? this.#hold;
+    settlements.end({ hold, ran: machine !== undefined, usedTokens, usage, request: this.#record(durationMs) });
     this.#tellNotBelieved(counted);
+  }
+
+  /** Returns the record of this request as JSON; undefined if it gets none. */
+  #record(totalMs: number): string | undefined {
+    const { clock, recorded } = this.#dependencies;
+    const keyId = this.#key.id;
+    const isRefused = this.#course.tried.length === 0;
+    const refusedBefore = isRefused ? recorded?.refused(keyId) : 0;
+    if (recorded === undefined || refusedBefore === undefined) return undefined;
+    return JSON.stringify(
+      recordOf({
+        id: this.#request,
+        at: clock.wall() - totalMs,
+        keyId,
+        from: this.#from,
+        facts: this.facts,
+        course: this.#course,
+        startedAtMs: this.#startedAtMs,
+        status: this.#status,
+        totalMs,
+        limit: this.#cutBy ?? this.#refusedBy,
+        refusedBefore: refusedBefore || undefined,
+      }),
+    );
   }
 
   #tellNotBelieved(counted: TokenCounts): void {
@@ -332,18 +374,23 @@ declare module "../http/request-state.ts" {
  * Keeps an account of every request to a scope of routes, from the proof of its key until its answer closes. A request
  * ends here, before its body is read, if its key is known to be over its rate or its concurrency.
  */
-export function keepAccounts(scope: FastifyInstance, dependencies: AccountDependencies & BodyLimit): void {
-  const { clock } = dependencies;
+export function keepAccounts(
+  scope: FastifyInstance,
+  dependencies: Omit<AccountDependencies, "early" | "recorded"> & BodyLimit & { readonly keepsRequests: boolean },
+): void {
+  const { clock, keepsRequests } = dependencies;
   const early = new EarlyLimits(clock);
-  const accountDependencies = { ...dependencies, early };
+  const recorded = keepsRequests ? new RecordedRefusals(clock) : undefined;
+  const accountDependencies = { ...dependencies, early, recorded };
   scope.addHook("onRequest", (request, reply, done) => {
     const arrivedAtMs = clock.now() - sinceArrivalMs(reply.raw);
     const { key } = callerOf(request);
-    const account = new RequestAccount({ id: request.id, key, arrivedAtMs }, accountDependencies);
+    const from = { address: request.ip, path: pathOf(request), headers: request.headers };
+    const account = new RequestAccount({ id: request.id, key, from, arrivedAtMs }, accountDependencies);
     const state = stateOf(request);
     state.account = account;
     state.reporter = account;
-    closeWith(reply, () => account.close());
+    closeWith(reply, () => account.close(reply.statusCode));
     const fault = early.judge(key);
     // A client's next request may overtake the close of the connection that it has just left.
     if (fault?.code === "concurrency_limit_exceeded") return judgeAgain(request, reply, { clock, early });

@@ -64,6 +64,13 @@ interface Rendering {
   readonly bound?: AnswerBound | undefined;
 }
 
+/** An offer to a machine, and the code with which the machine refused it or failed. */
+export interface Tried {
+  readonly offer: JobOffer;
+  readonly offeredAtMs: number;
+  code?: FaultCode;
+}
+
 /** A machine with a job in one of these states has not begun to work on it. */
 const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queued", "loading"]);
 
@@ -75,8 +82,8 @@ const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queue
 export class AnswerCourse implements OfferListener {
   /** Set only if the answer has a client or a limit to wait for. */
   backlogBytes?: () => number;
-  /** Ids of all jobs that were offered for the answer, the latest last. */
-  readonly jobs: string[] = [];
+  /** The machines that were offered the answer's job, the latest last. */
+  readonly tried: Tried[] = [];
   /** The machine that took the job; the latest one if several did. */
   machine: string | undefined;
   /** Counts the offers to another machine after a machine had taken the job. */
@@ -91,8 +98,6 @@ export class AnswerCourse implements OfferListener {
   usage: Usage | undefined;
   readonly #clock: Pick<Clock, "now">;
   readonly #meter: AnswerMeter | undefined;
-  #offer: JobOffer | undefined;
-  #offeredAtMs = -Infinity;
   #latestAtMs = 0;
   #gaps: { observe(seconds: number): void } | undefined;
   #state: JobState | undefined;
@@ -113,12 +118,16 @@ export class AnswerCourse implements OfferListener {
 
   /** The model by its id on the machine that was last offered the job. */
   get model(): string | undefined {
-    return this.#offer?.model;
+    return this.#latest?.offer.chosen.model.id;
   }
 
   /** The context window of that model on that machine. */
   get window(): number | undefined {
-    return this.#offer?.window;
+    return this.#latest?.offer.chosen.model.context_window;
+  }
+
+  get #latest(): Tried | undefined {
+    return this.tried.at(-1);
   }
 
   /** True if a machine accepted the request and did not say that the request still waits there. */
@@ -137,28 +146,32 @@ export class AnswerCourse implements OfferListener {
   }
 
   onOffer(offer: JobOffer): void {
-    if (this.acceptedAtMs !== undefined && offer.machine !== this.machine) this.failovers += 1;
+    if (this.acceptedAtMs !== undefined && offer.chosen.machine !== this.machine) this.failovers += 1;
     this.acceptedAtMs = undefined;
-    this.#offer = offer;
+    this.tried.push({ offer, offeredAtMs: this.#clock.now() });
     this.#state = undefined;
     this.madeTokens = 0;
-    this.#offeredAtMs = this.#clock.now();
-    this.jobs.push(offer.job);
-    this.#renderer = this.#rendering?.render(offer.model);
+    this.#renderer = this.#rendering?.render(offer.chosen.model.id);
     this.#reader = newReader();
     this.#finished.clear();
     this.#heldBytes = 0;
   }
 
   onRefused(fault: Fault): void {
-    if (this.#offer !== undefined) this.#meter?.offerRefused(this.#offer.machine, fault.code);
+    if (this.#latest === undefined) return;
+    this.#meter?.offerRefused(this.#latest.offer.chosen.machine, fault.code);
+    this.#latest.code = fault.code;
+  }
+
+  onFailed(fault: Fault): void {
+    if (this.#latest !== undefined) this.#latest.code = fault.code;
   }
 
   onAccept(machine: string, state?: JobState): void {
     this.machine = machine;
     this.#state = state;
     this.acceptedAtMs = this.#clock.now();
-    this.#writer?.onAccept?.(machine, this.#offer?.model ?? "");
+    this.#writer?.onAccept?.(machine, this.model ?? "");
   }
 
   onBeat([, state, , progress]: BeatRow): void {
@@ -218,7 +231,7 @@ export class AnswerCourse implements OfferListener {
    */
   onTimings({ firstTokenMs }: EndPayload["timings"]): void {
     if (firstTokenMs === null || this.firstAtMs === undefined || this.acceptedAtMs === undefined) return;
-    const tookItAtMs = Math.max(this.#offeredAtMs, this.firstAtMs - firstTokenMs);
+    const tookItAtMs = Math.max(this.#latest?.offeredAtMs ?? -Infinity, this.firstAtMs - firstTokenMs);
     this.acceptedAtMs = Math.min(this.acceptedAtMs, tookItAtMs);
   }
 
@@ -235,7 +248,7 @@ export class AnswerCourse implements OfferListener {
     const nowMs = this.#clock.now();
     if (this.firstAtMs === undefined) {
       this.firstAtMs = nowMs;
-      if (this.#rendering?.streamed) this.#gaps = this.#meter?.streamBegan(this.#offer?.model ?? "");
+      if (this.#rendering?.streamed) this.#gaps = this.#meter?.streamBegan(this.model ?? "");
     } else this.#gaps?.observe((nowMs - this.#latestAtMs) / 1_000);
     this.#latestAtMs = nowMs;
     this.#writer?.onData(bytes);

@@ -1,14 +1,13 @@
 import type { Fault } from "#shared/fault/fault.ts";
+import type { Chosen } from "../routing/choose-machine.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, EndPayload, JobState } from "#shared/protocol/frame-payload.ts";
 
-/** A job offered to a machine. `model` is the model's id on that machine. */
+/** A job offered to a machine, and the machines that come next in the ranking. */
 export interface JobOffer {
   readonly job: string;
-  readonly machine: string;
-  readonly model: string;
-  /** The model's context window on that machine, in tokens. */
-  readonly window: number;
+  readonly chosen: Chosen;
+  readonly next: readonly Chosen[];
 }
 
 /** Receives the events of one job from its `FrameFollower`. All calls come before the outcome. */
@@ -47,6 +46,8 @@ export interface OfferListener extends JobListener {
   onOffer(offer: JobOffer): void;
   /** Called when the machine did not accept the job that it was offered. */
   onRefused(fault: Fault): void;
+  /** Called when the machine had accepted the job and did not complete it. */
+  onFailed(fault: Fault): void;
 }
 
 export type JobOutcome =

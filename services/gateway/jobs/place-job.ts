@@ -59,6 +59,8 @@ const taken = new Uint8Array();
 
 /** Limits the machines that one round offers a job to. */
 const offersMax = 8;
+/** The machines next in the ranking that the record of a request names. */
+const nextTold = 3;
 /** Faults that another machine may avoid. A runtime timeout is not among them: it would take as long again. */
 const retryableCodes: ReadonlySet<FaultCode> = new Set([
   "agent_disconnected",
@@ -281,14 +283,21 @@ export class JobPlacer {
     const { breakers, clock } = this.#options;
     const offers = ranked.slice(0, offersMax);
     let refusal: Fault | undefined;
-    for (const by of offers) {
+    for (const [place, by] of offers.entries()) {
       const nowMs = clock.now();
       const remainingMs = Math.max(0, deadlineMs - nowMs);
       breakers.placed(by.machine, by.model.id, nowMs);
       const isLast = by === offers.at(-1);
       let outcome: JobOutcome;
       try {
-        outcome = await this.#offer({ placement, wanted, chosen: by, isLast, remainingMs });
+        outcome = await this.#offer({
+          placement,
+          wanted,
+          chosen: by,
+          next: ranked.slice(place + 1, place + 1 + nextTold),
+          isLast,
+          remainingMs,
+        });
       } catch (thrown) {
         if (placement.signal.aborted) throw thrown;
         return { fault: Fault.from(thrown) };
@@ -300,6 +309,7 @@ export class JobPlacer {
       }
       const { fault } = outcome;
       if (outcome.outcome !== "not-taken") {
+        placement.listener.onFailed(fault);
         this.#blame(placement, fault, by);
         if (outcome.said || !this.#isRetryable(placement, fault)) throw fault;
         return { fault, by };
@@ -328,12 +338,12 @@ export class JobPlacer {
     return refusal.with({ retryAfterSeconds: this.#options.placements.retryAfterSeconds(wanted) });
   }
 
-  #offer({ placement, wanted, chosen, isLast, remainingMs }: Offer): Promise<JobOutcome> {
+  #offer({ placement, wanted, chosen, next, isLast, remainingMs }: Offer): Promise<JobOutcome> {
     const { timing, jobs, placements } = this.#options;
     const { kind, keyId, cacheSalt, tellsStop, whole, traceparent, listener, signal } = placement;
     const id = newToken();
     const model = chosen.model.id;
-    listener.onOffer({ job: id, machine: chosen.machine, model, window: chosen.model.context_window });
+    listener.onOffer({ job: id, chosen, next });
     const placed = placements.placed(chosen, wanted, placement);
     return jobs.run({
       target: chosen,
@@ -366,6 +376,8 @@ interface Offer {
   readonly placement: Placement;
   readonly wanted: Wanted;
   readonly chosen: Chosen;
+  /** The machines that come next in the ranking. */
+  readonly next: readonly Chosen[];
   /** No other machine is asked after this one, so it has more time to answer. */
   readonly isLast: boolean;
   readonly remainingMs: number;

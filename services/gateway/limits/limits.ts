@@ -115,6 +115,8 @@ export interface Settlement {
   /** Requests to be admitted, judged after all else. A settlement that is sent again has none. */
   readonly demands: readonly Demand[];
   readonly usage: readonly UsageRow[];
+  /** Records of ended requests, each as JSON. */
+  readonly requests: readonly string[];
 }
 
 /**

@@ -3,6 +3,7 @@ import type { StateStore } from "#shared/store/open-key-store.ts";
 import type { StateDatabase } from "#shared/store/state-database.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
 import { usageKeptDays, type UsageRow } from "#shared/usage/usage.ts";
 import { needsSeat } from "./judge-demand.ts";
 import type { Admission, Demand, Limits, LimitsBook, LimitStatus, Settlement, Settling } from "./limits.ts";
@@ -15,6 +16,8 @@ interface LimitsOptions {
   readonly gateway: string;
   readonly clock: Clock;
   readonly log: Pick<Log, "info" | "warn" | "error">;
+  /** How many records of requests the store keeps, and for how long. */
+  readonly kept: KeptRequests;
 }
 
 export interface OpenedLimits {
@@ -31,8 +34,8 @@ export function openLimits(state: StateStore, options: LimitsOptions): OpenedLim
 }
 
 function openShared(redis: Extract<StateStore, { kind: "redis" }>["redis"], options: LimitsOptions): OpenedLimits {
-  const { clock } = options;
-  const book = new RedisLimitsBook(redis, { clock });
+  const { clock, kept } = options;
+  const book = new RedisLimitsBook(redis, { clock, kept });
   const local: LocalLimits = new LocalLimits({
     clock,
     gateways: () => settlements.gateways,
@@ -47,6 +50,7 @@ function openShared(redis: Extract<StateStore, { kind: "redis" }>["redis"], opti
 function openEmbedded(database: StateDatabase, options: LimitsOptions): OpenedLimits {
   const book: SqliteLimitsBook = new SqliteLimitsBook(database, {
     clock: options.clock,
+    kept: options.kept,
     unbooked: (keyId, period) => settlements.spentOf(keyId, period),
   });
   const settlements: Settlements = new Settlements({ ...options, book, local: book.local });
@@ -120,6 +124,7 @@ export class SharedLimits implements Limits {
 
 interface SqliteLimitsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;
+  readonly kept?: KeptRequests;
   /** Returns the tokens that a key used in a period and that are not booked yet. */
   readonly unbooked?: (keyId: string, period: string) => number;
 }
@@ -133,9 +138,13 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
   readonly local: LocalLimits;
   readonly #database: StateDatabase;
   readonly #settled = new Map<string, number>();
+  readonly #clock: Pick<Clock, "wall">;
+  readonly #kept: KeptRequests;
 
-  constructor(database: StateDatabase, { clock, unbooked = () => 0 }: SqliteLimitsOptions) {
+  constructor(database: StateDatabase, { clock, kept = keptRequestsDefault, unbooked = () => 0 }: SqliteLimitsOptions) {
     this.#database = database;
+    this.#clock = clock;
+    this.#kept = kept;
     const spent = (keyId: string, period: string): number => this.spentOf(keyId, period) + unbooked(keyId, period);
     this.local = new LocalLimits({ clock, spent });
   }
@@ -148,9 +157,9 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
     return this.local.limitStatus(key);
   }
 
-  async settle({ gateway, sequence, ended, growing, demands, usage }: Settlement): Promise<Settling> {
+  async settle({ gateway, sequence, ended, growing, demands, usage, requests }: Settlement): Promise<Settling> {
     if (sequence > (this.#settled.get(gateway) ?? 0)) {
-      if (usage.length > 0) this.#add(usage);
+      if (usage.length > 0) this.#add(usage, requests);
       for (const each of ended) this.local.settle(each);
       this.#settled.set(gateway, sequence);
     }
@@ -170,9 +179,11 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
     return Number(row?.["tokens"]);
   }
 
-  #add(usage: readonly UsageRow[]): void {
+  #add(usage: readonly UsageRow[], requests: readonly string[]): void {
     const rows = JSON.stringify(usage);
+    const records = `[${requests.join(",")}]`;
     const kept = `-${usageKeptDays} days`;
+    const { max, ms } = this.#kept;
     this.#database.change("write down what has ended", (sql) => [
       sql.run`
         INSERT INTO usage
@@ -191,6 +202,13 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
       sql.run`
         DELETE FROM usage WHERE day <
         (SELECT date(max(value ->> 'day'), ${kept}) FROM json_each(${rows}))`,
+      sql.run`
+        INSERT INTO requests (id, at, record)
+        SELECT value ->> 'id', value ->> 'at', value FROM json_each(${records})`,
+      sql.run`
+        DELETE FROM requests WHERE sequence < max(
+          (SELECT coalesce(max(sequence), 0) + 1 - ${max} FROM requests),
+          (SELECT coalesce(min(sequence), 0) FROM requests WHERE at >= ${Math.floor(this.#clock.wall() - ms)}))`,
     ]);
   }
 }

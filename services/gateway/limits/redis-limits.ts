@@ -4,6 +4,7 @@ import { budgetPeriods } from "#shared/records/key-record.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
+import { keptRequestsDefault, redisRequestsAt, type KeptRequests } from "#shared/requests/request-records.ts";
 import { redisUsageAt, redisUsageDaysAt, redisUsageFields, usageKeptDays, type UsageRow } from "#shared/usage/usage.ts";
 import {
   budgetPeriodAt,
@@ -159,7 +160,7 @@ end
 `;
 
 /**
- * Books a settlement. ARGV: the settlement as JSON. Replies the number of present gateways, or 0 if an earlier
+ * Books a settlement. ARGV: the settlement as JSON, and the records of its requests. Replies the number of present gateways, or 0 if an earlier
  * settlement of the gateway is missing, what each hold that is to grow got of both limits, as `growHold` decides, and the
  * decision on each demand. Ends come first, so that a demand finds what they free. The script notes the number before it
  * books anything: if Redis cannot finish a settlement, a retry must not add half of it again and again.
@@ -189,6 +190,9 @@ if settlement.sequence > last then
     call("ZADD", prefix .. "${redisUsageDaysAt}", 0, each.day)
     call("ZREMRANGEBYRANK", prefix .. "${redisUsageDaysAt}", 0, -${usageKeptDays + 2})
   end
+  local requests = prefix .. "${redisRequestsAt}"
+  for each = 2, #ARGV do call("XADD", requests, "MAXLEN", "~", settlement.requestsMax, "*", "record", ARGV[each]) end
+  if #ARGV > 1 then call("XTRIM", requests, "MINID", "~", nowMs - settlement.requestsKeptMs) end
 end
 for _, each in ipairs(settlement.renewed) do take(each.keyId, each.seat, settlement.seatLivesMs, each.budgetTokens) end
 
@@ -223,7 +227,7 @@ return { call("ZCARD", gateways), grants, admissions }
 
 declare module "ioredis" {
   interface RedisCommander<Context> {
-    settleRequests(prefix: string, settlement: string): Result<SettleReply, Context>;
+    settleRequests(prefix: string, settlement: string, ...requests: readonly string[]): Result<SettleReply, Context>;
   }
 }
 
@@ -249,9 +253,18 @@ export class RedisLimitsBook implements LimitsBook {
   readonly #redis: RedisConnection;
   readonly #clock: Pick<Clock, "wall">;
   readonly #seatLivesMs: number;
+  readonly #kept: KeptRequests;
 
-  constructor(redis: RedisConnection, options: { readonly clock: Pick<Clock, "wall">; readonly seatLivesMs?: number }) {
+  constructor(
+    redis: RedisConnection,
+    options: {
+      readonly clock: Pick<Clock, "wall">;
+      readonly kept?: KeptRequests;
+      readonly seatLivesMs?: number;
+    },
+  ) {
     this.#redis = redis;
+    this.#kept = options.kept ?? keptRequestsDefault;
     this.#clock = options.clock;
     this.#seatLivesMs = options.seatLivesMs ?? seatLivesMs;
     redis.define("settleRequests", { lua: settleLua, numberOfKeys: 1 });
@@ -271,7 +284,7 @@ export class RedisLimitsBook implements LimitsBook {
     });
   }
 
-  async settle({ ended, charges, renewed, growing, demands, usage, ...numbers }: Settlement) {
+  async settle({ ended, charges, renewed, growing, demands, usage, requests, ...numbers }: Settlement) {
     const wallMs = this.#clock.wall();
     const text = JSON.stringify({
       ...numbers,
@@ -284,10 +297,12 @@ export class RedisLimitsBook implements LimitsBook {
       demands: demands.map((each) => demandOf(each, wallMs)),
       spent: usage.flatMap(spendings),
       usage: usage.map((row) => ({ day: row.day, at: redisUsageAt(row.day), fields: redisUsageFields(row) })),
+      requestsMax: this.#kept.max,
+      requestsKeptMs: this.#kept.ms,
     });
     const purpose = demands.length > 0 ? "admit requests" : "write down what has ended";
     const [gateways, grants, replies] = await this.#redis.run(purpose, (client) =>
-      client.settleRequests(prefixOnly, text),
+      client.settleRequests(prefixOnly, text, ...requests),
     );
     if (gateways === 0) {
       const [message, internal] = ["Usage cannot be booked just now.", "an earlier settlement is missing"];

@@ -27,6 +27,8 @@ interface EndedRequest extends Omit<Settled, "hold"> {
   /** Absent for a request that was refused before it held anything, or whose key has no limits. */
   readonly hold?: Hold | undefined;
   readonly usage: UsageRow;
+  /** The record of the request as JSON, if it gets one. */
+  readonly request?: string | undefined;
 }
 
 type Growing = Growth & Pick<PromiseWithResolvers<Hold>, "resolve">;
@@ -34,7 +36,7 @@ interface Asked extends PromiseWithResolvers<Admission> {
   readonly demand: Demand;
 }
 type EndedAt = Settled & { readonly endedAtMs: number };
-type Sent = Pick<Settlement, "sequence" | "charges" | "usage"> & { readonly ended: readonly EndedAt[] };
+type Sent = Pick<Settlement, "sequence" | "charges" | "usage" | "requests"> & { readonly ended: readonly EndedAt[] };
 
 /** The most rows that wait to be booked, each of a day, a key and a model. */
 export const unwrittenRowsMax = 10_000;
@@ -64,6 +66,7 @@ export class Settlements {
   /** The sums of all rows that wait, by day, key and model. */
   #rows = new Map<string, UsageRow>();
   #ended: EndedAt[] = [];
+  #requests: string[] = [];
   /** Questions that go out with the next settlement. */
   readonly #asked: { demands: Asked[]; growing: Growing[] } = { demands: [], growing: [] };
   /** Holds that are growing, by seat. */
@@ -79,6 +82,7 @@ export class Settlements {
   /** Set while ends, growths or demands wait for the end of this turn of the event loop. */
   #atTurnEnd: NodeJS.Immediate | undefined;
   #uncounted = 0;
+  #unrecorded = 0;
   #flushed: PromiseWithResolvers<void> | undefined;
   #stopped = false;
 
@@ -112,8 +116,10 @@ export class Settlements {
     if (hold.kept === "shared" && needsSeat(hold.limits)) this.#underWay.set(hold.seat, hold);
   }
 
-  end({ hold, ran, usedTokens, usage }: EndedRequest): void {
+  end({ hold, ran, usedTokens, usage, request }: EndedRequest): void {
     this.#count(usage);
+    if (request !== undefined && this.#requests.length < this.#options.rowsMax) this.#requests.push(request);
+    else if (request !== undefined) this.#unrecorded += 1;
     const growing = hold && this.#growing.get(hold.seat);
     if (growing !== undefined) void growing.then((grown) => this.#endHold({ hold: grown, ran, usedTokens }));
     else if (hold !== undefined) this.#endHold({ hold, ran, usedTokens });
@@ -202,6 +208,7 @@ export class Settlements {
     this.#reportUncounted("unwrittenRowsMax rows waited to be written");
     const lost = [...this.#sent.flatMap(({ usage }) => usage), ...this.#rows.values()];
     this.#uncounted = lost.reduce((sum, { requests }) => sum + requests, 0);
+    this.#unrecorded = this.#sent.reduce((sum, { requests }) => sum + requests.length, this.#requests.length);
     this.#reportUncounted("they could not be written before this gateway had to stop");
   }
 
@@ -251,9 +258,11 @@ export class Settlements {
     if (this.#stopped) return;
     this.#sequence += 1;
     const usage = [...this.#rows.values()];
-    const sent = { sequence: this.#sequence, usage, ended: this.#ended, charges: this.#options.local.takeCharges() };
+    const [ended, requests, charges] = [this.#ended, this.#requests, this.#options.local.takeCharges()];
+    const sent = { sequence: this.#sequence, usage, ended, requests, charges };
     this.#rows = new Map();
     this.#ended = [];
+    this.#requests = [];
     this.#sent.push(sent);
     const [growing, demands] = [this.#asked.growing.splice(0), this.#asked.demands.splice(0)];
     this.#write(sent, renewed, growing, demands).catch((error: unknown) => {
@@ -264,7 +273,7 @@ export class Settlements {
   }
 
   async #write(
-    { sequence, usage, ended, charges }: Sent,
+    { sequence, usage, ended, requests, charges }: Sent,
     renewed: Iterable<Hold> = [],
     growing: readonly Growing[] = [],
     demands: readonly Asked[] = [],
@@ -281,6 +290,7 @@ export class Settlements {
       growing: growing.map(({ hold, usedTokens }) => ({ hold, usedTokens })),
       demands: demands.map(({ demand }) => demand),
       usage,
+      requests,
     });
     for (const [at, each] of growing.entries()) {
       const hold = grown[at] ?? each.hold;
@@ -298,7 +308,7 @@ export class Settlements {
   async #retry(): Promise<void> {
     if (this.#sent.length === 0) {
       this.#sequence += 1;
-      this.#sent.push({ sequence: this.#sequence, usage: [], ended: [], charges: [] });
+      this.#sent.push({ sequence: this.#sequence, usage: [], ended: [], requests: [], charges: [] });
     }
     try {
       await Promise.all(this.#sent.map((each) => this.#write(each)));
@@ -314,8 +324,11 @@ export class Settlements {
 
   #reportUncounted(because: string): void {
     const requests = this.#uncounted;
-    if (requests > 0) this.#options.log.error({ requests }, `${requests} requests were not counted: ${because}`);
-    this.#uncounted = 0;
+    const unrecorded = this.#unrecorded;
+    const { log } = this.#options;
+    if (requests > 0) log.error({ requests }, `${requests} requests were not counted: ${because}`);
+    if (unrecorded > 0) log.warn({ unrecorded }, `${unrecorded} requests have no record: ${because}`);
+    [this.#uncounted, this.#unrecorded] = [0, 0];
   }
 }
 

@@ -5,7 +5,7 @@ import type { Presence } from "#shared/protocol/presence.ts";
 import { findModel } from "../fleet/catalogues.ts";
 import { type Cost, expectedCost, type KnownLoad, loadOf, type Load, usualSpeed, type Work } from "./expected-cost.ts";
 import type { MeasuredSpeed, Speed } from "./measured-speeds.ts";
-import { orderMachines, type Able } from "./order-machines.ts";
+import { orderMachines, type Able, type Ranked } from "./order-machines.ts";
 import type { PromptBlocks } from "./prompt-blocks.ts";
 import type { MachineStatus } from "../fleet/roster.ts";
 
@@ -58,6 +58,11 @@ export interface Chosen {
   readonly machine: string;
   readonly epoch: string;
   readonly model: OfferedModel;
+  /** What decided its place: the reason, what the request was expected to cost there, and what is cached there. */
+  readonly reason: RankReason | undefined;
+  readonly cost: Cost;
+  readonly load: Load;
+  readonly cachedTokens: number;
 }
 
 /** The verdict on one candidate, with its reason. */
@@ -140,7 +145,7 @@ export function chooseMachine(options: {
         explained(candidate, { verdict: "left-out", rank: undefined, reason, model, cost: undefined }),
       ),
   ];
-  if (able.length > 0) return { outcome: "machines", ranked: ranked.map(({ machine }) => chosen(machine)), explain };
+  if (able.length > 0) return { outcome: "machines", ranked: ranked.map(chosen), explain };
   const isThere = (reason: LeftOutReason): boolean => leftOut.some((each) => each.reason === reason);
   if (isThere("tried")) return { outcome: "machines", ranked: [], explain };
   const unable = leftOut.find(({ reason }) => reason === "unable")?.model;
@@ -198,9 +203,9 @@ function explained(candidate: Candidate, verdict: Verdict): Explained {
   return { machine: presence.machine, status, load: loadFor(candidate), speed, work, ...verdict };
 }
 
-function chosen({ candidate: { presence }, model }: Weighed): Chosen {
-  const { machine, epoch } = presence;
-  return { machine, epoch, model };
+function chosen({ machine: { candidate, model, cost, load, cachedTokens }, reason }: Ranked<Weighed>): Chosen {
+  const { machine, epoch } = candidate.presence;
+  return { machine, epoch, model, reason, cost, load, cachedTokens };
 }
 
 /** Returns the fault of a request that needs something the model cannot do. */

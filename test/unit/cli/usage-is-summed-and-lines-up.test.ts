@@ -95,7 +95,7 @@ async function used() {
       row("2026-01-01", "goneGoneGone", null, 5),
     ];
     const book = new SqliteLimitsBook(state.database, { clock: systemClock });
-    const nothing = { acknowledged: 0, ended: [], charges: [], renewed: [], growing: [], demands: [] };
+    const nothing = { acknowledged: 0, ended: [], charges: [], renewed: [], growing: [], demands: [], requests: [] };
     await book.settle({ gateway: "gateway", sequence: 1, ...nothing, usage });
   });
   return { ...line, id };

@@ -1,3 +1,4 @@
+import { offerOf } from "./offers.ts";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import type { BeatRow } from "#shared/protocol/frame-payload.ts";
@@ -13,7 +14,7 @@ const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 function rendered(renderer: AnswerRenderer, writer: AnswerWriter): AnswerCourse {
   const course = new AnswerCourse({ clock: { now: () => 0 } });
   course.following(writer, { streamed: true, render: () => renderer });
-  course.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
+  course.onOffer(offerOf("attic"));
   return course;
 }
 

@@ -1,3 +1,4 @@
+import { chosenOf } from "./offers.ts";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
@@ -60,7 +61,7 @@ async function gatewayWith(machines: readonly (Machine & { readonly name: string
   });
   const last = machines.at(-1);
   if (last !== undefined) {
-    const chosen = { machine: last.name, epoch: presenceOf(last.name).epoch, model: modelOf("a") };
+    const chosen = chosenOf(last.name, { epoch: presenceOf(last.name).epoch, model: modelOf("a") });
     const wish = { kind: "chat", modelId: "a", machines: undefined, needs } as const;
     const job = placements.placed(chosen, wish, { whole: false });
     job.accepted();

@@ -1,3 +1,4 @@
+import { chosenOf } from "./offers.ts";
 import { expect, test } from "vitest";
 import type { Presence } from "#shared/protocol/presence.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
@@ -113,7 +114,7 @@ const needs = { ...wish.needs, promptTokens: 900, prompt };
 
 /** This machine has the conversation. */
 function answered(placements: JobPlacements, machine: string): void {
-  const chosen = { machine, epoch: presenceOf(machine).epoch, model: modelOf("llama3") };
+  const chosen = chosenOf(machine, { epoch: presenceOf(machine).epoch });
   const timings = { queuedMs: 0, firstTokenMs: 1, totalMs: 2 };
   const end = { finishReason: "stop" as const, usage: null, timings };
   const job = placements.placed(chosen, { ...wish, needs }, { whole: false });

@@ -1,6 +1,6 @@
+import { chosenOf } from "./offers.ts";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Chosen } from "../../../services/gateway/routing/choose-machine.ts";
 import { PromptCounter } from "../../../services/gateway/jobs/count-prompts.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
@@ -10,11 +10,12 @@ import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 function counting({ able }: { readonly able: readonly string[] }) {
   const names = ["gpu-1", "gpu-2", "gpu-3"];
   const { machines, open: jobs, clock, timing, settle, pass } = gatewayOnBroker({ names });
-  const ranked = names.map((machine): Chosen => ({
-    machine,
-    epoch: presenceOf(machine).epoch,
-    model: { ...modelOf("llama3"), ...(able.includes(machine) && { counts: true }) },
-  }));
+  const ranked = names.map((machine) =>
+    chosenOf(machine, {
+      epoch: presenceOf(machine).epoch,
+      model: { ...modelOf("llama3"), ...(able.includes(machine) && { counts: true }) },
+    }),
+  );
   const counter = new PromptCounter({ jobs, ranking: { rankNow: () => ranked }, timing, clock });
   const [one, other, third] = machines.map((machine) => machine.listen());
   if (one === undefined || other === undefined || third === undefined) throw new Error("there are three machines");

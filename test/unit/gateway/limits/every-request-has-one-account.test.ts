@@ -1,3 +1,5 @@
+import { modelOf } from "../machines-of-a-fleet.ts";
+import { offerOf } from "../offers.ts";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Admission, Demand, Limits, Settled, Settlement } from "../../../../services/gateway/limits/limits.ts";
@@ -39,6 +41,7 @@ const told = {
   onData: () => undefined,
 };
 const rendering = { render: plainly, leaving: new AbortController() };
+const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers: {} };
 function open(keyLimits?: KeyLimits): { account: RequestAccount; keyId: string } {
   const { record } = new StoreOfATest().add({
     expiresAt: 1,
@@ -46,7 +49,7 @@ function open(keyLimits?: KeyLimits): { account: RequestAccount; keyId: string }
   });
   const log = { warn: () => undefined };
   return {
-    account: new RequestAccount({ id: "req_1", key: record }, { limits, settlements, clock, log }),
+    account: new RequestAccount({ id: "req_1", key: record, from }, { limits, settlements, clock, log }),
     keyId: record.id,
   };
 }
@@ -64,7 +67,7 @@ describe("the usage of a request", () => {
     account.asksFor("llama3", { streamed: false });
     await account.admit(request());
     const following = account.following(told, rendering);
-    following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
+    following.onOffer(offerOf("attic"));
     clock.advance(40);
     following.onAccept?.("attic");
     clock.advance(60);
@@ -72,7 +75,7 @@ describe("the usage of a request", () => {
     clock.advance(100);
     following.onUsage?.({ promptTokens: 12, completionTokens: 34 });
     account.endedIn("ok");
-    account.close();
+    account.close(200);
     const counts = { requests: 1, failed: 0, promptTokens: 12, completionTokens: 34, answered: 1 };
     expect(await usage()).toEqual([
       { day: "2026-01-01", keyId, model: "llama3", ...counts, firstTokenMs: 100, durationMs: 200 },
@@ -85,9 +88,9 @@ describe("the usage of a request", () => {
     const { account } = open();
     await account.admit(request());
     const following = account.following(told, rendering);
-    following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
+    following.onOffer(offerOf("attic"));
     following.onData(payloadOf({ kind: "text", text: "a" }), 7);
-    account.close();
+    account.close(200);
     expect(await usage()).toMatchObject([{ failed: 1, promptTokens: 10, completionTokens: 7 }]);
     expect(account.facts.outcome).toBe("client_closed");
   });
@@ -103,10 +106,10 @@ describe("the usage of a request", () => {
     const { account } = open();
     await account.admit(request());
     const following = account.following(told, rendering);
-    following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
+    following.onOffer(offerOf("attic"));
     following.onAccept?.("attic");
     if (row !== undefined) following.onBeat?.(["job", row[0], 0, row[1], 0, 0]);
-    account.close();
+    account.close(200);
     expect(await usage()).toMatchObject([{ requests: 1, failed: 1, answered: 0, ...counts }]);
   });
 
@@ -114,7 +117,7 @@ describe("the usage of a request", () => {
     const { account } = open();
     await account.admit(request());
     account.following(told, rendering).onAccept?.("attic", "queued");
-    account.close();
+    account.close(200);
     expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
   });
 
@@ -125,13 +128,13 @@ describe("the usage of a request", () => {
     following.onAccept?.("attic");
     following.onBeat?.(["job", "running", 0, 50, 0, 0]);
     account.endedIn("upstream_error");
-    account.close();
+    account.close(200);
     expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
   });
 
   test("is written once when the client left before its request was read, which takes nothing then", async () => {
     const { account } = open({ concurrency: 1, budget: { tokens: 1_000, per: "day" } });
-    account.close();
+    account.close(200);
     const left = AbortSignal.abort(new Error("the client left"));
     await expect(async () => account.admit(request(left))).rejects.toThrow("the client left");
     expect(await usage()).toMatchObject([{ requests: 1, failed: 1, promptTokens: 0, completionTokens: 0 }]);
@@ -144,8 +147,8 @@ describe("the usage of a request", () => {
     const { account } = open();
     account.endedIn("upstream_timeout");
     account.endedIn("ok");
-    account.close();
-    account.close();
+    account.close(200);
+    account.close(200);
     expect(await usage()).toMatchObject([{ requests: 1, failed: 1, model: null }]);
     expect(account.facts.outcome).toBe("upstream_timeout");
   });
@@ -156,7 +159,7 @@ describe("the usage of a request", () => {
       const { account } = open();
       account.asksFor("llama3", { streamed: false });
       account.endedIn(outcome);
-      account.close();
+      account.close(200);
       expect(await usage()).toMatchObject([{ model: null }]);
     },
   );
@@ -166,7 +169,7 @@ describe("the usage of a request", () => {
       const { account } = open();
       account.asksFor("llama3", { streamed: false });
       account.endedIn(outcome);
-      account.close();
+      account.close(200);
     }
     expect(await usage()).toMatchObject([{ model: "llama3" }, { model: "llama3" }]);
   });
@@ -184,10 +187,10 @@ describe("the usage of a request", () => {
     const { account } = open();
     await account.admit({ ...request(), ceiling: believed });
     const following = account.following(told, rendering);
-    following.onOffer({ job: "job", machine: "attic", model: "llama3", window });
+    following.onOffer(offerOf("attic", { model: modelOf("llama3", { context_window: window }) }));
     following.onAccept?.("attic");
     following.onUsage?.({ promptTokens: Number.MAX_SAFE_INTEGER, completionTokens: 1e12 });
-    account.close();
+    account.close(200);
     expect(await usage()).toMatchObject([counts]);
   });
 
@@ -196,9 +199,9 @@ describe("the usage of a request", () => {
     account.asksFor("llama3", { streamed: true });
     await account.admit(request());
     const following = account.following(told, rendering);
-    following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
+    following.onOffer(offerOf("attic"));
     following.onData(payloadOf({ kind: "text", text: "a" }), 4_000_000_000);
-    account.close();
+    account.close(200);
     expect(await usage()).toMatchObject([{ promptTokens: 10, completionTokens: 100 }]);
   });
 });
@@ -211,7 +214,7 @@ describe("the holdings of a request from its key", () => {
     await account.admit(request());
     account.following(told, rendering).onAccept?.("attic");
     account.following(told, rendering).onUsage?.({ promptTokens: 12, completionTokens: 34 });
-    account.close();
+    account.close(200);
     expect(settled).toMatchObject([{ ran: true, usedTokens: 46, hold: { tokens: 110 } }]);
   });
 
@@ -219,7 +222,7 @@ describe("the holdings of a request from its key", () => {
     const { account } = open({ requestsPerMinute: 1 });
     await account.admit(request());
     account.endedIn("agent_offline");
-    account.close();
+    account.close(200);
     expect(settled).toMatchObject([{ ran: false, usedTokens: 0 }]);
   });
 
@@ -235,7 +238,7 @@ describe("the holdings of a request from its key", () => {
     };
     const { account } = open(concurrency);
     const admitting = account.admit(request());
-    account.close();
+    account.close(200);
     expect(settled).toEqual([]);
     asked.resolve();
     await admitting;
@@ -253,14 +256,14 @@ describe("the holdings of a request from its key", () => {
       limitStatus: (key) => real.limitStatus(key),
     };
     const second = new RequestAccount(
-      { id: "req_2", key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record },
+      { id: "req_2", key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record, from },
       { limits, settlements, clock, log: { warn: () => undefined } },
     );
     const admitted = second.admit(request());
     await clock.advanceAwaiting(150);
     expect((await admitted).fault).toBeUndefined();
     expect(attempts).toBe(2);
-    account.close();
+    account.close(200);
   });
 
   test("names the limit that it would break", async () => {
@@ -272,6 +275,6 @@ describe("the holdings of a request from its key", () => {
       message: expect.stringContaining("1 request a minute"),
     });
     expect(limitStatus).toMatchObject({ requests: { limit: 1, remaining: 0 } });
-    account.close();
+    account.close(200);
   });
 });

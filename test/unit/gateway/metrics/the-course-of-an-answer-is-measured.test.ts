@@ -1,3 +1,4 @@
+import { offerOf } from "../offers.ts";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { AnswerCourse } from "../../../../services/gateway/jobs/answer-course.ts";
@@ -27,7 +28,7 @@ beforeEach(() => {
   course = new AnswerCourse({ clock, meter });
 });
 
-const offer = (machine: string) => ({ job: `job-${machine}`, machine, model: "llama3", window: 8_192 });
+const offer = (machine: string) => offerOf(machine, { job: `job-${machine}` });
 const following = (streamed: boolean): OfferListener =>
   course.following({ onData: () => undefined }, { streamed, render: plainly });
 
@@ -38,7 +39,7 @@ describe("the course of an answer", () => {
     answer.onRefused(new Fault("server_is_overloaded", { message: "It is full." }));
     answer.onOffer(offer("cellar"));
     answer.onAccept?.("cellar");
-    expect(course.jobs).toEqual(["job-attic", "job-cellar"]);
+    expect(course.tried.map(({ offer: { job } }) => job)).toEqual(["job-attic", "job-cellar"]);
     expect(counted).toEqual(["attic refused: server_is_overloaded"]);
     expect([course.machine, course.model, course.failovers]).toEqual(["cellar", "llama3", 0]);
   });

@@ -1,0 +1,135 @@
+import { z } from "zod";
+import type { StateDatabase } from "../store/state-database.ts";
+import type { StateStore } from "../store/open-key-store.ts";
+import type { RedisConnection } from "../process/redis-connection.ts";
+import { dayMs } from "../process/clock.ts";
+import { matches, requestRecord, type RequestQuery, type RequestRecord } from "./request-record.ts";
+
+/** How many request records are kept, and for how long. None are made if `max` is 0. */
+export interface KeptRequests {
+  readonly max: number;
+  readonly ms: number;
+}
+
+export const keptRequestsDefault: KeptRequests = { max: 100_000, ms: 7 * dayMs };
+
+/** The stream of request records in Redis. Each entry has one field, `record`. */
+export const redisRequestsAt = "requests";
+
+/** A record with its place in the order in which requests ended. */
+interface Placed {
+  readonly cursor: string;
+  readonly record: RequestRecord;
+}
+
+export interface RequestPage {
+  /** The latest first. */
+  readonly found: readonly Placed[];
+  /** Where to go on: pass it as `before`. Undefined when nothing older is left. */
+  readonly next: string | undefined;
+}
+
+export interface Range {
+  readonly limit: number;
+  /** Only records that ended before this one, and after that one. */
+  readonly before?: string | undefined;
+  readonly after?: string | undefined;
+}
+
+/** The records of ended requests, which gateways write as they book them (`Settlement.requests`). */
+export class RequestRecords {
+  readonly #source: Source;
+
+  constructor(source: Source) {
+    this.#source = source;
+  }
+
+  /** Finds requests, the latest first. Looks at `lookedAtMax` records at most, so that no query reads without end. */
+  async find(query: RequestQuery, { limit, before, after }: Range): Promise<RequestPage> {
+    const found: Placed[] = [];
+    let next = before;
+    for (let looked = 0; looked < lookedAtMax; looked += pageLength) {
+      const page = await this.#source.page({ before: next, after, sinceMs: query.sinceMs });
+      for (const each of page) {
+        if (!matches(each.record, query)) continue;
+        found.push(each);
+        if (found.length === limit) return { found, next: each.cursor };
+      }
+      next = page.at(-1)?.cursor;
+      if (page.length < pageLength) return { found, next: undefined };
+    }
+    return { found, next };
+  }
+
+  /** Returns the record of one request. Undefined if there is none, or none any more. */
+  get(id: string): Promise<RequestRecord | undefined> {
+    return this.#source.get(id);
+  }
+}
+
+const pageLength = 1_000;
+/** Records that one query looks at. */
+const lookedAtMax = 200_000;
+/** Requests end after they arrived, but the clock of their gateway may be ahead of the store's by as much. */
+const skewMs = 60_000;
+
+interface Source {
+  /** Returns up to `pageLength` records, the latest first. Records that ended long before `sinceMs` may be left out. */
+  page(range: Omit<Range, "limit"> & Pick<RequestQuery, "sinceMs">): Promise<readonly Placed[]>;
+  get(id: string): Promise<RequestRecord | undefined>;
+}
+
+/** Opens the request records of the store that holds the keys. */
+export function openRequests(state: StateStore): RequestRecords {
+  return new RequestRecords(state.kind === "redis" ? inRedis(state.redis) : inDatabase(state.database));
+}
+
+const entries = z.array(z.tuple([z.string(), z.tuple([z.literal("record"), z.string()])]));
+
+function inRedis(redis: RedisConnection): Source {
+  const page: Source["page"] = async ({ before, after, sinceMs = 0 }) => {
+    const from = after === undefined ? String(Math.max(0, Math.floor(sinceMs) - skewMs)) : `(${after}`;
+    const to = before === undefined ? "+" : `(${before}`;
+    const reply = await redis.run("read request records", (client) =>
+      client.xrevrange(redisRequestsAt, to, from, "COUNT", pageLength),
+    );
+    return entries.parse(reply).map(([cursor, [, text]]) => ({ cursor, record: readRecord(text) }));
+  };
+  return {
+    page,
+    async get(id) {
+      for (let before: string | undefined; ;) {
+        const placed = await page({ before });
+        const found = placed.find(({ record }) => record.id === id);
+        if (found !== undefined || placed.length < pageLength) return found?.record;
+        before = placed.at(-1)?.cursor;
+      }
+    },
+  };
+}
+
+function inDatabase(database: StateDatabase): Source {
+  return {
+    async page({ before, after = "0" }) {
+      const rows = database.read(
+        "read request records",
+        (sql) => sql.all`
+          SELECT sequence, record FROM requests
+          WHERE sequence > ${Number(after)} AND sequence < ${Number(before ?? Number.MAX_SAFE_INTEGER)}
+          ORDER BY sequence DESC LIMIT ${pageLength}`,
+      );
+      return rows.map((row) => ({ cursor: String(row["sequence"]), record: readRecord(String(row["record"])) }));
+    },
+    async get(id) {
+      const row = database.read(
+        "read a request record",
+        (sql) => sql.get`SELECT record FROM requests WHERE id = ${id} ORDER BY sequence DESC LIMIT 1`,
+      );
+      return row && readRecord(String(row["record"]));
+    },
+  };
+}
+
+function readRecord(text: string): RequestRecord {
+  return requestRecord.parse(JSON.parse(text));
+}
