@@ -16,6 +16,7 @@ import { commandIn, type CliContext } from "./terminal/command-line.ts";
 import { machinesCommand } from "./commands/machines.ts";
 import { modelsCommand } from "./commands/models.ts";
 import { natsCommand } from "./commands/nats.ts";
+import { requestsCommand } from "./commands/requests.ts";
 import { routeCommand } from "./commands/route.ts";
 import { routesCommand } from "./commands/routes.ts";
 import { gatewayCommand, upCommand } from "./commands/start-commands.ts";
@@ -56,6 +57,7 @@ export async function trunkline({ arguments: words, ...given }: CommandLine): Pr
     .addCommand(statusCommand(context))
     .addCommand(doctorCommand(context))
     .addCommand(routeCommand(context))
+    .addCommand(requestsCommand(context))
     .addCommand(usageCommand(context))
     .commandsGroup("More:")
     .addCommand(completionCommand(context))

@@ -10,6 +10,7 @@ import type { Log } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { tunnelPath } from "#shared/protocol/pairing.ts";
+import { openRequests } from "#shared/requests/request-records.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import { BadKeys } from "./keys/bad-keys.ts";
 import { followKeyChanges, NewestRecords } from "./keys/follow-key-changes.ts";
@@ -180,6 +181,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     ...store,
     newest: access.newest,
     usage: openUsage(store.state),
+    requests: openRequests(store.state),
     badKeys: new BadKeys(clock),
     isNameUsed,
     fleet: fleetModels,

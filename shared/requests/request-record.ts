@@ -35,11 +35,11 @@ const triedMachine = z.object({
 });
 export type TriedMachine = Readonly<z.infer<typeof triedMachine>>;
 
-/** Who ended a request: the machine with its answer or its fault, the client, the key's limits or revocation, or the gateway. */
+/** The one who ended a request: the machine with its answer or its fault, the client, the key's limits or revocation, or the gateway. */
 export const requestEnders = ["machine", "client", "key", "gateway"] as const;
 
 /**
- * What is kept of one ended request of a proven key. It has no text of the prompt or of the answer. Times are in
+ * The record of one ended request of a proven key. It has no text of the prompt or of the answer. Times are in
  * milliseconds from the arrival of the request's head.
  */
 export const requestRecord = z.object({

@@ -1,3 +1,4 @@
+import { noRequests } from "../harness/no-requests.ts";
 import { BadKeys } from "../../services/gateway/keys/bad-keys.ts";
 import type { RouteOptions } from "fastify";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -90,6 +91,7 @@ test("every route that is mounted is described, and every one that is described 
     isNameUsed: () => false,
     peppers,
     usage,
+    requests: noRequests,
     badKeys: new BadKeys(clock),
     fleet: noFleet,
     view: noView,

@@ -9,6 +9,7 @@ import { keyOperations, keySchemas } from "./key-operations.ts";
 import { machineOperations, machineSchemas } from "./machine-operations.ts";
 import { proveAdmins } from "./operations-access.ts";
 import { recordOperations, recordSchemas } from "./record-operations.ts";
+import { requestOperations, requestSchemas } from "./request-operations.ts";
 import { routeOperations, routeSchemas } from "./route-operations.ts";
 import {
   type AdminOperation,
@@ -25,7 +26,13 @@ export const adminPrefix = "/admin/v1";
 /**
  * All operations of the admin API. An admin key may call all of them, a viewer key only those with the method `GET`.
  */
-export const adminApi = { ...keyOperations, ...recordOperations, ...machineOperations, ...routeOperations };
+export const adminApi = {
+  ...keyOperations,
+  ...recordOperations,
+  ...requestOperations,
+  ...machineOperations,
+  ...routeOperations,
+};
 
 /**
  * The operation that returns this API's OpenAPI document. The document holds no secret, so it is readable without a
@@ -69,7 +76,14 @@ function methodsByPath(): ReadonlyMap<string, readonly string[]> {
 
 export const errorBody = z.strictObject({ error: z.strictObject(errorLine.shape.error.shape) });
 
-const components = { ...keySchemas, ...recordSchemas, ...machineSchemas, ...routeSchemas, Error: errorBody };
+const components = {
+  ...keySchemas,
+  ...recordSchemas,
+  ...requestSchemas,
+  ...machineSchemas,
+  ...routeSchemas,
+  Error: errorBody,
+};
 
 const refusalsOfAll: readonly FaultCode[] = [
   "bad_request",

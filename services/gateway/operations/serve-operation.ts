@@ -8,6 +8,7 @@ import { linesMedia, type ManageLine } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { RouteStore } from "#shared/records/route-record.ts";
+import type { RequestRecords } from "#shared/requests/request-records.ts";
 import type { UsageRows } from "#shared/usage/usage.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
 import { untilClientLeaves } from "../keys/authenticate.ts";
@@ -30,6 +31,7 @@ export interface AdminParts {
   readonly isNameUsed: (machine: string) => boolean;
   readonly peppers: Peppers;
   readonly usage: UsageRows;
+  readonly requests: RequestRecords;
   readonly badKeys: BadKeys;
   readonly fleet: Pick<FleetModels, "list" | "manage">;
   readonly view: Pick<FleetView, "machines" | "route">;

@@ -58,7 +58,7 @@ export interface Chosen {
   readonly machine: string;
   readonly epoch: string;
   readonly model: OfferedModel;
-  /** What decided its place: the reason, what the request was expected to cost there, and what is cached there. */
+  /** The reason of its place, and the facts that decided: the cost that was expected there, and what is cached there. */
   readonly reason: RankReason | undefined;
   readonly cost: Cost;
   readonly load: Load;

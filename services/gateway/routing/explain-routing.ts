@@ -1,4 +1,5 @@
-import { type Cost, slotsBelievedMax, type Load } from "./expected-cost.ts";
+import { cachedText, costText, rankWords } from "#shared/fleet/rank-words.ts";
+import { slotsBelievedMax, type Load } from "./expected-cost.ts";
 import type { LeftOutCause, RosterMachine } from "../fleet/roster.ts";
 import type { Model } from "#shared/protocol/model.ts";
 import { lacks, type Explained, type Needs } from "./choose-machine.ts";
@@ -117,25 +118,12 @@ export function whyThisRank(
     case "busy":
       return load.occupied > load.slots ? `no slot is free, and ${load.occupied - load.slots} wait` : "no slot is free";
     case "slower":
-      return cost === undefined ? words.slower : `${words.slower}: ${costText(cost, load)}`;
+      return cost === undefined ? words.slower : `${words.slower}: ${costText(cost, load.backlogTokens)}`;
     case "warm":
-      return `has ${grouped.format(Math.round(work?.cachedTokens ?? 0))} tokens of the prompt cached`;
+      return cachedText(work?.cachedTokens ?? 0);
     default:
       return words[reason];
   }
-}
-
-/** Returns what makes a request costly on a machine, the largest part first. */
-function costText({ slotMs, backlogMs, promptMs, answerMs, delayMs }: Cost, { backlogTokens }: Load): string {
-  const parts: readonly (readonly [ms: number, text: string])[] = [
-    [slotMs, "until a slot is free"],
-    [backlogMs, `for ${grouped.format(Math.round(backlogTokens))} tokens of other prompts`],
-    [promptMs, "for the prompt"],
-    [answerMs, "for the answer"],
-    [delayMs, "of delay for others"],
-  ];
-  const told = parts.filter(([ms]) => ms >= 1).toSorted(([one], [other]) => other - one);
-  return told.map(([ms, text]) => `${grouped.format(Math.round(ms))} ms ${text}`).join(", ");
 }
 
 type Plain = Exclude<
@@ -144,11 +132,7 @@ type Plain = Exclude<
 >;
 
 const words: Readonly<Record<Plain, string>> = {
-  breaker: "its breaker is open: it failed again and again with this model",
-  contradicts: "it said busy again and again though its presence told a free slot: others come first",
-  full: "its queue is full",
-  slower: "costs more",
-  drawn: "costs least; one of those within 5 ms is drawn",
+  ...rankWords,
   draining: whyDraining,
   cordoned: "is cordoned: it finishes its jobs and takes no new one (trunkline machines uncordon)",
   revoked: "was revoked (trunkline machines pair makes a new line for it)",

@@ -67,6 +67,7 @@ describe("errors", () => {
       "key_not_found",
       "machine_not_found",
       "route_not_found",
+      "request_not_found",
       "key_change_refused",
       "machine_change_refused",
       "route_change_refused",

@@ -1,3 +1,4 @@
+import { noRequests } from "../../../harness/no-requests.ts";
 import { BadKeys } from "../../../../services/gateway/keys/bad-keys.ts";
 import type { LightMyRequestResponse } from "fastify";
 import { onTestFinished } from "vitest";
@@ -94,6 +95,7 @@ export class AdminOnStore {
       isNameUsed: (machine) => machine === "unpaired",
       peppers,
       usage,
+      requests: noRequests,
       badKeys: new BadKeys(clock),
       fleet: noFleet,
       view: noView,

@@ -1,0 +1,231 @@
+import type { Command } from "commander";
+import { z } from "zod";
+import type { KeyId } from "#shared/keys/key-token.ts";
+import { sleep } from "#shared/process/clock.ts";
+import { wholeNumber } from "#shared/process/config.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { onOneLine, timeText } from "#shared/process/log.ts";
+import { modelId } from "#shared/protocol/model.ts";
+import { openRequests } from "#shared/requests/request-records.ts";
+import { showRequest, type ShownRequest } from "#shared/requests/shown-request.ts";
+import {
+  type CliContext,
+  commandIn,
+  type JsonOption,
+  readBy,
+  untilInterrupted,
+  widthOf,
+} from "../terminal/command-line.ts";
+import { givenKeyId } from "../terminal/key-options.ts";
+import { grouped, secondsText } from "../terminal/quantity-text.ts";
+import { alignedTable, type Field, fieldLines } from "../terminal/table-text.ts";
+import { whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+
+interface Options extends JsonOption {
+  readonly failed?: true;
+  readonly key?: KeyId;
+  readonly model?: string;
+  readonly machine?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly limit: number;
+  readonly follow?: true;
+}
+
+const limitDefault = 50;
+const limitMax = 1_000;
+/** The interval at which `--follow` looks for new records. */
+const lookEveryMs = 1_000;
+
+export function requestsCommand(context: CliContext): Command {
+  const { stdout, stderr, clock } = context;
+  const requests = commandIn("requests", context)
+    .description("show requests that ended: who asked, which machine answered, how long it took, and why it failed")
+    .enablePositionalOptions()
+    .option("--failed", "only those that failed")
+    .option("--key <id>", "only of this key", givenKeyId)
+    .option("--model <model>", "only for this model, as it was asked for or as its machine names it", readBy(modelId))
+    .option("--machine <name>", "only those that this machine was offered")
+    .option("--since <time>", "only those that arrived then or later", readBy(writtenTime))
+    .option("--until <time>", "only those that arrived before then", readBy(writtenTime))
+    .option("--limit <count>", "how many of the latest", readBy(wholeNumber(1, limitMax)), limitDefault)
+    .option("--follow", "go on with those that end from now on, until Ctrl-C")
+    .json()
+    .more(`
+A time is one of this host's clock (14:03, or 2026-01-31 14:03), one with a zone (2026-01-31T14:03:00Z), or a time ago
+(30m, 12h, 7d). "first" is the time to the first token and "total" the time of the whole request. With --json each
+request is a line. Records have no text of prompts and answers. The newest 100,000 of the last 7 days are kept, unless
+TRUNKLINE_REQUESTS_MAX and TRUNKLINE_REQUESTS_DAYS say otherwise.
+
+Examples:
+  trunkline requests
+  trunkline requests --failed --since 14:00
+  trunkline requests --machine attic --follow
+  trunkline requests show req_4Kd0mQ3vX8sLwZ1hTn5yBc
+${whichStoreHelp}`)
+    .action(({ json, limit, follow, ...asked }: Options) =>
+      withKeyStore(context, { json }, async ({ state }) => {
+        const query = queryOf(asked, clock.wall());
+        const records = openRequests(state);
+        let isFirst = true;
+        const tell = (found: readonly ShownRequest[]): void => {
+          if (json) for (const each of found) stdout.write(`${JSON.stringify(each)}\n`);
+          else if (found.length > 0) {
+            const table = tableOfRequests(found, { widthMax: widthOf(stdout), nowMs: clock.wall() });
+            stdout.write(isFirst ? table : table.slice(table.indexOf("\n") + 1));
+            isFirst = false;
+          }
+        };
+        const { found } = await records.find(query, { limit });
+        tell(found.map(({ record }) => showRequest(record)).toReversed());
+        if (found.length === 0 && !json && !follow) stderr.write("No such request has ended.\n");
+        if (!follow) return;
+        using interrupted = untilInterrupted();
+        const { signal } = interrupted;
+        let after = found[0]?.cursor;
+        while (!signal.aborted) {
+          await sleep(clock, lookEveryMs, signal).catch(() => undefined);
+          const next = await records.find(query, { limit: limitMax, after });
+          tell(next.found.map(({ record }) => showRequest(record)).toReversed());
+          after = next.found[0]?.cursor ?? after;
+        }
+      }),
+    );
+  requests
+    .command("show")
+    .description("show the way of one request, and what to do about its fault")
+    .argument("<id>", "its id, which its client got as x-request-id")
+    .json()
+    .more("\nExample:\n  trunkline requests show req_4Kd0mQ3vX8sLwZ1hTn5yBc")
+    .action((id: string, { json }: JsonOption) =>
+      withKeyStore(context, { json }, async ({ keys, state, place }) => {
+        const record = await openRequests(state).get(id);
+        if (record === undefined) {
+          const message = `There is no record of the request ${id} in ${place}: it is still running, its key was refused, or its record was dropped (TRUNKLINE_REQUESTS_MAX, TRUNKLINE_REQUESTS_DAYS).`;
+          throw new StartFailure(exitCodes.failed, message);
+        }
+        const shown = showRequest(record);
+        const key = (await keys.list()).find((each) => each.id === record.keyId);
+        stdout.write(json ? `${JSON.stringify(shown)}\n` : wayOf(shown, key?.name));
+      }),
+    );
+  return requests;
+}
+
+const units = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const ago = /^(?<count>\d{1,6})(?<unit>[smhd])$/;
+const clockTime = /^\d{1,2}:\d{2}(?::\d{2})?$/;
+const writtenTime = z
+  .string()
+  .refine(
+    (text) => ago.test(text) || timeOf(text, 0) !== undefined,
+    "must be a time, such as 14:03, 2026-01-31 14:03, 2026-01-31T14:03:00Z or 30m",
+  );
+
+/** Returns the time that a text names. A time without a day is the latest such time before now. */
+export function timeOf(text: string, nowMs: number): number | undefined {
+  const { count, unit } = ago.exec(text)?.groups ?? {};
+  if (count !== undefined) return nowMs - Number(count) * units[unit as keyof typeof units];
+  const now = new Date(nowMs);
+  const day = `${now.getFullYear()}-${String(now.getMonth() + 1).padStart(2, "0")}-${String(now.getDate()).padStart(2, "0")}`;
+  const atMs = Date.parse(clockTime.test(text) ? `${day} ${text}` : text);
+  if (Number.isNaN(atMs)) return undefined;
+  return clockTime.test(text) && atMs > nowMs ? atMs - units.d : atMs;
+}
+
+function queryOf({ failed, key, model, machine, since, until }: Omit<Options, "limit">, nowMs: number) {
+  const [sinceMs, untilMs] = [since, until].map((text) => (text === undefined ? undefined : timeOf(text, nowMs)));
+  return { failed, keyId: key, model, machine, sinceMs, untilMs };
+}
+
+const headings = ["time", "id", "status", "model", "machine", "prompt", "answer", "first", "total", "end"] as const;
+const right = ["status", "prompt", "answer", "first", "total"] as const;
+
+function tableOfRequests(
+  requests: readonly ShownRequest[],
+  { widthMax, nowMs }: { readonly widthMax: number | undefined; readonly nowMs: number },
+): string {
+  const rows = requests.map((request) => [
+    localTime(request.at, nowMs),
+    request.id,
+    String(request.status),
+    request.answered_by === null || request.answered_by === request.model
+      ? (request.model ?? "-")
+      : `${request.model} → ${request.answered_by}`,
+    request.machine ?? "-",
+    request.machine === null ? "-" : grouped.format(request.prompt_tokens),
+    request.machine === null ? "-" : grouped.format(request.completion_tokens),
+    request.first_token_ms === null ? "-" : secondsText(request.first_token_ms),
+    secondsText(request.total_ms),
+    request.limit === null ? request.code : `${request.code} (limit: ${request.limit})`,
+  ]);
+  return alignedTable(headings, rows, { right, wrap: ["model", "machine", "end"], widthMax });
+}
+
+/** Returns a time of this host's clock; the day stands before it unless it is today. */
+function localTime(at: string, nowMs: number): string {
+  const time = new Date(at);
+  const isToday = time.toDateString() === new Date(nowMs).toDateString();
+  const day = `${String(time.getMonth() + 1).padStart(2, "0")}-${String(time.getDate()).padStart(2, "0")}`;
+  return isToday ? timeText(time.getTime()) : `${day} ${timeText(time.getTime())}`;
+}
+
+const enders: Readonly<Record<ShownRequest["ended_by"], string>> = {
+  machine: "by the machine",
+  client: "by the client",
+  key: "by the limits or the end of its key",
+  gateway: "by the gateway",
+};
+
+/** Formats the way of one request: its facts, a line for each step, and what to do about its fault. */
+export function wayOf(request: ShownRequest, keyName: string | undefined): string {
+  const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: answer } = request;
+  const facts: readonly Field[] = [
+    ["request", request.id],
+    ["arrived", request.at.replace("T", " ")],
+    ["key", keyName === undefined ? request.key : `${request.key} (${keyName})`],
+    ["client", [request.address, request.user_agent ?? ""].filter((each) => each !== "").join(", ")],
+    ["asked", `${request.path}, ${request.streamed ? "streamed" : "in one piece"}`],
+    ["model", request.model],
+    ["tokens", `${grouped.format(prompt)} of the prompt${cachedText(cached)}, ${grouped.format(answer)} of the answer`],
+    ["limit", request.limit],
+  ];
+  const width = Math.max(...stepsOf(request).map(([ms]) => msText(ms).length));
+  const steps = stepsOf(request).map(([ms, text]) => `${msText(ms).padStart(width)}  ${onOneLine(text)}\n`);
+  const advice = request.advice === null ? "" : `\n${request.advice}\n`;
+  return `${fieldLines(facts.map(([name, value]) => [name, value && onOneLine(value)]))}\n${steps.join("")}${advice}`;
+}
+
+function stepsOf(request: ShownRequest): readonly (readonly [ms: number, text: string])[] {
+  const { tried, accepted_ms: acceptedMs, first_token_ms: firstMs, total_ms: totalMs, machine, code, status } = request;
+  const speed = request.tokens_per_second;
+  const offers = tried.flatMap(({ machine: name, model, at_ms: atMs, why, others, code: refused }, at) => {
+    const offered = [atMs, `offered to ${name} (${model}): ${why}`] as const;
+    const next = others.map((other): readonly [number, string] => [
+      atMs,
+      `  ${other.machine} came after it: ${other.why}, ${grouped.format(other.cost_ms)} ms`,
+    ]);
+    const nextAtMs = tried[at + 1]?.at_ms ?? totalMs;
+    const refusal = refused === null ? [] : [[nextAtMs, `${name} refused it or failed: ${refused}`] as const];
+    return [offered, ...next, ...refusal];
+  });
+  return [
+    [0, "arrived"],
+    ...(request.tried_before === 0 ? [] : [[0, `${request.tried_before} machines were tried before`] as const]),
+    ...offers,
+    ...(acceptedMs === null ? [] : [[acceptedMs, `${machine} took it`] as const]),
+    ...(firstMs === null ? [] : [[firstMs, "first piece of the answer"] as const]),
+    [
+      totalMs,
+      `ended ${enders[request.ended_by]}: ${code}, status ${status}${speed === null ? "" : `, ${speed} tokens/s`}`,
+    ],
+  ].toSorted(([one], [other]) => Number(one) - Number(other)) as (readonly [number, string])[];
+}
+
+function cachedText(cached: number | null): string {
+  return cached === null ? "" : ` (${grouped.format(cached)} cached)`;
+}
+
+function msText(ms: number): string {
+  return `${grouped.format(ms)} ms`;
+}

@@ -1,0 +1,58 @@
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import { keyId } from "#shared/keys/key-token.ts";
+import { machineName } from "#shared/protocol/identifiers.ts";
+import { modelId } from "#shared/protocol/model.ts";
+import { showRequest, shownRequest } from "#shared/requests/shown-request.ts";
+import { defineOperation, listOf, pageLength, reads, yesOrNo } from "./serve-operation.ts";
+
+const requestList = listOf(z.array(shownRequest).describe("The latest to end first.")).extend({
+  next: z.string().nullable().describe("Where to go on, as before; null when nothing older is left."),
+});
+
+/** The answers of these operations that the document of the API names. */
+export const requestSchemas = { Request: shownRequest, RequestList: requestList };
+
+const time = z.iso.datetime({ offset: true, error: "must be a time, such as 2026-01-31T14:00:00Z" });
+const cursor = z.string().regex(/^\d{1,16}(?:-\d{1,16})?$/, "must be the next of a page");
+
+/** The operations of the records of ended requests. */
+export const requestOperations = {
+  listRequests: defineOperation({
+    ...reads,
+    path: "/requests",
+    summary: "Requests that ended, of all gateways, the latest first, without any text of prompts and answers",
+    query: z.strictObject({
+      failed: yesOrNo.optional().describe("Only requests that failed, or only those that did not."),
+      key: keyId.optional().describe("Only of this key."),
+      model: modelId.optional().describe("Only for this model, as it was asked for or as its machine names it."),
+      machine: machineName.optional().describe("Only those that this machine was offered."),
+      since: time.optional().describe("Only those that arrived then or later."),
+      until: time.optional().describe("Only those that arrived before then."),
+      before: cursor.optional().describe("Only those that ended before: the next of the page before."),
+      limit: pageLength,
+    }),
+    answer: requestList,
+    async run({ query: { failed, key, model, machine, since, until, before, limit } }, { requests }) {
+      const [sinceMs, untilMs] = [since, until].map((each) => (each === undefined ? undefined : Date.parse(each)));
+      const wanted = { failed, keyId: key, model, machine, sinceMs, untilMs };
+      const { found, next = null } = await requests.find(wanted, { limit, before });
+      return { object: "list" as const, data: found.map(({ record }) => showRequest(record)), next };
+    },
+  }),
+  showRequest: defineOperation({
+    ...reads,
+    path: "/requests/{id}",
+    summary: "The way of one request: who asked, which machines were tried and why, and how it ended",
+    params: z.strictObject({ id: z.string().max(100).describe("The id that the client got as x-request-id.") }),
+    answer: shownRequest,
+    refusals: ["request_not_found"],
+    async run({ params: { id } }, { requests }) {
+      const record = await requests.get(id);
+      if (record !== undefined) return showRequest(record);
+      const message =
+        "There is no record of this request: it is still running, its key was refused, or its record was dropped (TRUNKLINE_REQUESTS_MAX, TRUNKLINE_REQUESTS_DAYS).";
+      throw new Fault("request_not_found", { message, param: "id" });
+    },
+  }),
+};
