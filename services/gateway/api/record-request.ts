@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Clock } from "#shared/process/clock.ts";
 import type { requestEnders, TriedMachine, WrittenRecord } from "#shared/requests/request-record.ts";
-import type { RequestFacts } from "../http/request-state.ts";
+import { faultEntry } from "#shared/fault/fault.ts";
+import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
 import type { AnswerCourse, Tried } from "../jobs/answer-course.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 
@@ -106,14 +107,15 @@ const endedByKey: ReadonlySet<string> = new Set([
   "concurrency_limit_exceeded",
 ]);
 
-/** Returns who ended a request. A fault is the machine's own if the last machine failed with it. */
+/** Returns who ended a request. A fault is the machine's own if the last machine failed with it, and the client's if the request is wrong. */
 export function enderOf(
-  code: string,
+  code: RequestOutcome,
   { tried, limit }: { readonly tried: readonly Pick<Tried, "code">[]; readonly limit: string | undefined },
 ): (typeof requestEnders)[number] {
   if (endedByClient.has(code)) return "client";
   if (limit !== undefined || endedByKey.has(code)) return "key";
-  return code === "ok" || tried.at(-1)?.code === code ? "machine" : "gateway";
+  if (code === "ok" || tried.at(-1)?.code === code) return "machine";
+  return faultEntry(code).status < 500 ? "client" : "gateway";
 }
 
 function rounded(ms: number | undefined): number | undefined {
