@@ -14,10 +14,11 @@ interface EmitterOptions {
   readonly whole?: boolean | undefined;
 }
 
-interface Terminal {
-  readonly kind: "end" | "fault";
-  readonly payload: EndPayload | FaultPayload;
-}
+/** The course of an answer: open while records come, ending until all of them are sent, then ended by its terminal frame. */
+type Phase =
+  | { readonly name: "open" }
+  | { readonly name: "ending"; readonly kind: "end" | "fault"; readonly payload: EndPayload | FaultPayload }
+  | { readonly name: "ended"; readonly frame: Uint8Array; sentAtMs: number };
 
 /** An answer that its client gets in one piece waits until it fills a frame of this size, or ends. */
 const wholeFrameBytes = 32 * 1024;
@@ -56,9 +57,7 @@ export class FrameEmitter implements UplinkSender {
   #sentPosition = 0;
   #outputTokens = 0;
   #silent = true;
-  #ending: Terminal | undefined;
-  #terminal: Uint8Array | undefined;
-  #terminalAtMs: number | undefined;
+  #phase: Phase = { name: "open" };
   #room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
   constructor({ uplink, clock, subject, credit, whole = false }: EmitterOptions) {
@@ -91,12 +90,12 @@ export class FrameEmitter implements UplinkSender {
 
   /** The time at which the terminal frame was sent. Undefined while frames before it are still to be sent again. */
   get endedAtMs(): number | undefined {
-    return this.#againFrom === undefined ? this.#terminalAtMs : undefined;
+    return this.#againFrom === undefined && this.#phase.name === "ended" ? this.#phase.sentAtMs : undefined;
   }
 
   /** True while the answer is ahead of the gateway's credit. */
   get heldBack(): boolean {
-    return this.#terminal === undefined && this.#offset + this.#pending.bytes > this.#limit;
+    return this.#phase.name !== "ended" && this.#offset + this.#pending.bytes > this.#limit;
   }
 
   /** Sends a frame outside the numbering: accept, reject, part-ack. */
@@ -107,7 +106,7 @@ export class FrameEmitter implements UplinkSender {
 
   /** Takes a part of the answer. The caller awaits the returned promise, if any, before it writes more. */
   write(records: readonly DataRecord[], outputTokens: number): Promise<void> | undefined {
-    if (this.#ending !== undefined || records.length === 0) return undefined;
+    if (this.#phase.name !== "open" || records.length === 0) return undefined;
     const joining = this.#whole || this.#uplink.isFull;
     for (const record of records) this.#pending.push(record, joining);
     this.#outputTokens = outputTokens;
@@ -119,13 +118,13 @@ export class FrameEmitter implements UplinkSender {
   }
 
   end(payload: EndPayload): void {
-    this.#finish({ kind: "end", payload });
+    this.#finish({ name: "ending", kind: "end", payload });
   }
 
   /** Ends the job with a fault. With `dropping`, records that are not sent yet are discarded. */
   fault(payload: FaultPayload, { dropping = false } = {}): void {
-    if (dropping && this.#ending === undefined) this.#pending.clear();
-    this.#finish({ kind: "fault", payload });
+    if (dropping && this.#phase.name === "open") this.#pending.clear();
+    this.#finish({ name: "ending", kind: "fault", payload });
   }
 
   /**
@@ -133,7 +132,7 @@ export class FrameEmitter implements UplinkSender {
    * for two.
    */
   repeatTerminal(): void {
-    if (this.#terminal !== undefined && !this.#uplink.isFull) this.#uplink.publish(this.#subject, this.#terminal);
+    if (this.#phase.name === "ended" && !this.#uplink.isFull) this.#uplink.publish(this.#subject, this.#phase.frame);
   }
 
   /**
@@ -189,9 +188,9 @@ export class FrameEmitter implements UplinkSender {
     return more;
   }
 
-  #finish(terminal: Terminal): void {
-    if (this.#ending !== undefined) return;
-    this.#ending = terminal;
+  #finish(ending: Phase & { readonly name: "ending" }): void {
+    if (this.#phase.name !== "open") return;
+    this.#phase = ending;
     this.#enqueue();
   }
 
@@ -223,13 +222,13 @@ export class FrameEmitter implements UplinkSender {
       sent += frame.byteLength;
     }
     this.#againFrom = next <= this.#sequence ? next : undefined;
-    if (this.#againFrom === undefined && this.#terminal !== undefined) this.#terminalAtMs = this.#clock.now();
+    if (this.#againFrom === undefined && this.#phase.name === "ended") this.#phase.sentAtMs = this.#clock.now();
     return this.#againFrom !== undefined || this.#canSend;
   }
 
   get #canSend(): boolean {
     if (this.#pending.bytes > 0) return this.#offset < this.#limit;
-    return this.#ending !== undefined && this.#terminal === undefined;
+    return this.#phase.name === "ending";
   }
 
   #sendNew(bytesMax: number): boolean {
@@ -246,9 +245,9 @@ export class FrameEmitter implements UplinkSender {
       this.#room = undefined;
     }
     if (this.#pending.bytes > 0) return this.#canSend;
-    if (this.#ending === undefined || this.#terminal !== undefined) return false;
-    this.#terminal = this.#send(this.#ending.kind, encodeJson(this.#ending.payload));
-    this.#terminalAtMs = this.#clock.now();
+    if (this.#phase.name !== "ending") return false;
+    const frame = this.#send(this.#phase.kind, encodeJson(this.#phase.payload));
+    this.#phase = { name: "ended", frame, sentAtMs: this.#clock.now() };
     return false;
   }
 

@@ -37,6 +37,7 @@ interface Admitted extends Omit<Rendering, "render"> {
   readonly reply: FastifyReply;
   readonly leaving: AbortController;
   readonly account: RequestAccount;
+  /** One object to the end, since the placer releases the body in it: a copy would keep the body while the answer runs. */
   readonly job: Omit<Placement, "listener">;
   readonly streamed: boolean;
   /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */

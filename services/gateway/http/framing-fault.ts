@@ -20,19 +20,17 @@ export interface RequestHead {
   readonly answersUnderWay: number;
 }
 
-/** Headers that may appear only once, each with a bit of its own: two would mean different things to different readers. */
-const single: ReadonlyMap<string, number> = new Map(
-  [
-    "host",
-    "authorization",
-    "x-api-key",
-    "api-key",
-    "content-type",
-    "content-encoding",
-    "transfer-encoding",
-    "expect",
-  ].map((name, at) => [name, 1 << at]),
-);
+/** Headers that may appear only once: two would mean different things to different readers. */
+const single: ReadonlySet<string> = new Set([
+  "host",
+  "authorization",
+  "x-api-key",
+  "api-key",
+  "content-type",
+  "content-encoding",
+  "transfer-encoding",
+  "expect",
+]);
 
 /** Matches a host with an optional port. Neither may hold a separator of URLs or an invisible character. */
 const hostPattern = /^(?:\[[\w.:%]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d{0,5})?$/;
@@ -68,12 +66,12 @@ function oversizeFault({ url, rawHeaders, answersUnderWay }: RequestHead): Fault
 
 function ambiguityFault({ httpVersion, rawHeaders, headers }: RequestHead): Fault | undefined {
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return broken("Only HTTP/1.1 and HTTP/1.0 are spoken here.");
-  let seen = 0;
+  const seen: string[] = [];
   for (let place = 0; place < rawHeaders.length; place += 2) {
     const name = rawHeaders[place]?.toLowerCase() ?? "";
-    const bit = single.get(name) ?? 0;
-    if ((seen & bit) !== 0) return broken(`The request has more than one ${name} header.`);
-    seen |= bit;
+    if (!single.has(name)) continue;
+    if (seen.includes(name)) return broken(`The request has more than one ${name} header.`);
+    seen.push(name);
   }
   const { host } = headers;
   if (host === undefined) return httpVersion === "1.1" ? broken("The request has no Host header.") : undefined;

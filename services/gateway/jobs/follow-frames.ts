@@ -32,6 +32,22 @@ interface FollowOptions {
   readonly settle: (outcome: JobOutcome) => void;
 }
 
+/** The job was published, and the machine has not accepted it. */
+interface Offered {
+  readonly name: "offered";
+  submissions: number;
+  /** True if the first publish got no 503 (no responders). A reconnect resets it. */
+  wentOut: boolean;
+  /** True if a retry got a 503 although the first publish got none: the machine had the job when it died. */
+  diedWithIt: boolean;
+  resendAtMs: number;
+}
+
+/** The course of a job: offered until the machine has it, then running, then settled with its one outcome. */
+type Phase = Offered | typeof running | typeof settled;
+const running = { name: "running" } as const;
+const settled = { name: "settled" } as const;
+
 /**
  * Follows one job at its gateway, from the first message to its one outcome. It detects missing frames and requests
  * them again. It ends the job when they do not arrive. It detects a silent machine. It does not parse the answer:
@@ -43,14 +59,7 @@ export class FrameFollower {
   #parts: PartSender | undefined;
   readonly #startedAtMs: number;
   #heardAtMs: number;
-  #accepted = false;
-  #settled = false;
-  #submissions = 0;
-  /** True if the first publish got no 503 (no responders). A reconnect before the accept resets it. */
-  #wentOut = true;
-  /** True if a retry got a 503 although the first publish got none: the machine had the job when it died. */
-  #diedWithIt = false;
-  #resendAtMs: number;
+  #phase: Phase;
   /** `tick` returns at once until this time, unless the job awaits something or the connection is down. */
   #restsUntilMs = 0;
   #probedAtMs = 0;
@@ -81,24 +90,30 @@ export class FrameFollower {
     this.#parts = parts;
     this.#startedAtMs = nowMs;
     this.#heardAtMs = nowMs;
-    this.#resendAtMs = nowMs + timing.acceptWaitMs;
+    const resendAtMs = nowMs + timing.acceptWaitMs;
+    this.#phase = { name: "offered", submissions: 0, wentOut: true, diedWithIt: false, resendAtMs };
     this.#creditLimit = options.creditBytes;
     this.#grantedBytes = options.creditBytes;
   }
 
+  /** Read anew after each call that may settle the job. */
+  get #isSettled(): boolean {
+    return this.#phase.name === "settled";
+  }
+
   submit(): void {
-    this.#submissions += 1;
+    if (this.#phase.name === "offered") this.#phase.submissions += 1;
     this.#options.wire.sendJob();
   }
 
   frame(frame: Frame, nowMs: number): void {
-    if (this.#settled) return;
+    if (this.#isSettled) return;
     this.#heardAtMs = nowMs;
     if (frame.kind !== "reject") this.#accept(frame, nowMs);
     switch (frame.kind) {
       case "reject": {
         const payload = decodeJson(rejectPayload, frame.payload);
-        if (!this.#accepted) this.#settle({ outcome: "not-taken", fault: rejectFault(payload) });
+        if (this.#phase.name === "offered") this.#settle({ outcome: "not-taken", fault: rejectFault(payload) });
         return;
       }
       case "part-ack": {
@@ -123,7 +138,7 @@ export class FrameFollower {
 
   /** Takes the job's row from a beat of its machine. Undefined means that the machine no longer has the job. */
   beat(row: BeatRow | undefined, nowMs: number): void {
-    if (this.#settled || !this.#accepted) return;
+    if (this.#phase.name !== "running") return;
     if (row === undefined) {
       this.#fail(machineDisconnected("the machine's beat has no row for this job"));
       return;
@@ -156,14 +171,13 @@ export class FrameFollower {
    * Called when this gateway's own connection is back. Messages sent while it was down are lost, in both directions.
    */
   reconnected(nowMs: number): void {
-    if (this.#settled) return;
-    if (!this.#accepted) {
-      this.#wentOut = false;
-      this.#resendAtMs = nowMs;
-      return;
+    if (this.#phase.name === "offered") {
+      this.#phase.wentOut = false;
+      this.#phase.resendAtMs = nowMs;
+    } else if (this.#phase.name === "running") {
+      this.#parts?.repeat(nowMs);
+      this.#attach(nowMs);
     }
-    this.#parts?.repeat(nowMs);
-    this.#attach(nowMs);
   }
 
   /**
@@ -172,13 +186,14 @@ export class FrameFollower {
    * refusal, since the job may have killed the machine.
    */
   noResponders(nowMs: number): void {
-    if (this.#settled || this.#accepted) return;
+    const phase = this.#phase;
+    if (phase.name !== "offered") return;
     const { wire, timing } = this.#options;
-    if (this.#submissions === 1) this.#wentOut = false;
-    this.#diedWithIt = this.#wentOut;
-    if (wire.machineAwaited()) this.#resendAtMs = nowMs + timing.parkRetryMs;
-    else if (this.#submissions > 1) this.#notReached();
-    else this.#resendAtMs = nowMs + timing.retryAfterNobodyMs;
+    if (phase.submissions === 1) phase.wentOut = false;
+    phase.diedWithIt = phase.wentOut;
+    if (wire.machineAwaited()) phase.resendAtMs = nowMs + timing.parkRetryMs;
+    else if (phase.submissions > 1) this.#notReached(phase);
+    else phase.resendAtMs = nowMs + timing.retryAfterNobodyMs;
   }
 
   /**
@@ -187,12 +202,12 @@ export class FrameFollower {
    */
   tick(nowMs: number, connection: { connected: boolean; sinceMs: number }): void {
     if (nowMs < this.#restsUntilMs && connection.connected && !this.#awaitsAnything()) return;
-    if (this.#settled) return;
+    if (this.#isSettled) return;
     const { timing, listener, remainingMs } = this.#options;
     const silentAtMs = Math.max(nowMs, this.#heardAtMs + timing.probeAfterMs);
     this.#restsUntilMs = Math.min(nowMs + timing.beatIntervalMs, silentAtMs);
     listener.onTick?.(nowMs, this.#row);
-    if (this.#settled) return;
+    if (this.#isSettled) return;
     if (nowMs - this.#startedAtMs > remainingMs + timing.lostAfterMs) {
       this.#cancel(
         new Fault("upstream_timeout", { message: `The request took longer than ${remainingMs} ms in all.` }),
@@ -200,14 +215,14 @@ export class FrameFollower {
       return;
     }
     const { connected, sinceMs } = connection;
-    if (!this.#accepted && connected) {
-      this.#awaitAcceptance(nowMs, Math.max(this.#startedAtMs, sinceMs));
+    if (this.#phase.name === "offered" && connected) {
+      this.#awaitAcceptance(this.#phase, nowMs, Math.max(this.#startedAtMs, sinceMs));
       return;
     }
     if (connected) this.#parts?.tick(nowMs);
     this.#giveCredit();
     if (connected) this.#awaitMissing(nowMs, sinceMs);
-    if (this.#settled) return;
+    if (this.#isSettled) return;
     if (connected) this.#judgeSilence(nowMs, nowMs - Math.max(this.#heardAtMs, sinceMs));
     else if (nowMs - sinceMs > timing.cutOffAfterMs) {
       this.#fail(new Fault("backend_unavailable", { message: "The gateway lost its connection to the broker." }));
@@ -235,8 +250,8 @@ export class FrameFollower {
    * not avoid usage accounting.
    */
   cancel(fault: Fault): void {
-    if (this.#settled) return;
-    if (!this.#accepted && this.#submissions === 1) this.#taken();
+    if (this.#isSettled) return;
+    if (this.#phase.name === "offered" && this.#phase.submissions === 1) this.#taken();
     this.#cancel(fault);
   }
 
@@ -245,8 +260,8 @@ export class FrameFollower {
    * lost.
    */
   #accept(frame: Frame, nowMs: number): void {
-    if (this.#accepted) return;
-    this.#accepted = true;
+    if (this.#phase.name !== "offered") return;
+    this.#phase = running;
     const state = frame.kind === "accept" ? decodeJson(acceptPayload, frame.payload)?.state : undefined;
     if (state === "receiving") this.#parts?.start(nowMs);
     this.#taken(state);
@@ -292,7 +307,7 @@ export class FrameFollower {
    * or its client's reading.
    */
   #awaitsAnything(): boolean {
-    if (!this.#accepted || this.#parts !== undefined || this.#missingSinceMs !== undefined) return true;
+    if (this.#phase.name === "offered" || this.#parts !== undefined || this.#missingSinceMs !== undefined) return true;
     return this.#isCreditDue(this.#receivedBytes);
   }
 
@@ -309,7 +324,7 @@ export class FrameFollower {
 
   /** Sends credit once the client has read another step of the answer. */
   #giveCredit(): void {
-    if (this.#settled || !this.#isCreditDue(this.#receivedBytes)) return;
+    if (this.#isSettled || !this.#isCreditDue(this.#receivedBytes)) return;
     const { creditBytes, wire } = this.#options;
     const taken = this.#clientTook();
     if (!this.#isCreditDue(taken)) {
@@ -329,21 +344,21 @@ export class FrameFollower {
   /**
    * Resends an unaccepted job, and gives up after `acceptWithinMs`. That time starts when the machine could be reached.
    */
-  #awaitAcceptance(nowMs: number, askedSinceMs: number): void {
+  #awaitAcceptance(offered: Offered, nowMs: number, askedSinceMs: number): void {
     const { timing, acceptWithinMs, wire } = this.#options;
     if (nowMs - askedSinceMs > acceptWithinMs) {
       wire.sendCancel("gave_up");
-      this.#notReached();
+      this.#notReached(offered);
       return;
     }
-    if (nowMs < this.#resendAtMs) return;
-    this.#resendAtMs = nowMs + timing.acceptWaitMs * 2;
+    if (nowMs < offered.resendAtMs) return;
+    offered.resendAtMs = nowMs + timing.acceptWaitMs * 2;
     this.submit();
   }
 
-  #notReached(): void {
+  #notReached({ diedWithIt }: Offered): void {
     this.#options.wire.machineNotReached();
-    if (this.#diedWithIt) this.#fail(machineOffline("machine"));
+    if (diedWithIt) this.#fail(machineOffline("machine"));
     else this.#settle({ outcome: "not-taken", fault: machineOffline() });
   }
 
@@ -440,8 +455,8 @@ export class FrameFollower {
   }
 
   #settle(outcome: JobOutcome): void {
-    if (this.#settled) return;
-    this.#settled = true;
+    if (this.#isSettled) return;
+    this.#phase = settled;
     this.#options.settle(outcome);
   }
 }
