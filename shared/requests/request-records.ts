@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
 import type { StateDatabase } from "../store/state-database.ts";
 import type { StateStore } from "../store/open-key-store.ts";
@@ -57,6 +58,8 @@ export class RequestRecords {
       }
       next = page.at(-1)?.cursor;
       if (page.length < pageLength) return { found, next: undefined };
+      // A page from SQLite takes no turn of the event loop, and a gateway has streams to serve between two pages.
+      await setImmediate();
     }
     return { found, next };
   }
