@@ -18,7 +18,7 @@ import {
 } from "../terminal/command-line.ts";
 import { givenKeyId } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
-import { alignedTable, type Field, fieldLines } from "../terminal/table-text.ts";
+import { alignedTable, type Field, fieldLines, wrapText } from "../terminal/table-text.ts";
 import { whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
 
 interface Options extends JsonOption {
@@ -106,7 +106,9 @@ ${whichStoreHelp}`)
         }
         const shown = showRequest(record);
         const key = (await keys.list()).find((each) => each.id === record.keyId);
-        stdout.write(json ? `${JSON.stringify(shown)}\n` : wayOf(shown, key?.name));
+        stdout.write(
+          json ? `${JSON.stringify(shown)}\n` : wayOf(shown, { keyName: key?.name, widthMax: widthOf(stdout) }),
+        );
       }),
     );
   return requests;
@@ -140,26 +142,34 @@ function queryOf({ failed, key, model, machine, since, until }: Omit<Options, "l
 
 const headings = ["time", "id", "status", "model", "machine", "prompt", "answer", "first", "total", "end"] as const;
 const right = ["status", "prompt", "answer", "first", "total"] as const;
+/** A terminal with fewer columns gets the table without those that `requests show` tells too. */
+const wideMin = 110;
+const narrow: ReadonlySet<string> = new Set(["time", "id", "model", "machine", "end"]);
 
 function tableOfRequests(
   requests: readonly ShownRequest[],
   { widthMax, nowMs }: { readonly widthMax: number | undefined; readonly nowMs: number },
 ): string {
-  const rows = requests.map((request) => [
-    localTime(request.at, nowMs),
-    request.id,
-    String(request.status),
-    request.answered_by === null || request.answered_by === request.model
-      ? (request.model ?? "-")
-      : `${request.model} → ${request.answered_by}`,
-    request.machine ?? "-",
-    request.machine === null ? "-" : grouped.format(request.prompt_tokens),
-    request.machine === null ? "-" : grouped.format(request.completion_tokens),
-    request.first_token_ms === null ? "-" : secondsText(request.first_token_ms),
-    secondsText(request.total_ms),
-    request.limit === null ? request.code : `${request.code} (limit: ${request.limit})`,
-  ]);
-  return alignedTable(headings, rows, { right, wrap: ["model", "machine", "end"], widthMax });
+  const shown = headings.filter((heading) => widthMax === undefined || widthMax >= wideMin || narrow.has(heading));
+  const rows = requests.map((request) => shown.map((heading) => cellsOf(request, nowMs)[heading]));
+  return alignedTable(shown, rows, { right, wrap: ["model", "machine", "end"], widthMax });
+}
+
+function cellsOf(request: ShownRequest, nowMs: number): Readonly<Record<(typeof headings)[number], string>> {
+  const { model, answered_by: answeredBy, machine, first_token_ms: firstMs, limit, code } = request;
+  const tokens = (count: number): string => (machine === null ? "-" : grouped.format(count));
+  return {
+    time: localTime(request.at, nowMs),
+    id: request.id,
+    status: String(request.status),
+    model: answeredBy === null || answeredBy === model ? (model ?? "-") : `${model} → ${answeredBy}`,
+    machine: machine ?? "-",
+    prompt: tokens(request.prompt_tokens),
+    answer: tokens(request.completion_tokens),
+    first: firstMs === null ? "-" : secondsText(firstMs),
+    total: secondsText(request.total_ms),
+    end: limit === null ? code : `${code} (limit: ${limit})`,
+  };
 }
 
 /** Returns a time of this host's clock; the day stands before it unless it is today. */
@@ -178,7 +188,10 @@ const enders: Readonly<Record<ShownRequest["ended_by"], string>> = {
 };
 
 /** Formats the way of one request: its facts, a line for each step, and what to do about its fault. */
-export function wayOf(request: ShownRequest, keyName: string | undefined): string {
+export function wayOf(
+  request: ShownRequest,
+  { keyName, widthMax = Infinity }: { readonly keyName: string | undefined; readonly widthMax: number | undefined },
+): string {
   const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: answer } = request;
   const facts: readonly Field[] = [
     ["request", request.id],
@@ -191,7 +204,11 @@ export function wayOf(request: ShownRequest, keyName: string | undefined): strin
     ["limit", request.limit],
   ];
   const width = Math.max(...stepsOf(request).map(([ms]) => msText(ms).length));
-  const steps = stepsOf(request).map(([ms, text]) => `${msText(ms).padStart(width)}  ${onOneLine(text)}\n`);
+  const steps = stepsOf(request).flatMap(([ms, text]) =>
+    wrapText(onOneLine(text), widthMax - width - 2).map(
+      (line, at) => `${(at === 0 ? msText(ms) : "").padStart(width)}  ${line}\n`,
+    ),
+  );
   const advice = request.advice === null ? "" : `\n${request.advice}\n`;
   return `${fieldLines(facts.map(([name, value]) => [name, value && onOneLine(value)]))}\n${steps.join("")}${advice}`;
 }

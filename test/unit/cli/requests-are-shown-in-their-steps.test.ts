@@ -1,0 +1,95 @@
+import { describe, expect, test } from "vitest";
+import type { ShownRequest } from "#shared/requests/shown-request.ts";
+import { timeOf, wayOf } from "../../../services/cli/commands/requests.ts";
+
+const request: ShownRequest = {
+  id: "req_1",
+  at: "2026-11-27T14:03:00.000Z",
+  key: "abcdefABCDEF",
+  address: "10.0.0.7",
+  user_agent: "curl/8\u001b[31m",
+  path: "/v1/chat/completions",
+  streamed: true,
+  model: "llama3",
+  machine: "cellar",
+  answered_by: "llama3:latest",
+  status: 200,
+  code: "agent_disconnected",
+  ended_by: "machine",
+  advice: "Look at the machine.",
+  limit: null,
+  accepted_ms: 1_010,
+  first_token_ms: 1_200,
+  total_ms: 2_000,
+  prompt_tokens: 1_000,
+  cached_tokens: 900,
+  completion_tokens: 80,
+  tokens_per_second: 99.5,
+  tried: [
+    {
+      machine: "attic",
+      model: "llama3",
+      at_ms: 2,
+      reason: null,
+      why: "costs least: 10 ms for the prompt",
+      cost_ms: 10,
+      others: [{ machine: "cellar", reason: "slower", why: "costs more", cost_ms: 90 }],
+      code: "server_is_overloaded",
+    },
+    {
+      machine: "cellar",
+      model: "llama3:latest",
+      at_ms: 1_001,
+      reason: "slower",
+      why: "costs more",
+      cost_ms: 90,
+      others: [],
+      code: "agent_disconnected",
+    },
+  ],
+  tried_before: 0,
+  refused_before: 0,
+};
+
+describe("requests show", () => {
+  test("tells the steps of a request in their order, and what to do about its fault", () => {
+    const text = wayOf(request, { keyName: "alice", widthMax: undefined });
+    expect(text).toContain("key      abcdefABCDEF (alice)\n");
+    expect(text).toContain("client   10.0.0.7, curl/8?[31m\n");
+    expect(text).toContain("tokens   1,000 of the prompt (900 cached), 80 of the answer\n");
+    const steps = text.split("\n\n")[1]?.split("\n");
+    expect(steps).toEqual([
+      "    0 ms  arrived",
+      "    2 ms  offered to attic (llama3): costs least: 10 ms for the prompt",
+      "    2 ms    cellar came after it: costs more, 90 ms",
+      "1,001 ms  attic refused it or failed: server_is_overloaded",
+      "1,001 ms  offered to cellar (llama3:latest): costs more",
+      "1,010 ms  cellar took it",
+      "1,200 ms  first piece of the answer",
+      "2,000 ms  cellar refused it or failed: agent_disconnected",
+      "2,000 ms  ended by the machine: agent_disconnected, status 200, 99.5 tokens/s",
+    ]);
+    expect(text.trimEnd().endsWith("\n\nLook at the machine.")).toBe(true);
+  });
+
+  test("fits the terminal", () => {
+    const lines = wayOf(request, { keyName: "alice", widthMax: 40 }).split("\n\n")[1]?.split("\n") ?? [];
+    expect(lines.every(({ length }) => length <= 40)).toBe(true);
+  });
+});
+
+describe("a time to search from", () => {
+  const nowMs = new Date(2026, 10, 27, 14, 30).getTime();
+
+  test.each([
+    ["14:03", new Date(2026, 10, 27, 14, 3).getTime()],
+    ["15:00", new Date(2026, 10, 26, 15, 0).getTime()],
+    ["2026-11-20 09:00", new Date(2026, 10, 20, 9, 0).getTime()],
+    ["2026-11-20T09:00:00Z", Date.UTC(2026, 10, 20, 9)],
+    ["30m", nowMs - 1_800_000],
+    ["yesterday", undefined],
+    ["25:00", undefined],
+  ])("%s is the latest such time", (text, atMs) => {
+    expect(timeOf(text, nowMs)).toBe(atMs);
+  });
+});
