@@ -1,4 +1,3 @@
-import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import {
@@ -25,7 +24,7 @@ import {
 } from "#shared/records/key-record.ts";
 import { type KeyId, keyId, keyKinds } from "#shared/keys/key-token.ts";
 import { duration, durationOrNone, formatDuration, showKey, shownKey } from "#shared/records/shown-key.ts";
-import { askerOf } from "./operations-access.ts";
+import type { Asker } from "./operations-access.ts";
 import {
   type AdminOperation,
   type AdminParts,
@@ -156,12 +155,12 @@ export const keyOperations = {
       rpm: 60,
       budget: { tokens: 1e6, per: "month" },
     },
-    async run({ body, request }, parts) {
+    async run({ body, asker }, parts) {
       const { kind, name, scopes: granted, ttl: ttlMs, machines, external } = body;
       const bound = machines === null || machines === undefined ? {} : { machines };
       const { token, record } = await issueKey(
         { kind, name, scopes: granted, ttlMs, ...bound, ...(external && { external }), limits: firstLimits(body) },
-        dependenciesOf(request, parts),
+        dependenciesOf(asker, parts),
       );
       return { ...showKey(record, parts.clock.wall()), key: token.reveal() };
     },
@@ -184,10 +183,10 @@ export const keyOperations = {
     summary: "Change the terms of a key that are named; null takes one away",
     body: changeBody,
     example: { name: "alice's laptop", machines: ["attic"], rpm: 120, budget: null },
-    async run({ params, body, request }, parts) {
+    async run({ params, body, asker }, parts) {
       const { name, scopes: granted, machines, external } = body;
       const terms = { name, scopes: granted, machines, external, limits: namedLimits(body) };
-      return change(params.id, { action: "changed", terms }, request, parts);
+      return change(params.id, { action: "changed", terms }, asker, parts);
     },
   }),
   deleteKey: defineRevocation("DELETE", "/keys/{id}"),
@@ -199,8 +198,8 @@ export const keyOperations = {
     body: rotateBody,
     answer: issuedKey,
     example: { grace: "24h" },
-    async run({ params: { id }, body, request }, parts) {
-      const dependencies = dependenciesOf(request, parts);
+    async run({ params: { id }, body, asker }, parts) {
+      const dependencies = dependenciesOf(asker, parts);
       const kind = body.kind ?? (id === dependencies.admin.id ? dependencies.admin.kind : "model");
       const { changed, token } = await rotateKey({ id, graceMs: body.grace, kind }, dependencies);
       const shown = showChanged(changed, parts);
@@ -214,20 +213,19 @@ export const keyOperations = {
     summary: "Make a key valid for longer, from now on",
     body: z.strictObject({ ttl: ttl.describe("Time for which it is valid from now on.") }),
     example: { ttl: "90d" },
-    run: ({ params, body, request }, parts) =>
-      change(params.id, { action: "extended", ttlMs: body.ttl }, request, parts),
+    run: ({ params, body, asker }, parts) => change(params.id, { action: "extended", ttlMs: body.ttl }, asker, parts),
   }),
   disableKey: defineOperation({
     ...changesOneKey,
     path: "/keys/{id}/disable",
     summary: "Refuse a key until it is enabled again, and end its requests",
-    run: ({ params, request }, parts) => change(params.id, { action: "disabled" }, request, parts),
+    run: ({ params, asker }, parts) => change(params.id, { action: "disabled" }, asker, parts),
   }),
   enableKey: defineOperation({
     ...changesOneKey,
     path: "/keys/{id}/enable",
     summary: "Accept a key again that was disabled",
-    run: ({ params, request }, parts) => change(params.id, { action: "enabled" }, request, parts),
+    run: ({ params, asker }, parts) => change(params.id, { action: "enabled" }, asker, parts),
   }),
 };
 
@@ -243,9 +241,9 @@ function defineRevocation(method: "DELETE" | "POST", path: string): AdminOperati
         .describe("True if the model keys that an admin key issued, itself or through others, are to be revoked too."),
     }),
     answer: revokedKey,
-    async run({ params: { id }, query, request }, parts) {
+    async run({ params: { id }, query, asker }, parts) {
       const wish = { id, withIssued: query.with_issued };
-      const { changed, revoked, stay } = await revokeKey(wish, dependenciesOf(request, parts));
+      const { changed, revoked, stay } = await revokeKey(wish, dependenciesOf(asker, parts));
       changedRecord(changed);
       return {
         id,
@@ -258,12 +256,12 @@ function defineRevocation(method: "DELETE" | "POST", path: string): AdminOperati
   });
 }
 
-function dependenciesOf(request: FastifyRequest, { keys, peppers, clock }: AdminParts) {
-  return { keys, peppers, clock, ...askerOf(request) };
+function dependenciesOf(asker: Asker, { keys, peppers, clock }: AdminParts) {
+  return { keys, peppers, clock, ...asker };
 }
 
-async function change(id: KeyId, wish: KeyChange, request: FastifyRequest, parts: AdminParts) {
-  return showChanged(await changeKey(id, wish, dependenciesOf(request, parts)), parts);
+async function change(id: KeyId, wish: KeyChange, asker: Asker, parts: AdminParts) {
+  return showChanged(await changeKey(id, wish, dependenciesOf(asker, parts)), parts);
 }
 
 function showChanged(changed: KeyChanged, { clock }: AdminParts) {

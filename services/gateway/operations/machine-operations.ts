@@ -1,4 +1,3 @@
-import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { fleetListing, shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { replicatedIn } from "#shared/records/change-key.ts";
@@ -18,7 +17,7 @@ import { manageLine, modelId, modelListing, shownModel } from "#shared/protocol/
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { manageActions } from "#shared/protocol/job-bodies.ts";
 import { joinLineText } from "#shared/protocol/pairing.ts";
-import { actorOf, askerOf } from "./operations-access.ts";
+import type { Asker } from "./operations-access.ts";
 import { type AdminParts, defineLineOperation, listOf, defineOperation, reads, replicated } from "./serve-operation.ts";
 
 const machineRecordList = listOf(
@@ -140,10 +139,10 @@ export const machineOperations = {
     status: 201,
     refusals: ["machine_change_refused", "machine_name_used"],
     example: { models: ["llama*", "qwen*"], ttl: "10m" },
-    async run({ params: { machine: name }, body, request }, { machines, keys, clock, isNameUsed }) {
+    async run({ params: { machine: name }, body, asker }, { machines, keys, clock, isNameUsed }) {
       if (isNameUsed(name)) throw machineNameUsed(name);
       const { models, external, ttl: ttlMs } = body;
-      const { actor, admin } = askerOf(request);
+      const { actor, admin } = asker;
       const wish = { name, ttlMs, models, external, admin: admin.id };
       const { line, expiresAt } = await makeJoin(wish, { machines, keys, clock, actor });
       const expires_at = new Date(expiresAt).toISOString();
@@ -157,16 +156,16 @@ export const machineOperations = {
     body: z.strictObject({ name: machineName.describe("Its new name.") }),
     refusals: [...changesOneMachine.refusals, "machine_name_used"],
     example: { name: "loft" },
-    async run({ params, body: { name }, request }, parts) {
+    async run({ params, body: { name }, asker }, parts) {
       if (parts.isNameUsed(name)) throw machineNameUsed(name);
-      return change(params.machine, { action: "machine_renamed", name }, request, parts);
+      return change(params.machine, { action: "machine_renamed", name }, asker, parts);
     },
   }),
   revokeMachine: defineOperation({
     ...changesOneMachine,
     path: "/machines/{machine}/revoke",
     summary: "Take the key of a machine back for good, at all gateways at once; its jobs end",
-    run: ({ params, request }, parts) => change(params.machine, { action: "machine_revoked" }, request, parts),
+    run: ({ params, asker }, parts) => change(params.machine, { action: "machine_revoked" }, asker, parts),
   }),
   cordonMachine: defineOperation({
     ...changesOneMachine,
@@ -176,14 +175,14 @@ export const machineOperations = {
       reason: cordonReason.default(defaultCordonReason).describe("Why, as the fleet view shows it."),
     }),
     example: { reason: "new fans" },
-    run: ({ params, body: { reason }, request }, parts) =>
-      change(params.machine, { action: "machine_cordoned", reason }, request, parts),
+    run: ({ params, body: { reason }, asker }, parts) =>
+      change(params.machine, { action: "machine_cordoned", reason }, asker, parts),
   }),
   uncordonMachine: defineOperation({
     ...changesOneMachine,
     path: "/machines/{machine}/uncordon",
     summary: "Give a machine jobs again that was cordoned",
-    run: ({ params, request }, parts) => change(params.machine, { action: "machine_uncordoned" }, request, parts),
+    run: ({ params, asker }, parts) => change(params.machine, { action: "machine_uncordoned" }, asker, parts),
   }),
   labelMachine: defineOperation({
     ...changesOneMachine,
@@ -193,8 +192,8 @@ export const machineOperations = {
       labels: machineLabels.describe("Its labels, by which routes name it, in place of those before."),
     }),
     example: { labels: ["fast", "mac"] },
-    run: ({ params, body: { labels }, request }, parts) =>
-      change(params.machine, { action: "machine_labelled", labels }, request, parts),
+    run: ({ params, body: { labels }, asker }, parts) =>
+      change(params.machine, { action: "machine_labelled", labels }, asker, parts),
   }),
   markMachine: defineOperation({
     ...changesOneMachine,
@@ -204,8 +203,8 @@ export const machineOperations = {
       external: z.boolean().describe("True if its models run elsewhere, so that only routes that say so lead there."),
     }),
     example: { external: true },
-    run: ({ params, body: { external }, request }, parts) =>
-      change(params.machine, { action: "machine_external", external }, request, parts),
+    run: ({ params, body: { external }, asker }, parts) =>
+      change(params.machine, { action: "machine_external", external }, asker, parts),
   }),
   setMachineRecord: defineOperation({
     ...changesOneMachine,
@@ -217,8 +216,8 @@ export const machineOperations = {
     }),
     refusals: ["machine_change_refused"],
     example: { models: ["llama*", "qwen*"] },
-    run: ({ params, body, request }, parts) =>
-      change(params.machine, { action: "machine_set", models: body.models ?? undefined }, request, parts),
+    run: ({ params, body, asker }, parts) =>
+      change(params.machine, { action: "machine_set", models: body.models ?? undefined }, asker, parts),
   }),
   removeMachineRecord: defineOperation({
     ...readsOneMachine,
@@ -227,8 +226,8 @@ export const machineOperations = {
     summary: "Remove the record of a machine that is not paired, or whose key was revoked an hour ago",
     answer: removedMachineRecord,
     refusals: ["machine_not_found", "machine_change_refused"],
-    async run({ params: { machine }, request }, { machines, clock }) {
-      await removeMachine(machine, { machines, clock, actor: actorOf(request) });
+    async run({ params: { machine }, asker }, { machines, clock }) {
+      await removeMachine(machine, { machines, clock, actor: asker.actor });
       return { machine, state: "removed" as const };
     },
   }),
@@ -261,9 +260,9 @@ export const machineOperations = {
       "shutting_down",
       "upstream_timeout",
     ],
-    async run({ params: { machine, action }, body: { model }, request }, { tell, signal }, { fleet, log }) {
-      const { by } = actorOf(request);
-      log.info({ by, request: request.id, machine, action, model }, "a machine is asked to manage a model");
+    async run({ params: { machine, action }, body: { model }, asker }, { tell, signal }, { fleet, log }) {
+      const { by, request } = asker.actor;
+      log.info({ by, request, machine, action, model }, "a machine is asked to manage a model");
       await fleet.manage(machine, {
         action,
         model,
@@ -275,9 +274,9 @@ export const machineOperations = {
   }),
 };
 
-async function change(machine: string, wish: MachineChange, request: FastifyRequest, parts: AdminParts) {
+async function change(machine: string, wish: MachineChange, asker: Asker, parts: AdminParts) {
   const { machines, keys, clock } = parts;
-  const changed = await changeMachine(machine, wish, { machines, keys, clock, actor: actorOf(request) });
+  const changed = await changeMachine(machine, wish, { machines, keys, clock, actor: asker.actor });
   const at = { nowMs: clock.wall(), lastSeen: await machines.lastSeen() };
   return { ...showMachineRecord(changed.record, at), ...replicatedIn(changed) };
 }

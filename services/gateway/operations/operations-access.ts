@@ -42,7 +42,8 @@ function isKnownName(host: string | undefined, names: readonly string[]): boolea
 const unknownName =
   "The operations port is not known by the name in this request's Host header. Ask for it by its address, or add the name to TRUNKLINE_OPERATIONS_HOSTS.";
 
-interface Asker {
+/** The admin key of a request, and its name in the audit trail. */
+export interface Asker {
   readonly actor: Actor;
   readonly admin: KeyRecord;
 }
@@ -66,17 +67,11 @@ export function proveAdmins(scope: FastifyInstance, proof: AdminProof): void {
   });
 }
 
-/**
- * Returns the admin key of a request, and its name in the audit trail. A route that is reached without a key is a bug.
- */
+/** Returns the one who asks. A route that is reached without a key is a bug. */
 export function askerOf(request: FastifyRequest): Asker {
   const asker = askers.get(request);
   if (asker === undefined) throw Fault.from(new Error("a route that needs an admin key was reached without one"));
   return asker;
-}
-
-export function actorOf(request: FastifyRequest): Actor {
-  return askerOf(request).actor;
 }
 
 interface AdminProof {

@@ -5,7 +5,6 @@ import { replicatedIn } from "#shared/records/change-key.ts";
 import { modelId } from "#shared/protocol/model.ts";
 import { removeRoute, routeUnknown, setRoute } from "#shared/records/change-route.ts";
 import { routeTargets, showRoute, shownModelRoute } from "#shared/records/route-record.ts";
-import { actorOf } from "./operations-access.ts";
 import { listOf, numberInUrl, defineOperation, reads, replicated, yesOrNo } from "./serve-operation.ts";
 
 const changedModelRoute = shownModelRoute.extend({ replicated });
@@ -62,8 +61,8 @@ export const routeOperations = {
     answer: changedModelRoute,
     refusals: ["route_change_refused"],
     example: { targets: [{ model: "qwen3-coder:30b" }, { model: "gpt-oss:20b", machines: ["attic"] }] },
-    async run({ params: { route }, body: { targets }, request }, { routes, keys, clock }) {
-      const changed = await setRoute(route, targets, { routes, keys, clock, actor: actorOf(request) });
+    async run({ params: { route }, body: { targets }, asker }, { routes, keys, clock }) {
+      const changed = await setRoute(route, targets, { routes, keys, clock, actor: asker.actor });
       return { ...showRoute(changed.record), ...replicatedIn(changed) };
     },
   }),
@@ -73,8 +72,8 @@ export const routeOperations = {
     path: "/routes/{route}",
     summary: "Remove a route; its name then means the model of that name again, if there is one",
     answer: removedModelRoute,
-    async run({ params: { route }, request }, { routes, keys, clock }) {
-      const changed = await removeRoute(route, { routes, keys, clock, actor: actorOf(request) });
+    async run({ params: { route }, asker }, { routes, keys, clock }) {
+      const changed = await removeRoute(route, { routes, keys, clock, actor: asker.actor });
       return { route, state: "removed" as const, ...replicatedIn(changed) };
     },
   }),

@@ -18,6 +18,7 @@ import { logFieldsOf } from "../http/request-state.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import { readShape } from "../http/read-shape.ts";
 import { faultBody } from "../http/answer-faults.ts";
+import { askerOf, type Asker } from "./operations-access.ts";
 import type { FleetView } from "./fleet-view.ts";
 
 /** The parts of a gateway with which operations of the admin API work. */
@@ -76,7 +77,8 @@ interface OperationInput<Params extends z.ZodType, Query extends z.ZodType, Body
   readonly params: z.output<Params>;
   readonly query: z.output<Query>;
   readonly body: z.output<Body>;
-  readonly request: FastifyRequest;
+  /** The admin key that asks, and its name in the audit trail. Only `describeApi` is asked without one. */
+  readonly asker: Asker;
 }
 
 export const nothing = z.strictObject({});
@@ -186,7 +188,9 @@ function readInput<Params extends z.ZodType, Query extends z.ZodType, Body exten
     params: readShape(params, { ...Object(request.params) }).value,
     query: readShape(query, { ...Object(request.query) }).value,
     body: readShape(body, readBody(request.body)).value,
-    request,
+    get asker() {
+      return askerOf(request);
+    },
   };
 }
 
