@@ -19,8 +19,6 @@ describe.skipIf(lentOnly("nats", "redis")).each([[["attic"]], [["attic", "cellar
       }
       await site.untilListed("scripted");
       const endpoints = site.gateways.map(({ baseUrl }) => new Endpoint({ baseUrl, key: site.key }));
-      const [first] = endpoints;
-      if (first === undefined) throw new Error("the site has no gateway");
       const long = await Promise.all(
         endpoints.map((endpoint) => endpoint.stream({ model: "scripted", says: "/script tokens=300 delay_ms=20" })),
       );
@@ -35,12 +33,12 @@ describe.skipIf(lentOnly("nats", "redis")).each([[["attic"]], [["attic", "cellar
       const servedBy = new Set<string | null>();
       let asked = 0;
       const isServed = async (): Promise<boolean> => {
-        const { status, headers } = await first.chat({
-          model: "scripted",
-          says: `hi ${servedBy.size} ${(asked += 1)}`,
-        });
-        servedBy.add(headers.get("x-trunkline-machine"));
-        return status === 200 && servedBy.has("loft");
+        asked += 1;
+        // One gateway alone may find another machine cheaper all the time.
+        const asking = endpoints.map((endpoint) => endpoint.chat({ model: "scripted", says: `hi ${asked}` }));
+        const answers = await Promise.all(asking);
+        for (const { headers } of answers) servedBy.add(headers.get("x-trunkline-machine"));
+        return answers.every(({ status }) => status === 200) && servedBy.has("loft");
       };
       await until(isServed, { what: "an answer under the new name", timeoutMs: 20_000 });
       await until(() => sent() > requests, { what: "all requests to run", timeoutMs: 40_000 });
