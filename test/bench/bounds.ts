@@ -3,12 +3,12 @@ import { cpuPerUnit, type Measurement, type Unit } from "./measurement.ts";
 import { overRounds } from "./over-rounds.ts";
 
 /**
- * The bounds that CI checks (`npm run bench -- --quick --check`). CPU bounds are ratios over the bare pipeline of the same
- * round. They stand 20 % above the last measurement in README.md, but for those of messages; lower them when a change lowers the measurement.
+ * The bounds that CI checks (`npm run bench -- --quick --check`): ratios over the bare pipeline of the same round. They stand 20 % above the last measurement in README.md, but for those of messages; lower them when a change lowers the measurement.
  */
-export const cpuBounds: readonly {
+export const ratioBounds: readonly {
   readonly scenario: string;
-  readonly unit: Unit;
+  /** CPU time of a request or of a chunk; without it the p50 of answers. */
+  readonly unit?: Unit;
   readonly atMost: number;
   /** The measured variant and the one that it is held against: `trunkline` over `bare` unless given. */
   readonly variant?: string;
@@ -16,6 +16,9 @@ export const cpuBounds: readonly {
 }[] = [
   // Routing by cost takes a tenth more than before: 7.3 in place of 6.5, and 8.0 at most in five runs of two rounds.
   { scenario: "whole-32", unit: "request", atMost: 9 },
+  // One connection alone waits for each hop. The whole bench gave 2.4, the goal is 2.5; the quick one, with code half warm on a
+  // busy host, 3.45.
+  { scenario: "whole-1", atMost: 5 },
   // Two rounds of one commit gave 2.5, 2.9 and 3.0 within an hour: the bare pipeline takes 4.0 to 4.8 µs a chunk.
   { scenario: "burst", unit: "chunk", atMost: 3.3 },
   { scenario: "paced-500", unit: "chunk", atMost: 2.2 },
@@ -36,12 +39,13 @@ export interface CheckedBound {
 
 /** Holds the medians of the rounds, and the longest loop hold, against the bounds. */
 export function checkBounds(measurements: readonly Measurement[], holds: readonly LoopHold[]): CheckedBound[] {
-  const ratios = cpuBounds.map(({ scenario, unit, atMost, variant = "trunkline", over = "bare" }): CheckedBound => {
-    const figure = (measured: Measurement): number | undefined => cpuPerUnit(measured, unit);
+  const ratios = ratioBounds.map(({ scenario, unit, atMost, variant = "trunkline", over = "bare" }): CheckedBound => {
+    const figure = (measured: Measurement): number | undefined =>
+      unit === undefined ? measured.total?.p50 : cpuPerUnit(measured, unit);
     const { spread, leftOut } = overRounds(measurements, { scenario, variant, over, figure });
     const isWrong = leftOut.some((line) => /(?:trunkline|messages) (gave|refused)/.test(line));
     const verdict = isWrong ? "wrong answers" : verdictOf(spread?.median, atMost);
-    const name = `${scenario}: CPU of ${variant} per ${unit}, over ${over}`;
+    const name = `${scenario}: ${unit === undefined ? "p50" : `CPU per ${unit}`} of ${variant}, over ${over}`;
     return { name, atMost, measured: spread?.median, verdict, note: leftOut.join("; ") };
   });
   const longest = holds.toSorted((a, b) => b.gatewayMs - a.gatewayMs)[0];

@@ -47,6 +47,7 @@ export const scenarios: readonly Scenario[] = [
     title: "Small whole answers, one connection",
     unit: "request",
     pace: { connections: 1, warmMs: 500, windowMs: 2_000 },
+    quick: { windowMs: 1_000 },
     answer: { delayMs: 0 },
   },
   {
