@@ -18,16 +18,26 @@ export const keptRequestsDefault: KeptRequests = { max: 100_000, ms: 7 * dayMs }
 export const redisRequestsAt = "requests";
 
 /** A record with its place in the order in which requests ended. */
-interface Placed {
+interface Found {
   readonly cursor: string;
   readonly record: RequestRecord;
 }
 
+/** An entry of the store. The record is undefined if this build cannot read it: a newer gateway may have written it. */
+interface Entry {
+  readonly cursor: string;
+  readonly record: RequestRecord | undefined;
+}
+
 export interface RequestPage {
   /** The latest first. */
-  readonly found: readonly Placed[];
+  readonly found: readonly Found[];
   /** Where to go on: pass it as `before`. Undefined when nothing older is left. */
   readonly next: string | undefined;
+  /** The latest entry that was looked at, whether it matched or not: pass it as `after` to follow. */
+  readonly latest: string | undefined;
+  /** Entries that could not be read, and so are missing. */
+  readonly unread: number;
 }
 
 export interface Range {
@@ -45,23 +55,27 @@ export class RequestRecords {
     this.#source = source;
   }
 
-  /** Finds requests, the latest first. Looks at `lookedAtMax` records at most, so that no query reads without end. */
+  /** Finds requests, the latest first. Looks at `lookedAtMax` records at most, so that no search reads without end. */
   async find(query: RequestQuery, { limit, before, after }: Range): Promise<RequestPage> {
-    const found: Placed[] = [];
+    const found: Found[] = [];
     let next = before;
+    let latest: string | undefined;
+    let unread = 0;
     for (let looked = 0; looked < lookedAtMax; looked += pageLength) {
       const page = await this.#source.page({ before: next, after, sinceMs: query.sinceMs });
-      for (const each of page) {
-        if (!matches(each.record, query)) continue;
-        found.push(each);
-        if (found.length === limit) return { found, next: each.cursor };
+      latest ??= page[0]?.cursor;
+      for (const { cursor, record } of page) {
+        if (record === undefined) unread += 1;
+        if (record === undefined || !matches(record, query)) continue;
+        found.push({ cursor, record });
+        if (found.length === limit) return { found, next: cursor, latest, unread };
       }
       next = page.at(-1)?.cursor;
-      if (page.length < pageLength) return { found, next: undefined };
+      if (page.length < pageLength) return { found, next: undefined, latest, unread };
       // A page from SQLite takes no turn of the event loop, and a gateway has streams to serve between two pages.
       await setImmediate();
     }
-    return { found, next };
+    return { found, next, latest, unread };
   }
 
   /** Returns the record of one request. Undefined if there is none, or none any more. */
@@ -71,14 +85,14 @@ export class RequestRecords {
 }
 
 const pageLength = 1_000;
-/** Records that one query looks at. */
-const lookedAtMax = 200_000;
+/** Records that one search looks at. */
+export const lookedAtMax = 200_000;
 /** Requests end after they arrived, but the clock of their gateway may be ahead of the store's by as much. */
 const skewMs = 60_000;
 
 interface Source {
-  /** Returns up to `pageLength` records, the latest first. Records that ended long before `sinceMs` may be left out. */
-  page(range: Omit<Range, "limit"> & Pick<RequestQuery, "sinceMs">): Promise<readonly Placed[]>;
+  /** Returns up to `pageLength` entries, the latest first. Those that ended long before `sinceMs` may be left out. */
+  page(range: Omit<Range, "limit"> & Pick<RequestQuery, "sinceMs">): Promise<readonly Entry[]>;
   get(id: string): Promise<RequestRecord | undefined>;
 }
 
@@ -102,10 +116,10 @@ function inRedis(redis: RedisConnection): Source {
     page,
     async get(id) {
       for (let before: string | undefined; ;) {
-        const placed = await page({ before });
-        const found = placed.find(({ record }) => record.id === id);
-        if (found !== undefined || placed.length < pageLength) return found?.record;
-        before = placed.at(-1)?.cursor;
+        const read = await page({ before });
+        const found = read.find(({ record }) => record?.id === id);
+        if (found !== undefined || read.length < pageLength) return found?.record;
+        before = read.at(-1)?.cursor;
       }
     },
   };
@@ -133,6 +147,6 @@ function inDatabase(database: StateDatabase): Source {
   };
 }
 
-function readRecord(text: string): RequestRecord {
-  return requestRecord.parse(JSON.parse(text));
+function readRecord(text: string): RequestRecord | undefined {
+  return requestRecord.safeParse(JSON.parse(text)).data;
 }

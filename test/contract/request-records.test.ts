@@ -13,6 +13,7 @@ import { SqliteLimitsBook } from "../../services/gateway/limits/open-limits.ts";
 import { RedisLimitsBook } from "../../services/gateway/limits/redis-limits.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
+import { until } from "../harness/until.ts";
 import { rowOf, settlementOf } from "./limits-book.contract.ts";
 
 let server: SomeServer;
@@ -123,6 +124,24 @@ describe.each([
     expect(idsOf(await place.records.find({}, { limit: 10, after }))).toEqual(["req_3", "req_2"]);
   });
 
+  test("go on from the latest one that was looked at, though it did not match", async () => {
+    const place = await open();
+    await book(place, recordOf("req_1"));
+    const { found, latest } = await place.records.find({ failed: true }, { limit: 1 });
+    expect(found).toEqual([]);
+    await book(place, recordOf("req_2"));
+    expect(idsOf(await place.records.find({}, { limit: 10, after: latest }))).toEqual(["req_2"]);
+  });
+
+  test("that this build cannot read are counted, and hide no other", async () => {
+    const place = await open();
+    const strange = { ...recordOf("req_2"), endedBy: "somebody new" } as never;
+    await book(place, recordOf("req_1"), strange, recordOf("req_3"));
+    const page = await place.records.find({}, { limit: 10 });
+    expect([idsOf(page), page.unread]).toEqual([["req_3", "req_1"], 1]);
+    expect(await place.records.get("req_1")).toMatchObject({ id: "req_1" });
+  });
+
   test("are written once, however often their settlement is sent", async () => {
     const { book: to, records } = await open();
     const settlement = settlementOf({ usage: [rowOf({})], requests: [JSON.stringify(recordOf("req_1"))] });
@@ -140,6 +159,30 @@ describe.each([
     expect(found.length).toBeGreaterThanOrEqual(100);
     expect(found.length).toBeLessThanOrEqual(250);
     expect(found[0]?.record.id).toBe("req_9_49");
+  });
+});
+
+describe("records in Redis are dropped", () => {
+  const nothing = () => settlementOf({ sequence: (sequence += 1), acknowledged: sequence - 1 });
+
+  test("when they are too old, also while no request ends", async () => {
+    const { book: to, records } = await redisPlace({ max: 100, ms: 1 });
+    await to.settle({ ...nothing(), requests: [JSON.stringify(recordOf("req_old"))] });
+    const isGone = async (): Promise<boolean> => {
+      await to.settle(nothing());
+      return (await records.find({}, { limit: 1 })).found.length === 0;
+    };
+    await until(isGone, { what: "the old record to go" });
+  });
+
+  test("when none are kept any more", async () => {
+    const keyPrefix = `trunkline-test-${randomUUID()}:`;
+    const redis = await connectRedis({ url: server.url, keyPrefix, commandTimeoutMs: 5_000 });
+    onTestFinished(() => redis.close());
+    const records = openRequests({ kind: "redis", redis });
+    await book({ book: new RedisLimitsBook(redis, { clock, kept: usual }), records }, recordOf("req_1"));
+    await new RedisLimitsBook(redis, { clock, kept: { ...usual, max: 0 } }).settle(nothing());
+    expect(idsOf(await records.find({}, { limit: 1 }))).toEqual([]);
   });
 });
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
-import { trunkline } from "../harness/trunkline-command.ts";
+import { launchTrunkline, trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 
 describe.skipIf(lentOnly("nats", "redis"))("an ended request is found again by the command line", () => {
@@ -70,6 +70,17 @@ describe.skipIf(lentOnly("nats", "redis"))("an ended request is found again by t
     const { stdout } = await trunkline(["requests", "show", record.id], fleet.keyStore);
     expect(stdout).toMatch(new RegExp(`ms  ${busy} refused it or failed: agent_`));
     expect(stdout).toMatch(/ms {2}ended by the machine: ok, status 200/);
+  });
+
+  test("as it ends, while the command line follows", async () => {
+    await using following = await launchTrunkline(["requests", "--follow", "--json"], fleet.keyStore);
+    const id = idOf(await fleet.endpoint.chat({ model: "scripted", says: "/script tokens=1" }));
+    const isTold = async (): Promise<boolean> => (await following.stdout()).includes(id);
+    await until(isTold, { what: `the request ${id} to be told` });
+    const later = idOf(await fleet.endpoint.chat({ model: "scripted", says: "/script tokens=1" }));
+    const lines = async (): Promise<readonly string[]> => (await following.stdout()).trim().split("\n");
+    await until(async () => (await lines()).some((line) => line.includes(later)), { what: "the next one to be told" });
+    expect((await lines()).filter((line) => line.includes(id))).toHaveLength(1);
   });
 
   test("when it failed, with its cause and what to do about it", async () => {

@@ -6,7 +6,7 @@ import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine, timeText } from "#shared/process/log.ts";
 import { modelId } from "#shared/protocol/model.ts";
-import { openRequests } from "#shared/requests/request-records.ts";
+import { lookedAtMax, openRequests, type Range, type RequestPage } from "#shared/requests/request-records.ts";
 import { showRequest, type ShownRequest } from "#shared/requests/shown-request.ts";
 import {
   type CliContext,
@@ -76,18 +76,21 @@ ${whichStoreHelp}`)
             isFirst = false;
           }
         };
-        const { found } = await records.find(query, { limit });
-        tell(found.map(({ record }) => showRequest(record)).toReversed());
-        if (found.length === 0 && !json && !follow) stderr.write("No such request has ended.\n");
+        const look = async (range: Range): Promise<RequestPage> => {
+          const page = await records.find(query, range);
+          tell(page.found.map(({ record }) => showRequest(record)).toReversed());
+          if (page.unread > 0)
+            stderr.write(`Not shown, since another version of Trunkline wrote them: ${page.unread} records.\n`);
+          return page;
+        };
+        const { found, next, latest } = await look({ limit });
+        if (found.length === 0 && !json && !follow) stderr.write(nothingFound(next));
         if (!follow) return;
         using interrupted = untilInterrupted();
         const { signal } = interrupted;
-        let after = found[0]?.cursor;
-        while (!signal.aborted) {
+        for (let after = latest; !signal.aborted;) {
           await sleep(clock, lookEveryMs, signal).catch(() => undefined);
-          const next = await records.find(query, { limit: limitMax, after });
-          tell(next.found.map(({ record }) => showRequest(record)).toReversed());
-          after = next.found[0]?.cursor ?? after;
+          after = (await look({ limit: Infinity, after })).latest ?? after;
         }
       }),
     );
@@ -114,9 +117,17 @@ ${whichStoreHelp}`)
   return requests;
 }
 
+function nothingFound(next: string | undefined): string {
+  if (next === undefined) return "No such request has ended.\n";
+  return `No such request is among the latest ${grouped.format(lookedAtMax)} (lookedAtMax); --until looks at earlier ones.\n`;
+}
+
 const units = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const ago = /^(?<count>\d{1,6})(?<unit>[smhd])$/;
 const clockTime = /^\d{1,2}:\d{2}(?::\d{2})?$/;
+const dayAlone = /^\d{4}-\d{2}-\d{2}$/;
+/** Without a day at its front, `Date.parse` takes nearly any text for a time. */
+const dated = /^\d{4}-\d{2}-\d{2}(?:[T ]|$)/;
 const writtenTime = z
   .string()
   .refine(
@@ -130,9 +141,11 @@ export function timeOf(text: string, nowMs: number): number | undefined {
   if (count !== undefined) return nowMs - Number(count) * units[unit as keyof typeof units];
   const now = new Date(nowMs);
   const day = `${now.getFullYear()}-${String(now.getMonth() + 1).padStart(2, "0")}-${String(now.getDate()).padStart(2, "0")}`;
-  const atMs = Date.parse(clockTime.test(text) ? `${day} ${text}` : text);
+  const isClockTime = clockTime.test(text);
+  if (!isClockTime && !dated.test(text)) return undefined;
+  const atMs = Date.parse(isClockTime ? `${day} ${text}` : dayAlone.test(text) ? `${text} 00:00` : text);
   if (Number.isNaN(atMs)) return undefined;
-  return clockTime.test(text) && atMs > nowMs ? atMs - units.d : atMs;
+  return isClockTime && atMs > nowMs ? atMs - units.d : atMs;
 }
 
 function queryOf({ failed, key, model, machine, since, until }: Omit<Options, "limit">, nowMs: number) {
@@ -151,7 +164,10 @@ function tableOfRequests(
   { widthMax, nowMs }: { readonly widthMax: number | undefined; readonly nowMs: number },
 ): string {
   const shown = headings.filter((heading) => widthMax === undefined || widthMax >= wideMin || narrow.has(heading));
-  const rows = requests.map((request) => shown.map((heading) => cellsOf(request, nowMs)[heading]));
+  const rows = requests.map((request) => {
+    const cells = cellsOf(request, nowMs);
+    return shown.map((heading) => cells[heading]);
+  });
   return alignedTable(shown, rows, { right, wrap: ["model", "machine", "end"], widthMax });
 }
 
@@ -203,40 +219,40 @@ export function wayOf(
     ["tokens", `${grouped.format(prompt)} of the prompt${cachedText(cached)}, ${grouped.format(answer)} of the answer`],
     ["limit", request.limit],
   ];
-  const width = Math.max(...stepsOf(request).map(([ms]) => msText(ms).length));
-  const steps = stepsOf(request).flatMap(([ms, text]) =>
+  const steps = stepsOf(request);
+  const width = Math.max(...steps.map(([ms]) => msText(ms).length));
+  const lines = steps.flatMap(([ms, text]) =>
     wrapText(onOneLine(text), widthMax - width - 2).map(
       (line, at) => `${(at === 0 ? msText(ms) : "").padStart(width)}  ${line}\n`,
     ),
   );
   const advice = request.advice === null ? "" : `\n${request.advice}\n`;
-  return `${fieldLines(facts.map(([name, value]) => [name, value && onOneLine(value)]))}\n${steps.join("")}${advice}`;
+  return `${fieldLines(facts.map(([name, value]) => [name, value && onOneLine(value)]))}\n${lines.join("")}${advice}`;
 }
 
-function stepsOf(request: ShownRequest): readonly (readonly [ms: number, text: string])[] {
+type Step = readonly [ms: number, text: string];
+
+function stepsOf(request: ShownRequest): readonly Step[] {
   const { tried, accepted_ms: acceptedMs, first_token_ms: firstMs, total_ms: totalMs, machine, code, status } = request;
   const speed = request.tokens_per_second;
   const offers = tried.flatMap(({ machine: name, model, at_ms: atMs, why, others, code: refused }, at) => {
-    const offered = [atMs, `offered to ${name} (${model}): ${why}`] as const;
-    const next = others.map((other): readonly [number, string] => [
+    const offered: Step = [atMs, `offered to ${name} (${model}): ${why}`];
+    const next = others.map((other): Step => [
       atMs,
       `  ${other.machine} came after it: ${other.why}, ${grouped.format(other.cost_ms)} ms`,
     ]);
     const nextAtMs = tried[at + 1]?.at_ms ?? totalMs;
-    const refusal = refused === null ? [] : [[nextAtMs, `${name} refused it or failed: ${refused}`] as const];
+    const refusal: Step[] = refused === null ? [] : [[nextAtMs, `${name} refused it or failed: ${refused}`]];
     return [offered, ...next, ...refusal];
   });
-  return [
-    [0, "arrived"],
-    ...(request.tried_before === 0 ? [] : [[0, `${request.tried_before} machines were tried before`] as const]),
-    ...offers,
-    ...(acceptedMs === null ? [] : [[acceptedMs, `${machine} took it`] as const]),
-    ...(firstMs === null ? [] : [[firstMs, "first piece of the answer"] as const]),
-    [
-      totalMs,
-      `ended ${enders[request.ended_by]}: ${code}, status ${status}${speed === null ? "" : `, ${speed} tokens/s`}`,
-    ],
-  ].toSorted(([one], [other]) => Number(one) - Number(other)) as (readonly [number, string])[];
+  const steps: Step[] = [[0, "arrived"]];
+  if (request.tried_before > 0) steps.push([0, `${request.tried_before} machines were tried before`]);
+  steps.push(...offers);
+  if (acceptedMs !== null) steps.push([acceptedMs, `${machine} took it`]);
+  if (firstMs !== null) steps.push([firstMs, "first piece of the answer"]);
+  const pace = speed === null ? "" : `, ${speed} tokens/s`;
+  steps.push([totalMs, `ended ${enders[request.ended_by]}: ${code}, status ${status}${pace}`]);
+  return steps.toSorted(([one], [other]) => one - other);
 }
 
 function cachedText(cached: number | null): string {

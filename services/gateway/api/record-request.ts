@@ -38,6 +38,7 @@ export function recordOf(ended: Ended): WrittenRecord {
   const { streamed = false, model: asked, outcome: code = "client_closed", answer } = facts;
   const { address, path, headers } = from;
   const { machine, tried } = course;
+  const cached = course.usage?.cachedTokens;
   return {
     id,
     at,
@@ -58,7 +59,7 @@ export function recordOf(ended: Ended): WrittenRecord {
     firstTokenMs: rounded(answer?.firstTokenMs),
     totalMs: Math.round(totalMs),
     promptTokens: answer?.promptTokens ?? 0,
-    cachedTokens: course.usage?.cachedTokens,
+    cachedTokens: cached === undefined ? undefined : Math.min(cached, answer?.promptTokens ?? 0),
     completionTokens: answer?.completionTokens ?? 0,
     limit,
     refusedBefore,
@@ -107,15 +108,19 @@ const endedByKey: ReadonlySet<string> = new Set([
   "concurrency_limit_exceeded",
 ]);
 
-/** Returns who ended a request. A fault is the machine's own if the last machine failed with it, and the client's if the request is wrong. */
+/**
+ * Returns who ended a request. A fault is the machine's own if the last machine failed with it, and the client's if the
+ * request is wrong.
+ */
 export function enderOf(
   code: RequestOutcome,
   { tried, limit }: { readonly tried: readonly Pick<Tried, "code">[]; readonly limit: string | undefined },
 ): (typeof requestEnders)[number] {
   if (endedByClient.has(code)) return "client";
   if (limit !== undefined || endedByKey.has(code)) return "key";
-  if (code === "ok" || tried.at(-1)?.code === code) return "machine";
-  return faultEntry(code).status < 500 ? "client" : "gateway";
+  const last = tried.at(-1);
+  if (last !== undefined && (code === "ok" || last.code === code)) return "machine";
+  return code !== "ok" && faultEntry(code).status < 500 ? "client" : "gateway";
 }
 
 function rounded(ms: number | undefined): number | undefined {

@@ -276,7 +276,7 @@ export class RequestAccount {
   #record(totalMs: number): string | undefined {
     const { clock, recorded } = this.#dependencies;
     const keyId = this.#key.id;
-    const isRefused = this.#course.tried.length === 0;
+    const isRefused = this.#outcome !== "ok" && this.#course.tried.length === 0;
     const refusedBefore = isRefused ? recorded?.refused(keyId) : 0;
     if (recorded === undefined || refusedBefore === undefined) return undefined;
     return JSON.stringify(

@@ -160,9 +160,9 @@ end
 `;
 
 /**
- * Books a settlement. ARGV: the settlement as JSON, and the records of its requests. Replies the number of present gateways, or 0 if an earlier
- * settlement of the gateway is missing, what each hold that is to grow got of both limits, as `growHold` decides, and the
- * decision on each demand. Ends come first, so that a demand finds what they free. The script notes the number before it
+ * Books a settlement. ARGV: the settlement as JSON, and the records of its requests. Replies the number of present
+ * gateways, or 0 if an earlier settlement of the gateway is missing, what each hold that is to grow got of both limits, as
+ * `growHold` decides, and the decision on each demand. Ends come first, so that a demand finds what they free. The script notes the number before it
  * books anything: if Redis cannot finish a settlement, a retry must not add half of it again and again.
  */
 const settleLua = `${commonLua}${admitLua}
@@ -192,7 +192,8 @@ if settlement.sequence > last then
   end
   local requests = prefix .. "${redisRequestsAt}"
   for each = 2, #ARGV do call("XADD", requests, "MAXLEN", "~", settlement.requestsMax, "*", "record", ARGV[each]) end
-  if #ARGV > 1 then call("XTRIM", requests, "MINID", "~", nowMs - settlement.requestsKeptMs) end
+  if settlement.requestsMax == 0 then call("UNLINK", requests)
+  else call("XTRIM", requests, "MINID", nowMs - settlement.requestsKeptMs) end
 end
 for _, each in ipairs(settlement.renewed) do take(each.keyId, each.seat, settlement.seatLivesMs, each.budgetTokens) end
 

@@ -8,13 +8,14 @@ import { defineOperation, listOf, pageLength, reads, yesOrNo } from "./serve-ope
 
 const requestList = listOf(z.array(shownRequest).describe("The latest to end first.")).extend({
   next: z.string().nullable().describe("Where to go on, as before; null when nothing older is left."),
+  unread: z.int().nonnegative().describe("Records of another version of Trunkline that are missing here."),
 });
 
 /** The answers of these operations that the document of the API names. */
 export const requestSchemas = { Request: shownRequest, RequestList: requestList };
 
 const time = z.iso.datetime({ offset: true, error: "must be a time, such as 2026-01-31T14:00:00Z" });
-const cursor = z.string().regex(/^\d{1,16}(?:-\d{1,16})?$/, "must be the next of a page");
+const cursor = z.string().regex(/^[1-9]\d{0,15}(?:-\d{1,16})?$/, "must be the next of a page");
 
 /** The operations of the records of ended requests. */
 export const requestOperations = {
@@ -36,8 +37,8 @@ export const requestOperations = {
     async run({ query: { failed, key, model, machine, since, until, before, limit } }, { requests }) {
       const [sinceMs, untilMs] = [since, until].map((each) => (each === undefined ? undefined : Date.parse(each)));
       const wanted = { failed, keyId: key, model, machine, sinceMs, untilMs };
-      const { found, next = null } = await requests.find(wanted, { limit, before });
-      return { object: "list" as const, data: found.map(({ record }) => showRequest(record)), next };
+      const { found, next = null, unread } = await requests.find(wanted, { limit, before });
+      return { object: "list" as const, data: found.map(({ record }) => showRequest(record)), next, unread };
     },
   }),
   showRequest: defineOperation({

@@ -87,7 +87,9 @@ describe("a time to search from", () => {
     ["2026-11-20 09:00", new Date(2026, 10, 20, 9, 0).getTime()],
     ["2026-11-20T09:00:00Z", Date.UTC(2026, 10, 20, 9)],
     ["30m", nowMs - 1_800_000],
+    ["2026-11-20", new Date(2026, 10, 20).getTime()],
     ["yesterday", undefined],
+    ["last week 5", undefined],
     ["25:00", undefined],
   ])("%s is the latest such time", (text, atMs) => {
     expect(timeOf(text, nowMs)).toBe(atMs);

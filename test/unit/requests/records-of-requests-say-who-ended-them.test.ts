@@ -23,6 +23,7 @@ describe("a request was ended", () => {
     ["by its key, which was revoked", "key_invalid", [undefined], undefined, "key"],
     ["by its client, which left", "client_closed", [undefined], undefined, "client"],
     ["by its client, which asked for something wrong", "invalid_type", [], undefined, "client"],
+    ["by the gateway, which counted its tokens", "ok", [], undefined, "gateway"],
     ["by the gateway, which lost its broker", "backend_unavailable", [], undefined, "gateway"],
   ] as const)("%s", (_, code, codes, limit, ender) => {
     const tried = codes.map((each) => (each === undefined ? {} : { code: each }));
@@ -60,6 +61,16 @@ describe("the record of a request", () => {
     expect(first?.others).toMatchObject([{ machine: "cellar", why: "costs more" }]);
     expect(second).toMatchObject({ machine: "cellar", at_ms: 7, code: null });
     expect(second?.why).toMatch(/^has 1,200 tokens of the prompt cached/);
+  });
+
+  test("believes no machine that it had more cached than there was", () => {
+    const course = new AnswerCourse({ clock });
+    course.onOffer(offerOf("attic"));
+    course.onUsage({ promptTokens: 10, completionTokens: 1, cachedTokens: 1e9 });
+    const jobs = { jobs: ["job"], machine: "attic", model: "llama3", failovers: 0 };
+    const times = { acceptedMs: 1, firstTokenMs: 2, endedMs: 3 };
+    const facts = { ...ended.facts, answer: { ...jobs, ...times, promptTokens: 10, completionTokens: 1 } };
+    expect(recordOf({ ...ended, facts, course }).cachedTokens).toBe(10);
   });
 
   test("is short, however long the texts of its client and however many machines were tried", () => {
