@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type OutputChunk, type Plugin, rolldown } from "rolldown";
+import { bundleConsole } from "../../services/console/bundle-console.ts";
 
 export const projectFolder = join(import.meta.dirname, "../..");
 
@@ -30,6 +31,11 @@ export async function bundle(entries: readonly string[]): Promise<Bundled> {
     const chunk = await bundleOne(entry, [own.plugin, apart(entries)]);
     files.set(chunk.fileName, chunk.code);
     for (const source of Object.keys(chunk.modules)) sources.add(source);
+    for (const [name, path] of own.pages) {
+      const page = await bundleConsole(path);
+      files.set(name, page.code);
+      for (const source of Object.keys(page.modules)) sources.add(source);
+    }
     for (const [name, path] of own.copied) {
       files.set(name, readFileSync(path));
       sources.add(path);
@@ -80,15 +86,16 @@ function apart(entries: readonly string[]): Plugin {
   };
 }
 
-const besideSource = /new URL\("\.\/([^"]+)", import\.meta\.url\)/g;
+const besideSource = /new URL\("(\.\/|\.\.\/\.\.\/(?=console\/))([^"]+)", import\.meta\.url\)/g;
 const ofPackage = /import\.meta\.resolve\("([^"]+)"\)/g;
 
 /**
- * Finds the files that the sources name by `new URL("./…", import.meta.url)` or `import.meta.resolve("…")`, and names
- * them where they are in the package.
+ * Finds the files that the sources name by `new URL("./…", import.meta.url)`, the files of the console, and those by `import.meta.resolve("…")`, and names
+ * them where they are in the package. A file of TSX is the script of a page, and becomes one.
  */
 class OwnFiles {
   readonly copied = new Map<string, string>();
+  readonly pages = new Map<string, string>();
   readonly threads: string[] = [];
 
   get plugin(): Plugin {
@@ -97,7 +104,7 @@ class OwnFiles {
       transform: (code, id) => {
         if (id.includes("/node_modules/")) return null;
         return code
-          .replace(besideSource, (_, name: string) => this.#beside(join(dirname(id), name), name))
+          .replace(besideSource, (_, way: string, name: string) => this.#beside(join(dirname(id), way, name), name))
           .replace(
             ofPackage,
             (_, name: string) => `${this.#copied(fileURLToPath(import.meta.resolve(name)), name)}.href`,
@@ -107,6 +114,11 @@ class OwnFiles {
   }
 
   #beside(path: string, name: string): string {
+    if (name.endsWith(".tsx")) {
+      const script = name.replace(/\.tsx$/, ".js");
+      this.pages.set(script, path);
+      return `new URL("./${script}", import.meta.url)`;
+    }
     if (!name.endsWith(".ts")) return this.#copied(path, name);
     this.threads.push(relative(projectFolder, path));
     return `new URL("./${basename(name, ".ts")}.js", import.meta.url)`;

@@ -9,6 +9,7 @@ import { agentCommand } from "./commands/agent.ts";
 import { backupCommand, restoreCommand } from "./commands/backup.ts";
 import { chatCommand } from "./commands/chat.ts";
 import { completionCommand } from "./commands/completion.ts";
+import { consoleCommand } from "./commands/console.ts";
 import { connectCommand } from "./connect/connect.ts";
 import { doctorCommand } from "./doctor/doctor.ts";
 import { keysCommand } from "./commands/keys.ts";
@@ -20,6 +21,7 @@ import { requestsCommand } from "./commands/requests.ts";
 import { routeCommand } from "./commands/route.ts";
 import { routesCommand } from "./commands/routes.ts";
 import { gatewayCommand, upCommand } from "./commands/start-commands.ts";
+import { sessionsCommand } from "./commands/sessions.ts";
 import { statusCommand } from "./commands/status.ts";
 import { usageCommand } from "./commands/usage.ts";
 
@@ -50,10 +52,12 @@ export async function trunkline({ arguments: words, ...given }: CommandLine): Pr
     .addCommand(machinesCommand(context))
     .addCommand(modelsCommand(context))
     .addCommand(routesCommand(context))
+    .addCommand(sessionsCommand(context))
     .addCommand(natsCommand(context))
     .addCommand(backupCommand(context))
     .addCommand(restoreCommand(context))
     .commandsGroup("Watch:")
+    .addCommand(consoleCommand(context))
     .addCommand(statusCommand(context))
     .addCommand(doctorCommand(context))
     .addCommand(routeCommand(context))

@@ -72,8 +72,9 @@ async function fill(folder: string, { keys, state, clock }: Store, secrets: Read
     const extra = JSON.stringify({ ...secrets, id: newToken() });
     database.change("begin a backup", (sql) => [
       sql.run`CREATE TABLE extra (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT`,
-      // Records of requests are for looking at, not for going on with.
+      // Records of requests are for looking at, and a session is for the site where it began: neither is restored.
       sql.run`DELETE FROM requests`,
+      sql.run`DELETE FROM sessions`,
       sql.run`INSERT INTO extra SELECT key, value FROM json_each(${extra})`,
     ]);
     if (state.kind === "redis") {

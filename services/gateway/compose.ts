@@ -10,8 +10,6 @@ import type { Log } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { tunnelPath } from "#shared/protocol/pairing.ts";
-import { openRequests } from "#shared/requests/request-records.ts";
-import { openUsage } from "#shared/usage/usage.ts";
 import { BadKeys } from "./keys/bad-keys.ts";
 import { followKeyChanges, NewestRecords } from "./keys/follow-key-changes.ts";
 import { StoreWatch } from "./keys/store-watch.ts";
@@ -22,8 +20,6 @@ import { type GatewayConfig, unreachedUrl } from "./config.ts";
 import type { AnswerMeter } from "./jobs/answer-course.ts";
 import type { MachineRanking } from "./routing/rank-machines.ts";
 import { RequestReader } from "./api/read-request.ts";
-import { FleetModels } from "./jobs/fleet-models.ts";
-import { FleetView } from "./operations/fleet-view.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import type { LiveModels } from "./jobs/live-models.ts";
 import { MachineRecords } from "./fleet/machine-records.ts";
@@ -32,10 +28,8 @@ import { watchSecondConnections } from "./fleet/second-connections.ts";
 import { type Certificate, closeServer, listen, readCertificate } from "./http/listen.ts";
 import { refuseWithoutHeapRoom } from "./http/bound-uploads.ts";
 import { openLimits, type OpenedLimits } from "./limits/open-limits.ts";
-import { adminRoutes } from "./operations/admin-api.ts";
 import { type BodyLimit, refuseOtherMethods } from "./http/answer-faults.ts";
-import { assertKnownName } from "./operations/operations-access.ts";
-import { healthRoutes, metricsRoute, readiness } from "./operations/health-and-metrics.ts";
+import { healthRoutes, readiness } from "./operations/health-and-metrics.ts";
 import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./openapi/get-reference.ts";
@@ -48,9 +42,7 @@ import { noteSite } from "./tunnels/pair-machines.ts";
 import { probeStreams, refuseMachines, servePackage } from "./tunnels/routes-before-pairing.ts";
 import { type BrokerFor, openTunnels } from "./compose-tunnels.ts";
 import { openFleet } from "./compose-fleet.ts";
-
-/** Largest request body on the operations port: the terms of a key take a few kilobytes. */
-const operationsBodyBytesMax = 256 * 1024;
+import { openOperations } from "./compose-operations.ts";
 
 /** Time to record the last usage at a stop, even when the shutdown deadline has passed. */
 const settleAtStopMs = 1_000;
@@ -74,6 +66,8 @@ interface RunningGateway {
   /** The URL by which other hosts reach this site, without a path. */
   readonly publicUrl: string | undefined;
   readonly operationsUrl: string;
+  /** The URL of the console, as people open it. */
+  readonly consoleUrl: string;
 }
 
 /**
@@ -101,7 +95,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
 
   const fleet = openFleet({ config, broker, store, watch, records, lifecycle, gateway, timing, log });
-  const { roster, meters, jobs, ranking, isNameUsed } = fleet;
+  const { roster, meters, jobs, isNameUsed } = fleet;
   const { bodyBytesMax, trustedProxies } = config;
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
   const server = createServer({
@@ -137,10 +131,9 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const reader = new RequestReader(store.peppers.current.promptSeed);
   lifecycle.onStop("reading thread", () => reader.stop());
   const cacheSaltOf = config.promptCache === "shared" ? undefined : saltsOf(store.peppers);
-  mountPublicRoutes(server, {
+  const publicParts: PublicParts = {
     ...fleet,
     ...bodyLimit,
-    access,
     limited,
     keepsRequests: config.keptRequests.max > 0,
     meter: meters.answers,
@@ -153,45 +146,24 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     timing,
     clock,
     log,
-  });
-  const operations = createServer({
-    log,
-    bodyBytesMax: operationsBodyBytesMax,
-    bodyLimitName: "operationsBodyBytesMax",
-    trustedProxies,
-    tls: operationsTls,
-    connections: config.connections,
-    clock,
-  });
-  assertKnownName(operations, config.operationsNames);
-  healthRoutes(operations, check);
-  metricsRoute(operations, meters, config.metricsToken);
-  const fleetModels = new FleetModels({ live: fleet.models, jobs, roster, clock });
-  const view = new FleetView({
-    ...fleet,
-    broker: brokerWatch,
+  };
+  mountModelRoutes(server, { prefix: "/v1", prove: (v1) => proveCallers(v1, access) }, publicParts);
+  // The ports are known once the gateway listens, and no request comes before.
+  const running = { baseUrl: "", consoleUrl: "" };
+  const operations = openOperations({
+    config,
+    store,
+    access,
+    fleet,
     records,
-    whyClosed: tunnels && ((publicKey) => tunnels.whyClosed(publicKey)),
-    lastSeen: () => store.machines.lastSeen(),
-    clock,
     modelRoutes,
-    absenceOf: (targets, asked) => ranking.absenceOf(targets, asked),
-  });
-  adminRoutes(operations, {
-    ...store,
-    newest: access.newest,
-    usage: openUsage(store.state),
-    requests: openRequests(store.state),
-    badKeys: new BadKeys(clock),
-    isNameUsed,
-    fleet: fleetModels,
-    view,
+    whyClosed: tunnels && ((publicKey) => tunnels.whyClosed(publicKey)),
+    check,
+    addresses: () => running,
+    mountPlayground: (scope, prove) => mountModelRoutes(scope, { prefix: "/console/v1", prove }, publicParts),
+    tls: operationsTls,
+    lifecycle,
     log,
-  });
-
-  lifecycle.onStop("operations", async (deadline) => {
-    fleetModels.stop();
-    await closeServer(operations, { deadline, clock });
   });
   lifecycle.onStop("gateway", async (deadline) => {
     const cut = (): void => {
@@ -217,7 +189,9 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const operationsPort = await listen(operations, operationsAt);
   const baseUrl = `${localOrigin(tls, host, port)}/v1`;
   const operationsUrl = localOrigin(operationsTls, operationsHost, operationsPort);
-  const { publicUrl } = config;
+  const { publicUrl, consoleUrl } = config;
+  running.consoleUrl = consoleUrl ?? `${operationsUrl}/console`;
+  running.baseUrl = publicUrl === undefined ? baseUrl : `${publicUrl}/v1`;
   const isShared = store.state.kind === "redis";
   const takesMachines = tunnels !== undefined;
   const isProxied = trustedProxies.length > 0;
@@ -225,11 +199,8 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   log.info({ baseUrl, operationsUrl, publicUrl }, "gateway listens");
   const unreached = unreachedUrl(publicUrl, { host, port });
   if (unreached !== undefined) log.warn(unreached);
-  return { baseUrl, operationsUrl, publicUrl };
+  return { baseUrl, operationsUrl, publicUrl, consoleUrl: running.consoleUrl };
 }
-
-/** The parts of a gateway that check keys and follow their changes. */
-type Access = Awaited<ReturnType<typeof openAccess>>;
 
 /** Opens the parts that check keys, and follows the changes of keys, machine records and routes. */
 async function openAccess(
@@ -258,7 +229,6 @@ async function openAccess(
 }
 
 interface PublicParts extends BodyLimit, InferenceDependencies, CountDependencies {
-  readonly access: Access;
   readonly limited: OpenedLimits;
   readonly keepsRequests: boolean;
   readonly models: LiveModels;
@@ -266,12 +236,16 @@ interface PublicParts extends BodyLimit, InferenceDependencies, CountDependencie
   readonly meter: AnswerMeter;
 }
 
-/** Mounts all routes under `/v1`. Routes inside the inner scopes are reached with a proven key only. */
-function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
+/** Mounts the routes that call models. They are reached with a proven key only, which `prove` asks for. */
+function mountModelRoutes(
+  server: FastifyInstance,
+  { prefix, prove }: { readonly prefix: string; readonly prove: (scope: FastifyInstance) => void },
+  parts: PublicParts,
+): void {
   const { limited, keepsRequests, meter, clock, log, bodyBytesMax, bodyLimitName } = parts;
   void server.register(
     async (v1) => {
-      proveCallers(v1, parts.access);
+      prove(v1);
       addRateLimitHeaders(v1, { limits: limited.limits, log });
       getModels(v1, parts);
       getModel(v1, parts);
@@ -282,9 +256,9 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
         countTokens(inference, parts);
       });
     },
-    { prefix: "/v1" },
+    { prefix },
   );
-  for (const read of ["models", "models/*"]) refuseOtherMethods(server, `/v1/${read}`, ["GET", "HEAD"]);
+  for (const read of ["models", "models/*"]) refuseOtherMethods(server, `${prefix}/${read}`, ["GET", "HEAD"]);
   for (const asked of [
     "chat/completions",
     "responses",
@@ -293,7 +267,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
     "completions",
     "embeddings",
   ])
-    refuseOtherMethods(server, `/v1/${asked}`, ["POST"]);
+    refuseOtherMethods(server, `${prefix}/${asked}`, ["POST"]);
 }
 
 /** Returns the URL of a port on this host. The loopback address stands for a host that means all addresses. */

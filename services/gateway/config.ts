@@ -66,6 +66,8 @@ const settings = z
     TRUNKLINE_OPERATIONS_TLS_KEY: z.string().optional(),
     /** Host names that the operations port accepts, besides addresses and names without a dot. */
     TRUNKLINE_OPERATIONS_HOSTS: hostNames.default([]),
+    /** The address of the console behind a proxy. Its name is accepted in the Host header. */
+    TRUNKLINE_CONSOLE_URL: publicOrigin.optional(),
     /**
      * Token that a request for the metrics must send. Without it, every client that reaches the operations port may
      * read them.
@@ -105,6 +107,7 @@ const settings = z
 /** Reads the settings of a gateway from the environment, and names them as the gateway does. */
 export function gatewayConfig(environment: Environment) {
   const given = readConfig(settings, environment);
+  const consoleOrigin = given.TRUNKLINE_CONSOLE_URL;
   return Object.freeze({
     ...processConfig(given),
     keyStore: keyStoreSettings(given),
@@ -120,7 +123,12 @@ export function gatewayConfig(environment: Environment) {
       tlsCertificateFile: given.TRUNKLINE_OPERATIONS_TLS_CERT,
       tlsKeyFile: given.TRUNKLINE_OPERATIONS_TLS_KEY,
     },
-    operationsNames: [given.TRUNKLINE_OPERATIONS_HOST, ...given.TRUNKLINE_OPERATIONS_HOSTS],
+    operationsNames: [
+      given.TRUNKLINE_OPERATIONS_HOST,
+      ...given.TRUNKLINE_OPERATIONS_HOSTS,
+      ...hostNameOf(consoleOrigin),
+    ],
+    consoleUrl: consoleOrigin && `${consoleOrigin}/console`,
     metricsToken: given.TRUNKLINE_METRICS_TOKEN,
     tlsCertificateFile: given.TRUNKLINE_TLS_CERT,
     tlsKeyFile: given.TRUNKLINE_TLS_KEY,
@@ -138,6 +146,10 @@ export function gatewayConfig(environment: Environment) {
     corsOrigins: given.TRUNKLINE_CORS_ORIGINS,
     trustedProxies: given.TRUNKLINE_TRUSTED_PROXIES,
   });
+}
+
+function hostNameOf(origin: string | undefined): readonly string[] {
+  return origin === undefined ? [] : [new URL(origin).hostname];
 }
 
 export type GatewayConfig = ReturnType<typeof gatewayConfig>;

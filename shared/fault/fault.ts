@@ -44,6 +44,7 @@ export const faultCodes = {
   machine_not_found: { status: 404, type: invalid },
   route_not_found: { status: 404, type: invalid },
   request_not_found: { status: 404, type: invalid },
+  session_not_found: { status: 404, type: invalid },
   unknown_url: { status: 404, type: invalid },
   method_not_allowed: { status: 405, type: invalid },
   request_timeout: { status: 408, type: invalid, retry: false },

@@ -121,7 +121,7 @@ function checksum(text: string): string {
  * Returns random base62 characters. Bytes beyond the last multiple of 62 are discarded: using them would make some
  * characters more likely.
  */
-function randomText(characters: number): string {
+export function randomText(characters: number): string {
   const fairBytes = 256 - (256 % alphabet.length);
   let text = "";
   while (text.length < characters) {

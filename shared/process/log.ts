@@ -17,7 +17,7 @@ export type LogLevel = (typeof logLevels)[number];
 export const logFormats = ["json", "text"] as const;
 export type LogFormat = (typeof logFormats)[number];
 
-const keyText = /trunkline_(?:admin_|viewer_)?[0-9A-Za-z]{6,}_[0-9A-Za-z]+/g;
+const keyText = /trunkline_(?:admin_|viewer_|link_|session_)?[0-9A-Za-z]{6,}_[0-9A-Za-z]+/g;
 const bearerText = /(bearer\s+)[^\s"\\]+/gi;
 /** The secret of a join line, behind the line's id. */
 const joinText = /(#[0-9A-Za-z]{12})\.[\w-]{22}/g;

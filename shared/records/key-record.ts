@@ -42,34 +42,6 @@ export const scopes = z
   .max(scopesPerKeyMax, `must be at most ${scopesPerKeyMax} scopes`)
   .readonly();
 
-export function allows(granted: readonly string[], modelId: string): boolean {
-  return granted.some((pattern) => (pattern.includes("*") ? globMatches(pattern, modelId) : names(pattern, modelId)));
-}
-
-function names(pattern: string, modelId: string): boolean {
-  if (modelId === pattern) return true;
-  const hasVariant = pattern.includes(":", pattern.lastIndexOf("/") + 1);
-  return !hasVariant && modelId.startsWith(`${pattern}:`);
-}
-
-/**
- * Matches each piece between two stars at its leftmost position. Backtracking is never needed: a later position would
- * only leave less room for the pieces after it. A pattern that is made to be slow is therefore not slow.
- */
-function globMatches(glob: string, text: string): boolean {
-  const [first = "", ...rest] = glob.split("*");
-  const last = rest.pop() ?? "";
-  const end = text.length - last.length;
-  if (end < first.length || !text.startsWith(first) || !text.endsWith(last)) return false;
-  let position = first.length;
-  for (const piece of rest) {
-    const found = text.indexOf(piece, position);
-    if (found === -1 || found + piece.length > end) return false;
-    position = found + piece.length;
-  }
-  return true;
-}
-
 const machinesPerKeyMax = 64;
 /** Maximum number of replaced secrets in a record. Beyond it the oldest is dropped, and then counts as unknown. */
 export const replacedSecretsMax = 8;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { AuditEntry } from "./audit-entry.ts";
-import { allows, oneLine, scope, scopesPerKeyMax } from "./key-record.ts";
+import { oneLine, scope, scopesPerKeyMax } from "./key-record.ts";
+import { allows } from "./match-scope.ts";
 import { readStored, type RecordStore, type Written } from "./key-store.ts";
 import { keyId } from "../keys/key-token.ts";
 import { machineName } from "../protocol/identifiers.ts";

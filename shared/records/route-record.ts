@@ -1,6 +1,7 @@
 import { printable, routeName } from "../protocol/identifiers.ts";
 import { z } from "zod";
-import { allows, boundMachines } from "./key-record.ts";
+import { boundMachines } from "./key-record.ts";
+import { allows } from "./match-scope.ts";
 import { readStored, type RecordStore } from "./key-store.ts";
 import { machineLabel } from "./machine-record.ts";
 import { modelIdCharactersMax } from "../protocol/model.ts";

@@ -55,27 +55,52 @@ export class RequestRecords {
     this.#source = source;
   }
 
-  /** Finds requests, the latest first. Looks at `lookedAtMax` records at most, so that no search reads without end. */
+  /** Finds requests, the latest first. */
   async find(query: RequestQuery, { limit, before, after }: Range): Promise<RequestPage> {
     const found: Found[] = [];
     let next = before;
     let latest: string | undefined;
     let unread = 0;
-    for (let looked = 0; looked < lookedAtMax; looked += pageLength) {
-      const page = await this.#source.page({ before: next, after, sinceMs: query.sinceMs });
-      latest ??= page[0]?.cursor;
-      for (const { cursor, record } of page) {
+    for await (const page of this.#pages(query, { before, after })) {
+      latest ??= page.entries[0]?.cursor;
+      for (const { cursor, record } of page.entries) {
         if (record === undefined) unread += 1;
         if (record === undefined || !matches(record, query)) continue;
         found.push({ cursor, record });
         if (found.length === limit) return { found, next: cursor, latest, unread };
       }
-      next = page.at(-1)?.cursor;
-      if (page.length < pageLength) return { found, next: undefined, latest, unread };
+      next = page.next;
+    }
+    return { found, next, latest, unread };
+  }
+
+  /** Visits all records that match. Returns false if there were too many to look at. */
+  async visit(query: RequestQuery, take: (record: RequestRecord) => void): Promise<boolean> {
+    let next: string | undefined;
+    for await (const page of this.#pages(query, {})) {
+      for (const { record } of page.entries) if (record !== undefined && matches(record, query)) take(record);
+      next = page.next;
+    }
+    return next === undefined;
+  }
+
+  /** Yields pages, the latest first: `lookedAtMax` records at most, so that no search reads without end. */
+  async *#pages(
+    { sinceMs = -Infinity }: RequestQuery,
+    { before, after }: Omit<Range, "limit">,
+  ): AsyncGenerator<{ readonly entries: readonly Entry[]; readonly next: string | undefined }> {
+    let next = before;
+    for (let looked = 0; looked < lookedAtMax; looked += pageLength) {
+      const entries = await this.#source.page({ before: next, after, sinceMs });
+      const last = entries.at(-1);
+      // Requests stand in the order in which they ended, so none behind one that ended long before can match.
+      const isOld = last?.record !== undefined && last.record.at + last.record.totalMs + skewMs < sinceMs;
+      next = entries.length < pageLength || isOld ? undefined : last?.cursor;
+      yield { entries, next };
+      if (next === undefined) return;
       // A page from SQLite takes no turn of the event loop, and a gateway has streams to serve between two pages.
       await setImmediate();
     }
-    return { found, next, latest, unread };
   }
 
   /** Returns the record of one request. Undefined if there is none, or none any more. */

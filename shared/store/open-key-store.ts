@@ -16,6 +16,8 @@ import { type Pepper, Peppers, pepperText } from "../keys/pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
 import { noteReplica, RedisKeyStore } from "./redis-key-store.ts";
 import { RedisRouteStore } from "./redis-records.ts";
+import type { SessionStore } from "../records/session-record.ts";
+import { RedisSessionStore, SqliteSessionStore } from "./session-stores.ts";
 import { SqliteKeyChanges, SqliteKeyStore } from "./sqlite-key-store.ts";
 import { openStateDatabase, pepperFile, readOrMakePepper, type StateDatabase } from "./state-database.ts";
 
@@ -60,6 +62,7 @@ export interface OpenedKeyStore {
   readonly keys: KeyStore;
   readonly machines: MachineStore;
   readonly routes: RouteStore;
+  readonly sessions: SessionStore;
   readonly peppers: Peppers;
   readonly state: StateStore;
   /** The clock by which keys are judged and changed. */
@@ -127,6 +130,7 @@ async function openRedis(url: string, settings: KeyStoreSettings, dependencies: 
     keys,
     machines: new RedisMachineStore(redis),
     routes: new RedisRouteStore(redis),
+    sessions: new RedisSessionStore(redis),
     clock: storeClock,
     peppers: new Peppers(pepper, pepperAlso),
     state: { kind: "redis", redis },
@@ -146,6 +150,7 @@ function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Depende
     keys: new SqliteKeyStore(database, { clock }),
     machines: new SqliteMachineStore(database),
     routes: new SqliteRouteStore(database),
+    sessions: new SqliteSessionStore(database),
     clock: new StoreClock(clock),
     peppers: new Peppers(pepper, pepperAlso),
     state: { kind: "sqlite", database },

@@ -49,6 +49,7 @@ const schemaSteps = [
   `CREATE TABLE requests (
      sequence INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, at INTEGER NOT NULL, record TEXT NOT NULL) STRICT;
    CREATE INDEX requests_by_id ON requests (id);`,
+  `CREATE TABLE sessions (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
 ];
 
 const lists = ["keys", "machines", "machine_keys", "routes", "usage", "audit", "known_models"];

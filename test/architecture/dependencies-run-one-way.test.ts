@@ -63,6 +63,13 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "jobs do not know the machine": ["services/agent/jobs/x.ts", `import { a } from "../machine/announce.ts";`],
   "the machine does not know jobs": ["services/agent/machine/x.ts", `import { a } from "../jobs/schedule.ts";`],
   "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/records/key-record.ts";`],
+  "the console knows of the services only the shapes of the admin API": [
+    "services/console/pages/x.tsx",
+    `import type { KnownKeys } from "../../gateway/keys/known-keys.ts";`,
+  ],
+  "no service imports the console": ["services/gateway/x.ts", `import { a } from "../console/quantity.ts";`],
+  "only the console knows Preact and uPlot": ["services/gateway/x.ts", `import { h } from "preact";`],
+  "only what packs knows rolldown": ["services/gateway/x.ts", `import { rolldown } from "rolldown";`],
   "no service imports the CLI": ["services/gateway/x.ts", `await import("../cli/up.ts");`],
   "the CLI enters a service only through the files at its top": [
     "services/cli/x.ts",

@@ -5,7 +5,7 @@ import type { Source } from "./find-violations.ts";
 /** Every TypeScript file of the project. */
 export function readSources(): Source[] {
   const root = join(import.meta.dirname, "../..");
-  return globSync("{services,shared,test}/**/*.ts", { cwd: root, exclude: ["**/node_modules"] }).map((path) => ({
+  return globSync("{services,shared,test}/**/*.{ts,tsx}", { cwd: root, exclude: ["**/node_modules"] }).map((path) => ({
     path: path.replaceAll(sep, "/"),
     text: readFileSync(join(root, path), "utf8"),
   }));

@@ -16,6 +16,8 @@ import { SqliteKeyChanges, SqliteKeyStore } from "#shared/store/sqlite-key-store
 import type { MachineStore } from "#shared/records/machine-record.ts";
 import { RedisMachineStore } from "#shared/store/redis-machine-store.ts";
 import { SqliteMachineStore } from "#shared/store/sqlite-machine-store.ts";
+import type { SessionStore } from "#shared/records/session-record.ts";
+import { RedisSessionStore, SqliteSessionStore } from "#shared/store/session-stores.ts";
 import type { RouteStore } from "#shared/records/route-record.ts";
 import { SqliteRouteStore } from "#shared/store/sqlite-route-store.ts";
 import { openStateDatabase } from "#shared/store/state-database.ts";
@@ -30,6 +32,8 @@ export interface KeyPlace {
   openMachines(): Promise<MachineStore>;
   /** The routes beside the keys. */
   openRoutes(): Promise<RouteStore>;
+  /** The sessions of the console beside the keys. */
+  openSessions(): Promise<SessionStore>;
   /** Puts a record there in the way of the first release, into a place that was not opened yet. */
   keepAsBefore(record: OldRecord): Promise<void>;
   /** Takes everything away under whoever has it open. */
@@ -73,6 +77,11 @@ export async function redisPlace(url: string): Promise<KeyPlace> {
       const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
       onTestFinished(() => redis.close());
       return new RedisRouteStore(redis);
+    },
+    async openSessions() {
+      const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
+      onTestFinished(() => redis.close());
+      return new RedisSessionStore(redis);
     },
     async keepAsBefore(record) {
       const fields = Object.entries(record).flatMap(([field, value]) => [field, JSON.stringify(value)]);
@@ -123,6 +132,11 @@ export async function sqlitePlace(): Promise<KeyPlace> {
       const database = openStateDatabase(folder);
       onTestFinished(() => database.close());
       return new SqliteRouteStore(database);
+    },
+    async openSessions() {
+      const database = openStateDatabase(folder);
+      onTestFinished(() => database.close());
+      return new SqliteSessionStore(database);
     },
     async keepAsBefore(record) {
       const database = new DatabaseSync(file);

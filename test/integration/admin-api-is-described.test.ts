@@ -11,6 +11,9 @@ import type { MachineStore } from "#shared/records/machine-record.ts";
 import { pairOnStore, publicUrl } from "../harness/pair-on-store.ts";
 import { sqlitePlace } from "../contract/key-store-place.ts";
 import {
+  noEvents,
+  noSessions,
+  ownAddresses,
   AdminOnStore,
   noFleet,
   noMachines,
@@ -22,7 +25,11 @@ import {
 
 const medium = z.strictObject({ schema: z.looseObject({}), example: z.looseObject({}).optional() });
 const json = z.strictObject({ "application/json": medium });
-const jsonOrLines = z.union([json, z.strictObject({ "application/x-ndjson": medium })]);
+const jsonOrLines = z.union([
+  json,
+  z.strictObject({ "application/x-ndjson": medium }),
+  z.strictObject({ "text/event-stream": medium }),
+]);
 const described = z.strictObject({
   operationId: z.string(),
   summary: z.string().min(1),
@@ -88,6 +95,9 @@ test("every route that is mounted is described, and every one that is described 
     keys,
     machines: noMachines,
     routes: noRoutes,
+    sessions: noSessions,
+    addresses: () => ownAddresses,
+    events: noEvents,
     isNameUsed: () => false,
     peppers,
     usage,
@@ -162,7 +172,7 @@ test("nothing that may be sent is called read-only, and answers may get further 
   expect(JSON.stringify(document.components.schemas)).not.toContain('"additionalProperties":false');
   const bodies = eachDescribed().flatMap(({ operation }) => operation.requestBody ?? []);
   expect(bodies.map(({ required }) => required)).toEqual(
-    Array.from({ length: 12 }, (_, place) => ![1, 2, 3, 5, 7].includes(place)),
+    Array.from({ length: 13 }, (_, place) => ![1, 2, 3, 5, 7, 12].includes(place)),
   );
 });
 
@@ -171,7 +181,7 @@ describe("the examples", () => {
     const admin = (await api.issue({ kind: "admin" })).token.reveal();
     const { record } = await api.issue();
     const withExample = Object.values(adminApi).filter((each) => "example" in each);
-    expect(withExample).toHaveLength(11);
+    expect(withExample).toHaveLength(12);
     await machines.noteSite({ publicUrl });
     await pairOnStore("shed", { machines, clock: api.clock });
     for (const { method, path, status, example } of withExample) {

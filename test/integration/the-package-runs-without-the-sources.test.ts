@@ -56,6 +56,11 @@ describe.each(nodes)("the package on %s", (node) => {
       expect([path, page.status]).toEqual([path, 200]);
       expect((await page.bytes()).length).toBeGreaterThan(100);
     }
+    for (const path of ["/console", "/console/console.js", "/console/plot.css"]) {
+      const page = await fetch(new URL(path, up.operationsUrl));
+      expect([path, page.status]).toEqual([path, 200]);
+      expect((await page.bytes()).length).toBeGreaterThan(100);
+    }
     const settings = { TRUNKLINE_STATE_DIR: up.stateDir, HOME: folder };
     const connect = ["connect", "opencode", "--print"];
     await using connecting = await launchTrunkline(connect, settings, { node, main: installed("dist", "main.js") });

@@ -5,7 +5,9 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { openKeyStore } from "#shared/store/open-key-store.ts";
+import type { KeyId } from "#shared/keys/key-token.ts";
+import { makeSession, signInUrl } from "#shared/records/session-record.ts";
+import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { type Environment, readBoth } from "#shared/process/config.ts";
 import { runUntilStopped } from "#shared/process/lifecycle.ts";
@@ -55,7 +57,7 @@ export async function runUp(context: CliContext, { json, hideKey, quiet, ...give
       lifecycle.onStop("broker", async () => void (await Promise.all([gatewaySide.close(), agentSide.close()])));
       const ownMeans = { stateDir: forGateway.keyStore.stateDir, store, lifecycle, clock: store.clock, log };
       const key = await ownKey(ownMeans);
-      await keepAdminKey(ownMeans);
+      const adminKey = await keepAdminKey(ownMeans);
       const agent = await startAgent({
         config: forAgent,
         broker: agentSide,
@@ -67,7 +69,7 @@ export async function runUp(context: CliContext, { json, hideKey, quiet, ...give
         fallbackToScripted: forGateway.publicUrl === undefined,
         exit: refuseToExit,
       });
-      const { baseUrl, operationsUrl, publicUrl } = await startGateway({
+      const { baseUrl, operationsUrl, publicUrl, consoleUrl } = await startGateway({
         config: forGateway,
         broker: gatewaySide,
         brokerFor,
@@ -82,14 +84,38 @@ export async function runUp(context: CliContext, { json, hideKey, quiet, ...give
       const { argv, execPath, platform } = process;
       const program = { script: argv[1], execPath, isExecutable: isSea(), platform };
       const command = ownCommand({ environment: context.environment, ...program });
+      // A link in a log would let every reader of the log in.
+      const isSeen = stdout.isTTY === true && !hideKey && !json;
+      const link = isSeen ? await signInLink(adminKey, { store, consoleUrl }) : undefined;
       const keyFile = hideKey && resolve(forGateway.keyStore.stateDir, upFiles.apiKey);
       stdout.write(
         json
           ? `${JSON.stringify({ base_url: baseUrl, api_key: key, runtime, public_url: publicUrl })}\n`
-          : welcome({ baseUrl, publicUrl, key, keyFile, runtime, models, machine: agent.machine, command }),
+          : welcome({
+              baseUrl,
+              publicUrl,
+              console: { url: consoleUrl, link },
+              key,
+              keyFile,
+              runtime,
+              models,
+              machine: agent.machine,
+              command,
+            }),
       );
     },
   });
+}
+
+/** Makes a link that signs a browser in to the console, in the name of the admin key that `trunkline up` keeps. */
+async function signInLink(
+  adminKey: KeyId,
+  { store, consoleUrl }: { readonly store: OpenedKeyStore; readonly consoleUrl: string },
+): Promise<string | undefined> {
+  const found = await store.keys.find(adminKey);
+  if (found.kind !== "record") return undefined;
+  const { token } = await makeSession({ kind: "link", role: "admin", key: found.record }, store);
+  return signInUrl(consoleUrl, token.text);
 }
 
 async function connectBoth(

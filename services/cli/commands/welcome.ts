@@ -11,6 +11,8 @@ interface Welcome {
   readonly baseUrl: string;
   /** The URL by which other hosts reach them, without a path. */
   readonly publicUrl?: string | undefined;
+  /** The console, and a link that signs in to it. Without the link the output may be read by others. */
+  readonly console: { readonly url: string; readonly link: string | undefined };
   readonly key: string;
   /** Shown in place of the key where other people can read the output. */
   readonly keyFile?: string | undefined;
@@ -25,6 +27,7 @@ interface Welcome {
 /** Returns the message that `trunkline up` prints when it is ready: the URL, the key, and a command to paste. */
 export function welcome({
   publicUrl,
+  console: { url: consoleUrl, link },
   key,
   keyFile,
   runtime,
@@ -56,6 +59,7 @@ Trunkline is ready.
   Runtime   ${runtimeLine(runtime)}
   Models    ${models.length === 0 ? "none yet" : listed(models.map(({ id }) => id))}
   API page  ${new URL("/docs", baseUrl).href}
+  Console   ${link ?? `${consoleUrl}, where a link of \`${command} console\` signs you in`}
 
 ${first.join("\n\n")}
 

@@ -65,7 +65,7 @@ interface Dependencies {
 }
 
 interface Asking {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
   readonly body?: object | undefined;
   readonly signal: AbortSignal;
@@ -92,6 +92,10 @@ export class OperationsPort {
   /** Makes a change that is done at once. */
   post<Schema extends z.ZodType>(path: string, schema: Schema, body?: object): Promise<z.output<Schema>> {
     return this.#answer(schema, { method: "POST", path, body });
+  }
+
+  delete<Schema extends z.ZodType>(path: string, schema: Schema): Promise<z.output<Schema>> {
+    return this.#answer(schema, { method: "DELETE", path });
   }
 
   async #answer<Schema extends z.ZodType>(
@@ -228,7 +232,7 @@ const keepAliveMs = 30_000;
 function openRequest(
   url: URL,
   asking: {
-    readonly method: "GET" | "POST";
+    readonly method: "GET" | "POST" | "DELETE";
     readonly headers: Readonly<Record<string, string>>;
     readonly body?: string | undefined;
     readonly signal: AbortSignal;

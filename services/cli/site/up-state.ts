@@ -55,9 +55,9 @@ export async function ownKey(dependencies: OwnKeyDependencies): Promise<string> 
   return (await keep(forChats, dependencies)).reveal();
 }
 
-/** Keeps the admin key with which the command line on this machine manages a running `trunkline up`. */
-export async function keepAdminKey(dependencies: OwnKeyDependencies): Promise<void> {
-  await keep(forOperators, dependencies);
+/** Keeps the admin key with which the command line on this machine manages a running `trunkline up`; returns its id. */
+export async function keepAdminKey(dependencies: OwnKeyDependencies): Promise<KeyId> {
+  return (await keep(forOperators, dependencies)).id;
 }
 
 /** Keeps the addresses of a running `trunkline up` in its state folder, for the commands of this host, until it stops. */

@@ -1,6 +1,7 @@
 import type { KeyVerdict } from "#shared/records/judge-key.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { allows, type KeyRecord } from "#shared/records/key-record.ts";
+import { type KeyRecord } from "#shared/records/key-record.ts";
+import { allows } from "#shared/records/match-scope.ts";
 import { type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
 import { aliasedId } from "#shared/protocol/model.ts";
 import type { BadKeys } from "./bad-keys.ts";

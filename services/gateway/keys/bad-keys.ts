@@ -48,6 +48,20 @@ export class BadKeys {
     }
   }
 
+  /** Like `ask`, for a proof that throws `key_invalid` for a wrong key. */
+  async askOrThrow<Answer>(address: string, ask: () => Promise<Answer>): Promise<Answer> {
+    const verdict = await this.ask(address, async () => {
+      try {
+        return { outcome: "valid", answer: await ask() } as const;
+      } catch (error) {
+        if (!(error instanceof Fault) || error.code !== "key_invalid") throw error;
+        return { outcome: "invalid", error } as const;
+      }
+    });
+    if (verdict.outcome === "invalid") throw verdict.error;
+    return verdict.answer;
+  }
+
   hasTooMany(address: string): boolean {
     const freeAtMs = this.#freeAtMs.get(networkOf(address)) ?? -Infinity;
     return freeAtMs + intervalMs - minuteMs > this.#clock.now();

@@ -5,12 +5,14 @@ import { errorLine } from "#shared/protocol/model.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
 import { answered, type Json, jsonSchema, namedSchemas, refTo, sentExactly } from "../openapi/json-schemas.ts";
 import { byStatus, openAiStatus, refusedWith } from "../openapi/public-faults.ts";
+import { followSite } from "./event-operation.ts";
 import { keyOperations, keySchemas } from "./key-operations.ts";
 import { machineOperations, machineSchemas } from "./machine-operations.ts";
 import { proveAdmins } from "./operations-access.ts";
 import { recordOperations, recordSchemas } from "./record-operations.ts";
 import { requestOperations, requestSchemas } from "./request-operations.ts";
 import { routeOperations, routeSchemas } from "./route-operations.ts";
+import { sessionOperations, sessionSchemas } from "./session-operations.ts";
 import {
   type AdminOperation,
   type AdminParts,
@@ -32,6 +34,8 @@ export const adminApi = {
   ...requestOperations,
   ...machineOperations,
   ...routeOperations,
+  ...sessionOperations,
+  followSite,
 };
 
 /**
@@ -82,6 +86,7 @@ const components = {
   ...requestSchemas,
   ...machineSchemas,
   ...routeSchemas,
+  ...sessionSchemas,
   Error: errorBody,
 };
 

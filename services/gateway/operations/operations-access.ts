@@ -1,12 +1,18 @@
 import { issuersOf } from "#shared/records/key-lineage.ts";
 import { authUnavailable } from "../keys/known-keys.ts";
-import { checkKey, type KeyVerdict } from "#shared/records/judge-key.ts";
+import { checkKey, judgeProven, type KeyVerdict } from "#shared/records/judge-key.ts";
 import { isIP } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Actor } from "#shared/records/audit-entry.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
+import {
+  findSession,
+  type SessionRecord,
+  type SessionRole,
+  type SessionStore,
+} from "#shared/records/session-record.ts";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";
@@ -42,29 +48,92 @@ function isKnownName(host: string | undefined, names: readonly string[]): boolea
 const unknownName =
   "The operations port is not known by the name in this request's Host header. Ask for it by its address, or add the name to TRUNKLINE_OPERATIONS_HOSTS.";
 
-/** The admin key of a request, and its name in the audit trail. */
+/** The key of a request, and its name in the audit trail. */
 export interface Asker {
   readonly actor: Actor;
+  /** The admin or viewer key that was sent, or that the session stands for. */
   readonly admin: KeyRecord;
+  readonly role: SessionRole;
+  /** The session of a request from the console. Undefined for a request with a key. */
+  readonly session?: SessionRecord | undefined;
 }
 
 const askers = new WeakMap<FastifyRequest, Asker>();
 const reading: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 /**
- * Refuses requests without a valid key of the admin API in a scope of routes, before their bodies are read. A viewer
- * key may only read.
+ * Refuses requests without a valid key of the admin API, or a session of the console, in a scope of routes, before their
+ * bodies are read. A viewer may only read.
  */
 export function proveAdmins(scope: FastifyInstance, proof: AdminProof): void {
   scope.addHook("onRequest", async (request) => {
-    const { authorization } = request.headers;
-    const admin = await authenticateAdmin({ authorization, address: request.ip }, proof);
-    stateOf(request).key = admin.id;
-    if (admin.kind === "viewer" && !reading.has(request.method)) {
-      throw new Fault("insufficient_permissions", { message: "A viewer key is read-only. Use an admin key here." });
+    const asker = await askerBy(request, proof);
+    stateOf(request).key = asker.admin.id;
+    if (asker.role === "viewer" && !reading.has(request.method)) {
+      const viewer = asker.session === undefined ? "A viewer key" : "A viewer's session";
+      throw new Fault("insufficient_permissions", { message: `${viewer} is read-only. Use an admin key here.` });
     }
-    askers.set(request, { actor: { by: `admin ${admin.id}`, request: request.id }, admin });
+    askers.set(request, asker);
   });
+}
+
+/** Proves who sends a request: the holder of an admin or viewer key, or a session of the console. */
+export async function askerBy(request: FastifyRequest, proof: AdminProof): Promise<Asker> {
+  const { authorization } = request.headers;
+  const text = authorization === undefined ? sessionText(request) : undefined;
+  if (text === undefined) {
+    const admin = await authenticateAdmin({ authorization, address: request.ip }, proof);
+    const role = admin.kind === "viewer" ? "viewer" : "admin";
+    return { actor: { by: `admin ${admin.id}`, request: request.id }, admin, role };
+  }
+  assertOwnPage(request);
+  const session = await proof.badKeys.askOrThrow(request.ip, async () => {
+    const found = await asStore(() => findSession(text, "session", proof));
+    if (found !== undefined) return found;
+    throw new Fault("key_invalid", {
+      message: "This session has ended. Sign in again: `trunkline console` prints a link.",
+    });
+  });
+  const admin = await keyOfSession(session, proof);
+  const by = `admin ${admin.id}, session ${session.id}`;
+  return { actor: { by, request: request.id }, admin, role: session.role, session };
+}
+
+/** The cookie of a session. */
+export const sessionCookie = "trunkline_session";
+/** A header that no form and no link can send. */
+const consoleHeader = "x-trunkline-console";
+
+/** Returns the cookie of a request's session. Undefined if there is none. */
+export function sessionText(request: FastifyRequest): string | undefined {
+  const fields = request.headers.cookie?.split(";").map((field) => field.trim()) ?? [];
+  const [found] = fields.filter((field) => field.startsWith(`${sessionCookie}=`));
+  return found?.slice(sessionCookie.length + 1) || undefined;
+}
+
+/**
+ * Refuses a request that a page of another origin made a browser send: its cookie comes along from every port of this
+ * host. A change needs a header that only a script of this origin can send.
+ */
+export function assertOwnPage(request: FastifyRequest): void {
+  const { "sec-fetch-site": site, [consoleHeader]: own } = request.headers;
+  const isRead = reading.has(request.method);
+  const isForeign = site !== undefined && site !== "same-origin" && !(site === "none" && isRead);
+  if (!isForeign && (isRead || own !== undefined)) return;
+  throw new Fault("insufficient_permissions", {
+    message: `A session's cookie is good for requests of the console's own page: others send a key, and a change the header ${consoleHeader}.`,
+  });
+}
+
+/** Returns the key that a session or a link stands for. Either ends with the key. */
+export async function keyOfSession(session: SessionRecord, proof: AdminProof): Promise<KeyRecord> {
+  const { keys, clock } = proof;
+  const found = await asStore(() => keys.find(session.key));
+  const verdict =
+    found.kind === "record"
+      ? judgeProven({ record: found.record, secretUntil: Infinity }, clock.wall())
+      : ({ outcome: "invalid" } as const);
+  return validKey(await asStore(async () => withLineage(verdict, keys)));
 }
 
 /** Returns the one who asks. A route that is reached without a key is a bug. */
@@ -74,7 +143,8 @@ export function askerOf(request: FastifyRequest): Asker {
   return asker;
 }
 
-interface AdminProof {
+export interface AdminProof {
+  readonly sessions: SessionStore;
   readonly keys: Pick<KeyStore, "find">;
   readonly peppers: Peppers;
   readonly badKeys: BadKeys;
@@ -87,8 +157,8 @@ interface AdminProof {
  * them is disabled or revoked, even where the revocation did not reach its own record.
  */
 export async function authenticateAdmin(
-  sent: { readonly authorization: string | undefined; readonly address: string },
-  proof: AdminProof,
+  sent: { readonly authorization: string | undefined; readonly address?: string | undefined },
+  proof: Omit<AdminProof, "sessions">,
 ): Promise<KeyRecord> {
   const text = bearerText(sent.authorization);
   if (text === undefined) {
@@ -102,20 +172,31 @@ export async function authenticateAdmin(
   const ask = (): Promise<KeyVerdict> => verdictOn(token, proof);
   // Admin keys never wait behind wrong keys: an operator who is locked out of the operations port cannot stop an
   // attack.
-  const record = validKey(await (token.kind === "model" ? proof.badKeys.ask(sent.address, ask) : ask()));
+  const { address } = sent;
+  const isBounded = token.kind === "model" && address !== undefined;
+  const record = validKey(await (isBounded ? proof.badKeys.ask(address, ask) : ask()));
   if (record.kind !== "model") return record;
   throw new Fault("insufficient_permissions", {
     message: "This is an API key for models. Use an admin key here.",
   });
 }
 
-async function verdictOn(token: KeyToken, { keys, peppers, clock }: AdminProof): Promise<KeyVerdict> {
+async function verdictOn(token: KeyToken, { keys, peppers, clock }: Omit<AdminProof, "sessions">): Promise<KeyVerdict> {
+  return asStore(async () => withLineage(await checkKey({ token, keys, peppers, nowMs: clock.wall() }), keys));
+}
+
+/** Judges a key that was found valid by the keys through which it was issued. */
+async function withLineage(verdict: KeyVerdict, keys: AdminProof["keys"]): Promise<KeyVerdict> {
+  if (verdict.outcome !== "valid") return verdict;
+  const issuers = await issuersOf(verdict.proven.record, keys);
+  if (issuers.some(({ revokedAt }) => revokedAt !== undefined)) return { outcome: "invalid" };
+  return issuers.some(({ disabledAt }) => disabledAt !== undefined) ? { outcome: "disabled" } : verdict;
+}
+
+/** Asks the store. Its failure is `auth_unavailable`, and no verdict. */
+async function asStore<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   try {
-    const verdict = await checkKey({ token, keys, peppers, nowMs: clock.wall() });
-    if (verdict.outcome !== "valid") return verdict;
-    const issuers = await issuersOf(verdict.proven.record, keys);
-    if (issuers.some(({ revokedAt }) => revokedAt !== undefined)) return { outcome: "invalid" };
-    return issuers.some(({ disabledAt }) => disabledAt !== undefined) ? { outcome: "disabled" } : verdict;
+    return await ask();
   } catch (error) {
     const { internal, message } = Fault.from(error);
     throw authUnavailable(internal ?? message);

@@ -3,8 +3,9 @@ import { Fault } from "#shared/fault/fault.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { modelId } from "#shared/protocol/model.ts";
+import { activity, ActivityCounts } from "#shared/requests/activity.ts";
 import { showRequest, shownRequest } from "#shared/requests/shown-request.ts";
-import { defineOperation, listOf, pageLength, reads, yesOrNo } from "./serve-operation.ts";
+import { defineOperation, listOf, numberInUrl, pageLength, reads, requestCursor, yesOrNo } from "./serve-operation.ts";
 
 const requestList = listOf(z.array(shownRequest).describe("The latest to end first.")).extend({
   next: z.string().nullable().describe("Where to go on, as before; null when nothing older is left."),
@@ -12,10 +13,13 @@ const requestList = listOf(z.array(shownRequest).describe("The latest to end fir
 });
 
 /** The answers of these operations that the document of the API names. */
-export const requestSchemas = { Request: shownRequest, RequestList: requestList };
+export const requestSchemas = { Request: shownRequest, RequestList: requestList, Activity: activity };
+
+const activityMinutesMax = 7 * 24 * 60;
+const activityStepsMax = 1_000;
 
 const time = z.iso.datetime({ offset: true, error: "must be a time, such as 2026-01-31T14:00:00Z" });
-const cursor = z.string().regex(/^[1-9]\d{0,15}(?:-\d{1,16})?$/, "must be the next of a page");
+const cursor = z.string().regex(requestCursor, "must be the next of a page");
 
 /** The operations of the records of ended requests. */
 export const requestOperations = {
@@ -39,6 +43,28 @@ export const requestOperations = {
       const wanted = { failed, keyId: key, model, machine, sinceMs, untilMs };
       const { found, next = null, unread } = await requests.find(wanted, { limit, before });
       return { object: "list" as const, data: found.map(({ record }) => showRequest(record)), next, unread };
+    },
+  }),
+  readActivity: defineOperation({
+    ...reads,
+    path: "/activity",
+    summary: "How many requests ended in each step of time, of all gateways, from their records",
+    query: z.strictObject({
+      minutes: numberInUrl(z.int().min(1).max(activityMinutesMax).default(60).describe("How far back.")),
+      step: numberInUrl(z.int().min(5).max(86_400).default(60).describe("The length of a step, in seconds.")),
+    }),
+    answer: activity,
+    refusals: ["invalid_value"],
+    async run({ query: { minutes, step } }, { requests, clock }) {
+      const untilMs = clock.wall();
+      const sinceMs = untilMs - minutes * 60_000;
+      if ((minutes * 60) / step > activityStepsMax) {
+        const message = `Invalid value for 'step': there would be more than ${activityStepsMax} steps (activityStepsMax).`;
+        throw new Fault("invalid_value", { message, param: "step" });
+      }
+      const counts = new ActivityCounts({ sinceMs, untilMs, stepMs: step * 1_000 });
+      const isWhole = await requests.visit({ sinceMs }, (record) => counts.add(record));
+      return { step_seconds: step, data: counts.shown(), is_whole: isWhole };
     },
   }),
   showRequest: defineOperation({

@@ -8,6 +8,7 @@ import { linesMedia, type ManageLine } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { RouteStore } from "#shared/records/route-record.ts";
+import type { SessionStore } from "#shared/records/session-record.ts";
 import type { RequestRecords } from "#shared/requests/request-records.ts";
 import type { UsageRows } from "#shared/usage/usage.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
@@ -20,6 +21,7 @@ import { readShape } from "../http/read-shape.ts";
 import { faultBody } from "../http/answer-faults.ts";
 import { askerOf, type Asker } from "./operations-access.ts";
 import type { FleetView } from "./fleet-view.ts";
+import type { EventTeller } from "./tell-events.ts";
 
 /** The parts of a gateway with which operations of the admin API work. */
 export interface AdminParts {
@@ -28,6 +30,7 @@ export interface AdminParts {
   readonly newest?: Pick<KeyStore, "find">;
   readonly machines: MachineStore;
   readonly routes: RouteStore;
+  readonly sessions: SessionStore;
   /** Returns true while an agent that was not paired has this name. */
   readonly isNameUsed: (machine: string) => boolean;
   readonly peppers: Peppers;
@@ -36,6 +39,9 @@ export interface AdminParts {
   readonly badKeys: BadKeys;
   readonly fleet: Pick<FleetModels, "list" | "manage">;
   readonly view: Pick<FleetView, "machines" | "route">;
+  /** Where clients reach the models, and people the console. */
+  readonly addresses: () => { readonly baseUrl: string; readonly consoleUrl: string };
+  readonly events: Pick<EventTeller, "follow">;
   readonly clock: Pick<Clock, "wall">;
   readonly log: Log;
 }
@@ -57,10 +63,10 @@ interface Description<
   readonly answer: Answer;
   readonly status: 200 | 201;
   /**
-   * The media type of an answer that is a stream of lines, where each line matches `answer`. Undefined for one JSON
-   * object.
+   * The media type of an answer that is a stream of lines or of events, where each one matches `answer`. Undefined for one
+   * JSON object.
    */
-  readonly media?: typeof linesMedia;
+  readonly media?: typeof linesMedia | typeof eventsMedia;
   /** The faults that this operation may return besides those of every operation. */
   readonly refusals: readonly FaultCode[];
   /** An example body. It holds no secret. */
@@ -164,6 +170,8 @@ export function defineLineOperation<Params extends z.ZodType, Query extends z.Zo
   return { ...description, media: linesMedia, handle };
 }
 
+export const eventsMedia = "text/event-stream";
+
 const linesHeaders = { "content-type": linesMedia, "cache-control": "no-store", "x-accel-buffering": "no" } as const;
 
 function tooSlow(): Fault {
@@ -203,6 +211,9 @@ export function routeUrl(path: string): string {
 function readBody(body: unknown): Record<string, unknown> {
   return body instanceof Buffer && body.byteLength > 0 ? readJsonObject(body) : {};
 }
+
+/** The place of a request in the order in which requests ended. */
+export const requestCursor = /^[1-9]\d{0,15}(?:-\d{1,16})?$/;
 
 /** Returns the schema of an answer that lists entries. */
 export function listOf<Entry extends z.ZodType>(data: z.ZodArray<Entry>) {

@@ -21,6 +21,7 @@ const about = {
   machine: "attic",
   runtime: "ollama",
   command: "npx -y ./t.tgz",
+  console: { url: "http://127.0.0.1:8081/console", link: undefined },
 };
 
 test("the line to paste names a model that chats, whatever comes first in the list", () => {

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { allows, scopes } from "#shared/records/key-record.ts";
+import { scopes } from "#shared/records/key-record.ts";
+import { allows } from "#shared/records/match-scope.ts";
 
 test.each([
   ["*", "anything:at/all", true],

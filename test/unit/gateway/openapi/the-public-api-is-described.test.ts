@@ -68,6 +68,7 @@ describe("errors", () => {
       "machine_not_found",
       "route_not_found",
       "request_not_found",
+      "session_not_found",
       "key_change_refused",
       "machine_change_refused",
       "route_change_refused",

@@ -7,6 +7,7 @@ import { issueKey, type IssuedKey, type KeyDependencies, type NewKey } from "#sh
 import type { KeyStore } from "#shared/records/key-store.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
 import type { RouteStore } from "#shared/records/route-record.ts";
+import type { SessionStore } from "#shared/records/session-record.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { createLog } from "#shared/process/log.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
@@ -18,6 +19,8 @@ import {
   errorBody,
 } from "../../../../services/gateway/operations/admin-api.ts";
 import type { AdminOperation, AdminParts } from "../../../../services/gateway/operations/serve-operation.ts";
+import { serveConsole } from "../../../../services/gateway/operations/serve-console.ts";
+import { sessionRoutes } from "../../../../services/gateway/operations/sign-in.ts";
 import { createServer } from "../../../../services/gateway/server.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
@@ -64,6 +67,16 @@ export const noRoutes: RouteStore = {
   remove: async () => "conflict",
 };
 
+/** A console at which nobody is signed in. */
+export const noSessions: SessionStore = {
+  write: async () => undefined,
+  find: async () => undefined,
+  remove: async () => false,
+  list: async () => [],
+};
+export const ownAddresses = { baseUrl: "http://127.0.0.1:8080/v1", consoleUrl: "http://127.0.0.1:8081/console" };
+export const noEvents: AdminParts["events"] = { follow: async (response) => void response.writeHead(200).end() };
+
 /** The admin API on a store, as whoever has a key of it sees it. The clock is the API's; a store has its own. */
 export class AdminOnStore {
   readonly keys: KeyStore;
@@ -75,9 +88,16 @@ export class AdminOnStore {
   readonly sent: string[] = [];
   readonly logged: string[] = [];
   readonly server;
+  readonly badKeys: BadKeys;
 
-  constructor(keys: KeyStore, machines: MachineStore = noMachines, routes: RouteStore = noRoutes) {
+  constructor(
+    keys: KeyStore,
+    machines: MachineStore = noMachines,
+    routes: RouteStore = noRoutes,
+    sessions: SessionStore = noSessions,
+  ) {
     this.keys = keys;
+    this.badKeys = new BadKeys(this.clock);
     const log = createLog({ level: "debug", name: "gateway", write: (line) => void this.logged.push(line) });
     this.server = createServer({ log, bodyBytesMax: 1_048_576, bodyLimitName: "bodyBytesMax" });
     onTestFinished(() => this.server.close());
@@ -87,16 +107,22 @@ export class AdminOnStore {
         return this.usage;
       },
     };
-    const { clock } = this;
+    const { clock, badKeys } = this;
+    const addresses = () => ownAddresses;
+    sessionRoutes(this.server, { keys, sessions, peppers, badKeys, addresses, clock, log });
+    serveConsole(this.server);
     adminRoutes(this.server, {
       keys,
       machines,
       routes,
+      sessions,
+      addresses,
+      events: noEvents,
       isNameUsed: (machine) => machine === "unpaired",
       peppers,
       usage,
       requests: noRequests,
-      badKeys: new BadKeys(clock),
+      badKeys,
       fleet: noFleet,
       view: noView,
       clock,

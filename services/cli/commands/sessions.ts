@@ -1,0 +1,90 @@
+import { Argument, type Command } from "commander";
+import { z } from "zod";
+import { keyId } from "#shared/keys/key-token.ts";
+import { sessionId, sessionKinds } from "#shared/keys/session-token.ts";
+import { sessionRoles } from "#shared/records/session-record.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { onOneLine } from "#shared/process/log.ts";
+import { commandIn, type CliContext, type JsonOption, readBy, widthOf } from "../terminal/command-line.ts";
+import {
+  givenOperations,
+  type OperationsOptions,
+  operationsUrlOption,
+  whichGatewayHelp,
+} from "../site/operations-port.ts";
+import { alignedTable } from "../terminal/table-text.ts";
+import { utcTime } from "../terminal/quantity-text.ts";
+
+const listing = z.object({
+  data: z.array(
+    z.object({
+      id: sessionId,
+      kind: z.enum(sessionKinds),
+      role: z.enum(sessionRoles),
+      key: keyId,
+      created_at: z.iso.datetime(),
+      expires_at: z.iso.datetime(),
+      address: z.string().nullable(),
+      user_agent: z.string().nullable(),
+    }),
+  ),
+});
+const ended = z.object({ ended: z.array(sessionId) });
+
+interface Options extends OperationsOptions, JsonOption {
+  readonly all?: true;
+}
+
+export function sessionsCommand(context: CliContext): Command {
+  const sessions = commandIn("sessions", context)
+    .summary("list and end the sessions of the console")
+    .description("list and end the sessions of the console");
+  sessions.addCommand(listCommand(context), { isDefault: true }).addCommand(endCommand(context));
+  return sessions;
+}
+
+function listCommand(context: CliContext): Command {
+  const { stdout } = context;
+  return commandIn("list", context)
+    .description("list the browsers that are signed in, and the links that were not opened yet")
+    .addOption(operationsUrlOption())
+    .json()
+    .more(whichGatewayHelp)
+    .action(async ({ json, ...given }: Options) => {
+      const { data } = await givenOperations(given, context).get("/sessions", listing);
+      if (json) return void stdout.write(`${JSON.stringify({ sessions: data })}\n`);
+      if (data.length === 0) return void stdout.write("Nobody is signed in: `trunkline console` prints a link.\n");
+      const rows = data.map((each) => [
+        each.id,
+        each.kind,
+        each.role,
+        each.key,
+        utcTime(Date.parse(each.created_at)),
+        utcTime(Date.parse(each.expires_at)),
+        each.address ?? "-",
+        onOneLine(each.user_agent ?? "-"),
+      ]);
+      const headings = ["id", "kind", "role", "key", "since", "until", "address", "browser"] as const;
+      stdout.write(alignedTable(headings, rows, { wrap: ["browser"], widthMax: widthOf(stdout) }));
+    });
+}
+
+function endCommand(context: CliContext): Command {
+  const { stdout } = context;
+  return commandIn("end", context)
+    .description("end a session, or make a link useless, at all gateways at once")
+    .addArgument(new Argument("[id]", "the session as `trunkline sessions` lists it").argParser(readBy(sessionId)))
+    .option("--all", "end all of them")
+    .addOption(operationsUrlOption())
+    .json()
+    .more(whichGatewayHelp)
+    .action(async (id: string | undefined, { all, json, ...given }: Options) => {
+      if ((id === undefined) === (all === undefined)) {
+        throw new StartFailure(exitCodes.usage, "Name the session to end, or end all of them with --all.");
+      }
+      const port = givenOperations(given, context);
+      const answer = await port.delete(id === undefined ? "/sessions" : `/sessions/${id}`, ended);
+      const count = answer.ended.length;
+      stdout.write(json ? `${JSON.stringify(answer)}\n` : `Ended ${count} ${count === 1 ? "session" : "sessions"}.\n`);
+    });
+}

@@ -1,0 +1,164 @@
+/** The admin API as the console calls it: same origin, the session's cookie, and a header that no form can send. */
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import type { ErrorBody, ManageLine, ProgressLine } from "#shared/protocol/model.ts";
+
+/** An error of the gateway, in words for people. */
+export class ApiFault extends Error {
+  readonly code: string;
+  readonly param: string | null;
+  readonly status: number;
+
+  constructor(status: number, { message, code, param }: Pick<ErrorBody, "message" | "code" | "param">) {
+    super(message);
+    this.status = status;
+    this.code = code ?? "unknown";
+    this.param = param;
+  }
+}
+
+/** Counts the changes that the gateway told of, and those that this page made. Answers are read anew when it grows. */
+export const changes = signal(0);
+
+/** Called when the gateway refuses the session. `session.ts` sets it. */
+export const refused = { tell: (): void => undefined };
+
+const apiPath = "/admin/v1";
+
+interface Asking {
+  readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly body?: object | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Sends a request to the gateway. Throws an `ApiFault` for every answer that is an error. */
+export async function send(url: string, { method = "GET", body, signal: until }: Asking = {}): Promise<Response> {
+  const headers = {
+    "x-trunkline-console": "1",
+    ...(body === undefined ? {} : { "content-type": "application/json" }),
+  };
+  const asked = { method, headers, body: body === undefined ? null : JSON.stringify(body), signal: until ?? null };
+  const response = await fetch(url, asked).catch((error: unknown) => {
+    if (until?.aborted) throw error;
+    throw new ApiFault(0, { message: "The gateway does not answer. It may be restarting.", code: null, param: null });
+  });
+  if (response.ok) return response;
+  const text = await response.text();
+  const fault = new ApiFault(response.status, errorIn(text, response.status));
+  if (response.status === 401) refused.tell();
+  throw fault;
+}
+
+function errorIn(text: string, status: number): ErrorBody {
+  try {
+    return (JSON.parse(text) as { readonly error: ErrorBody }).error;
+  } catch {
+    return {
+      message: `The gateway answered with the status ${status} and no reason.`,
+      type: "",
+      code: null,
+      param: null,
+    };
+  }
+}
+
+/** Returns the URL of a path of the admin API. Those of the playground are whole. */
+function urlOf(path: string): string {
+  return path.startsWith("/console/") ? path : apiPath + path;
+}
+
+/** Reads an answer of the admin API. `Answer` is the type of its zod schema in the gateway. */
+export async function read<Answer>(path: string, until?: AbortSignal): Promise<Answer> {
+  return (await (await send(urlOf(path), { signal: until })).json()) as Answer;
+}
+
+/** Makes a change, and has every shown answer read anew. */
+export async function change<Answer>(
+  method: "POST" | "PUT" | "PATCH" | "DELETE",
+  path: string,
+  body?: object,
+): Promise<Answer> {
+  const answer = (await (await send(apiPath + path, { method, body: body ?? {} })).json()) as Answer;
+  changes.value += 1;
+  return answer;
+}
+
+/** Runs a long operation, which reports its progress in lines of JSON. Throws an `ApiFault` if it fails. */
+export async function work(
+  path: string,
+  asking: { readonly body: object; readonly signal: AbortSignal; readonly onLine: (line: ProgressLine) => void },
+): Promise<void> {
+  const response = await send(apiPath + path, { method: "POST", body: asking.body, signal: asking.signal });
+  for await (const text of linesOf(response)) {
+    const line = JSON.parse(text) as ManageLine;
+    if ("error" in line) throw new ApiFault(response.status, line.error);
+    if ("done" in line) break;
+    asking.onLine(line);
+  }
+  changes.value += 1;
+}
+
+/** Yields the lines of an answer as they come. */
+export async function* linesOf(response: Response): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  const reader = response.body?.getReader();
+  let rest = "";
+  for (;;) {
+    const piece = await reader?.read();
+    if (piece === undefined || piece.done) break;
+    const lines = (rest + decoder.decode(piece.value, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines.filter((line) => line !== "");
+  }
+  if (rest !== "") yield rest;
+}
+
+/** An answer as a page shows it: what was read last, and the fault of the latest attempt. */
+export interface Shown<Answer> {
+  readonly answer: Answer | undefined;
+  readonly fault: ApiFault | undefined;
+}
+
+/**
+ * Reads an answer of the admin API, and reads it anew after each change, and when `turn` changes. An undefined path reads
+ * nothing.
+ */
+export function useAnswer<Answer>(path: string | undefined, turn = 0): Shown<Answer> {
+  const [shown, setShown] = useState<Shown<Answer> & { readonly path?: string | undefined }>(none);
+  const at = changes.value;
+  useEffect(() => {
+    if (path === undefined) return setShown(none);
+    const leaving = new AbortController();
+    read<Answer>(path, leaving.signal).then(
+      (answer) => setShown({ path, answer, fault: undefined }),
+      (error: unknown) => {
+        if (leaving.signal.aborted) return;
+        setShown((before) => ({
+          path,
+          answer: before.path === path ? before.answer : undefined,
+          fault: faultOf(error),
+        }));
+      },
+    );
+    return () => leaving.abort();
+  }, [path, at, turn]);
+  return shown.path === path ? shown : none;
+}
+
+const none = { answer: undefined, fault: undefined };
+
+export function faultOf(error: unknown): ApiFault {
+  if (error instanceof ApiFault) return error;
+  return new ApiFault(0, { message: error instanceof Error ? error.message : String(error), code: null, param: null });
+}
+
+/** Returns a path with its query. Undefined and empty values are left out. */
+export function withQuery(
+  path: string,
+  query: Readonly<Record<string, string | number | boolean | undefined>>,
+): string {
+  const given = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined || value === "" ? [] : [[name, String(value)]],
+  );
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`;
+}

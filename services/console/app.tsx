@@ -1,0 +1,108 @@
+import type { JSX } from "preact";
+import { path, to } from "./address.ts";
+import { clock, fleet, heardAt, stale } from "./live.ts";
+import { Keys } from "./pages/keys.tsx";
+import { Machines } from "./pages/machines.tsx";
+import { Models } from "./pages/models.tsx";
+import { Overview } from "./pages/overview.tsx";
+import { Playground } from "./pages/playground.tsx";
+import { Requests } from "./pages/requests.tsx";
+import { Trail } from "./pages/trail.tsx";
+import { Usage } from "./pages/usage.tsx";
+import { Notice, Page } from "./parts.tsx";
+import { spanText } from "./quantity.ts";
+import { session, signOut } from "./session.ts";
+import { SignIn } from "./sign-in.tsx";
+import { nextTheme, theme } from "./theme.ts";
+
+/** A page gets the parts of the address behind its name. */
+const pages: Readonly<
+  Record<string, readonly [title: string, page: (at: { readonly rest: readonly string[] }) => JSX.Element]>
+> = {
+  overview: ["Overview", Overview],
+  machines: ["Machines", Machines],
+  models: ["Models", Models],
+  keys: ["Keys", Keys],
+  requests: ["Requests", Requests],
+  usage: ["Usage", Usage],
+  playground: ["Playground", Playground],
+  trail: ["Trail", Trail],
+};
+
+export function App() {
+  const { value } = session;
+  if (value.state === "opening") return <p class="first-word">Trunkline opens…</p>;
+  if (value.state === "out") return <SignIn fault={value.fault} />;
+  const [name = "overview", ...rest] = path.value;
+  const [, page] = pages[name] ?? [];
+  return (
+    <div class="frame">
+      <a class="skip" href="#page">
+        Skip to the page
+      </a>
+      <Side at={name} who={value.me.name} role={value.me.role} />
+      <div class="content">
+        <Staleness />
+        {page === undefined ? <Unknown /> : page({ rest })}
+      </div>
+    </div>
+  );
+}
+
+function Side({ at, who, role }: { readonly at: string; readonly who: string; readonly role: string }) {
+  return (
+    <nav class="side" aria-label="Pages">
+      <a class="brand" href={to([])}>
+        <img src="/console/icon.svg" alt="" width="24" height="24" />
+        Trunkline
+      </a>
+      <ul>
+        {Object.entries(pages).map(([name, [title]]) => (
+          <li key={name}>
+            <a href={to(name === "overview" ? [] : [name])} aria-current={name === at ? "page" : undefined}>
+              {title}
+            </a>
+          </li>
+        ))}
+      </ul>
+      <div class="side-foot">
+        <p class="quiet" title={role === "viewer" ? "This session only reads." : undefined}>
+          <bdi>{who}</bdi>
+          <br />
+          {role}
+        </p>
+        <button type="button" class="quiet-button" onClick={nextTheme}>
+          Colours: {theme.value}
+        </button>
+        <button type="button" class="quiet-button" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      </div>
+    </nav>
+  );
+}
+
+/** Says that the figures are old. Old figures are never shown as new ones. */
+function Staleness() {
+  if (stale.value) {
+    return (
+      <Notice tone="warn">
+        The gateway has not answered for {spanText(clock.value - heardAt.value)}. The figures below are from then; this
+        page tries again by itself.
+      </Notice>
+    );
+  }
+  const { problem = null, remark = null } = fleet.value ?? {};
+  if (problem !== null) return <Notice tone="bad">This gateway has a problem: {problem}.</Notice>;
+  return remark ? <Notice tone="warn">This gateway serves, but {remark}.</Notice> : null;
+}
+
+function Unknown() {
+  return (
+    <Page title="No such page">
+      <p>
+        Nothing is at this address. <a href={to([])}>Go to the overview</a>
+      </p>
+    </Page>
+  );
+}

@@ -1,0 +1,81 @@
+/** The conversation of the playground. It outlives a look at another page, and no reload. */
+import { signal } from "@preact/signals";
+import type { ShownRequest } from "#shared/requests/shown-request.ts";
+import { type ApiFault, faultOf, read } from "./admin-api.ts";
+import { type Answer, noAnswer } from "./chat-answer.ts";
+import { type Message, streamChat } from "./chat-stream.ts";
+
+/** The words of the viewer, and the answer of a model. */
+export interface Turn {
+  readonly asked: Message;
+  readonly model: string;
+  readonly answer: Answer;
+  readonly state: "streaming" | "ended" | "stopped";
+  readonly fault?: ApiFault | undefined;
+  /** The record of the request, once it was written. */
+  readonly record?: ShownRequest | undefined;
+}
+
+export const turns = signal<readonly Turn[]>([]);
+let running: AbortController | undefined;
+
+export function beginChat(): void {
+  stopAnswer();
+  turns.value = [];
+}
+
+/** Stops the answer that is streaming. The machine stops with it. */
+export function stopAnswer(): void {
+  running?.abort();
+}
+
+/** Asks a model, with all turns before. */
+export async function ask(
+  asked: Message,
+  { model, system, parameters }: { readonly model: string; readonly system: string; readonly parameters: object },
+): Promise<void> {
+  const before = turns.value.flatMap((turn): Message[] => [
+    turn.asked,
+    { role: "assistant", content: turn.answer.text },
+  ]);
+  const own = new AbortController();
+  running = own;
+  const place = turns.value.length;
+  const chat = turns.value;
+  turns.value = [...chat, { asked, model, answer: noAnswer, state: "streaming" }];
+  const put = (change: Partial<Turn>): void => {
+    const turn = turns.value[place];
+    // A new chat may have begun meanwhile.
+    if (turn?.asked === asked) turns.value = turns.value.with(place, { ...turn, ...change });
+  };
+  const messages: Message[] = [
+    ...(system === "" ? [] : [{ role: "system", content: system } as const]),
+    ...before,
+    asked,
+  ];
+  try {
+    const id = await streamChat(
+      { model, messages, ...parameters },
+      { signal: own.signal, onAnswer: (answer) => put({ answer }) },
+    );
+    put({ state: "ended" });
+    put({ record: await recordOf(id) });
+  } catch (error) {
+    put(own.signal.aborted ? { state: "stopped" } : { state: "ended", fault: faultOf(error) });
+  }
+}
+
+const recordWaitsMs = [100, 300, 600, 1_000];
+
+/** Reads the record of a request, which is written just after its answer has ended. */
+async function recordOf(id: string): Promise<ShownRequest | undefined> {
+  for (const waitMs of recordWaitsMs) {
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    try {
+      return await read<ShownRequest>(`/requests/${encodeURIComponent(id)}`);
+    } catch {
+      // It is not there yet, or records are turned off.
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,41 @@
+/** The models of a site, one for each name, with the machines that offer it. Pure. */
+import type { MachineState, ShownModel } from "#shared/protocol/model.ts";
+
+export interface ModelRow {
+  readonly id: string;
+  readonly offers: readonly ShownModel[];
+}
+
+export function groupModels(models: readonly ShownModel[]): ModelRow[] {
+  const groups = [...Map.groupBy(models, ({ id }) => id)].map(([id, offers]) => ({ id, offers }));
+  return groups.toSorted((one, other) => (one.id < other.id ? -1 : 1));
+}
+
+/** Returns the smallest and the largest of a figure, once if they are the same. */
+export function rangeText(values: readonly number[], text: (value: number) => string): string {
+  const [least, most] = [text(Math.min(...values)), text(Math.max(...values))];
+  return least === most ? least : `${least} to ${most}`;
+}
+
+/** The reasons for which the models of a machine are not listed, as in `trunkline models`. */
+export const notListed: Readonly<Record<Exclude<MachineState, "listed">, string>> = {
+  no_runtime: "has no model server that answers",
+  no_answer: "did not answer in time",
+  stopping: "is draining",
+  offline: "is not reachable",
+};
+
+/** Returns true if the pattern of a route, in which * stands for anything, matches a name. */
+export function matchesPattern(pattern: string, name: string): boolean {
+  const [first = "", ...rest] = pattern.split("*");
+  const last = rest.pop();
+  if (last === undefined) return pattern === name;
+  if (name.length < first.length + last.length || !name.startsWith(first) || !name.endsWith(last)) return false;
+  let from = first.length;
+  for (const piece of rest) {
+    const at = name.indexOf(piece, from);
+    if (at === -1 || at + piece.length > name.length - last.length) return false;
+    from = at + piece.length;
+  }
+  return true;
+}

@@ -1,0 +1,84 @@
+import { Field, TextField } from "../parts.tsx";
+
+/** The parameters of a chat as a form has them: texts. */
+export interface Options {
+  readonly system: string;
+  readonly temperature: string;
+  readonly maxTokens: string;
+  readonly tools: string;
+}
+
+export const defaultOptions: Options = { system: "", temperature: "", maxTokens: "", tools: "" };
+
+/** Returns the parameters as the public API takes them. Throws for tools that are no JSON. */
+export function parametersOf({ temperature, maxTokens, tools }: Options): object {
+  return {
+    ...(temperature !== "" && { temperature: Number(temperature) }),
+    ...(maxTokens !== "" && { max_tokens: Number(maxTokens) }),
+    ...(tools.trim() !== "" && { tools: toolsIn(tools) }),
+  };
+}
+
+function toolsIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error('The tools are no JSON. They are a list, as in OpenAI\'s API: [{"type": "function", …}]');
+  }
+}
+
+export function OptionFields({
+  options,
+  onOptions,
+}: {
+  readonly options: Options;
+  readonly onOptions: (options: Options) => void;
+}) {
+  const put = (name: keyof Options) => (text: string) => onOptions({ ...options, [name]: text });
+  return (
+    <details class="options">
+      <summary>Parameters</summary>
+      <div class="two">
+        <TextField
+          label="Temperature"
+          type="number"
+          value={options.temperature}
+          onText={put("temperature")}
+          placeholder="of the model"
+        />
+        <TextField
+          label="Longest answer, in tokens"
+          type="number"
+          value={options.maxTokens}
+          onText={put("maxTokens")}
+          placeholder="no limit"
+        />
+      </div>
+      <Area label="System prompt" value={options.system} onText={put("system")} />
+      <Area
+        label="Tools, as JSON"
+        value={options.tools}
+        onText={put("tools")}
+        hint="A list as in OpenAI's API. Calls are shown, and not run."
+      />
+    </details>
+  );
+}
+
+function Area({
+  label,
+  hint,
+  value,
+  onText,
+}: {
+  readonly label: string;
+  readonly hint?: string;
+  readonly value: string;
+  readonly onText: (text: string) => void;
+}) {
+  return (
+    <Field label={label} hint={hint}>
+      {(id) => <textarea id={id} rows={2} value={value} onInput={(event) => onText(event.currentTarget.value)} />}
+    </Field>
+  );
+}

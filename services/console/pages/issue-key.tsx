@@ -1,0 +1,90 @@
+import { useState } from "preact/hooks";
+import type { z } from "zod";
+import type { keySchemas } from "../../gateway/operations/key-operations.ts";
+import { go, to } from "../address.ts";
+import { change } from "../admin-api.ts";
+import { ActionForm, Choice, CopyText, Dialog, Notice, TextField } from "../parts.tsx";
+import { session } from "../session.ts";
+import { bodyOf, newTerms, TermFields, type Terms } from "./key-terms.tsx";
+
+type Issued = z.output<typeof keySchemas.IssuedKey>;
+
+const kinds = [
+  ["model", "calls models"],
+  ["viewer", "viewer: reads this console and the admin API"],
+  ["admin", "admin: changes everything"],
+] as const;
+
+export function IssueDialog({ onClose }: { readonly onClose: () => void }) {
+  const [kind, setKind] = useState("model");
+  const [terms, setTerms] = useState<Terms>(newTerms);
+  const [ttl, setTtl] = useState("90d");
+  const [issued, setIssued] = useState<Issued>();
+  const issue = async (): Promise<void> => {
+    const body = kind === "model" ? bodyOf(terms) : { name: terms.name };
+    setIssued(await change<Issued>("POST", "/keys", { kind, ttl, ...body }));
+  };
+  if (issued !== undefined) {
+    return (
+      <Dialog title={`The key of ${issued.name}`} onClose={onClose}>
+        <KeyOnce issued={issued} />
+        <div class="actions">
+          <button type="button" onClick={() => go(to(["keys", issued.id]))}>
+            Go to the key
+          </button>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title="Issue a key" onClose={onClose}>
+      <ActionForm action="Issue" working="Issuing…" onDo={issue}>
+        <Choice label="It" value={kind} onChoose={setKind} options={kinds} />
+        {kind === "model" ? (
+          <TermFields terms={terms} onTerms={setTerms} />
+        ) : (
+          <TextField label="Name" value={terms.name} onText={(name) => setTerms({ ...terms, name })} required />
+        )}
+        <TextField label="Valid for" hint="Such as 90d, 12h or 30m." value={ttl} onText={setTtl} required />
+      </ActionForm>
+    </Dialog>
+  );
+}
+
+/** Shows a key this once, with lines to copy that use it. */
+export function KeyOnce({ issued: { key, kind } }: { readonly issued: Pick<Issued, "key" | "kind"> }) {
+  const baseUrl = session.value.state === "in" ? session.value.me.base_url : "";
+  return (
+    <>
+      <Notice tone="warn">It is shown this once. Nobody can read it again, also no administrator.</Notice>
+      <CopyText label="The key" text={key} />
+      {kind === "model" &&
+        uses({ key, baseUrl }).map(([label, text]) => <CopyText key={label} label={label} text={text} />)}
+    </>
+  );
+}
+
+/** The uses of a key that people paste first. */
+function uses({
+  key,
+  baseUrl,
+}: {
+  readonly key: string;
+  readonly baseUrl: string;
+}): readonly (readonly [label: string, text: string])[] {
+  return [
+    ["curl", `curl ${baseUrl}/models -H "Authorization: Bearer ${key}"`],
+    [
+      "Node, with the package openai",
+      `import OpenAI from "openai";\nconst client = new OpenAI({ baseURL: "${baseUrl}", apiKey: "${key}" });`,
+    ],
+    [
+      "Python, with the package openai",
+      `from openai import OpenAI\nclient = OpenAI(base_url="${baseUrl}", api_key="${key}")`,
+    ],
+    [
+      "A coding agent, such as opencode",
+      `TRUNKLINE_BASE_URL=${baseUrl} TRUNKLINE_KEY=${key} trunkline connect opencode`,
+    ],
+  ];
+}

@@ -1,0 +1,122 @@
+import type { ShownKey } from "#shared/records/shown-key.ts";
+import type { ModelListing } from "#shared/protocol/model.ts";
+import { useAnswer } from "../admin-api.ts";
+import { listIn, Choice, Name, TextField } from "../parts.tsx";
+import { allows } from "#shared/records/match-scope.ts";
+
+/** The terms of a key as a form has them: texts. */
+export interface Terms {
+  readonly name: string;
+  readonly scopes: string;
+  readonly machines: string;
+  readonly rpm: string;
+  readonly tpm: string;
+  readonly concurrency: string;
+  readonly budget: string;
+  readonly per: string;
+}
+
+export const newTerms: Terms = {
+  name: "",
+  scopes: "*",
+  machines: "",
+  rpm: "",
+  tpm: "",
+  concurrency: "",
+  budget: "",
+  per: "month",
+};
+
+export function termsOf(key: ShownKey): Terms {
+  const text = (value: number | null | undefined): string =>
+    value === null || value === undefined ? "" : String(value);
+  return {
+    name: key.name,
+    scopes: key.scopes.join(" "),
+    machines: key.machines?.join(" ") ?? "",
+    rpm: text(key.rpm),
+    tpm: text(key.tpm),
+    concurrency: text(key.concurrency),
+    budget: text(key.budget?.tokens),
+    per: key.budget?.per ?? "month",
+  };
+}
+
+/** Returns the terms as the admin API takes them. Null takes a limit away. */
+export function bodyOf(terms: Terms): object {
+  const count = (text: string): number | null => (text.trim() === "" ? null : Number(text));
+  const machines = listIn(terms.machines);
+  return {
+    name: terms.name,
+    scopes: listIn(terms.scopes),
+    machines: machines.length === 0 ? null : machines,
+    rpm: count(terms.rpm),
+    tpm: count(terms.tpm),
+    concurrency: count(terms.concurrency),
+    budget: count(terms.budget) === null ? null : { tokens: count(terms.budget), per: terms.per },
+  };
+}
+
+export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly onTerms: (terms: Terms) => void }) {
+  const field = (
+    name: keyof Terms,
+    label: string,
+    rest: {
+      readonly hint?: string;
+      readonly type?: "number";
+      readonly required?: boolean;
+      readonly placeholder?: string;
+    } = {},
+  ) => <TextField label={label} value={terms[name]} onText={(text) => onTerms({ ...terms, [name]: text })} {...rest} />;
+  return (
+    <>
+      {field("name", "Name", { hint: "For you: clients never see it.", required: true, placeholder: "alice's laptop" })}
+      {field("scopes", "Models it may call", {
+        hint: "Ids, names or patterns with *, such as llama3.2 qwen*. A * alone allows all.",
+        required: true,
+      })}
+      <Matches scopes={listIn(terms.scopes)} />
+      <div class="two">
+        {field("rpm", "Requests a minute", { type: "number", placeholder: "no limit" })}
+        {field("tpm", "Tokens a minute", { type: "number", placeholder: "no limit" })}
+        {field("concurrency", "Requests at once", { type: "number", placeholder: "no limit" })}
+        {field("machines", "Only on these machines", { placeholder: "all" })}
+        {field("budget", "Budget, in tokens", { type: "number", placeholder: "no limit" })}
+        <Choice
+          label="Budget for a"
+          value={terms.per}
+          onChoose={(per) => onTerms({ ...terms, per })}
+          options={[
+            ["day", "day (UTC)"],
+            ["month", "month (UTC)"],
+          ]}
+        />
+      </div>
+    </>
+  );
+}
+
+/** Lists the models of this moment that the scopes match. */
+function Matches({ scopes }: { readonly scopes: readonly string[] }) {
+  const { answer } = useAnswer<ModelListing>("/models");
+  if (answer === undefined) return null;
+  const ids = [...new Set(answer.data.map(({ id }) => id))];
+  const matched = ids.filter((id) => allows(scopes, id));
+  return (
+    <p class="matches" role="status">
+      {matched.length === 0 ? (
+        <span class="quiet">No model of this moment matches.</span>
+      ) : (
+        <>
+          Now:{" "}
+          {matched.slice(0, 12).map((id) => (
+            <>
+              <Name key={id}>{id}</Name>{" "}
+            </>
+          ))}
+          {matched.length > 12 && `and ${matched.length - 12} more`}
+        </>
+      )}
+    </p>
+  );
+}

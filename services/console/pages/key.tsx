@@ -1,0 +1,288 @@
+import { useState } from "preact/hooks";
+import type { z } from "zod";
+import type { ShownKey } from "#shared/records/shown-key.ts";
+import type { keySchemas } from "../../gateway/operations/key-operations.ts";
+import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
+import { query, setQuery, to } from "../address.ts";
+import { change, useAnswer } from "../admin-api.ts";
+import {
+  ActionForm,
+  Badge,
+  Bar,
+  Choice,
+  Confirm,
+  Dialog,
+  Facts,
+  FaultNotice,
+  Name,
+  Page,
+  TextField,
+  Time,
+} from "../parts.tsx";
+import { numberText, shortNumber } from "../quantity.ts";
+import { mayChange } from "../session.ts";
+import { sumOf, sumUsage } from "../usage-sums.ts";
+import { KeyOnce } from "./issue-key.tsx";
+import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
+import { keyTones } from "./key-tones.ts";
+import { TrailTable } from "./trail-table.tsx";
+import { UsageTable } from "./usage-table.tsx";
+
+type Issued = z.output<typeof keySchemas.IssuedKey>;
+
+export function OneKey({ id }: { readonly id: string }) {
+  const { answer: key, fault } = useAnswer<ShownKey>(`/keys/${encodeURIComponent(id)}`);
+  if (key === undefined) {
+    return (
+      <Page title="Key" about={<Name>{id}</Name>}>
+        {fault === undefined ? <p class="quiet">The key is looked up…</p> : <FaultNotice fault={fault} />}
+        {fault?.code === "key_not_found" && (
+          <p>
+            It may have been revoked long ago. <a href={to(["trail"], { find: id })}>Look for it in the trail</a>
+          </p>
+        )}
+      </Page>
+    );
+  }
+  return (
+    <Page
+      title={key.name}
+      about={
+        <>
+          {key.kind === "model" ? "Key" : `${key.kind} key`} · <Name>{id}</Name>
+        </>
+      }
+      actions={mayChange() && <KeyActions shown={key} />}
+    >
+      <section>
+        <h2>Terms</h2>
+        <Facts
+          facts={[
+            ["State", <Badge tone={keyTones[key.state]}>{key.state}</Badge>],
+            ["Expires", <Time at={key.expires_at} />],
+            [
+              "May call",
+              key.kind === "model"
+                ? key.scopes.map((scope) => (
+                    <>
+                      <Name key={scope}>{scope}</Name>{" "}
+                    </>
+                  ))
+                : "no models",
+            ],
+            ["Machines", key.machines === null ? "all" : key.machines.join(", ")],
+            ["Requests a minute", key.rpm === null ? "no limit" : numberText(key.rpm)],
+            ["Tokens a minute", key.tpm === null ? "no limit" : numberText(key.tpm)],
+            ["Requests at once", key.concurrency === null ? "no limit" : numberText(key.concurrency)],
+            ["Budget", key.budget === null ? "no limit" : <Budget id={id} budget={key.budget} />],
+            [
+              "Issued",
+              <>
+                <Time at={key.created_at} />
+                {key.issued_by && (
+                  <>
+                    {" "}
+                    by{" "}
+                    <a href={to(["keys", key.issued_by])}>
+                      <Name>{key.issued_by}</Name>
+                    </a>
+                  </>
+                )}
+              </>,
+            ],
+            [
+              "Old secrets good until",
+              key.old_secrets_valid_until.length === 0
+                ? null
+                : key.old_secrets_valid_until.map((at) => <Time key={at} at={at} />),
+            ],
+          ]}
+        />
+      </section>
+      <UsageOf id={id} />
+      <TrailOf id={id} />
+      <p class="actions">
+        <a class="button" href={to(["requests"], { key: id })}>
+          Its requests
+        </a>
+      </p>
+    </Page>
+  );
+}
+
+function Budget({
+  id,
+  budget: { tokens, per },
+}: {
+  readonly id: string;
+  readonly budget: NonNullable<ShownKey["budget"]>;
+}) {
+  const today = new Date().toISOString().slice(0, 10);
+  const from = per === "day" ? today : `${today.slice(0, 7)}-01`;
+  const { answer } = useAnswer<z.output<typeof recordSchemas.UsageList>>(`/usage?key=${id}&from=${from}&to=${today}`);
+  const all = `${shortNumber(tokens)} tokens a ${per}`;
+  if (answer === undefined) return <>{all}</>;
+  const { prompt, completion } = sumOf(null, answer.data);
+  const used = prompt + completion;
+  return (
+    <>
+      <Bar part={used} whole={tokens} label={`${numberText(used)} of ${numberText(tokens)} tokens used`} />{" "}
+      {shortNumber(used)} of {all}
+    </>
+  );
+}
+
+function UsageOf({ id }: { readonly id: string }) {
+  const { answer, fault } = useAnswer<z.output<typeof recordSchemas.UsageList>>(`/usage?key=${id}`);
+  return (
+    <section>
+      <header>
+        <h2>Usage of the last 30 days</h2>
+        <a href={to(["usage"], { key: id, by: "day" })}>By day</a>
+      </header>
+      <FaultNotice fault={fault} />
+      {answer !== undefined && (
+        <UsageTable
+          caption="Usage by model"
+          sums={sumUsage(answer.data, "model")}
+          total={sumOf("all", answer.data)}
+          part="model"
+        />
+      )}
+    </section>
+  );
+}
+
+function TrailOf({ id }: { readonly id: string }) {
+  const { answer, fault } = useAnswer<z.output<typeof recordSchemas.AuditEntryList>>(`/log?key=${id}&limit=20`);
+  return (
+    <section>
+      <h2>Its trail</h2>
+      <FaultNotice fault={fault} />
+      {answer !== undefined && <TrailTable caption="Trail of this key" entries={answer.data.toReversed()} />}
+    </section>
+  );
+}
+
+function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
+  const at = `/keys/${key.id}`;
+  const close = (): void => setQuery("do", undefined);
+  const open = query.value.get("do");
+  if (key.state === "revoked") return null;
+  return (
+    <>
+      {key.kind === "model" && (
+        <button type="button" onClick={() => setQuery("do", "terms")}>
+          Change terms
+        </button>
+      )}
+      <button type="button" onClick={() => setQuery("do", "extend")}>
+        Extend
+      </button>
+      <button type="button" onClick={() => setQuery("do", "rotate")}>
+        New secret
+      </button>
+      {key.state === "disabled" ? (
+        <Confirm
+          action="Enable"
+          working="Enabling…"
+          danger={false}
+          question="It is accepted again."
+          onDo={() => change("POST", `${at}/enable`)}
+        />
+      ) : (
+        <Confirm
+          action="Disable"
+          working="Disabling…"
+          question="It is refused until it is enabled again, and its requests end."
+          onDo={() => change("POST", `${at}/disable`)}
+        />
+      )}
+      <Confirm
+        action="Revoke"
+        working="Revoking…"
+        question={
+          key.kind === "admin"
+            ? "It is refused for good, with the admin and viewer keys that it issued, and its sessions end."
+            : "It is refused for good, and its streams end at once."
+        }
+        onDo={() => change("POST", `${at}/revoke`)}
+      />
+      {open === "terms" && <TermsDialog shown={key} onClose={close} />}
+      {open === "extend" && <ExtendDialog at={at} onClose={close} />}
+      {open === "rotate" && <RotateDialog shown={key} onClose={close} />}
+    </>
+  );
+}
+
+function TermsDialog({ shown: key, onClose }: { readonly shown: ShownKey; readonly onClose: () => void }) {
+  const [terms, setTerms] = useState(termsOf(key));
+  return (
+    <Dialog title={`Terms of ${key.name}`} onClose={onClose}>
+      <ActionForm
+        action="Save"
+        working="Saving…"
+        onDo={async () => {
+          await change("PATCH", `/keys/${key.id}`, bodyOf(terms));
+          onClose();
+        }}
+      >
+        <TermFields terms={terms} onTerms={setTerms} />
+      </ActionForm>
+    </Dialog>
+  );
+}
+
+function ExtendDialog({ at, onClose }: { readonly at: string; readonly onClose: () => void }) {
+  const [ttl, setTtl] = useState("90d");
+  return (
+    <Dialog title="Extend" onClose={onClose}>
+      <ActionForm
+        action="Extend"
+        working="Extending…"
+        onDo={async () => {
+          await change("POST", `${at}/extend`, { ttl });
+          onClose();
+        }}
+      >
+        <TextField
+          label="Valid for, from now on"
+          hint="Such as 90d, 12h or 30m."
+          value={ttl}
+          onText={setTtl}
+          required
+        />
+      </ActionForm>
+    </Dialog>
+  );
+}
+
+const graces = [
+  ["24h", "a day"],
+  ["1h", "an hour"],
+  ["7d", "a week"],
+  ["0s", "no time: it has leaked"],
+] as const;
+
+function RotateDialog({ shown: key, onClose }: { readonly shown: ShownKey; readonly onClose: () => void }) {
+  const [grace, setGrace] = useState<string>("24h");
+  const [issued, setIssued] = useState<Issued>();
+  return (
+    <Dialog title={`Another secret for ${key.name}`} onClose={onClose}>
+      {issued === undefined ? (
+        <ActionForm
+          action="Make it"
+          working="Making it…"
+          onDo={async () =>
+            setIssued(await change<Issued>("POST", `/keys/${key.id}/rotate`, { grace, kind: key.kind }))
+          }
+        >
+          <p>The key keeps its id, its terms and its usage.</p>
+          <Choice label="The old secret stays good for" value={grace} onChoose={setGrace} options={graces} />
+        </ActionForm>
+      ) : (
+        <KeyOnce issued={issued} />
+      )}
+    </Dialog>
+  );
+}

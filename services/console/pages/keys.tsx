@@ -1,0 +1,120 @@
+import type { z } from "zod";
+import type { ShownKey } from "#shared/records/shown-key.ts";
+import type { keySchemas } from "../../gateway/operations/key-operations.ts";
+import { query, setQuery, to } from "../address.ts";
+import { useAnswer } from "../admin-api.ts";
+import { Badge, Choice, type Column, FaultNotice, Name, Page, Table, TextField, Time } from "../parts.tsx";
+import { shortNumber } from "../quantity.ts";
+import { mayChange } from "../session.ts";
+import { IssueDialog } from "./issue-key.tsx";
+import { keyTones } from "./key-tones.ts";
+import { OneKey } from "./key.tsx";
+
+export function Keys({ rest: [id] }: { readonly rest: readonly string[] }) {
+  return id === undefined ? <KeyList /> : <OneKey key={id} id={id} />;
+}
+
+const columns: readonly Column<ShownKey>[] = [
+  {
+    name: "name",
+    cell: ({ id, name }) => (
+      <a href={to(["keys", id])}>
+        <bdi>{name}</bdi>
+      </a>
+    ),
+  },
+  { name: "state", cell: ({ state }) => <Badge tone={keyTones[state]}>{state}</Badge> },
+  { name: "kind", cell: ({ kind }) => (kind === "model" ? "models" : kind) },
+  {
+    name: "may call",
+    wide: true,
+    cell: ({ kind, scopes }) =>
+      kind === "model" ? (
+        scopes.map((scope) => (
+          <>
+            <Name key={scope}>{scope}</Name>{" "}
+          </>
+        ))
+      ) : (
+        <span class="quiet">no models</span>
+      ),
+  },
+  { name: "limits", wide: true, cell: (key) => limitsText(key) || <span class="quiet">none</span> },
+  { name: "expires", cell: ({ expires_at: at }) => <Time at={at} /> },
+  { name: "id", wide: true, cell: ({ id }) => <Name>{id}</Name> },
+];
+
+function KeyList() {
+  const state = query.value.get("state") ?? "valid";
+  const words = (query.value.get("find") ?? "").toLowerCase();
+  const path = `/keys?limit=1000${state === "all" ? "" : `&state=${state}`}`;
+  const { answer, fault } = useAnswer<z.output<typeof keySchemas.KeyList>>(path);
+  const found = answer?.data.filter(({ id, name }) => `${id} ${name}`.toLowerCase().includes(words)).toReversed();
+  return (
+    <Page
+      title="Keys"
+      about="Keys call models; admin and viewer keys use this console and the admin API."
+      actions={
+        mayChange() && (
+          <button type="button" class="primary" onClick={() => setQuery("issue", "new")}>
+            Issue a key
+          </button>
+        )
+      }
+    >
+      <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="Filters">
+        <TextField
+          label="Find"
+          type="search"
+          value={query.value.get("find") ?? ""}
+          onText={(text) => setQuery("find", text)}
+          placeholder="a name or an id"
+        />
+        <Choice
+          label="State"
+          value={state}
+          onChoose={(value) => setQuery("state", value)}
+          options={["valid", "disabled", "expired", "revoked", "all"].map((each) => [each, each] as const)}
+        />
+      </form>
+      <FaultNotice fault={fault} />
+      {found === undefined ? (
+        fault === undefined && <p class="quiet">Keys are listed…</p>
+      ) : (
+        <Table
+          caption="Keys"
+          columns={columns}
+          rows={found}
+          keyOf={({ id }) => id}
+          empty="No key is found. Issue one for whoever calls the models."
+        />
+      )}
+      {answer?.has_more && (
+        <p class="quiet">
+          These are the first 1,000 keys. <code>trunkline keys</code> lists all of them.
+        </p>
+      )}
+      {query.value.get("issue") === "new" && mayChange() && (
+        <IssueDialog onClose={() => setQuery("issue", undefined)} />
+      )}
+    </Page>
+  );
+}
+
+/** Returns the limits of a key in a few words; empty without any. */
+function limitsText({
+  rpm,
+  tpm,
+  concurrency,
+  budget,
+  machines,
+}: Pick<ShownKey, "rpm" | "tpm" | "concurrency" | "budget" | "machines">): string {
+  const parts = [
+    rpm !== null && `${shortNumber(rpm)} requests a minute`,
+    tpm !== null && `${shortNumber(tpm)} tokens a minute`,
+    concurrency !== null && `${concurrency} at once`,
+    budget !== null && `${shortNumber(budget.tokens)} tokens a ${budget.per}`,
+    machines !== null && `on ${machines.join(", ")}`,
+  ];
+  return parts.filter((part) => part !== false).join(", ");
+}

@@ -1,0 +1,123 @@
+import type { ModelListing } from "#shared/protocol/model.ts";
+import { query, setQuery, to } from "../address.ts";
+import { useAnswer } from "../admin-api.ts";
+import { groupModels, type ModelRow, notListed, rangeText } from "../model-rows.ts";
+import { type Column, FaultNotice, Name, Notice, Page, Table, TextField } from "../parts.tsx";
+import { sizeText, windowText } from "../quantity.ts";
+import { mayChange } from "../session.ts";
+import { ModelBadges } from "./model-badges.tsx";
+import { ModelTabs } from "./model-tabs.tsx";
+import { OneModel } from "./model.tsx";
+import { PullDialog } from "./pull-model.tsx";
+import { Routes } from "./routes.tsx";
+
+export function Models({ rest: [part, id] }: { readonly rest: readonly string[] }) {
+  if (part === "routes") return <Routes />;
+  return part === "of" && id !== undefined ? <OneModel key={id} id={id} /> : <ModelList />;
+}
+
+const columns: readonly Column<ModelRow>[] = [
+  {
+    name: "model",
+    cell: ({ id }) => (
+      <a href={to(["models", "of", id])}>
+        <Name>{id}</Name>
+      </a>
+    ),
+  },
+  { name: "can", cell: ({ offers }) => <ModelBadges offers={offers} /> },
+  {
+    name: "window",
+    right: true,
+    cell: ({ offers }) =>
+      rangeText(
+        offers.map((each) => each.context_window),
+        windowText,
+      ),
+  },
+  {
+    name: "size",
+    right: true,
+    wide: true,
+    cell: ({ offers }) =>
+      rangeText(
+        offers.map((each) => each.size_mb),
+        sizeText,
+      ),
+  },
+  {
+    name: "on",
+    cell: ({ offers }) =>
+      offers.map(({ machine, loaded }) => (
+        <>
+          <a key={machine} href={to(["machines", machine])} title={loaded ? "in memory now" : ""}>
+            <Name>{machine}</Name>
+          </a>
+          {loaded && <small> loaded</small>}{" "}
+        </>
+      )),
+  },
+];
+
+function ModelList() {
+  const { answer, fault } = useAnswer<ModelListing>("/models");
+  const words = (query.value.get("find") ?? "").toLowerCase();
+  const rows = groupModels(answer?.data ?? []).filter(({ id }) => id.toLowerCase().includes(words));
+  return (
+    <Page
+      title="Models"
+      about="Every model that the machines offer at this moment."
+      actions={
+        mayChange() && (
+          <button type="button" class="primary" onClick={() => setQuery("pull", "new")}>
+            Pull a model
+          </button>
+        )
+      }
+    >
+      <ModelTabs at="models" />
+      <FaultNotice fault={fault} />
+      {answer === undefined && fault === undefined && <p class="quiet">The machines are asked for their models…</p>}
+      {answer !== undefined && (
+        <section>
+          <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="Filter">
+            <TextField
+              label="Find"
+              type="search"
+              value={query.value.get("find") ?? ""}
+              onText={(text) => setQuery("find", text)}
+              placeholder="a name"
+            />
+          </form>
+          <Unlisted listing={answer} />
+          <Table
+            caption="Models"
+            columns={columns}
+            rows={rows}
+            keyOf={({ id }) => id}
+            empty={
+              answer.machines.length === 0
+                ? "No machine is here yet. Pair one first."
+                : "No model is found. Pull one onto a machine."
+            }
+          />
+        </section>
+      )}
+      {query.value.get("pull") === "new" && mayChange() && <PullDialog onClose={() => setQuery("pull", undefined)} />}
+    </Page>
+  );
+}
+
+function Unlisted({ listing: { machines } }: { readonly listing: ModelListing }) {
+  return machines.map(({ machine, state }) =>
+    state === "listed" ? null : (
+      <Notice key={machine}>
+        Models of{" "}
+        <a href={to(["machines", machine])}>
+          <Name>{machine}</Name>
+        </a>{" "}
+        are missing: it {notListed[state]}.
+      </Notice>
+    ),
+  );
+}

@@ -1,0 +1,176 @@
+import type { z } from "zod";
+import type { Activity } from "#shared/requests/activity.ts";
+import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import type { requestSchemas } from "../../gateway/operations/request-operations.ts";
+import type { keySchemas } from "../../gateway/operations/key-operations.ts";
+import { to } from "../address.ts";
+import { useAnswer } from "../admin-api.ts";
+import { clock, ended, fleet, now } from "../live.ts";
+import { findTroubles } from "../machine-words.ts";
+import { Name, Notice, Page } from "../parts.tsx";
+import { Plot } from "../plot.tsx";
+import { msText, numberText, shortNumber } from "../quantity.ts";
+import { RequestTable } from "./request-table.tsx";
+
+export function Overview() {
+  const machines = fleet.value?.data ?? [];
+  return (
+    <Page title="Overview">
+      <Troubles machines={machines} />
+      <Now />
+      {fleet.value !== undefined && <FirstSteps machines={machines} />}
+      <LastHour />
+      <Latest />
+    </Page>
+  );
+}
+
+const latestShown = 8;
+
+function Latest() {
+  const { answer } = useAnswer<z.output<typeof requestSchemas.RequestList>>(`/requests?limit=${latestShown}`);
+  const kept = answer?.data ?? [];
+  const live = ended.value.filter(({ id }) => !kept.some((each) => each.id === id));
+  return (
+    <section>
+      <header>
+        <h2>Requests that ended last</h2>
+        <a href={to(["requests"])}>All requests</a>
+      </header>
+      <RequestTable
+        caption="Requests that ended last"
+        rows={[...live, ...kept].slice(0, latestShown)}
+        empty="No request has ended yet. Each appears here as it ends."
+      />
+    </section>
+  );
+}
+
+/** Everything that is wrong, each in a sentence with its remedy. */
+function Troubles({ machines }: { readonly machines: readonly ShownFleetMachine[] }) {
+  const troubles = findTroubles(machines);
+  if (troubles.length === 0) return null;
+  return (
+    <div class="stack">
+      {troubles.map(({ machine, tone, text }) => (
+        <Notice key={machine} tone={tone}>
+          <a href={to(["machines", machine])}>
+            <Name>{machine}</Name>
+          </a>{" "}
+          {text}
+        </Notice>
+      ))}
+    </div>
+  );
+}
+
+function Now() {
+  const { value } = now;
+  if (value === undefined) return <p class="quiet">The gateway is asked for its figures…</p>;
+  const failed = value.failed_last_minute;
+  return (
+    <dl class="figures" aria-label="Now">
+      <Figure name="Running" value={numberText(value.running)} unit={`of ${value.slots} slots`} />
+      <Figure name="Waiting" value={numberText(value.waiting)} />
+      <Figure
+        name="Requests, last minute"
+        value={numberText(value.ended_last_minute)}
+        unit={failed > 0 ? `${failed} failed` : undefined}
+      />
+      <Figure name="Tokens a second, last minute" value={shortNumber(value.tokens_per_second)} />
+    </dl>
+  );
+}
+
+function Figure({
+  name,
+  value,
+  unit,
+}: {
+  readonly name: string;
+  readonly value: string;
+  readonly unit?: string | undefined;
+}) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        {value}
+        {unit && <small>{unit}</small>}
+      </dd>
+    </div>
+  );
+}
+
+/** The two plots of the last hour, read anew each minute. */
+function LastHour() {
+  const minute = Math.floor(clock.value / 60_000);
+  const { answer, fault } = useAnswer<Activity>("/activity?minutes=60&step=60", minute);
+  if (fault !== undefined) return <Notice tone="warn">{fault.message}</Notice>;
+  if (answer === undefined) return <p class="quiet">The last hour is added up…</p>;
+  const times = answer.data.map(({ at }) => Date.parse(at) / 1_000);
+  return (
+    <div class="columns">
+      <section>
+        <h2>Requests a minute, last hour</h2>
+        <Plot
+          label="Requests a minute in the last hour"
+          unit={numberText}
+          times={times}
+          series={[
+            { name: "requests", values: answer.data.map(({ requests }) => requests), kind: "bars" },
+            { name: "failed", values: answer.data.map(({ failed }) => failed), kind: "bars" },
+          ]}
+        />
+      </section>
+      <section>
+        <h2>Wait for the first token, last hour</h2>
+        <Plot
+          label="Median wait for the first token in the last hour"
+          unit={msText}
+          times={times}
+          series={[{ name: "median", values: answer.data.map(({ first_token_ms: ms }) => ms) }]}
+        />
+      </section>
+    </div>
+  );
+}
+
+/** The way from an empty site to a first chat. Each step ticks itself off, and all of it goes when all is done. */
+function FirstSteps({ machines }: { readonly machines: readonly ShownFleetMachine[] }) {
+  const keys = useAnswer<z.output<typeof keySchemas.KeyList>>("/keys?limit=100").answer;
+  const { answer: chats } = useAnswer<{ readonly data: readonly unknown[] }>("/requests?failed=false&limit=1");
+  if (keys === undefined || chats === undefined) return null;
+  const hasMachine = machines.some(({ takes_work: takesWork, models }) => takesWork && models > 0);
+  const hasKey = keys.data.some(({ kind, state }) => kind === "model" && state === "valid");
+  const hasChat = chats.data.length > 0 || ended.value.some(({ code }) => code === "ok");
+  if (hasMachine && hasKey && hasChat) return null;
+  return (
+    <section>
+      <h2>First steps</h2>
+      <ol class="steps">
+        <Step done={hasMachine}>
+          <a href={to(["machines"], { pair: "new" })}>Pair a machine</a> that runs a model server such as Ollama.
+        </Step>
+        <Step done={hasKey}>
+          <a href={to(["keys"], { issue: "new" })}>Issue a key</a> for whoever calls the models.
+        </Step>
+        <Step done={hasChat}>
+          Have a <a href={to(["playground"])}>first chat</a>.
+        </Step>
+      </ol>
+    </section>
+  );
+}
+
+function Step({ done, children }: { readonly done: boolean; readonly children: preact.ComponentChildren }) {
+  return (
+    <li class={done ? "done" : undefined}>
+      <span aria-hidden="true">{done ? "✓" : "○"}</span>{" "}
+      <span>
+        {children}
+        {done && <span class="quiet"> Done.</span>}
+      </span>
+    </li>
+  );
+}

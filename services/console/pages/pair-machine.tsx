@@ -1,0 +1,101 @@
+import { useState } from "preact/hooks";
+import type { z } from "zod";
+import type { machineSchemas } from "../../gateway/operations/machine-operations.ts";
+import { go, to } from "../address.ts";
+import { change } from "../admin-api.ts";
+import { clock, fleet } from "../live.ts";
+import { listIn, ActionForm, CopyText, Dialog, Notice, TextField } from "../parts.tsx";
+import { spanText } from "../quantity.ts";
+
+type Join = z.output<typeof machineSchemas.MadeJoin>;
+
+/** Pairs a machine: its name, then the line to paste there, then its first sign of life. */
+export function PairDialog({ onClose, name: given = "" }: { readonly onClose: () => void; readonly name?: string }) {
+  const [name, setName] = useState(given);
+  const [models, setModels] = useState("");
+  const [join, setJoin] = useState<Join>();
+  const patterns = listIn(models);
+  const pair = async (): Promise<void> => {
+    const body = patterns.length === 0 ? {} : { models: patterns };
+    setJoin(await change<Join>("POST", `/machines/${encodeURIComponent(name)}/pair`, body));
+  };
+  return (
+    <Dialog title={join === undefined ? "Pair a machine" : `Pair ${join.name}`} onClose={onClose}>
+      {join === undefined ? (
+        <ActionForm action="Make its line" working="Making its line…" onDo={pair}>
+          <TextField
+            label="Name"
+            hint="Letters, digits and hyphens, such as home-4090."
+            value={name}
+            onText={setName}
+            required
+          />
+          <TextField
+            label="Models it may offer"
+            hint="Names or patterns with *, such as llama* qwen*. Empty for all."
+            value={models}
+            onText={setModels}
+          />
+        </ActionForm>
+      ) : (
+        <Waiting join={join} onAgain={() => setJoin(undefined)} />
+      )}
+    </Dialog>
+  );
+}
+
+function Waiting({ join, onAgain }: { readonly join: Join; readonly onAgain: () => void }) {
+  const machine = fleet.value?.data.find((each) => each.machine === join.name);
+  const isHere = machine !== undefined && (machine.pairing === "paired" || machine.pairing === "cordoned");
+  const leftMs = Date.parse(join.expires_at) - clock.value;
+  if (isHere && machine.takes_work) {
+    return (
+      <>
+        <Notice tone="good">
+          <strong>
+            <bdi>{join.name}</bdi> is here
+            {machine.models > 0 ? `, and offers ${machine.models} ${machine.models === 1 ? "model" : "models"}` : ""}.
+          </strong>
+        </Notice>
+        <div class="actions">
+          <button type="button" class="primary" onClick={() => go(to(["playground"]))}>
+            Try it in the playground
+          </button>
+          <button type="button" onClick={() => go(to(["machines", join.name]))}>
+            Look at it
+          </button>
+        </div>
+      </>
+    );
+  }
+  if (isHere) {
+    return (
+      <Notice tone="warn">
+        <bdi>{join.name}</bdi> is paired, and gets no work yet: {machine.why ?? "its model server is looked for"}.
+      </Notice>
+    );
+  }
+  if (leftMs <= 0) {
+    return (
+      <>
+        <Notice tone="warn">The line has expired, and nobody used it.</Notice>
+        <div class="actions">
+          <button type="button" class="primary" onClick={onAgain}>
+            Make another one
+          </button>
+        </div>
+      </>
+    );
+  }
+  return (
+    <>
+      <CopyText
+        label="Paste this on the machine. It needs Node 22.19 or newer, and nothing else."
+        text={join.command}
+      />
+      <p class="quiet" role="status">
+        Waiting for it. The line is good once, for another {spanText(leftMs)}.
+      </p>
+    </>
+  );
+}

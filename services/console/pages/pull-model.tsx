@@ -1,0 +1,110 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ProgressLine } from "#shared/protocol/model.ts";
+import { to } from "../address.ts";
+import { type ApiFault, faultOf, work } from "../admin-api.ts";
+import { fleet } from "../live.ts";
+import { Bar, Choice, Dialog, FaultNotice, Name, Notice, TextField } from "../parts.tsx";
+import { bytesText } from "../quantity.ts";
+
+type State =
+  | { readonly at: "form"; readonly fault?: ApiFault | undefined }
+  | { readonly at: "pulling"; readonly line?: ProgressLine }
+  | { readonly at: "done" };
+
+/** Has a machine fetch a model, and shows how far it has come. Closing the window stops the pull. */
+export function PullDialog({ onClose }: { readonly onClose: () => void }) {
+  const machines = fleet.value?.data.filter((each) => each.status === "present").map(({ machine }) => machine) ?? [];
+  const [chosen, setChosen] = useState<string>();
+  // The fleet may be heard after the window was opened.
+  const machine = chosen ?? machines[0] ?? "";
+  const [model, setModel] = useState("");
+  const [state, setState] = useState<State>({ at: "form" });
+  const pulling = useRef<AbortController>(undefined);
+  useEffect(() => () => pulling.current?.abort(), []);
+  const pull = async (): Promise<void> => {
+    const stop = new AbortController();
+    pulling.current = stop;
+    setState({ at: "pulling" });
+    try {
+      const path = `/machines/${encodeURIComponent(machine)}/models/pull`;
+      await work(path, { body: { model }, signal: stop.signal, onLine: (line) => setState({ at: "pulling", line }) });
+      setState({ at: "done" });
+    } catch (error) {
+      setState({ at: "form", ...(!stop.signal.aborted && { fault: faultOf(error) }) });
+    }
+  };
+  return (
+    <Dialog title="Pull a model" onClose={onClose}>
+      {state.at === "form" && (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            void pull();
+          }}
+        >
+          <Choice
+            label="Machine"
+            value={machine}
+            onChoose={setChosen}
+            options={machines.map((each) => [each, each] as const)}
+            hint="Its owner permits pulls with TRUNKLINE_MANAGE=pull."
+          />
+          <TextField
+            label="Model"
+            value={model}
+            onText={setModel}
+            required
+            hint="The name by which its model server knows it, such as qwen3:8b."
+          />
+          <FaultNotice fault={state.fault} />
+          <button class="primary" disabled={machine === ""}>
+            Pull
+          </button>
+        </form>
+      )}
+      {state.at === "pulling" && (
+        <Pulling model={model} machine={machine} line={state.line} onStop={() => pulling.current?.abort()} />
+      )}
+      {state.at === "done" && (
+        <Notice tone="good">
+          <Name>{model}</Name> is on <Name>{machine}</Name>. <a href={to(["models", "of", model])}>Look at it</a>
+        </Notice>
+      )}
+    </Dialog>
+  );
+}
+
+function Pulling({
+  model,
+  machine,
+  line,
+  onStop,
+}: {
+  readonly model: string;
+  readonly machine: string;
+  readonly line: ProgressLine | undefined;
+  readonly onStop: () => void;
+}) {
+  const { completed_bytes: done = null, total_bytes: total = null } = line ?? {};
+  const far = done !== null && total !== null ? `${bytesText(done)} of ${bytesText(total)}` : undefined;
+  return (
+    <>
+      <p>
+        <Name>{machine}</Name> pulls <Name>{model}</Name>.
+      </p>
+      {far !== undefined && (
+        <p>
+          <Bar part={done ?? 0} whole={total ?? 0} label={far} /> {far}
+        </p>
+      )}
+      <p class="quiet" role="status">
+        <bdi>{line?.status ?? "The machine is asked…"}</bdi>
+      </p>
+      <div class="actions">
+        <button type="button" onClick={onStop}>
+          Stop
+        </button>
+      </div>
+    </>
+  );
+}

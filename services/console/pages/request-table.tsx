@@ -1,0 +1,70 @@
+import type { ShownRequest } from "#shared/requests/shown-request.ts";
+import { to } from "../address.ts";
+import { Badge, type Column, Name, Table, Time } from "../parts.tsx";
+import { msText, numberText } from "../quantity.ts";
+
+const columns: readonly Column<ShownRequest>[] = [
+  {
+    name: "arrived",
+    cell: ({ at, id }) => (
+      <a href={to(["requests", id])}>
+        <Time at={at} />
+      </a>
+    ),
+  },
+  { name: "model", cell: ({ model }) => (model === null ? <span class="quiet">–</span> : <Name>{model}</Name>) },
+  {
+    name: "machine",
+    cell: ({ machine, tried }) => {
+      const name = machine ?? tried.at(-1)?.machine;
+      return name === undefined ? (
+        <span class="quiet">–</span>
+      ) : (
+        <a href={to(["machines", name])}>
+          <Name>{name}</Name>
+        </a>
+      );
+    },
+  },
+  { name: "outcome", cell: (request) => <Outcome request={request} /> },
+  { name: "first token", right: true, wide: true, cell: ({ first_token_ms: ms }) => (ms === null ? "–" : msText(ms)) },
+  { name: "total", right: true, cell: ({ total_ms: ms }) => msText(ms) },
+  { name: "prompt", right: true, wide: true, cell: ({ prompt_tokens: tokens }) => numberText(tokens) },
+  { name: "answer", right: true, wide: true, cell: ({ completion_tokens: tokens }) => numberText(tokens) },
+  {
+    name: "tokens/s",
+    right: true,
+    wide: true,
+    cell: ({ tokens_per_second: speed }) => (speed === null ? "–" : numberText(speed)),
+  },
+  {
+    name: "key",
+    wide: true,
+    cell: ({ key }) => (
+      <a href={to(["keys", key])}>
+        <Name>{key}</Name>
+      </a>
+    ),
+  },
+];
+
+export function RequestTable({
+  caption,
+  rows,
+  empty,
+}: {
+  readonly caption: string;
+  readonly rows: readonly ShownRequest[];
+  readonly empty: string;
+}) {
+  return <Table caption={caption} columns={columns} rows={rows} keyOf={({ id }) => id} empty={empty} />;
+}
+
+export function Outcome({ request: { code, status } }: { readonly request: Pick<ShownRequest, "code" | "status"> }) {
+  const tone = code === "ok" ? "good" : status >= 500 ? "bad" : "warn";
+  return (
+    <Badge tone={tone} title={`Status ${status}`}>
+      {code}
+    </Badge>
+  );
+}

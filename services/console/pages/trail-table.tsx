@@ -1,0 +1,64 @@
+import type { z } from "zod";
+import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
+import { to } from "../address.ts";
+import { type Column, Name, Table, Time } from "../parts.tsx";
+import { actionWords, detailWords } from "../trail-words.ts";
+
+export type TrailEntry = z.output<typeof recordSchemas.AuditEntry>;
+
+const columns: readonly Column<TrailEntry>[] = [
+  { name: "when", cell: ({ at }) => <Time at={at} /> },
+  { name: "who", cell: ({ by }) => <bdi>{by}</bdi> },
+  { name: "did what", cell: ({ action }) => actionWords[action] ?? action },
+  { name: "to what", cell: (entry) => <Subject entry={entry} /> },
+  { name: "detail", wide: true, cell: ({ detail }) => <bdi class="quiet">{detailWords(detail)}</bdi> },
+];
+
+/** A table of changes, the latest first. */
+export function TrailTable({
+  caption,
+  entries,
+}: {
+  readonly caption: string;
+  readonly entries: readonly TrailEntry[];
+}) {
+  const keyed = entries.map((entry, place) => ({ entry, place }));
+  const rows = columns.map((column) => ({ ...column, cell: (row: (typeof keyed)[number]) => column.cell(row.entry) }));
+  return (
+    <Table
+      caption={caption}
+      columns={rows}
+      rows={keyed}
+      keyOf={({ entry, place }) => `${entry.at} ${entries.length - place}`}
+      empty="No change is found."
+    />
+  );
+}
+
+function Subject({ entry }: { readonly entry: TrailEntry }) {
+  const { key, machine, route, name } = entry;
+  if (machine !== null)
+    return (
+      <a href={to(["machines", machine])}>
+        <Name>{machine}</Name>
+      </a>
+    );
+  if (route !== null)
+    return (
+      <a href={to(["models", "routes"], { find: route })}>
+        <Name>{route}</Name>
+      </a>
+    );
+  return key === null ? (
+    <Name>{name}</Name>
+  ) : (
+    <>
+      <a href={to(["keys", key])}>
+        <bdi>{name}</bdi>
+      </a>{" "}
+      <small>
+        <Name>{key}</Name>
+      </small>
+    </>
+  );
+}

@@ -1,0 +1,55 @@
+import type { z } from "zod";
+import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
+import { query, setQuery } from "../address.ts";
+import { useAnswer } from "../admin-api.ts";
+import { FaultNotice, Page, TextField } from "../parts.tsx";
+import { actionWords } from "../trail-words.ts";
+import { type TrailEntry, TrailTable } from "./trail-table.tsx";
+
+const shownAtFirst = 100;
+const shownMax = 1_000;
+
+export function Trail() {
+  return (
+    <Page
+      title="Trail"
+      about="Who changed which key, machine or route, and when. Sign-ins are in the log of the gateway."
+    >
+      <Entries />
+    </Page>
+  );
+}
+
+function Entries() {
+  const limit = query.value.get("all") === null ? shownAtFirst : shownMax;
+  const words = query.value.get("find") ?? "";
+  const { answer, fault } = useAnswer<z.output<typeof recordSchemas.AuditEntryList>>(`/log?limit=${limit}`);
+  if (answer === undefined)
+    return fault === undefined ? <p class="quiet">The trail is read…</p> : <FaultNotice fault={fault} />;
+  const found = answer.data.toReversed().filter((entry) => textOf(entry).includes(words.toLowerCase()));
+  return (
+    <section>
+      <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="Filter">
+        <TextField
+          label="Find"
+          hint="A name, an action or a key id."
+          type="search"
+          value={words}
+          onText={(text) => setQuery("find", text)}
+        />
+      </form>
+      <TrailTable caption="Trail" entries={found} />
+      {limit === shownAtFirst && answer.data.length === limit && (
+        <div class="actions">
+          <button type="button" onClick={() => setQuery("all", "yes")}>
+            Show the latest {shownMax}
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function textOf({ by, action, name, key, machine, route }: TrailEntry): string {
+  return [by, actionWords[action], action, name, key, machine, route].join(" ").toLowerCase();
+}

@@ -1,0 +1,61 @@
+import { to } from "../address.ts";
+import { Name, Table } from "../parts.tsx";
+import { msText, numberText } from "../quantity.ts";
+import type { UsagePart, UsageSum } from "../usage-sums.ts";
+
+/** A table of sums, with all of them together in its last row. */
+export function UsageTable({
+  caption,
+  sums,
+  total,
+  part,
+  names,
+}: {
+  readonly caption: string;
+  readonly sums: readonly UsageSum[];
+  readonly total: UsageSum;
+  readonly part: UsagePart;
+  readonly names?: ReadonlyMap<string, string>;
+}) {
+  const rows = sums.length === 0 ? [] : [...sums, total];
+  const title = (sum: UsageSum) => {
+    if (sum === total) return <strong>all</strong>;
+    if (sum.of === null) return <span class="quiet">no model</span>;
+    if (part === "key")
+      return (
+        <>
+          <a href={to(["keys", sum.of])}>
+            <bdi>{names?.get(sum.of) ?? sum.of}</bdi>
+          </a>
+        </>
+      );
+    return part === "model" ? (
+      <a href={to(["models", "of", sum.of])}>
+        <Name>{sum.of}</Name>
+      </a>
+    ) : (
+      sum.of
+    );
+  };
+  return (
+    <Table
+      caption={caption}
+      rows={rows}
+      keyOf={(sum) => (sum === total ? "total" : `of ${sum.of}`)}
+      empty="Nothing was used in this time."
+      columns={[
+        { name: part, cell: title },
+        { name: "requests", right: true, cell: ({ requests }) => numberText(requests) },
+        { name: "failed", right: true, cell: ({ failed }) => numberText(failed) },
+        { name: "prompt tokens", right: true, cell: ({ prompt }) => numberText(prompt) },
+        { name: "answer tokens", right: true, cell: ({ completion }) => numberText(completion) },
+        {
+          name: "first token",
+          right: true,
+          wide: true,
+          cell: ({ firstTokenMs }) => (firstTokenMs === null ? "–" : msText(firstTokenMs)),
+        },
+      ]}
+    />
+  );
+}

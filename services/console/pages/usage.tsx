@@ -1,0 +1,166 @@
+import { useMemo } from "preact/hooks";
+import type { z } from "zod";
+import type { keySchemas } from "../../gateway/operations/key-operations.ts";
+import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
+import { query, setQuery } from "../address.ts";
+import { useAnswer, withQuery } from "../admin-api.ts";
+import { Choice, FaultNotice, Page, TextField } from "../parts.tsx";
+import { Plot } from "../plot.tsx";
+import { msText, shortNumber } from "../quantity.ts";
+import {
+  csvOf,
+  daysOf,
+  sumOf,
+  sumUsage,
+  type UsagePart,
+  usageParts,
+  type UsageRow,
+  type UsageSum,
+} from "../usage-sums.ts";
+import { UsageTable } from "./usage-table.tsx";
+
+const dayMs = 86_400_000;
+const daysShown = 30;
+
+/** The figures of usage, and how each is drawn. */
+const metrics = {
+  tokens: ["Tokens", shortNumber],
+  requests: ["Requests", shortNumber],
+  failed: ["Failed requests", shortNumber],
+  first_token: ["Wait for the first token", msText],
+} as const;
+type Metric = keyof typeof metrics;
+
+export function Usage() {
+  return (
+    <Page
+      title="Usage"
+      about={
+        <>
+          Tokens and requests by day of UTC, as <code>trunkline usage</code> counts them.
+        </>
+      }
+    >
+      <Chosen />
+    </Page>
+  );
+}
+
+function Chosen() {
+  const chosen = query.value;
+  const today = new Date().toISOString().slice(0, 10);
+  const to_ = chosen.get("to") ?? today;
+  const from = chosen.get("from") ?? new Date(Date.parse(to_) - (daysShown - 1) * dayMs).toISOString().slice(0, 10);
+  const by = usageParts.find((part) => part === chosen.get("by")) ?? "model";
+  const metric = (Object.keys(metrics) as Metric[]).find((each) => each === chosen.get("of")) ?? "tokens";
+  const key = chosen.get("key") ?? undefined;
+  const { answer, fault } = useAnswer<z.output<typeof recordSchemas.UsageList>>(
+    withQuery("/usage", { from, to: to_, key }),
+  );
+  return (
+    <>
+      <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="Choices">
+        <TextField label="From" type="date" value={from} onText={(text) => setQuery("from", text)} />
+        <TextField label="To" type="date" value={to_} onText={(text) => setQuery("to", text)} />
+        <Choice
+          label="Figure"
+          value={metric}
+          onChoose={(value) => setQuery("of", value)}
+          options={Object.entries(metrics).map(([name, [title]]) => [name, title] as const)}
+        />
+        <Choice
+          label="Table by"
+          value={by}
+          onChoose={(value) => setQuery("by", value)}
+          options={usageParts.map((part) => [part, part] as const)}
+        />
+        {key !== undefined && (
+          <button type="button" onClick={() => setQuery("key", undefined)}>
+            Of all keys
+          </button>
+        )}
+      </form>
+      <FaultNotice fault={fault} />
+      {answer === undefined ? (
+        fault === undefined && <p class="quiet">Usage is added up…</p>
+      ) : (
+        <Figures rows={answer.data} from={from} to={to_} by={by} metric={metric} />
+      )}
+    </>
+  );
+}
+
+function Figures({
+  rows,
+  from,
+  to: until,
+  by,
+  metric,
+}: {
+  readonly rows: readonly UsageRow[];
+  readonly from: string;
+  readonly to: string;
+  readonly by: UsagePart;
+  readonly metric: Metric;
+}) {
+  const { answer: keys } = useAnswer<z.output<typeof keySchemas.KeyList>>(
+    by === "key" ? "/keys?limit=1000" : undefined,
+  );
+  const days = daysOf(from, until);
+  const byDay = new Map(sumUsage(rows, "day").map((sum) => [sum.of, sum]));
+  const [title, unit] = metrics[metric];
+  const valuesOf = (figure: (sum: UsageSum) => number | null) =>
+    days.map((day) => {
+      const sum = byDay.get(day);
+      return sum === undefined ? (metric === "first_token" ? null : 0) : figure(sum);
+    });
+  const series =
+    metric === "tokens"
+      ? [
+          {
+            name: "prompts and answers",
+            values: valuesOf(({ prompt, completion }) => prompt + completion),
+            kind: "bars" as const,
+          },
+          { name: "answers", values: valuesOf(({ completion }) => completion), kind: "bars" as const },
+        ]
+      : metric === "first_token"
+        ? [{ name: "mean", values: valuesOf(({ firstTokenMs }) => firstTokenMs) }]
+        : [{ name: title.toLowerCase(), values: valuesOf((sum) => sum[metric]), kind: "bars" as const }];
+  const names = new Map(keys?.data.map(({ id, name }) => [String(id), name]));
+  return (
+    <>
+      <section>
+        <h2>{title} by day</h2>
+        <Plot
+          label={`${title} by day`}
+          unit={unit}
+          times={days.map((day) => Date.parse(`${day}T00:00:00`) / 1_000)}
+          series={series}
+        />
+      </section>
+      <section>
+        <header>
+          <h2>By {by}</h2>
+          <CsvLink rows={rows} name={`usage-${from}-${until}.csv`} />
+        </header>
+        <UsageTable
+          caption={`Usage by ${by}`}
+          sums={sumUsage(rows, by)}
+          total={sumOf("all", rows)}
+          part={by}
+          names={names}
+        />
+      </section>
+    </>
+  );
+}
+
+function CsvLink({ rows, name }: { readonly rows: readonly UsageRow[]; readonly name: string }) {
+  const url = useMemo(() => URL.createObjectURL(new Blob([csvOf(rows)], { type: "text/csv" })), [rows]);
+  return (
+    <a href={url} download={name}>
+      CSV
+    </a>
+  );
+}

@@ -1,0 +1,60 @@
+/** The viewer's session, which a link or a key opened. */
+import { signal } from "@preact/signals";
+import type { ShownMe } from "../gateway/operations/session-operations.ts";
+import { go, to } from "./address.ts";
+import { type ApiFault, faultOf, read, refused, send } from "./admin-api.ts";
+import { followGateway, leaveGateway } from "./live.ts";
+
+type Session =
+  | { readonly state: "opening" }
+  | { readonly state: "out"; readonly fault?: ApiFault | undefined }
+  | { readonly state: "in"; readonly me: ShownMe };
+
+export const session = signal<Session>({ state: "opening" });
+
+const linkInFragment = /^#sign-in=(.+)$/;
+
+/** Spends the link in the fragment if there is one, and takes up the session of the cookie otherwise. */
+export async function openSession(): Promise<void> {
+  refused.tell = () => leave();
+  const [, link] = linkInFragment.exec(location.hash) ?? [];
+  // A link is good once. It leaves the address at once, so that neither the history nor a screenshot keeps it.
+  if (link !== undefined) go(location.pathname + location.search, { replace: true });
+  await (link === undefined ? enter() : signIn(link));
+}
+
+/** Opens a session with the token of a link, or with an admin or viewer key. */
+export async function signIn(token: string): Promise<void> {
+  try {
+    await send("/console/session", { method: "POST", body: { token } });
+    await enter();
+  } catch (error) {
+    session.value = { state: "out", fault: faultOf(error) };
+  }
+}
+
+export async function signOut(): Promise<void> {
+  await send("/console/session", { method: "DELETE" }).catch(() => undefined);
+  leave();
+  go(to([]));
+}
+
+async function enter(): Promise<void> {
+  try {
+    session.value = { state: "in", me: await read<ShownMe>("/me") };
+    followGateway();
+  } catch (error) {
+    const fault = faultOf(error);
+    session.value = { state: "out", fault: fault.status === 401 ? undefined : fault };
+  }
+}
+
+function leave(): void {
+  leaveGateway();
+  if (session.value.state === "in") session.value = { state: "out" };
+}
+
+/** True if the viewer may change something. */
+export function mayChange(): boolean {
+  return session.value.state === "in" && session.value.me.role === "admin";
+}

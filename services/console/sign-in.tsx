@@ -1,0 +1,45 @@
+import { useEffect, useState } from "preact/hooks";
+import type { ApiFault } from "./admin-api.ts";
+import { ActionForm, FaultNotice, TextField } from "./parts.tsx";
+import { signIn } from "./session.ts";
+
+/** The page before a session. It is static and knows nothing of the site. */
+export function SignIn({ fault }: { readonly fault: ApiFault | undefined }) {
+  const [key, setKey] = useState("");
+  useEffect(() => {
+    document.title = "Sign in · Trunkline";
+  }, []);
+  return (
+    <main class="sign-in" id="page" tabIndex={-1}>
+      <h1>
+        <img src="/console/icon.svg" alt="" width="32" height="32" />
+        Trunkline
+      </h1>
+      <FaultNotice fault={fault} />
+      <section>
+        <h2>Open a link</h2>
+        <p>On the machine that runs Trunkline, this prints a link that signs you in. It works once, for ten minutes:</p>
+        <pre tabIndex={0} aria-label="The command that prints a link">
+          trunkline console
+        </pre>
+        <p class="quiet">
+          In a checkout: <code>npm run -s trunkline -- console</code>
+        </p>
+      </section>
+      <section>
+        <h2>Or paste a key</h2>
+        <ActionForm action="Sign in" working="Signing in…" onDo={() => signIn(key.trim())}>
+          <TextField
+            label="Admin or viewer key"
+            hint="A viewer key reads and changes nothing."
+            value={key}
+            onText={setKey}
+            type="password"
+            required
+            placeholder="trunkline_admin_…"
+          />
+        </ActionForm>
+      </section>
+    </main>
+  );
+}

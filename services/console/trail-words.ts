@@ -1,0 +1,40 @@
+/** The actions of the trail in words. Pure. */
+import type { AuditAction } from "#shared/records/audit-entry.ts";
+
+export const actionWords: Readonly<Record<AuditAction, string>> = {
+  issued: "issued",
+  rotated: "gave another secret",
+  extended: "extended",
+  disabled: "disabled",
+  enabled: "enabled",
+  changed: "changed its terms",
+  revoked: "revoked",
+  repeppered: "moved to a new pepper",
+  machine_set: "set its models",
+  machine_removed: "removed its record",
+  machine_paired: "paired",
+  machine_joined: "made a join line",
+  machine_join_reused: "used its join line again",
+  machine_renamed: "renamed",
+  machine_revoked: "revoked",
+  machine_cordoned: "cordoned",
+  machine_uncordoned: "uncordoned",
+  machine_labelled: "set its labels",
+  machine_external: "marked as external or not",
+  machine_direct: "got direct credentials",
+  machine_direct_ended: "ended its direct credentials",
+  route_set: "set the route",
+  route_removed: "removed the route",
+};
+
+const detailCharactersMax = 160;
+
+/** Returns the further data of an action on one line. */
+export function detailWords(detail: Readonly<Record<string, unknown>> | null): string {
+  const parts = Object.entries(detail ?? {}).map(([name, value]) => {
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    return `${name.replaceAll(/([A-Z])/g, " $1").toLowerCase()}: ${text}`;
+  });
+  const text = parts.join(", ");
+  return text.length > detailCharactersMax ? `${text.slice(0, detailCharactersMax - 1)}…` : text;
+}

@@ -1,0 +1,25 @@
+import { z } from "zod";
+import { fleetListing } from "#shared/fleet/shown-fleet.ts";
+import { shownRequest } from "#shared/requests/shown-request.ts";
+import { type AdminOperation, eventsMedia, reads, requestCursor } from "./serve-operation.ts";
+import { shownNow } from "./tell-events.ts";
+
+/** The operation that tells a page of the console what changes. */
+export const followSite: AdminOperation = {
+  ...reads,
+  path: "/events",
+  summary:
+    "What changes, as server-sent events: fleet (as /fleet), now (counts, twice a second), request (as one ends), and change " +
+    "(a key, machine or route). A stream ends after 15 seconds; Last-Event-ID goes on behind a request",
+  answer: z.union([fleetListing, shownNow, shownRequest]),
+  media: eventsMedia,
+  refusals: ["server_is_overloaded"],
+  async handle(request, reply, { events }) {
+    const { "last-event-id": heard } = request.headers;
+    for (const [name, value] of Object.entries(reply.getHeaders())) {
+      if (value !== undefined) reply.raw.setHeader(name, value);
+    }
+    await events.follow(reply.raw, typeof heard === "string" && requestCursor.test(heard) ? heard : undefined);
+    return reply.hijack();
+  },
+};

@@ -1,0 +1,195 @@
+import type { ServerResponse } from "node:http";
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import type { FleetListing } from "#shared/fleet/shown-fleet.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
+import type { RequestRecord } from "#shared/requests/request-record.ts";
+import type { RequestRecords } from "#shared/requests/request-records.ts";
+import { showRequest } from "#shared/requests/shown-request.ts";
+import type { Clock, Timer } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { FleetView } from "./fleet-view.ts";
+
+const count = z.int().nonnegative();
+
+/** The site at this moment. Machines count their jobs of all gateways, and records are those of all gateways. */
+export const shownNow = z.strictObject({
+  at: z.iso.datetime(),
+  running: count.describe("Jobs that run on the machines."),
+  waiting: count.describe("Jobs that wait there for a slot."),
+  slots: count.describe("Slots of the machines that take work."),
+  ended_last_minute: count.describe("Requests that ended in the last minute."),
+  failed_last_minute: count,
+  tokens_per_second: z
+    .number()
+    .nonnegative()
+    .describe("Tokens of the answers that ended in the last minute, over its seconds."),
+});
+export type ShownNow = z.output<typeof shownNow>;
+
+const lookEveryMs = 500;
+/** A fleet that does not change is told again after this time, since its ages grow. */
+const fleetEveryMs = 5_000;
+const minuteMs = 60_000;
+/** A stream ends after this time and is opened anew, so that a session that has ended sees no more. */
+const streamMs = 15_000;
+const followersMax = 256;
+const backlogBytesMax = 1_048_576;
+/** Requests that are told at once; when more have ended, the older ones are found by a search. */
+const requestsToldMax = 200;
+
+interface Parts {
+  readonly view: Pick<FleetView, "machines">;
+  readonly requests: RequestRecords;
+  readonly keys: Pick<KeyStore, "log">;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "warn">;
+}
+
+interface Follower {
+  readonly response: ServerResponse;
+  /** The request up to which it was told. */
+  heard: string | undefined;
+}
+
+/**
+ * Tells the pages of the console what changes: the fleet, the counts, requests as they end, and that a record was changed.
+ * One look at the site serves all pages, and there is none while no page is open.
+ */
+export class EventTeller {
+  readonly #parts: Parts;
+  readonly #followers = new Set<Follower>();
+  #timer: Timer | undefined;
+  #isLooking = false;
+  /** The fleet as it was told last, with and without its ages. */
+  #fleet = { text: "", told: "", againAtMs: 0 };
+  #lastEntry: string | undefined;
+  #latest: string | undefined;
+  #ofLastMinute: RequestRecord[] = [];
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Tells a page until it leaves or `streamMs` have passed. `heard` is the latest request that it knows. */
+  async follow(response: ServerResponse, heard: string | undefined): Promise<void> {
+    if (this.#followers.size >= followersMax) {
+      const message = `${followersMax} pages follow this gateway already (followersMax): close some.`;
+      throw new Fault("server_is_overloaded", { message });
+    }
+    if (this.#timer === undefined) await this.#begin().catch(() => undefined);
+    response.writeHead(200, {
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-store",
+      "x-accel-buffering": "no",
+    });
+    const follower = { response, heard: heard ?? this.#latest };
+    this.#followers.add(follower);
+    const end = this.#parts.clock.after(streamMs, () => response.end());
+    response.once("close", () => {
+      end.cancel();
+      this.#followers.delete(follower);
+      if (this.#followers.size === 0) this.stop();
+    });
+    response.write(`retry: 250\n${eventText("fleet", this.#fleet.text)}`);
+    await this.#look();
+  }
+
+  /** Ends all streams. Their pages come back, perhaps to another gateway. */
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    for (const { response } of this.#followers) response.end();
+  }
+
+  async #begin(): Promise<void> {
+    const { clock, requests } = this.#parts;
+    this.#timer = clock.every(lookEveryMs, () => void this.#look());
+    await this.#lookAtFleet();
+    const sinceMs = clock.wall() - minuteMs;
+    const { latest } = await requests.find({}, { limit: 1 });
+    this.#latest = latest;
+    this.#ofLastMinute = [];
+    await requests.visit({ sinceMs }, (record) => this.#ofLastMinute.push(record));
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    try {
+      // The store may be away. The fleet is told all the same.
+      const asked = await Promise.allSettled([this.#lookAtFleet(), this.#lookAtRequests(), this.#lookAtTrail()]);
+      for (const each of asked) {
+        if (each.status === "rejected")
+          this.#parts.log.warn({ err: each.reason }, "the console could not be told of everything");
+      }
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  async #lookAtFleet(): Promise<void> {
+    const fleet = await this.#parts.view.machines();
+    const text = JSON.stringify(fleet);
+    // Ages grow by themselves: a page counts them from when it heard the fleet.
+    const told = JSON.stringify(fleet, (name, value: unknown) => (name.endsWith("ms_ago") ? undefined : value));
+    const nowMs = this.#parts.clock.now();
+    const isDue = told !== this.#fleet.told || nowMs >= this.#fleet.againAtMs;
+    if (isDue) this.#tellAll("fleet", text);
+    this.#fleet = { text, told, againAtMs: isDue ? nowMs + fleetEveryMs : this.#fleet.againAtMs };
+    this.#tellAll("now", JSON.stringify(this.#now(fleet)));
+  }
+
+  async #lookAtRequests(): Promise<void> {
+    const heard = new Set([this.#latest, ...[...this.#followers].map((follower) => follower.heard)]);
+    for (const after of heard) {
+      const { found, latest } = await this.#parts.requests.find({}, { limit: requestsToldMax, after });
+      const followers = [...this.#followers].filter((follower) => follower.heard === after);
+      for (const { cursor, record } of found.toReversed()) {
+        const text = eventText("request", JSON.stringify(showRequest(record)), cursor);
+        for (const follower of followers) this.#tell(follower, text);
+      }
+      for (const follower of followers) follower.heard = latest ?? after;
+      if (after !== this.#latest) continue;
+      this.#latest = latest ?? after;
+      this.#ofLastMinute.push(...found.map(({ record }) => record));
+    }
+  }
+
+  async #lookAtTrail(): Promise<void> {
+    const last = JSON.stringify(await this.#parts.keys.log({ entriesMax: 1 }));
+    if (this.#lastEntry !== undefined && last !== this.#lastEntry) this.#tellAll("change", "{}");
+    this.#lastEntry = last;
+  }
+
+  #now({ data: machines }: FleetListing): ShownNow {
+    const nowMs = this.#parts.clock.wall();
+    this.#ofLastMinute = this.#ofLastMinute.filter(({ at, totalMs }) => at + totalMs > nowMs - minuteMs);
+    const heard = machines.filter(({ status }) => status === "present" || status === "suspect");
+    const sum = (values: readonly number[]): number => values.reduce((one, other) => one + other, 0);
+    return {
+      at: new Date(nowMs).toISOString(),
+      running: sum(heard.map(({ running }) => running)),
+      waiting: sum(heard.map(({ queued }) => queued)),
+      slots: sum(heard.filter((each) => each.takes_work).map(({ slots }) => slots)),
+      ended_last_minute: this.#ofLastMinute.length,
+      failed_last_minute: this.#ofLastMinute.filter(({ code }) => code !== "ok").length,
+      tokens_per_second:
+        Math.round(sum(this.#ofLastMinute.map(({ completionTokens }) => completionTokens)) / (minuteMs / 10_000)) / 10,
+    };
+  }
+
+  #tellAll(name: string, data: string): void {
+    for (const follower of this.#followers) this.#tell(follower, eventText(name, data));
+  }
+
+  /** A page that does not read is cut, and comes back. */
+  #tell({ response }: Follower, text: string): void {
+    if (response.writableLength > backlogBytesMax) response.destroy();
+    else if (!response.writableEnded) response.write(text);
+  }
+}
+
+function eventText(name: string, data: string, id?: string): string {
+  return `${id === undefined ? "" : `id: ${id}\n`}event: ${name}\ndata: ${data}\n\n`;
+}

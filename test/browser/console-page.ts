@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { expect } from "vitest";
+import { watchComplaints } from "../harness/find-browser.ts";
+import { trunkline } from "../harness/trunkline-command.ts";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+interface AxeResults {
+  readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
+}
+
+/** A browser's page on the console of a gateway, with what it complained of. */
+export class ConsolePage implements AsyncDisposable {
+  readonly page: Page;
+  readonly complaints: string[];
+  readonly #context: BrowserContext;
+  readonly #consoleUrl: string;
+
+  private constructor(context: BrowserContext, page: Page, consoleUrl: string) {
+    this.page = page;
+    this.complaints = watchComplaints(page);
+    this.#context = context;
+    this.#consoleUrl = consoleUrl;
+  }
+
+  static async open(browser: Browser, operationsUrl: string): Promise<ConsolePage> {
+    const context = await browser.newContext({ viewport: { width: 1_280, height: 900 } });
+    context.setDefaultTimeout(10_000);
+    return new ConsolePage(context, await context.newPage(), `${operationsUrl}/console`);
+  }
+
+  /** Opens a sign-in link, or an address below the console. */
+  async go(place: string): Promise<void> {
+    const url = place.startsWith("http") ? place : this.#consoleUrl + place;
+    // The same address with another fragment loads nothing.
+    if (url.includes("#")) await this.page.goto("about:blank");
+    await this.page.goto(url);
+  }
+
+  /** Waits until this text is shown. */
+  async sees(text: string | RegExp, timeoutMs = 10_000): Promise<void> {
+    await this.page.getByText(text).first().waitFor({ timeout: timeoutMs });
+  }
+
+  async heading(text: string): Promise<void> {
+    await this.page.getByRole("heading", { level: 1, name: text }).waitFor();
+  }
+
+  click(name: string | RegExp): Promise<void> {
+    return this.page.getByRole("button", { name, exact: true }).first().click();
+  }
+
+  fill(label: string | RegExp, text: string): Promise<void> {
+    return this.page.getByLabel(label, { exact: true }).first().fill(text);
+  }
+
+  /** Fails with each rule of accessibility that the page breaks in this theme. */
+  async assertAccessible(colorScheme: "light" | "dark"): Promise<void> {
+    await this.page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    await this.page.evaluate(axe);
+    const { violations } = await this.page.evaluate<AxeResults>("axe.run(document)");
+    const broken = violations.map(
+      ({ id, nodes }) => `${id} (${colorScheme}): ${nodes.map(({ html }) => html).join(" ")}`,
+    );
+    expect(broken).toEqual([]);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#context.close();
+  }
+}
+
+/** Returns a sign-in link, as `trunkline console` prints it. */
+export async function signInLink(
+  operationsUrl: string,
+  adminKey: string,
+  ...options: readonly string[]
+): Promise<string> {
+  const settings = { TRUNKLINE_OPERATIONS_URL: operationsUrl, TRUNKLINE_ADMIN_KEY: adminKey };
+  const { exitCode, stdout, stderr } = await trunkline(["console", ...options], settings);
+  if (exitCode !== 0) throw new Error(`trunkline console ended with ${exitCode}: ${stderr}`);
+  return stdout.trim();
+}

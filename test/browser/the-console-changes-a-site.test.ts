@@ -1,0 +1,123 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { findBrowser, launchBrowser } from "../harness/find-browser.ts";
+import { PullingOllama } from "../harness/pulling-ollama.ts";
+import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+import { trunkline } from "../harness/trunkline-command.ts";
+import { until } from "../harness/until.ts";
+import { ConsolePage, signInLink } from "./console-page.ts";
+
+const found = await findBrowser();
+const gb = 1_000_000_000;
+
+describe.skipIf(found.path === undefined)("the console of a site in one process", () => {
+  let browser: Browser;
+  let ollama: PullingOllama;
+  let up: UpProcess;
+  beforeAll(async () => {
+    ollama = await PullingOllama.start([{ name: "llama3.2:latest" }]);
+    const runtime = { TRUNKLINE_RUNTIME: "ollama", TRUNKLINE_RUNTIME_URL: ollama.url };
+    [browser, up] = await Promise.all([
+      launchBrowser(found.path ?? ""),
+      startUp({ ...runtime, TRUNKLINE_MACHINE: "attic", TRUNKLINE_MANAGE: "pull,remove" }),
+    ]);
+  }, 300_000);
+  afterAll(async () => {
+    await browser?.close();
+    await up?.[Symbol.asyncDispose]();
+    await ollama?.[Symbol.asyncDispose]();
+  });
+
+  async function signedIn(): Promise<ConsolePage> {
+    const own = await ConsolePage.open(browser, up.operationsUrl);
+    onTestFinished(() => own[Symbol.asyncDispose]());
+    await own.go(await signInLink(up.operationsUrl, readFileSync(join(up.stateDir, "admin-key"), "utf8").trim()));
+    await own.heading("Overview");
+    return own;
+  }
+
+  test("a model is pulled while its progress is shown, and is listed", async () => {
+    const own = await signedIn();
+    await own.go("/models?pull=new");
+    await own.fill("Model", "qwen3:8b");
+    await own.page.getByRole("dialog").getByRole("button", { name: "Pull" }).click();
+    const pull = await until(() => ollama.pulls.find(({ model }) => model === "qwen3:8b"), {
+      what: "the pull to begin",
+    });
+    pull.say({ status: "pulling manifest" });
+    await own.sees("pulling manifest");
+    const layer = { status: "pulling a3de86cd1c13", digest: "sha256:a3de86cd1c13", total: 5 * gb };
+    pull.say(layer);
+    pull.say({ ...layer, completed: 2 * gb });
+    await own.sees("2.0 GB of 5.0 GB");
+    ollama.fake.models = [...ollama.fake.models, { name: "qwen3:8b", sizeBytes: 5 * gb }];
+    pull.say({ ...layer, completed: 5 * gb });
+    pull.say({ status: "success" });
+    pull.end();
+    await own.sees(/qwen3:8b is on attic/);
+    await own.go("/models");
+    await own.page.getByRole("row", { name: /qwen3:8b/ }).waitFor();
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("a chat in the playground streams, and tells its machine and its figures", async () => {
+    ollama.fake.onChat = (chat) => {
+      for (const word of ["Hello ", "from ", "Ollama."]) chat.say(word);
+      chat.done();
+    };
+    const own = await signedIn();
+    await own.go("/playground?model=llama3.2");
+    await own.fill("Message", "Who are you?");
+    await own.click("Send");
+    await own.sees("Hello from Ollama.");
+    await own.page.getByText(/first token after/).waitFor();
+    await own.page.getByRole("link", { name: "attic" }).waitFor();
+    await own.page.getByRole("link", { name: "its way" }).click();
+    await own.heading("llama3.2");
+    await own.sees("/console/v1/chat/completions");
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("the figures of usage are those of the command line", async () => {
+    await up.endpoint.answer({ model: "llama3.2", says: "Hello" });
+    const settings = { TRUNKLINE_STATE_DIR: up.stateDir };
+    const usage = async () => {
+      const { stdout } = await trunkline(["usage", "--by", "model", "--days", "30", "--json"], settings);
+      return (JSON.parse(stdout) as { total: { requests: number; completion_tokens: number } }).total;
+    };
+    const total = await until(async () => ((await usage()).requests > 0 ? usage() : undefined), {
+      what: "usage to be booked",
+    });
+    const own = await signedIn();
+    await own.go("/usage");
+    const sums = own.page.getByRole("row", { name: /^all/ });
+    await sums.waitFor();
+    const cells = await sums.getByRole("cell").allInnerTexts();
+    expect([cells[1], cells[4]]).toEqual([String(total.requests), String(total.completion_tokens)]);
+    await own.page.getByRole("figure", { name: "Tokens by day" }).locator("canvas").waitFor({ state: "attached" });
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("a route is made, leads to its model, and is removed", async () => {
+    const own = await signedIn();
+    await own.go("/models/routes");
+    await own.click("Make a route");
+    await own.fill("Name", "gpt-4o");
+    await own.page.getByRole("dialog").getByLabel("Model", { exact: true }).fill("llama3.2");
+    await own.click("Save");
+    const row = own.page.getByRole("row", { name: /gpt-4o/ });
+    await row.waitFor();
+    expect(await up.endpoint.answer({ model: "gpt-4o", says: "Hello" })).toBe("Hello from Ollama.");
+    await row.getByRole("link", { name: "Who would be asked" }).click();
+    await own.sees(/leads to/);
+    await own.page.goBack();
+    await row.getByRole("button", { name: "Remove" }).click();
+    await own.page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+    await row.waitFor({ state: "detached" });
+    await own.go("/trail");
+    await own.page.getByRole("row", { name: /removed the route.*gpt-4o/ }).waitFor();
+    expect(own.complaints).toEqual([]);
+  });
+});

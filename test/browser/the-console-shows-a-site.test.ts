@@ -1,0 +1,233 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { Endpoint } from "../harness/endpoint.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import { findBrowser, launchBrowser } from "../harness/find-browser.ts";
+import { OperatorSite } from "../harness/operator-site.ts";
+import { startPairedAgent } from "../harness/start-trunkline.ts";
+import { until } from "../harness/until.ts";
+import { ConsolePage, signInLink } from "./console-page.ts";
+
+const found = await findBrowser();
+if (found.path === undefined) console.log(`Skipping the tests of the console: ${found.reason}.`);
+
+describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the console", () => {
+  let browser: Browser;
+  let site: OperatorSite;
+  let adminKey: string;
+  let link: () => Promise<string>;
+  beforeAll(async () => {
+    [browser, site] = await Promise.all([launchBrowser(found.path ?? ""), OperatorSite.start()]);
+    adminKey = (await site.operator.issue({ kind: "admin", name: "ada" })).token.reveal();
+    await site.operator.store.machines.noteSite({ publicUrl: site.originOf(0) });
+    link = () => signInLink(operationsUrl(), adminKey);
+  }, 300_000);
+  afterAll(async () => {
+    await browser?.close();
+    await site?.[Symbol.asyncDispose]();
+  });
+
+  const operationsUrl = (place = 0): string => site.gateways[place]?.operationsUrl ?? "";
+
+  async function openPage(): Promise<ConsolePage> {
+    const opened = await ConsolePage.open(browser, operationsUrl());
+    onTestFinished(() => opened[Symbol.asyncDispose]());
+    return opened;
+  }
+
+  async function signedIn(...options: readonly string[]): Promise<ConsolePage> {
+    const opened = await openPage();
+    await opened.go(await signInLink(operationsUrl(), adminKey, ...options));
+    await opened.heading("Overview");
+    return opened;
+  }
+
+  test("a link signs in once, leaves the address at once, and is refused when it was used", async () => {
+    const one = await openPage();
+    const used = await link();
+    await one.go(used);
+    await one.heading("Overview");
+    expect(one.page.url()).not.toContain("sign-in");
+    const other = await openPage();
+    await other.go(used);
+    await other.sees(/This link was used before/);
+    expect([...one.complaints, ...other.complaints]).toEqual([]);
+  });
+
+  test("a pasted key signs in, a wrong one is told, and signing out ends the session", async () => {
+    const own = await openPage();
+    await own.go("");
+    await own.fill("Admin or viewer key", "trunkline_admin_wrong");
+    await own.click("Sign in");
+    await own.sees(/Incorrect API key/);
+    await own.fill("Admin or viewer key", adminKey);
+    await own.click("Sign in");
+    await own.heading("Overview");
+    await own.click("Sign out");
+    await own.sees("Or paste a key");
+    await own.page.reload();
+    await own.sees("Or paste a key");
+  });
+
+  test("an empty site is led to its first machine by one line to paste, which ticks its step off", async () => {
+    const own = await signedIn();
+    await own.sees("First steps");
+    await own.page.getByRole("link", { name: "Pair a machine" }).click();
+    await own.fill("Name", "home-4090");
+    await own.click("Make its line");
+    await own.sees(/Waiting for it/);
+    const command = await own.page
+      .getByLabel(/Paste this on the machine/)
+      .first()
+      .innerText();
+    const [, join = ""] = /(trunkline-join:\S+|\S+#[0-9A-Za-z]{12}\.[\w-]+)/.exec(command) ?? [];
+    const line = join.replaceAll(/^['"]|['"]$/g, "");
+    const agent = await startPairedAgent({ line, machine: "home-4090" });
+    onTestFinished(() => agent[Symbol.asyncDispose]());
+    await own.sees(/is here/, 15_000);
+    await own.go("/machines/home-4090");
+    await own.sees("ready");
+    await own.sees("scripted:vision");
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("a machine that is killed is shown as offline within a second and a half of the gateway's knowledge", async () => {
+    const agent = await site.startMachine("attic");
+    const own = await signedIn();
+    await own.go("/machines");
+    const row = own.page.getByRole("row", { name: /attic/ });
+    await row.getByText("ready").waitFor();
+    await agent.kill();
+    const knownAt = await until(
+      async () => {
+        const answer = await fetch(`${operationsUrl()}/admin/v1/fleet`, {
+          headers: { authorization: `Bearer ${adminKey}` },
+        });
+        const { data } = (await answer.json()) as { data: { machine: string; status: string }[] };
+        return data.find(({ machine }) => machine === "attic")?.status === "offline" && performance.now();
+      },
+      { what: "the gateway to know that attic is offline", timeoutMs: 10_000 },
+    );
+    await row.getByText("offline").waitFor({ timeout: 1_500 });
+    expect(performance.now() - knownAt).toBeLessThan(1_500);
+    await own.go("");
+    await own.sees(/is offline/);
+  });
+
+  test("a failed request is found by its id, with its cause and what to do", async () => {
+    const [endpoint] = site.endpoints;
+    const answer = await endpoint?.chat({ model: "nobody-has-this", says: "Hello" });
+    const id = answer?.headers.get("x-request-id") ?? "";
+    const own = await signedIn();
+    await own.go("/requests?failed=true");
+    await own.sees("model_not_found");
+    await own.go(`/requests/${id}`);
+    await own.sees(/It ended with/);
+    await own.sees(`trunkline requests show ${id}`);
+    await own.page.getByText("arrived", { exact: true }).waitFor();
+  });
+
+  test("a request appears on the page as it ends, and Back and reload show the same again", async () => {
+    const agent = await site.startMachine("loft");
+    onTestFinished(() => agent[Symbol.asyncDispose]());
+    await site.untilListed("scripted");
+    const own = await signedIn();
+    await own.go("/requests?model=scripted");
+    await site.endpoints[1]?.chat({ model: "scripted", says: "/script tokens=3" });
+    const row = own.page.getByRole("row", { name: /scripted.*ok/ });
+    await row.first().waitFor({ timeout: 5_000 });
+    await row.first().getByRole("link").first().click();
+    await own.heading("scripted");
+    await own.page.goBack();
+    await own.heading("Requests");
+    expect(await own.page.getByLabel("Model").inputValue()).toBe("scripted");
+    await own.page.reload();
+    await row.first().waitFor();
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("a key is issued with what it matches in sight, works, and ends its stream when it is revoked", async () => {
+    const agent = await site.startMachine("shed");
+    onTestFinished(() => agent[Symbol.asyncDispose]());
+    await site.untilListed("scripted");
+    const own = await signedIn();
+    await own.go("/keys?issue=new");
+    await own.fill("Name", "alice");
+    await own.fill("Models it may call", "nothing-of-that-kind");
+    await own.sees("No model of this moment matches.");
+    await own.fill("Models it may call", "scripted");
+    await own.sees(/Now: scripted/);
+    await own.click("Issue");
+    const key = (await own.page.getByLabel("The key", { exact: true }).innerText()).trim();
+    await own.click("Go to the key");
+    await own.heading("alice");
+
+    const endpoint = new Endpoint({ baseUrl: site.gateways[1]?.baseUrl ?? "", key });
+    const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=100000 delay_ms=20" });
+    await until(() => stream.text !== "", { what: "the first token" });
+    await own.click("Revoke");
+    await own.page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+    await own.page.getByText("revoked", { exact: true }).first().waitFor();
+    expect(await stream.over).not.toBe("");
+    await own.page.getByRole("link", { name: "Its requests" }).click();
+    await own.page
+      .getByRole("row", { name: /key_invalid/ })
+      .first()
+      .waitFor();
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("a viewer sees the site and no button that changes it", async () => {
+    const own = await signedIn("--viewer");
+    await own.go("/machines");
+    await own.heading("Machines");
+    await own.page.getByRole("table").or(own.page.getByText("No machine is here yet")).first().waitFor();
+    expect(await own.page.getByRole("button", { name: "Pair a machine" }).count()).toBe(0);
+  });
+
+  test("hostile names are shown as text", async () => {
+    const hostile = `<img src=x onerror="document.title='owned'">\u202e${"x".repeat(60)}`;
+    const own = await signedIn();
+    await site.endpoints[0]?.chat({ model: hostile, says: "Hello" });
+    await own.go("/requests");
+    await own.sees("<img src=x onerror");
+    expect(await own.page.locator("#console img[src=x]").count()).toBe(0);
+    expect(await own.page.title()).toBe("Requests · Trunkline");
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("the page tells that the gateway is away, and goes on when it is back", async () => {
+    const own = await signedIn();
+    await own.go("/machines");
+    await own.heading("Machines");
+    const gateway = site.gateways[0];
+    await gateway?.freeze();
+    await own.sees(/has not answered for/, 15_000);
+    await gateway?.thaw();
+    await own.page.getByText(/has not answered for/).waitFor({ state: "detached", timeout: 15_000 });
+  });
+
+  test("breaks no rule of accessibility on any page, in either theme", { timeout: 120_000 }, async () => {
+    const own = await signedIn();
+    for (const place of pages) {
+      await own.go(place);
+      await own.page.locator("h1").first().waitFor();
+      for (const theme of ["light", "dark"] as const) await own.assertAccessible(theme);
+    }
+    expect(own.complaints).toEqual([]);
+  });
+});
+
+const pages = [
+  "",
+  "/machines",
+  "/machines?pair=new",
+  "/models",
+  "/models/routes",
+  "/keys",
+  "/requests",
+  "/usage",
+  "/playground",
+  "/trail",
+  "/nowhere",
+];

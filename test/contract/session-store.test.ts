@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { keyId } from "#shared/keys/key-token.ts";
+import { Peppers, pepperText } from "#shared/keys/pepper.ts";
+import { findSession, linkMs, makeSession, sessionMs, sessionsPerKeyMax } from "#shared/records/session-record.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
+import { TurnableClock } from "../harness/turnable-clock.ts";
+import { type KeyPlace, redisPlace, sqlitePlace } from "./key-store-place.ts";
+
+let server: SomeServer;
+beforeAll(async () => void (server = await redisUrl()));
+afterAll(() => server.stop());
+
+const peppers = new Peppers(pepperText.parse("a pepper that is long enough to be one"));
+const key = { id: keyId.parse("0aB1cD2eF3gH"), expiresAt: Number.MAX_SAFE_INTEGER };
+const link = { kind: "link", role: "admin", key } as const;
+const session = { kind: "session", role: "viewer", key, address: "192.0.2.7", agent: "a browser" } as const;
+
+describe.each<[string, () => Promise<KeyPlace>]>([
+  ["Redis", () => redisPlace(server.url)],
+  ["SQLite", sqlitePlace],
+])("sessions in %s", (_, makePlace) => {
+  async function open() {
+    const place = await makePlace();
+    const clock = new TurnableClock({ wallMs: 1_800_000_000_000 });
+    return { place, clock, sessions: await place.openSessions(), peppers };
+  }
+
+  test("a session is found by its token at every gateway until it expires", async () => {
+    const own = await open();
+    const { token, record } = await makeSession(session, own);
+    const other = { ...own, sessions: await own.place.openSessions() };
+    expect(await findSession(token.text, "session", other)).toEqual(record);
+    own.clock.advance(sessionMs - 1);
+    expect(await findSession(token.text, "session", other)).toEqual(record);
+    own.clock.advance(1);
+    expect(await findSession(token.text, "session", other)).toBeUndefined();
+  });
+
+  test("a token with another secret, or of another kind, finds nothing", async () => {
+    const own = await open();
+    const { token } = await makeSession(link, own);
+    expect(
+      await findSession(`${token.text.slice(0, -1)}${token.text.endsWith("0") ? "1" : "0"}`, "link", own),
+    ).toBeUndefined();
+    expect(await findSession(token.text, "session", own)).toBeUndefined();
+    expect(await findSession(token.text.replace("_link_", "_session_"), "session", own)).toBeUndefined();
+    expect(await findSession(token.text, "link", own)).toBeDefined();
+  });
+
+  test("exactly one of several gateways spends a link", async () => {
+    const own = await open();
+    const { record } = await makeSession(link, own);
+    const other = await own.place.openSessions();
+    const spent = await Promise.all([own.sessions.remove(record.id), other.remove(record.id), other.remove(record.id)]);
+    expect(spent.filter(Boolean)).toHaveLength(1);
+  });
+
+  test("a new session drops those that have expired, and the list has the oldest first", async () => {
+    const own = await open();
+    await makeSession(link, own);
+    own.clock.advance(linkMs);
+    const first = await makeSession(session, own);
+    own.clock.advance(1);
+    const second = await makeSession(session, own);
+    expect(await own.sessions.list()).toEqual([first.record, second.record]);
+  });
+
+  test("a key has a bounded number of sessions, and the oldest ends", async () => {
+    const own = await open();
+    const first = await makeSession(session, own);
+    for (let made = 1; made <= sessionsPerKeyMax; made += 1) {
+      own.clock.advance(1);
+      await makeSession(session, own);
+    }
+    expect(await own.sessions.list()).toHaveLength(sessionsPerKeyMax);
+    expect(await own.sessions.find(first.record.id)).toBeUndefined();
+  });
+
+  test("the store has no token, and a session ends no later than its key", async () => {
+    const own = await open();
+    const { token, record } = await makeSession({ ...session, key: { ...key, expiresAt: own.clock.wall() + 5 } }, own);
+    expect(JSON.stringify(await own.sessions.list())).not.toContain(token.text.slice(-32));
+    expect(record.expiresAt).toBe(own.clock.wall() + 5);
+  });
+});

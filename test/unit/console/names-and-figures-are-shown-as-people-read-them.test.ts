@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { grow, noAnswer } from "../../../services/console/chat-answer.ts";
+import { matchesPattern, rangeText } from "../../../services/console/model-rows.ts";
+import { bytesText, msText, shortNumber, sizeText, spanText, windowText } from "../../../services/console/quantity.ts";
+import { detailWords } from "../../../services/console/trail-words.ts";
+
+test("waits, sizes and windows have the unit that fits", () => {
+  expect([0.4, 999, 1_400, 12_000, 3_600_000].map(msText)).toEqual(["0 ms", "999 ms", "1.4 s", "12 s", "1 h"]);
+  expect([0, 59_000, 3_599_000, 90_000_000].map(spanText)).toEqual(["0 s", "59 s", "59 min", "1 d"]);
+  expect([0, 640, 18_600].map(sizeText)).toEqual(["–", "640 MB", "18.6 GB"]);
+  expect(bytesText(4_100_000_000)).toBe("4.1 GB");
+  expect([131_072, 4_096, 1_000].map(windowText)).toEqual(["128K", "4K", "1,000"]);
+  expect([9_999, 12_345, 3_400_000].map(shortNumber)).toEqual(["9,999", "12.3K", "3.4M"]);
+  expect(rangeText([4_096, 4_096], windowText)).toBe("4K");
+  expect(rangeText([8_192, 4_096], windowText)).toBe("4K to 8K");
+});
+
+test("the pattern of a route matches as the gateway's does", () => {
+  expect(["claude-*", "*", "a*b*c", "exact"].map((pattern) => matchesPattern(pattern, "claude-sonnet"))).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+  expect(matchesPattern("a*b*c", "a-b-c")).toBe(true);
+  expect(matchesPattern("ab*ba", "aba")).toBe(false);
+});
+
+test("the detail of a change is one line, and a long one is cut", () => {
+  expect(detailWords({ expiresAt: 5, reason: "new fans" })).toBe("expires at: 5, reason: new fans");
+  expect(detailWords(null)).toBe("");
+  expect(detailWords({ text: "x".repeat(500) })).toHaveLength(160);
+});
+
+test("an answer grows by its chunks: text, thinking, and calls in pieces", () => {
+  const chunks = [
+    { choices: [{ delta: { reasoning_content: "hm" } }] },
+    { choices: [{ delta: { content: "It is " } }] },
+    {
+      choices: [
+        {
+          delta: { content: "sunny.", tool_calls: [{ index: 0, function: { name: "weather", arguments: '{"at":' } }] },
+        },
+      ],
+    },
+    {
+      choices: [
+        { delta: { tool_calls: [{ index: 0, function: { arguments: '"Oslo"}' } }] }, finish_reason: "tool_calls" },
+      ],
+    },
+    { choices: [] },
+  ];
+  expect(chunks.reduce(grow, noAnswer)).toEqual({
+    text: "It is sunny.",
+    thinking: "hm",
+    calls: [{ name: "weather", arguments: '{"at":"Oslo"}' }],
+    finish: "tool_calls",
+  });
+});

@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import type { ShownRequest } from "#shared/requests/shown-request.ts";
+import { wayOf } from "../../../services/console/request-way.ts";
+
+const tried = (machine: string, atMs: number, code: string | null) => ({
+  machine,
+  model: "llama3.2",
+  at_ms: atMs,
+  reason: null,
+  why: "costs least",
+  cost_ms: 40,
+  others: [],
+  code,
+});
+
+const request: ShownRequest = {
+  id: "req_1",
+  at: "2026-11-27T14:03:00.000Z",
+  key: "0aB1cD2eF3gH",
+  address: "192.0.2.7",
+  user_agent: null,
+  path: "/v1/chat/completions",
+  streamed: true,
+  model: "llama3.2",
+  machine: "cellar",
+  answered_by: "llama3.2",
+  status: 200,
+  code: "ok",
+  ended_by: "machine",
+  advice: null,
+  limit: null,
+  accepted_ms: 1_510,
+  first_token_ms: 1_700,
+  total_ms: 2_500,
+  prompt_tokens: 10,
+  cached_tokens: null,
+  completion_tokens: 20,
+  tokens_per_second: 24,
+  tried: [tried("attic", 3, "agent_offline"), tried("cellar", 1_505, null)],
+  tried_before: 0,
+  refused_before: 0,
+};
+
+test("a machine that failed stands before the one that answered, with its code and when it was given up", () => {
+  expect(wayOf(request).map(({ atMs, text }) => [atMs, text])).toEqual([
+    [0, "arrived"],
+    [3, "offered to attic, as llama3.2: costs least"],
+    [1_505, "attic refused it or failed: agent_offline"],
+    [1_505, "offered to cellar, as llama3.2: costs least"],
+    [1_510, "cellar took it"],
+    [1_700, "first piece of the answer"],
+    [2_500, "ended by the machine: ok, status 200"],
+  ]);
+});
+
+test("a request that no machine took has no step of one", () => {
+  const refused = {
+    ...request,
+    tried: [],
+    machine: null,
+    accepted_ms: null,
+    first_token_ms: null,
+    total_ms: 5,
+    code: "model_not_found",
+    status: 404,
+    ended_by: "gateway" as const,
+  };
+  expect(wayOf(refused).map(({ text }) => text)).toEqual([
+    "arrived",
+    "ended by the gateway: model_not_found, status 404",
+  ]);
+});

@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { csvOf, daysOf, sumOf, sumUsage, type UsageRow } from "../../../services/console/usage-sums.ts";
+
+const row = (given: Partial<UsageRow>): UsageRow => ({
+  day: "2026-11-27",
+  key: "0aB1cD2eF3gH",
+  model: "llama3.2",
+  requests: 1,
+  failed: 0,
+  prompt_tokens: 10,
+  completion_tokens: 5,
+  answered: 1,
+  first_token_ms: 100,
+  duration_ms: 300,
+  ...given,
+});
+
+test("sums by model have the largest first, and days stand in order", () => {
+  const rows = [row({ day: "2026-11-28", model: "small" }), row({ model: "large", completion_tokens: 500 }), row({})];
+  expect(sumUsage(rows, "model").map(({ of }) => of)).toEqual(["large", "small", "llama3.2"]);
+  expect(sumUsage(rows, "day").map(({ of, requests }) => [of, requests])).toEqual([
+    ["2026-11-27", 2],
+    ["2026-11-28", 1],
+  ]);
+});
+
+test("the mean wait for a first token counts only requests that had one", () => {
+  const rows = [
+    row({}),
+    row({ answered: 3, first_token_ms: 900, requests: 5 }),
+    row({ answered: 0, first_token_ms: 0 }),
+  ];
+  expect(sumOf("all", rows).firstTokenMs).toBe(250);
+  expect(sumOf("all", [row({ answered: 0, first_token_ms: 0 })]).firstTokenMs).toBeNull();
+});
+
+test("a range of days has each day, over the end of a month", () => {
+  expect(daysOf("2026-02-27", "2026-03-02")).toEqual(["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]);
+});
+
+test("a model's name is no formula and breaks no row of the CSV", () => {
+  const [, formula, quoted] = csvOf([row({ model: "=1+1" }), row({ model: 'a,"b"\nc' })]).split(/\r\n/);
+  expect(formula).toContain(",'=1+1,");
+  expect(quoted).toContain(',"a,""b""\nc",');
+});
