@@ -41,7 +41,7 @@ export function findTroubles(machines: readonly ShownFleetMachine[]): Trouble[] 
 const wanted: ReadonlySet<string> = new Set(["cordoned", "revoked", "draining", "joining"]);
 
 const remedies: Readonly<Record<string, string>> = {
-  offline: "Look whether its agent runs and reaches this site: `trunkline doctor` on the machine says what is wrong.",
+  offline: "Look whether its agent runs and reaches this site: trunkline doctor on the machine says what is wrong.",
   waiting: "No model server answers there. Start one, such as Ollama: its models are served within seconds.",
   suspect: "It was silent for two seconds. It may be busy, or its line may be broken.",
   "left out": "Another agent uses its name, or it is of another version.",
