@@ -36,6 +36,7 @@ export function followLinks(): void {
   addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
     if (link === null || event.defaultPrevented || event.button !== 0 || link.target !== "") return;
+    if (link.dataset["leaves"] !== undefined) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.hasAttribute("download")) return;
     if (link.origin !== location.origin || !link.pathname.startsWith(root) || link.hash !== "") return;
     event.preventDefault();

@@ -1,8 +1,9 @@
 /** The viewer's session, which a link or a key opened. */
 import { signal } from "@preact/signals";
 import type { ShownMe } from "../gateway/operations/session-operations.ts";
+import type { OpenIdRefusal } from "../gateway/operations/open-id.ts";
 import { go, to } from "./address.ts";
-import { type ApiFault, faultOf, read, refused, send } from "./admin-api.ts";
+import { ApiFault, faultOf, read, refused, send } from "./admin-api.ts";
 import { followGateway, leaveGateway } from "./live.ts";
 
 type Session =
@@ -13,6 +14,15 @@ type Session =
 export const session = signal<Session>({ state: "opening" });
 
 const linkInFragment = /^#sign-in=(.+)$/;
+const refusalInFragment = /^#refused=(\w+)$/;
+
+/** The reasons for which the gateway sent the browser back from the OpenID provider without a session. */
+const refusals: Readonly<Record<OpenIdRefusal, string>> = {
+  not_begun: "That sign-in took too long, or was begun in another browser. Begin again.",
+  no_role: "You have no role here. Ask the operator of this site, who decides it by your groups.",
+  refused: "The provider did not confirm who you are. Begin again; the gateway's log has the reason.",
+  away: "The provider does not answer. Begin again in a moment, or sign in with a link.",
+};
 
 /** Spends the link in the fragment if there is one, and takes up the session of the cookie otherwise. */
 export async function openSession(): Promise<void> {
@@ -21,6 +31,11 @@ export async function openSession(): Promise<void> {
   // A link is good once. It leaves the address at once, so that neither the history nor a screenshot keeps it.
   if (link !== undefined) go(location.pathname + location.search, { replace: true });
   await (link === undefined ? enter() : signIn(link));
+  const [, refusal] = refusalInFragment.exec(location.hash) ?? [];
+  if (refusal === undefined || session.value.state !== "out") return;
+  go(location.pathname, { replace: true });
+  const message = refusals[refusal as OpenIdRefusal] ?? refusals.refused;
+  session.value = { state: "out", fault: new ApiFault(401, { message, code: null, param: null }) };
 }
 
 /** Opens a session with the token of a link, or with an admin or viewer key. */

@@ -1,11 +1,18 @@
 import { useEffect, useState } from "preact/hooks";
-import type { ApiFault } from "./admin-api.ts";
+import { type ApiFault, send } from "./admin-api.ts";
 import { ActionForm, FaultNotice, TextField } from "./parts.tsx";
 import { signIn } from "./session.ts";
 
 /** The page before a session. It is static and knows nothing of the site. */
 export function SignIn({ fault }: { readonly fault: ApiFault | undefined }) {
   const [key, setKey] = useState("");
+  const [provider, setProvider] = useState<string | null>(null);
+  useEffect(() => {
+    void send("/console/session")
+      .then((answer) => answer.json())
+      .then(({ openid }: { readonly openid: string | null }) => setProvider(openid))
+      .catch(() => undefined);
+  }, []);
   useEffect(() => {
     document.title = "Sign in · Trunkline";
   }, []);
@@ -16,6 +23,11 @@ export function SignIn({ fault }: { readonly fault: ApiFault | undefined }) {
         Trunkline
       </h1>
       <FaultNotice fault={fault} />
+      {provider !== null && (
+        <a class="button primary" href="/console/openid" data-leaves="">
+          Sign in with {provider}
+        </a>
+      )}
       <section>
         <h2>Open a link</h2>
         <p>On the machine that runs Trunkline, this prints a link that signs you in. It works once, for ten minutes:</p>

@@ -17,6 +17,7 @@ import { adminRoutes } from "./operations/admin-api.ts";
 import { FleetView } from "./operations/fleet-view.ts";
 import { healthRoutes, metricsRoute, type Readiness } from "./operations/health-and-metrics.ts";
 import { assertKnownName } from "./operations/operations-access.ts";
+import { OpenId } from "./operations/open-id.ts";
 import { provePlayground } from "./operations/playground-access.ts";
 import { serveConsole } from "./operations/serve-console.ts";
 import type { AdminParts } from "./operations/serve-operation.ts";
@@ -88,7 +89,8 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
     addresses,
     log,
   });
-  sessionRoutes(server, { ...proof, addresses, log });
+  const openId = config.openId && new OpenId(config.openId, log);
+  sessionRoutes(server, { ...proof, written: store.keys, openId, addresses, log });
   parts.mountPlayground(server, (scope) => provePlayground(scope, { ...proof, running: access.running }));
   serveConsole(server);
   lifecycle.onStop("operations", async (deadline) => {

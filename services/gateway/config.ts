@@ -17,6 +17,7 @@ import {
 import { keptRequestsDefault } from "#shared/requests/request-records.ts";
 import { dayMs } from "#shared/process/clock.ts";
 import { isLoopback, publicOrigin } from "#shared/protocol/pairing.ts";
+import type { ClaimRule, OpenIdSettings } from "./operations/open-id.ts";
 import { crossOrigins } from "./http/cross-origin.ts";
 
 /** Reads names of hosts separated by commas, in small letters. */
@@ -40,6 +41,21 @@ const imageHosts = hostList(
 );
 
 const mib = 1024 * 1024;
+
+/** Claims and their values, such as `groups=ops,email=ada@example.org`. */
+const claimRules = z.string().transform((text, context): readonly ClaimRule[] =>
+  text.split(",").map((rule) => {
+    const [, claim = "", value = ""] = /^\s*([^\s=]+)=(.*\S)\s*$/.exec(rule) ?? [];
+    if (claim === "") {
+      context.addIssue({
+        code: "custom",
+        message:
+          "must be claims with their values and commas between, such as groups=ops,email=ada@example.org; * for any value",
+      });
+    }
+    return { claim, value };
+  }),
+);
 
 const settings = z
   .object({
@@ -68,6 +84,13 @@ const settings = z
     TRUNKLINE_OPERATIONS_HOSTS: hostNames.default([]),
     /** The address of the console behind a proxy. Its name is accepted in the Host header. */
     TRUNKLINE_CONSOLE_URL: publicOrigin.optional(),
+    /** Sign-in to the console by OpenID Connect. */
+    TRUNKLINE_OIDC_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
+    TRUNKLINE_OIDC_CLIENT_ID: z.string().optional(),
+    TRUNKLINE_OIDC_CLIENT_SECRET: secret(z.string().optional()),
+    /** The claims of those who may change everything, and of those who may read. */
+    TRUNKLINE_OIDC_ADMINS: claimRules.default([]),
+    TRUNKLINE_OIDC_VIEWERS: claimRules.default([]),
     /**
      * Token that a request for the metrics must send. Without it, every client that reaches the operations port may
      * read them.
@@ -129,6 +152,7 @@ export function gatewayConfig(environment: Environment) {
       ...hostNameOf(consoleOrigin),
     ],
     consoleUrl: consoleOrigin && `${consoleOrigin}/console`,
+    openId: openIdSettings(given),
     metricsToken: given.TRUNKLINE_METRICS_TOKEN,
     tlsCertificateFile: given.TRUNKLINE_TLS_CERT,
     tlsKeyFile: given.TRUNKLINE_TLS_KEY,
@@ -146,6 +170,23 @@ export function gatewayConfig(environment: Environment) {
     corsOrigins: given.TRUNKLINE_CORS_ORIGINS,
     trustedProxies: given.TRUNKLINE_TRUSTED_PROXIES,
   });
+}
+
+/** Returns how people sign in by OpenID Connect; undefined without an issuer. */
+function openIdSettings(given: z.output<typeof settings>): OpenIdSettings | undefined {
+  const { TRUNKLINE_OIDC_ISSUER: issuer, TRUNKLINE_OIDC_CLIENT_ID: clientId } = given;
+  const { TRUNKLINE_OIDC_ADMINS: admins, TRUNKLINE_OIDC_VIEWERS: viewers } = given;
+  if (issuer === undefined) return undefined;
+  if (clientId === undefined)
+    throw new ConfigFailure([
+      "TRUNKLINE_OIDC_ISSUER needs TRUNKLINE_OIDC_CLIENT_ID: register this console with the provider",
+    ]);
+  if (admins.length + viewers.length === 0) {
+    throw new ConfigFailure([
+      "TRUNKLINE_OIDC_ISSUER lets nobody in: name claims in TRUNKLINE_OIDC_ADMINS or TRUNKLINE_OIDC_VIEWERS, such as groups=ops",
+    ]);
+  }
+  return { issuer, clientId, clientSecret: given.TRUNKLINE_OIDC_CLIENT_SECRET, admins, viewers };
 }
 
 function hostNameOf(origin: string | undefined): readonly string[] {

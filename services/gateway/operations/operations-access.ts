@@ -80,7 +80,7 @@ export function proveAdmins(scope: FastifyInstance, proof: AdminProof): void {
 /** Proves who sends a request: the holder of an admin or viewer key, or a session of the console. */
 export async function askerBy(request: FastifyRequest, proof: AdminProof): Promise<Asker> {
   const { authorization } = request.headers;
-  const text = authorization === undefined ? sessionText(request) : undefined;
+  const text = authorization === undefined ? cookieIn(request, sessionCookie) : undefined;
   if (text === undefined) {
     const admin = await authenticateAdmin({ authorization, address: request.ip }, proof);
     const role = admin.kind === "viewer" ? "viewer" : "admin";
@@ -104,11 +104,11 @@ export const sessionCookie = "trunkline_session";
 /** A header that no form and no link can send. */
 const consoleHeader = "x-trunkline-console";
 
-/** Returns the cookie of a request's session. Undefined if there is none. */
-export function sessionText(request: FastifyRequest): string | undefined {
+/** Returns a cookie of a request. Undefined if there is none. */
+export function cookieIn(request: FastifyRequest, name: string): string | undefined {
   const fields = request.headers.cookie?.split(";").map((field) => field.trim()) ?? [];
-  const [found] = fields.filter((field) => field.startsWith(`${sessionCookie}=`));
-  return found?.slice(sessionCookie.length + 1) || undefined;
+  const [found] = fields.filter((field) => field.startsWith(`${name}=`));
+  return found?.slice(name.length + 1) || undefined;
 }
 
 /**

@@ -1,7 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { KeyRecord } from "#shared/records/key-record.ts";
-import { findSession, makeSession, type SessionRole, sessionMs } from "#shared/records/session-record.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
+import {
+  findSession,
+  makeSession,
+  type SessionRecord,
+  type SessionRole,
+  sessionMs,
+} from "#shared/records/session-record.ts";
+import type { Log } from "#shared/process/log.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import { readShape } from "../http/read-shape.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
@@ -9,10 +17,12 @@ import {
   type AdminProof,
   assertOwnPage,
   authenticateAdmin,
+  cookieIn,
   keyOfSession,
   sessionCookie,
-  sessionText,
 } from "./operations-access.ts";
+import type { OpenId, OpenIdRefusal } from "./open-id.ts";
+import { keyOfPerson } from "./person-key.ts";
 import { linkRefused } from "./session-operations.ts";
 
 const body = z.strictObject({
@@ -20,9 +30,19 @@ const body = z.strictObject({
 });
 
 interface SignInParts extends AdminProof {
+  /** Stores the keys of people who sign in by OpenID. */
+  readonly written: KeyStore;
+  readonly openId: OpenId | undefined;
   readonly addresses: () => { readonly consoleUrl: string };
-  readonly log: { info(fields: object, message: string): void };
+  readonly log: Pick<Log, "info">;
 }
+
+const url = "/console/session";
+const openIdUrl = "/console/openid";
+const doneUrl = "/console/openid/done";
+/** The cookie of a sign-in by OpenID that is under way. It comes along when the provider sends the browser back. */
+const openIdCookie = "trunkline_openid";
+const openIdMs = 10 * 60_000;
 
 /**
  * Mounts the session of the console: POST signs in, DELETE signs out. Links and keys that are wrong are bounded by their
@@ -30,34 +50,81 @@ interface SignInParts extends AdminProof {
  */
 export function sessionRoutes(operations: FastifyInstance, parts: SignInParts): void {
   void operations.register(async (server) => mountSession(server, parts));
-  refuseOtherMethods(operations, url, ["POST", "DELETE"]);
+  refuseOtherMethods(operations, url, ["GET", "HEAD", "POST", "DELETE"]);
+  if (parts.openId !== undefined) mountOpenId(operations, parts.openId, parts);
 }
 
-const url = "/console/session";
-
 function mountSession(server: FastifyInstance, parts: SignInParts): void {
+  const { openId, addresses } = parts;
   server.addHook("onRequest", async (request, reply) => {
     void reply.header("cache-control", "no-store");
     assertOwnPage(request);
   });
+  server.get(url, async () => ({ openid: openId?.host ?? null }));
   server.post(url, async (request, reply) => {
     const { token } = readShape(body, request.body instanceof Buffer ? readJsonObject(request.body) : {}).value;
     const { key, role } = await parts.badKeys.askOrThrow(request.ip, () => proveSignIn(token.trim(), parts));
-    const { "user-agent": agent } = request.headers;
-    const made = await makeSession({ kind: "session", role, key, address: request.ip, agent }, parts);
-    parts.log.info(
-      { key: key.id, session: made.record.id, role, address: request.ip },
-      "a browser signed in to the console",
-    );
-    setCookie(reply, { text: made.token.text, maxAgeMs: sessionMs, request, consoleUrl: parts.addresses().consoleUrl });
-    return reply.code(201).send({ role, expires_at: new Date(made.record.expiresAt).toISOString() });
+    const { expiresAt } = await openSession({ key, role }, { request, reply, parts });
+    return reply.code(201).send({ role, expires_at: new Date(expiresAt).toISOString() });
   });
   server.delete(url, async (request, reply) => {
-    const session = await findSession(sessionText(request) ?? "", "session", parts);
+    const session = await findSession(cookieIn(request, sessionCookie) ?? "", "session", parts);
     if (session !== undefined) await parts.sessions.remove(session.id);
-    setCookie(reply, { text: "", maxAgeMs: 0, request, consoleUrl: parts.addresses().consoleUrl });
+    setCookie(reply, { name: sessionCookie, text: "", maxAgeMs: 0, request, consoleUrl: addresses().consoleUrl });
     return reply.send({ ended: session === undefined ? [] : [session.id] });
   });
+}
+
+/** Mounts the way to the OpenID provider and back. The session itself begins as with a link. */
+function mountOpenId(server: FastifyInstance, openId: OpenId, parts: SignInParts): void {
+  const callback = (): string => parts.addresses().consoleUrl.replace(/\/console$/, doneUrl);
+  const keep = (text: string, { request, reply }: Exchange): void => {
+    const { consoleUrl } = parts.addresses();
+    const maxAgeMs = text === "" ? 0 : openIdMs;
+    setCookie(reply, { name: openIdCookie, text, maxAgeMs, request, consoleUrl, sameSite: "Lax" });
+  };
+  server.get(openIdUrl, async (request, reply) => {
+    const begun = await openId.begin(callback());
+    keep(begun?.kept ?? "", { request, reply });
+    return reply.header("cache-control", "no-store").redirect(begun?.url.href ?? refusedAt("away"), 303);
+  });
+  server.get(doneUrl, async (request, reply) => {
+    const current = new URL(
+      callback() + (request.url.includes("?") ? request.url.slice(request.url.indexOf("?")) : ""),
+    );
+    const person = await openId.finish(current, cookieIn(request, openIdCookie));
+    keep("", { request, reply });
+    const key = typeof person === "string" ? undefined : await keyOfPerson(person, { ...parts, keys: parts.written });
+    const refusal = typeof person === "string" ? person : "no_role";
+    if (typeof person !== "string" && key !== undefined)
+      await openSession({ key, role: person.role }, { request, reply, parts });
+    return reply.header("cache-control", "no-store").redirect(key === undefined ? refusedAt(refusal) : "/console", 303);
+  });
+  for (const each of [openIdUrl, doneUrl]) refuseOtherMethods(server, each, ["GET", "HEAD"]);
+}
+
+/** Returns the page that tells of a refusal. It reads a code and no text, so that no link puts words into the page. */
+function refusedAt(refusal: OpenIdRefusal): string {
+  return `/console#refused=${refusal}`;
+}
+
+interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+/** Makes a session for a proven key, and gives its cookie to the browser. */
+async function openSession(
+  { key, role }: { readonly key: KeyRecord; readonly role: SessionRole },
+  { request, reply, parts }: Exchange & { readonly parts: SignInParts },
+): Promise<SessionRecord> {
+  const { "user-agent": agent } = request.headers;
+  const { token, record } = await makeSession({ kind: "session", role, key, address: request.ip, agent }, parts);
+  const signedIn = { key: key.id, session: record.id, role, address: request.ip };
+  parts.log.info(signedIn, "a browser signed in to the console");
+  const { consoleUrl } = parts.addresses();
+  setCookie(reply, { name: sessionCookie, text: token.text, maxAgeMs: sessionMs, request, consoleUrl });
+  return record;
 }
 
 /** Proves a link, which is thereby spent, or a key. */
@@ -75,21 +142,20 @@ async function proveSignIn(
   return { key: await keyOfSession(link, parts), role: link.role };
 }
 
+interface Cookie {
+  readonly name: string;
+  readonly text: string;
+  readonly maxAgeMs: number;
+  readonly sameSite?: "Strict" | "Lax";
+  readonly request: FastifyRequest;
+  readonly consoleUrl: string;
+}
+
 function setCookie(
   reply: FastifyReply,
-  {
-    text,
-    maxAgeMs,
-    request,
-    consoleUrl,
-  }: {
-    readonly text: string;
-    readonly maxAgeMs: number;
-    readonly request: FastifyRequest;
-    readonly consoleUrl: string;
-  },
+  { name, text, maxAgeMs, sameSite = "Strict", request, consoleUrl }: Cookie,
 ): void {
   const isSecure = request.protocol === "https" || consoleUrl.startsWith("https:");
-  const fields = [`${sessionCookie}=${text}`, "Path=/", "HttpOnly", "SameSite=Strict", `Max-Age=${maxAgeMs / 1_000}`];
+  const fields = [`${name}=${text}`, "Path=/", "HttpOnly", `SameSite=${sameSite}`, `Max-Age=${maxAgeMs / 1_000}`];
   void reply.header("set-cookie", [...fields, ...(isSecure ? ["Secure"] : [])].join("; "));
 }

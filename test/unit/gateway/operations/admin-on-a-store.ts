@@ -109,7 +109,17 @@ export class AdminOnStore {
     };
     const { clock, badKeys } = this;
     const addresses = () => ownAddresses;
-    sessionRoutes(this.server, { keys, sessions, peppers, badKeys, addresses, clock, log });
+    sessionRoutes(this.server, {
+      written: keys,
+      openId: undefined,
+      keys,
+      sessions,
+      peppers,
+      badKeys,
+      addresses,
+      clock,
+      log,
+    });
     serveConsole(this.server);
     adminRoutes(this.server, {
       keys,

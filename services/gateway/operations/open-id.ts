@@ -1,0 +1,143 @@
+import { hash } from "node:crypto";
+import * as client from "openid-client";
+import { z } from "zod";
+import { isLoopback } from "#shared/protocol/pairing.ts";
+import type { SessionRole } from "#shared/records/session-record.ts";
+import type { Log } from "#shared/process/log.ts";
+
+/** A claim and the value that it must have, or contain if it is a list; `*` for any value. */
+export interface ClaimRule {
+  readonly claim: string;
+  readonly value: string;
+}
+
+export interface OpenIdSettings {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string | undefined;
+  readonly admins: readonly ClaimRule[];
+  readonly viewers: readonly ClaimRule[];
+}
+
+/** A person whom the provider has proved. */
+export interface Person {
+  /** The name for lists and the trail. It is one person's alone. */
+  readonly name: string;
+  readonly role: SessionRole;
+  /** When the provider's word ends, in milliseconds since 1970. */
+  readonly untilMs: number;
+}
+
+/** The checks of a sign-in that is under way. The browser that began it keeps them in a cookie. */
+const checks = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
+
+/** Reasons for which a sign-in fails. The page has words for each. */
+export type OpenIdRefusal = "not_begun" | "no_role" | "refused" | "away";
+
+/** Signs people in by OpenID Connect: authorization code with PKCE. */
+export class OpenId {
+  readonly #settings: OpenIdSettings;
+  readonly #log: Pick<Log, "warn">;
+  #discovered: Promise<client.Configuration> | undefined;
+
+  constructor(settings: OpenIdSettings, log: Pick<Log, "warn">) {
+    this.#settings = settings;
+    this.#log = log;
+  }
+
+  /** The host of the provider, as the sign-in page names it. */
+  get host(): string {
+    return new URL(this.#settings.issuer).host;
+  }
+
+  /** Returns where the browser goes to sign in, and what it keeps meanwhile. Undefined if the provider is away. */
+  async begin(callback: string): Promise<{ readonly url: URL; readonly kept: string } | undefined> {
+    const config = await this.#discover();
+    if (config === undefined) return undefined;
+    const begun = {
+      state: client.randomState(),
+      nonce: client.randomNonce(),
+      verifier: client.randomPKCECodeVerifier(),
+    };
+    const url = client.buildAuthorizationUrl(config, {
+      redirect_uri: callback,
+      scope: "openid profile email",
+      code_challenge: await client.calculatePKCECodeChallenge(begun.verifier),
+      code_challenge_method: "S256",
+      state: begun.state,
+      nonce: begun.nonce,
+    });
+    return { url, kept: Buffer.from(JSON.stringify(begun)).toString("base64url") };
+  }
+
+  /** Returns the person that the provider sent back, or why there is none. `current` is the whole URL of the request. */
+  async finish(current: URL, kept: string | undefined): Promise<Person | OpenIdRefusal> {
+    const begun = checks.safeParse(readKept(kept)).data;
+    if (begun === undefined) return "not_begun";
+    const config = await this.#discover();
+    if (config === undefined) return "away";
+    let claims: client.IDToken | undefined;
+    try {
+      const tokens = await client.authorizationCodeGrant(config, current, {
+        pkceCodeVerifier: begun.verifier,
+        expectedState: begun.state,
+        expectedNonce: begun.nonce,
+        idTokenExpected: true,
+      });
+      claims = tokens.claims();
+    } catch (error) {
+      this.#log.warn({ err: error }, "a sign-in by OpenID was refused");
+    }
+    if (claims === undefined) return "refused";
+    const role = this.#roleOf(claims);
+    if (role !== undefined) return { name: nameOf(this.#settings.issuer, claims), role, untilMs: claims.exp * 1_000 };
+    this.#log.warn(
+      { subject: claims.sub },
+      "a person without a role tried to sign in: TRUNKLINE_OIDC_ADMINS and TRUNKLINE_OIDC_VIEWERS name the claims of those who may",
+    );
+    return "no_role";
+  }
+
+  #roleOf(claims: client.IDToken): SessionRole | undefined {
+    const { admins, viewers } = this.#settings;
+    if (admins.some((rule) => holds(rule, claims))) return "admin";
+    return viewers.some((rule) => holds(rule, claims)) ? "viewer" : undefined;
+  }
+
+  async #discover(): Promise<client.Configuration | undefined> {
+    const { issuer, clientId, clientSecret } = this.#settings;
+    const url = new URL(issuer);
+    // Only a provider on this host, as in tests, may go without TLS.
+    const execute = url.protocol === "http:" && isLoopback(url.hostname) ? [client.allowInsecureRequests] : [];
+    this.#discovered ??= client.discovery(url, clientId, clientSecret, undefined, { execute });
+    try {
+      return await this.#discovered;
+    } catch (error) {
+      this.#discovered = undefined;
+      this.#log.warn({ err: error, issuer }, "the OpenID provider does not answer");
+      return undefined;
+    }
+  }
+}
+
+function holds({ claim, value }: ClaimRule, claims: Readonly<Record<string, unknown>>): boolean {
+  const held = [claims[claim] ?? []].flat().map(String);
+  return value === "*" ? held.length > 0 : held.includes(value);
+}
+
+/** Returns the name of a person: what the provider calls them, and a print of their subject, which no other has. */
+function nameOf(issuer: string, claims: client.IDToken): string {
+  const called = [claims["email"], claims["preferred_username"], claims.sub].find((each) => typeof each === "string");
+  const plain = String(called)
+    .replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "")
+    .slice(0, 60);
+  return `${plain} (OpenID ${hash("sha256", `${issuer} ${claims.sub}`).slice(0, 12)})`;
+}
+
+function readKept(kept: string | undefined): unknown {
+  try {
+    return JSON.parse(Buffer.from(kept ?? "", "base64url").toString());
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,31 @@
+import type { Clock } from "#shared/process/clock.ts";
+import { changeKey } from "#shared/records/change-key.ts";
+import { issueKey } from "#shared/records/issue-key.ts";
+import { keyState, type KeyRecord } from "#shared/records/key-record.ts";
+import type { KeyStore } from "#shared/records/key-store.ts";
+import type { Peppers } from "#shared/keys/pepper.ts";
+import type { Person } from "./open-id.ts";
+
+const actor = { by: "OpenID Connect" };
+
+/**
+ * Returns the key that stands for a person, valid for as long as the provider's word. The first sign-in issues it, and later
+ * ones extend it. Nobody has its secret. Undefined if it is disabled: an operator has locked the person out.
+ */
+export async function keyOfPerson(
+  { name, role, untilMs }: Person,
+  { keys, peppers, clock }: { readonly keys: KeyStore; readonly peppers: Peppers; readonly clock: Pick<Clock, "wall"> },
+): Promise<KeyRecord | undefined> {
+  const nowMs = clock.wall();
+  const ttlMs = Math.max(1, untilMs - nowMs);
+  const own = (await keys.list()).filter((each) => each.name === name && each.revokedAt === undefined);
+  if (own.some((each) => each.disabledAt !== undefined)) return undefined;
+  const known = own.find(({ kind }) => kind === role);
+  if (known === undefined) {
+    const { record } = await issueKey({ kind: role, name, scopes: ["*"], ttlMs }, { keys, peppers, clock, actor });
+    return record;
+  }
+  if (keyState(known, nowMs) === "valid" && known.expiresAt >= untilMs) return known;
+  const changed = await changeKey(known.id, { action: "extended", ttlMs }, { keys, clock, actor });
+  return changed.outcome === "changed" || changed.outcome === "unchanged" ? changed.record : undefined;
+}
