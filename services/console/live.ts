@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import type { FleetListing } from "#shared/fleet/shown-fleet.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import type { ShownNow } from "../gateway/operations/tell-events.ts";
-import { changes } from "./admin-api.ts";
+import { changes, read } from "./admin-api.ts";
 
 /** The fleet, and when it was heard. Ages in it count from then. */
 export const fleet = signal<(FleetListing & { readonly heardAt: number }) | undefined>(undefined);
@@ -62,9 +62,12 @@ function on<Name extends keyof Told>(name: Name, take: (told: Told[Name]) => voi
   });
 }
 
-/** A browser gives up on a stream that was refused, for instance by a proxy whose gateway restarts. It is opened anew. */
+/**
+ * A browser gives up on a stream that was refused: by a proxy whose gateway restarts, or since the session has ended. The
+ * answer to `/me` tells which, and a 401 leads to the sign-in page.
+ */
 function tick(): void {
   clock.value = Date.now();
   stale.value = clock.value - heardAt.value > staleMs;
-  if (source?.readyState === EventSource.CLOSED) open();
+  if (source?.readyState === EventSource.CLOSED) void read("/me").then(open, () => undefined);
 }

@@ -95,7 +95,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
   serveConsole(server);
   lifecycle.onStop("operations", async (deadline) => {
     fleetModels.stop();
-    events.stop();
+    events.close();
     await closeServer(server, { deadline, clock });
   });
   return server;

@@ -5,6 +5,7 @@ import { lentOnly } from "../harness/found-servers.ts";
 import { findBrowser, launchBrowser } from "../harness/find-browser.ts";
 import { OperatorSite } from "../harness/operator-site.ts";
 import { startPairedAgent } from "../harness/start-trunkline.ts";
+import { trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 import { ConsolePage, signInLink } from "./console-page.ts";
 
@@ -175,6 +176,16 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
       .first()
       .waitFor();
     expect(own.complaints).toEqual([]);
+  });
+
+  test("a session that is ended elsewhere leads its page to the sign-in", { timeout: 40_000 }, async () => {
+    const own = await signedIn();
+    await own.go("/machines");
+    await own.heading("Machines");
+    const settings = { TRUNKLINE_OPERATIONS_URL: operationsUrl(1), TRUNKLINE_ADMIN_KEY: adminKey };
+    const { stdout } = await trunkline(["sessions", "end", "--all"], settings);
+    expect(stdout).toMatch(/^Ended \d+ sessions?\.$/m);
+    await own.sees("Or paste a key", 25_000);
   });
 
   test("a viewer sees the site and no button that changes it", async () => {

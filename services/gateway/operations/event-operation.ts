@@ -13,7 +13,7 @@ export const followSite: AdminOperation = {
     "(a key, machine or route). A stream ends after 15 seconds; Last-Event-ID goes on behind a request",
   answer: z.union([fleetListing, shownNow, shownRequest]),
   media: eventsMedia,
-  refusals: ["server_is_overloaded"],
+  refusals: ["server_is_overloaded", "shutting_down"],
   async handle(request, reply, { events }) {
     const { "last-event-id": heard } = request.headers;
     for (const [name, value] of Object.entries(reply.getHeaders())) {

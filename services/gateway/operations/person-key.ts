@@ -3,13 +3,14 @@ import { changeKey } from "#shared/records/change-key.ts";
 import { issueKey } from "#shared/records/issue-key.ts";
 import { keyState, type KeyRecord } from "#shared/records/key-record.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
+import { sessionMs } from "#shared/records/session-record.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Person } from "./open-id.ts";
 
 const actor = { by: "OpenID Connect" };
 
 /**
- * Returns the key that stands for a person, valid for as long as the provider's word. The first sign-in issues it, and later
+ * Returns the key that stands for a person, valid for as long as the provider's word, and at most a session. The first sign-in issues it, and later
  * ones extend it. Nobody has its secret. Undefined if it is disabled: an operator has locked the person out.
  */
 export async function keyOfPerson(
@@ -17,7 +18,7 @@ export async function keyOfPerson(
   { keys, peppers, clock }: { readonly keys: KeyStore; readonly peppers: Peppers; readonly clock: Pick<Clock, "wall"> },
 ): Promise<KeyRecord | undefined> {
   const nowMs = clock.wall();
-  const ttlMs = Math.max(1, untilMs - nowMs);
+  const ttlMs = Math.min(sessionMs, Math.max(1, untilMs - nowMs));
   const own = (await keys.list()).filter((each) => each.name === name && each.revokedAt === undefined);
   if (own.some((each) => each.disabledAt !== undefined)) return undefined;
   const known = own.find(({ kind }) => kind === role);
@@ -25,7 +26,7 @@ export async function keyOfPerson(
     const { record } = await issueKey({ kind: role, name, scopes: ["*"], ttlMs }, { keys, peppers, clock, actor });
     return record;
   }
-  if (keyState(known, nowMs) === "valid" && known.expiresAt >= untilMs) return known;
+  if (keyState(known, nowMs) === "valid" && known.expiresAt >= nowMs + ttlMs) return known;
   const changed = await changeKey(known.id, { action: "extended", ttlMs }, { keys, clock, actor });
   return changed.outcome === "changed" || changed.outcome === "unchanged" ? changed.record : undefined;
 }

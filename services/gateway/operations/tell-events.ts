@@ -65,6 +65,7 @@ export class EventTeller {
   #fleet = { text: "", told: "", againAtMs: 0 };
   #lastEntry: string | undefined;
   #latest: string | undefined;
+  #isClosed = false;
   #ofLastMinute: RequestRecord[] = [];
 
   constructor(parts: Parts) {
@@ -73,6 +74,7 @@ export class EventTeller {
 
   /** Tells a page until it leaves or `streamMs` have passed. `heard` is the latest request that it knows. */
   async follow(response: ServerResponse, heard: string | undefined): Promise<void> {
+    if (this.#isClosed) throw new Fault("shutting_down", { message: "This gateway shuts down; follow another one." });
     if (this.#followers.size >= followersMax) {
       const message = `${followersMax} pages follow this gateway already (followersMax): close some.`;
       throw new Fault("server_is_overloaded", { message });
@@ -89,17 +91,22 @@ export class EventTeller {
     response.once("close", () => {
       end.cancel();
       this.#followers.delete(follower);
-      if (this.#followers.size === 0) this.stop();
+      if (this.#followers.size === 0) this.#rest();
     });
     response.write(`retry: 250\n${eventText("fleet", this.#fleet.text)}`);
     await this.#look();
   }
 
-  /** Ends all streams. Their pages come back, perhaps to another gateway. */
-  stop(): void {
+  /** Ends all streams for good. Their pages come back, perhaps to another gateway. */
+  close(): void {
+    this.#isClosed = true;
+    this.#rest();
+    for (const { response } of this.#followers) response.end();
+  }
+
+  #rest(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    for (const { response } of this.#followers) response.end();
   }
 
   async #begin(): Promise<void> {
