@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type ApiFault, send } from "./admin-api.ts";
-import { ActionForm, FaultNotice, TextField } from "./parts.tsx";
+import { ActionForm, TextField } from "./forms.tsx";
+import { FaultNotice } from "./parts.tsx";
 import { signIn } from "./session.ts";
 
 /** The page before a session. It is static and knows nothing of the site. */

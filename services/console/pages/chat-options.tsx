@@ -1,4 +1,4 @@
-import { Field, TextField } from "../parts.tsx";
+import { Field, TextField } from "../forms.tsx";
 
 /** The parameters of a chat as a form has them: texts. */
 export interface Options {

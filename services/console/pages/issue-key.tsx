@@ -3,7 +3,8 @@ import type { z } from "zod";
 import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
-import { ActionForm, Choice, CopyText, Dialog, Notice, TextField } from "../parts.tsx";
+import { ActionForm, Choice, Dialog, TextField } from "../forms.tsx";
+import { CopyText, Notice } from "../parts.tsx";
 import { session } from "../session.ts";
 import { bodyOf, newTerms, TermFields, type Terms } from "./key-terms.tsx";
 

@@ -1,7 +1,8 @@
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import type { ModelListing } from "#shared/protocol/model.ts";
 import { useAnswer } from "../admin-api.ts";
-import { listIn, Choice, Name, TextField } from "../parts.tsx";
+import { listIn, Choice, TextField } from "../forms.tsx";
+import { Name } from "../parts.tsx";
 import { allows } from "#shared/records/match-scope.ts";
 
 /** The terms of a key as a form has them: texts. */

@@ -5,20 +5,8 @@ import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import {
-  ActionForm,
-  Badge,
-  Bar,
-  Choice,
-  Confirm,
-  Dialog,
-  Facts,
-  FaultNotice,
-  Name,
-  Page,
-  TextField,
-  Time,
-} from "../parts.tsx";
+import { ActionForm, Choice, Confirm, Dialog, TextField } from "../forms.tsx";
+import { Badge, Bar, Facts, FaultNotice, Name, Page, Time } from "../parts.tsx";
 import { numberText, shortNumber } from "../quantity.ts";
 import { mayChange } from "../session.ts";
 import { sumOf, sumUsage } from "../usage-sums.ts";

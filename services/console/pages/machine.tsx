@@ -1,31 +1,15 @@
-import { useState } from "preact/hooks";
 import type { z } from "zod";
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import type { ModelListing } from "#shared/protocol/model.ts";
 import type { machineSchemas } from "../../gateway/operations/machine-operations.ts";
-import { go, query, setQuery, to } from "../address.ts";
-import { change, useAnswer } from "../admin-api.ts";
+import { to } from "../address.ts";
+import { useAnswer } from "../admin-api.ts";
 import { fleet, stale } from "../live.ts";
-import {
-  listIn,
-  ActionForm,
-  Age,
-  Badge,
-  Confirm,
-  Dialog,
-  Facts,
-  FaultNotice,
-  Name,
-  Notice,
-  Page,
-  Table,
-  TextField,
-  Time,
-} from "../parts.tsx";
+import { Age, Badge, Facts, FaultNotice, Name, Notice, Page, Table, Time } from "../parts.tsx";
 import { numberText, sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
+import { MachineActions } from "./machine-actions.tsx";
 import { MachineState } from "./machine-state.tsx";
-import { PairDialog } from "./pair-machine.tsx";
 
 type Record = z.output<typeof machineSchemas.MachineRecord>;
 
@@ -166,149 +150,6 @@ function RecordFacts({ record }: { readonly record: Record }) {
         ]}
       />
     </section>
-  );
-}
-
-function MachineActions({ record }: { readonly record: Record }) {
-  const { machine, state } = record;
-  const at = `/machines/${encodeURIComponent(machine)}`;
-  const open = query.value.get("do");
-  const close = (): void => setQuery("do", undefined);
-  const isPaired = state === "paired" || state === "cordoned";
-  return (
-    <>
-      {state === "paired" && (
-        <button type="button" onClick={() => setQuery("do", "cordon")}>
-          Cordon
-        </button>
-      )}
-      {state === "cordoned" && (
-        <Confirm
-          action="Uncordon"
-          working="Uncordoning…"
-          danger={false}
-          question="It gets new jobs again."
-          onDo={() => change("POST", `${at}/uncordon`)}
-        />
-      )}
-      {isPaired && (
-        <button type="button" onClick={() => setQuery("do", "rename")}>
-          Rename
-        </button>
-      )}
-      <button type="button" onClick={() => setQuery("do", "models")}>
-        Allowed models
-      </button>
-      {!isPaired && (
-        <button type="button" class="primary" onClick={() => setQuery("do", "pair")}>
-          Pair
-        </button>
-      )}
-      {isPaired && (
-        <Confirm
-          action="Revoke"
-          working="Revoking…"
-          question="Its key is taken back for good, at all gateways, and its jobs end. To come back it has to be paired anew."
-          onDo={() => change("POST", `${at}/revoke`)}
-        />
-      )}
-      {state === "unpaired" && (
-        <Confirm
-          action="Remove"
-          working="Removing…"
-          question="Its record goes, with the models that it may offer."
-          onDo={async () => {
-            await change("DELETE", at);
-            go(to(["machines"]));
-          }}
-        />
-      )}
-      {open === "cordon" && <CordonDialog at={at} onClose={close} />}
-      {open === "rename" && <RenameDialog at={at} name={machine} onClose={close} />}
-      {open === "models" && <ModelsDialog at={at} record={record} onClose={close} />}
-      {open === "pair" && <PairDialog name={machine} onClose={close} />}
-    </>
-  );
-}
-
-function CordonDialog({ at, onClose }: { readonly at: string; readonly onClose: () => void }) {
-  const [reason, setReason] = useState("");
-  return (
-    <Dialog title="Cordon" onClose={onClose}>
-      <p>It gets no new jobs. Those that run there go on: when none is left, it is drained.</p>
-      <ActionForm
-        action="Cordon"
-        working="Cordoning…"
-        onDo={async () => {
-          await change("POST", `${at}/cordon`, reason === "" ? {} : { reason });
-          onClose();
-        }}
-      >
-        <TextField
-          label="Reason"
-          hint="Others see it beside the machine."
-          value={reason}
-          onText={setReason}
-          placeholder="new fans"
-        />
-      </ActionForm>
-    </Dialog>
-  );
-}
-
-function RenameDialog({
-  at,
-  name,
-  onClose,
-}: {
-  readonly at: string;
-  readonly name: string;
-  readonly onClose: () => void;
-}) {
-  const [next, setNext] = useState(name);
-  const rename = async (): Promise<void> => {
-    await change("POST", `${at}/rename`, { name: next });
-    go(to(["machines", next]), { replace: true });
-  };
-  return (
-    <Dialog title={`Rename ${name}`} onClose={onClose}>
-      <p>No request is refused for it. Jobs under the old name have 30 seconds to finish.</p>
-      <ActionForm action="Rename" working="Renaming…" onDo={rename}>
-        <TextField label="New name" value={next} onText={setNext} required />
-      </ActionForm>
-    </Dialog>
-  );
-}
-
-function ModelsDialog({
-  at,
-  record,
-  onClose,
-}: {
-  readonly at: string;
-  readonly record: Record;
-  readonly onClose: () => void;
-}) {
-  const [text, setText] = useState(record.models?.join(" ") ?? "");
-  const models = listIn(text);
-  return (
-    <Dialog title="Allowed models" onClose={onClose}>
-      <ActionForm
-        action="Save"
-        working="Saving…"
-        onDo={async () => {
-          await change("PATCH", at, { models: models.length === 0 ? null : models });
-          onClose();
-        }}
-      >
-        <TextField
-          label="Models it may offer"
-          hint="Names or patterns with *, such as llama* qwen*. Empty for all."
-          value={text}
-          onText={setText}
-        />
-      </ActionForm>
-    </Dialog>
   );
 }
 

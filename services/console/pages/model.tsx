@@ -3,7 +3,8 @@ import type { ShownRoute, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts
 import type { ModelListing, ShownModel } from "#shared/protocol/model.ts";
 import { query, setQuery, to } from "../address.ts";
 import { type ApiFault, faultOf, useAnswer, withQuery, work } from "../admin-api.ts";
-import { Badge, Choice, type Column, Confirm, FaultNotice, Name, Notice, Page, Table, TextField } from "../parts.tsx";
+import { Choice, Confirm, TextField } from "../forms.tsx";
+import { Badge, type Column, FaultNotice, Name, Notice, Page, Table } from "../parts.tsx";
 import { msText, numberText, sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
 import { ModelBadges } from "./model-badges.tsx";

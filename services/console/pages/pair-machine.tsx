@@ -4,7 +4,8 @@ import type { machineSchemas } from "../../gateway/operations/machine-operations
 import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
 import { clock, fleet } from "../live.ts";
-import { listIn, ActionForm, CopyText, Dialog, Notice, TextField } from "../parts.tsx";
+import { listIn, ActionForm, Dialog, TextField } from "../forms.tsx";
+import { CopyText, Notice } from "../parts.tsx";
 import { spanText } from "../quantity.ts";
 
 type Join = z.output<typeof machineSchemas.MadeJoin>;

@@ -3,7 +3,8 @@ import type { ProgressLine } from "#shared/protocol/model.ts";
 import { to } from "../address.ts";
 import { type ApiFault, faultOf, work } from "../admin-api.ts";
 import { fleet } from "../live.ts";
-import { Bar, Choice, Dialog, FaultNotice, Name, Notice, TextField } from "../parts.tsx";
+import { Choice, Dialog, TextField } from "../forms.tsx";
+import { Bar, FaultNotice, Name, Notice } from "../parts.tsx";
 import { bytesText } from "../quantity.ts";
 
 type State =

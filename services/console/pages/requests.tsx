@@ -5,7 +5,8 @@ import type { requestSchemas } from "../../gateway/operations/request-operations
 import { query, setQuery, to } from "../address.ts";
 import { type ApiFault, faultOf, read, useAnswer, withQuery } from "../admin-api.ts";
 import { ended } from "../live.ts";
-import { Choice, CopyText, FaultNotice, Facts, Name, Notice, Page, TextField, Time } from "../parts.tsx";
+import { Choice, TextField } from "../forms.tsx";
+import { CopyText, FaultNotice, Facts, Name, Notice, Page, Time } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { Outcome, RequestTable } from "./request-table.tsx";
 import { wayOf } from "../request-way.ts";

@@ -6,19 +6,8 @@ import type { routeSchemas } from "../../gateway/operations/route-operations.ts"
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { matchesPattern } from "../model-rows.ts";
-import {
-  ActionForm,
-  Badge,
-  Confirm,
-  Dialog,
-  FaultNotice,
-  listIn,
-  Name,
-  Page,
-  Table,
-  TextField,
-  Time,
-} from "../parts.tsx";
+import { ActionForm, Confirm, Dialog, listIn, TextField } from "../forms.tsx";
+import { Badge, FaultNotice, Name, Page, Table, Time } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 import { ModelTabs } from "./model-tabs.tsx";
 

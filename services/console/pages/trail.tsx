@@ -2,7 +2,8 @@ import type { z } from "zod";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query, setQuery } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
-import { FaultNotice, Page, TextField } from "../parts.tsx";
+import { TextField } from "../forms.tsx";
+import { FaultNotice, Page } from "../parts.tsx";
 import { actionWords } from "../trail-words.ts";
 import { type TrailEntry, TrailTable } from "./trail-table.tsx";
 

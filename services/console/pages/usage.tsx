@@ -4,7 +4,8 @@ import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query, setQuery } from "../address.ts";
 import { useAnswer, withQuery } from "../admin-api.ts";
-import { Choice, FaultNotice, Page, TextField } from "../parts.tsx";
+import { Choice, TextField } from "../forms.tsx";
+import { FaultNotice, Page } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
 import { msText, shortNumber } from "../quantity.ts";
 import {
