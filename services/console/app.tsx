@@ -49,6 +49,11 @@ export function App() {
   );
 }
 
+const roleTitles: Readonly<Record<string, string>> = {
+  viewer: "This session only reads.",
+  operator: "This session changes machines, models and routes, and no keys.",
+};
+
 function Side({ at, who, role }: { readonly at: string; readonly who: string; readonly role: string }) {
   return (
     <nav class="side" aria-label="Pages">
@@ -66,7 +71,7 @@ function Side({ at, who, role }: { readonly at: string; readonly who: string; re
         ))}
       </ul>
       <div class="side-foot">
-        <p class="quiet" title={role === "viewer" ? "This session only reads." : undefined}>
+        <p class="quiet" title={roleTitles[role]}>
           <bdi>{who}</bdi>
           <br />
           {role}

@@ -69,7 +69,12 @@ function leave(): void {
   if (session.value.state === "in") session.value = { state: "out" };
 }
 
-/** True if the viewer may change something. */
+/** True if the session may change machines, models and routes. */
 export function mayChange(): boolean {
+  return session.value.state === "in" && session.value.me.role !== "viewer";
+}
+
+/** True if the session may change keys. */
+export function mayChangeKeys(): boolean {
   return session.value.state === "in" && session.value.me.role === "admin";
 }

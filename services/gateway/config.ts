@@ -17,7 +17,8 @@ import {
 import { keptRequestsDefault } from "#shared/requests/request-records.ts";
 import { dayMs } from "#shared/process/clock.ts";
 import { isLoopback, publicOrigin } from "#shared/protocol/pairing.ts";
-import type { ClaimRule, OpenIdSettings } from "./operations/open-id.ts";
+import type { OpenIdSettings } from "./operations/open-id.ts";
+import { type SessionRole, sessionRoles } from "#shared/records/session-record.ts";
 import { crossOrigins } from "./http/cross-origin.ts";
 
 /** Reads names of hosts separated by commas, in small letters. */
@@ -42,19 +43,20 @@ const imageHosts = hostList(
 
 const mib = 1024 * 1024;
 
-/** Claims and their values, such as `groups=ops,email=ada@example.org`. */
-const claimRules = z.string().transform((text, context): readonly ClaimRule[] =>
-  text.split(",").map((rule) => {
-    const [, claim = "", value = ""] = /^\s*([^\s=]+)=(.*\S)\s*$/.exec(rule) ?? [];
-    if (claim === "") {
-      context.addIssue({
-        code: "custom",
-        message:
-          "must be claims with their values and commas between, such as groups=ops,email=ada@example.org; * for any value",
-      });
-    }
-    return { claim, value };
-  }),
+/** Values of a claim with their roles, such as `ops=admin,night=operator,*=viewer`. */
+const claimRoles = z.string().transform(
+  (text, context) =>
+    new Map(
+      text.split(",").map((rule): [string, SessionRole] => {
+        const [, value = "", name = ""] = /^\s*(.*\S)\s*=\s*(\w+)\s*$/.exec(rule) ?? [];
+        const role = sessionRoles.find((each) => each === name);
+        if (role === undefined) {
+          const message = "must be values of the claim with viewer, operator or admin, such as ops=admin,*=viewer";
+          context.addIssue({ code: "custom", message });
+        }
+        return [value, role ?? "viewer"];
+      }),
+    ),
 );
 
 const settings = z
@@ -88,9 +90,9 @@ const settings = z
     TRUNKLINE_OIDC_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
     TRUNKLINE_OIDC_CLIENT_ID: z.string().optional(),
     TRUNKLINE_OIDC_CLIENT_SECRET: secret(z.string().optional()),
-    /** The claims of those who may change everything, and of those who may read. */
-    TRUNKLINE_OIDC_ADMINS: claimRules.default([]),
-    TRUNKLINE_OIDC_VIEWERS: claimRules.default([]),
+    /** The claim that decides a person's role, and the roles of its values. */
+    TRUNKLINE_OIDC_CLAIM: z.string().min(1).default("groups"),
+    TRUNKLINE_OIDC_ROLES: claimRoles.optional(),
     /**
      * Token that a request for the metrics must send. Without it, every client that reaches the operations port may
      * read them.
@@ -175,18 +177,19 @@ export function gatewayConfig(environment: Environment) {
 /** Returns how people sign in by OpenID Connect; undefined without an issuer. */
 function openIdSettings(given: z.output<typeof settings>): OpenIdSettings | undefined {
   const { TRUNKLINE_OIDC_ISSUER: issuer, TRUNKLINE_OIDC_CLIENT_ID: clientId } = given;
-  const { TRUNKLINE_OIDC_ADMINS: admins, TRUNKLINE_OIDC_VIEWERS: viewers } = given;
+  const { TRUNKLINE_OIDC_CLAIM: claim, TRUNKLINE_OIDC_ROLES: roles } = given;
   if (issuer === undefined) return undefined;
-  if (clientId === undefined)
+  if (clientId === undefined) {
     throw new ConfigFailure([
       "TRUNKLINE_OIDC_ISSUER needs TRUNKLINE_OIDC_CLIENT_ID: register this console with the provider",
     ]);
-  if (admins.length + viewers.length === 0) {
+  }
+  if (roles === undefined) {
     throw new ConfigFailure([
-      "TRUNKLINE_OIDC_ISSUER lets nobody in: name claims in TRUNKLINE_OIDC_ADMINS or TRUNKLINE_OIDC_VIEWERS, such as groups=ops",
+      "TRUNKLINE_OIDC_ISSUER lets nobody in: name who is what in TRUNKLINE_OIDC_ROLES, such as ops=admin,*=viewer",
     ]);
   }
-  return { issuer, clientId, clientSecret: given.TRUNKLINE_OIDC_CLIENT_SECRET, admins, viewers };
+  return { issuer, clientId, clientSecret: given.TRUNKLINE_OIDC_CLIENT_SECRET, claim, roles };
 }
 
 function hostNameOf(origin: string | undefined): readonly string[] {

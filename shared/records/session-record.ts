@@ -15,7 +15,8 @@ import {
 } from "../keys/session-token.ts";
 import type { KeyRecord } from "./key-record.ts";
 
-export const sessionRoles = ["viewer", "admin"] as const;
+/** A viewer reads. An operator changes machines, models and routes too, and an admin also keys and sessions. */
+export const sessionRoles = ["viewer", "operator", "admin"] as const;
 export type SessionRole = (typeof sessionRoles)[number];
 
 /**
@@ -27,7 +28,7 @@ export const sessionRecord = z.strictObject({
   kind: z.enum(sessionKinds),
   digest: keyDigest,
   pepper: pepperFingerprint,
-  /** The session's own role: a link of an admin key may open a session that only reads. */
+  /** The session's own role: a link of an admin key may open a session that may do less. */
   role: z.enum(sessionRoles),
   key: keyId,
   createdAt: z.int().nonnegative(),

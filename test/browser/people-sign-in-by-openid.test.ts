@@ -10,7 +10,12 @@ import { trunkline } from "../harness/trunkline-command.ts";
 import { ConsolePage } from "./console-page.ts";
 
 const found = await findBrowser();
-const groups: Readonly<Record<string, readonly string[]>> = { ada: ["ops", "staff"], bob: ["staff"], eve: [] };
+const groups: Readonly<Record<string, readonly string[]>> = {
+  ada: ["ops", "staff"],
+  bob: ["staff"],
+  nia: ["night"],
+  eve: [],
+};
 
 describe.skipIf(found.path === undefined)("people who sign in by OpenID", () => {
   let browser: Browser;
@@ -41,8 +46,7 @@ describe.skipIf(found.path === undefined)("people who sign in by OpenID", () => 
         TRUNKLINE_OIDC_ISSUER: issuer,
         TRUNKLINE_OIDC_CLIENT_ID: "console",
         TRUNKLINE_OIDC_CLIENT_SECRET: "a secret of the client",
-        TRUNKLINE_OIDC_ADMINS: "groups=ops",
-        TRUNKLINE_OIDC_VIEWERS: "groups=staff",
+        TRUNKLINE_OIDC_ROLES: "ops=admin,night=operator,staff=viewer",
       }),
     ]);
   }, 300_000);
@@ -90,6 +94,27 @@ describe.skipIf(found.path === undefined)("people who sign in by OpenID", () => 
       .first()
       .waitFor();
     expect(await own.page.getByRole("button", { name: "Issue a key" }).count()).toBe(0);
+  });
+
+  test("an operator changes machines and no keys, also by hand-made requests", async () => {
+    const own = await signIn("nia");
+    await own.heading("Overview");
+    await own.go("/machines");
+    await own.page.getByRole("button", { name: "Pair a machine" }).waitFor();
+    await own.go("/keys");
+    await own.page
+      .getByRole("row", { name: /trunkline up/ })
+      .first()
+      .waitFor();
+    expect(await own.page.getByRole("button", { name: "Issue a key" }).count()).toBe(0);
+    const statusOf = (method: string, path: string, data: object) =>
+      own.page.request
+        .fetch(`${up.operationsUrl}/admin/v1${path}`, { method, data, headers: { "x-trunkline-console": "1" } })
+        .then((answer) => answer.status());
+    expect(await statusOf("POST", "/keys", { name: "x" })).toBe(403);
+    expect(await statusOf("POST", "/sessions/links", {})).toBe(403);
+    expect(await statusOf("DELETE", "/sessions", {})).toBe(403);
+    expect(await statusOf("PUT", "/routes/gpt-4o", { targets: [{ model: "scripted" }] })).toBe(200);
   });
 
   test("a person without a role is told so, and so is one whose key was disabled", async () => {

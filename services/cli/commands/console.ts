@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { z } from "zod";
 import type { SessionRole } from "#shared/records/session-record.ts";
 import { commandIn, type CliContext, type JsonOption } from "../terminal/command-line.ts";
@@ -14,6 +14,7 @@ const madeLink = z.object({ url: z.string(), expires_at: z.iso.datetime() });
 
 interface Options extends OperationsOptions, JsonOption {
   readonly viewer?: true;
+  readonly operator?: true;
   readonly open?: true;
 }
 
@@ -22,7 +23,8 @@ export function consoleCommand(context: CliContext): Command {
   return commandIn("console", context)
     .summary("print a link that signs a browser in to the console")
     .description("print a link that signs a browser in to the console: it works once, for ten minutes")
-    .option("--viewer", "for a session that reads and changes nothing")
+    .addOption(new Option("--viewer", "for a session that reads and changes nothing").conflicts("operator"))
+    .option("--operator", "for a session that changes machines, models and routes, and no keys")
     .option("--open", "open the link in the browser of this machine")
     .addOption(operationsUrlOption())
     .json()
@@ -34,8 +36,8 @@ Examples:
   trunkline console --open
   trunkline console --viewer
 ${whichGatewayHelp}`)
-    .action(async ({ viewer, open, json, ...given }: Options) => {
-      const role: SessionRole = viewer ? "viewer" : "admin";
+    .action(async ({ viewer, operator, open, json, ...given }: Options) => {
+      const role: SessionRole = viewer ? "viewer" : operator ? "operator" : "admin";
       const port = givenOperations(given, context);
       const { url, expires_at: expiresAt } = await port.post("/sessions/links", madeLink, { role });
       stdout.write(json ? `${JSON.stringify({ url, role, expires_at: expiresAt })}\n` : `${url}\n`);

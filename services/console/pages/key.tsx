@@ -8,7 +8,7 @@ import { change, useAnswer } from "../admin-api.ts";
 import { ActionForm, Choice, Confirm, Dialog, TextField } from "../forms.tsx";
 import { Badge, Bar, Facts, FaultNotice, Name, Page, Time } from "../parts.tsx";
 import { numberText, shortNumber } from "../quantity.ts";
-import { mayChange } from "../session.ts";
+import { mayChangeKeys } from "../session.ts";
 import { sumOf, sumUsage } from "../usage-sums.ts";
 import { KeyOnce } from "./issue-key.tsx";
 import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
@@ -40,7 +40,7 @@ export function OneKey({ id }: { readonly id: string }) {
           {key.kind === "model" ? "Key" : `${key.kind} key`} · <Name>{id}</Name>
         </>
       }
-      actions={mayChange() && <KeyActions shown={key} />}
+      actions={mayChangeKeys() && <KeyActions shown={key} />}
     >
       <section>
         <h2>Terms</h2>

@@ -6,7 +6,7 @@ import { useAnswer } from "../admin-api.ts";
 import { Choice, TextField } from "../forms.tsx";
 import { Badge, type Column, FaultNotice, Name, Page, Table, Time } from "../parts.tsx";
 import { shortNumber } from "../quantity.ts";
-import { mayChange } from "../session.ts";
+import { mayChangeKeys } from "../session.ts";
 import { IssueDialog } from "./issue-key.tsx";
 import { keyTones } from "./key-tones.ts";
 import { OneKey } from "./key.tsx";
@@ -56,7 +56,7 @@ function KeyList() {
       title="Keys"
       about="Keys call models; admin and viewer keys use this console and the admin API."
       actions={
-        mayChange() && (
+        mayChangeKeys() && (
           <button type="button" class="primary" onClick={() => setQuery("issue", "new")}>
             Issue a key
           </button>
@@ -95,7 +95,7 @@ function KeyList() {
           These are the first 1,000 keys. <code>trunkline keys</code> lists all of them.
         </p>
       )}
-      {query.value.get("issue") === "new" && mayChange() && (
+      {query.value.get("issue") === "new" && mayChangeKeys() && (
         <IssueDialog onClose={() => setQuery("issue", undefined)} />
       )}
     </Page>

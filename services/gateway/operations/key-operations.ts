@@ -118,6 +118,7 @@ const readsOneKey = {
 const changesOneKey = {
   ...readsOneKey,
   method: "POST",
+  forAdmins: true,
   answer: changedKey,
   refusals: ["key_not_found", "key_change_refused"],
 } as const;
@@ -142,6 +143,7 @@ export const keyOperations = {
   issueKey: defineOperation({
     ...reads,
     method: "POST",
+    forAdmins: true,
     path: "/keys",
     summary: "Make a key, and show it this once",
     body: issueBody,
@@ -233,6 +235,7 @@ function defineRevocation(method: "DELETE" | "POST", path: string): AdminOperati
   return defineOperation({
     ...readsOneKey,
     method,
+    forAdmins: true,
     path,
     summary: "Revoke a key for good; with an admin key also the admin and viewer keys that it issued, recursively",
     query: z.strictObject({

@@ -2,21 +2,16 @@ import { hash } from "node:crypto";
 import * as client from "openid-client";
 import { z } from "zod";
 import { isLoopback } from "#shared/protocol/pairing.ts";
-import type { SessionRole } from "#shared/records/session-record.ts";
+import { type SessionRole, sessionRoles } from "#shared/records/session-record.ts";
 import type { Log } from "#shared/process/log.ts";
-
-/** A claim and the value that it must have, or contain if it is a list; `*` for any value. */
-export interface ClaimRule {
-  readonly claim: string;
-  readonly value: string;
-}
 
 export interface OpenIdSettings {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string | undefined;
-  readonly admins: readonly ClaimRule[];
-  readonly viewers: readonly ClaimRule[];
+  /** The claim that decides the role, and the role of each of its values; `*` for any value. */
+  readonly claim: string;
+  readonly roles: ReadonlyMap<string, SessionRole>;
 }
 
 /** A person whom the provider has proved. */
@@ -93,15 +88,17 @@ export class OpenId {
     if (role !== undefined) return { name: nameOf(this.#settings.issuer, claims), role, untilMs: claims.exp * 1_000 };
     this.#log.warn(
       { subject: claims.sub },
-      "a person without a role tried to sign in: TRUNKLINE_OIDC_ADMINS and TRUNKLINE_OIDC_VIEWERS name the claims of those who may",
+      "a person without a role tried to sign in: TRUNKLINE_OIDC_ROLES names the values of the claim TRUNKLINE_OIDC_CLAIM that have one",
     );
     return "no_role";
   }
 
+  /** Returns the highest role that a value of the claim has. */
   #roleOf(claims: client.IDToken): SessionRole | undefined {
-    const { admins, viewers } = this.#settings;
-    if (admins.some((rule) => holds(rule, claims))) return "admin";
-    return viewers.some((rule) => holds(rule, claims)) ? "viewer" : undefined;
+    const { claim, roles } = this.#settings;
+    const held = [claims[claim] ?? []].flat().map(String);
+    const given = held.flatMap((value) => roles.get(value) ?? roles.get("*") ?? []);
+    return sessionRoles.toReversed().find((role) => given.includes(role));
   }
 
   async #discover(): Promise<client.Configuration | undefined> {
@@ -118,11 +115,6 @@ export class OpenId {
       return undefined;
     }
   }
-}
-
-function holds({ claim, value }: ClaimRule, claims: Readonly<Record<string, unknown>>): boolean {
-  const held = [claims[claim] ?? []].flat().map(String);
-  return value === "*" ? held.length > 0 : held.includes(value);
 }
 
 /** Returns the name of a person: what the provider calls them, and a print of their subject, which no other has. */

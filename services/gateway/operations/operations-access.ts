@@ -136,6 +136,13 @@ export async function keyOfSession(session: SessionRecord, proof: AdminProof): P
   return validKey(await asStore(async () => withLineage(verdict, keys)));
 }
 
+/** Refuses a session that may not change keys and sessions. */
+export async function assertAdmin(request: FastifyRequest): Promise<void> {
+  if (askerOf(request).role === "admin") return;
+  const message = "An operator's session changes machines, models and routes. Keys and sessions are for admins.";
+  throw new Fault("insufficient_permissions", { message });
+}
+
 /** Returns the one who asks. A route that is reached without a key is a bug. */
 export function askerOf(request: FastifyRequest): Asker {
   const asker = askers.get(request);

@@ -21,9 +21,10 @@ export async function keyOfPerson(
   const ttlMs = Math.min(sessionMs, Math.max(1, untilMs - nowMs));
   const own = (await keys.list()).filter((each) => each.name === name && each.revokedAt === undefined);
   if (own.some((each) => each.disabledAt !== undefined)) return undefined;
-  const known = own.find(({ kind }) => kind === role);
+  const kind = role === "viewer" ? "viewer" : "admin";
+  const known = own.find((each) => each.kind === kind);
   if (known === undefined) {
-    const { record } = await issueKey({ kind: role, name, scopes: ["*"], ttlMs }, { keys, peppers, clock, actor });
+    const { record } = await issueKey({ kind, name, scopes: ["*"], ttlMs }, { keys, peppers, clock, actor });
     return record;
   }
   if (keyState(known, nowMs) === "valid" && known.expiresAt >= nowMs + ttlMs) return known;

@@ -19,7 +19,7 @@ import { logFieldsOf } from "../http/request-state.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import { readShape } from "../http/read-shape.ts";
 import { faultBody } from "../http/answer-faults.ts";
-import { askerOf, type Asker } from "./operations-access.ts";
+import { askerOf, assertAdmin, type Asker } from "./operations-access.ts";
 import type { FleetView } from "./fleet-view.ts";
 import type { EventTeller } from "./tell-events.ts";
 
@@ -69,6 +69,8 @@ interface Description<
   readonly media?: typeof linesMedia | typeof eventsMedia;
   /** The faults that this operation may return besides those of every operation. */
   readonly refusals: readonly FaultCode[];
+  /** True if it changes keys or sessions, which an operator's session may not. */
+  readonly forAdmins?: true;
   /** An example body. It holds no secret. */
   readonly example?: object;
 }
@@ -182,10 +184,15 @@ function tooSlow(): Fault {
 
 export function serveOperation(
   server: FastifyInstance,
-  { method, path, handle }: AdminOperation,
+  { method, path, forAdmins, handle }: AdminOperation,
   parts: AdminParts,
 ): void {
-  server.route({ method, url: routeUrl(path), handler: (request, reply) => handle(request, reply, parts) });
+  server.route({
+    method,
+    url: routeUrl(path),
+    ...(forAdmins && { onRequest: assertAdmin }),
+    handler: (request, reply) => handle(request, reply, parts),
+  });
 }
 
 function readInput<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(

@@ -16,7 +16,11 @@ import { isoTime } from "#shared/process/clock.ts";
 import { defineOperation, listOf, reads } from "./serve-operation.ts";
 
 const time = z.iso.datetime();
-const role = z.enum(sessionRoles).describe("What it may do: a viewer reads, an admin changes.");
+const role = z
+  .enum(sessionRoles)
+  .describe(
+    "What it may do: a viewer reads, an operator also changes machines, models and routes, an admin everything.",
+  );
 
 const shownSession = z.strictObject({
   id: sessionId,
@@ -83,6 +87,7 @@ export const sessionOperations = {
     ...reads,
     method: "POST",
     path: "/sessions/links",
+    forAdmins: true,
     summary: "Make a link that signs a browser in to the console; it works once, for ten minutes",
     body: z.strictObject({ role: role.default("admin") }),
     answer: madeLink,
@@ -98,6 +103,7 @@ export const sessionOperations = {
     ...reads,
     method: "DELETE",
     path: "/sessions/{id}",
+    forAdmins: true,
     summary: "End a session, or make a link useless, at all gateways at once",
     params: z.strictObject({ id: sessionId }),
     answer: endedSessions,
@@ -112,6 +118,7 @@ export const sessionOperations = {
     ...reads,
     method: "DELETE",
     path: "/sessions",
+    forAdmins: true,
     summary: "End all sessions and links, or those of one key; the session of this request ends too",
     query: z.strictObject({ key: keyId.optional().describe("Only of this key.") }),
     answer: endedSessions,
