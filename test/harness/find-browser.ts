@@ -7,14 +7,17 @@ const variable = "TRUNKLINE_TEST_CHROMIUM";
 /** A browser for tests, or why there is none. */
 export type FoundBrowser = { readonly path: string } | { readonly path: undefined; readonly reason: string };
 
-/** Finds Chromium: the one that is named, one that is installed, or Debian's, which root's Debian installs now. */
-export async function findBrowser(): Promise<FoundBrowser> {
+/**
+ * Finds Chromium: the one that is named, one that is installed, or Debian's, which root's Debian installs now. `npm test` is
+ * for people and installs none.
+ */
+export async function findBrowser({ mayInstall = true } = {}): Promise<FoundBrowser> {
   const given = process.env[variable];
   if (given) return { path: given };
   const installed = await findFirst();
   if (installed !== undefined) return { path: installed };
   const remedy = `install it (sudo apt-get install -y chromium), or name one in ${variable}`;
-  if (process.getuid?.() !== 0 || (await findBinary("apt-get")) === undefined) {
+  if (!mayInstall || process.getuid?.() !== 0 || (await findBinary("apt-get")) === undefined) {
     return { path: undefined, reason: `there is no Chromium: ${remedy}` };
   }
   console.log(
