@@ -36,6 +36,7 @@ export const shownFleetMachine = z.object({
   queued: count,
   queue_max: count.describe("How many jobs it lets wait."),
   strays: count.nullable().describe("Requests that its model servers go on with although they were cancelled."),
+  version: z.string().nullish().describe("The version of its agent; null where it does not tell."),
   heard_ms_ago: count
     .nullable()
     .describe("How long ago this gateway heard it last, or any gateway as far as that was noted; null when none did."),

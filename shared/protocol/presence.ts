@@ -5,6 +5,7 @@ const count = z.int().nonnegative();
 
 export const runtimeNameCharactersMax = 100;
 export const problemCharactersMax = 200;
+const versionCharactersMax = 50;
 /** Bounds the round trip that a gateway accepts from a machine, since gateways wait for it. */
 export const roundTripMsMax = 5_000;
 
@@ -34,6 +35,8 @@ export const presence = z.object({
   roundTripMs: count.max(roundTripMsMax).optional(),
   /** True if the machine is connected by a tunnel. Gateways believe in it for `tunnelSilenceMs` longer, and no more. */
   tunnelled: z.literal(true).optional(),
+  /** The agent's own version, for people. Older agents do not report it. */
+  version: z.string().max(versionCharactersMax).optional(),
   /** The version of the wire that this agent speaks. Agents of version 1 do not report it. */
   wire: z.int().default(1),
   /** The `connectionId` of the agent's broker, where it has one. */

@@ -233,6 +233,8 @@ const pages = [
   "",
   "/machines",
   "/machines?pair=new",
+  "/machines/home-4090",
+  "/models/of/scripted",
   "/models",
   "/models/routes",
   "/keys",

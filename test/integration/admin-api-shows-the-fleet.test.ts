@@ -1,3 +1,4 @@
+import packageJson from "../../package.json" with { type: "json" };
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import {
@@ -73,6 +74,7 @@ test("every machine is told of with its boot, its load, and whether it gets work
     queued: 0,
     queue_max: expect.any(Number),
     strays: 0,
+    version: packageJson.version,
     heard_ms_ago: expect.any(Number),
     models: 2,
     open_jobs: 0,

@@ -1,3 +1,4 @@
+import packageJson from "../../../package.json" with { type: "json" };
 import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
@@ -105,6 +106,7 @@ export class Announcer {
       catalogueDigest: runtime.offer?.digest ?? "",
       ...(tunnelled && { tunnelled }),
       ...(runtime.answersNotUtf8 > 0 && { answersNotUtf8: runtime.answersNotUtf8 }),
+      version: packageJson.version,
       wire: frameVersion,
       ...(broker.connectionId !== undefined && { connection: broker.connectionId }),
       scale: timing.scale,

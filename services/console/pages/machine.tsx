@@ -70,6 +70,8 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
           ["Model server", machine.runtime],
           ["Slots in use", `${machine.running} of ${machine.slots}`],
           ["Waiting", `${machine.queued} of ${machine.queue_max} places`],
+          ["Its agent", machine.version && `version ${machine.version}`],
+          ["Started", machine.epoch && <Started epoch={machine.epoch} />],
           ["Jobs of this gateway", numberText(machine.open_jobs)],
           [
             "Connected",
@@ -95,6 +97,12 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
       />
     </section>
   );
+}
+
+/** When the agent was started: its epoch begins with that time. */
+function Started({ epoch }: { readonly epoch: string }) {
+  const at = Number(epoch.split("-")[0]);
+  return Number.isSafeInteger(at) ? <Time at={new Date(at).toISOString()} /> : null;
 }
 
 const connections = { tunnel: "over the site's own port", direct: "to the broker" } as const;

@@ -28,6 +28,7 @@ export function showAway(
     queued: 0,
     queue_max: 0,
     strays: null,
+    version: null,
     heard_ms_ago: seenAtMs === undefined ? null : Math.max(0, wallMs - seenAtMs),
     models: 0,
     open_jobs: 0,

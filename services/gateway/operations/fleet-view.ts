@@ -175,7 +175,7 @@ export class FleetView {
   /** Returns the fields of a machine that this gateway has heard, whether it gets work or not. */
   #showHeard({ presence, heardAtMs }: Pick<RosterMachine, "presence" | "heardAtMs">, nowMs: number) {
     const { records, jobs, clock } = this.#parts;
-    const { machine, epoch, state, runtime, slots, running, queued, queueMax, strays = null } = presence;
+    const { machine, epoch, state, runtime, slots, running, queued, queueMax, strays = null, version } = presence;
     const record = records.get(machine);
     return {
       machine,
@@ -187,6 +187,7 @@ export class FleetView {
       queued,
       queue_max: queueMax,
       strays,
+      version: version ?? null,
       pairing: record === undefined ? null : machineState(record, clock.wall()),
       connection: presence.tunnelled === true ? ("tunnel" as const) : ("direct" as const),
       heard_ms_ago: since(heardAtMs, nowMs),

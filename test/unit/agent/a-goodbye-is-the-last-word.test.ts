@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import packageJson from "../../../package.json" with { type: "json" };
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { presence, type Presence } from "#shared/protocol/presence.ts";
@@ -38,6 +39,7 @@ describe("a presence", () => {
       strays: 0,
       scale: 1,
       catalogueDigest: watch.offer?.digest,
+      version: packageJson.version,
       wire: 2,
     };
     expect(told).toEqual([
