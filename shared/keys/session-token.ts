@@ -34,12 +34,23 @@ export function parseSessionToken(text: string): SessionToken | undefined {
   return id === undefined ? undefined : { kind: kind as SessionKind, id: id as SessionId, text };
 }
 
-export function digestSession({ text }: SessionToken, pepper: Pepper): KeyDigest {
-  return pepper.digest(text);
+/**
+ * Returns the digest of a token together with what it grants, so that a writer of the store, who does not know the pepper,
+ * cannot give a session another key or role.
+ */
+export function digestSession({ text }: SessionToken, grants: readonly string[], pepper: Pepper): KeyDigest {
+  return pepper.digest([text, ...grants].join(" "));
 }
 
-/** Returns true if the digest is that of this token. The comparison takes the same time for every wrong one. */
-export function isDigestOf(digest: KeyDigest, token: SessionToken, peppers: Peppers): boolean {
-  const offered = peppers.digestsOf({ digest: (pepper) => digestSession(token, pepper) });
+/** Returns true if the digest is that of this token and grants. The comparison takes the same time for every wrong one. */
+export function isDigestOf(
+  digest: KeyDigest,
+  {
+    token,
+    grants,
+    peppers,
+  }: { readonly token: SessionToken; readonly grants: readonly string[]; readonly peppers: Peppers },
+): boolean {
+  const offered = peppers.digestsOf({ digest: (pepper) => digestSession(token, grants, pepper) });
   return offered.some((each) => timingSafeEqual(Buffer.from(each, "hex"), Buffer.from(digest, "hex")));
 }

@@ -78,7 +78,7 @@ export async function makeSession(
   const record: SessionRecord = {
     id: token.id,
     kind,
-    digest: digestSession(token, peppers.current),
+    digest: digestSession(token, [role, key.id], peppers.current),
     pepper: peppers.current.fingerprint,
     role,
     key: key.id,
@@ -103,7 +103,8 @@ export async function findSession(
   if (token?.kind !== kind) return undefined;
   const record = await sessions.find(token.id);
   if (record === undefined || record.kind !== kind || clock.wall() >= record.expiresAt) return undefined;
-  return isDigestOf(record.digest, token, peppers) ? record : undefined;
+  const grants = [record.role, record.key];
+  return isDigestOf(record.digest, { token, grants, peppers }) ? record : undefined;
 }
 
 export function sessionUnknown(): Fault {

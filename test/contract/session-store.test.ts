@@ -48,6 +48,16 @@ describe.each<[string, () => Promise<KeyPlace>]>([
     expect(await findSession(token.text, "link", own)).toBeDefined();
   });
 
+  test("a record whose role or key was altered in the store finds nothing", async () => {
+    const own = await open();
+    const { token, record } = await makeSession(session, own);
+    for (const altered of [{ role: "admin" as const }, { key: keyId.parse("zzzzzzzzzzzz") }]) {
+      await own.sessions.remove(record.id);
+      await own.sessions.write({ ...record, ...altered }, own.clock.wall());
+      expect(await findSession(token.text, "session", own)).toBeUndefined();
+    }
+  });
+
   test("exactly one of several gateways spends a link", async () => {
     const own = await open();
     const { record } = await makeSession(link, own);
