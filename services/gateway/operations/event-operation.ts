@@ -2,7 +2,7 @@ import { z } from "zod";
 import { fleetListing } from "#shared/fleet/shown-fleet.ts";
 import { shownRequest } from "#shared/requests/shown-request.ts";
 import { type AdminOperation, eventsMedia, reads, requestCursor } from "./serve-operation.ts";
-import { shownNow } from "./tell-events.ts";
+import { noRequest, shownNow } from "./tell-events.ts";
 
 /** The operation that tells a page of the console what changes. */
 export const followSite: AdminOperation = {
@@ -19,7 +19,11 @@ export const followSite: AdminOperation = {
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) reply.raw.setHeader(name, value);
     }
-    await events.follow(reply.raw, typeof heard === "string" && requestCursor.test(heard) ? heard : undefined);
+    await events.follow(reply.raw, isPlace(heard) ? heard : undefined);
     return reply.hijack();
   },
 };
+
+function isPlace(heard: unknown): heard is string {
+  return typeof heard === "string" && (heard === noRequest || requestCursor.test(heard));
+}

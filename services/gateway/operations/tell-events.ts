@@ -38,6 +38,9 @@ const backlogBytesMax = 1_048_576;
 /** Requests that are told at once; when more have ended, the older ones are found by a search. */
 const requestsToldMax = 200;
 
+/** The place before all requests. */
+export const noRequest = "0";
+
 interface Parts {
   readonly view: Pick<FleetView, "machines">;
   readonly requests: RequestRecords;
@@ -49,7 +52,7 @@ interface Parts {
 interface Follower {
   readonly response: ServerResponse;
   /** The request up to which it was told. */
-  heard: string | undefined;
+  heard: string;
 }
 
 /**
@@ -64,7 +67,7 @@ export class EventTeller {
   /** The fleet as it was told last, with and without its ages. */
   #fleet = { text: "", told: "", againAtMs: 0 };
   #lastEntry: string | undefined;
-  #latest: string | undefined;
+  #latest = noRequest;
   #isClosed = false;
   #ofLastMinute: RequestRecord[] = [];
 
@@ -93,7 +96,8 @@ export class EventTeller {
       this.#followers.delete(follower);
       if (this.#followers.size === 0) this.#rest();
     });
-    response.write(`retry: 250\n${eventText("fleet", this.#fleet.text)}`);
+    // The first event has a place too, so that a page that has heard of no request yet comes back to the same one.
+    response.write(`retry: 250\n${eventText("fleet", this.#fleet.text, follower.heard)}`);
     await this.#look();
   }
 
@@ -115,7 +119,7 @@ export class EventTeller {
     await this.#lookAtFleet();
     const sinceMs = clock.wall() - minuteMs;
     const { latest } = await requests.find({}, { limit: 1 });
-    this.#latest = latest;
+    this.#latest = latest ?? noRequest;
     this.#ofLastMinute = [];
     await requests.visit({ sinceMs }, (record) => this.#ofLastMinute.push(record));
   }

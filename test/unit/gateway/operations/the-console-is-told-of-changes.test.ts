@@ -153,6 +153,15 @@ test("a request is told as it ends, and a page that comes back gets those that i
   expect(again.told("request").map((each) => (each as { id: string }).id)).toEqual(["req_2", "req_3"]);
 });
 
+test("a page that has heard of no request yet misses none that ends while it is away", async () => {
+  const page = await follow();
+  const [, place] = /^id: (\S+)$/m.exec(page.text) ?? [];
+  page.end();
+  ended.push(record("req_1", clock.wall()));
+  const again = await follow(place);
+  expect(again.told("request")).toEqual([expect.objectContaining({ id: "req_1" })]);
+});
+
 test("the counts are those of the last minute", async () => {
   ended = [record("req_old", clock.wall() - 120_000), record("req_1", clock.wall() - 1_000)];
   const page = await follow();
