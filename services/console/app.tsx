@@ -82,6 +82,14 @@ function Side({ at, who, role }: { readonly at: string; readonly who: string; re
         <button type="button" class="quiet-button" onClick={() => void signOut()}>
           Sign out
         </button>
+        <button
+          type="button"
+          class="quiet-button"
+          title="Ends every session and link of your key."
+          onClick={() => void signOut({ everywhere: true })}
+        >
+          Sign out everywhere
+        </button>
       </div>
     </nav>
   );

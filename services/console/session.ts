@@ -48,8 +48,9 @@ export async function signIn(token: string): Promise<void> {
   }
 }
 
-export async function signOut(): Promise<void> {
-  await send("/console/session", { method: "DELETE" }).catch(() => undefined);
+/** Ends this session, or all sessions and links of its key. */
+export async function signOut({ everywhere = false } = {}): Promise<void> {
+  await send(`/console/session${everywhere ? "?everywhere" : ""}`, { method: "DELETE" }).catch(() => undefined);
   leave();
   go(to([]));
 }

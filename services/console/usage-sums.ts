@@ -1,9 +1,10 @@
 /** Sums of usage, and their CSV. Pure. */
 import type { z } from "zod";
+import type { Activity } from "#shared/requests/activity.ts";
 import type { recordSchemas } from "../gateway/operations/record-operations.ts";
 
 export type UsageRow = z.output<typeof recordSchemas.UsageRow>;
-export const usageParts = ["day", "key", "model"] as const;
+export const usageParts = ["day", "key", "model", "machine"] as const;
 export type UsagePart = (typeof usageParts)[number];
 
 /** The usage of one day, key or model. */
@@ -18,7 +19,7 @@ export interface UsageSum {
 }
 
 /** Sums rows by a part of theirs: days in order, and keys and models by their tokens. */
-export function sumUsage(rows: readonly UsageRow[], by: UsagePart): UsageSum[] {
+export function sumUsage(rows: readonly UsageRow[], by: Exclude<UsagePart, "machine">): UsageSum[] {
   const sums = [...Map.groupBy(rows, (row) => row[by])].map(([of, own]) => sumOf(of, own));
   return by === "day"
     ? sums.toSorted((one, other) => ((one.of ?? "") < (other.of ?? "") ? -1 : 1))
@@ -37,6 +38,18 @@ export function sumOf(of: string | null, rows: readonly UsageRow[]): UsageSum {
     completion: add("completion_tokens"),
     firstTokenMs: answered === 0 ? null : add("first_token_ms") / answered,
   };
+}
+
+/** Returns the sums of machines. Usage names no machine: these come from the records of requests. */
+export function sumMachines({ machines }: Activity): UsageSum[] {
+  return machines.map(({ machine: of, requests, failed, prompt_tokens, completion_tokens, first_token_ms }) => ({
+    of,
+    requests,
+    failed,
+    prompt: prompt_tokens,
+    completion: completion_tokens,
+    firstTokenMs: first_token_ms,
+  }));
 }
 
 /** Returns every day of a range, so that a plot has a place for those without usage. */

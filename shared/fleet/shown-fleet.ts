@@ -40,6 +40,9 @@ export const shownFleetMachine = z.object({
   heard_ms_ago: count
     .nullable()
     .describe("How long ago this gateway heard it last, or any gateway as far as that was noted; null when none did."),
+  state_ms_ago: count
+    .nullish()
+    .describe("For how long this gateway has heard it in this state; null where it hears none."),
   models: count.describe("How many models this gateway knows it to offer."),
   open_jobs: count.describe("Jobs of this gateway that are under way there."),
   takes_work: z.boolean().describe("Whether it is asked to do anything at all."),

@@ -97,6 +97,12 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     const cells = await sums.getByRole("cell").allInnerTexts();
     expect([cells[1], cells[4]]).toEqual([String(total.requests), String(total.completion_tokens)]);
     await own.page.getByRole("figure", { name: "Tokens by day" }).locator("canvas").waitFor({ state: "attached" });
+
+    await own.page.getByLabel("Table by").selectOption("machine");
+    const machine = own.page.getByRole("row", { name: /^attic/ });
+    await machine.waitFor();
+    const ofMachine = await machine.getByRole("cell").allInnerTexts();
+    expect([ofMachine[1], ofMachine[4]]).toEqual([String(total.requests), String(total.completion_tokens)]);
     expect(own.complaints).toEqual([]);
   });
 

@@ -113,6 +113,18 @@ describe("a session", () => {
     expect(await reads(revoked)).toBe(401);
   });
 
+  test("ends everywhere, with the other sessions and links of its key alone, when its holder says so", async () => {
+    const [text, foreign] = [(await issueAdmin()).token.reveal(), (await issueAdmin()).token.reveal()];
+    const [here, there, other] = [await cookieOf(text), await cookieOf(text), await cookieOf(foreign)];
+    const link = await api.ask("POST", "/sessions/links", { key: text, body: { role: "admin" } });
+    await send("DELETE", "/console/session?everywhere", { cookie: here });
+    const states = [here, there, other].map(
+      async (cookie) => (await send("GET", "/admin/v1/me", { cookie })).statusCode,
+    );
+    expect(await Promise.all(states)).toEqual([401, 401, 200]);
+    expect((await signIn(String(link.json["token"]))).statusCode).toBe(401);
+  });
+
   test("is good for requests of the console's own page only", async () => {
     const cookie = await cookieOf((await issueAdmin()).token.reveal());
     const statusOf = async (method: "GET" | "POST", headers: Readonly<Record<string, string>>) =>

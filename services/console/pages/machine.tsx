@@ -54,7 +54,18 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
       )}
       <Facts
         facts={[
-          ["State", <MachineState machine={machine} />],
+          [
+            "State",
+            <>
+              <MachineState machine={machine} />
+              {machine.state_ms_ago != null && (
+                <>
+                  {" "}
+                  for <Age sinceMs={heardAt - machine.state_ms_ago} />
+                </>
+              )}
+            </>,
+          ],
           [
             "Heard",
             heardMsAgo === null ? (

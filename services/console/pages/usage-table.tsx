@@ -13,28 +13,25 @@ export function UsageTable({
 }: {
   readonly caption: string;
   readonly sums: readonly UsageSum[];
-  readonly total: UsageSum;
+  readonly total?: UsageSum;
   readonly part: UsagePart;
   readonly names?: ReadonlyMap<string, string>;
 }) {
-  const rows = sums.length === 0 ? [] : [...sums, total];
+  const rows = sums.length === 0 || total === undefined ? sums : [...sums, total];
   const title = (sum: UsageSum) => {
     if (sum === total) return <strong>all</strong>;
     if (sum.of === null) return <span class="quiet">no model</span>;
     if (part === "key")
       return (
-        <>
-          <a href={to(["keys", sum.of])}>
-            <bdi>{names?.get(sum.of) ?? sum.of}</bdi>
-          </a>
-        </>
+        <a href={to(["keys", sum.of])}>
+          <bdi>{names?.get(sum.of) ?? sum.of}</bdi>
+        </a>
       );
-    return part === "model" ? (
-      <a href={to(["models", "of", sum.of])}>
+    if (part === "day") return sum.of;
+    return (
+      <a href={to(part === "model" ? ["models", "of", sum.of] : ["machines", sum.of])}>
         <Name>{sum.of}</Name>
       </a>
-    ) : (
-      sum.of
     );
   };
   return (

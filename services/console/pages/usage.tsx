@@ -1,5 +1,6 @@
 import { useMemo } from "preact/hooks";
 import type { z } from "zod";
+import type { Activity } from "#shared/requests/activity.ts";
 import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query, setQuery } from "../address.ts";
@@ -11,6 +12,7 @@ import { msText, shortNumber } from "../quantity.ts";
 import {
   csvOf,
   daysOf,
+  sumMachines,
   sumOf,
   sumUsage,
   type UsagePart,
@@ -145,14 +147,32 @@ function Figures({
           <h2>By {by}</h2>
           <CsvLink rows={rows} name={`usage-${from}-${until}.csv`} />
         </header>
-        <UsageTable
-          caption={`Usage by ${by}`}
-          sums={sumUsage(rows, by)}
-          total={sumOf("all", rows)}
-          part={by}
-          names={names}
-        />
+        {by === "machine" ? (
+          <ByMachine />
+        ) : (
+          <UsageTable
+            caption={`Usage by ${by}`}
+            sums={sumUsage(rows, by)}
+            total={sumOf("all", rows)}
+            part={by}
+            names={names}
+          />
+        )}
       </section>
+    </>
+  );
+}
+
+function ByMachine() {
+  const { answer, fault } = useAnswer<Activity>("/activity?minutes=10080&step=86400");
+  return (
+    <>
+      <p class="quiet">
+        Of the last 7 days, from the records of requests, with the median wait for a first token.
+        {answer?.is_whole === false && " Older requests of this time have no record any more."}
+      </p>
+      <FaultNotice fault={fault} />
+      {answer !== undefined && <UsageTable caption="Usage by machine" sums={sumMachines(answer)} part="machine" />}
     </>
   );
 }

@@ -15,6 +15,8 @@ export interface RosterMachine {
   readonly presence: Presence;
   readonly status: MachineStatus;
   readonly heardAtMs: number;
+  /** When this gateway first heard the machine in its present state. */
+  readonly stateSinceMs: number;
   /** True if the broker found no subscriber on the machine's subject since the machine was last heard. */
   readonly unreachable: boolean;
   /** True if the machine's record says that it gets no new jobs. */
@@ -24,6 +26,7 @@ export interface RosterMachine {
 interface Entry {
   presence: Presence;
   heardAtMs: number;
+  stateSinceMs: number;
   unreachable: boolean;
 }
 
@@ -58,8 +61,10 @@ export class Roster {
     if (isOlder && this.#status(before, nowMs) !== "offline") return "older";
     if (before === undefined) {
       this.#forgetOld(nowMs);
-      this.#entries.set(presence.machine, { presence, heardAtMs: nowMs, unreachable: false });
+      this.#entries.set(presence.machine, { presence, heardAtMs: nowMs, stateSinceMs: nowMs, unreachable: false });
     } else {
+      if (before.presence.epoch !== presence.epoch || before.presence.state !== presence.state)
+        before.stateSinceMs = nowMs;
       before.presence = presence;
       hear(before, nowMs);
     }
@@ -126,9 +131,9 @@ export class Roster {
     return Array.from(this.#entries.values(), (entry) => this.#seenAs(entry, this.#status(entry, nowMs)));
   }
 
-  #seenAs({ presence, heardAtMs, unreachable }: Readonly<Entry>, status: MachineStatus): RosterMachine {
+  #seenAs({ presence, heardAtMs, stateSinceMs, unreachable }: Readonly<Entry>, status: MachineStatus): RosterMachine {
     const isCordoned = this.#barred(presence.machine) === "cordoned";
-    return { presence, status, heardAtMs, unreachable, isCordoned };
+    return { presence, status, heardAtMs, stateSinceMs, unreachable, isCordoned };
   }
 
   #forgetOld(nowMs: number): void {

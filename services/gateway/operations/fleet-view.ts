@@ -142,6 +142,7 @@ export class FleetView {
     const last = breakers.lastFaultOn(presence.machine);
     return {
       ...shown,
+      state_ms_ago: since(seen.stateSinceMs, nowMs),
       connection: status === "offline" ? null : shown.connection,
       status: isKnown ? status : "unknown",
       models,

@@ -64,7 +64,7 @@ export const requestOperations = {
       }
       const counts = new ActivityCounts({ sinceMs, untilMs, stepMs: step * 1_000 });
       const isWhole = await requests.visit({ sinceMs }, (record) => counts.add(record));
-      return { step_seconds: step, data: counts.shown(), is_whole: isWhole };
+      return { step_seconds: step, ...counts.shown(), is_whole: isWhole };
     },
   }),
   showRequest: defineOperation({

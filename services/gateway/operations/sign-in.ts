@@ -45,7 +45,8 @@ const openIdCookie = "trunkline_openid";
 const openIdMs = 10 * 60_000;
 
 /**
- * Mounts the session of the console: POST signs in, DELETE signs out. Links and keys that are wrong are bounded by their
+ * Mounts the session of the console: POST signs in, DELETE signs out, and with `?everywhere`
+ * all browsers of the same key. Links and keys that are wrong are bounded by their
  * address, as at the public port: whoever guesses waits behind the others, and a good one is still found.
  */
 export function sessionRoutes(operations: FastifyInstance, parts: SignInParts): void {
@@ -69,9 +70,13 @@ function mountSession(server: FastifyInstance, parts: SignInParts): void {
   });
   server.delete(url, async (request, reply) => {
     const session = await findSession(cookieIn(request, sessionCookie) ?? "", "session", parts);
-    if (session !== undefined) await parts.sessions.remove(session.id);
+    const everywhere = "everywhere" in (request.query as object);
+    const own = everywhere ? await parts.sessions.list() : [];
+    const ended = session === undefined ? [] : [session, ...own.filter(({ key }) => key === session.key)];
+    const ids = [...new Set(ended.map(({ id }) => id))];
+    for (const id of ids) await parts.sessions.remove(id);
     setCookie(reply, { name: sessionCookie, text: "", maxAgeMs: 0, request, consoleUrl: addresses().consoleUrl });
-    return reply.send({ ended: session === undefined ? [] : [session.id] });
+    return reply.send({ ended: ids });
   });
 }
 

@@ -18,6 +18,7 @@ function why(
     presence,
     status: "present",
     heardAtMs: nowMs - 400,
+    stateSinceMs: 0,
     unreachable: false,
     isCordoned: false,
     ...seenAs,

@@ -15,6 +15,18 @@ const present = (roster: Roster, nowMs: number): string[] =>
   roster.present(nowMs).map(({ presence }) => presence.machine);
 
 describe("a machine", () => {
+  test("is in a state since it was first heard in it, or since it was started anew", () => {
+    const roster = rosterWith("gpu-1");
+    const since = (fields: Parameters<typeof presenceOf>[1], nowMs: number) => {
+      roster.announced(presenceOf("gpu-1", fields), nowMs);
+      return roster.find("gpu-1", nowMs)?.stateSinceMs;
+    };
+    expect([since({}, 1_000), since({ state: "waiting" }, 2_000), since({ state: "waiting" }, 3_000)]).toEqual([
+      0, 2_000, 2_000,
+    ]);
+    expect(since({ state: "waiting", epoch: bootAt(9) }, 4_000)).toBe(4_000);
+  });
+
   test("is there while it is heard, suspect when it is silent, and then offline", () => {
     const roster = rosterWith("gpu-1", "gpu-2");
     roster.announced(presenceOf("gpu-2"), 1_000);
