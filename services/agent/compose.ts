@@ -9,6 +9,7 @@ import { JobTable } from "./jobs/job-table.ts";
 import { receiveJobs } from "./jobs/receive-jobs.ts";
 import { Announcer } from "./machine/announce.ts";
 import { claimMachine } from "./machine/claim-machine.ts";
+import { MemoryReader } from "./machine/model-memory.ts";
 import { atHand, type RuntimeSource, runtimeSources } from "./models/detect.ts";
 import { FirstSightings, RuntimeWatch } from "./models/watch-runtimes.ts";
 import { llamaRuntime } from "./runtimes/llama/llama.ts";
@@ -54,8 +55,9 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
     parts.runtime ?? watchRuntimes(parts),
   ]);
   const { epoch } = claim;
-  const { queueMax, manage } = config;
-  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage, tunnelled });
+  const { queueMax, manage, places, modelMemoryMb: boundMb } = config;
+  const memory = places ? new MemoryReader({ boundMb }) : undefined;
+  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage, memory, tunnelled });
   const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock, tunnelled });
 
   const watching = claim.watch({

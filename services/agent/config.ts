@@ -15,16 +15,20 @@ import {
   type Environment,
 } from "#shared/process/config.ts";
 import { machineName, machineNameOf } from "#shared/protocol/identifiers.ts";
-import { manageActions, type ManageAction } from "#shared/protocol/job-bodies.ts";
+import { manageActions } from "#shared/protocol/job-bodies.ts";
 import { runtimeKinds } from "./models/detect.ts";
 import { scriptedModelIds } from "./runtimes/scripted/scripted.ts";
 
-/** The model actions that the owner of the machine allows operators. */
-const manageList: z.ZodType<readonly ManageAction[], string> = commaList.transform((names, context) => {
-  const known = (name: string): name is ManageAction => manageActions.some((action) => action === name);
-  if (names.length === 1 && names[0] === "all") return manageActions;
-  if (names.every(known)) return names;
-  context.addIssue(`must be all, or some of ${manageActions.join(", ")}, with commas between`);
+/**
+ * The model actions that the owner of the machine allows operators. With `place` the agent itself decides what is loaded.
+ */
+const manageWords = [...manageActions, "place"] as const;
+type ManageWord = (typeof manageWords)[number];
+const manageList: z.ZodType<readonly ManageWord[], string> = commaList.transform((names, context) => {
+  const given = names.flatMap((name) => (name === "all" ? manageActions : name));
+  const known = (name: string): name is ManageWord => manageWords.some((word) => word === name);
+  if (given.every(known)) return given;
+  context.addIssue(`must be all, or some of ${manageWords.join(", ")}, with commas between; place is no part of all`);
   return z.NEVER;
 });
 
@@ -45,6 +49,7 @@ const settings = z.object({
   TRUNKLINE_ENGINE_DIR: z.string().optional(),
   TRUNKLINE_MODELS_FILE: z.string().optional(),
   TRUNKLINE_MANAGE: manageList.optional(),
+  TRUNKLINE_MODEL_MEMORY_MB: wholeNumber(1, 100_000_000).optional(),
   TRUNKLINE_STATE_DIR: z.string().default(".trunkline"),
   TRUNKLINE_SCRIPTED_MODELS: commaList
     .refine(
@@ -94,7 +99,10 @@ export function agentConfig(environment: Environment) {
     ggufContextTokens: given.TRUNKLINE_GGUF_CONTEXT,
     engineDir: given.TRUNKLINE_ENGINE_DIR,
     modelsFile: given.TRUNKLINE_MODELS_FILE,
-    manage: new Set(given.TRUNKLINE_MANAGE),
+    manage: new Set(given.TRUNKLINE_MANAGE?.filter((word) => word !== "place")),
+    /** True if the agent decides which models are in memory. */
+    places: given.TRUNKLINE_MANAGE?.includes("place") ?? false,
+    modelMemoryMb: given.TRUNKLINE_MODEL_MEMORY_MB,
     /** The name that the environment gives this machine. The site of a paired machine knows better. */
     chosenMachine: given.TRUNKLINE_MACHINE,
     stateDir: given.TRUNKLINE_STATE_DIR,

@@ -301,10 +301,10 @@ export const importRules: readonly ImportRule[] = [
  * got shorter, `npm run budgets` lowers all budgets to today's lines and 5 % (`npm run budgets -- 0` for 0 %).
  */
 export const lineBudgets: Readonly<Record<string, number>> = {
-  "services/agent": 490,
-  "services/agent/jobs": 2_340,
-  "services/agent/machine": 370,
-  "services/agent/models": 830,
+  "services/agent": 500,
+  "services/agent/jobs": 2_420,
+  "services/agent/machine": 480,
+  "services/agent/models": 1_170,
   "services/agent/runtimes": 6_930,
   "services/cli": 140,
   "services/cli/commands": 3_960,
@@ -332,6 +332,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/fault": 240,
   "shared/fleet": 210,
   "shared/keys": 330,
+  "shared/placing": 50,
   "shared/process": 1_330,
   "shared/protocol": 1_710,
   "shared/records": 2_130,

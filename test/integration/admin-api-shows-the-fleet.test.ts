@@ -76,6 +76,7 @@ test("every machine is told of with its boot, its load, and whether it gets work
     strays: 0,
     version: packageJson.version,
     heard_ms_ago: expect.any(Number),
+    state_ms_ago: expect.any(Number),
     models: 2,
     open_jobs: 0,
     last_fault: null,

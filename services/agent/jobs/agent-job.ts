@@ -128,6 +128,12 @@ export class AgentJob {
     this.moved();
   }
 
+  /** Tells whether the model of a job that waits is being loaded. */
+  awaitLoad(isLoading: boolean): void {
+    this.state = isLoading ? "loading" : "queued";
+    this.progressAtMs = this.#clock.now();
+  }
+
   putBack(): void {
     this.state = "queued";
     this.startedAtMs = undefined;

@@ -4,6 +4,8 @@ import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
+import type { ModelMemory } from "#shared/placing/make-room.ts";
+import { type ModelDemand, ModelLoads } from "../models/model-loads.ts";
 import type { ServedModel } from "../models/model-set.ts";
 import type { RuntimeWatch } from "../models/watch-runtimes.ts";
 import type { RuntimeWork } from "../models/watch-source.ts";
@@ -20,6 +22,8 @@ export interface RunnerOptions {
   readonly queueMax: number;
   /** The model actions that this machine's owner allows operators. */
   readonly manage: ReadonlySet<ManageAction>;
+  /** The memory for models, if the owner lets the agent decide what is loaded. */
+  readonly memory?: { read(): Promise<ModelMemory> } | undefined;
 }
 
 /**
@@ -32,6 +36,8 @@ export class JobRunner {
   readonly #schedule: Schedule<AgentJob>;
   readonly #learnt = new LearntSlots();
   readonly #strays: StrayWatch;
+  /** Undefined where each runtime loads models as it likes. */
+  readonly #loads: ModelLoads | undefined;
 
   constructor(options: RunnerOptions, jobs: ReadonlyMap<string, AgentJob>) {
     this.#options = options;
@@ -41,6 +47,9 @@ export class JobRunner {
     this.#strays = new StrayWatch({ ...options, ownRunning });
     options.runtime.heedWork((runtime) => this.#workOn(runtime));
     options.runtime.onChange(() => this.#resize());
+    const { memory } = options;
+    const heed = { demand: () => this.#demand(), onChange: () => this.#readyAnew() };
+    this.#loads = memory && new ModelLoads({ ...options, ...heed, memory });
   }
 
   get load(): { slots: number; running: number; queued: number; queueMax: number; strays: number } {
@@ -58,14 +67,18 @@ export class JobRunner {
   submit(job: AgentJob, served: ServedModel): boolean {
     const { lane } = served;
     this.#start(this.#schedule.resize(lane, this.#slotsOf(served)));
-    const turn = { lane, sender: job.head.keyId ?? "", ready: job.state === "queued" };
+    const turn = { lane, sender: job.head.keyId ?? "", ready: this.#isReady(job) };
     const { outcome, start } = this.#schedule.submit(job, turn);
     this.#start(start);
+    this.#loads?.asked(served.model.id);
+    // The caller adds the job to the others first.
+    if (!turn.ready) queueMicrotask(() => this.#readyAnew());
     return outcome === "taken";
   }
 
   makeReady(job: AgentJob): void {
-    this.#start(this.#schedule.makeReady(job));
+    this.#start(this.#schedule.setReady(job, this.#isReady(job)));
+    this.#readyAnew();
   }
 
   /** Runs a job of a kind that takes no slot, and so waits for nothing. */
@@ -107,12 +120,59 @@ export class JobRunner {
     if (job.state === "ended") return;
     this.#conclude(job, { outcome: "fault", fault });
     this.#start(this.#schedule.remove(job));
+    this.#loads?.look();
   }
 
   /** Follows the runtimes, which come and go. The caller calls it once per beat. */
   tick(): void {
     this.#resize();
     this.#strays.tick();
+    this.#readyAnew();
+  }
+
+  close(): void {
+    this.#loads?.close();
+  }
+
+  #isReady({ state, head }: AgentJob): boolean {
+    return state !== "receiving" && (this.#loads?.isReady(head.model ?? "") ?? true);
+  }
+
+  /** Begins the jobs whose models have come into memory, and ends those whose models could not be loaded. */
+  #readyAnew(): void {
+    const loads = this.#loads;
+    if (loads === undefined || this.#schedule.queued === 0) return loads?.look();
+    for (const job of this.#jobs.values()) {
+      if (!isWaiting(job)) continue;
+      const model = job.head.model ?? "";
+      const isReady = loads.isReady(model);
+      const refusal = isReady ? undefined : loads.refusalOf(model);
+      if (refusal !== undefined) {
+        this.end(job, refusal);
+        continue;
+      }
+      if (!isReady) job.awaitLoad(loads.load?.model === model);
+      this.#start(this.#schedule.setReady(job, isReady));
+    }
+    loads.look();
+  }
+
+  /** Returns the jobs for each model: those that run, and those that wait for a slot or for their model. */
+  #demand(): ReadonlyMap<string, ModelDemand> {
+    const demand = new Map<string, ModelDemand>();
+    for (const job of this.#jobs.values()) {
+      const { head, served, startedAtMs, state, acceptedAtMs } = job;
+      const runs = startedAtMs !== undefined && state !== "ended" && served !== undefined;
+      const waits = isWaiting(job);
+      if (!runs && !waits) continue;
+      const { running, waiting, waitingSinceMs } = demand.get(head.model ?? "") ?? nobody;
+      demand.set(head.model ?? "", {
+        running: running + (runs ? 1 : 0),
+        waiting: waiting + (waits ? 1 : 0),
+        waitingSinceMs: waits ? Math.min(acceptedAtMs, waitingSinceMs ?? Infinity) : waitingSinceMs,
+      });
+    }
+    return demand;
   }
 
   #start(jobs: readonly AgentJob[]): void {
@@ -139,6 +199,7 @@ export class JobRunner {
       this.end(job, Fault.from(thrown));
     }
     this.#start(this.#schedule.remove(job));
+    this.#loads?.look();
     if (job.signal.aborted && job.served !== undefined) this.#strays.cancelled(job.served.runtime, job.width);
   }
 
@@ -195,6 +256,13 @@ export class JobRunner {
       ({ served, startedAtMs, state }) => served?.runtime === runtime && startedAtMs !== undefined && state !== "ended",
     );
   }
+}
+
+const nobody: ModelDemand = { running: 0, waiting: 0, waitingSinceMs: undefined };
+
+/** True for a job of a model that is here whole and has not begun. */
+function isWaiting({ served, startedAtMs, state }: AgentJob): boolean {
+  return served !== undefined && startedAtMs === undefined && state !== "ended" && state !== "receiving";
 }
 
 /** True if a runtime refused a job before its first token because the runtime is busy with other work. */

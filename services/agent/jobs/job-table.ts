@@ -217,6 +217,7 @@ export class JobTable {
     while (this.#jobs.size > 0 && !acknowledged()) {
       await new Promise<void>((resolve) => void clock.after(timing.retryAfterNobodyMs, resolve));
     }
+    this.#runner.close();
   }
 
   #accept(job: AgentJob): void {

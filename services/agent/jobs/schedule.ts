@@ -11,7 +11,7 @@ const none: readonly never[] = [];
  * owner starts the jobs that it returns.
  *
  * Within a lane senders take turns. A sender of one job waits behind one job of each other sender, however many those
- * have sent. A job whose body is still arriving keeps its place, but ready jobs behind it may start first.
+ * have sent. A job that is not ready keeps its place, but ready jobs behind it may start first.
  */
 export class Schedule<Job = string> {
   readonly #queueMax: number;
@@ -45,10 +45,10 @@ export class Schedule<Job = string> {
     return { outcome: "taken", start: this.#startable() };
   }
 
-  /** Marks a job whose body has arrived whole as ready. */
-  makeReady(job: Job): readonly Job[] {
+  /** Marks whether a waiting job can begin: its body is here, and its model is in memory. */
+  setReady(job: Job, ready: boolean): readonly Job[] {
     const waiting = this.#waiting.get(job);
-    if (waiting !== undefined) waiting.ready = true;
+    if (waiting !== undefined) waiting.ready = ready;
     return this.#startable();
   }
 

@@ -19,6 +19,8 @@ export interface ServedModel {
   readonly model: OfferedModel;
   /** Jobs of the same lane share its slots. */
   readonly lane: string;
+  /** The memory that the model takes; undefined while its runtime does not tell. */
+  readonly memoryMb?: number | undefined;
 }
 
 /** The models that this machine offers now, and the runtimes that run them. */

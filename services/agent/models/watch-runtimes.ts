@@ -167,7 +167,9 @@ export class RuntimeWatch {
       this.#tellLeftOut(`${runtime.name}: ${ownId}`);
       return [];
     }
-    return [{ runtime, ownId, model, lane: runtime.slotsPerModel ? `${place} ${ownId}` : place }];
+    const lane = runtime.slotsPerModel ? `${place} ${ownId}` : place;
+    const { memoryBytes } = described;
+    return [{ runtime, ownId, model, lane, memoryMb: memoryBytes === undefined ? undefined : memoryBytes / 1_000_000 }];
   }
 
   #tellLeftOut(model: string): void {

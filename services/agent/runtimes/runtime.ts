@@ -69,6 +69,8 @@ export interface DescribedModel {
   /** True if the model runs on MLX on Apple silicon. */
   readonly onAppleMlx?: boolean | undefined;
   readonly loaded?: boolean | undefined;
+  /** The memory that the model takes, where the runtime reports it. */
+  readonly memoryBytes?: number | undefined;
 }
 
 /**

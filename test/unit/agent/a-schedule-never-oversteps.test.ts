@@ -77,20 +77,21 @@ class Submit implements fc.Command<World, Schedule> {
 
 /** Picks one of the jobs that there are; a number beyond them picks one that is not there. */
 class Touch implements fc.Command<World, Schedule> {
-  readonly what: "makeReady" | "remove";
+  readonly what: "ready" | "unready" | "remove";
   readonly pick: number;
-  constructor(what: "makeReady" | "remove", pick: number) {
+  constructor(what: "ready" | "unready" | "remove", pick: number) {
     this.what = what;
     this.pick = pick;
   }
   check = () => true;
   run(world: World, schedule: Schedule): void {
     const job = [...world.running, ...world.waiting].map((each) => each.job)[this.pick] ?? "nobody";
-    const started = schedule[this.what](job);
+    const ready = this.what === "ready";
+    const started = this.what === "remove" ? schedule.remove(job) : schedule.setReady(job, ready);
     if (this.what === "remove") {
       world.running = world.running.filter((each) => each.job !== job);
       world.waiting = world.waiting.filter((each) => each.job !== job);
-    } else for (const each of world.waiting) each.ready ||= each.job === job;
+    } else for (const each of world.waiting) if (each.job === job) each.ready = ready;
     expect(new Set(started)).toEqual(startable(world));
     check(world, schedule);
   }
@@ -125,7 +126,8 @@ describe("a schedule", () => {
     const commands = [
       fc.tuple(fc.boolean(), lane).map(([ready, into]) => new Submit(ready, into)),
       fc.nat(12).map((pick) => new Touch("remove", pick)),
-      fc.nat(12).map((pick) => new Touch("makeReady", pick)),
+      fc.nat(12).map((pick) => new Touch("ready", pick)),
+      fc.nat(12).map((pick) => new Touch("unready", pick)),
       fc.tuple(lane, fc.integer({ min: 0, max: 4 })).map(([of, slots]) => new Resize(of, slots)),
     ];
     fc.assert(
@@ -149,7 +151,7 @@ describe("a schedule", () => {
   test("without a queue takes a body in parts as long as a slot is free for it", () => {
     const schedule = scheduleOf("a", 1, 0);
     expect(schedule.submit("large", { lane: "a", sender, ready: false })).toEqual({ outcome: "taken", start: [] });
-    expect(schedule.makeReady("large")).toEqual(["large"]);
+    expect(schedule.setReady("large", true)).toEqual(["large"]);
   });
 
   test("lets senders take turns: who sends one job does not wait behind all those of another", () => {

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { createLog } from "#shared/process/log.ts";
+import type { ModelMemory } from "#shared/placing/make-room.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import { type Control, encodeHead, type JobHead } from "#shared/protocol/job.ts";
 import { newEpoch, newToken } from "#shared/protocol/identifiers.ts";
@@ -32,6 +33,8 @@ export async function agentOnBroker(
     readonly queueMax?: number;
     readonly runtime?: StubRuntime;
     readonly manage?: readonly ManageAction[];
+    /** The memory for models; the agent then decides what is loaded. */
+    readonly memory?: { read(): Promise<ModelMemory> };
     /** For how long it keeps to itself that it has a job; not at all unless told. */
     readonly acceptHoldMs?: number;
     readonly tunnelled?: boolean;
@@ -60,6 +63,7 @@ export async function agentOnBroker(
     log,
     queueMax,
     manage,
+    memory: options.memory,
     tunnelled: options.tunnelled,
   });
   await watch.start();

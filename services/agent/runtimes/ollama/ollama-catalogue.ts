@@ -17,7 +17,9 @@ type OllamaTag = z.infer<typeof ollamaTag>;
 
 const tagList = z.object({ models: z.array(ollamaTag).nullish() });
 const loadedList = z.object({
-  models: z.array(z.object({ name: z.string(), context_length: z.number().nullish() })).nullish(),
+  models: z
+    .array(z.object({ name: z.string(), context_length: z.number().nullish(), size: z.number().nullish() }))
+    .nullish(),
 });
 
 /** The number of models that are described at once. */
@@ -62,22 +64,25 @@ export class OllamaCatalogue {
       .filter((tag) => !tag.remote_model && !tag.remote_host)
       .slice(0, modelsPerMachineMax);
     const shows = await this.#showAll(local, signal);
-    const loadedTokens = new Map((loaded.models ?? []).map(({ name, context_length: tokens }) => [name, tokens]));
+    const loadedByName = new Map((loaded.models ?? []).map((each) => [each.name, each]));
 
     const shown = local.flatMap((tag) => {
       const show = shows.get(tag.digest);
       return show === undefined ? [] : [{ tag, show }];
     });
-    for (const { tag, show } of shown) this.#windows.saw(tag.digest, show, loadedTokens.get(tag.name) ?? undefined);
+    for (const { tag, show } of shown) {
+      this.#windows.saw(tag.digest, show, loadedByName.get(tag.name)?.context_length ?? undefined);
+    }
 
     const models: DescribedModel[] = [];
     const entries = new Map<string, OllamaEntry>();
     for (const { tag, show } of shown) {
-      const isLoaded = loadedTokens.has(tag.name);
+      const inMemory = loadedByName.get(tag.name);
+      const isLoaded = inMemory !== undefined;
       const contextTokens = this.#windows.tokensOf(tag.digest, show);
       const model = describeModel({ tag, show, contextTokens, isLoaded, host: this.#host });
       if (model === undefined) continue;
-      models.push(model);
+      models.push({ ...model, memoryBytes: inMemory?.size ?? undefined });
       entries.set(model.id, { name: tag.name, show, loaded: isLoaded });
     }
     this.#entryById = entries;

@@ -1,0 +1,167 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { agentOnBroker } from "./agent-on-a-broker.ts";
+import { LoadingRuntime } from "./loading-runtime.ts";
+
+/** An agent that may load and unload the models of this size, in MB, within a memory of 24,000 MB. */
+async function placingAgent(sizes: Readonly<Record<string, number>>, totalMb = 24_000) {
+  const runtime = new LoadingRuntime({ sizes, totalMb });
+  const memory = { read: async () => runtime.memory };
+  const agent = await agentOnBroker({ runtime, memory, queueMax: 20 });
+  onTestFinished(() => void agent.jobs.drain(AbortSignal.abort()));
+  const load = async (model: string): Promise<void> => {
+    runtime.finishLoad(model);
+    await agent.settle();
+    await agent.settle();
+  };
+  /** Answers the request that was begun in this place. */
+  const answer = async (place: number): Promise<void> => {
+    runtime.begun(place).text("Hi");
+    runtime.begun(place).finish();
+    await agent.settle();
+    await agent.settle();
+  };
+  return { ...agent, runtime, load, answer };
+}
+
+describe("a request for a model that is not in memory", () => {
+  test("waits for its load, which the agent itself begins, and is answered then", async () => {
+    const { gateway, runtime, load, answer, pass } = await placingAgent({ small: 5_000 });
+    const job = await gateway.send({ model: "small" });
+    expect(runtime.steps).toEqual(["load small"]);
+    expect(runtime.chats).toHaveLength(0);
+    await pass(500);
+    expect(gateway.row(job)?.[1]).toBe("loading");
+    await load("small");
+    expect(runtime.chats).toHaveLength(1);
+    await answer(0);
+    expect(gateway.lastOf(job).kind).toBe("end");
+  });
+
+  test("joins the load that another one began, which goes on when that one leaves", async () => {
+    const { gateway, runtime, load } = await placingAgent({ small: 5_000 });
+    const first = await gateway.send({ model: "small" });
+    await gateway.send({ model: "small" });
+    await gateway.cancel(first);
+    await load("small");
+    expect([runtime.steps, runtime.chats.length]).toEqual([["load small"], 1]);
+  });
+
+  test("loads the model although every client left meanwhile, and although its gateway is gone", async () => {
+    const { gateway, runtime, load } = await placingAgent({ small: 5_000 });
+    await gateway.cancel(await gateway.send({ model: "small" }));
+    await load("small");
+    expect(runtime.loaded).toEqual(["small"]);
+  });
+
+  test("takes free memory first, and then the place of the model that is the least likely to come back", async () => {
+    const { gateway, runtime, load, answer, pass } = await placingAgent({ a: 10_000, b: 10_000, c: 10_000 });
+    let begun = 0;
+    for (const model of ["a", "a", "a", "b"]) {
+      await gateway.send({ model });
+      await load(model);
+      await answer(begun++);
+    }
+    expect(runtime.steps).toEqual(["load a", "load b"]);
+    await pass(60_000);
+    await gateway.send({ model: "c" });
+    expect(runtime.steps.slice(2)).toEqual(["unload b", "load c"]);
+  });
+
+  test("does not wait for a model that answers somebody, if another one can go", async () => {
+    const { gateway, runtime, load, pass } = await placingAgent({ a: 10_000, b: 10_000, c: 10_000 });
+    for (const model of ["a", "b"]) {
+      await gateway.send({ model });
+      await load(model);
+    }
+    runtime.begun(1).text("Hi");
+    runtime.begun(1).finish();
+    await pass(60_000);
+    await gateway.send({ model: "c" });
+    expect(runtime.steps.slice(2)).toEqual(["unload b", "load c"]);
+  });
+
+  test("lets a model that answers finish, and keeps new requests for it back until then", async () => {
+    const { gateway, runtime, load, answer, pass } = await placingAgent({ big: 20_000, huge: 22_000 });
+    await gateway.send({ model: "big" });
+    await load("big");
+    await gateway.send({ model: "huge" });
+    await pass(200_000);
+    await gateway.send({ model: "big" });
+    await pass(1_000);
+    expect([runtime.steps, runtime.chats.length]).toEqual([["load big"], 1]);
+    await answer(0);
+    expect(runtime.steps).toEqual(["load big", "unload big", "load huge"]);
+  });
+
+  test("waits while requests for the model in memory come on, but not for ever", async () => {
+    const { gateway, runtime, load, answer, pass } = await placingAgent({ one: 20_000, two: 20_000 });
+    await gateway.send({ model: "one" });
+    await pass(2_000);
+    await load("one");
+    await gateway.send({ model: "two" });
+    let answered = 0;
+    while (runtime.steps.length === 1 && answered < 100) {
+      await gateway.send({ model: "one" });
+      await answer(answered++);
+      await pass(500);
+    }
+    expect(runtime.steps).toEqual(["load one", "unload one", "load two"]);
+    // It stays for four loads of two seconds each.
+    expect(answered).toBeGreaterThan(10);
+    expect(answered).toBeLessThan(25);
+  });
+});
+
+describe("a model that cannot be loaded", () => {
+  test("fails all who wait with the cause, and is not tried again for each request", async () => {
+    const { gateway, runtime, load, pass } = await placingAgent({ small: 5_000 });
+    runtime.broken.set("small", new Fault("upstream_error", { message: "The file is damaged." }));
+    const jobs = [await gateway.send({ model: "small" }), await gateway.send({ model: "small" })];
+    await load("small");
+    for (const job of jobs) {
+      expect(gateway.lastOf(job)).toMatchObject({
+        kind: "fault",
+        payload: { code: "upstream_error", message: expect.stringContaining("The file is damaged.") },
+      });
+    }
+    const later = await gateway.send({ model: "small" });
+    expect([gateway.lastOf(later).kind, runtime.steps]).toEqual(["fault", ["load small"]]);
+    await pass(5_000);
+    await gateway.send({ model: "small" });
+    expect(runtime.steps).toEqual(["load small", "load small"]);
+  });
+
+  test("is tried once more without the models that nobody uses", async () => {
+    const { gateway, runtime, load, answer, pass } = await placingAgent({ a: 10_000, b: 10_000 });
+    await gateway.send({ model: "a" });
+    await load("a");
+    await answer(0);
+    // Something else takes memory, and nobody tells of it.
+    runtime.reallyMb = 15_000;
+    await pass(60_000);
+    const job = await gateway.send({ model: "b" });
+    await load("b");
+    await load("b");
+    await answer(1);
+    expect([runtime.steps, gateway.lastOf(job).kind]).toEqual([["load a", "load b", "unload a", "load b"], "end"]);
+  });
+});
+
+test("a machine whose owner does not let the agent place models loads nothing by itself", async () => {
+  const runtime = new LoadingRuntime({ sizes: { small: 5_000 }, totalMb: 24_000 });
+  const { gateway } = await agentOnBroker({ runtime });
+  await gateway.send({ model: "small" });
+  expect([runtime.steps, runtime.chats.length]).toEqual([[], 1]);
+});
+
+test("a model that its owner unloads is loaded again for the next request", async () => {
+  const { gateway, runtime, load, answer, pass } = await placingAgent({ small: 5_000 });
+  await gateway.send({ model: "small" });
+  await load("small");
+  await answer(0);
+  runtime.put("small", "unload");
+  await pass(1_000);
+  await gateway.send({ model: "small" });
+  expect(runtime.steps).toEqual(["load small", "load small"]);
+});
