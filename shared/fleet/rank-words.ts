@@ -4,6 +4,7 @@ const grouped = new Intl.NumberFormat("en-US");
 
 /** The expected cost of a request on a machine by its parts, in milliseconds. */
 interface CostParts {
+  readonly loadMs: number;
   readonly slotMs: number;
   readonly backlogMs: number;
   readonly promptMs: number;
@@ -12,8 +13,12 @@ interface CostParts {
 }
 
 /** Returns what makes a request costly on a machine, the largest part first. */
-export function costText({ slotMs, backlogMs, promptMs, answerMs, delayMs }: CostParts, backlogTokens: number): string {
+export function costText(
+  { loadMs, slotMs, backlogMs, promptMs, answerMs, delayMs }: CostParts,
+  backlogTokens: number,
+): string {
   const parts: readonly (readonly [ms: number, text: string])[] = [
+    [loadMs, "to load the model"],
     [slotMs, "until a slot is free"],
     [backlogMs, `for ${grouped.format(Math.round(backlogTokens))} tokens of other prompts`],
     [promptMs, "for the prompt"],

@@ -123,6 +123,7 @@ export const shownRouteMachine = z.object({
     .describe("The expected time to the first token of this request; null until an answer was measured here."),
   cost_ms: z
     .object({
+      load: count.nullish().describe("Until the model is in memory."),
       slot: count.describe("Until a slot is free."),
       backlog: count.describe("For the prompts that were placed there before."),
       prompt: count.describe("For the way to the machine, and the part of the prompt that it has not cached."),

@@ -9,6 +9,7 @@ const part = z.number().nonnegative().default(0);
 /** The expected cost of a request on a machine when it was offered there, by its parts, in milliseconds. */
 const triedCost = z.object({
   totalMs: ms,
+  loadMs: part,
   slotMs: part,
   backlogMs: part,
   promptMs: part,

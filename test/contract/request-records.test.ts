@@ -95,7 +95,16 @@ describe.each([
 
   test("are found by their key, model, machine, time, and whether they failed", async () => {
     const place = await open();
-    const cost = { totalMs: 1, slotMs: 0, backlogMs: 0, promptMs: 1, answerMs: 0, delayMs: 0, backlogTokens: 0 };
+    const cost = {
+      totalMs: 1,
+      loadMs: 0,
+      slotMs: 0,
+      backlogMs: 0,
+      promptMs: 1,
+      answerMs: 0,
+      delayMs: 0,
+      backlogTokens: 0,
+    };
     const tried = [{ machine: "attic", model: "llama3", atMs: 0, cost, cachedTokens: 0, others: [] }];
     const old = clock.wall() - 3_600_000;
     await book(

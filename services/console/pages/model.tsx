@@ -154,7 +154,7 @@ const ranks: readonly Column<ShownRouteMachine>[] = [
 
 function costTitle(cost: NonNullable<ShownRouteMachine["cost_ms"]>): string {
   return Object.entries(cost)
-    .flatMap(([part, ms]) => (part === "total" ? [] : [`${part} ${msText(ms)}`]))
+    .flatMap(([part, ms]) => (part === "total" || ms == null ? [] : [`${part} ${msText(ms)}`]))
     .join(", ");
 }
 

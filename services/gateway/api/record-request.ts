@@ -68,7 +68,7 @@ export function recordOf(ended: Ended): WrittenRecord {
 
 function triedMachine({ offer, offeredAtMs, code }: Tried, startedAtMs: number): WrittenRecord["tried"][number] {
   const { chosen, next } = offer;
-  const { slotMs, backlogMs, promptMs, answerMs, delayMs, totalMs } = chosen.cost;
+  const { loadMs, slotMs, backlogMs, promptMs, answerMs, delayMs, totalMs } = chosen.cost;
   return {
     machine: chosen.machine,
     model: chosen.model.id,
@@ -76,6 +76,7 @@ function triedMachine({ offer, offeredAtMs, code }: Tried, startedAtMs: number):
     reason: chosen.reason,
     cost: {
       totalMs: Math.round(totalMs),
+      loadMs: part(loadMs),
       slotMs: part(slotMs),
       backlogMs: part(backlogMs),
       promptMs: part(promptMs),

@@ -227,8 +227,17 @@ function perSecond(tokenMs: number): number {
   return Math.round(10_000 / Math.max(0.001, tokenMs)) / 10;
 }
 
-function shownCost({ slotMs, backlogMs, promptMs, answerMs, delayMs, totalMs }: Cost): ShownRouteMachine["cost_ms"] {
+function shownCost({
+  loadMs,
+  slotMs,
+  backlogMs,
+  promptMs,
+  answerMs,
+  delayMs,
+  totalMs,
+}: Cost): ShownRouteMachine["cost_ms"] {
   return {
+    load: Math.round(loadMs),
     slot: Math.round(slotMs),
     backlog: Math.round(backlogMs),
     prompt: Math.round(promptMs),

@@ -38,10 +38,29 @@ export interface Work {
   /** The part of the prompt that the machine is expected to have cached. */
   readonly cachedTokens: number;
   readonly answerTokens: number;
+  /** The load of the model, if it is not in memory there. */
+  readonly load?: ModelLoad | undefined;
+}
+
+/** A model that a machine has to load. */
+export interface ModelLoad {
+  readonly ms: number;
+  /** True if the request begins the load. False if an earlier one did. */
+  readonly isOwn: boolean;
+}
+
+/**
+ * Returns the expected time of a load. The size of a model is that of its file, which comes from a usual disk with some
+ * 1,000 MB a second.
+ */
+export function usualLoadMs({ size_mb: sizeMb }: { readonly size_mb: number }): number {
+  return 1_000 + sizeMb;
 }
 
 /** The expected cost of one request on a machine, in milliseconds of its client's and of others. */
 export interface Cost {
+  /** Time until the model is in memory. */
+  readonly loadMs: number;
   /** Time until a slot is free. */
   readonly slotMs: number;
   /** Time for the prompts that were placed there before. */
@@ -86,13 +105,18 @@ export function expectedCost(
   // A prompt halts all answers there. Answers that run there are half done, so this one slows their other halves.
   const haltedMs = running * computedMs;
   const slowedMs = (running * jobTokenMs * answerTokens) / 2;
-  const totalMs = slotMs + backlogMs + promptMs + haltedMs + answerWeighs * (answerMs + slowedMs);
-  return { slotMs, backlogMs, promptMs, savedMs, answerMs, delayMs: haltedMs + slowedMs, totalMs };
+  const loadMs = work.load?.ms ?? 0;
+  // A load takes memory from other models, whose return costs about as much.
+  const returnMs = work.load?.isOwn ? loadMs : 0;
+  const delayMs = haltedMs + slowedMs + returnMs;
+  const waitMs = loadMs + slotMs + backlogMs + promptMs;
+  const totalMs = waitMs + haltedMs + returnMs + answerWeighs * (answerMs + slowedMs);
+  return { loadMs, slotMs, backlogMs, promptMs, savedMs, answerMs, delayMs, totalMs };
 }
 
 /** Returns the expected time until the first token of the answer. */
-export function firstTokenMs({ slotMs, backlogMs, promptMs }: Cost): number {
-  return slotMs + backlogMs + promptMs;
+export function firstTokenMs({ loadMs, slotMs, backlogMs, promptMs }: Cost): number {
+  return loadMs + slotMs + backlogMs + promptMs;
 }
 
 /** Returns the speed that a machine is expected to have before it is measured: the middle one of the others. */

@@ -7,7 +7,8 @@ import { timingAt } from "#shared/protocol/timing.ts";
 import type { Breakers } from "./breakers.ts";
 import { BusyClaims } from "./busy-claims.ts";
 import { chooseMachine, whyNot, type Candidate, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
-import { loadOf, secondsUntilRoom } from "./expected-cost.ts";
+import type { OfferedModel } from "#shared/protocol/model.ts";
+import { loadOf, secondsUntilRoom, usualLoadMs, type Work } from "./expected-cost.ts";
 import type { PlacedJob } from "./placed-job.ts";
 import { PlacementMemory } from "./placement-memory.ts";
 
@@ -53,6 +54,8 @@ export class JobPlacements {
    * machines.
    */
   #walkFrom: number;
+  /** Until when a model counts as being loaded, by machine, boot and model. */
+  readonly #loadingUntilMs = new Map<string, number>();
 
   constructor(parts: PlacementParts) {
     this.#parts = parts;
@@ -97,7 +100,23 @@ export class JobPlacements {
     const { roster, clock } = this.#parts;
     const slots = roster.find(chosen.machine, clock.now())?.presence.slots ?? 1;
     const window = chosen.model.context_window;
+    if (chosen.model.loaded === false) this.#noteLoad(chosen);
     return this.memory.placed(chosen, { asked: query, slots, window, whole });
+  }
+
+  /** Notes that a job makes its machine load a model, so that the next ones join that load instead of beginning others. */
+  #noteLoad({ machine, epoch, model }: Chosen): void {
+    const nowMs = this.#parts.clock.now();
+    for (const [load, untilMs] of this.#loadingUntilMs) if (untilMs < nowMs) this.#loadingUntilMs.delete(load);
+    this.#loadingUntilMs.set(`${machine} ${epoch} ${model.id}`, nowMs + loadsWithin * usualLoadMs(model));
+  }
+
+  /** Returns the work of a request on a machine that has its model, with its load if it is not in memory. */
+  #workOn({ machine, epoch }: Presence, model: OfferedModel | undefined, work: Work | undefined): Work | undefined {
+    if (work === undefined || model?.loaded !== false) return work;
+    const isOwn = (this.#loadingUntilMs.get(`${machine} ${epoch} ${model.id}`) ?? -Infinity) < this.#parts.clock.now();
+    // A model that left the memory left its cache behind.
+    return { ...work, cachedTokens: 0, load: { ms: usualLoadMs(model), isOwn } };
   }
 
   /** Called when a machine accepted a job. */
@@ -239,7 +258,7 @@ export class JobPlacements {
       withheld: model === undefined && findModel(catalogues.withheld(presence), modelId) !== undefined,
       known: this.memory.loadOn(presence),
       speed: this.memory.speedOf(machine, modelId),
-      work: this.memory.workOn(presence, query).work,
+      work: this.#workOn(presence, model, this.memory.workOn(presence, query).work),
     };
   }
 
@@ -248,6 +267,9 @@ export class JobPlacements {
     return this.#claims.avoids(machine, model, nowMs) ? "contradicts" : undefined;
   }
 }
+
+/** A load that a job began counts as under way for this many of its expected times. */
+const loadsWithin = 3;
 
 /** Up to this many machines with a model are all weighed for each request. */
 const allLookedAtMax = 32;

@@ -1,0 +1,85 @@
+import { expect, test } from "vitest";
+import type { OfferedModel } from "#shared/protocol/model.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
+import { createLog } from "#shared/process/log.ts";
+import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
+import { Roster } from "../../../services/gateway/fleet/roster.ts";
+import { Breakers } from "../../../services/gateway/routing/breakers.ts";
+import type { Chosen } from "../../../services/gateway/routing/choose-machine.ts";
+import { JobPlacements, type PlacementQuery } from "../../../services/gateway/routing/job-placements.ts";
+import { TurnableClock } from "../../harness/turnable-clock.ts";
+import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+
+const query: PlacementQuery = {
+  kind: "chat",
+  modelId: "llama3",
+  needs: { capability: "completion", tools: false, imageParam: undefined, promptTokens: 100 },
+  machines: undefined,
+};
+
+/** Two machines with one slot each, which have the model in memory or not. */
+async function twoMachines(loaded: { readonly attic?: boolean; readonly cellar?: boolean }) {
+  const timing = timingAt(1);
+  const clock = new TurnableClock();
+  const roster = new Roster(timing);
+  const catalogues = new Catalogues({
+    ask: async ({ machine }): Promise<OfferedModel[]> => {
+      const isLoaded = machine === "attic" ? loaded.attic : loaded.cellar;
+      return [{ ...modelOf("llama3", { size_mb: 9_000 }), ...(isLoaded !== undefined && { loaded: isLoaded }) }];
+    },
+    knownModels: { remember: async () => undefined, knows: async () => "known" as const },
+    clock,
+    log: createLog({ level: "silent", name: "test" }),
+  });
+  for (const name of ["attic", "cellar"]) {
+    roster.announced(presenceOf(name), clock.now());
+    catalogues.follow(presenceOf(name));
+  }
+  await catalogues.settled();
+  const placements = new JobPlacements({
+    roster,
+    catalogues,
+    breakers: new Breakers(timing),
+    clock,
+    random: () => 0,
+  });
+  const ranked = (): readonly Chosen[] => {
+    const choice = placements.choose(query);
+    return choice.outcome === "machines" ? choice.ranked : [];
+  };
+  /** Places one request, and returns its machine. */
+  const place = (): string => {
+    const [first] = ranked();
+    if (first === undefined) throw new Error("no machine takes the request");
+    placements.placed(first, query, { whole: false });
+    return first.machine;
+  };
+  return { ranked, place };
+}
+
+test("a request goes to the machine that has its model in memory, and says what a load would cost elsewhere", async () => {
+  const { ranked } = await twoMachines({ attic: false, cellar: true });
+  const [first, second] = ranked();
+  expect([first?.machine, second?.machine]).toEqual(["cellar", "attic"]);
+  // A model of 9,000 MB takes 10 s, and so does the return of those that made room for it.
+  expect([first?.cost.loadMs, second?.cost.loadMs]).toEqual([0, 10_000]);
+  expect(Math.round((second?.cost.totalMs ?? 0) - (first?.cost.totalMs ?? 0))).toBe(20_000);
+});
+
+test("a request waits for a slot beside the model rather than load it elsewhere, until loading costs less", async () => {
+  const { place } = await twoMachines({ attic: false, cellar: true });
+  const machines = Array.from({ length: 8 }, place);
+  expect(machines.slice(0, 4)).toEqual(["cellar", "cellar", "cellar", "cellar"]);
+  expect(machines).toContain("attic");
+});
+
+test("the requests of a burst join the load that the first one began", async () => {
+  const { place } = await twoMachines({ attic: false, cellar: false });
+  const [first, second, third] = [place(), place(), place()];
+  expect([second, third]).toEqual([first, first]);
+});
+
+test("a machine that does not tell what is in memory is asked as before", async () => {
+  const { ranked } = await twoMachines({});
+  expect(ranked().map(({ cost }) => cost.loadMs)).toEqual([0, 0]);
+});
