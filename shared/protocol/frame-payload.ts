@@ -54,7 +54,15 @@ export type FaultPayload = z.infer<typeof faultPayload>;
 const beatRow = z.tuple([z.string().regex(tokenText), jobState, count, count, count, count]);
 export type BeatRow = z.infer<typeof beatRow>;
 
-export const beatPayload = z.object({ epoch, rows: z.array(beatRow).max(limits.jobsPerAgentMax) });
+/** The model that an agent is loading for the jobs that wait for it. */
+const loadNews = z.object({ model: z.string(), percent: count.max(100), leftMs: count });
+export type LoadNews = z.infer<typeof loadNews>;
+
+export const beatPayload = z.object({
+  epoch,
+  rows: z.array(beatRow).max(limits.jobsPerAgentMax),
+  load: loadNews.optional(),
+});
 export type BeatPayload = z.infer<typeof beatPayload>;
 
 export function encodeJson(value: unknown): Uint8Array {

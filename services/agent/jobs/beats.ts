@@ -1,4 +1,4 @@
-import { encodeJson, type BeatPayload, type BeatRow } from "#shared/protocol/frame-payload.ts";
+import { encodeJson, type BeatPayload, type BeatRow, type LoadNews } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
 import { beatsSubject, echoSubject } from "#shared/protocol/subjects.ts";
 import type { Uplink } from "./uplink.ts";
@@ -13,11 +13,15 @@ import type { Timing } from "#shared/protocol/timing.ts";
 export function sendBeats(options: {
   readonly machine: string;
   readonly epoch: string;
-  readonly jobs: { rows(): ReadonlyMap<string, BeatRow[]>; readonly uplink: Pick<Uplink, "publish" | "measure"> };
+  readonly jobs: {
+    rows(): ReadonlyMap<string, BeatRow[]>;
+    readonly loading: LoadNews | undefined;
+    readonly uplink: Pick<Uplink, "publish" | "measure">;
+  };
 }): void {
   const { machine, epoch, jobs } = options;
   for (const [gateway, rows] of jobs.rows()) {
-    const beat: BeatPayload = { epoch, rows };
+    const beat: BeatPayload = { epoch, rows, load: jobs.loading };
     jobs.uplink.publish(beatsSubject({ gateway, machine }), encodeFrame({ kind: "beat" }, encodeJson(beat)), {
       reply: echoSubject({ machine, epoch }, gateway),
     });

@@ -1,4 +1,5 @@
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
+import type { LoadNews } from "#shared/protocol/frame-payload.ts";
 import { jsonRecord } from "#shared/protocol/frame.ts";
 import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -56,6 +57,10 @@ export class JobRunner {
     const { runtime, queueMax } = this.#options;
     const { running, queued } = this.#schedule;
     return { slots: runtime.offer?.slots ?? 0, running, queued, queueMax, strays: this.#strays.strays };
+  }
+
+  get loading(): LoadNews | undefined {
+    return this.#loads?.news;
   }
 
   /** Returns the places of all waiting jobs, each counted from 1 in its own lane. */
@@ -151,7 +156,7 @@ export class JobRunner {
         this.end(job, refusal);
         continue;
       }
-      if (!isReady) job.awaitLoad(loads.load?.model === model);
+      if (!isReady) job.awaitLoad(loads.news?.model === model);
       this.#start(this.#schedule.setReady(job, isReady));
     }
     loads.look();

@@ -2,7 +2,13 @@ import { PartCollector } from "./collect-parts.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Control, JobHead, JobKind, PartHead } from "#shared/protocol/job.ts";
-import { encodeJson, type BeatRow, type FaultPayload, type RejectPayload } from "#shared/protocol/frame-payload.ts";
+import {
+  encodeJson,
+  type BeatRow,
+  type FaultPayload,
+  type LoadNews,
+  type RejectPayload,
+} from "#shared/protocol/frame-payload.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
 import { addedSilenceMs } from "#shared/protocol/timing.ts";
@@ -60,6 +66,11 @@ export class JobTable {
 
   get load(): JobRunner["load"] {
     return this.#runner.load;
+  }
+
+  /** The model that is being loaded for jobs that wait for it. */
+  get loading(): LoadNews | undefined {
+    return this.#runner.loading;
   }
 
   receive(head: JobHead, body: Uint8Array, reply: ReplyTo): void {

@@ -2,6 +2,7 @@ import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { ModelMemory } from "#shared/placing/make-room.ts";
+import type { LoadNews } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { ServedModel } from "./model-set.ts";
 import { type LoadStep, planLoad, type PlannedModel } from "./plan-loads.ts";
@@ -81,11 +82,12 @@ export class ModelLoads {
   }
 
   /** The load that is under way, and the time that it is expected to go on. */
-  get load(): { readonly model: string; readonly part: number; readonly leftMs: number } | undefined {
+  get news(): LoadNews | undefined {
     if (this.#load === undefined) return undefined;
     const { model, begunAtMs, expectedMs } = this.#load;
     const goneMs = this.#options.clock.now() - begunAtMs;
-    return { model, part: Math.min(0.99, goneMs / expectedMs), leftMs: Math.max(1_000, expectedMs - goneMs) };
+    const percent = Math.min(99, Math.floor((100 * goneMs) / expectedMs));
+    return { model, percent, leftMs: Math.round(Math.max(1_000, expectedMs - goneMs)) };
   }
 
   /** True if requests for a model may begin. A runtime that cannot be told to load loads by itself. */

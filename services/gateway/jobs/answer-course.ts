@@ -2,9 +2,9 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Fault, FaultCode } from "#shared/fault/fault.ts";
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
-import type { BeatRow, EndPayload, JobState } from "#shared/protocol/frame-payload.ts";
+import type { BeatRow, EndPayload, JobState, LoadNews } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { JobListener, JobOffer, OfferListener } from "./job-listener.ts";
+import type { JobOffer, OfferListener } from "./job-listener.ts";
 import { machineBrokeRules } from "./machine-fault.ts";
 
 /** Counts refused offers, streams and implausible usage. */
@@ -44,7 +44,7 @@ export interface AnswerWriter {
   onData(bytes: Uint8Array): void;
   /** Called with the bytes of records that came and gave nothing to pass on yet, for an answer that is sent whole. */
   onHold?(bytes: number): void;
-  onTick?: JobListener["onTick"];
+  onTick?(nowMs: number, row: BeatRow | undefined, load?: LoadNews): void;
   /** Returns the rendered bytes that the client has not read. Undefined when there is no client to wait for. */
   backlogBytes?(): number;
 }
@@ -101,6 +101,8 @@ export class AnswerCourse implements OfferListener {
   #latestAtMs = 0;
   #gaps: { observe(seconds: number): void } | undefined;
   #state: JobState | undefined;
+  /** The load of the model that the job waits for. */
+  #load: LoadNews | undefined;
   #writer: AnswerWriter | undefined;
   #rendering: Rendering | undefined;
   #renderer: AnswerRenderer | undefined;
@@ -174,9 +176,10 @@ export class AnswerCourse implements OfferListener {
     this.#writer?.onAccept?.(machine, this.model ?? "");
   }
 
-  onBeat([, state, , progress]: BeatRow): void {
+  onBeat([, state, , progress]: BeatRow, load?: LoadNews): void {
     this.#state = state;
     this.madeTokens = progress;
+    this.#load = state === "loading" && load?.model === this.model ? load : undefined;
   }
 
   hasSaid(): boolean {
@@ -222,7 +225,7 @@ export class AnswerCourse implements OfferListener {
   }
 
   onTick(nowMs: number, row: BeatRow | undefined): void {
-    this.#writer?.onTick?.(nowMs, row);
+    this.#writer?.onTick?.(nowMs, row, this.#load);
   }
 
   /**

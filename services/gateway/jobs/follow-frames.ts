@@ -8,6 +8,7 @@ import {
   partAckPayload,
   rejectPayload,
   type BeatRow,
+  type LoadNews,
   type JobState,
 } from "#shared/protocol/frame-payload.ts";
 import type { Frame } from "#shared/protocol/frame.ts";
@@ -137,7 +138,7 @@ export class FrameFollower {
   }
 
   /** Takes the job's row from a beat of its machine. Undefined means that the machine no longer has the job. */
-  beat(row: BeatRow | undefined, nowMs: number): void {
+  beat(row: BeatRow | undefined, nowMs: number, load?: LoadNews): void {
     if (this.#phase.name !== "running") return;
     if (row === undefined) {
       this.#fail(machineDisconnected("the machine's beat has no row for this job"));
@@ -145,7 +146,7 @@ export class FrameFollower {
     }
     this.#heardAtMs = nowMs;
     this.#row = row;
-    this.#options.listener.onBeat?.(row);
+    this.#options.listener.onBeat?.(row, load);
     const [, , , tokens, lastSequence, credit] = row;
     // An answer in one piece comes at its end; a beat shows before that it has begun.
     if (tokens > 0 && this.#isGathered) this.#options.wire.answering();

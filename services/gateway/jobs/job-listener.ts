@@ -1,7 +1,7 @@
 import type { Fault } from "#shared/fault/fault.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
-import type { BeatRow, EndPayload, JobState } from "#shared/protocol/frame-payload.ts";
+import type { BeatRow, EndPayload, JobState, LoadNews } from "#shared/protocol/frame-payload.ts";
 
 /** A job offered to a machine, and the machines that come next in the ranking. */
 export interface JobOffer {
@@ -14,8 +14,8 @@ export interface JobOffer {
 export interface JobListener {
   /** Called when the machine has the job. `state` is set if the machine reported it. */
   onAccept?(machine: string, state?: JobState): void;
-  /** Called with the job's row in a beat of its machine. */
-  onBeat?(row: BeatRow): void;
+  /** Called with the job's row in a beat of its machine, and the model that the machine is loading. */
+  onBeat?(row: BeatRow, load?: LoadNews): void;
   /**
    * Called with the payload of a data frame. `outputTokens` counts the answer's tokens so far. A Fault that it throws
    * cancels the job and becomes its outcome.

@@ -226,7 +226,7 @@ export class OpenJobs {
     this.#options.roster.heard({ machine, epoch }, nowMs);
     const rows = new Map(beat.rows.map((row) => [row[0], row]));
     for (const open of this.#byMachine.get(machine) ?? []) {
-      if (open.target.epoch === epoch) open.follower.beat(rows.get(open.id), nowMs);
+      if (open.target.epoch === epoch) open.follower.beat(rows.get(open.id), nowMs, beat.load);
     }
     let strays = 0;
     for (const [job, state] of beat.rows) {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { Fault } from "#shared/fault/fault.ts";
-import type { BeatRow } from "#shared/protocol/frame-payload.ts";
+import type { BeatRow, LoadNews } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { AnswerWriter } from "./answer-course.ts";
 import { limits } from "#shared/protocol/limits.ts";
@@ -86,7 +86,7 @@ export class StreamWriter implements AnswerWriter {
     this.#writtenSinceTick = true;
   }
 
-  onTick(nowMs: number, row: BeatRow | undefined): void {
+  onTick(nowMs: number, row: BeatRow | undefined, load?: LoadNews): void {
     const { timing } = this.#options;
     if (this.#acceptPending) {
       this.#acceptPending = false;
@@ -100,12 +100,12 @@ export class StreamWriter implements AnswerWriter {
     if (!this.begun) {
       if (nowMs - this.#acceptedAtMs < timing.statusHeldMs) return;
       this.#begin();
-      this.#comment(waitFor(row), nowMs);
+      this.#comment(waitFor(row, load), nowMs);
       return;
     }
     const silentMs = nowMs - this.#writtenAtMs;
     if (silentMs < (this.#answering ? timing.commentIntervalMs : timing.newsIntervalMs)) return;
-    const waitingFor = waitFor(row);
+    const waitingFor = waitFor(row, load);
     // A new place in the queue, or a model that now loads, is reported before the usual interval ends.
     if (silentMs >= timing.commentIntervalMs || waitingFor !== this.#toldWaitingFor) this.#comment(waitingFor, nowMs);
   }
@@ -151,8 +151,9 @@ export class StreamWriter implements AnswerWriter {
   }
 }
 
-function waitFor(row: BeatRow | undefined): string {
+function waitFor(row: BeatRow | undefined, load: LoadNews | undefined): string {
   if (row === undefined) return "waiting";
+  if (load !== undefined) return `loading ${load.model}, ${load.percent} %, about ${Math.ceil(load.leftMs / 1_000)} s`;
   const [, state, place] = row;
   return state === "queued" && place > 0 ? `queued at ${place}` : state;
 }

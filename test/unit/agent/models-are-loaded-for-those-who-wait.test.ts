@@ -26,12 +26,14 @@ async function placingAgent(sizes: Readonly<Record<string, number>>, totalMb = 2
 
 describe("a request for a model that is not in memory", () => {
   test("waits for its load, which the agent itself begins, and is answered then", async () => {
-    const { gateway, runtime, load, answer, pass } = await placingAgent({ small: 5_000 });
+    const { gateway, runtime, load, answer, pass, jobs } = await placingAgent({ small: 5_000 });
     const job = await gateway.send({ model: "small" });
     expect(runtime.steps).toEqual(["load small"]);
     expect(runtime.chats).toHaveLength(0);
     await pass(500);
     expect(gateway.row(job)?.[1]).toBe("loading");
+    // A model of 5,000 MB is expected to take 6 s.
+    expect(jobs.loading).toEqual({ model: "small", percent: 8, leftMs: 5_500 });
     await load("small");
     expect(runtime.chats).toHaveLength(1);
     await answer(0);

@@ -124,6 +124,18 @@ describe("the status of a stream", () => {
     expect((await all()).toString()).toBe(`${told}${event("a")}${done}`);
   });
 
+  test("is followed by the progress of the load that its request waits for", async () => {
+    const { writer, all } = await streamToAClient();
+    const loading: BeatRow = ["job", "loading", 0, 0, 0, 0];
+    writer.onAccept("attic", "llama3");
+    writer.onTick(0, loading);
+    writer.onTick(5_000, loading, { model: "llama3", percent: 30, leftMs: 11_400 });
+    writer.onTick(7_000, loading, { model: "llama3", percent: 42, leftMs: 9_400 });
+    writer.end();
+    const told = `: loading llama3, 30 %, about 12 s\n\n: loading llama3, 42 %, about 10 s\n\n${done}`;
+    expect((await all()).toString()).toBe(told);
+  });
+
   test("is followed by no comment while pieces come faster than that", async () => {
     const { writer, all } = await streamToAClient();
     writer.onAccept("attic", "llama3");

@@ -42,6 +42,19 @@ describe("a rendered answer", () => {
     expect(answer).toMatchObject({ usage, outputTokens: 1 });
   });
 
+  test("tells its writer of a load only if its own model is loaded", () => {
+    const heard: unknown[] = [];
+    const onTick: AnswerWriter["onTick"] = (_, __, load) => void heard.push(load?.model);
+    const answer = rendered(new ChatChunks(head), { onData: () => undefined, onTick });
+    const row: BeatRow = ["job", "loading", 0, 0, 0, 0];
+    const model = answer.model ?? "";
+    for (const each of [model, `${model}\n\ndata: forged`]) {
+      answer.onBeat(row, { model: each, percent: 1, leftMs: 1_000 });
+      answer.onTick(5, row);
+    }
+    expect(heard).toEqual([model, undefined]);
+  });
+
   test("reports a backlog only when its writer has a client", () => {
     const onData = (): void => undefined;
     const backlog = (writer: AnswerWriter) => rendered(new ChatChunks(head), writer).backlogBytes?.();
