@@ -58,6 +58,7 @@ const settings = z.object({
     )
     .optional(),
   TRUNKLINE_FIRST_TOKEN_MS: waitMs.optional(),
+  TRUNKLINE_LOAD_WAIT_MS: waitMs.optional(),
   TRUNKLINE_NO_PROGRESS_MS: waitMs.optional(),
   TRUNKLINE_SLOTS: wholeNumber(1, 10_000).optional(),
   TRUNKLINE_QUEUE_MAX: wholeNumber(0, 10_000).default(64),
@@ -109,6 +110,7 @@ export function agentConfig(environment: Environment) {
     sightingsFile: join(given.TRUNKLINE_STATE_DIR, "models-seen.json"),
     scriptedModels: given.TRUNKLINE_SCRIPTED_MODELS,
     firstTokenMs: given.TRUNKLINE_FIRST_TOKEN_MS,
+    loadWaitMs: given.TRUNKLINE_LOAD_WAIT_MS,
     noProgressMs: given.TRUNKLINE_NO_PROGRESS_MS,
     slots: given.TRUNKLINE_SLOTS,
     queueMax: given.TRUNKLINE_QUEUE_MAX,

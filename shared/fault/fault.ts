@@ -86,6 +86,7 @@ export const faultCodes = {
   stream_gap: { status: 502, type: server },
   agent_offline: { status: 503, type: unavailable, retryAfterSeconds: 5 },
   runtime_offline: { status: 503, type: unavailable, retryAfterSeconds: 5 },
+  model_loading: { status: 503, type: unavailable, retryAfterSeconds: 10 },
   server_is_overloaded: { status: 503, type: unavailable, retryAfterSeconds: 2 },
   backend_unavailable: { status: 503, type: unavailable, retryAfterSeconds: 1 },
   auth_unavailable: { status: 503, type: unavailable, retryAfterSeconds: 1 },

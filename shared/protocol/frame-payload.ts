@@ -32,6 +32,7 @@ export type EndPayload = z.infer<typeof endPayload>;
 
 export const faultMessageCharactersMax = 2_000;
 export const faultReasonCharactersMax = 300;
+export const retryAfterSecondsMax = 600;
 
 /** A failed job. The code is one of `faultCodes`; a code that this build does not know becomes `upstream_error`. */
 export const faultPayload = z.object({
@@ -40,6 +41,8 @@ export const faultPayload = z.object({
   param: z.string().max(500).optional(),
   /** The cause in the agent's own words, for operators and never for clients. An overlong reason is dropped. */
   reason: z.string().max(faultReasonCharactersMax).optional().catch(undefined),
+  /** When the request may succeed, if its fault depends on it. */
+  retryAfterSeconds: z.int().positive().max(retryAfterSecondsMax).optional().catch(undefined),
   /** True if the connection to the runtime broke during this job, as when a runtime crashes. */
   runtimeDied: z.boolean().optional(),
   usage: usage.nullable().optional(),

@@ -67,6 +67,8 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}) {
     /** A runtime without progress for this long counts as hung. Before the first token `firstTokenMs` applies. */
     noProgressMs: chosen.noProgressMs ?? 60_000 * scale,
     firstTokenMs: chosen.firstTokenMs ?? 300_000 * scale,
+    /** Time that a request waits for its model to come into memory, where the agent decides what is loaded. */
+    loadWaitMs: chosen.loadWaitMs ?? chosen.firstTokenMs ?? 300_000 * scale,
     jobTotalMs: chosen.jobTotalMs ?? 600_000 * scale,
     /** Allowed silence while a model is pulled, removed, loaded or unloaded: checking a model takes minutes. */
     manageSilentMs: 1_800_000 * scale,
@@ -133,5 +135,6 @@ export function timingOver(timing: Timing, line: Line): Timing {
 interface ChosenWaits {
   readonly noProgressMs?: number | undefined;
   readonly firstTokenMs?: number | undefined;
+  readonly loadWaitMs?: number | undefined;
   readonly jobTotalMs?: number | undefined;
 }

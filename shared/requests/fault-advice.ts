@@ -21,6 +21,8 @@ export const faultAdvice: Readonly<Partial<Record<FaultCode, string>>> = {
   poison_request:
     "Machines were lost under this request one after the other, so no other is asked; look at what it asks for.",
   stream_gap: "A part of the answer was lost between machine and gateway; look at the network between them.",
+  model_loading:
+    "The model was not in memory in time; TRUNKLINE_LOAD_WAIT_MS on the machine lets requests wait longer, more memory keeps more models.",
   server_is_overloaded: "All machines with the model were full; add one, or raise TRUNKLINE_QUEUE_MAX on one.",
   backend_unavailable: "The gateway had lost its broker or its store; trunkline doctor says which.",
   shutting_down: "The machine or the gateway was stopping; the next request finds another.",

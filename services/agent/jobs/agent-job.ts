@@ -204,11 +204,11 @@ export class AgentJob {
 }
 
 function faultPayloadOf(fault: Fault, usage: Usage | null): FaultPayload {
-  const { code, param, died } = fault;
+  const { code, param, died, retryAfterSeconds } = fault;
   // The stack of a bug stays in this machine's log.
   const reason = fault.internal?.split("\n", 1)[0]?.slice(0, faultReasonCharactersMax) || undefined;
   const message = fault.message.slice(0, faultMessageCharactersMax);
-  return { code, message, param, reason, runtimeDied: died === "runtime" || undefined, usage };
+  return { code, message, param, reason, retryAfterSeconds, runtimeDied: died === "runtime" || undefined, usage };
 }
 
 type Progress = Pick<AgentJob, "state" | "acceptedAtMs" | "progressAtMs"> &

@@ -1,5 +1,5 @@
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
-import type { LoadNews } from "#shared/protocol/frame-payload.ts";
+import { type LoadNews, retryAfterSecondsMax } from "#shared/protocol/frame-payload.ts";
 import { jsonRecord } from "#shared/protocol/frame.ts";
 import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -151,7 +151,7 @@ export class JobRunner {
       if (!isWaiting(job)) continue;
       const model = job.head.model ?? "";
       const isReady = loads.isReady(model);
-      const refusal = isReady ? undefined : loads.refusalOf(model);
+      const refusal = isReady ? undefined : this.#refusalOf(job, loads);
       if (refusal !== undefined) {
         this.end(job, refusal);
         continue;
@@ -160,6 +160,22 @@ export class JobRunner {
       this.#start(this.#schedule.setReady(job, isReady));
     }
     loads.look();
+  }
+
+  /** Returns why a job waits no longer for its model: it could not be loaded, or did not come into memory in time. */
+  #refusalOf({ head, acceptedAtMs }: AgentJob, loads: ModelLoads): Fault | undefined {
+    const { clock, timing } = this.#options;
+    const { model = "" } = head;
+    const failed = loads.refusalOf(model);
+    if (failed !== undefined || clock.now() - acceptedAtMs < timing.loadWaitMs) return failed;
+    const { news } = loads;
+    const isUnderWay = news?.model === model;
+    const state = isUnderWay
+      ? `is being loaded: ${news.percent} %, about ${Math.ceil(news.leftMs / 1_000)} s are left`
+      : "waits for room in memory, which other models use";
+    const retryAfterSeconds = isUnderWay ? Math.min(retryAfterSecondsMax, Math.ceil(news.leftMs / 1_000)) : undefined;
+    const message = `The model ${state}. The request waited ${timing.loadWaitMs} ms for it (loadWaitMs); send it again.`;
+    return new Fault("model_loading", { message, param: "model", retryAfterSeconds });
   }
 
   /** Returns the jobs for each model: those that run, and those that wait for a slot or for their model. */

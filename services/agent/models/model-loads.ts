@@ -200,8 +200,8 @@ export class ModelLoads {
     const manage = served?.runtime.manages?.[action];
     if (served === undefined || manage === undefined) throw new Error(`the runtime of ${id} is gone`);
     const late = new AbortController();
-    const message = `The runtime did not ${action} a model within ${timing.firstTokenMs} ms (firstTokenMs).`;
-    const timer = clock.after(timing.firstTokenMs, () => late.abort(new Fault("upstream_timeout", { message })));
+    const message = `The runtime did not ${action} a model within ${timing.manageSilentMs} ms (manageSilentMs).`;
+    const timer = clock.after(timing.manageSilentMs, () => late.abort(new Fault("upstream_timeout", { message })));
     try {
       const signal = AbortSignal.any([this.#stop.signal, late.signal]);
       await manage({ action, model: served.ownId, signal, onProgress: () => onChange() });

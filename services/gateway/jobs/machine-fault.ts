@@ -19,6 +19,7 @@ const reportableCodes: ReadonlySet<FaultCode> = new Set([
   "upstream_error",
   "upstream_timeout",
   "runtime_offline",
+  "model_loading",
   "server_is_overloaded",
   "shutting_down",
 ]);
@@ -39,6 +40,7 @@ export function machineFault(reported: FaultPayload | undefined, kind: JobKind):
   return new Fault(code, {
     message: reported.message,
     param: reported.param,
+    retryAfterSeconds: code === "model_loading" ? reported.retryAfterSeconds : undefined,
     told: reason && plainReason(reason),
     died: reported.runtimeDied ? "runtime" : undefined,
   });

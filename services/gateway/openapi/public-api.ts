@@ -86,6 +86,7 @@ const refusalsOfJobs: Codes = [
   "poison_request",
   "stream_gap",
   ...refusalsOfMachines,
+  "model_loading",
   "server_is_overloaded",
   "upstream_timeout",
 ];

@@ -46,6 +46,7 @@ const faultMeanings = {
   stream_gap: "A piece of the answer was lost on its way, and could not be had again.",
   agent_offline: "The GPU machines that have this model are not reachable just now.",
   runtime_offline: "The machine is there, but the model server on it does not answer.",
+  model_loading: "The model is not in memory yet. Its load goes on, and `Retry-After` says for how long.",
   server_is_overloaded: "There is no room for the request: the queue, or the memory for bodies, is full.",
   backend_unavailable: "The gateway has lost the connection to what it stands on.",
   auth_unavailable: "The key cannot be looked up just now.",

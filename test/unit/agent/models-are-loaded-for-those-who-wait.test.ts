@@ -56,6 +56,18 @@ describe("a request for a model that is not in memory", () => {
     expect(runtime.loaded).toEqual(["small"]);
   });
 
+  test("is told after loadWaitMs how far the load is, which goes on", async () => {
+    const { gateway, runtime, load, pass, timing } = await placingAgent({ large: 400_000 }, 400_000);
+    const job = await gateway.send({ model: "large" });
+    await pass(timing.loadWaitMs);
+    expect(gateway.lastOf(job)).toMatchObject({
+      kind: "fault",
+      payload: { code: "model_loading", retryAfterSeconds: 101, message: expect.stringContaining("74 %") },
+    });
+    await load("large");
+    expect(runtime.loaded).toEqual(["large"]);
+  });
+
   test("takes free memory first, and then the place of the model that is the least likely to come back", async () => {
     const { gateway, runtime, load, answer, pass } = await placingAgent({ a: 10_000, b: 10_000, c: 10_000 });
     let begun = 0;
