@@ -304,7 +304,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent": 500,
   "services/agent/jobs": 2_450,
   "services/agent/machine": 480,
-  "services/agent/models": 1_170,
+  "services/agent/models": 1_180,
   "services/agent/runtimes": 6_930,
   "services/cli": 140,
   "services/cli/commands": 3_960,

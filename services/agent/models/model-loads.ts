@@ -107,7 +107,7 @@ export class ModelLoads {
     const nowMs = this.#options.clock.now();
     const memories = this.#of(id);
     memories.asked = halved(memories, nowMs) + 1;
-    memories.askedAtMs = nowMs;
+    memories.askedAtMs = memories.usedAtMs = nowMs;
   }
 
   /** Takes the next step, if one is due. Called whenever requests come and go, and once per beat. */
@@ -134,8 +134,9 @@ export class ModelLoads {
   async #look(): Promise<void> {
     const { memory, log, onChange } = this.#options;
     try {
-      const models = this.#planned();
       const { totalMb, freeMb } = await memory.read();
+      // No request begins between the plan and the hold of those that go.
+      const models = this.#planned();
       const takenMb = models.reduce((sum, { isLoaded, memoryMb }) => sum + (isLoaded ? memoryMb : 0), 0);
       const step = planLoad(models, { totalMb, freeMb: Math.min(freeMb, totalMb - takenMb) });
       const goes = new Set(step?.unload.map(({ model }) => model));
@@ -160,7 +161,8 @@ export class ModelLoads {
       await this.#loadOrMakeRoom(model);
       await this.#lookAgain();
       const memories = this.#of(model);
-      memories.loadMs = Math.max(1, clock.now() - begunAtMs);
+      memories.loadedSinceMs = clock.now();
+      memories.loadMs = Math.max(1, memories.loadedSinceMs - begunAtMs);
       memories.failure = undefined;
       const ms = Math.round(memories.loadMs);
       log.info({ model, ms, unloaded: unload.map((each) => each.model) }, "a model was loaded");
@@ -189,6 +191,7 @@ export class ModelLoads {
       const isUnused = (each: PlannedModel): boolean => each.isLoaded && each.running + each.waiting === 0;
       const unused = this.#planned().filter((each) => each.model !== model && isUnused(each));
       if (unused.length === 0) throw error;
+      this.#held = new Set([...this.#held, ...unused.map((each) => each.model)]);
       for (const { model: other } of unused) await this.#manage("unload", other);
       await this.#manage("load", model);
     }

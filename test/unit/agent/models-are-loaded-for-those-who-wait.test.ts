@@ -1,12 +1,13 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
+import type { ModelMemory } from "#shared/placing/make-room.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { LoadingRuntime } from "./loading-runtime.ts";
 
 /** An agent that may load and unload the models of this size, in MB, within a memory of 24,000 MB. */
 async function placingAgent(sizes: Readonly<Record<string, number>>, totalMb = 24_000) {
   const runtime = new LoadingRuntime({ sizes, totalMb });
-  const memory = { read: async () => runtime.memory };
+  const memory = { read: async (): Promise<ModelMemory> => runtime.memory };
   const agent = await agentOnBroker({ runtime, memory, queueMax: 20 });
   onTestFinished(() => void agent.jobs.drain(AbortSignal.abort()));
   const load = async (model: string): Promise<void> => {
@@ -21,7 +22,7 @@ async function placingAgent(sizes: Readonly<Record<string, number>>, totalMb = 2
     await agent.settle();
     await agent.settle();
   };
-  return { ...agent, runtime, load, answer };
+  return { ...agent, runtime, memory, load, answer };
 }
 
 describe("a request for a model that is not in memory", () => {
@@ -93,6 +94,23 @@ describe("a request for a model that is not in memory", () => {
     await pass(60_000);
     await gateway.send({ model: "c" });
     expect(runtime.steps.slice(2)).toEqual(["unload b", "load c"]);
+  });
+
+  test("does not take the place of a model that began to answer while the memory was read", async () => {
+    const { gateway, runtime, memory, load, answer, pass, settle } = await placingAgent({ one: 20_000, two: 20_000 });
+    await gateway.send({ model: "one" });
+    await load("one");
+    await answer(0);
+    await pass(60_000);
+    const reading = Promise.withResolvers<ModelMemory>();
+    memory.read = () => reading.promise;
+    await gateway.send({ model: "two" });
+    await gateway.send({ model: "one" });
+    reading.resolve(runtime.memory);
+    await settle();
+    expect([runtime.steps, runtime.chats.length]).toEqual([["load one"], 2]);
+    await answer(1);
+    expect(runtime.steps).toEqual(["load one", "unload one", "load two"]);
   });
 
   test("lets a model that answers finish, and keeps new requests for it back until then", async () => {
