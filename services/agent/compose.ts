@@ -55,9 +55,8 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
     parts.runtime ?? watchRuntimes(parts),
   ]);
   const { epoch } = claim;
-  const { queueMax, manage, places, modelMemoryMb: boundMb } = config;
-  const memory = places ? new MemoryReader({ boundMb }) : undefined;
-  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage, memory, tunnelled });
+  const { queueMax, manage, places } = config;
+  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage, places, tunnelled });
   const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock, tunnelled });
 
   const watching = claim.watch({
@@ -95,6 +94,7 @@ export async function watchRuntimes(parts: Omit<AgentParts, "broker">): Promise<
     standIn: standInOf(parts),
     settings: config.modelsFile === undefined ? {} : readModelSettings(config.modelsFile),
     firstSeen: (model) => sightings.secondsOf(model),
+    memory: new MemoryReader({ boundMb: config.modelMemoryMb, modelsFolder: config.modelsFolder }),
     timing: timingAt(config.timeScale, config),
     clock,
     log,

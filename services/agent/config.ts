@@ -1,5 +1,5 @@
-import { hostname } from "node:os";
-import { join } from "node:path";
+import { homedir, hostname } from "node:os";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import {
   commaList,
@@ -87,6 +87,11 @@ function assertSense(given: z.output<typeof settings>): void {
   }
 }
 
+/** Returns the folder where models lie on this machine, as far as that is known: Ollama's own, or that of a GGUF file. */
+function modelsFolderOf({ TRUNKLINE_GGUF: [file] = [] }: z.output<typeof settings>, { OLLAMA_MODELS }: Environment) {
+  return file === undefined ? (OLLAMA_MODELS ?? join(homedir(), ".ollama")) : dirname(file);
+}
+
 export function agentConfig(environment: Environment) {
   const given = readConfig(settings, environment);
   assertSense(given);
@@ -106,6 +111,7 @@ export function agentConfig(environment: Environment) {
     modelMemoryMb: given.TRUNKLINE_MODEL_MEMORY_MB,
     /** The name that the environment gives this machine. The site of a paired machine knows better. */
     chosenMachine: given.TRUNKLINE_MACHINE,
+    modelsFolder: modelsFolderOf(given, environment),
     stateDir: given.TRUNKLINE_STATE_DIR,
     sightingsFile: join(given.TRUNKLINE_STATE_DIR, "models-seen.json"),
     scriptedModels: given.TRUNKLINE_SCRIPTED_MODELS,

@@ -1,5 +1,6 @@
 /** The models of a site, one for each name, with the machines that offer it. Pure. */
 import type { MachineState, ShownModel } from "#shared/protocol/model.ts";
+import { sizeText } from "./quantity.ts";
 
 export interface ModelRow {
   readonly id: string;
@@ -9,6 +10,14 @@ export interface ModelRow {
 export function groupModels(models: readonly ShownModel[]): ModelRow[] {
   const groups = [...Map.groupBy(models, ({ id }) => id)].map(([id, offers]) => ({ id, offers }));
   return groups.toSorted((one, other) => (one.id < other.id ? -1 : 1));
+}
+
+/** Tells if a model is in memory, how much it takes there, and how far its load is. */
+export function memoryText({ loaded, loading, memory_mb: memoryMb }: ShownModel): string {
+  if (loading) return `${loading.percent} %, about ${loading.seconds_left} s`;
+  if (loaded === null) return "–";
+  if (!loaded) return "no";
+  return memoryMb ? `yes, ${sizeText(memoryMb)}` : "yes";
 }
 
 /** Returns the smallest and the largest of a figure, once if they are the same. */

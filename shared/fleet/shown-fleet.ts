@@ -43,6 +43,21 @@ export const shownFleetMachine = z.object({
   state_ms_ago: count
     .nullish()
     .describe("For how long this gateway has heard it in this state; null where it hears none."),
+  memory: z
+    .object({
+      total_mb: count,
+      free_mb: count,
+      disk_free_mb: count.nullable().describe("Free where its models lie; null where its agent cannot see that disk."),
+      models: z
+        .array(z.object({ id: modelId, memory_mb: count, in_use: z.boolean() }))
+        .describe("The models in it, 32 at most. in_use: requests for it run or wait there."),
+      loading: z
+        .object({ id: modelId, percent: count, seconds_left: count })
+        .nullable()
+        .describe("The model that is being loaded now."),
+    })
+    .nullish()
+    .describe("The memory for models: of its graphics cards, or of the machine; null where its agent does not tell."),
   models: count.describe("How many models this gateway knows it to offer."),
   open_jobs: count.describe("Jobs of this gateway that are under way there."),
   takes_work: z.boolean().describe("Whether it is asked to do anything at all."),

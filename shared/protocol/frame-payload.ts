@@ -58,7 +58,7 @@ const beatRow = z.tuple([z.string().regex(tokenText), jobState, count, count, co
 export type BeatRow = z.infer<typeof beatRow>;
 
 /** The model that an agent is loading for the jobs that wait for it. */
-const loadNews = z.object({ model: z.string(), percent: count.max(100), leftMs: count });
+export const loadNews = z.object({ model: z.string(), percent: count.max(100), leftMs: count });
 export type LoadNews = z.infer<typeof loadNews>;
 
 export const beatPayload = z.object({

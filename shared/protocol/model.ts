@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { LoadNews } from "./frame-payload.ts";
 import { machineName } from "./identifiers.ts";
 
 /** A model id in the client's form: `name` or `name:variant`, with namespaces such as `hf.co/org/name:tag`. */
@@ -45,6 +46,9 @@ export const offeredModel = model.extend({
   runtime: z.string().max(100).optional(),
   /** True if the model is loaded in memory now; undefined where the runtime does not report it. */
   loaded: z.boolean().optional(),
+  /** The memory that it takes, and the time that its load takes, as measured there; absent until they were. */
+  memory_mb: z.int().nonnegative().optional(),
+  load_ms: z.int().nonnegative().optional(),
   /** True if its machine takes `count` jobs for it. Agents before this field do not know the kind. */
   counts: z.literal(true).optional(),
 });
@@ -107,10 +111,17 @@ export const shownModel = z.object({
   runtime_profile: model.shape.runtime_profile,
   apple_mlx: z.boolean(),
   loaded: z.boolean().nullable().describe("True if it lies in memory now; null where the runtime does not tell."),
+  loading: z
+    .object({ percent: z.int(), seconds_left: z.int() })
+    .nullish()
+    .describe("How far its load is, if it is being loaded now; null otherwise."),
+  memory_mb: z.int().nullish().describe("The memory that it takes; null until that was measured there."),
+  load_seconds: z.number().nullish().describe("The time that its load takes; null until that was measured there."),
 });
 export type ShownModel = z.infer<typeof shownModel>;
 
-export function showModel(offered: OfferedModel, machine: string): ShownModel {
+export function showModel(offered: OfferedModel, machine: string, load: LoadNews | undefined): ShownModel {
+  const isLoading = load !== undefined && load.model === offered.id;
   return {
     id: offered.id,
     machine,
@@ -122,6 +133,9 @@ export function showModel(offered: OfferedModel, machine: string): ShownModel {
     runtime_profile: offered.runtime_profile,
     apple_mlx: offered.apple_mlx === true,
     loaded: offered.loaded ?? null,
+    loading: isLoading ? { percent: load.percent, seconds_left: Math.ceil(load.leftMs / 1_000) } : null,
+    memory_mb: offered.memory_mb ?? null,
+    load_seconds: offered.load_ms === undefined ? null : Math.round(offered.load_ms / 100) / 10,
   };
 }
 

@@ -1,5 +1,7 @@
 import { z } from "zod";
+import { loadNews } from "./frame-payload.ts";
 import { epoch, machineName } from "./identifiers.ts";
+import { modelIdCharactersMax } from "./model.ts";
 
 const count = z.int().nonnegative();
 
@@ -8,6 +10,30 @@ export const problemCharactersMax = 200;
 const versionCharactersMax = 50;
 /** Bounds the round trip that a gateway accepts from a machine, since gateways wait for it. */
 export const roundTripMsMax = 5_000;
+
+/** Bounds the models in memory that a presence names, and the bytes of their list. */
+export const residentsMax = 32;
+export const residentsBytesMax = 6_144;
+
+/** A model in memory, and what its return would cost; see `Resident`. */
+const residentFacts = z.object({
+  model: z.string().max(modelIdCharactersMax),
+  memoryMb: count,
+  returnMs: count,
+  /** True if requests for it run or wait there. */
+  inUse: z.literal(true).optional(),
+});
+
+/** The memory of a machine and the models in it. Gateways prefer machines by these facts, and refuse nothing by them. */
+export const memoryFacts = z.object({
+  totalMb: count,
+  freeMb: count,
+  /** Free on the disk where models lie; absent where the agent cannot see that disk. */
+  diskFreeMb: count.optional(),
+  residents: z.array(residentFacts).max(residentsMax),
+  loading: loadNews.optional(),
+});
+export type MemoryFacts = z.infer<typeof memoryFacts>;
 
 /**
  * An agent's heartbeat. Each one is complete, never a delta, so that a gateway may miss any number of them. `gone` is
@@ -31,6 +57,8 @@ export const presence = z.object({
   answersNotUtf8: count.optional(),
   /** Changes with the catalogue, so that gateways fetch the catalogue only then. */
   catalogueDigest: z.string().max(64),
+  /** Absent until the memory was read. Agents before 0.3 do not report it. */
+  memory: memoryFacts.optional(),
   /** The machine's round trip to the broker in steps of 100 ms; absent below that. Gateways wait longer by it. */
   roundTripMs: count.max(roundTripMsMax).optional(),
   /** True if the machine is connected by a tunnel. Gateways believe in it for `tunnelSilenceMs` longer, and no more. */

@@ -23,6 +23,8 @@ const offered: OfferedModel = {
   apple_mlx: true,
   runtime: "ollama",
   loaded: true,
+  memory_mb: 3_200,
+  load_ms: 4_200,
 };
 
 let fleet: Fleet;
@@ -116,13 +118,16 @@ test("every machine's models are listed with what operators want to see, and cli
     runtime_profile: "apple-mlx",
     apple_mlx: true,
     loaded: true,
+    loading: null,
+    memory_mb: 3_200,
+    load_seconds: 4.2,
   });
   expect(data[1]).toMatchObject({ apple_mlx: false, loaded: null });
   for (const each of [machine, "cellar"]) expect(all.machines).toContainEqual({ machine: each, state: "listed" });
   expect((await listing(`?machine=${machine}`)).data.map(({ id }) => id)).toEqual(["llama3.2"]);
 
   const clients = (await (await fleet.endpoint.get("/models")).json()) as { data: object[] };
-  const { runtime: _runtime, loaded: _loaded, ...forClients } = offered;
+  const { runtime: _runtime, loaded: _loaded, memory_mb: _memory, load_ms: _load, ...forClients } = offered;
   expect(clients.data.find((each) => "id" in each && each.id === "llama3.2")).toEqual(forClients);
 });
 

@@ -74,6 +74,13 @@ test("every machine is told of with its boot, its load, and whether it gets work
     queued: 0,
     queue_max: expect.any(Number),
     strays: 0,
+    memory: {
+      total_mb: expect.any(Number),
+      free_mb: expect.any(Number),
+      disk_free_mb: expect.toBeOneOf([null, expect.any(Number)]),
+      models: [],
+      loading: null,
+    },
     version: packageJson.version,
     heard_ms_ago: expect.any(Number),
     state_ms_ago: expect.any(Number),

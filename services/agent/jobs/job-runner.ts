@@ -5,8 +5,9 @@ import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { ModelMemory } from "#shared/placing/make-room.ts";
-import { type ModelDemand, ModelLoads } from "../models/model-loads.ts";
+import type { Presence } from "#shared/protocol/presence.ts";
+import type { ModelDemand } from "../models/model-facts.ts";
+import { ModelLoads } from "../models/model-loads.ts";
 import type { ServedModel } from "../models/model-set.ts";
 import type { RuntimeWatch } from "../models/watch-runtimes.ts";
 import type { RuntimeWork } from "../models/watch-source.ts";
@@ -23,9 +24,12 @@ export interface RunnerOptions {
   readonly queueMax: number;
   /** The model actions that this machine's owner allows operators. */
   readonly manage: ReadonlySet<ManageAction>;
-  /** The memory for models, if the owner lets the agent decide what is loaded. */
-  readonly memory?: { read(): Promise<ModelMemory> } | undefined;
+  /** True if the owner lets the agent decide what is loaded. */
+  readonly places?: boolean | undefined;
 }
+
+/** The part of a presence that jobs decide. */
+type MachineLoad = Pick<Presence, "slots" | "running" | "queued" | "queueMax" | "strays" | "memory">;
 
 /**
  * Queues jobs, runs them on their runtimes and ends them. Jobs wait in lanes. Each lane has as many slots as its runtime
@@ -48,15 +52,16 @@ export class JobRunner {
     this.#strays = new StrayWatch({ ...options, ownRunning });
     options.runtime.heedWork((runtime) => this.#workOn(runtime));
     options.runtime.onChange(() => this.#resize());
-    const { memory } = options;
     const heed = { demand: () => this.#demand(), onChange: () => this.#readyAnew() };
-    this.#loads = memory && new ModelLoads({ ...options, ...heed, memory });
+    this.#loads = options.places ? new ModelLoads({ ...options, ...heed }) : undefined;
   }
 
-  get load(): { slots: number; running: number; queued: number; queueMax: number; strays: number } {
+  get load(): MachineLoad {
     const { runtime, queueMax } = this.#options;
     const { running, queued } = this.#schedule;
-    return { slots: runtime.offer?.slots ?? 0, running, queued, queueMax, strays: this.#strays.strays };
+    const { slots = 0, served = [] } = runtime.offer ?? {};
+    const memory = runtime.facts.told(served, { demands: this.#demand(), loading: this.loading });
+    return { slots, running, queued, queueMax, strays: this.#strays.strays, ...(memory && { memory }) };
   }
 
   get loading(): LoadNews | undefined {
@@ -75,7 +80,7 @@ export class JobRunner {
     const turn = { lane, sender: job.head.keyId ?? "", ready: this.#isReady(job) };
     const { outcome, start } = this.#schedule.submit(job, turn);
     this.#start(start);
-    this.#loads?.asked(served.model.id);
+    this.#options.runtime.facts.asked(served.model.id);
     // The caller adds the job to the others first.
     if (!turn.ready) queueMicrotask(() => this.#readyAnew());
     return outcome === "taken";

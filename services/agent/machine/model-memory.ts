@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
-import { promisify } from "node:util";
+import { statfs } from "node:fs/promises";
 import { totalmem } from "node:os";
+import { promisify } from "node:util";
 import { z } from "zod";
 import type { ModelMemory } from "#shared/placing/make-room.ts";
 
@@ -54,6 +55,7 @@ const listers: readonly Lister[] = [
  */
 export class MemoryReader {
   readonly #boundMb: number | undefined;
+  readonly #modelsFolder: string | undefined;
   /** The tools to ask: only the one that answered, once one did, and none once none did. */
   #tools: readonly Lister[];
   /** The latest answer, which stands while the tool does not answer. */
@@ -61,18 +63,28 @@ export class MemoryReader {
 
   constructor({
     boundMb,
+    modelsFolder,
     tools = listers,
   }: {
     readonly boundMb?: number | undefined;
+    readonly modelsFolder?: string | undefined;
     readonly tools?: readonly Lister[];
   }) {
     this.#boundMb = boundMb;
+    this.#modelsFolder = modelsFolder;
     this.#tools = tools;
   }
 
   async read(): Promise<ModelMemory> {
     const { totalMb, freeMb } = (await this.#ofCards()) ?? ofMachine();
     return { totalMb: Math.min(totalMb, this.#boundMb ?? Infinity), freeMb };
+  }
+
+  /** Returns what is free on the disk where models lie; undefined if that folder is not here. */
+  async diskFreeMb(): Promise<number | undefined> {
+    if (this.#modelsFolder === undefined) return undefined;
+    const disk = await statfs(this.#modelsFolder).catch(() => undefined);
+    return disk && (disk.bavail * disk.bsize) / megabyte;
   }
 
   async #ofCards(): Promise<ModelMemory | undefined> {

@@ -1,24 +1,15 @@
 import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { ModelMemory } from "#shared/placing/make-room.ts";
 import type { LoadNews } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
+import type { ModelDemand } from "./model-facts.ts";
 import type { ServedModel } from "./model-set.ts";
 import { type LoadStep, planLoad, type PlannedModel } from "./plan-loads.ts";
 import type { RuntimeWatch } from "./watch-runtimes.ts";
 
-/** The requests for one model that this agent holds. */
-export interface ModelDemand {
-  readonly running: number;
-  readonly waiting: number;
-  /** When the oldest waiting request came; undefined if none waits. */
-  readonly waitingSinceMs: number | undefined;
-}
-
 interface LoadOptions {
   readonly runtime: RuntimeWatch;
-  readonly memory: { read(): Promise<ModelMemory> };
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
@@ -28,16 +19,11 @@ interface LoadOptions {
   readonly onChange: () => void;
 }
 
-/** All that is remembered of one model. */
-interface Memories {
-  memoryMb?: number | undefined;
-  loadMs?: number | undefined;
-  loadedSinceMs?: number | undefined;
-  usedAtMs: number;
-  /** Requests so far, each weighed by half after `demandHalvesMs`. */
-  asked: number;
-  askedAtMs: number;
-  failure?: { readonly fault: Fault; readonly untilMs: number; readonly times: number } | undefined;
+/** Why a model could not be loaded, and until when that refuses its requests. */
+interface Failure {
+  readonly fault: Fault;
+  readonly untilMs: number;
+  readonly times: number;
 }
 
 /** A load that is under way. */
@@ -46,16 +32,6 @@ interface Load {
   readonly begunAtMs: number;
   readonly expectedMs: number;
 }
-
-/** A model in memory is larger than its file, by its window. */
-const windowPart = 0.2;
-
-/** How fast a model is loaded that was not loaded here yet: as from a usual disk. */
-const usualLoadMs = (sizeMb: number): number => 1_000 + sizeMb;
-
-const demandHalvesMs = 600_000;
-/** A return within this time counts as the price of an unload. */
-const returnWithinMs = 300_000;
 
 /** How long a model that could not be loaded is not tried again: twice as long after each failure. */
 const failureStandsMs = 5_000;
@@ -67,7 +43,7 @@ const failureStandsMaxMs = 300_000;
  */
 export class ModelLoads {
   readonly #options: LoadOptions;
-  readonly #memories = new Map<string, Memories>();
+  readonly #failures = new Map<string, Failure>();
   readonly #stop = new AbortController();
   /** The models that begin no further answer, since they have to make room. */
   #held: ReadonlySet<string> = new Set();
@@ -98,16 +74,8 @@ export class ModelLoads {
 
   /** Returns why requests for a model are refused: it could not be loaded lately. */
   refusalOf(id: string): Fault | undefined {
-    const failure = this.#memories.get(id)?.failure;
+    const failure = this.#failures.get(id);
     return failure !== undefined && failure.untilMs > this.#options.clock.now() ? failure.fault : undefined;
-  }
-
-  /** Counts a request for a model. */
-  asked(id: string): void {
-    const nowMs = this.#options.clock.now();
-    const memories = this.#of(id);
-    memories.asked = halved(memories, nowMs) + 1;
-    memories.askedAtMs = memories.usedAtMs = nowMs;
   }
 
   /** Takes the next step, if one is due. Called whenever requests come and go, and once per beat. */
@@ -132,13 +100,14 @@ export class ModelLoads {
   }
 
   async #look(): Promise<void> {
-    const { memory, log, onChange } = this.#options;
+    const { runtime, log, onChange } = this.#options;
     try {
-      const { totalMb, freeMb } = await memory.read();
+      const { totalMb, freeMb } = await runtime.facts.readMemory();
       // No request begins between the plan and the hold of those that go.
       const models = this.#planned();
       const takenMb = models.reduce((sum, { isLoaded, memoryMb }) => sum + (isLoaded ? memoryMb : 0), 0);
-      const step = planLoad(models, { totalMb, freeMb: Math.min(freeMb, totalMb - takenMb) });
+      const room = { totalMb, freeMb: Math.min(freeMb, totalMb - takenMb) };
+      const step = planLoad(models, room);
       const goes = new Set(step?.unload.map(({ model }) => model));
       if (goes.symmetricDifference(this.#held).size > 0) {
         this.#held = goes;
@@ -151,20 +120,21 @@ export class ModelLoads {
   }
 
   async #take({ load, unload }: LoadStep): Promise<void> {
-    const { clock, log, onChange } = this.#options;
+    const { runtime, clock, log, onChange } = this.#options;
     const { model } = load;
     const begunAtMs = clock.now();
     this.#load = { model, begunAtMs, expectedMs: load.loadMs };
     onChange();
     try {
       for (const { model: other } of unload) await this.#manage("unload", other);
+      const { freeMb } = await runtime.facts.readMemory();
       await this.#loadOrMakeRoom(model);
+      const ms = Math.round(clock.now() - begunAtMs);
+      const tookMb = freeMb - (await runtime.facts.readMemory()).freeMb;
+      const served = runtime.offer?.find(model);
+      if (served !== undefined) runtime.facts.loaded(served.model, ms, tookMb);
+      this.#failures.delete(model);
       await this.#lookAgain();
-      const memories = this.#of(model);
-      memories.loadedSinceMs = clock.now();
-      memories.loadMs = Math.max(1, memories.loadedSinceMs - begunAtMs);
-      memories.failure = undefined;
-      const ms = Math.round(memories.loadMs);
       log.info({ model, ms, unloaded: unload.map((each) => each.model) }, "a model was loaded");
     } catch (error) {
       this.#failed(model, error);
@@ -216,56 +186,25 @@ export class ModelLoads {
   #failed(model: string, error: unknown): void {
     const { clock, log } = this.#options;
     const { internal, message, code } = Fault.from(error);
-    const memories = this.#of(model);
-    const times = (memories.failure?.times ?? 0) + 1;
+    const times = (this.#failures.get(model)?.times ?? 0) + 1;
     const standsMs = Math.min(failureStandsMaxMs, failureStandsMs * 2 ** (times - 1));
     const cause = internal ?? (error instanceof Fault ? message : originOf(error));
     log.warn({ model, code, cause, times, standsMs }, "a model could not be loaded");
     const told = `The model could not be loaded on its machine${error instanceof Fault ? `: ${message}` : "."}`;
     const fault = new Fault("upstream_error", { message: told, internal: cause, cause: error });
-    memories.failure = { fault, untilMs: clock.now() + standsMs, times };
+    this.#failures.set(model, { fault, untilMs: clock.now() + standsMs, times });
   }
 
-  /** Returns the models that can be loaded and unloaded, with all that decides about them. */
+  /** Returns the models that can be loaded and unloaded. No request waits for one that could not be loaded lately. */
   #planned(): PlannedModel[] {
-    const { runtime, clock, demand } = this.#options;
-    const nowMs = clock.now();
-    const demands = demand();
-    return (runtime.offer?.served ?? []).filter(isLoadable).map((served) => {
-      const { model, memoryMb } = served;
-      const { running = 0, waiting = 0, waitingSinceMs = nowMs } = demands.get(model.id) ?? {};
-      const memories = this.#of(model.id);
-      const isLoaded = model.loaded === true;
-      if (memoryMb !== undefined) memories.memoryMb = memoryMb;
-      if (running > 0) memories.usedAtMs = nowMs;
-      memories.loadedSinceMs = isLoaded ? (memories.loadedSinceMs ?? nowMs) : undefined;
-      const loadMs = memories.loadMs ?? usualLoadMs(model.size_mb);
-      const perMs = (halved(memories, nowMs) * Math.LN2) / demandHalvesMs;
-      return {
-        model: model.id,
-        isLoaded,
-        memoryMb: memories.memoryMb ?? model.size_mb * (1 + windowPart),
-        loadMs,
-        returnMs: loadMs * (1 - Math.exp(-perMs * returnWithinMs)),
-        running,
-        waiting: this.refusalOf(model.id) === undefined ? waiting : 0,
-        waitedMs: nowMs - waitingSinceMs,
-        loadedForMs: nowMs - (memories.loadedSinceMs ?? nowMs),
-        idleMs: nowMs - memories.usedAtMs,
-      };
-    });
-  }
-
-  #of(id: string): Memories {
-    return this.#memories.getOrInsertComputed(id, () => ({ usedAtMs: -Infinity, asked: 0, askedAtMs: 0 }));
+    const { runtime, demand } = this.#options;
+    return runtime.facts
+      .planned((runtime.offer?.served ?? []).filter(isLoadable), demand())
+      .map((each) => (this.refusalOf(each.model) === undefined ? each : { ...each, waiting: 0 }));
   }
 }
 
 /** True if the runtime says which models are in memory, and can be told to load and unload them. */
 function isLoadable({ runtime, model }: ServedModel): boolean {
   return model.loaded !== undefined && runtime.manages?.load !== undefined && runtime.manages.unload !== undefined;
-}
-
-function halved({ asked, askedAtMs }: Memories, nowMs: number): number {
-  return asked * 2 ** ((askedAtMs - nowMs) / demandHalvesMs);
 }

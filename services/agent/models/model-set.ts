@@ -19,8 +19,6 @@ export interface ServedModel {
   readonly model: OfferedModel;
   /** Jobs of the same lane share its slots. */
   readonly lane: string;
-  /** The memory that the model takes; undefined while its runtime does not tell. */
-  readonly memoryMb?: number | undefined;
 }
 
 /** The models that this machine offers now, and the runtimes that run them. */
@@ -28,15 +26,18 @@ export class ModelSet {
   readonly served: readonly ServedModel[];
   readonly catalogue: readonly OfferedModel[];
   readonly runtimes: readonly Runtime[];
-  /** Changes whenever the catalogue does. */
+  /** Changes whenever the catalogue does, except for which models are loaded: presence says that. */
   readonly digest: string;
+  readonly #loaded: string;
   readonly #byId: ReadonlyMap<string, ServedModel>;
 
   constructor(runtimes: readonly Runtime[], served: readonly ServedModel[]) {
     this.runtimes = runtimes;
     this.served = served.slice(0, modelsPerMachineMax);
     this.catalogue = this.served.map(({ model }) => model);
-    this.digest = createHash("sha256").update(JSON.stringify(this.catalogue)).digest("hex").slice(0, 24);
+    const lasting = this.catalogue.map(({ loaded, ...model }) => ({ ...model, tellsLoaded: loaded !== undefined }));
+    this.digest = createHash("sha256").update(JSON.stringify(lasting)).digest("hex").slice(0, 24);
+    this.#loaded = JSON.stringify(this.catalogue.filter(({ loaded }) => loaded).map(({ id }) => id));
     this.#byId = new Map(this.served.map((each) => [each.model.id, each]));
   }
 
@@ -60,9 +61,10 @@ export class ModelSet {
     return Math.max(1, loaded.length);
   }
 
-  /** True if the other offer has the same runtimes, catalogue and slots. */
+  /** True if the other offer has the same runtimes, catalogue, models in memory and slots. */
   equals(other: ModelSet): boolean {
-    const same = this.runtimes.length === other.runtimes.length && this.digest === other.digest;
+    const isSameSize = this.runtimes.length === other.runtimes.length;
+    const same = isSameSize && this.digest === other.digest && this.#loaded === other.#loaded;
     return same && this.slots === other.slots && this.runtimes.every((runtime, at) => runtime === other.runtimes[at]);
   }
 }

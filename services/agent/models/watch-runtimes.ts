@@ -17,6 +17,7 @@ import {
   UniqueIds,
 } from "./model-set.ts";
 import type { RuntimeSource } from "./detect.ts";
+import { type MemorySource, ModelFacts } from "./model-facts.ts";
 import { type RuntimeWork, SourceWatch } from "./watch-source.ts";
 
 interface WatchOptions {
@@ -27,6 +28,7 @@ interface WatchOptions {
   readonly settings?: ModelSettingsFile | undefined;
   /** Returns when this machine first saw a model, in seconds; for runtimes that do not report it. */
   readonly firstSeen: (model: string) => number;
+  readonly memory?: MemorySource | undefined;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
@@ -43,6 +45,8 @@ const standInPlace = "demonstration";
  * models with it. The machine has an offer as long as one runtime answers.
  */
 export class RuntimeWatch {
+  /** The measurements of the models. */
+  readonly facts: ModelFacts;
   readonly #options: WatchOptions;
   readonly #watches: readonly SourceWatch[];
   readonly #ids = new UniqueIds();
@@ -55,6 +59,7 @@ export class RuntimeWatch {
 
   constructor(options: WatchOptions) {
     this.#options = options;
+    this.facts = new ModelFacts(options);
     this.#watches = options.sources.map(
       (source) => new SourceWatch({ ...options, source, workOn: (runtime) => this.#workOn(runtime) }),
     );
@@ -169,7 +174,8 @@ export class RuntimeWatch {
     }
     const lane = runtime.slotsPerModel ? `${place} ${ownId}` : place;
     const { memoryBytes } = described;
-    return [{ runtime, ownId, model, lane, memoryMb: memoryBytes === undefined ? undefined : memoryBytes / 1_000_000 }];
+    const memoryMb = memoryBytes === undefined ? undefined : memoryBytes / 1_000_000;
+    return [{ runtime, ownId, model: { ...model, ...this.facts.learnt(id, memoryMb) }, lane }];
   }
 
   #tellLeftOut(model: string): void {
@@ -187,9 +193,11 @@ export class RuntimeWatch {
     const before = this.#offer;
     if (before === undefined ? offer === undefined : offer !== undefined && before.equals(offer)) return;
     this.#offer = offer;
+    this.facts.memoryChanged();
     const { log } = this.#options;
     if (offer === undefined) log.warn("no runtime answers any more; this machine offers nothing until one does");
-    else log.info({ runtime: offer.names, models: offer.catalogue.length }, "the catalogue of this machine");
+    else if (offer.digest !== before?.digest)
+      log.info({ runtime: offer.names, models: offer.catalogue.length }, "the catalogue of this machine");
     for (const listener of this.#listeners) listener();
   }
 }

@@ -59,7 +59,8 @@ function addList(models: CliCommand, context: CliContext): void {
     .addOption(operationsUrlOption())
     .json()
     .more(`
-The window is in tokens. "loaded" says whether a model lies in memory now, and "-" that its runtime does not tell.
+The window is in tokens. "loaded" says whether a model lies in memory now, or how far its load is, and "-" that its
+runtime does not tell. "memory" is what it takes there, once that was measured.
 Machines that could not be asked are named on standard error.
 
 Examples:
@@ -108,22 +109,33 @@ const words: readonly (readonly [keyof Capabilities, string])[] = [
 ];
 
 export function modelsTable(models: readonly ShownModel[], widthMax?: number): string {
+  const isMeasured = models.some(({ memory_mb: memoryMb }) => typeof memoryMb === "number");
+  const measured = (cell: string): readonly string[] => (isMeasured ? [cell] : []);
   const able = ({ capabilities }: ShownModel): readonly string[] =>
     words.flatMap(([capability, word]) => (capabilities[capability] ? [word] : []));
   return alignedTable(
-    ["id", "machine", "runtime", "capabilities", "window", "size", "MLX", "loaded"],
+    ["id", "machine", "runtime", "capabilities", "window", "size", ...measured("memory"), "MLX", "loaded"],
     models.map((model) => [
       model.id,
       model.machine,
       model.runtime ?? "-",
       able(model).join(", ") || "-",
       grouped.format(model.context_window),
-      model.size_mb === 0 ? "-" : byteSize(model.size_mb * bytesPerMb),
+      sizeOf(model.size_mb),
+      ...measured(sizeOf(model.memory_mb)),
       yesOrNo(model.apple_mlx),
-      yesOrNo(model.loaded),
+      loadedText(model),
     ]),
-    { right: ["window", "size"], wrap: ["id", "machine", "capabilities"], widthMax },
+    { right: ["window", "size", "memory"], wrap: ["id", "machine", "capabilities"], widthMax },
   );
+}
+
+function sizeOf(mb: number | null | undefined): string {
+  return mb ? byteSize(mb * bytesPerMb) : "-";
+}
+
+function loadedText({ loaded, loading }: ShownModel): string {
+  return loading ? `${loading.percent} %, ${loading.seconds_left} s left` : yesOrNo(loaded);
 }
 
 function yesOrNo(answer: boolean | null): string {

@@ -5,8 +5,9 @@ import type { machineSchemas } from "../../gateway/operations/machine-operations
 import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { fleet, stale } from "../live.ts";
-import { Age, Badge, Facts, FaultNotice, Name, Notice, Page, Table, Time } from "../parts.tsx";
+import { Age, Badge, Bar, Facts, FaultNotice, Name, Notice, Page, Table, Time } from "../parts.tsx";
 import { numberText, sizeText, windowText } from "../quantity.ts";
+import { memoryText } from "../model-rows.ts";
 import { mayChange } from "../session.ts";
 import { MachineActions } from "./machine-actions.tsx";
 import { MachineState } from "./machine-state.tsx";
@@ -81,6 +82,8 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
           ["Model server", machine.runtime],
           ["Slots in use", `${machine.running} of ${machine.slots}`],
           ["Waiting", `${machine.queued} of ${machine.queue_max} places`],
+          ["Memory for models", machine.memory && <Memory memory={machine.memory} />],
+          ["Disk for models", machine.memory?.disk_free_mb && `${sizeText(machine.memory.disk_free_mb)} free`],
           ["Its agent", machine.version && `version ${machine.version}`],
           ["Started", machine.epoch && <Started epoch={machine.epoch} />],
           ["Jobs of this gateway", numberText(machine.open_jobs)],
@@ -107,6 +110,21 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
         ]}
       />
     </section>
+  );
+}
+
+function Memory({ memory }: { readonly memory: NonNullable<ShownFleetMachine["memory"]> }) {
+  const { total_mb: totalMb, free_mb: freeMb, loading } = memory;
+  const text = `${sizeText(freeMb)} of ${sizeText(totalMb)} free`;
+  return (
+    <>
+      <Bar part={totalMb - freeMb} whole={totalMb} label={text} /> {text}
+      {loading && (
+        <>
+          ; <Name>{loading.id}</Name> is being loaded: {loading.percent} %, about {loading.seconds_left} s
+        </>
+      )}
+    </>
   );
 }
 
@@ -197,7 +215,7 @@ function ModelsOf({ name }: { readonly name: string }) {
             { name: "model server", wide: true, cell: ({ runtime }) => runtime ?? "–" },
             { name: "window", right: true, cell: ({ context_window: tokens }) => windowText(tokens) },
             { name: "size", right: true, cell: ({ size_mb: mb }) => sizeText(mb) },
-            { name: "loaded", cell: ({ loaded }) => (loaded === null ? "–" : loaded ? "yes" : "no") },
+            { name: "in memory", cell: memoryText },
           ]}
         />
       )}

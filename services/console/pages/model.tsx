@@ -5,6 +5,7 @@ import { query, setQuery, to } from "../address.ts";
 import { type ApiFault, faultOf, useAnswer, withQuery, work } from "../admin-api.ts";
 import { Choice, Confirm, TextField } from "../forms.tsx";
 import { Badge, type Column, FaultNotice, Name, Notice, Page, Table } from "../parts.tsx";
+import { memoryText } from "../model-rows.ts";
 import { msText, numberText, sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
 import { ModelBadges } from "./model-badges.tsx";
@@ -48,9 +49,12 @@ function Offers({ id, offers }: { readonly id: string; readonly offers: readonly
     { name: "window", right: true, cell: ({ context_window: tokens }) => `${windowText(tokens)} tokens` },
     { name: "size", right: true, cell: ({ size_mb: mb }) => sizeText(mb) },
     { name: "profile", wide: true, cell: ({ runtime_profile: profile }) => profile },
+    { name: "in memory", cell: memoryText },
     {
-      name: "in memory",
-      cell: ({ loaded }) => (loaded === null ? <span class="quiet">not told</span> : loaded ? "yes" : "no"),
+      name: "load takes",
+      right: true,
+      wide: true,
+      cell: ({ load_seconds: seconds }) => (seconds ? `${numberText(seconds)} s` : "–"),
     },
     ...(mayChange() ? [{ name: "actions", cell: (offer: ShownModel) => <OfferActions offer={offer} /> }] : []),
   ];

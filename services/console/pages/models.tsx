@@ -49,12 +49,13 @@ const columns: readonly Column<ModelRow>[] = [
   {
     name: "on",
     cell: ({ offers }) =>
-      offers.map(({ machine, loaded }) => (
+      offers.map(({ machine, loaded, loading }) => (
         <>
           <a key={machine} href={to(["machines", machine])} title={loaded ? "in memory now" : ""}>
             <Name>{machine}</Name>
           </a>
-          {loaded && <small> loaded</small>}{" "}
+          {loaded && <small> loaded</small>}
+          {loading && <small> loading, {loading.percent} %</small>}{" "}
         </>
       )),
   },

@@ -1,7 +1,7 @@
 import { modelsPerMachineMax, type Catalogue, type Model, aliasedId, latestTag } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { Presence } from "#shared/protocol/presence.ts";
+import type { MemoryFacts, Presence } from "#shared/protocol/presence.ts";
 import type { KnownModels } from "#shared/store/known-models.ts";
 
 interface CataloguesOptions {
@@ -16,11 +16,15 @@ interface CataloguesOptions {
   readonly log: Log;
 }
 
+type Residents = MemoryFacts["residents"];
+
 interface CachedCatalogue {
   readonly epoch: string;
   readonly digest: string;
+  /** The presence's list of models in memory that `catalogue` shows; undefined for what the catalogue itself told. */
+  residents: Residents | undefined;
   /** The models that the machine's record permits, and in `withheld` the models that it offers without permission. */
-  readonly catalogue: Catalogue;
+  catalogue: Catalogue;
   readonly withheld: Catalogue;
   /** The models are not searched before this time for models that are due to be noted again. */
   rememberFromMs: number;
@@ -88,10 +92,11 @@ export class Catalogues {
    * nothing is new.
    */
   follow(presence: Presence): void {
-    const { machine, epoch, catalogueDigest, runtime, state } = presence;
+    const { machine, epoch, catalogueDigest, runtime, state, memory } = presence;
     if (runtime === null || state === "gone") return;
     const kept = this.#kept.get(machine);
     if (kept?.epoch === epoch && kept.digest === catalogueDigest) {
+      if (memory !== undefined && kept.residents !== memory.residents) this.#show(kept, memory.residents);
       this.#remember(machine, kept);
       return;
     }
@@ -120,6 +125,15 @@ export class Catalogues {
     }
   }
 
+  /** Shows in a catalogue which models are in memory now. */
+  #show(kept: CachedCatalogue, residents: Residents): void {
+    const loaded = new Set(residents.map(({ model }) => model));
+    kept.catalogue = kept.catalogue.map((model) =>
+      model.loaded === undefined ? model : { ...model, loaded: loaded.has(model.id) },
+    );
+    kept.residents = residents;
+  }
+
   #judged(
     machine: string,
     { epoch, digest, catalogue }: { readonly epoch: string; readonly digest: string; readonly catalogue: Catalogue },
@@ -128,7 +142,14 @@ export class Catalogues {
     const [offered, withheld] = [true, false].map((wanted) =>
       catalogue.filter(({ id }) => permits(machine, id) === wanted),
     );
-    return { epoch, digest, catalogue: offered ?? [], withheld: withheld ?? [], rememberFromMs: 0 };
+    return {
+      epoch,
+      digest,
+      residents: undefined,
+      catalogue: offered ?? [],
+      withheld: withheld ?? [],
+      rememberFromMs: 0,
+    };
   }
 
   #keep(machine: string, kept: CachedCatalogue): void {

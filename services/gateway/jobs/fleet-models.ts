@@ -89,9 +89,10 @@ export class FleetModels {
 }
 
 function listing(answers: readonly MachineAnswer[], known: readonly RosterMachine[]): ModelListing {
-  const data = answers.flatMap(({ machine, answer }) =>
-    typeof answer === "string" ? [] : answer.map((offered) => showModel(offered, machine)),
-  );
+  const data = answers.flatMap(({ machine, answer }) => {
+    const load = known.find(({ presence }) => presence.machine === machine)?.presence.memory?.loading;
+    return typeof answer === "string" ? [] : answer.map((offered) => showModel(offered, machine, load));
+  });
   const asked = answers.map(({ machine, answer }): ShownMachine => ({ machine, state: stateOf(answer) }));
   const others = known
     .filter(({ presence }) => !answers.some(({ machine }) => machine === presence.machine))

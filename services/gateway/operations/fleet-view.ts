@@ -3,6 +3,7 @@ import type { Fault } from "#shared/fault/fault.ts";
 import { machineState } from "#shared/records/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { targetText } from "#shared/records/change-route.ts";
+import type { MemoryFacts } from "#shared/protocol/presence.ts";
 import type { Breakers } from "../routing/breakers.ts";
 import type { BusyClaims } from "../routing/busy-claims.ts";
 import type { Choice, Explained, Needs } from "../routing/choose-machine.ts";
@@ -177,6 +178,7 @@ export class FleetView {
   #showHeard({ presence, heardAtMs }: Pick<RosterMachine, "presence" | "heardAtMs">, nowMs: number) {
     const { records, jobs, clock } = this.#parts;
     const { machine, epoch, state, runtime, slots, running, queued, queueMax, strays = null, version } = presence;
+    const { memory } = presence;
     const record = records.get(machine);
     return {
       machine,
@@ -188,6 +190,7 @@ export class FleetView {
       queued,
       queue_max: queueMax,
       strays,
+      memory: memory === undefined ? null : showMemory(memory),
       version: version ?? null,
       pairing: record === undefined ? null : machineState(record, clock.wall()),
       connection: presence.tunnelled === true ? ("tunnel" as const) : ("direct" as const),
@@ -244,6 +247,18 @@ function shownCost({
     answer: Math.round(answerMs),
     delay: Math.round(delayMs),
     total: Math.round(totalMs),
+  };
+}
+
+function showMemory({ totalMb, freeMb, diskFreeMb, residents, loading }: MemoryFacts): ShownFleetMachine["memory"] {
+  return {
+    total_mb: totalMb,
+    free_mb: freeMb,
+    disk_free_mb: diskFreeMb ?? null,
+    models: residents.map(({ model, memoryMb, inUse }) => ({ id: model, memory_mb: memoryMb, in_use: inUse === true })),
+    loading: loading
+      ? { id: loading.model, percent: loading.percent, seconds_left: Math.ceil(loading.leftMs / 1_000) }
+      : null,
   };
 }
 

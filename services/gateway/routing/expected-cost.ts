@@ -1,4 +1,5 @@
 import type { Presence } from "#shared/protocol/presence.ts";
+import type { ModelLoad } from "./load-cost.ts";
 import { type MeasuredSpeed, median, type Speed } from "./measured-speeds.ts";
 
 /**
@@ -40,21 +41,6 @@ export interface Work {
   readonly answerTokens: number;
   /** The load of the model, if it is not in memory there. */
   readonly load?: ModelLoad | undefined;
-}
-
-/** A model that a machine has to load. */
-export interface ModelLoad {
-  readonly ms: number;
-  /** True if the request begins the load. False if an earlier one did. */
-  readonly isOwn: boolean;
-}
-
-/**
- * Returns the expected time of a load. The size of a model is that of its file, which comes from a usual disk with some
- * 1,000 MB a second.
- */
-export function usualLoadMs({ size_mb: sizeMb }: { readonly size_mb: number }): number {
-  return 1_000 + sizeMb;
 }
 
 /** The expected cost of one request on a machine, in milliseconds of its client's and of others. */
@@ -106,8 +92,8 @@ export function expectedCost(
   const haltedMs = running * computedMs;
   const slowedMs = (running * jobTokenMs * answerTokens) / 2;
   const loadMs = work.load?.ms ?? 0;
-  // A load takes memory from other models, whose return costs about as much.
-  const returnMs = work.load?.isOwn ? loadMs : 0;
+  // A load takes memory from other models, which others then wait for.
+  const returnMs = work.load?.returnMs ?? 0;
   const delayMs = haltedMs + slowedMs + returnMs;
   const waitMs = loadMs + slotMs + backlogMs + promptMs;
   const totalMs = waitMs + haltedMs + returnMs + answerWeighs * (answerMs + slowedMs);

@@ -8,7 +8,8 @@ import type { Breakers } from "./breakers.ts";
 import { BusyClaims } from "./busy-claims.ts";
 import { chooseMachine, whyNot, type Candidate, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
-import { loadOf, secondsUntilRoom, usualLoadMs, type Work } from "./expected-cost.ts";
+import { loadOf, secondsUntilRoom, type Work } from "./expected-cost.ts";
+import { loadCost, loadMsOf } from "./load-cost.ts";
 import type { PlacedJob } from "./placed-job.ts";
 import { PlacementMemory } from "./placement-memory.ts";
 
@@ -108,15 +109,20 @@ export class JobPlacements {
   #noteLoad({ machine, epoch, model }: Chosen): void {
     const nowMs = this.#parts.clock.now();
     for (const [load, untilMs] of this.#loadingUntilMs) if (untilMs < nowMs) this.#loadingUntilMs.delete(load);
-    this.#loadingUntilMs.set(`${machine} ${epoch} ${model.id}`, nowMs + loadsWithin * usualLoadMs(model));
+    this.#loadingUntilMs.set(`${machine} ${epoch} ${model.id}`, nowMs + loadsWithin * loadMsOf(model));
   }
 
   /** Returns the work of a request on a machine that has its model, with its load if it is not in memory. */
-  #workOn({ machine, epoch }: Presence, model: OfferedModel | undefined, work: Work | undefined): Work | undefined {
+  #workOn(
+    { machine, epoch, memory }: Presence,
+    model: OfferedModel | undefined,
+    work: Work | undefined,
+  ): Work | undefined {
     if (work === undefined || model?.loaded !== false) return work;
-    const isOwn = (this.#loadingUntilMs.get(`${machine} ${epoch} ${model.id}`) ?? -Infinity) < this.#parts.clock.now();
+    const isBegun =
+      (this.#loadingUntilMs.get(`${machine} ${epoch} ${model.id}`) ?? -Infinity) >= this.#parts.clock.now();
     // A model that left the memory left its cache behind.
-    return { ...work, cachedTokens: 0, load: { ms: usualLoadMs(model), isOwn } };
+    return { ...work, cachedTokens: 0, load: loadCost(model, memory, isBegun) };
   }
 
   /** Called when a machine accepted a job. */

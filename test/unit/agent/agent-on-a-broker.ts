@@ -52,7 +52,9 @@ export async function agentOnBroker(
   const broker = Object.assign(network.connect(), { roundTripMs: options.roundTripMs ?? 0 });
 
   const sources = [{ place: "stub", look: async () => runtime }];
-  const watch = new RuntimeWatch({ sources, firstSeen: () => 0, timing, clock, log });
+  const read = options.memory && ((): Promise<ModelMemory> => options.memory?.read() ?? Promise.reject());
+  const memory = read && { read, diskFreeMb: async () => undefined };
+  const watch = new RuntimeWatch({ sources, firstSeen: () => 0, memory, timing, clock, log });
   const manage = new Set(options.manage);
   const jobs = new JobTable({
     broker,
@@ -63,7 +65,7 @@ export async function agentOnBroker(
     log,
     queueMax,
     manage,
-    memory: options.memory,
+    places: options.memory !== undefined,
     tunnelled: options.tunnelled,
   });
   await watch.start();

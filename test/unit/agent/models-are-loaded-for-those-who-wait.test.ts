@@ -197,3 +197,49 @@ test("a model that its owner unloads is loaded again for the next request", asyn
   await gateway.send({ model: "small" });
   expect(runtime.steps).toEqual(["load small", "load small"]);
 });
+
+describe("the facts of an agent's memory", () => {
+  test("name the models in it, what each takes there and whether it is in use, and the load under way", async () => {
+    const { gateway, runtime, load, answer, pass, jobs } = await placingAgent({ one: 5_000, two: 9_000 });
+    await gateway.send({ model: "one" });
+    await pass(3_000);
+    expect(jobs.load.memory).toMatchObject({ totalMb: 24_000, residents: [], loading: { model: "one", percent: 50 } });
+    await load("one");
+    const one = { model: "one", memoryMb: 5_000, returnMs: expect.any(Number) };
+    expect(jobs.load.memory).toEqual({ totalMb: 24_000, freeMb: 19_000, residents: [{ ...one, inUse: true }] });
+    await answer(0);
+    runtime.put("two", "load");
+    await pass(2_000);
+    expect(jobs.load.memory).toMatchObject({ freeMb: 10_000, residents: [one, { model: "two", memoryMb: 9_000 }] });
+  });
+
+  test("leave the catalogue's digest as it is while models come and go, and tell it what a load was measured to take", async () => {
+    const { gateway, runtime, load, answer, pass, watch } = await placingAgent({ one: 5_000 });
+    const before = watch.offer?.digest;
+    runtime.put("one", "load");
+    await pass(2_000);
+    expect(watch.offer?.catalogue[0]?.loaded).toBe(true);
+    expect(watch.offer?.digest).toBe(before);
+    runtime.put("one", "unload");
+    await pass(2_000);
+    await gateway.send({ model: "one" });
+    await pass(2_500);
+    await load("one");
+    await answer(0);
+    await pass(2_000);
+    expect(watch.offer?.catalogue[0]).toMatchObject({ memory_mb: 5_000, load_ms: 2_500 });
+    expect(watch.offer?.digest).not.toBe(before);
+  });
+
+  test("fit into a presence although the machine has many models with long names in memory", async () => {
+    const sizes = Object.fromEntries(
+      Array.from({ length: 50 }, (_, place) => [`模型 ${place} ${"名".repeat(200)}`, 100]),
+    );
+    const { runtime, pass, jobs } = await placingAgent(sizes);
+    for (const model of Object.keys(sizes)) runtime.put(model, "load");
+    await pass(2_000);
+    const { memory } = jobs.load;
+    expect(memory?.residents.length).toBeGreaterThan(5);
+    expect(Buffer.byteLength(JSON.stringify(memory))).toBeLessThan(8_000);
+  });
+});

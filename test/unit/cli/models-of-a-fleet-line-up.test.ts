@@ -44,6 +44,20 @@ test("every model is a line of its own, with what it can in short words and numb
   );
 });
 
+test("a model shows the memory that it takes once that was measured, and how far its load is", () => {
+  const models = [
+    shown("llama3.2", { loaded: true, memory_mb: 3_400 }),
+    shown("qwen3", { loaded: false, loading: { percent: 42, seconds_left: 12 } }),
+  ];
+  expect(modelsTable(models)).toBe(
+    lines(
+      "id        machine  runtime  capabilities  window    size  memory  MLX  loaded",
+      "llama3.2  attic    ollama   chat           4,096  2.0 GB  3.4 GB  no   yes",
+      "qwen3     attic    ollama   chat           4,096  2.0 GB       -  no   42 %, 12 s left",
+    ),
+  );
+});
+
 const long = `hf.co/somebody/${"a-very-long-name-".repeat(6)}gguf:q4`;
 
 test("a long id is whole where no terminal limits it", () => {

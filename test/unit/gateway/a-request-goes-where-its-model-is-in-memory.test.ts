@@ -6,6 +6,7 @@ import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import type { Chosen } from "../../../services/gateway/routing/choose-machine.ts";
+import type { MemoryFacts } from "#shared/protocol/presence.ts";
 import { JobPlacements, type PlacementQuery } from "../../../services/gateway/routing/job-placements.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
@@ -18,7 +19,10 @@ const query: PlacementQuery = {
 };
 
 /** Two machines with one slot each, which have the model in memory or not. */
-async function twoMachines(loaded: { readonly attic?: boolean; readonly cellar?: boolean }) {
+async function twoMachines(
+  loaded: { readonly attic?: boolean; readonly cellar?: boolean },
+  memory: { readonly attic?: MemoryFacts; readonly cellar?: MemoryFacts } = {},
+) {
   const timing = timingAt(1);
   const clock = new TurnableClock();
   const roster = new Roster(timing);
@@ -31,11 +35,16 @@ async function twoMachines(loaded: { readonly attic?: boolean; readonly cellar?:
     clock,
     log: createLog({ level: "silent", name: "test" }),
   });
-  for (const name of ["attic", "cellar"]) {
-    roster.announced(presenceOf(name), clock.now());
-    catalogues.follow(presenceOf(name));
-  }
+  const hear = (facts: typeof memory): void => {
+    for (const name of ["attic", "cellar"] as const) {
+      const presence = presenceOf(name, { memory: facts[name] });
+      roster.announced(presence, clock.now());
+      catalogues.follow(presence);
+    }
+  };
+  hear(memory);
   await catalogues.settled();
+  hear(memory);
   const placements = new JobPlacements({
     roster,
     catalogues,
@@ -54,7 +63,7 @@ async function twoMachines(loaded: { readonly attic?: boolean; readonly cellar?:
     placements.placed(first, query, { whole: false });
     return first.machine;
   };
-  return { ranked, place };
+  return { ranked, place, hear };
 }
 
 test("a request goes to the machine that has its model in memory, and says what a load would cost elsewhere", async () => {
@@ -82,4 +91,44 @@ test("the requests of a burst join the load that the first one began", async () 
 test("a machine that does not tell what is in memory is asked as before", async () => {
   const { ranked } = await twoMachines({});
   expect(ranked().map(({ cost }) => cost.loadMs)).toEqual([0, 0]);
+});
+
+/** The memory of a machine with 24,000 MB, and in it other models of this size, whose return costs this much each. */
+function memoryWith(others: readonly { readonly memoryMb: number; readonly returnMs: number }[]): MemoryFacts {
+  const takenMb = others.reduce((sum, { memoryMb }) => sum + memoryMb, 0);
+  const residents = others.map((each, place) => ({ model: `other ${place}`, ...each }));
+  return { totalMb: 24_000, freeMb: 24_000 - takenMb, residents };
+}
+
+test("a model is loaded where memory is free, else where those that make room are missed least", async () => {
+  const away = { attic: false, cellar: false };
+  const taken = memoryWith([{ memoryMb: 20_000, returnMs: 9_000 }]);
+  const free = await twoMachines(away, { attic: taken, cellar: memoryWith([]) });
+  expect(free.ranked().map(({ machine }) => machine)).toEqual(["cellar", "attic"]);
+  expect(free.ranked().map(({ cost }) => Math.round(cost.delayMs))).toEqual([0, 9_000]);
+  const unasked = memoryWith([{ memoryMb: 20_000, returnMs: 1_000 }]);
+  const missed = await twoMachines(away, { attic: taken, cellar: unasked });
+  expect(missed.ranked()[0]?.machine).toBe("cellar");
+});
+
+test("a load that any gateway caused is joined, with the time that is left of it", async () => {
+  const free = memoryWith([]);
+  const loading = { ...free, loading: { model: "llama3", percent: 60, leftMs: 4_000 } };
+  const { ranked } = await twoMachines({ attic: false, cellar: false }, { attic: free, cellar: loading });
+  expect(ranked().map(({ machine, cost }) => [machine, cost.loadMs])).toEqual([
+    ["cellar", 4_000],
+    ["attic", 10_000],
+  ]);
+});
+
+test("presence says which models are in memory, although the catalogue stays as it is", async () => {
+  const { ranked, hear } = await twoMachines({ attic: false, cellar: false });
+  const resident = { model: "llama3", memoryMb: 10_000, returnMs: 0 };
+  hear({ attic: memoryWith([]), cellar: { ...memoryWith([]), residents: [resident] } });
+  expect(ranked().map(({ machine, cost }) => [machine, cost.loadMs])).toEqual([
+    ["cellar", 0],
+    ["attic", 10_000],
+  ]);
+  hear({ attic: { ...memoryWith([]), residents: [resident] }, cellar: memoryWith([]) });
+  expect(ranked()[0]?.machine).toBe("attic");
 });

@@ -1,0 +1,183 @@
+import type { ModelMemory } from "#shared/placing/make-room.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { LoadNews } from "#shared/protocol/frame-payload.ts";
+import type { OfferedModel } from "#shared/protocol/model.ts";
+import { type MemoryFacts, residentsBytesMax, residentsMax } from "#shared/protocol/presence.ts";
+import type { ServedModel } from "./model-set.ts";
+import type { PlannedModel } from "./plan-loads.ts";
+
+/** The requests for one model that an agent holds. */
+export interface ModelDemand {
+  readonly running: number;
+  readonly waiting: number;
+  /** When the oldest waiting request came; undefined if none waits. */
+  readonly waitingSinceMs: number | undefined;
+}
+
+/** All that was measured of one model. */
+interface Measured {
+  memoryMb?: number | undefined;
+  loadMs?: number | undefined;
+  loadedSinceMs?: number | undefined;
+  usedAtMs: number;
+  /** Requests so far, each weighed by half after `demandHalvesMs`. */
+  asked: number;
+  askedAtMs: number;
+}
+
+/** Reads the memory for models, and what is free on the disk where they lie, as far as that disk is here. */
+export interface MemorySource {
+  read(): Promise<ModelMemory>;
+  diskFreeMb(): Promise<number | undefined>;
+}
+
+interface FactsOptions {
+  readonly memory?: MemorySource | undefined;
+  readonly clock: Pick<Clock, "now">;
+}
+
+/** A model in memory is larger than its file, by its window. */
+const windowPart = 0.2;
+/** The most memory that a model is believed to take, in sizes of its file. */
+const memoryPartMax = 3;
+
+/** How fast a model is loaded that was not loaded here yet: as from a usual disk. */
+const usualLoadMs = (sizeMb: number): number => 1_000 + sizeMb;
+
+const demandHalvesMs = 600_000;
+/** A return within this time counts as the price of an unload. */
+const returnWithinMs = 300_000;
+
+/** A new measurement replaces the one that gateways were told if it differs from that by more than this part. */
+const newsPart = 0.2;
+
+/** Steps of the facts in presence, so that small changes do not make gateways read a presence anew. */
+const memoryStepMb = 100;
+const timeStepMs = 1_000;
+
+/** The measurements of an agent: of its models, and of the memory for them. */
+export class ModelFacts {
+  readonly #options: FactsOptions;
+  readonly #measured = new Map<string, Measured>();
+  #memory: (ModelMemory & { readonly diskFreeMb: number | undefined }) | undefined;
+
+  constructor(options: FactsOptions) {
+    this.#options = options;
+  }
+
+  /** Reads the memory for models anew. */
+  async readMemory(): Promise<ModelMemory> {
+    const { memory } = this.#options;
+    if (memory === undefined) throw new Error("this agent reads no memory");
+    const [read, diskFreeMb] = await Promise.all([memory.read(), memory.diskFreeMb()]);
+    this.#memory = { ...read, diskFreeMb };
+    return read;
+  }
+
+  /** Called when models came into memory or left it. */
+  memoryChanged(): void {
+    if (this.#options.memory !== undefined) this.readMemory().catch(() => undefined);
+  }
+
+  /** Counts a request for a model. */
+  asked(id: string): void {
+    const nowMs = this.#options.clock.now();
+    const measured = this.#of(id);
+    measured.asked = halved(measured, nowMs) + 1;
+    measured.askedAtMs = measured.usedAtMs = nowMs;
+  }
+
+  /** Notes that a model was loaded, and how much less memory was free afterwards. */
+  loaded({ id, size_mb: sizeMb }: Pick<OfferedModel, "id" | "size_mb">, ms: number, tookMb: number): void {
+    const measured = this.#of(id);
+    measured.loadedSinceMs = this.#options.clock.now();
+    measured.loadMs = renewed(measured.loadMs, Math.max(1, ms));
+    // Other programs take memory and give it back meanwhile. A runtime that tells the size of its models knows better.
+    if (Number.isFinite(tookMb)) {
+      measured.memoryMb ??= Math.min(Math.max(tookMb, sizeMb), memoryPartMax * sizeMb);
+    }
+  }
+
+  /** Returns what gateways are told of a model with its catalogue. */
+  learnt(id: string, memoryMb: number | undefined): Pick<OfferedModel, "memory_mb" | "load_ms"> {
+    if (memoryMb !== undefined) this.#of(id).memoryMb = renewed(this.#of(id).memoryMb, memoryMb);
+    const { memoryMb: takes, loadMs } = this.#measured.get(id) ?? {};
+    return {
+      ...(takes !== undefined && { memory_mb: Math.round(takes) }),
+      ...(loadMs !== undefined && { load_ms: Math.round(loadMs) }),
+    };
+  }
+
+  /** Returns the models with all that decides which of them are in memory. */
+  planned(served: readonly ServedModel[], demands: ReadonlyMap<string, ModelDemand>): PlannedModel[] {
+    const nowMs = this.#options.clock.now();
+    return served.map(({ model }) => {
+      const { running = 0, waiting = 0, waitingSinceMs = nowMs } = demands.get(model.id) ?? {};
+      const measured = this.#of(model.id);
+      const isLoaded = model.loaded === true;
+      if (running > 0) measured.usedAtMs = nowMs;
+      measured.loadedSinceMs = isLoaded ? (measured.loadedSinceMs ?? nowMs) : undefined;
+      const loadMs = measured.loadMs ?? usualLoadMs(model.size_mb);
+      const perMs = (halved(measured, nowMs) * Math.LN2) / demandHalvesMs;
+      return {
+        model: model.id,
+        isLoaded,
+        memoryMb: measured.memoryMb ?? model.size_mb * (1 + windowPart),
+        loadMs,
+        returnMs: loadMs * (1 - Math.exp(-perMs * returnWithinMs)),
+        running,
+        waiting,
+        waitedMs: nowMs - waitingSinceMs,
+        loadedForMs: nowMs - (measured.loadedSinceMs ?? nowMs),
+        idleMs: nowMs - measured.usedAtMs,
+      };
+    });
+  }
+
+  /** Returns the facts for presence; undefined until the memory was read. */
+  told(
+    served: readonly ServedModel[],
+    {
+      demands,
+      loading,
+    }: { readonly demands: ReadonlyMap<string, ModelDemand>; readonly loading?: LoadNews | undefined },
+  ): MemoryFacts | undefined {
+    if (this.#memory === undefined) return undefined;
+    const { totalMb, freeMb, diskFreeMb } = this.#memory;
+    const loaded = this.planned(
+      served.filter(({ model }) => model.loaded === true),
+      demands,
+    );
+    const residents = loaded.map(({ model, memoryMb, returnMs, running, waiting }) => ({
+      model,
+      memoryMb: stepped(memoryMb, memoryStepMb),
+      returnMs: stepped(returnMs, timeStepMs),
+      ...(running + waiting > 0 && { inUse: true as const }),
+    }));
+    residents.splice(residentsMax);
+    while (Buffer.byteLength(JSON.stringify(residents)) > residentsBytesMax) residents.pop();
+    return {
+      totalMb: Math.round(totalMb),
+      freeMb: stepped(Math.max(0, Math.min(freeMb, totalMb)), memoryStepMb),
+      ...(diskFreeMb !== undefined && { diskFreeMb: stepped(diskFreeMb, memoryStepMb) }),
+      residents,
+      ...(loading !== undefined && { loading }),
+    };
+  }
+
+  #of(id: string): Measured {
+    return this.#measured.getOrInsertComputed(id, () => ({ usedAtMs: -Infinity, asked: 0, askedAtMs: 0 }));
+  }
+}
+
+function renewed(told: number | undefined, measured: number): number {
+  return told === undefined || Math.abs(measured - told) > newsPart * told ? measured : told;
+}
+
+function stepped(value: number, step: number): number {
+  return Math.round(value / step) * step;
+}
+
+function halved({ asked, askedAtMs }: Measured, nowMs: number): number {
+  return asked * 2 ** ((askedAtMs - nowMs) / demandHalvesMs);
+}

@@ -1,0 +1,36 @@
+import { makeRoom } from "#shared/placing/make-room.ts";
+import type { OfferedModel } from "#shared/protocol/model.ts";
+import type { MemoryFacts } from "#shared/protocol/presence.ts";
+
+/** The load of a model that a machine has to bring into memory for a request. */
+export interface ModelLoad {
+  /** Time until it is there. */
+  readonly ms: number;
+  /** The expected time for the return of the models that make room. Zero if an earlier request began the load. */
+  readonly returnMs: number;
+}
+
+/** The size of a model is that of its file, which comes from a usual disk with some 1,000 MB a second. */
+export function loadMsOf({ load_ms: measuredMs, size_mb: sizeMb }: OfferedModel): number {
+  return measuredMs ?? 1_000 + sizeMb;
+}
+
+/** A model in memory is larger than its file, by its window. */
+const windowPart = 0.2;
+
+/**
+ * Returns what it costs to load a model on a machine. `isBegun` says that this gateway placed a request there which
+ * begins that load. The machine itself decides which models make room, by the same arithmetic.
+ */
+export function loadCost(model: OfferedModel, memory: MemoryFacts | undefined, isBegun: boolean): ModelLoad {
+  const ms = loadMsOf(model);
+  if (memory === undefined) return { ms, returnMs: isBegun ? 0 : ms };
+  const { loading, residents, freeMb, totalMb } = memory;
+  if (loading?.model === model.id) return { ms: loading.leftMs, returnMs: 0 };
+  const waitMs = ms + (loading?.leftMs ?? 0);
+  if (isBegun) return { ms: waitMs, returnMs: 0 };
+  const neededMb = Math.min(totalMb, model.memory_mb ?? model.size_mb * (1 + windowPart));
+  const unused = residents.filter(({ inUse }) => inUse !== true);
+  const goes = makeRoom(unused, { neededMb, freeMb }) ?? makeRoom(residents, { neededMb, freeMb }) ?? residents;
+  return { ms: waitMs, returnMs: goes.reduce((sum, { returnMs }) => sum + returnMs, 0) };
+}
