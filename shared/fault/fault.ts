@@ -75,6 +75,8 @@ export const faultCodes = {
   // A key over its limits. The type and the message name the limit.
   rate_limit_requests: { status: 429, type: "requests", wire: "rate_limit_exceeded" },
   rate_limit_tokens: { status: 429, type: "tokens", wire: "rate_limit_exceeded" },
+  rate_limit_loads: { status: 429, type: "requests", wire: "rate_limit_exceeded" },
+  loads_not_allowed: { status: 403, type: invalid, wire: "insufficient_permissions", retry: false },
   concurrency_limit_exceeded: { status: 429, type: "requests" },
   insufficient_quota: { status: 429, type: "insufficient_quota", retry: false },
 

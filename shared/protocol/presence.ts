@@ -30,6 +30,8 @@ export const memoryFacts = z.object({
   freeMb: count,
   /** Free on the disk where models lie; absent where the agent cannot see that disk. */
   diskFreeMb: count.optional(),
+  /** True if the agent decides what is loaded. */
+  isPlaced: z.literal(true).optional(),
   residents: z.array(residentFacts).max(residentsMax),
   loading: loadNews.optional(),
 });

@@ -20,7 +20,11 @@ export const keyLimits = z.strictObject({
   tokensPerMinute: z.int().min(1).max(1_000_000_000).optional(),
   concurrency: z.int().min(1).max(10_000).optional(),
   budget: tokenBudget.optional(),
+  /** Loads that make others leave the memory; zero for none. Absent means `loadsPerMinuteDefault`. */
+  loadsPerMinute: z.int().min(0).max(10_000).optional(),
 });
+/** The loads a minute of a key without a limit for them, on machines whose agent decides what is loaded. */
+export const loadsPerMinuteDefault = 6;
 export type KeyLimits = Readonly<z.infer<typeof keyLimits>>;
 
 export const scopesPerKeyMax = 64;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isoTime } from "../process/clock.ts";
-import { keyLimits, type KeyRecord, keyState, keyStates, tokenBudget } from "./key-record.ts";
+import { keyLimits, type KeyRecord, keyState, keyStates, loadsPerMinuteDefault, tokenBudget } from "./key-record.ts";
 import { keyId, keyKinds } from "../keys/key-token.ts";
 
 const time = z.iso.datetime();
@@ -15,6 +15,12 @@ const terms = {
   tpm: keyLimits.shape.tokensPerMinute.unwrap().nullable(),
   concurrency: keyLimits.shape.concurrency.unwrap().nullable(),
   budget: tokenBudget.nullable(),
+  loads: keyLimits.shape.loadsPerMinute
+    .unwrap()
+    .optional()
+    .describe(
+      `Models a minute that may be loaded for it in place of others; 0 for none; ${loadsPerMinuteDefault} if absent.`,
+    ),
   external: z.literal(true).optional().describe("True if routes may lead it to external machines; absent otherwise."),
   expires_at: time,
 };
@@ -59,6 +65,7 @@ export function shownTerms(record: KeyRecord) {
     tpm: limits?.tokensPerMinute ?? null,
     concurrency: limits?.concurrency ?? null,
     budget: limits?.budget ?? null,
+    ...(limits?.loadsPerMinute !== undefined && { loads: limits.loadsPerMinute }),
     ...(external && { external }),
     expires_at: isoTime(expiresAt),
   };

@@ -9,6 +9,9 @@ export const faultAdvice: Readonly<Partial<Record<FaultCode, string>>> = {
   key_expired: "The key expired while the request ran; trunkline keys extend makes it valid for longer.",
   rate_limit_requests: "The key is over its requests a minute; trunkline keys change --rpm raises them.",
   rate_limit_tokens: "The key is over its tokens a minute; trunkline keys change --tpm raises them.",
+  loads_not_allowed: "The key may cause no loads; trunkline keys change --loads lets it.",
+  rate_limit_loads:
+    "The key had as many models loaded as it may; trunkline keys change --loads raises that, trunkline models keep holds one in memory.",
   concurrency_limit_exceeded:
     "The key has as many requests under way as it may; trunkline keys change --concurrency raises that.",
   insufficient_quota: "The budget of the key is spent; trunkline keys change --budget raises it.",

@@ -60,7 +60,8 @@ export class JobRunner {
     const { runtime, queueMax } = this.#options;
     const { running, queued } = this.#schedule;
     const { slots = 0, served = [] } = runtime.offer ?? {};
-    const memory = runtime.facts.told(served, { demands: this.#demand(), loading: this.loading });
+    const isPlaced = this.#loads === undefined ? undefined : true;
+    const memory = runtime.facts.told(served, { demands: this.#demand(), loading: this.loading, isPlaced });
     return { slots, running, queued, queueMax, strays: this.#strays.strays, ...(memory && { memory }) };
   }
 

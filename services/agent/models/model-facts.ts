@@ -1,6 +1,5 @@
 import type { ModelMemory } from "#shared/placing/make-room.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import type { LoadNews } from "#shared/protocol/frame-payload.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
 import { type MemoryFacts, residentsBytesMax, residentsMax } from "#shared/protocol/presence.ts";
 import type { ServedModel } from "./model-set.ts";
@@ -137,16 +136,13 @@ export class ModelFacts {
   /** Returns the facts for presence; undefined until the memory was read. */
   told(
     served: readonly ServedModel[],
-    {
-      demands,
-      loading,
-    }: { readonly demands: ReadonlyMap<string, ModelDemand>; readonly loading?: LoadNews | undefined },
+    more: Pick<MemoryFacts, "isPlaced" | "loading"> & { readonly demands: ReadonlyMap<string, ModelDemand> },
   ): MemoryFacts | undefined {
     if (this.#memory === undefined) return undefined;
     const { totalMb, freeMb, diskFreeMb } = this.#memory;
     const loaded = this.planned(
       served.filter(({ model }) => model.loaded === true),
-      demands,
+      more.demands,
     );
     const residents = loaded.map(({ model, memoryMb, returnMs, running, waiting }) => ({
       model,
@@ -161,7 +157,8 @@ export class ModelFacts {
       freeMb: stepped(Math.max(0, Math.min(freeMb, totalMb)), memoryStepMb),
       ...(diskFreeMb !== undefined && { diskFreeMb: stepped(diskFreeMb, memoryStepMb) }),
       residents,
-      ...(loading !== undefined && { loading }),
+      ...(more.isPlaced && { isPlaced: more.isPlaced }),
+      ...(more.loading !== undefined && { loading: more.loading }),
     };
   }
 

@@ -192,7 +192,7 @@ export function keyFields(shown: ShownKey, { nowMs, key }: { readonly nowMs: num
 }
 
 function termFields(shown: ShownKey): readonly Field[] {
-  const { scopes, machines, external, rpm, tpm, concurrency, budget } = shown;
+  const { scopes, machines, external, rpm, tpm, concurrency, budget, loads } = shown;
   const limit = (count: number | null): string => (count === null ? "none" : countText(count));
   return [
     ["scopes", scopes.join(", ")],
@@ -202,16 +202,18 @@ function termFields(shown: ShownKey): readonly Field[] {
     ["tpm", limit(tpm)],
     ["concurrency", limit(concurrency)],
     ["budget", budget === null ? "none" : budgetText(budget)],
+    ["loads", loads === undefined ? undefined : loads === 0 ? "never" : `${countText(loads)} a minute`],
   ];
 }
 
 /** Formats a key's limits in short, and leaves out missing ones: `60 rpm, 100k tpm, 4 at once, 1M/day`. */
-function limitsText({ rpm, tpm, concurrency, budget }: ShownKey): string {
+function limitsText({ rpm, tpm, concurrency, budget, loads }: ShownKey): string {
   const limits = [
     rpm !== null && `${countText(rpm)} rpm`,
     tpm !== null && `${countText(tpm)} tpm`,
     concurrency !== null && `${countText(concurrency)} at once`,
     budget !== null && budgetText(budget),
+    loads !== undefined && (loads === 0 ? "no loads" : `${countText(loads)} loads/min`),
   ];
   return limits.filter((limit) => limit !== false).join(", ");
 }

@@ -1,7 +1,14 @@
 import { Argument, Option } from "commander";
 import { commaList } from "#shared/process/config.ts";
 import type { NewTerms } from "#shared/records/change-key.ts";
-import { boundMachines, keyLimits, keyName, scopes, type TokenBudget } from "#shared/records/key-record.ts";
+import {
+  boundMachines,
+  keyLimits,
+  keyName,
+  loadsPerMinuteDefault,
+  scopes,
+  type TokenBudget,
+} from "#shared/records/key-record.ts";
 import { keyId, type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
 import { defaultTtlMs } from "#shared/records/issue-key.ts";
 import { duration, formatDuration } from "#shared/records/shown-key.ts";
@@ -36,6 +43,8 @@ export interface TermOptions {
   readonly tpm?: OrNone<number>;
   readonly concurrency?: OrNone<number>;
   readonly budget?: OrNone<TokenBudget>;
+  /** False for `--no-loads`. */
+  readonly loads?: OrNone<number> | false;
 }
 
 /** Ends the names of keys that `trunkline connect` issues. `trunkline keys list` hides those that it has revoked. */
@@ -73,6 +82,12 @@ export function limitingOptions(): readonly Option[] {
       "tokens a calendar day or month (UTC), such as 2M/month, or none",
       readByUnless([none], writtenBudget),
     ),
+    option(
+      "--loads <count>",
+      `models a minute that may be loaded for it in place of others, or none for the usual ${loadsPerMinuteDefault}`,
+      readByUnless([none], countWithin(keyLimits.shape.loadsPerMinute.unwrap())),
+    ),
+    new Option("--no-loads", "never load a model in place of others for it"),
   ];
 }
 
@@ -80,12 +95,13 @@ export function limitingOptions(): readonly Option[] {
 export function givenTerms(
   given: TermOptions,
 ): Pick<NewTerms, "machines" | "external"> & Required<Pick<NewTerms, "limits">> {
-  const { machines, external, rpm, tpm, concurrency, budget } = given;
+  const { machines, external, rpm, tpm, concurrency, budget, loads } = given;
   const limits = {
     requestsPerMinute: nullForNone(rpm),
     tokensPerMinute: nullForNone(tpm),
     concurrency: nullForNone(concurrency),
     budget: nullForNone(budget),
+    loadsPerMinute: loads === false ? 0 : nullForNone(loads),
   };
   return { machines: nullForNone(machines), external, limits };
 }

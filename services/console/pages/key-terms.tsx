@@ -14,6 +14,7 @@ export interface Terms {
   readonly tpm: string;
   readonly concurrency: string;
   readonly budget: string;
+  readonly loads: string;
   readonly per: string;
 }
 
@@ -25,6 +26,7 @@ export const newTerms: Terms = {
   tpm: "",
   concurrency: "",
   budget: "",
+  loads: "",
   per: "month",
 };
 
@@ -39,6 +41,7 @@ export function termsOf(key: ShownKey): Terms {
     tpm: text(key.tpm),
     concurrency: text(key.concurrency),
     budget: text(key.budget?.tokens),
+    loads: text(key.loads),
     per: key.budget?.per ?? "month",
   };
 }
@@ -54,6 +57,7 @@ export function bodyOf(terms: Terms): object {
     rpm: count(terms.rpm),
     tpm: count(terms.tpm),
     concurrency: count(terms.concurrency),
+    loads: count(terms.loads),
     budget: count(terms.budget) === null ? null : { tokens: count(terms.budget), per: terms.per },
   };
 }
@@ -82,6 +86,11 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
         {field("tpm", "Tokens a minute", { type: "number", placeholder: "no limit" })}
         {field("concurrency", "Requests at once", { type: "number", placeholder: "no limit" })}
         {field("machines", "Only on these machines", { placeholder: "all" })}
+        {field("loads", "Loads a minute", {
+          type: "number",
+          placeholder: "6",
+          hint: "In place of other models; 0 for none.",
+        })}
         {field("budget", "Budget, in tokens", { type: "number", placeholder: "no limit" })}
         <Choice
           label="Budget for a"

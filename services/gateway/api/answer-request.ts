@@ -198,6 +198,7 @@ function jobOf(
   cacheSalt: string | undefined,
 ): Admitted["job"] {
   const { key, leaving } = callerOf(request);
+  const account = accountOf(request);
   const { kind, stream, needs, body, sha256, tellsStop } = asked;
   const { first, fallbacks, routed } = resolved;
   const traceparent = traceparentOf(request);
@@ -219,6 +220,7 @@ function jobOf(
     traceparent,
     requestId: request.id,
     signal: leaving.signal,
+    assertMayLoad: (load) => account.assertMayLoad(load),
   };
 }
 

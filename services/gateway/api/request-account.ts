@@ -11,6 +11,7 @@ import type { ReadRequest } from "./read-request.ts";
 import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
 import { boundOf, GrowingHold } from "../limits/growing-hold.ts";
 import { budgetPeriodAt } from "../limits/judge-demand.ts";
+import { assertMayLoad, type CausedLoad } from "../limits/load-limit.ts";
 import { noSeat, type Admission, type Demand, type Hold, type Limits, type LimitStatus } from "../limits/limits.ts";
 import { recordOf, RecordedRefusals, type RequestSender } from "./record-request.ts";
 import { pathOf, type RequestFacts, type RequestOutcome, stateOf } from "../http/request-state.ts";
@@ -76,6 +77,7 @@ export class RequestAccount {
   /** The limit that has ended the answer, and the one that refused the request. */
   #cutBy: string | undefined;
   #refusedBy: string | undefined;
+  #mayLoad: Promise<void> | undefined;
   #promptTokens = 0;
   #ceiling: TokenCeiling | undefined;
   #outcome: RequestOutcome | undefined;
@@ -152,6 +154,15 @@ export class RequestAccount {
     signal.throwIfAborted();
     if (this.#key.limits?.requestsPerMinute === undefined) return unlimited;
     return this.#ask({ tokens: 0, seat: noSeat }, signal);
+  }
+
+  /** Throws the fault of a request whose key may not cause a load now. A request pays for one load at most. */
+  async assertMayLoad(load: CausedLoad): Promise<void> {
+    this.#mayLoad ??= assertMayLoad(this.#key, load, this.#dependencies.limits);
+    await this.#mayLoad.catch((thrown: unknown) => {
+      this.#refusedBy = "loads";
+      throw thrown;
+    });
   }
 
   async #ask(asked: Omit<Demand, "keyId" | "limits">, signal: AbortSignal): Promise<LimitOutcome> {

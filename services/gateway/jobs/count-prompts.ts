@@ -15,7 +15,7 @@ interface CounterOptions {
 }
 
 /** A chat whose prompt is to be counted. */
-export type CountedChat = Omit<Placement, "listener" | "kind" | "whole">;
+export type CountedChat = Omit<Placement, "listener" | "kind" | "whole" | "assertMayLoad">;
 
 /** Limits the machines that are asked for the count of one prompt. */
 const askedMax = 2;

@@ -53,6 +53,8 @@ export interface Placement extends Wanted {
   /** Id of the request in the log. */
   readonly requestId: string;
   readonly listener: OfferListener;
+  /** Throws the fault of a request whose key may not cause this load. Asked again, it charges nothing more. */
+  readonly assertMayLoad: (load: { readonly model: string; readonly isPlaced: boolean }) => Promise<void>;
 }
 
 const taken = new Uint8Array();
@@ -75,6 +77,9 @@ const retryableCodes: ReadonlySet<FaultCode> = new Set([
 
 /** Faults that a request may owe to the broker between its gateway and its machine. */
 const absences: ReadonlySet<FaultCode> = new Set(["agent_disconnected", "agent_offline"]);
+
+/** Faults of requests whose keys may not cause a load. A machine with the model in memory still takes them. */
+const loadLimits: ReadonlySet<FaultCode> = new Set(["rate_limit_loads", "loads_not_allowed"]);
 
 /** A target of a request with the machines to ask there, and what has come of it so far. */
 interface RankedTarget {
@@ -284,6 +289,11 @@ export class JobPlacer {
     const offers = ranked.slice(0, offersMax);
     let refusal: Fault | undefined;
     for (const [place, by] of offers.entries()) {
+      const barred = await barredFrom(by, placement);
+      if (barred !== undefined) {
+        refusal ??= barred;
+        continue;
+      }
       const nowMs = clock.now();
       const remainingMs = Math.max(0, deadlineMs - nowMs);
       breakers.placed(by.machine, by.model.id, nowMs);
@@ -316,7 +326,8 @@ export class JobPlacer {
       }
       placement.listener.onRefused(fault);
       if (fault.code === "server_is_overloaded") this.#noteBusy(by);
-      if (refusal === undefined || fault.code === "server_is_overloaded") refusal = fault;
+      if (refusal === undefined || loadLimits.has(refusal.code) || fault.code === "server_is_overloaded")
+        refusal = fault;
     }
     return { fault: this.#withRetryAfter(refusal ?? machineOffline(), wanted) };
   }
@@ -366,6 +377,18 @@ export class JobPlacer {
       signal,
     });
   }
+}
+
+/** Returns why a request may not go to a machine: its model would have to be loaded there, and its key may not cause that. */
+async function barredFrom(
+  { causes, model }: Chosen,
+  { assertMayLoad }: Pick<Placement, "assertMayLoad">,
+): Promise<Fault | undefined> {
+  if (causes === undefined) return undefined;
+  return assertMayLoad({ model: model.id, ...causes }).then(
+    () => undefined,
+    (thrown: unknown) => Fault.from(thrown),
+  );
 }
 
 function rankedTarget(wanted: Wanted, place: number, ranked: readonly Chosen[]): RankedTarget {

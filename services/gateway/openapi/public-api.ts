@@ -79,6 +79,8 @@ const refusalsOfJobs: Codes = [
   "model_not_found",
   "rate_limit_requests",
   "rate_limit_tokens",
+  "rate_limit_loads",
+  "loads_not_allowed",
   "concurrency_limit_exceeded",
   "insufficient_quota",
   "upstream_error",

@@ -36,6 +36,8 @@ const faultMeanings = {
   headers_too_large: "The headers are larger, or more, than the limit.",
   rate_limit_requests: "The key sent as many requests a minute as it may; the type is `requests`.",
   rate_limit_tokens: "The key used as many tokens as it may for now, or has reserved them; the type is `tokens`.",
+  loads_not_allowed: "The key may have no model loaded in place of others, and this one is in no machine's memory.",
+  rate_limit_loads: "The key had as many models loaded in place of others as it may in a minute.",
   concurrency_limit_exceeded: "The key has as many requests under way at once as it may.",
   insufficient_quota:
     "The key has used all its tokens of this day or month, or the prompt alone is longer than what its limits have left.",

@@ -21,6 +21,7 @@ import {
   keyState,
   keyStates,
   scopes,
+  loadsPerMinuteDefault,
 } from "#shared/records/key-record.ts";
 import { type KeyId, keyId, keyKinds } from "#shared/keys/key-token.ts";
 import { duration, durationOrNone, formatDuration, showKey, shownKey } from "#shared/records/shown-key.ts";
@@ -49,6 +50,11 @@ const limits = {
   tpm: keyLimits.shape.tokensPerMinute.nullable().describe("Tokens a minute; null for no limit."),
   concurrency: keyLimits.shape.concurrency.nullable().describe("Requests under way at once; null for no limit."),
   budget: keyLimits.shape.budget.nullable().describe("Tokens a calendar day or month (UTC); null for no limit."),
+  loads: keyLimits.shape.loadsPerMinute
+    .nullable()
+    .describe(
+      `Models a minute that may be loaded for it in place of others; 0 for none, null for ${loadsPerMinuteDefault}.`,
+    ),
 };
 
 const issueBody = z
@@ -320,15 +326,16 @@ export function pageOfKeys(
   return { page: rest.slice(0, limit), hasMore: rest.length > limit };
 }
 
-type Limits = Pick<z.output<typeof changeBody>, "rpm" | "tpm" | "concurrency" | "budget">;
+type Limits = Pick<z.output<typeof changeBody>, "rpm" | "tpm" | "concurrency" | "budget" | "loads">;
 
 /** Returns the limits that a request sets, null included. Leaves out the limits that it does not name. */
-function namedLimits({ rpm, tpm, concurrency, budget }: Limits): NonNullable<NewTerms["limits"]> {
+function namedLimits({ rpm, tpm, concurrency, budget, loads }: Limits): NonNullable<NewTerms["limits"]> {
   return {
     ...(rpm === undefined ? {} : { requestsPerMinute: rpm }),
     ...(tpm === undefined ? {} : { tokensPerMinute: tpm }),
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(budget === undefined ? {} : { budget }),
+    ...(loads === undefined ? {} : { loadsPerMinute: loads }),
   };
 }
 

@@ -63,6 +63,8 @@ export interface Chosen {
   readonly cost: Cost;
   readonly load: Load;
   readonly cachedTokens: number;
+  /** The load that the request would cause there, if other models make room for it. */
+  readonly causes?: { readonly isPlaced: boolean } | undefined;
 }
 
 /** The verdict on one candidate, with its reason. */
@@ -204,8 +206,9 @@ function explained(candidate: Candidate, verdict: Verdict): Explained {
 }
 
 function chosen({ machine: { candidate, model, cost, load, cachedTokens }, reason }: Ranked<Weighed>): Chosen {
-  const { machine, epoch } = candidate.presence;
-  return { machine, epoch, model, reason, cost, load, cachedTokens };
+  const { machine, epoch, memory } = candidate.presence;
+  const causes = candidate.work?.load?.displaces ? { isPlaced: memory?.isPlaced === true } : undefined;
+  return { machine, epoch, model, reason, cost, load, cachedTokens, causes };
 }
 
 /** Returns the fault of a request that needs something the model cannot do. */

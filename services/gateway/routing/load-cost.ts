@@ -8,6 +8,8 @@ export interface ModelLoad {
   readonly ms: number;
   /** The expected time for the return of the models that make room. Zero if an earlier request began the load. */
   readonly returnMs: number;
+  /** True if the request begins the load, and other models make room for it. */
+  readonly displaces: boolean;
 }
 
 /** The size of a model is that of its file, which comes from a usual disk with some 1,000 MB a second. */
@@ -24,13 +26,14 @@ const windowPart = 0.2;
  */
 export function loadCost(model: OfferedModel, memory: MemoryFacts | undefined, isBegun: boolean): ModelLoad {
   const ms = loadMsOf(model);
-  if (memory === undefined) return { ms, returnMs: isBegun ? 0 : ms };
+  if (memory === undefined) return { ms, returnMs: isBegun ? 0 : ms, displaces: !isBegun };
   const { loading, residents, freeMb, totalMb } = memory;
-  if (loading?.model === model.id) return { ms: loading.leftMs, returnMs: 0 };
+  if (loading?.model === model.id) return { ms: loading.leftMs, returnMs: 0, displaces: false };
   const waitMs = ms + (loading?.leftMs ?? 0);
-  if (isBegun) return { ms: waitMs, returnMs: 0 };
+  if (isBegun) return { ms: waitMs, returnMs: 0, displaces: false };
   const neededMb = Math.min(totalMb, model.memory_mb ?? model.size_mb * (1 + windowPart));
   const unused = residents.filter(({ inUse }) => inUse !== true);
   const goes = makeRoom(unused, { neededMb, freeMb }) ?? makeRoom(residents, { neededMb, freeMb }) ?? residents;
-  return { ms: waitMs, returnMs: goes.reduce((sum, { returnMs }) => sum + returnMs, 0) };
+  const returnMs = goes.reduce((sum, each) => sum + each.returnMs, 0);
+  return { ms: waitMs, returnMs, displaces: goes.length > 0 };
 }

@@ -206,7 +206,8 @@ describe("the facts of an agent's memory", () => {
     expect(jobs.load.memory).toMatchObject({ totalMb: 24_000, residents: [], loading: { model: "one", percent: 50 } });
     await load("one");
     const one = { model: "one", memoryMb: 5_000, returnMs: expect.any(Number) };
-    expect(jobs.load.memory).toEqual({ totalMb: 24_000, freeMb: 19_000, residents: [{ ...one, inUse: true }] });
+    const inUse = [{ ...one, inUse: true }];
+    expect(jobs.load.memory).toEqual({ totalMb: 24_000, freeMb: 19_000, isPlaced: true, residents: inUse });
     await answer(0);
     runtime.put("two", "load");
     await pass(2_000);

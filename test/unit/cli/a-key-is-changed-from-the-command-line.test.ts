@@ -72,6 +72,15 @@ test("extend counts from now on, and an expired key works again", async () => {
   await expect(keys("extend", id, "--ttl", "1d")).rejects.toThrow(`The key ${id} is valid until 2026-01-05`);
 });
 
+test("a key may cause no loads once that is said, and as many as usual once its limit is taken away", async () => {
+  const { keys, json, issue } = await commandLine();
+  const { id } = await issue("--no-loads");
+  expect(await json("show", id)).toMatchObject({ loads: 0 });
+  expect((await keys("show", id)).out).toMatch(/^loads +never$/m);
+  expect(await json("change", id, "--loads", "none")).not.toHaveProperty("loads");
+  expect(await json("change", id, "--loads", "12")).toMatchObject({ loads: 12 });
+});
+
 test("a disabled key is refused until it is enabled, and doing either twice changes nothing", async () => {
   const { keys, json, issue, verdictOf } = await commandLine();
   const { id, key } = await issue();

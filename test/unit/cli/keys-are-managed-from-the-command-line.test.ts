@@ -46,10 +46,10 @@ test("a key is for every model and 90 days unless said otherwise", async () => {
 test("whatever a key is issued with is shown by show and by list", async () => {
   const { keys, json, issue } = await commandLine();
   const terms = ["--scopes", "llama3.2,qwen*", "--machines", "attic, cellar", "--ttl", "30d"];
-  const limits = ["--rpm", "60", "--tpm", "100k", "--concurrency", "4", "--budget", "2M/month"];
+  const limits = ["--rpm", "60", "--tpm", "100k", "--concurrency", "4", "--budget", "2M/month", "--loads", "2"];
   const { key, ...issued } = await issue(...terms, ...limits);
   const asked = { scopes: ["llama3.2", "qwen*"], machines: ["attic", "cellar"], rpm: 60, tpm: 100_000, concurrency: 4 };
-  expect(issued).toMatchObject({ ...asked, budget: { tokens: 2_000_000, per: "month" } });
+  expect(issued).toMatchObject({ ...asked, loads: 2, budget: { tokens: 2_000_000, per: "month" } });
   expect(await json("show", issued.id)).toEqual(issued);
   expect(await json("list")).toEqual([issued]);
 
@@ -62,11 +62,12 @@ test("whatever a key is issued with is shown by show and by list", async () => {
     /^tpm +100k$/m,
     /^concurrency +4$/m,
     /^budget +2M\/month$/m,
+    /^loads +2 a minute$/m,
     /^expires +2026-01-31 00:00:00Z \(in 30 days\)$/m,
   ])
     expect(shown).toMatch(line);
   const { out: listed } = await keys("list");
-  expect(listed).toMatch(/llama3\.2, qwen\* +attic, cellar +60 rpm, 100k tpm, 4 at once, 2M\/month +valid +2026-01-31/);
+  expect(listed).toMatch(/llama3\.2, qwen\* +attic, cellar +60 rpm, 100k tpm, 4 at once, 2M\/mon.* +valid +2026-01-31/);
   expect(shown + listed).not.toContain(key);
 });
 

@@ -10,6 +10,8 @@ const told = new Map<FaultCode, string | null>([
   ["tool_messages_out_of_order", null],
   ["rate_limit_requests", "rate_limit_exceeded"],
   ["rate_limit_tokens", "rate_limit_exceeded"],
+  ["rate_limit_loads", "rate_limit_exceeded"],
+  ["loads_not_allowed", "insufficient_permissions"],
 ]);
 
 describe("the error body", () => {

@@ -25,10 +25,13 @@ export interface Wish {
 export async function placing({
   present,
   models = {},
+  loaded = {},
 }: {
   readonly present?: readonly string[] | undefined;
   /** The models of machines that offer others than `llama3`. */
   readonly models?: Readonly<Record<string, readonly string[]>>;
+  /** The machines that tell if their models are in memory. */
+  readonly loaded?: Readonly<Record<string, boolean>>;
 } = {}) {
   const {
     machines,
@@ -45,7 +48,8 @@ export async function placing({
   });
   const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
   const catalogues = new Catalogues({
-    ask: async ({ machine }) => (models[machine] ?? ["llama3"]).map((id) => modelOf(id)),
+    ask: async ({ machine }) =>
+      (models[machine] ?? ["llama3"]).map((id) => ({ ...modelOf(id), loaded: loaded[machine] })),
     knownModels,
     clock,
     log,
@@ -84,6 +88,7 @@ export async function placing({
       requestId: "req_1",
       listener: course.following(writer ?? { onData }, { streamed: true, render }),
       signal: leaving.signal,
+      assertMayLoad: async () => undefined,
       ...fields,
     });
     return outcome.then(
