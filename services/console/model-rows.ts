@@ -13,11 +13,11 @@ export function groupModels(models: readonly ShownModel[]): ModelRow[] {
 }
 
 /** Tells if a model is in memory, how much it takes there, and how far its load is. */
-export function memoryText({ loaded, loading, memory_mb: memoryMb }: ShownModel): string {
+export function memoryText({ loaded, loading, kept, memory_mb: memoryMb }: ShownModel): string {
   if (loading) return `${loading.percent} %, about ${loading.seconds_left} s`;
   if (loaded === null) return "–";
-  if (!loaded) return "no";
-  return memoryMb ? `yes, ${sizeText(memoryMb)}` : "yes";
+  const size = loaded && memoryMb ? `, ${sizeText(memoryMb)}` : "";
+  return `${loaded ? "yes" : "no"}${size}${kept ? ", kept" : ""}`;
 }
 
 /** Returns the smallest and the largest of a figure, once if they are the same. */

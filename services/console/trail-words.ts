@@ -25,6 +25,8 @@ export const actionWords: Readonly<Record<AuditAction, string>> = {
   machine_direct_ended: "ended its direct credentials",
   route_set: "set the route",
   route_removed: "removed the route",
+  keep_set: "keeps the model in memory",
+  keep_removed: "no longer keeps the model",
 };
 
 const detailCharactersMax = 160;

@@ -15,7 +15,7 @@ import { systemClock, dayMs } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { SqliteRouteStore } from "#shared/store/sqlite-route-store.ts";
+import { sqliteKeeps, sqliteRoutes } from "#shared/store/sqlite-records.ts";
 import { openUsage, usageKeptDays } from "#shared/usage/usage.ts";
 import { clearRedis, copyFromRedis, copyToRedis } from "./backup-redis.ts";
 import type { LimitsBook } from "./limits/limits.ts";
@@ -122,7 +122,8 @@ async function readAll(database: StateDatabase): Promise<void> {
   await keys.log({ entriesMax: auditEntriesMax });
   await machines.list();
   await machines.site();
-  await new SqliteRouteStore(database).list();
+  await sqliteRoutes(database).list();
+  await sqliteKeeps(database).list();
   database.counts();
 }
 

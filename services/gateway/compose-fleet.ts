@@ -10,6 +10,8 @@ import { BusyClaims } from "./routing/busy-claims.ts";
 import { JobPlacements } from "./routing/job-placements.ts";
 import { OpenJobs } from "./jobs/open-jobs.ts";
 import { PromptCounter } from "./jobs/count-prompts.ts";
+import { Keeper } from "./placing/keeper.ts";
+import { keeperLease } from "./placing/redis-lease.ts";
 import { JobPlacer } from "./jobs/place-job.ts";
 import { MachineRanking } from "./routing/rank-machines.ts";
 import { Catalogues, findModel } from "./fleet/catalogues.ts";
@@ -112,6 +114,10 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
   });
   const placer = new JobPlacer({ ranking, breakers, placements, jobs, timing, clock, log, meter });
   const counter = new PromptCounter({ jobs, ranking, timing, clock });
+  const lease = keeperLease(state, gateway);
+  const keeper = new Keeper({ ...store, lease, roster, catalogues, permits, broker, timing, log });
+  const keeping = keeper.start();
+  lifecycle.onStop("keeper", () => keeping.stop());
   /** Returns true while an agent that was not paired has this name. */
   const isNameUsed = (machine: string): boolean =>
     roster.isPresent(machine, clock.now()) && records.get(machine)?.publicKey === undefined;
@@ -132,6 +138,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
     ranking,
     placer,
     counter,
+    keeper,
   };
 }
 

@@ -85,6 +85,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
     badKeys: proof.badKeys,
     isNameUsed: fleet.isNameUsed,
     fleet: fleetModels,
+    keeper: fleet.keeper,
     view,
     addresses,
     log,

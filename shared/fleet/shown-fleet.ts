@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { machineStates } from "../records/shown-machine.ts";
 import { machineName } from "../protocol/identifiers.ts";
-import { presence } from "../protocol/presence.ts";
+import { memoryFacts, presence } from "../protocol/presence.ts";
 import { modelId } from "../protocol/model.ts";
 
 const count = z.int().nonnegative();
@@ -55,6 +55,13 @@ export const shownFleetMachine = z.object({
         .object({ id: modelId, percent: count, seconds_left: count })
         .nullable()
         .describe("The model that is being loaded now."),
+      keeps: z
+        .array(memoryFacts.shape.keeps.unwrap().element)
+        .describe("The models that it was told to keep in memory, and how each is."),
+      pulls: z
+        .array(memoryFacts.shape.pulls.unwrap().element)
+        .describe("Pulls under way, and those that ended in the last 10 minutes, the latest first."),
+      can_pull: z.boolean().describe("True if its owner lets models be pulled, and a model server there can."),
     })
     .nullish()
     .describe("The memory for models: of its graphics cards, or of the machine; null where its agent does not tell."),

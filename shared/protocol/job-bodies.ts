@@ -215,8 +215,12 @@ export type EmbedBody = z.infer<typeof embedBody>;
 export const manageActions = ["pull", "remove", "load", "unload"] as const;
 export type ManageAction = (typeof manageActions)[number];
 
+/** A request about a model of a machine. An owner who allows to pull also allows to stop a pull. */
+export const manageRequests = [...manageActions, "stop"] as const;
+export type ManageRequest = (typeof manageRequests)[number];
+
 /** The body of a `manage` job: the action on the model that the job's head names. */
-export const manageBody = z.object({ action: z.enum(manageActions) });
+export const manageBody = z.object({ action: z.enum(manageRequests) });
 export type ManageBody = z.infer<typeof manageBody>;
 
 /** Progress of a `manage` job, one record each. The byte counts cover the current download, where the runtime reports them. */

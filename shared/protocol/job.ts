@@ -1,9 +1,10 @@
 import { z } from "zod";
-import { modelId } from "./model.ts";
+import { modelId, modelIdCharactersMax } from "./model.ts";
 import { jsonIn } from "./frame-payload.ts";
 import { frameVersion } from "./frame.ts";
 import { limits } from "./limits.ts";
 import { tokenText, epoch } from "./identifiers.ts";
+import { keepsMax } from "./presence.ts";
 
 /** The kinds of jobs. An agent rejects a kind that it does not know or does not allow. */
 export const jobKinds = ["models", "chat", "count", "complete", "embed", "manage"] as const;
@@ -112,6 +113,8 @@ export const control = z.discriminatedUnion("kind", [
   }),
   /** A newer boot of this machine exists; the receiving agent must stop. */
   z.object({ kind: z.literal("fence"), epoch }),
+  /** The machine is to keep these models in memory, and no others. Its owner allows that or not. */
+  z.object({ kind: z.literal("keep"), models: z.array(z.string().max(modelIdCharactersMax)).max(keepsMax) }),
   /** The gateway has received the terminal frames of these jobs. */
   z.object({ kind: z.literal("finish"), jobs: z.array(token).min(1).max(1_000) }),
 ]);

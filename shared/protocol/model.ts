@@ -115,12 +115,20 @@ export const shownModel = z.object({
     .object({ percent: z.int(), seconds_left: z.int() })
     .nullish()
     .describe("How far its load is, if it is being loaded now; null otherwise."),
+  kept: z.boolean().optional().describe("True if the machine keeps it in memory."),
   memory_mb: z.int().nullish().describe("The memory that it takes; null until that was measured there."),
   load_seconds: z.number().nullish().describe("The time that its load takes; null until that was measured there."),
 });
 export type ShownModel = z.infer<typeof shownModel>;
 
-export function showModel(offered: OfferedModel, machine: string, load: LoadNews | undefined): ShownModel {
+export function showModel(
+  offered: OfferedModel,
+  machine: string,
+  {
+    loading: load,
+    keeps,
+  }: { readonly loading?: LoadNews | undefined; readonly keeps?: readonly { model: string }[] | undefined } = {},
+): ShownModel {
   const isLoading = load !== undefined && load.model === offered.id;
   return {
     id: offered.id,
@@ -134,6 +142,7 @@ export function showModel(offered: OfferedModel, machine: string, load: LoadNews
     apple_mlx: offered.apple_mlx === true,
     loaded: offered.loaded ?? null,
     loading: isLoading ? { percent: load.percent, seconds_left: Math.ceil(load.leftMs / 1_000) } : null,
+    kept: keeps?.some(({ model: kept }) => kept === offered.id) ?? false,
     memory_mb: offered.memory_mb ?? null,
     load_seconds: offered.load_ms === undefined ? null : Math.round(offered.load_ms / 100) / 10,
   };

@@ -11,9 +11,9 @@ const versionCharactersMax = 50;
 /** Bounds the round trip that a gateway accepts from a machine, since gateways wait for it. */
 export const roundTripMsMax = 5_000;
 
-/** Bounds the models in memory that a presence names, and the bytes of their list. */
+/** Bounds the models in memory that a presence names, and the bytes of each of its lists. */
 export const residentsMax = 32;
-export const residentsBytesMax = 6_144;
+export const listBytesMax = 3_072;
 
 /** A model in memory, and what its return would cost; see `Resident`. */
 const residentFacts = z.object({
@@ -22,7 +22,31 @@ const residentFacts = z.object({
   returnMs: count,
   /** True if requests for it run or wait there. */
   inUse: z.literal(true).optional(),
+  /** True if it makes room for no other model. */
+  isKept: z.literal(true).optional(),
 });
+
+/** Bounds the models that a machine is told to keep in memory, and the pulls that its presence names. */
+export const keepsMax = 16;
+export const pullsMax = 8;
+
+/** A model that the site wants in this machine's memory, and how far that is. */
+const keepFacts = z.object({
+  model: z.string().max(modelIdCharactersMax),
+  state: z.enum(["loaded", "loading", "waits", "suspended", "pulling", "missing", "failed"]),
+  why: z.string().max(problemCharactersMax).optional(),
+});
+export type KeepFacts = z.infer<typeof keepFacts>;
+
+/** A pull that is under way on a machine, or has ended lately. */
+const pullFacts = z.object({
+  model: z.string().max(modelIdCharactersMax),
+  state: z.enum(["pulling", "done", "failed"]),
+  status: z.string().max(problemCharactersMax),
+  percent: count.max(100).optional(),
+  totalMb: count.optional(),
+});
+export type PullFacts = z.infer<typeof pullFacts>;
 
 /** The memory of a machine and the models in it. Gateways prefer machines by these facts, and refuse nothing by them. */
 export const memoryFacts = z.object({
@@ -34,6 +58,10 @@ export const memoryFacts = z.object({
   isPlaced: z.literal(true).optional(),
   residents: z.array(residentFacts).max(residentsMax),
   loading: loadNews.optional(),
+  keeps: z.array(keepFacts).max(keepsMax).optional(),
+  pulls: z.array(pullFacts).max(pullsMax).optional(),
+  /** True if the owner lets models be pulled, and a runtime there can. */
+  canPull: z.literal(true).optional(),
 });
 export type MemoryFacts = z.infer<typeof memoryFacts>;
 

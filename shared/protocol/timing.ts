@@ -80,6 +80,8 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}) {
     countWaitMs: 5_000 * scale,
     /** Time that a gateway waits for a catalogue that it fetches for its own use. */
     catalogueWaitMs: 2_000 * scale,
+    /** The interval at which one gateway looks which models machines are to keep. */
+    keepIntervalMs: 1_500 * scale,
     cataloguePollMs: 1_000 * scale,
     runtimeAnswerMs: 700 * scale,
     /**

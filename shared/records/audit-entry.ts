@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { machineName, routeName } from "../protocol/identifiers.ts";
+import { modelId } from "../protocol/model.ts";
 import { keyName } from "./key-record.ts";
 import { keyId } from "../keys/key-token.ts";
 
@@ -27,6 +28,8 @@ export const auditActions = [
   "machine_direct_ended",
   "route_set",
   "route_removed",
+  "keep_set",
+  "keep_removed",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
@@ -42,7 +45,7 @@ export function takesAway(action: AuditAction | undefined): boolean {
 export const auditEntriesMax = 100_000;
 
 /**
- * One entry of the audit trail: the actor, the action, its key, machine or route, and the time. It contains no secret and no
+ * One entry of the audit trail: the actor, the action, its key, machine, route or model, and the time. It contains no secret and no
  * digest.
  */
 export const auditEntry = z.strictObject({
@@ -51,10 +54,11 @@ export const auditEntry = z.strictObject({
   /** A person at a command line, an admin key, or a process that acted by itself. */
   by: z.string().min(1).max(200),
   action: z.enum(auditActions),
-  /** The subject of the action: `key`, `machine` or `route` is set. */
+  /** The subject of the action: `key`, `machine`, `route` or `model` is set. */
   key: keyId.optional(),
   machine: machineName.optional(),
   route: routeName.optional(),
+  model: modelId.optional(),
   name: keyName,
   /** Further data of the action, such as a new expiry. */
   detail: z.record(z.string(), z.unknown()).optional(),

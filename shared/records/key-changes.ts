@@ -34,12 +34,20 @@ const machineBegin = "machine:";
 
 const routeBegin = "route:";
 
+const modelBegin = "model:";
+
 /**
- * Returns the subject of an entry, as stores keep it beside the entry. A key has its id. A machine and a route have
- * their names behind a prefix that no key id contains.
+ * Returns the subject of an entry, as stores keep it beside the entry. A key has its id. A machine, a route and a model
+ * have their names behind a prefix that no key id contains.
  */
-export function subjectOf({ key, machine, route = "" }: Pick<AuditEntry, "key" | "machine" | "route">): string {
+export function subjectOf({
+  key,
+  machine,
+  route = "",
+  model,
+}: Pick<AuditEntry, "key" | "machine" | "route" | "model">): string {
   if (key !== undefined) return key;
+  if (model !== undefined) return `${modelBegin}${model}`;
   return machine === undefined ? `${routeBegin}${route}` : `${machineBegin}${machine}`;
 }
 

@@ -7,15 +7,16 @@ import { SqliteMachineStore } from "./sqlite-machine-store.ts";
 import type { Clock } from "../process/clock.ts";
 import { secret } from "../process/config.ts";
 import type { Log } from "../process/log.ts";
+import type { KeepStore } from "../records/keep-record.ts";
 import type { RouteStore } from "../records/route-record.ts";
-import { SqliteRouteStore } from "./sqlite-route-store.ts";
+import { sqliteKeeps, sqliteRoutes } from "./sqlite-records.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { type KeyStore, replicaWaitMs } from "../records/key-store.ts";
 import { type Pepper, Peppers, pepperText } from "../keys/pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
 import { noteReplica, RedisKeyStore } from "./redis-key-store.ts";
-import { RedisRouteStore } from "./redis-records.ts";
+import { redisKeeps, redisRoutes } from "./redis-records.ts";
 import type { SessionStore } from "../records/session-record.ts";
 import { RedisSessionStore, SqliteSessionStore } from "./session-stores.ts";
 import { SqliteKeyChanges, SqliteKeyStore } from "./sqlite-key-store.ts";
@@ -62,6 +63,7 @@ export interface OpenedKeyStore {
   readonly keys: KeyStore;
   readonly machines: MachineStore;
   readonly routes: RouteStore;
+  readonly keeps: KeepStore;
   readonly sessions: SessionStore;
   readonly peppers: Peppers;
   readonly state: StateStore;
@@ -129,7 +131,8 @@ async function openRedis(url: string, settings: KeyStoreSettings, dependencies: 
   return {
     keys,
     machines: new RedisMachineStore(redis),
-    routes: new RedisRouteStore(redis),
+    routes: redisRoutes(redis),
+    keeps: redisKeeps(redis),
     sessions: new RedisSessionStore(redis),
     clock: storeClock,
     peppers: new Peppers(pepper, pepperAlso),
@@ -149,7 +152,8 @@ function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Depende
   return {
     keys: new SqliteKeyStore(database, { clock }),
     machines: new SqliteMachineStore(database),
-    routes: new SqliteRouteStore(database),
+    routes: sqliteRoutes(database),
+    keeps: sqliteKeeps(database),
     sessions: new SqliteSessionStore(database),
     clock: new StoreClock(clock),
     peppers: new Peppers(pepper, pepperAlso),

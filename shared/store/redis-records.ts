@@ -1,6 +1,7 @@
 import { subjectOf } from "../records/key-changes.ts";
 import type { Result } from "ioredis";
 import type { RedisConnection } from "../process/redis-connection.ts";
+import { readKeep, type KeepRecord } from "../records/keep-record.ts";
 import { readRoute, type RouteRecord } from "../records/route-record.ts";
 import { auditEntriesMax, type AuditEntry } from "../records/audit-entry.ts";
 import { type RecordStore, unfoundedStore, type Written } from "../records/key-store.ts";
@@ -16,7 +17,7 @@ export const machineSeenAt = "machine-seen";
 /**
  * KEYS: records, peppers, audit, machine-keys, machine-joins, machine-seen. ARGV: `write`, `pair`, `rename` or
  * `remove`; name and version of the record that is replaced; name, text, public key and id of the join line of the new
- * record, the last two empty if it has none, as a route; subject of the audit entry, audit entry, maximum number of
+ * record, the last two empty if it has none; subject of the audit entry, audit entry, maximum number of
  * audit entries.
  */
 const writeRecordLua = `
@@ -44,7 +45,7 @@ declare module "ioredis" {
   }
 }
 
-/** A record of a machine or a route, as far as the script knows it. */
+/** A record of a machine, a route or a kept model, as far as the script knows it. */
 interface NamedRecord {
   readonly name: string;
   readonly version: number;
@@ -55,7 +56,7 @@ interface NamedRecord {
 interface Options<Kept> {
   /** A hash that maps each name to its record as JSON. */
   readonly at: string;
-  readonly noun: "machine" | "route";
+  readonly noun: "machine" | "route" | "keep";
   readonly read: (text: unknown) => Kept;
 }
 
@@ -115,8 +116,10 @@ export class RedisRecords<Kept extends NamedRecord> implements RecordStore<Kept>
   }
 }
 
-export class RedisRouteStore extends RedisRecords<RouteRecord> {
-  constructor(redis: RedisConnection) {
-    super(redis, { at: "routes", noun: "route", read: readRoute });
-  }
+export function redisRoutes(redis: RedisConnection): RedisRecords<RouteRecord> {
+  return new RedisRecords(redis, { at: "routes", noun: "route", read: readRoute });
+}
+
+export function redisKeeps(redis: RedisConnection): RedisRecords<KeepRecord> {
+  return new RedisRecords(redis, { at: "keeps", noun: "keep", read: readKeep });
 }

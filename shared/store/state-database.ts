@@ -50,9 +50,10 @@ const schemaSteps = [
      sequence INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, at INTEGER NOT NULL, record TEXT NOT NULL) STRICT;
    CREATE INDEX requests_by_id ON requests (id);`,
   `CREATE TABLE sessions (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
+  `CREATE TABLE keeps (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
 ];
 
-const lists = ["keys", "machines", "machine_keys", "routes", "usage", "audit", "known_models"];
+const lists = ["keys", "machines", "machine_keys", "routes", "keeps", "usage", "audit", "known_models"];
 const tables = [...lists, "pepper", "site"];
 
 /**

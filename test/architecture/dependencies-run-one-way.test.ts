@@ -32,6 +32,10 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     "services/gateway/routing/x.ts",
     `import { a } from "../jobs/open-jobs.ts";`,
   ],
+  "placing knows the fleet and no other room": [
+    "services/gateway/placing/x.ts",
+    `import { a } from "../jobs/open-jobs.ts";`,
+  ],
   "jobs know the fleet, routing and no other room": [
     "services/gateway/jobs/x.ts",
     `import { a } from "../limits/limits.ts";`,

@@ -11,15 +11,16 @@ import type { KeyId } from "#shared/keys/key-token.ts";
 import type { PepperFingerprint } from "#shared/keys/pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "#shared/store/redis-key-changes.ts";
 import { RedisKeyStore } from "#shared/store/redis-key-store.ts";
-import { RedisRouteStore } from "#shared/store/redis-records.ts";
+import { redisKeeps, redisRoutes } from "#shared/store/redis-records.ts";
 import { SqliteKeyChanges, SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
 import { RedisMachineStore } from "#shared/store/redis-machine-store.ts";
 import { SqliteMachineStore } from "#shared/store/sqlite-machine-store.ts";
 import type { SessionStore } from "#shared/records/session-record.ts";
 import { RedisSessionStore, SqliteSessionStore } from "#shared/store/session-stores.ts";
+import type { KeepStore } from "#shared/records/keep-record.ts";
 import type { RouteStore } from "#shared/records/route-record.ts";
-import { SqliteRouteStore } from "#shared/store/sqlite-route-store.ts";
+import { sqliteKeeps, sqliteRoutes } from "#shared/store/sqlite-records.ts";
 import { openStateDatabase } from "#shared/store/state-database.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
@@ -32,6 +33,7 @@ export interface KeyPlace {
   openMachines(): Promise<MachineStore>;
   /** The routes beside the keys. */
   openRoutes(): Promise<RouteStore>;
+  openKeeps(): Promise<KeepStore>;
   /** The sessions of the console beside the keys. */
   openSessions(): Promise<SessionStore>;
   /** Puts a record there in the way of the first release, into a place that was not opened yet. */
@@ -76,7 +78,12 @@ export async function redisPlace(url: string): Promise<KeyPlace> {
     async openRoutes() {
       const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
       onTestFinished(() => redis.close());
-      return new RedisRouteStore(redis);
+      return redisRoutes(redis);
+    },
+    async openKeeps() {
+      const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
+      onTestFinished(() => redis.close());
+      return redisKeeps(redis);
     },
     async openSessions() {
       const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
@@ -131,7 +138,12 @@ export async function sqlitePlace(): Promise<KeyPlace> {
     async openRoutes() {
       const database = openStateDatabase(folder);
       onTestFinished(() => database.close());
-      return new SqliteRouteStore(database);
+      return sqliteRoutes(database);
+    },
+    async openKeeps() {
+      const database = openStateDatabase(folder);
+      onTestFinished(() => database.close());
+      return sqliteKeeps(database);
     },
     async openSessions() {
       const database = openStateDatabase(folder);

@@ -15,6 +15,8 @@ export interface FakeOllamaModel {
    */
   readonly engine?: "rendered" | "native";
   readonly sizeBytes?: number;
+  /** What it takes in memory; 4 GB unless told. */
+  readonly memoryBytes?: number;
   readonly modifiedAt?: string;
   /** Changes with the model's content; made of the name unless told. */
   readonly digest?: string;
@@ -63,11 +65,11 @@ export function loadedOf(model: FakeOllamaModel): object {
   return {
     name: model.name,
     model: model.name,
-    size: 4_000_000_000,
+    size: model.memoryBytes ?? 4_000_000_000,
     digest: digestOf(model),
     details: detailsOf(model),
     expires_at: "2026-11-20T10:05:00Z",
-    size_vram: 4_000_000_000,
+    size_vram: model.memoryBytes ?? 4_000_000_000,
     context_length: model.loadedTokens,
   };
 }

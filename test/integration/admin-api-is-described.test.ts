@@ -17,6 +17,7 @@ import {
   AdminOnStore,
   noFleet,
   noMachines,
+  noKeeps,
   noRoutes,
   noView,
   operations,
@@ -95,6 +96,7 @@ test("every route that is mounted is described, and every one that is described 
     keys,
     machines: noMachines,
     routes: noRoutes,
+    ...noKeeps,
     sessions: noSessions,
     addresses: () => ownAddresses,
     events: noEvents,
@@ -172,7 +174,7 @@ test("nothing that may be sent is called read-only, and answers may get further 
   expect(JSON.stringify(document.components.schemas)).not.toContain('"additionalProperties":false');
   const bodies = eachDescribed().flatMap(({ operation }) => operation.requestBody ?? []);
   expect(bodies.map(({ required }) => required)).toEqual(
-    Array.from({ length: 13 }, (_, place) => ![1, 2, 3, 5, 7, 12].includes(place)),
+    Array.from({ length: 14 }, (_, place) => ![1, 2, 3, 5, 7, 13].includes(place)),
   );
 });
 
@@ -181,14 +183,18 @@ describe("the examples", () => {
     const admin = (await api.issue({ kind: "admin" })).token.reveal();
     const { record } = await api.issue();
     const withExample = Object.values(adminApi).filter((each) => "example" in each);
-    expect(withExample).toHaveLength(12);
+    expect(withExample).toHaveLength(13);
     await machines.noteSite({ publicUrl });
     await pairOnStore("shed", { machines, clock: api.clock });
     for (const { method, path, status, example } of withExample) {
       const machine = path.endsWith("/rename") ? "shed" : "attic";
       const told = await api.ask(
         method,
-        path.replace("{id}", record.id).replace("{machine}", machine).replace("{route}", "gpt-4o"),
+        path
+          .replace("{id}", record.id)
+          .replace("{machine}", machine)
+          .replace("{route}", "gpt-4o")
+          .replace("{model}", "llama3"),
         {
           key: admin,
           body: example,

@@ -119,6 +119,7 @@ test("every machine's models are listed with what operators want to see, and cli
     apple_mlx: true,
     loaded: true,
     loading: null,
+    kept: false,
     memory_mb: 3_200,
     load_seconds: 4.2,
   });

@@ -182,9 +182,13 @@ test("where there are several machines one must be named, and all are", async ()
     onJob: () => undefined,
   });
   await until(async () => (await models([])).stdout.includes("loft"), { what: "loft to be listed" });
-  expect(await models(["pull", "qwen3"])).toMatchObject({
+  expect(await models(["rm", "qwen3"])).toMatchObject({
     exitCode: 64,
     stderr: "There is more than one machine: name one with --machine (attic, loft).",
+  });
+  expect(await models(["pull", "qwen3"])).toMatchObject({
+    exitCode: 69,
+    stderr: expect.stringMatching(/^No machine may pull models: TRUNKLINE_MANAGE .* --machine/),
   });
 });
 
@@ -215,7 +219,7 @@ test("a machine that nobody knows is told of", async () => {
   expect([told.exitCode, told.stderr]).toEqual([1, expect.stringContaining("No machine 'nowhere'")]);
 });
 
-test("Ctrl-C stops the pull on the machine", async () => {
+test("Ctrl-C leaves the pull to its machine, and says how to see it and how to stop it", async () => {
   const jobs: string[] = [];
   onJob = ({ head, say }) => {
     jobs.push(head.id);
@@ -225,7 +229,7 @@ test("Ctrl-C stops the pull on the machine", async () => {
   await using command = await TrunklineProcess.start({ args, settings });
   await until(async () => (await command.stderr()).includes("pulling manifest"), { what: "the pull to begin" });
   expect(await command.terminate("SIGINT")).toBe(130);
-  expect(await command.stderr()).toContain("Interrupted");
+  expect(await command.stderr()).toMatch(/The pull of qwen3 goes on at attic: .*models pulls.*models pulls stop qwen3/);
   expect(await command.stdout()).toBe("");
   await until(
     () =>

@@ -84,13 +84,26 @@ test("a model is pulled with the key that up keeps, is served, and is removed ag
   expect((await models("rm", "qwen3:8b")).exitCode).toBe(1);
 });
 
-test("Ctrl-C closes the runtime's request", async () => {
+test("Ctrl-C leaves a pull to its machine, where it is seen, and stopped by name", async () => {
   const { command, pull } = await pulling("gemma3");
   await using _command = command;
   pull.say({ status: "pulling manifest" });
   await until(async () => (await command.stderr()).includes("pulling manifest"), { what: "the pull to be shown" });
   expect(await command.terminate("SIGINT")).toBe(130);
+  expect(await command.stderr()).toMatch(/The pull of gemma3 goes on at attic/);
+  pull.say({ status: "pulling a3de86cd1c13", digest: "sha256:a3de86cd1c13", total: 5 * gb, completed: 2 * gb });
+  await until(async () => /gemma3 +attic +pulling +40 % of 5\.0 GB/.test((await models("pulls")).stdout), {
+    what: "the pull to be listed with its progress",
+  });
+  expect(pull.closedEarly).toBe(false);
+  expect(await models("pulls", "stop", "gemma3")).toMatchObject({
+    exitCode: 0,
+    stdout: "Stopped the pull of gemma3 on attic.\n",
+  });
   await until(() => pull.closedEarly, { what: "the runtime's request to be closed" });
+  const isTold = async (): Promise<boolean> => /gemma3 +attic +failed/.test((await models("pulls")).stdout);
+  await until(isTold, { what: "the end of the pull to be told" });
+  expect(await models("pulls", "stop", "gemma3")).toMatchObject({ exitCode: 1, stdout: "" });
 });
 
 test("a change that the machine's owner does not allow is refused before the runtime is asked, and the refusal says what would", async () => {

@@ -7,6 +7,7 @@ import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { ModelDemand } from "../models/model-facts.ts";
+import { ModelPulls } from "../models/model-pulls.ts";
 import { ModelLoads } from "../models/model-loads.ts";
 import type { ServedModel } from "../models/model-set.ts";
 import type { RuntimeWatch } from "../models/watch-runtimes.ts";
@@ -43,6 +44,8 @@ export class JobRunner {
   readonly #strays: StrayWatch;
   /** Undefined where each runtime loads models as it likes. */
   readonly #loads: ModelLoads | undefined;
+  /** Undefined where the owner lets nothing be pulled. */
+  readonly #pulls: ModelPulls | undefined;
 
   constructor(options: RunnerOptions, jobs: ReadonlyMap<string, AgentJob>) {
     this.#options = options;
@@ -52,16 +55,27 @@ export class JobRunner {
     this.#strays = new StrayWatch({ ...options, ownRunning });
     options.runtime.heedWork((runtime) => this.#workOn(runtime));
     options.runtime.onChange(() => this.#resize());
+    const pulls = options.manage.has("pull") ? new ModelPulls({ ...options, onChange: () => undefined }) : undefined;
+    this.#pulls = pulls;
     const heed = { demand: () => this.#demand(), onChange: () => this.#readyAnew() };
-    this.#loads = options.places ? new ModelLoads({ ...options, ...heed }) : undefined;
+    this.#loads = options.places ? new ModelLoads({ ...options, ...heed, pulls }) : undefined;
   }
 
   get load(): MachineLoad {
     const { runtime, queueMax } = this.#options;
     const { running, queued } = this.#schedule;
     const { slots = 0, served = [] } = runtime.offer ?? {};
-    const isPlaced = this.#loads === undefined ? undefined : true;
-    const memory = runtime.facts.told(served, { demands: this.#demand(), loading: this.loading, isPlaced });
+    const loads = this.#loads;
+    const canPull = this.#pulls !== undefined && runtime.offer?.runtimes.some(({ manages }) => manages?.pull);
+    const pulls = this.#pulls?.told() ?? [];
+    const memory = runtime.facts.told(served, {
+      demands: this.#demand(),
+      ...(loads && { isKept: (id) => loads.isKept(id), isPlaced: true }),
+      ...(loads && loads.keeps.length > 0 && { keeps: loads.keeps }),
+      ...(pulls.length > 0 && { pulls }),
+      ...(canPull && { canPull }),
+      ...(loads?.news && { loading: loads.news }),
+    });
     return { slots, running, queued, queueMax, strays: this.#strays.strays, ...(memory && { memory }) };
   }
 
@@ -118,7 +132,12 @@ export class JobRunner {
   async #manage(job: AgentJob): Promise<void> {
     const { runtime, manage: allowed } = this.#options;
     job.begin("loading");
-    this.#conclude(job, await manageModels(job, { offer: runtime.offer, allowed }));
+    this.#conclude(job, await manageModels(job, { offer: runtime.offer, allowed, pulls: this.#pulls }));
+  }
+
+  /** Keeps these models in memory from now on, if the owner lets the agent decide what is loaded. */
+  keep(models: readonly string[]): void {
+    this.#loads?.keep(models);
   }
 
   /** Ends a job in any state. A running job is aborted and reports its own outcome; a waiting job ends here. */
@@ -142,6 +161,7 @@ export class JobRunner {
   }
 
   close(): void {
+    this.#pulls?.close();
     this.#loads?.close();
   }
 

@@ -159,6 +159,9 @@ export class JobTable {
         this.#gateways.leased(control.gateway, this.#options.clock.now());
         for (const [id, bytes] of control.taken ?? []) this.#jobs.get(id)?.frames.taken(bytes);
         return;
+      case "keep":
+        this.#runner.keep(control.models);
+        return;
       case "probe":
       case "fence":
         // `receiveJobs` answers a probe with a beat, and passes a fence to the claim of the machine's name.

@@ -3,6 +3,7 @@ import { addRecords, type DataRecord, jsonRecord } from "#shared/protocol/frame.
 import { Fault } from "#shared/fault/fault.ts";
 import { readAnyBody, readBody } from "../runtimes/json-bodies.ts";
 import { completeEach, embedInBatches, fanOut, textsAtOnce } from "../runtimes/fan-out.ts";
+import type { ModelPulls } from "../models/model-pulls.ts";
 import type { ServedModel, ModelSet } from "../models/model-set.ts";
 import { refuseIncapable } from "../runtimes/refuse-unsupported.ts";
 import type { EmitEvents, Silence, Runtime } from "../runtimes/runtime.ts";
@@ -243,19 +244,34 @@ function irregular(what: string): Fault {
 /** Pulls, removes, loads or unloads a model, if the machine's owner allows the action and the runtime supports it. */
 export async function manageModels(
   job: AgentJob,
-  { offer, allowed }: { readonly offer: ModelSet | undefined; readonly allowed: ReadonlySet<ManageAction> },
+  { allowed, ...machine }: Managed & { readonly allowed: ReadonlySet<ManageAction> },
 ): Promise<Outcome> {
   try {
     const { action } = readBody("manage", job.body ?? new Uint8Array());
-    if (!allowed.has(action)) throw notAllowed(action);
-    await untilAborted(job.signal, runAction(job, action, offer));
+    const needed = action === "stop" ? "pull" : action;
+    if (!allowed.has(needed)) throw notAllowed(needed);
+    await untilAborted(job.signal, action === "stop" ? stopPull(job, machine) : runAction(job, action, machine));
     return { outcome: "end" };
   } catch (thrown) {
     return { outcome: "fault", fault: Fault.from(job.signal.aborted ? job.signal.reason : thrown) };
   }
 }
 
-async function runAction(job: AgentJob, action: ManageAction, offer: ModelSet | undefined): Promise<void> {
+/** The models of a machine, and the pulls there. */
+interface Managed {
+  readonly offer: ModelSet | undefined;
+  readonly pulls: ModelPulls | undefined;
+}
+
+async function stopPull({ head: { model = "" } }: AgentJob, { pulls }: Managed): Promise<void> {
+  if (pulls?.stop(model)) return;
+  throw new Fault("model_not_found", {
+    message: `No pull of '${model}' is under way on this machine.`,
+    param: "model",
+  });
+}
+
+async function runAction(job: AgentJob, action: ManageAction, { offer, pulls }: Managed): Promise<void> {
   const { frames, head, signal } = job;
   // The model's id as the operator wrote it.
   const { model = "" } = head;
@@ -282,7 +298,10 @@ async function runAction(job: AgentJob, action: ManageAction, offer: ModelSet | 
     job.moved();
     void frames.write([jsonRecord(progress)], 0);
   };
-  await manage({ action, model: served?.ownId ?? model, signal, onProgress });
+  const id = served?.ownId ?? model;
+  if (action === "pull" && pulls !== undefined && runtime !== undefined) {
+    await pulls.pull(id, runtime, { signal, onProgress });
+  } else await manage({ action, model: id, signal, onProgress });
 }
 
 function notAllowed(action: ManageAction): Fault {

@@ -1,7 +1,7 @@
 import type { ModelMemory } from "#shared/placing/make-room.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
-import { type MemoryFacts, residentsBytesMax, residentsMax } from "#shared/protocol/presence.ts";
+import { type MemoryFacts, listBytesMax, residentsMax } from "#shared/protocol/presence.ts";
 import type { ServedModel } from "./model-set.ts";
 import type { PlannedModel } from "./plan-loads.ts";
 
@@ -28,6 +28,12 @@ interface Measured {
 export interface MemorySource {
   read(): Promise<ModelMemory>;
   diskFreeMb(): Promise<number | undefined>;
+}
+
+interface Wishes {
+  readonly demands: ReadonlyMap<string, ModelDemand>;
+  /** True if the site wants a model in memory. */
+  readonly isKept?: ((id: string) => boolean) | undefined;
 }
 
 interface FactsOptions {
@@ -108,7 +114,7 @@ export class ModelFacts {
   }
 
   /** Returns the models with all that decides which of them are in memory. */
-  planned(served: readonly ServedModel[], demands: ReadonlyMap<string, ModelDemand>): PlannedModel[] {
+  planned(served: readonly ServedModel[], { demands, isKept = () => false }: Wishes): PlannedModel[] {
     const nowMs = this.#options.clock.now();
     return served.map(({ model }) => {
       const { running = 0, waiting = 0, waitingSinceMs = nowMs } = demands.get(model.id) ?? {};
@@ -121,6 +127,7 @@ export class ModelFacts {
       return {
         model: model.id,
         isLoaded,
+        isKept: isKept(model.id),
         memoryMb: measured.memoryMb ?? model.size_mb * (1 + windowPart),
         loadMs,
         returnMs: loadMs * (1 - Math.exp(-perMs * returnWithinMs)),
@@ -136,35 +143,45 @@ export class ModelFacts {
   /** Returns the facts for presence; undefined until the memory was read. */
   told(
     served: readonly ServedModel[],
-    more: Pick<MemoryFacts, "isPlaced" | "loading"> & { readonly demands: ReadonlyMap<string, ModelDemand> },
+    {
+      demands,
+      isKept,
+      keeps,
+      pulls,
+      ...more
+    }: Wishes & Pick<MemoryFacts, "isPlaced" | "canPull" | "loading" | "keeps" | "pulls">,
   ): MemoryFacts | undefined {
     if (this.#memory === undefined) return undefined;
     const { totalMb, freeMb, diskFreeMb } = this.#memory;
-    const loaded = this.planned(
-      served.filter(({ model }) => model.loaded === true),
-      more.demands,
-    );
-    const residents = loaded.map(({ model, memoryMb, returnMs, running, waiting }) => ({
-      model,
-      memoryMb: stepped(memoryMb, memoryStepMb),
-      returnMs: stepped(returnMs, timeStepMs),
-      ...(running + waiting > 0 && { inUse: true as const }),
+    const inMemory = served.filter(({ model }) => model.loaded === true);
+    const residents = this.planned(inMemory, { demands, isKept }).map((each) => ({
+      model: each.model,
+      memoryMb: stepped(each.memoryMb, memoryStepMb),
+      returnMs: stepped(each.returnMs, timeStepMs),
+      ...(each.running + each.waiting > 0 && { inUse: true as const }),
+      ...(each.isKept && { isKept: true as const }),
     }));
-    residents.splice(residentsMax);
-    while (Buffer.byteLength(JSON.stringify(residents)) > residentsBytesMax) residents.pop();
     return {
       totalMb: Math.round(totalMb),
       freeMb: stepped(Math.max(0, Math.min(freeMb, totalMb)), memoryStepMb),
       ...(diskFreeMb !== undefined && { diskFreeMb: stepped(diskFreeMb, memoryStepMb) }),
-      residents,
-      ...(more.isPlaced && { isPlaced: more.isPlaced }),
-      ...(more.loading !== undefined && { loading: more.loading }),
+      residents: bounded(residents),
+      ...more,
+      ...(keeps !== undefined && { keeps: bounded(keeps) }),
+      ...(pulls !== undefined && { pulls: bounded(pulls) }),
     };
   }
 
   #of(id: string): Measured {
     return this.#measured.getOrInsertComputed(id, () => ({ usedAtMs: -Infinity, asked: 0, askedAtMs: 0 }));
   }
+}
+
+/** Returns as many of the facts as fit into a presence. */
+function bounded<Fact>(facts: readonly Fact[]): Fact[] {
+  const fit = facts.slice(0, residentsMax);
+  while (Buffer.byteLength(JSON.stringify(fit)) > listBytesMax) fit.pop();
+  return fit;
 }
 
 function renewed(told: number | undefined, measured: number): number {

@@ -2,10 +2,13 @@ import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { LoadNews } from "#shared/protocol/frame-payload.ts";
+import { type KeepFacts, problemCharactersMax } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { ModelDemand } from "./model-facts.ts";
 import type { ServedModel } from "./model-set.ts";
 import { type LoadStep, planLoad, type PlannedModel } from "./plan-loads.ts";
+import { KeptModels } from "./kept-models.ts";
+import type { ModelPulls } from "./model-pulls.ts";
 import type { RuntimeWatch } from "./watch-runtimes.ts";
 
 interface LoadOptions {
@@ -17,6 +20,8 @@ interface LoadOptions {
   readonly demand: () => ReadonlyMap<string, ModelDemand>;
   /** Called when a model became ready, or is not any more, or its load went on. */
   readonly onChange: () => void;
+  /** Undefined if the owner lets no models be pulled. */
+  readonly pulls?: ModelPulls | undefined;
 }
 
 /** Why a model could not be loaded, and until when that refuses its requests. */
@@ -48,13 +53,19 @@ export class ModelLoads {
   /** The models that begin no further answer, since they have to make room. */
   #held: ReadonlySet<string> = new Set();
   #load: Load | undefined;
+  readonly #kept: KeptModels;
   #isLooking = false;
   /** True if something changed during a look, so that another one follows. */
   #isAskedAgain = false;
 
   constructor(options: LoadOptions) {
     this.#options = options;
-    options.runtime.onChange(() => options.onChange());
+    const { runtime, clock } = options;
+    this.#kept = new KeptModels({ silentAtMs: (each) => runtime.silentAtMs(each), clock });
+    runtime.onChange(() => {
+      this.#kept.seen(runtime.offer?.served ?? []);
+      options.onChange();
+    });
   }
 
   /** The load that is under way, and the time that it is expected to go on. */
@@ -78,6 +89,29 @@ export class ModelLoads {
     return failure !== undefined && failure.untilMs > this.#options.clock.now() ? failure.fault : undefined;
   }
 
+  /** Keeps these models in memory from now on, and no others. */
+  keep(models: readonly string[]): void {
+    this.#kept.keep(models);
+    this.#options.onChange();
+  }
+
+  isKept(id: string): boolean {
+    return this.#kept.isWanted(id);
+  }
+
+  /** The models that are kept in memory, and why those are not there that are not. */
+  get keeps(): KeepFacts[] {
+    return this.#kept.told((id) => {
+      const pull = this.#options.pulls?.find(id);
+      if (this.#load?.model === id) return { state: "loading" };
+      if (pull?.state === "pulling") return { state: "pulling" };
+      const failure = pull?.state === "failed" ? pull.status : this.refusalOf(id)?.message;
+      if (failure !== undefined) return { state: "failed", why: failure.slice(0, problemCharactersMax) };
+      if (this.#options.runtime.offer?.find(id) !== undefined) return { state: "waits", why: "no room in memory yet" };
+      return { state: "missing", why: "it is not installed, and the owner lets nothing be pulled" };
+    });
+  }
+
   /** Takes the next step, if one is due. Called whenever requests come and go, and once per beat. */
   look(): void {
     this.#isAskedAgain = this.#isLooking;
@@ -94,14 +128,43 @@ export class ModelLoads {
   }
 
   #isWanted(): boolean {
-    if (this.#held.size > 0) return true;
+    if (this.#held.size > 0 || this.#kept.names.some((id) => this.#isDue(id))) return true;
     for (const [id, { waiting }] of this.#options.demand()) if (waiting > 0 && !this.isReady(id)) return true;
     return false;
+  }
+
+  /** True if something is to be done so that a kept model is in memory, and stays there. */
+  #isDue(id: string): boolean {
+    if (!this.#kept.isWanted(id) || this.refusalOf(id) !== undefined) return false;
+    const served = this.#options.runtime.offer?.find(id);
+    if (served === undefined) return this.#mayPull(id);
+    return isLoadable(served) && (served.model.loaded !== true || this.#kept.isLoose(id));
+  }
+
+  #mayPull(id: string): boolean {
+    const { pulls, runtime } = this.#options;
+    // One that has ended a moment ago is not listed yet, or has failed and waits for its next turn.
+    if (pulls === undefined || pulls.find(id) !== undefined) return false;
+    return runtime.offer?.runtimes.some(({ manages }) => manages?.pull !== undefined) ?? false;
+  }
+
+  /** Pulls the kept models that are not installed, and has runtimes hold those that they would let go of. */
+  async #keepUp(): Promise<void> {
+    const { runtime, pulls } = this.#options;
+    for (const id of this.#kept.names.filter((each) => this.#isDue(each))) {
+      const served = runtime.offer?.find(id);
+      const pulling = runtime.offer?.runtimes.find(({ manages }) => manages?.pull !== undefined);
+      if (served === undefined && pulling !== undefined) pulls?.pull(id, pulling, {}).catch(() => undefined);
+      if (served?.model.loaded !== true) continue;
+      await this.#manage("load", id).catch((error: unknown) => this.#failed(id, error));
+      this.#kept.loaded(id);
+    }
   }
 
   async #look(): Promise<void> {
     const { runtime, log, onChange } = this.#options;
     try {
+      await this.#keepUp();
       const { totalMb, freeMb } = await runtime.facts.readMemory();
       // No request begins between the plan and the hold of those that go.
       const models = this.#planned();
@@ -134,6 +197,7 @@ export class ModelLoads {
       const served = runtime.offer?.find(model);
       if (served !== undefined) runtime.facts.loaded(served.model, ms, tookMb);
       this.#failures.delete(model);
+      this.#kept.loaded(model);
       await this.#lookAgain();
       log.info({ model, ms, unloaded: unload.map((each) => each.model) }, "a model was loaded");
     } catch (error) {
@@ -158,7 +222,8 @@ export class ModelLoads {
       await this.#manage("load", model);
     } catch (error) {
       await this.#lookAgain();
-      const isUnused = (each: PlannedModel): boolean => each.isLoaded && each.running + each.waiting === 0;
+      const isUnused = (each: PlannedModel): boolean =>
+        each.isLoaded && !each.isKept && each.running + each.waiting === 0;
       const unused = this.#planned().filter((each) => each.model !== model && isUnused(each));
       if (unused.length === 0) throw error;
       this.#held = new Set([...this.#held, ...unused.map((each) => each.model)]);
@@ -172,6 +237,7 @@ export class ModelLoads {
     const served = runtime.offer?.find(id);
     const manage = served?.runtime.manages?.[action];
     if (served === undefined || manage === undefined) throw new Error(`the runtime of ${id} is gone`);
+    if (action === "unload") this.#kept.unloading(id);
     const late = new AbortController();
     const message = `The runtime did not ${action} a model within ${timing.manageSilentMs} ms (manageSilentMs).`;
     const timer = clock.after(timing.manageSilentMs, () => late.abort(new Fault("upstream_timeout", { message })));
@@ -198,9 +264,12 @@ export class ModelLoads {
   /** Returns the models that can be loaded and unloaded. No request waits for one that could not be loaded lately. */
   #planned(): PlannedModel[] {
     const { runtime, demand } = this.#options;
+    const wishes = { demands: demand(), isKept: (id: string) => this.isKept(id) };
     return runtime.facts
-      .planned((runtime.offer?.served ?? []).filter(isLoadable), demand())
-      .map((each) => (this.refusalOf(each.model) === undefined ? each : { ...each, waiting: 0 }));
+      .planned((runtime.offer?.served ?? []).filter(isLoadable), wishes)
+      .map((each) =>
+        this.refusalOf(each.model) === undefined ? each : { ...each, waiting: 0, isKept: each.isLoaded },
+      );
   }
 }
 

@@ -3,6 +3,8 @@ import { makeRoom, type ModelMemory, type Resident } from "#shared/placing/make-
 /** A model of this machine, as far as it decides what is loaded next. */
 export interface PlannedModel extends Resident {
   readonly isLoaded: boolean;
+  /** True if the site wants it in memory: it is loaded without requests, and makes no room. */
+  readonly isKept: boolean;
   readonly loadMs: number;
   readonly running: number;
   readonly waiting: number;
@@ -33,13 +35,13 @@ const lingerLoads = 0.25;
  * for that than twice what the loads of both models take.
  */
 export function planLoad(models: readonly PlannedModel[], memory: ModelMemory): LoadStep | undefined {
-  const wanted = models.filter(({ isLoaded, waiting }) => !isLoaded && waiting > 0);
-  wanted.sort((one, other) => other.waitedMs - one.waitedMs);
+  const wanted = models.filter(({ isLoaded, isKept, waiting }) => !isLoaded && (waiting > 0 || isKept));
+  wanted.sort((one, other) => Number(other.waiting > 0) - Number(one.waiting > 0) || other.waitedMs - one.waitedMs);
   for (const [place, load] of wanted.entries()) {
     const need = { neededMb: Math.min(load.memoryMb, memory.totalMb), freeMb: memory.freeMb };
     // Models in memory make room for the request that has waited longest. Later ones get free memory alone.
     const loaded = place > 0 ? [] : models.filter((each) => each.isLoaded);
-    const mayGo = loaded.filter((each) => isTurnOver(each, load));
+    const mayGo = loaded.filter((each) => !each.isKept && isTurnOver(each, load));
     // Sizes are estimates: with nothing else in memory, the runtime itself shows whether the model fits.
     const all = place === 0 && mayGo.length === loaded.length ? mayGo : undefined;
     const unload = makeRoom(mayGo.filter(isUnused), need) ?? makeRoom(mayGo, need) ?? all;
@@ -56,5 +58,7 @@ function isUnused({ running, waiting }: PlannedModel): boolean {
 function isTurnOver(resident: PlannedModel, wanted: PlannedModel): boolean {
   const { loadMs, loadedForMs, idleMs } = resident;
   if (isUnused(resident) && idleMs >= lingerLoads * loadMs) return true;
+  // A model that is only kept has no request that waits.
+  if (wanted.waiting === 0) return false;
   return loadedForMs >= turnLoads * loadMs || wanted.waitedMs >= 2 * loadMs + wanted.loadMs;
 }

@@ -83,6 +83,11 @@ export class RuntimeWatch {
     this.#workOn = workOn;
   }
 
+  /** Returns when a runtime last did not answer a look. */
+  silentAtMs(runtime: Runtime): number {
+    return this.#watches.find(({ found }) => found?.runtime === runtime)?.silentAtMs ?? -Infinity;
+  }
+
   /** The answers of the runtimes that had bytes which are no UTF-8. */
   get answersNotUtf8(): number {
     return this.#watches.reduce((sum, { found }) => sum + (found?.runtime.answersNotUtf8 ?? 0), 0);

@@ -41,6 +41,8 @@ export class SourceWatch {
   #runtime: Runtime | undefined;
   #models: readonly DescribedModel[] | undefined;
   #failures = 0;
+  /** When a look was last not answered. */
+  silentAtMs = -Infinity;
   #pollsToSkip = 0;
   #pollsSkipped = 0;
   #pollsSinceFound = 0;
@@ -91,6 +93,7 @@ export class SourceWatch {
       this.#models = await this.#within(timing.runtimeSilentMs, (signal) => runtime.catalogue(signal));
       this.#failures = 0;
     } catch (error) {
+      this.silentAtMs = this.#options.clock.now();
       const place = this.place;
       const { reason } = Fault.from(error);
       if (this.#jobsFlow()) {

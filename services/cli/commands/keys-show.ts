@@ -124,7 +124,7 @@ export function addLog(keys: CliCommand, context: CliContext): void {
   const { stdout, stderr } = context;
   keys
     .command("log")
-    .description("show who did what to which key, machine or route, the latest last")
+    .description("show who did what to which key, machine, route or kept model, the latest last")
     .option("--limit <count>", "how many of the latest entries", readBy(wholeNumber(1, auditEntriesMax)), defaultLimit)
     .option("--key <id>", "only what was done to this key", givenKeyId)
     .json()
@@ -150,7 +150,7 @@ function tableOfEntries(entries: readonly AuditEntry[], widthMax: number | undef
       utcTime(entry.at),
       entry.by,
       entry.action,
-      entry.key ?? (entry.machine === undefined ? "route" : "machine"),
+      entry.key ?? (["machine", "route", "model"] as const).find((kind) => entry[kind] !== undefined) ?? "-",
       cutText(entry.name, cellWidthMax),
       cutText(detailText(entry.detail), detailWidthMax),
     ]),

@@ -29,20 +29,27 @@ import {
   whichGatewayHelp,
 } from "../site/operations-port.ts";
 import { byteSize, grouped } from "../terminal/quantity-text.ts";
+import { addKeep, addPlan } from "./models-keep.ts";
+import { addPulls, pullingMachine } from "./models-pulls.ts";
 import { showProgress } from "../terminal/show-progress.ts";
 import { alignedTable } from "../terminal/table-text.ts";
 
 export function modelsCommand(context: CliContext): Command {
-  const models = commandIn("models", context).description("list the models of all machines; pull, remove, load them")
-    .more(`
+  const models = commandIn("models", context).description(
+    "list the models of all machines; pull, remove, load, keep them",
+  ).more(`
 Examples:
   trunkline models
   trunkline models --machine attic
   trunkline models pull llama3.2 --machine attic
   trunkline models rm llama3.2 --machine attic
+  trunkline models keep llama3.2 --on 2
 ${whichGatewayHelp}`);
   addList(models, context);
   addManage(models, context);
+  addKeep(models, context);
+  addPlan(models, context);
+  addPulls(models, context);
   return models;
 }
 
@@ -134,8 +141,9 @@ function sizeOf(mb: number | null | undefined): string {
   return mb ? byteSize(mb * bytesPerMb) : "-";
 }
 
-function loadedText({ loaded, loading }: ShownModel): string {
-  return loading ? `${loading.percent} %, ${loading.seconds_left} s left` : yesOrNo(loaded);
+function loadedText({ loaded, loading, kept }: ShownModel): string {
+  if (loading) return `${loading.percent} %, ${loading.seconds_left} s left`;
+  return kept ? `${yesOrNo(loaded)}, kept` : yesOrNo(loaded);
 }
 
 function yesOrNo(answer: boolean | null): string {
@@ -158,7 +166,8 @@ const all: readonly Managing[] = [
     word: "pull",
     description: "have a machine fetch a model, and watch it come",
     done: "Pulled",
-    more: "The name is the one that the machine's runtime knows the model by. Ctrl-C stops the pull.",
+    more: `The name is the one that the machine's runtime knows the model by. Without --machine, the machine with most memory is
+chosen among those that may pull. Ctrl-C leaves the pull, which goes on; "trunkline models pulls" shows it.`,
   },
   {
     action: "remove",
@@ -183,6 +192,14 @@ const all: readonly Managing[] = [
   },
 ];
 
+const onlyOneHelp = "the machine; may be left out where there is only one";
+const machineHelp: Readonly<Record<ManageAction, string>> = {
+  pull: "the machine; left out, the roomiest that may pull",
+  remove: onlyOneHelp,
+  load: onlyOneHelp,
+  unload: onlyOneHelp,
+};
+
 const modelName = z
   .string()
   .min(1, "must not be empty")
@@ -194,7 +211,7 @@ function addManage(models: CliCommand, context: CliContext): void {
       .command(managing.word)
       .description(managing.description)
       .argument("<model>", "the model", readBy(modelName))
-      .option("--machine <name>", "the machine; may be left out where there is only one", readBy(machineName))
+      .option("--machine <name>", machineHelp[managing.action], readBy(machineName))
       .addOption(operationsUrlOption())
       .json()
       .more(`
@@ -217,15 +234,17 @@ async function manage(
   const port = givenOperations(given, context);
   const progress = showProgress(name, given.json ? undefined : context);
   using interrupted = untilInterrupted();
-  let machine: string;
+  let machine = given.machine ?? "";
   try {
-    machine = given.machine ?? (await onlyMachine(port));
+    machine = given.machine ?? (await (action === "pull" ? pullingMachine(port, name) : onlyMachine(port)));
     const path = `/machines/${machine}/models/${action}`;
     const work = port.work(path, { body: { model: name }, signal: interrupted.signal });
     for await (const line of work) progress.tell(line);
   } catch (error) {
     if (!interrupted.signal.aborted) throw error;
-    throw new StartFailure(interruptedCode, `Interrupted: the machine was told to stop the ${action} of ${name}.`);
+    const left = `The pull of ${name} goes on at ${machine}: \`trunkline models pulls\` shows it, \`models pulls stop ${name}\` ends it.`;
+    const told = `Interrupted: the machine was told to stop the ${action} of ${name}.`;
+    throw new StartFailure(interruptedCode, action === "pull" && machine !== "" ? left : told);
   } finally {
     progress.end();
   }

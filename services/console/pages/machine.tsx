@@ -84,6 +84,11 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
           ["Waiting", `${machine.queued} of ${machine.queue_max} places`],
           ["Memory for models", machine.memory && <Memory memory={machine.memory} />],
           ["Disk for models", machine.memory?.disk_free_mb && `${sizeText(machine.memory.disk_free_mb)} free`],
+          [
+            "Keeps in memory",
+            machine.memory && machine.memory.keeps.length > 0 && <Keeps keeps={machine.memory.keeps} />,
+          ],
+          ["Pulls", machine.memory && machine.memory.pulls.length > 0 && <Pulls pulls={machine.memory.pulls} />],
           ["Its agent", machine.version && `version ${machine.version}`],
           ["Started", machine.epoch && <Started epoch={machine.epoch} />],
           ["Jobs of this gateway", numberText(machine.open_jobs)],
@@ -113,7 +118,41 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
   );
 }
 
-function Memory({ memory }: { readonly memory: NonNullable<ShownFleetMachine["memory"]> }) {
+type MemoryFacts = NonNullable<ShownFleetMachine["memory"]>;
+
+function Keeps({ keeps }: { readonly keeps: MemoryFacts["keeps"] }) {
+  return keeps.map(({ model, state, why }) => (
+    <div key={model}>
+      <a href={to(["models", "of", model])}>
+        <Name>{model}</Name>
+      </a>{" "}
+      <small>
+        {state}
+        {why !== undefined && (
+          <>
+            : <bdi>{why}</bdi>
+          </>
+        )}
+      </small>
+    </div>
+  ));
+}
+
+function Pulls({ pulls }: { readonly pulls: MemoryFacts["pulls"] }) {
+  return pulls.map(({ model, state, status, percent, totalMb }) => (
+    <div key={model}>
+      <Name>{model}</Name>{" "}
+      <small>
+        {state === "pulling" && percent !== undefined && totalMb !== undefined
+          ? `${percent} % of ${sizeText(totalMb)}`
+          : state}
+        : <bdi>{status}</bdi>
+      </small>
+    </div>
+  ));
+}
+
+function Memory({ memory }: { readonly memory: MemoryFacts }) {
   const { total_mb: totalMb, free_mb: freeMb, loading } = memory;
   const text = `${sizeText(freeMb)} of ${sizeText(totalMb)} free`;
   return (

@@ -8,6 +8,7 @@ import { Badge, type Column, FaultNotice, Name, Notice, Page, Table } from "../p
 import { memoryText } from "../model-rows.ts";
 import { msText, numberText, sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
+import { KeptModel } from "./kept-model.tsx";
 import { ModelBadges } from "./model-badges.tsx";
 
 export function OneModel({ id }: { readonly id: string }) {
@@ -25,6 +26,7 @@ export function OneModel({ id }: { readonly id: string }) {
     >
       <FaultNotice fault={fault} />
       {answer !== undefined && <Offers id={id} offers={offers} />}
+      {answer !== undefined && <KeptModel id={id} />}
       <Asked id={id} canEmbed={offers.some(({ capabilities }) => capabilities.embedding && !capabilities.completion)} />
       <p class="actions">
         <a class="button" href={to(["requests"], { model: id })}>

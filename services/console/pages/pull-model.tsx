@@ -1,23 +1,25 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { roomiest } from "#shared/placing/roomiest.ts";
 import type { ProgressLine } from "#shared/protocol/model.ts";
 import { to } from "../address.ts";
 import { type ApiFault, faultOf, work } from "../admin-api.ts";
 import { fleet } from "../live.ts";
 import { Choice, Dialog, TextField } from "../forms.tsx";
 import { Bar, FaultNotice, Name, Notice } from "../parts.tsx";
-import { bytesText } from "../quantity.ts";
+import { bytesText, sizeText } from "../quantity.ts";
 
 type State =
   | { readonly at: "form"; readonly fault?: ApiFault | undefined }
   | { readonly at: "pulling"; readonly line?: ProgressLine }
   | { readonly at: "done" };
 
-/** Has a machine fetch a model, and shows how far it has come. Closing the window stops the pull. */
+/** Has a machine fetch a model, and shows how far it has come. The pull goes on when the window is closed. */
 export function PullDialog({ onClose }: { readonly onClose: () => void }) {
-  const machines = fleet.value?.data.filter((each) => each.status === "present").map(({ machine }) => machine) ?? [];
+  const present = fleet.value?.data.filter(({ status }) => status === "present") ?? [];
   const [chosen, setChosen] = useState<string>();
   // The fleet may be heard after the window was opened.
-  const machine = chosen ?? machines[0] ?? "";
+  const machine = chosen ?? roomiest(present) ?? present[0]?.machine ?? "";
   const [model, setModel] = useState("");
   const [state, setState] = useState<State>({ at: "form" });
   const pulling = useRef<AbortController>(undefined);
@@ -34,6 +36,10 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
       setState({ at: "form", ...(!stop.signal.aborted && { fault: faultOf(error) }) });
     }
   };
+  const stopPull = async (): Promise<void> => {
+    const path = `/machines/${encodeURIComponent(machine)}/models/stop`;
+    await work(path, { body: { model }, signal: new AbortController().signal, onLine: () => undefined });
+  };
   return (
     <Dialog title="Pull a model" onClose={onClose}>
       {state.at === "form" && (
@@ -47,8 +53,8 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
             label="Machine"
             value={machine}
             onChoose={setChosen}
-            options={machines.map((each) => [each, each] as const)}
-            hint="Its owner permits pulls with TRUNKLINE_MANAGE=pull."
+            options={present.map((each) => [each.machine, labelOf(each)] as const)}
+            hint="Its owner permits pulls with TRUNKLINE_MANAGE=pull. The roomiest one that does is chosen."
           />
           <TextField
             label="Model"
@@ -63,9 +69,7 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
           </button>
         </form>
       )}
-      {state.at === "pulling" && (
-        <Pulling model={model} machine={machine} line={state.line} onStop={() => pulling.current?.abort()} />
-      )}
+      {state.at === "pulling" && <Pulling model={model} machine={machine} line={state.line} onStop={stopPull} />}
       {state.at === "done" && (
         <Notice tone="good">
           <Name>{model}</Name> is on <Name>{machine}</Name>. <a href={to(["models", "of", model])}>Look at it</a>
@@ -73,6 +77,12 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
       )}
     </Dialog>
   );
+}
+
+function labelOf({ machine, memory }: ShownFleetMachine): string {
+  if (!memory) return machine;
+  const disk = memory.disk_free_mb === null ? "" : `, ${sizeText(memory.disk_free_mb)} of disk free`;
+  return `${machine}: ${sizeText(memory.total_mb)} of memory${disk}${memory.can_pull ? "" : ", may not pull"}`;
 }
 
 function Pulling({
@@ -84,14 +94,14 @@ function Pulling({
   readonly model: string;
   readonly machine: string;
   readonly line: ProgressLine | undefined;
-  readonly onStop: () => void;
+  readonly onStop: () => Promise<void>;
 }) {
   const { completed_bytes: done = null, total_bytes: total = null } = line ?? {};
   const far = done !== null && total !== null ? `${bytesText(done)} of ${bytesText(total)}` : undefined;
   return (
     <>
       <p>
-        <Name>{machine}</Name> pulls <Name>{model}</Name>.
+        <Name>{machine}</Name> pulls <Name>{model}</Name>. It goes on when you close this window.
       </p>
       {far !== undefined && (
         <p>
@@ -102,7 +112,7 @@ function Pulling({
         <bdi>{line?.status ?? "The machine is asked…"}</bdi>
       </p>
       <div class="actions">
-        <button type="button" onClick={onStop}>
+        <button type="button" onClick={() => void onStop().catch(() => undefined)}>
           Stop
         </button>
       </div>

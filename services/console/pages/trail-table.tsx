@@ -36,7 +36,7 @@ export function TrailTable({
 }
 
 function Subject({ entry }: { readonly entry: TrailEntry }) {
-  const { key, machine, route, name } = entry;
+  const { key, machine, route, model, name } = entry;
   if (machine !== null)
     return (
       <a href={to(["machines", machine])}>
@@ -47,6 +47,12 @@ function Subject({ entry }: { readonly entry: TrailEntry }) {
     return (
       <a href={to(["models", "routes"], { find: route })}>
         <Name>{route}</Name>
+      </a>
+    );
+  if (model !== null)
+    return (
+      <a href={to(["models", "of", model])}>
+        <Name>{model}</Name>
       </a>
     );
   return key === null ? (

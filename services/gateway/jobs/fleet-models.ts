@@ -8,7 +8,7 @@ import { RecordReader } from "#shared/protocol/frame.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import {
   manageProgress,
-  type ManageAction,
+  type ManageRequest,
   type ManageBody,
   type ManageProgress,
 } from "#shared/protocol/job-bodies.ts";
@@ -43,7 +43,7 @@ export class FleetModels {
    * Runs the model action on this machine to its end. Throws the fault if the machine refuses it or fails. No permission
    * check here: the machine's owner decides there.
    */
-  async manage(machine: string, { action, model, onProgress, signal }: ManageRequest): Promise<void> {
+  async manage(machine: string, { action, model, onProgress, signal }: Managing): Promise<void> {
     const reader = new RecordReader({ textMax: manageLineBytesMax, broken: unreadable });
     const outcome = await this.#parts.jobs.run({
       target: this.#targetOf(machine),
@@ -90,8 +90,8 @@ export class FleetModels {
 
 function listing(answers: readonly MachineAnswer[], known: readonly RosterMachine[]): ModelListing {
   const data = answers.flatMap(({ machine, answer }) => {
-    const load = known.find(({ presence }) => presence.machine === machine)?.presence.memory?.loading;
-    return typeof answer === "string" ? [] : answer.map((offered) => showModel(offered, machine, load));
+    const memory = known.find(({ presence }) => presence.machine === machine)?.presence.memory;
+    return typeof answer === "string" ? [] : answer.map((offered) => showModel(offered, machine, memory));
   });
   const asked = answers.map(({ machine, answer }): ShownMachine => ({ machine, state: stateOf(answer) }));
   const others = known
@@ -120,8 +120,8 @@ function byText(one: string, other: string): number {
 /** The longest time of an action on a machine's model: a large model over a slow line takes hours. */
 const manageTotalMs = 86_400_000;
 
-interface ManageRequest {
-  readonly action: ManageAction;
+interface Managing {
+  readonly action: ManageRequest;
   /** The model's name as the operator wrote it. A model to be pulled has no other name yet. */
   readonly model: string;
   readonly onProgress: (progress: ManageProgress) => void;

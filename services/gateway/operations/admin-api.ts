@@ -6,6 +6,7 @@ import { refuseOtherMethods } from "../http/answer-faults.ts";
 import { answered, type Json, jsonSchema, namedSchemas, refTo, sentExactly } from "../openapi/json-schemas.ts";
 import { byStatus, openAiStatus, refusedWith } from "../openapi/public-faults.ts";
 import { followSite } from "./event-operation.ts";
+import { keepOperations, keepSchemas } from "./keep-operations.ts";
 import { keyOperations, keySchemas } from "./key-operations.ts";
 import { machineOperations, machineSchemas } from "./machine-operations.ts";
 import { proveAdmins } from "./operations-access.ts";
@@ -33,6 +34,7 @@ export const adminApi = {
   ...recordOperations,
   ...requestOperations,
   ...machineOperations,
+  ...keepOperations,
   ...routeOperations,
   ...sessionOperations,
   followSite,
@@ -85,6 +87,7 @@ const components = {
   ...recordSchemas,
   ...requestSchemas,
   ...machineSchemas,
+  ...keepSchemas,
   ...routeSchemas,
   ...sessionSchemas,
   Error: errorBody,

@@ -250,7 +250,8 @@ function shownCost({
   };
 }
 
-function showMemory({ totalMb, freeMb, diskFreeMb, residents, loading }: MemoryFacts): ShownFleetMachine["memory"] {
+function showMemory(memory: MemoryFacts): ShownFleetMachine["memory"] {
+  const { totalMb, freeMb, diskFreeMb, residents, loading, keeps = [], pulls = [], canPull = false } = memory;
   return {
     total_mb: totalMb,
     free_mb: freeMb,
@@ -259,6 +260,9 @@ function showMemory({ totalMb, freeMb, diskFreeMb, residents, loading }: MemoryF
     loading: loading
       ? { id: loading.model, percent: loading.percent, seconds_left: Math.ceil(loading.leftMs / 1_000) }
       : null,
+    keeps,
+    pulls,
+    can_pull: canPull,
   };
 }
 

@@ -15,7 +15,7 @@ import { cordonReason, machineLabels, modelPatterns } from "#shared/records/mach
 import { showMachineRecord, shownMachineRecord } from "#shared/records/shown-machine.ts";
 import { manageLine, modelId, modelListing, shownModel } from "#shared/protocol/model.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
-import { manageActions } from "#shared/protocol/job-bodies.ts";
+import { manageRequests } from "#shared/protocol/job-bodies.ts";
 import { joinLineText } from "#shared/protocol/pairing.ts";
 import type { Asker } from "./operations-access.ts";
 import { type AdminParts, defineLineOperation, listOf, defineOperation, reads, replicated } from "./serve-operation.ts";
@@ -237,10 +237,10 @@ export const machineOperations = {
     path: "/machines/{machine}/models/{action}",
     summary:
       "Pull, remove, load or unload a model on a machine whose owner allows it. The answer is lines of JSON, which " +
-      "tell how far it has come and, with the last one, how it went; leaving it unread to the end stops the work",
+      "tell how far it has come and, with the last one, how it went. A pull goes on when its answer is left; other work stops",
     params: z.strictObject({
       machine: machineName.describe("The name of the machine."),
-      action: z.enum(manageActions).describe("The action on the model."),
+      action: z.enum(manageRequests).describe("The action on the model; stop ends a pull."),
     }),
     body: z.strictObject({
       model: modelId.describe(

@@ -4,6 +4,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { auditEntry } from "#shared/records/audit-entry.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { machineName, routeName } from "#shared/protocol/identifiers.ts";
+import { modelId } from "#shared/protocol/model.ts";
 import { usageKeptDays, usageRow } from "#shared/usage/usage.ts";
 import { listOf, defineOperation, pageLength, reads } from "./serve-operation.ts";
 
@@ -12,6 +13,7 @@ const shownEntry = auditEntry.extend({
   key: keyId.nullable().describe("The key that it was done to; null where it was none."),
   machine: machineName.nullable().describe("The machine whose record it was done to; null where it was none."),
   route: routeName.nullable().describe("The route that it was done to; null where it was none."),
+  model: modelId.nullable().describe("The kept model that it was done to; null where it was none."),
   detail: auditEntry.shape.detail.unwrap().nullable(),
   request: z.string().nullable(),
 });
@@ -46,16 +48,17 @@ export const recordOperations = {
   readLog: defineOperation({
     ...reads,
     path: "/log",
-    summary: "The audit trail: the latest changes of keys, machines and routes, and their authors",
+    summary: "The audit trail: the latest changes of keys, machines, routes and kept models, and their authors",
     query: z.strictObject({ limit: pageLength, key: keyId.optional().describe("Only of this key.") }),
     answer: entryList,
     async run({ query }, { keys }) {
       const entries = await keys.log({ entriesMax: query.limit, key: query.key });
-      const data = entries.map(({ at, key, machine, route, detail, request, ...same }) => ({
+      const data = entries.map(({ at, key, machine, route, model: kept, detail, request, ...same }) => ({
         ...same,
         key: key ?? null,
         machine: machine ?? null,
         route: route ?? null,
+        model: kept ?? null,
         at: new Date(at).toISOString(),
         detail: detail ?? null,
         request: request ?? null,

@@ -11,6 +11,8 @@ import type { RouteStore } from "#shared/records/route-record.ts";
 import type { SessionStore } from "#shared/records/session-record.ts";
 import type { RequestRecords } from "#shared/requests/request-records.ts";
 import type { UsageRows } from "#shared/usage/usage.ts";
+import type { KeepStore } from "#shared/records/keep-record.ts";
+import type { Keeper } from "../placing/keeper.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
 import { untilClientLeaves } from "../keys/authenticate.ts";
 import type { FleetModels } from "../jobs/fleet-models.ts";
@@ -30,6 +32,8 @@ export interface AdminParts {
   readonly newest?: Pick<KeyStore, "find">;
   readonly machines: MachineStore;
   readonly routes: RouteStore;
+  readonly keeps: KeepStore;
+  readonly keeper: Pick<Keeper, "plan">;
   readonly sessions: SessionStore;
   /** Returns true while an agent that was not paired has this name. */
   readonly isNameUsed: (machine: string) => boolean;

@@ -20,6 +20,9 @@ export function loadMsOf({ load_ms: measuredMs, size_mb: sizeMb }: OfferedModel)
 /** A model in memory is larger than its file, by its window. */
 const windowPart = 0.2;
 
+/** The wait of a request for a model that finds no room; about `loadWaitMs`. */
+const inVainMs = 300_000;
+
 /**
  * Returns what it costs to load a model on a machine. `isBegun` says that this gateway placed a request there which
  * begins that load. The machine itself decides which models make room, by the same arithmetic.
@@ -32,8 +35,13 @@ export function loadCost(model: OfferedModel, memory: MemoryFacts | undefined, i
   const waitMs = ms + (loading?.leftMs ?? 0);
   if (isBegun) return { ms: waitMs, returnMs: 0, displaces: false };
   const neededMb = Math.min(totalMb, model.memory_mb ?? model.size_mb * (1 + windowPart));
-  const unused = residents.filter(({ inUse }) => inUse !== true);
-  const goes = makeRoom(unused, { neededMb, freeMb }) ?? makeRoom(residents, { neededMb, freeMb }) ?? residents;
+  const mayGo = residents.filter(({ isKept }) => isKept !== true);
+  const unused = mayGo.filter(({ inUse }) => inUse !== true);
+  const room = { neededMb, freeMb };
+  const goes =
+    makeRoom(unused, room) ?? makeRoom(mayGo, room) ?? (mayGo.length === residents.length ? mayGo : undefined);
+  // The models that are kept there leave too little room, so the request would wait in vain.
+  if (goes === undefined) return { ms: waitMs + inVainMs, returnMs: 0, displaces: false };
   const returnMs = goes.reduce((sum, each) => sum + each.returnMs, 0);
   return { ms: waitMs, returnMs, displaces: goes.length > 0 };
 }

@@ -41,6 +41,7 @@ describe("a presence", () => {
       catalogueDigest: watch.offer?.digest,
       version: packageJson.version,
       wire: 2,
+      memory: { totalMb: 100_000, freeMb: 100_000, residents: [] },
     };
     expect(told).toEqual([
       { ...picture, running: 0, queued: 0 },

@@ -52,8 +52,11 @@ export async function agentOnBroker(
   const broker = Object.assign(network.connect(), { roundTripMs: options.roundTripMs ?? 0 });
 
   const sources = [{ place: "stub", look: async () => runtime }];
-  const read = options.memory && ((): Promise<ModelMemory> => options.memory?.read() ?? Promise.reject());
-  const memory = read && { read, diskFreeMb: async () => undefined };
+  const plenty = { totalMb: 100_000, freeMb: 100_000 };
+  const memory = {
+    read: async (): Promise<ModelMemory> => options.memory?.read() ?? plenty,
+    diskFreeMb: async () => undefined,
+  };
   const watch = new RuntimeWatch({ sources, firstSeen: () => 0, memory, timing, clock, log });
   const manage = new Set(options.manage);
   const jobs = new JobTable({

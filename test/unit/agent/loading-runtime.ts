@@ -12,7 +12,9 @@ export class LoadingRuntime extends StubRuntime {
   /** The memory as its machine reports it, and as it really is. */
   readonly memory: { totalMb: number; freeMb: number };
   reallyMb: number;
-  readonly #sizes: ReadonlyMap<string, number>;
+  /** True while it answers nothing, as when it is started anew. */
+  isAway = false;
+  readonly #sizes: Map<string, number>;
   readonly #loaded = new Set<string>();
   readonly #underWay = new Map<string, PromiseWithResolvers<void>>();
   /** The cause for which the loads of a model fail. */
@@ -20,6 +22,7 @@ export class LoadingRuntime extends StubRuntime {
   readonly manages: NonNullable<Runtime["manages"]> = {
     load: (run) => this.#load(run),
     unload: (run) => this.#unload(run),
+    pull: (run) => this.#pull(run),
   };
 
   constructor({
@@ -42,6 +45,7 @@ export class LoadingRuntime extends StubRuntime {
   }
 
   override async catalogue(): Promise<readonly DescribedModel[]> {
+    if (this.isAway) throw new Error("connection refused");
     return Array.from(this.#sizes, ([id, sizeMb]) => ({
       ...stubDescribed(id),
       sizeBytes: sizeMb * megabyte,
@@ -76,6 +80,12 @@ export class LoadingRuntime extends StubRuntime {
       this.put(model, "unload");
       throw new Fault("upstream_error", { message: "The model needs more memory than there is." });
     }
+  }
+
+  /** A pull gets a model of 5,000 MB. */
+  async #pull({ model }: ManageRun): Promise<void> {
+    this.steps.push(`pull ${model}`);
+    this.#sizes.set(model, 5_000);
   }
 
   async #unload({ model }: ManageRun): Promise<void> {

@@ -72,16 +72,6 @@ describe("a job that manages models", () => {
     expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "model_not_found" } });
   });
 
-  test("stops when it is cancelled", async () => {
-    const { gateway, pulling, settle } = await managed(["pull"]);
-    const id = await gateway.send(asked("pull"));
-    await gateway.cancel(id);
-    expect(pulling.pulls[0]?.signal.aborted).toBe(true);
-    pulling.step.resolve();
-    await settle();
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "cancelled" } });
-  });
-
   test("may take longer than a chat, as long as it comes on", async () => {
     const { gateway, pass, settle, timing } = await managed(["pull"]);
     const id = await gateway.send({ ...asked("pull"), remainingMs: 86_400_000 });
@@ -100,5 +90,42 @@ describe("a job that manages models", () => {
     const id = await gateway.send({ ...asked("load"), model: "llama3:latest" });
     await settle();
     expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "unsupported_value" } });
+  });
+});
+
+describe("a pull", () => {
+  test("goes on when its client leaves, and is told in presence until after its end", async () => {
+    const { gateway, pulling, settle, jobs } = await managed(["pull"]);
+    await gateway.cancel(await gateway.send(asked("pull")));
+    await settle();
+    expect(pulling.pulls[0]?.signal.aborted).toBe(false);
+    expect(jobs.load.memory?.pulls).toEqual([
+      { model: "qwen3:8b", state: "pulling", status: "pulling", percent: 50, totalMb: 1 },
+    ]);
+    pulling.step.resolve();
+    await settle();
+    expect(jobs.load.memory?.pulls).toMatchObject([{ model: "qwen3:8b", state: "done" }]);
+  });
+
+  test("is joined by whoever asks for the same model, with how far it has come", async () => {
+    const { gateway, pulling, settle } = await managed(["pull"]);
+    const ids = [await gateway.send(asked("pull")), await gateway.send(asked("pull"))];
+    expect(pulling.pulls).toHaveLength(1);
+    pulling.step.resolve();
+    await settle();
+    for (const id of ids) expect(gateway.kinds(id)).toEqual(["accept", "data", "data", "end"]);
+  });
+
+  test("ends for all who wait for it when somebody stops it, and nothing else can be stopped", async () => {
+    const { gateway, pulling, settle } = await managed(["pull"]);
+    const id = await gateway.send(asked("pull"));
+    const stop = await gateway.send(asked("stop"));
+    await settle();
+    expect(pulling.pulls[0]?.signal.aborted).toBe(true);
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "cancelled" } });
+    expect(gateway.lastOf(stop).kind).toBe("end");
+    const again = await gateway.send(asked("stop"));
+    await settle();
+    expect(gateway.lastOf(again)).toMatchObject({ kind: "fault", payload: { code: "model_not_found" } });
   });
 });

@@ -61,6 +61,7 @@ describe("the headers of an error", () => {
       "request_timeout",
       "key_change_refused",
       "machine_change_refused",
+      "keep_change_refused",
       "route_change_refused",
       "join_used",
       "machine_key_used",

@@ -104,7 +104,7 @@ describe("a list of models with extreme values", () => {
     for (const { created_at } of messageModelPage(models, {}).data) {
       expect(created_at).toMatch(/^\d{4}-\d\d-\d\dT/);
     }
-    for (const each of catalogue) JSON.stringify(showModel(each, "attic", undefined));
+    for (const each of catalogue) JSON.stringify(showModel(each, "attic"));
   });
 
   test("is no list of models if it is not an array", () => {

@@ -59,6 +59,17 @@ export const noMachines: MachineStore = {
   lastSeen: async () => new Map(),
 };
 
+/** A site that keeps no models. */
+export const noKeeps: Pick<AdminParts, "keeps" | "keeper"> = {
+  keeps: {
+    list: async () => [],
+    find: async () => undefined,
+    write: async () => "written",
+    remove: async () => "written",
+  },
+  keeper: { plan: async () => ({ steps: [], told: new Map() }) },
+};
+
 /** A site without routes. */
 export const noRoutes: RouteStore = {
   list: async () => [],
@@ -125,6 +136,7 @@ export class AdminOnStore {
       keys,
       machines,
       routes,
+      ...noKeeps,
       sessions,
       addresses,
       events: noEvents,

@@ -1,0 +1,132 @@
+import { Option } from "commander";
+import { commaList } from "#shared/process/config.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { type ShownPlan, shownPlan } from "#shared/fleet/shown-plan.ts";
+import { machineName } from "#shared/protocol/identifiers.ts";
+import { removeKeep, setKeep } from "#shared/records/change-keep.ts";
+import { copies, keepText, keptModel, showKeep } from "#shared/records/keep-record.ts";
+import { boundMachines } from "#shared/records/key-record.ts";
+import {
+  givenOperations,
+  type OperationsOptions,
+  operationsUrlOption,
+  whichGatewayHelp,
+} from "../site/operations-port.ts";
+import { tellChange, whichStoreHelp } from "../site/with-key-store.ts";
+import { type CliCommand, type CliContext, type JsonOption, readBy, widthOf } from "../terminal/command-line.ts";
+import { countWithin } from "../terminal/quantity-text.ts";
+import { alignedTable } from "../terminal/table-text.ts";
+
+interface KeepOptions extends JsonOption {
+  readonly on?: number;
+  readonly machines?: readonly string[];
+  readonly none?: true;
+}
+
+export function addKeep(models: CliCommand, context: CliContext): void {
+  models
+    .command("keep")
+    .description("keep a model in the memory of some machines, whatever else is asked for")
+    .argument("<model>", "the model, as `trunkline models` lists it", readBy(keptModel))
+    .option("--on <count>", "on how many machines", readBy(countWithin(copies)))
+    .option(
+      "--machines <names>",
+      "the only machines that may, with commas between",
+      readBy(commaList.pipe(boundMachines)),
+    )
+    .addOption(new Option("--none", "keep it no longer").conflicts(["on", "machines"]))
+    .json()
+    .more(`
+Only machines with "place" in TRUNKLINE_MANAGE keep models. Where the model is not installed it is pulled, if "pull" is
+there too. A kept model makes no room for others. It comes back after a crash, and on another machine if its own one is
+lost. Somebody who unloads it by hand suspends that for 10 minutes. "trunkline models plan" shows how far it is.
+
+Examples:
+  trunkline models keep qwen3:8b --on 2
+  trunkline models keep qwen3:8b --on 1 --machines attic,cellar
+  trunkline models keep qwen3:8b --none
+${whichStoreHelp}`)
+    .action((model: string, { on, machines, none, ...given }: KeepOptions) =>
+      tellChange(context, given, async (store) => {
+        if (none) {
+          const changed = await removeKeep(model, store);
+          const shown = { model, outcome: changed.outcome };
+          return { changed: {}, shown, say: () => `${model} is kept no longer` };
+        }
+        if (on === undefined && machines === undefined) {
+          const message = "Say how many machines are to keep it with --on <count>, or --none.";
+          throw new StartFailure(exitCodes.usage, message);
+        }
+        const wish = { copies: on ?? machines?.length ?? 1, machines };
+        const { outcome, record } = await setKeep(model, wish, store);
+        const said = outcome === "changed" ? "is kept" : "was kept before";
+        return {
+          changed: {},
+          shown: { ...showKeep(record), outcome },
+          say: () => `${model} ${said}: ${keepText(record)}. \`trunkline models plan\` shows how far that is.`,
+        };
+      }),
+    );
+  models
+    .command("pin")
+    .description("keep a model in the memory of this machine too")
+    .argument("<model>", "the model, as `trunkline models` lists it", readBy(keptModel))
+    .requiredOption("--machine <name>", "the machine", readBy(machineName))
+    .json()
+    .more(`
+The machine is added to those that keep the model. "trunkline models keep <model> --none" ends it for all of them.
+
+Example:
+  trunkline models pin qwen3:8b --machine attic
+${whichStoreHelp}`)
+    .action((model: string, { machine, ...given }: JsonOption & { readonly machine: string }) =>
+      tellChange(context, given, async (store) => {
+        const before = await store.keeps.find(model);
+        if (before !== undefined && before.machines === undefined) {
+          const message = `${model} is kept on any machines (${keepText(before)}). Name them all with keep --machines.`;
+          throw new StartFailure(exitCodes.failed, message);
+        }
+        const machines = [...new Set([...(before?.machines ?? []), machine])];
+        const { outcome, record } = await setKeep(model, { copies: machines.length, machines }, store);
+        return {
+          changed: {},
+          shown: { ...showKeep(record), outcome },
+          say: () => `${model} is kept: ${keepText(record)}`,
+        };
+      }),
+    );
+}
+
+export function addPlan(models: CliCommand, context: CliContext): void {
+  const { stdout, stderr } = context;
+  models
+    .command("plan")
+    .description("show where kept models are or would be, and why; changes nothing")
+    .addOption(operationsUrlOption())
+    .json()
+    .more(`\nExamples:\n  trunkline models plan\n  trunkline models plan --json\n${whichGatewayHelp}`)
+    .action(async ({ json, ...given }: OperationsOptions & JsonOption) => {
+      const { data, keeps } = await givenOperations(given, context).get("/plan", shownPlan);
+      if (json) stdout.write(`${JSON.stringify({ plan: data, keeps })}\n`);
+      else if (data.length > 0) stdout.write(planTable(data, widthOf(stdout)));
+      else stderr.write("No model is kept; `trunkline models keep <model> --on 1` keeps one.\n");
+    });
+}
+
+const states: Readonly<Record<ShownPlan["data"][number]["state"], string>> = {
+  loaded: "in memory",
+  loading: "loading",
+  waits: "waits",
+  suspended: "suspended",
+  pulling: "pulling",
+  missing: "missing",
+  failed: "failed",
+  load: "to be loaded",
+  pull: "to be pulled",
+  unmet: "nowhere",
+};
+
+export function planTable(plan: ShownPlan["data"], widthMax?: number): string {
+  const rows = plan.map(({ model, machine, state, why }) => [model, machine ?? "-", states[state], why]);
+  return alignedTable(["model", "machine", "state", "why"], rows, { wrap: ["model", "machine", "why"], widthMax });
+}

@@ -1,0 +1,94 @@
+import { useState } from "preact/hooks";
+import type { ShownPlan } from "#shared/fleet/shown-plan.ts";
+import { to } from "../address.ts";
+import { change, useAnswer } from "../admin-api.ts";
+import { ActionForm, listIn, TextField } from "../forms.tsx";
+import { fleet } from "../live.ts";
+import { Badge, FaultNotice, Name, Table } from "../parts.tsx";
+import { mayChange } from "../session.ts";
+
+type Step = ShownPlan["data"][number];
+
+const states: Readonly<Record<Step["state"], readonly ["good" | "warn" | "plain" | "bad", string]>> = {
+  loaded: ["good", "in memory"],
+  loading: ["plain", "loading"],
+  waits: ["warn", "waits"],
+  suspended: ["warn", "suspended"],
+  pulling: ["plain", "pulling"],
+  missing: ["bad", "missing"],
+  failed: ["bad", "failed"],
+  load: ["plain", "to be loaded"],
+  pull: ["plain", "to be pulled"],
+  unmet: ["bad", "nowhere"],
+};
+
+/** The wish to have a model in the memory of some machines, and how far that is. */
+export function KeptModel({ id }: { readonly id: string }) {
+  const { answer, fault } = useAnswer<ShownPlan>("/plan", fleet.value?.heardAt);
+  const wish = answer?.keeps.find(({ model }) => model === id);
+  return (
+    <section>
+      <h2>Kept in memory</h2>
+      <FaultNotice fault={fault} />
+      {answer !== undefined && wish !== undefined && (
+        <Table
+          caption={`Copies of ${id}`}
+          rows={answer.data.filter(({ model }) => model === id).map((step, place) => ({ step, place }))}
+          keyOf={({ place }) => String(place)}
+          empty=""
+          columns={[
+            {
+              name: "machine",
+              cell: ({ step: { machine } }) =>
+                machine === null ? (
+                  <span class="quiet">none</span>
+                ) : (
+                  <a href={to(["machines", machine])}>
+                    <Name>{machine}</Name>
+                  </a>
+                ),
+            },
+            {
+              name: "state",
+              cell: ({ step: { state } }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge>,
+            },
+            { name: "why", cell: ({ step: { why } }) => <bdi>{why}</bdi> },
+          ]}
+        />
+      )}
+      {answer !== undefined && mayChange() && <KeepForm key={wish?.changed_at} id={id} wish={wish} />}
+      {answer !== undefined && wish === undefined && !mayChange() && <p class="quiet">No machine is to keep it.</p>}
+    </section>
+  );
+}
+
+function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan["keeps"][number] | undefined }) {
+  const [copies, setCopies] = useState(String(wish?.copies ?? 1));
+  const [machines, setMachines] = useState(wish?.machines?.join(" ") ?? "");
+  const path = `/keeps/${encodeURIComponent(id)}`;
+  const named = listIn(machines);
+  const body = { copies: Number(copies), machines: named.length === 0 ? null : named };
+  return (
+    <>
+      <ActionForm
+        action={wish === undefined ? "Keep it in memory" : "Change"}
+        working="Noting…"
+        onDo={() => change("PUT", path, body)}
+      >
+        <div class="two">
+          <TextField label="On so many machines" type="number" value={copies} onText={setCopies} required />
+          <TextField
+            label="Only on these"
+            value={machines}
+            onText={setMachines}
+            placeholder="all that let models be placed"
+            hint="Their owners permit it with TRUNKLINE_MANAGE=place."
+          />
+        </div>
+      </ActionForm>
+      {wish !== undefined && (
+        <ActionForm action="Keep it no longer" working="Noting…" onDo={() => change("DELETE", path)} />
+      )}
+    </>
+  );
+}

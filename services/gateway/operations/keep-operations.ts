@@ -1,0 +1,73 @@
+import { z } from "zod";
+import { removeKeep, setKeep } from "#shared/records/change-keep.ts";
+import { copies, keptModel, showKeep, shownKeep } from "#shared/records/keep-record.ts";
+import { boundMachines } from "#shared/records/key-record.ts";
+import { shownPlan } from "#shared/fleet/shown-plan.ts";
+import { defineOperation, listOf, reads } from "./serve-operation.ts";
+
+const keepList = listOf(z.array(shownKeep).describe("By model."));
+const removedKeep = z.strictObject({ model: keptModel, state: z.literal("removed") });
+
+/** The answers of these operations that the document of the API names. */
+export const keepSchemas = { Keep: shownKeep, KeepList: keepList, RemovedKeep: removedKeep, KeepPlan: shownPlan };
+
+const ofOneModel = {
+  ...reads,
+  params: z.strictObject({ model: keptModel.describe("The id of the model, percent-encoded.") }),
+} as const;
+
+/** The operations of the models that machines keep in memory. */
+export const keepOperations = {
+  listKeeps: defineOperation({
+    ...reads,
+    path: "/keeps",
+    summary: "List the models that machines are to keep in memory",
+    answer: keepList,
+    async run(_, { keeps }) {
+      return { object: "list" as const, data: (await keeps.list()).map(showKeep) };
+    },
+  }),
+  setKeep: defineOperation({
+    ...ofOneModel,
+    method: "PUT",
+    path: "/keeps/{model}",
+    summary: "Have machines keep a model in memory, in place of what was wished for it before",
+    body: z.strictObject({
+      copies: copies.describe("The number of machines that are to have it in memory."),
+      machines: boundMachines.nullish().describe("The only machines that may; null for all that let models be placed."),
+    }),
+    answer: shownKeep,
+    refusals: ["keep_change_refused"],
+    example: { copies: 2, machines: ["attic", "cellar"] },
+    async run({ params: { model }, body, asker }, { keeps, clock }) {
+      const wish = { copies: body.copies, machines: body.machines ?? undefined };
+      return showKeep((await setKeep(model, wish, { keeps, clock, actor: asker.actor })).record);
+    },
+  }),
+  removeKeep: defineOperation({
+    ...ofOneModel,
+    method: "DELETE",
+    path: "/keeps/{model}",
+    summary: "Keep a model in memory no longer; it stays there until another one needs the room",
+    answer: removedKeep,
+    refusals: ["keep_not_found"],
+    async run({ params: { model }, asker }, { keeps, clock }) {
+      await removeKeep(model, { keeps, clock, actor: asker.actor });
+      return { model, state: "removed" as const };
+    },
+  }),
+  showPlan: defineOperation({
+    ...reads,
+    path: "/plan",
+    summary: "The machines that keep each model in memory or are about to, with the reasons; changes nothing",
+    answer: shownPlan,
+    async run(_, { keeper, keeps }) {
+      const [{ steps }, records] = await Promise.all([keeper.plan(), keeps.list()]);
+      return {
+        object: "list" as const,
+        data: steps.map(({ machine = null, ...step }) => ({ ...step, machine })),
+        keeps: records.map(showKeep),
+      };
+    },
+  }),
+};

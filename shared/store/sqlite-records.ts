@@ -1,0 +1,91 @@
+import type { AuditEntry } from "../records/audit-entry.ts";
+import { type RecordStore, unfoundedStore, type Written } from "../records/key-store.ts";
+import type { SqlTags, StateDatabase } from "./state-database.ts";
+import { isFounded, note } from "./sqlite-key-store.ts";
+import { readKeep, type KeepRecord } from "../records/keep-record.ts";
+import { readRoute, type RouteRecord } from "../records/route-record.ts";
+
+/** The statements of a table of records. The names of tables cannot be bound. */
+interface Table<Kept> {
+  readonly noun: string;
+  readonly read: (text: unknown) => Kept;
+  readonly list: (sql: SqlTags) => readonly Record<string, unknown>[];
+  readonly find: (sql: SqlTags, name: string) => Record<string, unknown> | undefined;
+  readonly put: (sql: SqlTags, name: string, text: string) => unknown;
+  readonly drop: (sql: SqlTags, name: string) => unknown;
+}
+
+/** Records by their names in the embedded database, beside the keys. */
+export class SqliteRecords<
+  Kept extends { readonly name: string; readonly version: number },
+> implements RecordStore<Kept> {
+  readonly #database: StateDatabase;
+  readonly #table: Table<Kept>;
+
+  constructor(database: StateDatabase, table: Table<Kept>) {
+    this.#database = database;
+    this.#table = table;
+  }
+
+  async list(): Promise<readonly Kept[]> {
+    const { noun, list, read } = this.#table;
+    return this.#database.read(`list ${noun}s`, list).map(({ record }) => read(record));
+  }
+
+  async find(name: string): Promise<Kept | undefined> {
+    return this.#database.read(`find a ${this.#table.noun}`, (sql) => this.#find(sql, name));
+  }
+
+  async write(record: Kept, entry: AuditEntry): Promise<Written> {
+    const { name, version } = record;
+    return this.#change({ name, replaces: version - 1, entry }, (sql) =>
+      this.#table.put(sql, name, JSON.stringify(record)),
+    );
+  }
+
+  async remove({ name, version }: Kept, entry: AuditEntry): Promise<Written> {
+    return this.#change({ name, replaces: version, entry }, (sql) => this.#table.drop(sql, name));
+  }
+
+  #change(
+    { name, replaces, entry }: { readonly name: string; readonly replaces: number; readonly entry: AuditEntry },
+    apply: (sql: SqlTags) => unknown,
+  ): Written {
+    return this.#database.change(`change a ${this.#table.noun}`, (sql) => {
+      if (!isFounded(sql)) throw unfoundedStore();
+      if ((this.#find(sql, name)?.version ?? 0) !== replaces) return "conflict";
+      apply(sql);
+      note(sql, entry);
+      return "written";
+    });
+  }
+
+  #find(sql: SqlTags, name: string): Kept | undefined {
+    const row = this.#table.find(sql, name);
+    return row && this.#table.read(row["record"]);
+  }
+}
+
+export function sqliteRoutes(database: StateDatabase): RecordStore<RouteRecord> {
+  return new SqliteRecords(database, {
+    noun: "route",
+    read: readRoute,
+    list: (sql) => sql.all`SELECT record FROM routes ORDER BY name`,
+    find: (sql, name) => sql.get`SELECT record FROM routes WHERE name = ${name}`,
+    put: (sql, name, text) =>
+      sql.run`INSERT INTO routes (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
+    drop: (sql, name) => sql.run`DELETE FROM routes WHERE name = ${name}`,
+  });
+}
+
+export function sqliteKeeps(database: StateDatabase): RecordStore<KeepRecord> {
+  return new SqliteRecords(database, {
+    noun: "keep",
+    read: readKeep,
+    list: (sql) => sql.all`SELECT record FROM keeps ORDER BY name`,
+    find: (sql, name) => sql.get`SELECT record FROM keeps WHERE name = ${name}`,
+    put: (sql, name, text) =>
+      sql.run`INSERT INTO keeps (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
+    drop: (sql, name) => sql.run`DELETE FROM keeps WHERE name = ${name}`,
+  });
+}
