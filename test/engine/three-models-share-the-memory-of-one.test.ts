@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Endpoint } from "../harness/endpoint.ts";
 import { writeTinyGguf } from "../harness/tiny-gguf.ts";
+import { issueKey } from "../harness/trunkline-command.ts";
 import { TrunklineProcess } from "../harness/trunkline-process.ts";
 import { engine, noEngine } from "./tiny-runtime.ts";
 
@@ -37,8 +38,10 @@ describe.skipIf(noEngine)("three models in a memory that holds one", () => {
       });
       onTestFinished(() => up[Symbol.asyncDispose]());
       const [line] = await up.printed(/^.*\n/);
-      const ready: { base_url: string; api_key: string } = JSON.parse(line);
-      const endpoint = new Endpoint({ baseUrl: ready.base_url, key: ready.api_key });
+      const ready: { base_url: string } = JSON.parse(line);
+      // These loads take milliseconds, and a key may cause only so many a minute.
+      const { key } = await issueKey({ TRUNKLINE_STATE_DIR: up.stateDir }, "--loads", "1000");
+      const endpoint = new Endpoint({ baseUrl: ready.base_url, key });
 
       const answers: string[] = [];
       const expected: string[] = [];
