@@ -192,13 +192,14 @@ export class ModelLoads {
       for (const { model: other } of unload) await this.#manage("unload", other);
       const { freeMb } = await runtime.facts.readMemory();
       await this.#loadOrMakeRoom(model);
-      const ms = Math.round(clock.now() - begunAtMs);
       const tookMb = freeMb - (await runtime.facts.readMemory()).freeMb;
+      await this.#lookAgain();
+      // Requests wait until the runtime shows the model, so that counts too.
+      const ms = Math.round(clock.now() - begunAtMs);
       const served = runtime.offer?.find(model);
       if (served !== undefined) runtime.facts.loaded(served.model, ms, tookMb);
       this.#failures.delete(model);
       this.#kept.loaded(model);
-      await this.#lookAgain();
       log.info({ model, ms, unloaded: unload.map((each) => each.model) }, "a model was loaded");
     } catch (error) {
       this.#failed(model, error);
