@@ -55,7 +55,7 @@ export class JobRunner {
     this.#strays = new StrayWatch({ ...options, ownRunning });
     options.runtime.heedWork((runtime) => this.#workOn(runtime));
     options.runtime.onChange(() => this.#resize());
-    const pulls = options.manage.has("pull") ? new ModelPulls({ ...options, onChange: () => undefined }) : undefined;
+    const pulls = options.manage.has("pull") ? new ModelPulls(options) : undefined;
     this.#pulls = pulls;
     const heed = { demand: () => this.#demand(), onChange: () => this.#readyAnew() };
     this.#loads = options.places ? new ModelLoads({ ...options, ...heed, pulls }) : undefined;

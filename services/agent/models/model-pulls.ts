@@ -10,8 +10,6 @@ interface PullOptions {
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called when a pull began, came on or ended. */
-  readonly onChange: () => void;
 }
 
 /** A pull that is under way, or has ended lately. */
@@ -93,7 +91,7 @@ export class ModelPulls {
   }
 
   #begin(model: string, { manages }: Pick<Runtime, "manages">): Pull {
-    const { timing, clock, log, onChange } = this.#options;
+    const { timing, clock, log } = this.#options;
     const run = manages?.pull;
     if (run === undefined)
       throw new Fault("unsupported_value", { message: "This machine cannot pull.", param: "action" });
@@ -126,12 +124,11 @@ export class ModelPulls {
     );
     pull.ended.catch(() => undefined).finally(() => watch.cancel());
     log.info({ model }, "a model is pulled");
-    onChange();
     return pull;
   }
 
   #ended(model: string, fault: Fault | undefined): void {
-    const { clock, log, onChange } = this.#options;
+    const { clock, log } = this.#options;
     const pull = this.#pulls.get(model);
     if (pull === undefined) return;
     pull.endedAtMs = clock.now();
@@ -139,7 +136,6 @@ export class ModelPulls {
     pull.listeners.clear();
     if (fault === undefined) log.info({ model }, "a model was pulled");
     else log.warn({ model, code: fault.code, cause: fault.reason ?? fault.message }, "a pull has failed");
-    onChange();
   }
 }
 

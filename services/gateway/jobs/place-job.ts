@@ -289,7 +289,7 @@ export class JobPlacer {
     const offers = ranked.slice(0, offersMax);
     let refusal: Fault | undefined;
     for (const [place, by] of offers.entries()) {
-      const barred = await barredFrom(by, placement);
+      const barred = by.causes && (await barredFrom(by.model.id, by.causes, placement));
       if (barred !== undefined) {
         refusal ??= barred;
         continue;
@@ -380,12 +380,12 @@ export class JobPlacer {
 }
 
 /** Returns why a request may not go to a machine: its model would have to be loaded there, and its key may not cause that. */
-async function barredFrom(
-  { causes, model }: Chosen,
+function barredFrom(
+  model: string,
+  causes: NonNullable<Chosen["causes"]>,
   { assertMayLoad }: Pick<Placement, "assertMayLoad">,
 ): Promise<Fault | undefined> {
-  if (causes === undefined) return undefined;
-  return assertMayLoad({ model: model.id, ...causes }).then(
+  return assertMayLoad({ model, ...causes }).then(
     () => undefined,
     (thrown: unknown) => Fault.from(thrown),
   );

@@ -1,4 +1,5 @@
 import type { Broker } from "#shared/broker/broker.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
@@ -53,7 +54,7 @@ export class Keeper {
     if (this.#isAtWork || this.#machines().length === 0) return;
     this.#isAtWork = true;
     this.#tell()
-      .catch((error: unknown) => this.#parts.log.debug({ err: error }, "machines were not told which models to keep"))
+      .catch((error: unknown) => this.#parts.log[isAway(error) ? "debug" : "error"]({ err: error }, notTold))
       .finally(() => {
         this.#isAtWork = false;
       });
@@ -89,4 +90,11 @@ export class Keeper {
       return [{ seen, keeping }];
     });
   }
+}
+
+const notTold = "machines were not told which models to keep";
+
+/** True if the store does not answer, which its watch logs. */
+function isAway(error: unknown): boolean {
+  return error instanceof Fault && error.code === "backend_unavailable";
 }
