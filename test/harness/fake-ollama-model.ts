@@ -15,7 +15,7 @@ export interface FakeOllamaModel {
    */
   readonly engine?: "rendered" | "native";
   readonly sizeBytes?: number;
-  /** What it takes in memory; 4 GB unless told. */
+  /** The memory that it takes; 4 GB unless told. */
   readonly memoryBytes?: number;
   readonly modifiedAt?: string;
   /** Changes with the model's content; made of the name unless told. */

@@ -75,6 +75,7 @@ describe.skipIf(lentOnly("nats", "redis"))("three machines that let models be pl
     await untilHeldBy("llama3:8b", ["attic", "cellar", "desk"]);
     expect(ollamas.get("desk")?.requestsTo("/api/pull")).toHaveLength(1);
     await fleet.startAgent("attic");
+    await until(async () => /^llama3:8b +attic /m.test((await models([])).stdout), { what: "attic to be back" });
     await until(async () => (await plan()).every(({ machine }) => machine !== "attic"), {
       what: "the copies to stay where they are",
     });

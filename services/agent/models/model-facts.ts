@@ -1,7 +1,8 @@
+import { loadMsOf, memoryMbOf } from "#shared/placing/load-estimates.ts";
 import type { ModelMemory } from "#shared/placing/make-room.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
-import { type MemoryFacts, listBytesMax, residentsMax } from "#shared/protocol/presence.ts";
+import { type KeepFacts, type MemoryFacts, listBytesMax, residentsMax } from "#shared/protocol/presence.ts";
 import type { ServedModel } from "./model-set.ts";
 import type { PlannedModel } from "./plan-loads.ts";
 
@@ -41,13 +42,8 @@ interface FactsOptions {
   readonly clock: Pick<Clock, "now">;
 }
 
-/** A model in memory is larger than its file, by its window. */
-const windowPart = 0.2;
 /** The most memory that a model is believed to take, in sizes of its file. */
 const memoryPartMax = 3;
-
-/** How fast a model is loaded that was not loaded here yet: as from a usual disk. */
-const usualLoadMs = (sizeMb: number): number => 1_000 + sizeMb;
 
 const demandHalvesMs = 600_000;
 /** A return within this time counts as the price of an unload. */
@@ -122,13 +118,14 @@ export class ModelFacts {
       const isLoaded = model.loaded === true;
       if (running > 0) measured.usedAtMs = nowMs;
       measured.loadedSinceMs = isLoaded ? (measured.loadedSinceMs ?? nowMs) : undefined;
-      const loadMs = measured.loadMs ?? usualLoadMs(model.size_mb);
+      const known = { size_mb: model.size_mb, memory_mb: measured.memoryMb, load_ms: measured.loadMs };
+      const loadMs = loadMsOf(known);
       const perMs = (halved(measured, nowMs) * Math.LN2) / demandHalvesMs;
       return {
         model: model.id,
         isLoaded,
         isKept: isKept(model.id),
-        memoryMb: measured.memoryMb ?? model.size_mb * (1 + windowPart),
+        memoryMb: memoryMbOf(known),
         loadMs,
         returnMs: loadMs * (1 - Math.exp(-perMs * returnWithinMs)),
         running,
@@ -167,7 +164,7 @@ export class ModelFacts {
       ...(diskFreeMb !== undefined && { diskFreeMb: stepped(diskFreeMb, memoryStepMb) }),
       residents: bounded(residents),
       ...more,
-      ...(keeps !== undefined && { keeps: bounded(keeps) }),
+      ...(keeps !== undefined && { keeps: namedAll(keeps) }),
       ...(pulls !== undefined && { pulls: bounded(pulls) }),
     };
   }
@@ -182,6 +179,12 @@ function bounded<Fact>(facts: readonly Fact[]): Fact[] {
   const fit = facts.slice(0, residentsMax);
   while (Buffer.byteLength(JSON.stringify(fit)) > listBytesMax) fit.pop();
   return fit;
+}
+
+/** Returns the kept models without reasons rather than some of them: gateways compare the list with what they told. */
+function namedAll(keeps: readonly KeepFacts[]): KeepFacts[] {
+  const all = bounded(keeps);
+  return all.length === keeps.length ? all : bounded(keeps.map(({ model, state }) => ({ model, state })));
 }
 
 function renewed(told: number | undefined, measured: number): number {

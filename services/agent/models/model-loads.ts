@@ -156,8 +156,10 @@ export class ModelLoads {
       const pulling = runtime.offer?.runtimes.find(({ manages }) => manages?.pull !== undefined);
       if (served === undefined && pulling !== undefined) pulls?.pull(id, pulling, {}).catch(() => undefined);
       if (served?.model.loaded !== true) continue;
-      await this.#manage("load", id).catch((error: unknown) => this.#failed(id, error));
-      this.#kept.loaded(id);
+      await this.#manage("load", id).then(
+        () => this.#kept.loaded(id),
+        (error: unknown) => this.#failed(id, error),
+      );
     }
   }
 

@@ -1,3 +1,4 @@
+import { memoryMbOf } from "#shared/placing/load-estimates.ts";
 import { makeRoom } from "#shared/placing/make-room.ts";
 import { type KeepFacts, keepsMax, type MemoryFacts } from "#shared/protocol/presence.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
@@ -28,9 +29,6 @@ export interface KeepPlan {
   readonly told: ReadonlyMap<string, readonly string[]>;
 }
 
-/** A model in memory is larger than its file, by its window. */
-const windowPart = 0.2;
-
 /**
  * Decides which machines keep which models in memory. A machine that keeps a model already goes on. Then come machines that have
  * it in memory, those that have it installed, and those that may pull it; among these, the one with most memory left.
@@ -43,11 +41,16 @@ export function planKeeps(keeps: readonly KeepRecord[], machines: readonly Keepi
   const inOrder = keeps.toSorted((one, other) => one.createdAt - other.createdAt || (one.name < other.name ? -1 : 1));
   for (const keep of inOrder) {
     const { name, copies } = keep;
-    const sizeMb = Math.max(0, ...machines.map(({ offered }) => memoryMbOf(offered.get(name))));
+    const sizes = machines.flatMap(({ offered }) => offered.get(name) ?? []).map(memoryMbOf);
+    /** The memory that it takes on a machine. Where it is not installed, it counts as on the others. */
+    const neededMb = ({ offered }: KeepingMachine): number => {
+      const model = offered.get(name);
+      return model === undefined ? Math.max(0, ...sizes) : memoryMbOf(model);
+    };
     const left = (machine: string): number => leftMb.get(machine) ?? 0;
     const judged = machines.map((each) => {
       const isFull = (told.get(each.machine)?.length ?? 0) >= keepsMax;
-      const room = { neededMb: memoryMbOf(each.offered.get(name)) || sizeMb, leftMb: isFull ? -1 : left(each.machine) };
+      const room = { neededMb: neededMb(each), leftMb: isFull ? -1 : left(each.machine) };
       return { each, ...judge(keep, each, room) };
     });
     const able = judged
@@ -60,7 +63,7 @@ export function planKeeps(keeps: readonly KeepRecord[], machines: readonly Keepi
       );
     for (const { each, step } of able.slice(0, copies)) {
       told.get(each.machine)?.push(name);
-      leftMb.set(each.machine, left(each.machine) - (memoryMbOf(each.offered.get(name)) || sizeMb));
+      leftMb.set(each.machine, left(each.machine) - neededMb(each));
       steps.push({ model: name, machine: each.machine, ...step });
     }
     const against = judged.flatMap((each) =>
@@ -118,8 +121,4 @@ function goes({ residents, freeMb }: MemoryFacts, neededMb: number): string {
   const gone = makeRoom(mayGo, { neededMb, freeMb });
   if (gone === undefined) return "it waits until models in use make room";
   return gone.length === 0 ? "there is room" : `${gone.map(({ model }) => model).join(", ")} would make room`;
-}
-
-function memoryMbOf(model: OfferedModel | undefined): number {
-  return model === undefined ? 0 : (model.memory_mb ?? model.size_mb * (1 + windowPart));
 }

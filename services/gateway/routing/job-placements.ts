@@ -1,4 +1,5 @@
 import type { Clock } from "#shared/process/clock.ts";
+import { loadMsOf } from "#shared/placing/load-estimates.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { type Catalogues, findModel, findOffering } from "../fleet/catalogues.ts";
@@ -9,7 +10,7 @@ import { BusyClaims } from "./busy-claims.ts";
 import { chooseMachine, whyNot, type Candidate, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
 import { loadOf, secondsUntilRoom, type Work } from "./expected-cost.ts";
-import { loadCost, loadMsOf } from "./load-cost.ts";
+import { loadCost } from "./load-cost.ts";
 import type { PlacedJob } from "./placed-job.ts";
 import { PlacementMemory } from "./placement-memory.ts";
 

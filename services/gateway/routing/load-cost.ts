@@ -1,3 +1,4 @@
+import { loadMsOf, memoryMbOf } from "#shared/placing/load-estimates.ts";
 import { makeRoom } from "#shared/placing/make-room.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
 import type { MemoryFacts } from "#shared/protocol/presence.ts";
@@ -11,14 +12,6 @@ export interface ModelLoad {
   /** True if the request begins the load, and other models make room for it. */
   readonly displaces: boolean;
 }
-
-/** The size of a model is that of its file, which comes from a usual disk with some 1,000 MB a second. */
-export function loadMsOf({ load_ms: measuredMs, size_mb: sizeMb }: OfferedModel): number {
-  return measuredMs ?? 1_000 + sizeMb;
-}
-
-/** A model in memory is larger than its file, by its window. */
-const windowPart = 0.2;
 
 /** The wait of a request for a model that finds no room; about `loadWaitMs`. */
 const inVainMs = 300_000;
@@ -34,7 +27,7 @@ export function loadCost(model: OfferedModel, memory: MemoryFacts | undefined, i
   if (loading?.model === model.id) return { ms: loading.leftMs, returnMs: 0, displaces: false };
   const waitMs = ms + (loading?.leftMs ?? 0);
   if (isBegun) return { ms: waitMs, returnMs: 0, displaces: false };
-  const neededMb = Math.min(totalMb, model.memory_mb ?? model.size_mb * (1 + windowPart));
+  const neededMb = Math.min(totalMb, memoryMbOf(model));
   const mayGo = residents.filter(({ isKept }) => isKept !== true);
   const unused = mayGo.filter(({ inUse }) => inUse !== true);
   const room = { neededMb, freeMb };

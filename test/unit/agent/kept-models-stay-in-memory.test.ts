@@ -1,32 +1,17 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { agentOnBroker } from "./agent-on-a-broker.ts";
-import { LoadingRuntime } from "./loading-runtime.ts";
+import { placingAgent } from "./placing-agent.ts";
 
 /** An agent that is told which models to keep in a memory of 24,000 MB. */
 async function keepingAgent(sizes: Readonly<Record<string, number>>, manage: readonly ManageAction[] = []) {
-  const runtime = new LoadingRuntime({ sizes, totalMb: 24_000 });
-  const agent = await agentOnBroker({ runtime, memory: { read: async () => runtime.memory }, manage });
-  onTestFinished(() => void agent.jobs.drain(AbortSignal.abort()));
+  const agent = await placingAgent(sizes, { manage });
   const keep = async (...models: string[]): Promise<void> => {
     agent.jobs.control({ kind: "keep", models });
     await agent.settle();
   };
-  const load = async (model: string): Promise<void> => {
-    runtime.finishLoad(model);
-    await agent.settle();
-    await agent.settle();
-  };
-  /** Answers the request that was begun in this place. */
-  const answer = async (place: number): Promise<void> => {
-    runtime.begun(place).text("Hi");
-    runtime.begun(place).finish();
-    await agent.settle();
-    await agent.settle();
-  };
   const keeps = () => agent.jobs.load.memory?.keeps;
-  return { ...agent, runtime, keep, load, answer, keeps };
+  return { ...agent, keep, keeps };
 }
 
 describe("a model that is kept", () => {
@@ -129,5 +114,12 @@ describe("a model that is kept", () => {
     expect(runtime.steps).toEqual(["load one"]);
     await pass(5_000);
     expect(runtime.steps).toEqual(["load one", "load one"]);
+  });
+
+  test("is named in presence beside fifteen others with long names, if need be without the reason", async () => {
+    const names = Array.from({ length: 16 }, (_, place) => `model-${place}-`.padEnd(140, "x"));
+    const { keep, keeps } = await keepingAgent(Object.fromEntries(names.map((id) => [id, 100])));
+    await keep(...names);
+    expect(keeps()?.map(({ model }) => model)).toEqual(names);
   });
 });

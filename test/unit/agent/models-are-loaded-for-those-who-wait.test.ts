@@ -1,29 +1,9 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { ModelMemory } from "#shared/placing/make-room.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { LoadingRuntime } from "./loading-runtime.ts";
-
-/** An agent that may load and unload the models of this size, in MB, within a memory of 24,000 MB. */
-async function placingAgent(sizes: Readonly<Record<string, number>>, totalMb = 24_000) {
-  const runtime = new LoadingRuntime({ sizes, totalMb });
-  const memory = { read: async (): Promise<ModelMemory> => runtime.memory };
-  const agent = await agentOnBroker({ runtime, memory, queueMax: 20 });
-  onTestFinished(() => void agent.jobs.drain(AbortSignal.abort()));
-  const load = async (model: string): Promise<void> => {
-    runtime.finishLoad(model);
-    await agent.settle();
-    await agent.settle();
-  };
-  /** Answers the request that was begun in this place. */
-  const answer = async (place: number): Promise<void> => {
-    runtime.begun(place).text("Hi");
-    runtime.begun(place).finish();
-    await agent.settle();
-    await agent.settle();
-  };
-  return { ...agent, runtime, memory, load, answer };
-}
+import { placingAgent } from "./placing-agent.ts";
 
 describe("a request for a model that is not in memory", () => {
   test("waits for its load, which the agent itself begins, and is answered then", async () => {
@@ -58,7 +38,7 @@ describe("a request for a model that is not in memory", () => {
   });
 
   test("is told after loadWaitMs how far the load is, which goes on", async () => {
-    const { gateway, runtime, load, pass, timing } = await placingAgent({ large: 400_000 }, 400_000);
+    const { gateway, runtime, load, pass, timing } = await placingAgent({ large: 400_000 }, { totalMb: 400_000 });
     const job = await gateway.send({ model: "large" });
     await pass(timing.loadWaitMs);
     expect(gateway.lastOf(job)).toMatchObject({

@@ -111,6 +111,15 @@ test("a model is loaded where memory is free, else where those that make room ar
   expect(missed.ranked()[0]?.machine).toBe("cellar");
 });
 
+test("a machine whose kept models leave too little room is asked last, since a request would wait there in vain", async () => {
+  const kept = { model: "kept", memoryMb: 20_000, returnMs: 0, isKept: true as const };
+  const full = { ...memoryWith([{ memoryMb: 20_000, returnMs: 0 }]), residents: [kept] };
+  const away = { attic: false, cellar: false };
+  const dear = memoryWith([{ memoryMb: 20_000, returnMs: 60_000 }]);
+  const { ranked } = await twoMachines(away, { attic: full, cellar: dear });
+  expect(ranked().map(({ machine }) => machine)).toEqual(["cellar", "attic"]);
+});
+
 test("a load that any gateway caused is joined, with the time that is left of it", async () => {
   const free = memoryWith([]);
   const loading = { ...free, loading: { model: "llama3", percent: 60, leftMs: 4_000 } };
