@@ -123,7 +123,7 @@ export interface Shown<Answer> {
  * Reads an answer of the admin API, and reads it anew after each change, and when `turn` changes. An undefined path reads
  * nothing.
  */
-export function useAnswer<Answer>(path: string | undefined, turn = 0): Shown<Answer> {
+export function useAnswer<Answer>(path: string | undefined, turn: number | string = 0): Shown<Answer> {
   const [shown, setShown] = useState<Shown<Answer> & { readonly path?: string | undefined }>(none);
   const at = changes.value;
   useEffect(() => {

@@ -1,5 +1,5 @@
 /** The events of the gateway: the fleet, the counts, requests as they end, and that something was changed. */
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { FleetListing } from "#shared/fleet/shown-fleet.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import type { ShownNow } from "../gateway/operations/tell-events.ts";
@@ -7,6 +7,17 @@ import { changes, read } from "./admin-api.ts";
 
 /** The fleet, and when it was heard. Ages in it count from then. */
 export const fleet = signal<(FleetListing & { readonly heardAt: number }) | undefined>(undefined);
+/** Changes when a model comes into memory, leaves it or is being loaded, so that lists of models are read anew. */
+export const inMemory = computed(() =>
+  JSON.stringify(
+    fleet.value?.data.map(({ machine, memory }) => [
+      machine,
+      memory?.models.map(({ id }) => id),
+      memory?.loading?.id,
+      memory?.keeps.map(({ model }) => model),
+    ]),
+  ),
+);
 export const now = signal<ShownNow | undefined>(undefined);
 /** The requests that ended since this page was opened, the latest first. */
 export const ended = signal<readonly ShownRequest[]>([]);

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { ShownPlan } from "#shared/fleet/shown-plan.ts";
 import { to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { ActionForm, listIn, TextField } from "../forms.tsx";
+import { ActionForm, Confirm, listIn, TextField } from "../forms.tsx";
 import { fleet } from "../live.ts";
 import { Badge, FaultNotice, Name, Table } from "../parts.tsx";
 import { mayChange } from "../session.ts";
@@ -82,12 +82,20 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
             value={machines}
             onText={setMachines}
             placeholder="all that let models be placed"
-            hint="Their owners permit it with TRUNKLINE_MANAGE=place."
           />
         </div>
+        <p class="quiet">The owners of machines permit it with TRUNKLINE_MANAGE=place.</p>
       </ActionForm>
       {wish !== undefined && (
-        <ActionForm action="Keep it no longer" working="Noting…" onDo={() => change("DELETE", path)} />
+        <div class="actions">
+          <Confirm
+            action="Keep it no longer"
+            working="Noting…"
+            danger={false}
+            question="It stays in memory until another model needs the room."
+            onDo={() => change("DELETE", path)}
+          />
+        </div>
       )}
     </>
   );

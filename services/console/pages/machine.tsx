@@ -4,7 +4,7 @@ import type { ModelListing } from "#shared/protocol/model.ts";
 import type { machineSchemas } from "../../gateway/operations/machine-operations.ts";
 import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
-import { fleet, stale } from "../live.ts";
+import { fleet, inMemory, stale } from "../live.ts";
 import { Age, Badge, Bar, Facts, FaultNotice, Name, Notice, Page, Table, Time } from "../parts.tsx";
 import { numberText, sizeText, windowText } from "../quantity.ts";
 import { memoryText } from "../model-rows.ts";
@@ -230,7 +230,7 @@ function RecordFacts({ record }: { readonly record: Record }) {
 }
 
 function ModelsOf({ name }: { readonly name: string }) {
-  const { answer, fault } = useAnswer<ModelListing>(`/models?machine=${encodeURIComponent(name)}`);
+  const { answer, fault } = useAnswer<ModelListing>(`/models?machine=${encodeURIComponent(name)}`, inMemory.value);
   return (
     <section>
       <h2>Models it offers now</h2>

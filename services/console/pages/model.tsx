@@ -3,6 +3,7 @@ import type { ShownRoute, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts
 import type { ModelListing, ShownModel } from "#shared/protocol/model.ts";
 import { query, setQuery, to } from "../address.ts";
 import { type ApiFault, faultOf, useAnswer, withQuery, work } from "../admin-api.ts";
+import { inMemory } from "../live.ts";
 import { Choice, Confirm, TextField } from "../forms.tsx";
 import { Badge, type Column, FaultNotice, Name, Notice, Page, Table } from "../parts.tsx";
 import { memoryText } from "../model-rows.ts";
@@ -12,7 +13,7 @@ import { KeptModel } from "./kept-model.tsx";
 import { ModelBadges } from "./model-badges.tsx";
 
 export function OneModel({ id }: { readonly id: string }) {
-  const { answer, fault } = useAnswer<ModelListing>("/models");
+  const { answer, fault } = useAnswer<ModelListing>("/models", inMemory.value);
   const offers = answer?.data.filter((each) => each.id === id) ?? [];
   return (
     <Page

@@ -3,6 +3,7 @@ import { query, setQuery, to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { groupModels, type ModelRow, notListed, rangeText } from "../model-rows.ts";
 import { TextField } from "../forms.tsx";
+import { inMemory } from "../live.ts";
 import { type Column, FaultNotice, Name, Notice, Page, Table } from "../parts.tsx";
 import { sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
@@ -62,7 +63,7 @@ const columns: readonly Column<ModelRow>[] = [
 ];
 
 function ModelList() {
-  const { answer, fault } = useAnswer<ModelListing>("/models");
+  const { answer, fault } = useAnswer<ModelListing>("/models", inMemory.value);
   const words = (query.value.get("find") ?? "").toLowerCase();
   const rows = groupModels(answer?.data ?? []).filter(({ id }) => id.toLowerCase().includes(words));
   return (

@@ -106,7 +106,7 @@ function judge(
 }
 
 const words: Readonly<Record<KeepFacts["state"], string>> = {
-  loaded: "in memory",
+  loaded: "its machine holds it",
   loading: "is being loaded",
   waits: "waits for room in memory",
   suspended: "somebody unloaded it",
