@@ -48,6 +48,18 @@ const pullFacts = z.object({
 });
 export type PullFacts = z.infer<typeof pullFacts>;
 
+/** Why a model left the memory: for a request, for a kept model, or by somebody else, such as its runtime or its owner. */
+export const unloadReasons = ["request", "keep", "other"] as const;
+
+/** The loads that an agent asked its runtimes for since it started. */
+const loadCounts = z.object({
+  loads: count,
+  loadMs: count,
+  failures: count,
+  unloads: z.record(z.enum(unloadReasons), count),
+});
+export type LoadCounts = z.infer<typeof loadCounts>;
+
 /** The memory of a machine and the models in it. Gateways prefer machines by these facts, and refuse nothing by them. */
 export const memoryFacts = z.object({
   totalMb: count,
@@ -58,6 +70,7 @@ export const memoryFacts = z.object({
   isPlaced: z.literal(true).optional(),
   residents: z.array(residentFacts).max(residentsMax),
   loading: loadNews.optional(),
+  counts: loadCounts.optional(),
   keeps: z.array(keepFacts).max(keepsMax).optional(),
   pulls: z.array(pullFacts).max(pullsMax).optional(),
   /** True if the owner lets models be pulled, and a runtime there can. */

@@ -68,6 +68,8 @@ export const requestRecord = z.object({
   code: z.string(),
   endedBy: z.enum(requestEnders),
   acceptedMs: ms.optional(),
+  /** For how long it waited on its machine until its model was loaded. */
+  loadWaitMs: ms.optional(),
   firstTokenMs: ms.optional(),
   totalMs: ms,
   promptTokens: tokens,

@@ -9,6 +9,8 @@ export class EventStream {
   readonly response: Response;
   /** The `data` of each event so far. */
   readonly events: string[] = [];
+  /** The comments so far, each with its colon. */
+  readonly comments: string[] = [];
   /** Resolves when the stream is over and says whether it was closed or broke off. */
   readonly over: Promise<"closed" | "broken">;
 
@@ -36,7 +38,10 @@ export class EventStream {
     for await (const text of this.response.body.pipeThrough(new TextDecoderStream())) {
       const parts = (rest + text).split("\n\n");
       rest = parts.pop() ?? "";
-      for (const part of parts) if (part.startsWith("data: ")) this.events.push(part.slice("data: ".length));
+      for (const part of parts) {
+        if (part.startsWith("data: ")) this.events.push(part.slice("data: ".length));
+        if (part.startsWith(":")) this.comments.push(part);
+      }
     }
   }
 }

@@ -56,6 +56,8 @@ export class FakeOllama {
   };
   /** What a pull says, line by line; a model is there when the last is a success. */
   onPull: (model: string) => Iterable<FakePullLine> | AsyncIterable<FakePullLine> = () => pullLines;
+  /** Called while a model is loaded that was asked for without a prompt. What it throws is the error of the load. */
+  onLoad: (model: string) => void | Promise<void> = () => undefined;
   /** While true it takes requests and answers none. */
   silent = false;
   /** While true as many wait for a model to be loaded as may. A model that is loaded takes any number. */
@@ -191,8 +193,13 @@ export class FakeOllama {
     await this.onText(new FakeOllamaText(request, response));
   }
 
-  #keep({ model, request, response }: Asked, nothing: object): void {
+  async #keep({ model, request, response }: Asked, nothing: object): Promise<void> {
     if (this.#isFull(model)) return sendJson(response, 503, { error: queueFull });
+    try {
+      if (request.body["keep_alive"] !== 0 && model.loadedTokens === undefined) await this.onLoad(model.name);
+    } catch (error) {
+      return sendJson(response, 500, { error: error instanceof Error ? error.message : String(error) });
+    }
     const told = this.#keepAlive(model, request);
     const head = { model: request.body["model"], created_at: "2026-11-20T10:00:00.123456789Z" };
     sendJson(response, 200, { ...head, ...nothing, done: true, done_reason: told });

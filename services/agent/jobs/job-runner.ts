@@ -70,7 +70,7 @@ export class JobRunner {
     const pulls = this.#pulls?.told() ?? [];
     const memory = runtime.facts.told(served, {
       demands: this.#demand(),
-      ...(loads && { isKept: (id) => loads.isKept(id), isPlaced: true }),
+      ...(loads && { isKept: (id) => loads.isKept(id), isPlaced: true, counts: loads.counts }),
       ...(loads && loads.keeps.length > 0 && { keeps: loads.keeps }),
       ...(pulls.length > 0 && { pulls }),
       ...(canPull && { canPull }),

@@ -60,20 +60,24 @@ export class KeptModels {
     this.#leaving.add(id);
   }
 
-  /** Called whenever the runtimes were looked at. */
-  seen(served: readonly ServedModel[]): void {
+  /** Called whenever the runtimes were looked at. Returns the number of models that somebody else took out of memory. */
+  seen(served: readonly ServedModel[]): number {
     const nowMs = this.#options.clock.now();
     const loaded = served.filter(({ model }) => model.loaded === true);
     const now = new Map(loaded.map(({ model, runtime }) => [model.id, runtime]));
     const runtimes = new Set(served.map(({ runtime }) => runtime));
+    let taken = 0;
     for (const [id, runtime] of this.#seen) {
       if (now.has(id)) continue;
       const isOurs = this.#leaving.delete(id);
       this.#ours.delete(id);
       const isRestart = !runtimes.has(runtime) || nowMs - this.#options.silentAtMs(runtime) < restartWithinMs;
-      if (!isOurs && !isRestart && this.#kept.includes(id)) this.#suspendedUntilMs.set(id, nowMs + suspendedMs);
+      if (isOurs || isRestart) continue;
+      taken += 1;
+      if (this.#kept.includes(id)) this.#suspendedUntilMs.set(id, nowMs + suspendedMs);
     }
     this.#seen = now;
+    return taken;
   }
 
   /** Returns how each kept model is; `why` says why one is not in memory, as far as others know. */

@@ -146,7 +146,7 @@ export class ModelFacts {
       keeps,
       pulls,
       ...more
-    }: Wishes & Pick<MemoryFacts, "isPlaced" | "canPull" | "loading" | "keeps" | "pulls">,
+    }: Wishes & Pick<MemoryFacts, "isPlaced" | "canPull" | "counts" | "loading" | "keeps" | "pulls">,
   ): MemoryFacts | undefined {
     if (this.#memory === undefined) return undefined;
     const { totalMb, freeMb, diskFreeMb } = this.#memory;

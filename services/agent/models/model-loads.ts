@@ -2,7 +2,7 @@ import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { LoadNews } from "#shared/protocol/frame-payload.ts";
-import { type KeepFacts, problemCharactersMax } from "#shared/protocol/presence.ts";
+import { type KeepFacts, type LoadCounts, problemCharactersMax } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { ModelDemand } from "./model-facts.ts";
 import type { ServedModel } from "./model-set.ts";
@@ -52,6 +52,8 @@ export class ModelLoads {
   readonly #stop = new AbortController();
   /** The models that begin no further answer, since they have to make room. */
   #held: ReadonlySet<string> = new Set();
+  /** The loads since this agent started. */
+  readonly counts: LoadCounts = { loads: 0, loadMs: 0, failures: 0, unloads: { request: 0, keep: 0, other: 0 } };
   #load: Load | undefined;
   readonly #kept: KeptModels;
   #isLooking = false;
@@ -63,7 +65,7 @@ export class ModelLoads {
     const { runtime, clock } = options;
     this.#kept = new KeptModels({ silentAtMs: (each) => runtime.silentAtMs(each), clock });
     runtime.onChange(() => {
-      this.#kept.seen(runtime.offer?.served ?? []);
+      this.counts.unloads.other += this.#kept.seen(runtime.offer?.served ?? []);
       options.onChange();
     });
   }
@@ -191,9 +193,9 @@ export class ModelLoads {
     this.#load = { model, begunAtMs, expectedMs: load.loadMs };
     onChange();
     try {
-      for (const { model: other } of unload) await this.#manage("unload", other);
+      for (const { model: other } of unload) await this.#unload(other, load);
       const { freeMb } = await runtime.facts.readMemory();
-      await this.#loadOrMakeRoom(model);
+      await this.#loadOrMakeRoom(load);
       const tookMb = freeMb - (await runtime.facts.readMemory()).freeMb;
       await this.#lookAgain();
       // Requests wait until the runtime shows the model, so that counts too.
@@ -202,6 +204,8 @@ export class ModelLoads {
       if (served !== undefined) runtime.facts.loaded(served.model, ms, tookMb);
       this.#failures.delete(model);
       this.#kept.loaded(model);
+      this.counts.loads += 1;
+      this.counts.loadMs += ms;
       log.info({ model, ms, unloaded: unload.map((each) => each.model) }, "a model was loaded");
     } catch (error) {
       this.#failed(model, error);
@@ -220,7 +224,8 @@ export class ModelLoads {
   }
 
   /** Loads a model. If that fails, all models that nobody uses make room, and it is tried once more. */
-  async #loadOrMakeRoom(model: string): Promise<void> {
+  async #loadOrMakeRoom(load: PlannedModel): Promise<void> {
+    const { model } = load;
     try {
       await this.#manage("load", model);
     } catch (error) {
@@ -230,9 +235,14 @@ export class ModelLoads {
       const unused = this.#planned().filter((each) => each.model !== model && isUnused(each));
       if (unused.length === 0) throw error;
       this.#held = new Set([...this.#held, ...unused.map((each) => each.model)]);
-      for (const { model: other } of unused) await this.#manage("unload", other);
+      for (const { model: other } of unused) await this.#unload(other, load);
       await this.#manage("load", model);
     }
+  }
+
+  async #unload(model: string, wanted: PlannedModel): Promise<void> {
+    await this.#manage("unload", model);
+    this.counts.unloads[wanted.waiting > 0 ? "request" : "keep"] += 1;
   }
 
   async #manage(action: "load" | "unload", id: string): Promise<void> {
@@ -256,6 +266,7 @@ export class ModelLoads {
     const { clock, log } = this.#options;
     const { internal, message, code } = Fault.from(error);
     const times = (this.#failures.get(model)?.times ?? 0) + 1;
+    this.counts.failures += 1;
     const standsMs = Math.min(failureStandsMaxMs, failureStandsMs * 2 ** (times - 1));
     const cause = internal ?? (error instanceof Fault ? message : originOf(error));
     log.warn({ model, code, cause, times, standsMs }, "a model could not be loaded");

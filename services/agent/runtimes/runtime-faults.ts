@@ -198,6 +198,17 @@ const causes: readonly (readonly [RegExp, string])[] = [
   [/not found/i, "not found"],
 ];
 
+function knownCause(text: string): string | undefined {
+  return causes.find(([pattern]) => pattern.test(text))?.[1];
+}
+
 export function causeOf(text: string): string {
-  return causes.find(([pattern]) => pattern.test(text))?.[1] ?? "its own log says more";
+  return knownCause(text) ?? "its own log says more";
+}
+
+/** Returns the fault for a failure of a runtime. It tells the cause, if that is known. */
+export function runtimeFailed(text: string, internal: string): Fault {
+  const cause = knownCause(text);
+  const message = cause === undefined ? "The runtime failed." : `The runtime failed: ${cause}.`;
+  return new Fault("upstream_error", { message, internal });
 }

@@ -7,6 +7,7 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine, timeText } from "#shared/process/log.ts";
 import { modelId } from "#shared/protocol/model.ts";
 import { lookedAtMax, openRequests, type Range, type RequestPage } from "#shared/requests/request-records.ts";
+import { stepsOf } from "#shared/requests/request-steps.ts";
 import { showRequest, type ShownRequest } from "#shared/requests/shown-request.ts";
 import {
   type CliContext,
@@ -196,13 +197,6 @@ function localTime(at: string, nowMs: number): string {
   return isToday ? timeText(time.getTime()) : `${day} ${timeText(time.getTime())}`;
 }
 
-const enders: Readonly<Record<ShownRequest["ended_by"], string>> = {
-  machine: "by the machine",
-  client: "by the client",
-  key: "by the limits or the end of its key",
-  gateway: "by the gateway",
-};
-
 /** Formats the way of one request: its facts, a line for each step, and what to do about its fault. */
 export function wayOf(
   request: ShownRequest,
@@ -220,39 +214,14 @@ export function wayOf(
     ["limit", request.limit],
   ];
   const steps = stepsOf(request);
-  const width = Math.max(...steps.map(([ms]) => msText(ms).length));
-  const lines = steps.flatMap(([ms, text]) =>
-    wrapText(onOneLine(text), widthMax - width - 2).map(
-      (line, at) => `${(at === 0 ? msText(ms) : "").padStart(width)}  ${line}\n`,
-    ),
+  const width = Math.max(...steps.map(({ atMs }) => msText(atMs).length));
+  const lines = steps.flatMap(({ atMs, text, aside }) =>
+    [text, ...aside.map((each) => `  ${each}`)]
+      .flatMap((each) => wrapText(onOneLine(each), widthMax - width - 2))
+      .map((line, at) => `${(at === 0 ? msText(atMs) : "").padStart(width)}  ${line}\n`),
   );
   const advice = request.advice === null ? "" : `\n${request.advice}\n`;
   return `${fieldLines(facts.map(([name, value]) => [name, value && onOneLine(value)]))}\n${lines.join("")}${advice}`;
-}
-
-type Step = readonly [ms: number, text: string];
-
-function stepsOf(request: ShownRequest): readonly Step[] {
-  const { tried, accepted_ms: acceptedMs, first_token_ms: firstMs, total_ms: totalMs, machine, code, status } = request;
-  const speed = request.tokens_per_second;
-  const offers = tried.flatMap(({ machine: name, model, at_ms: atMs, why, others, code: refused }, at) => {
-    const offered: Step = [atMs, `offered to ${name} (${model}): ${why}`];
-    const next = others.map((other): Step => [
-      atMs,
-      `  ${other.machine} came after it: ${other.why}, ${grouped.format(other.cost_ms)} ms`,
-    ]);
-    const nextAtMs = tried[at + 1]?.at_ms ?? totalMs;
-    const refusal: Step[] = refused === null ? [] : [[nextAtMs, `${name} refused it or failed: ${refused}`]];
-    return [offered, ...next, ...refusal];
-  });
-  const steps: Step[] = [[0, "arrived"]];
-  if (request.tried_before > 0) steps.push([0, `${request.tried_before} machines were tried before`]);
-  steps.push(...offers);
-  if (acceptedMs !== null) steps.push([acceptedMs, `${machine} took it`]);
-  if (firstMs !== null) steps.push([firstMs, "first piece of the answer"]);
-  const pace = speed === null ? "" : `, ${speed} tokens/s`;
-  steps.push([totalMs, `ended ${enders[request.ended_by]}: ${code}, status ${status}${pace}`]);
-  return steps.toSorted(([one], [other]) => one - other);
 }
 
 function cachedText(cached: number | null): string {

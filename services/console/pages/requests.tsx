@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { z } from "zod";
+import { stepsOf } from "#shared/requests/request-steps.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import type { requestSchemas } from "../../gateway/operations/request-operations.ts";
 import { query, setQuery, to } from "../address.ts";
@@ -9,7 +10,6 @@ import { Choice, TextField } from "../forms.tsx";
 import { CopyText, FaultNotice, Facts, Name, Notice, Page, Time } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { Outcome, RequestTable } from "./request-table.tsx";
-import { wayOf } from "../request-way.ts";
 
 type Listing = z.output<typeof requestSchemas.RequestList>;
 
@@ -163,14 +163,14 @@ function RequestPage({ request }: { readonly request: ShownRequest }) {
       <section>
         <h2>Its way</h2>
         <ol class="way">
-          {wayOf(request).map(({ atMs, text, detail }) => (
+          {stepsOf(request).map(({ atMs, text, aside }) => (
             <li key={`${atMs} ${text}`}>
               <span class="figure">{msText(atMs)}</span>
               <span>
                 <bdi>{text}</bdi>
-                {detail && (
+                {aside.length > 0 && (
                   <small>
-                    <bdi>{detail}</bdi>
+                    <bdi>{aside.join("; ")}</bdi>
                   </small>
                 )}
               </span>

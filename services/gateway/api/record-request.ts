@@ -56,6 +56,7 @@ export function recordOf(ended: Ended): WrittenRecord {
     code,
     endedBy: enderOf(code, { tried, limit }),
     acceptedMs: rounded(answer?.acceptedMs),
+    loadWaitMs: rounded(answer?.loadWaitMs),
     firstTokenMs: rounded(answer?.firstTokenMs),
     totalMs: Math.round(totalMs),
     promptTokens: answer?.promptTokens ?? 0,

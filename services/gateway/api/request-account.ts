@@ -115,7 +115,7 @@ export class RequestAccount {
   }
 
   get facts(): RequestFacts {
-    const { tried, machine, model, failovers, acceptedAtMs, firstAtMs } = this.#course;
+    const { tried, machine, model, failovers, acceptedAtMs, loadWaitMs, firstAtMs } = this.#course;
     const startedAtMs = this.#startedAtMs;
     const { promptTokens, completionTokens } = this.#taken();
     return {
@@ -129,6 +129,7 @@ export class RequestAccount {
         model,
         failovers,
         acceptedMs: since(startedAtMs, acceptedAtMs),
+        loadWaitMs,
         firstTokenMs: since(startedAtMs, firstAtMs),
         endedMs: since(startedAtMs, this.#endedAtMs),
         promptTokens,

@@ -30,6 +30,8 @@ interface AnswerFacts {
   /** Counts the moves of the request to another machine after one had accepted it. */
   readonly failovers: number;
   readonly acceptedMs: number | undefined;
+  /** For how long the request waited on that machine until its model was loaded. */
+  readonly loadWaitMs: number | undefined;
   readonly firstTokenMs: number | undefined;
   readonly endedMs: number | undefined;
   readonly promptTokens: number;

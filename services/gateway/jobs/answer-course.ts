@@ -89,6 +89,8 @@ export class AnswerCourse implements OfferListener {
   /** Counts the offers to another machine after a machine had taken the job. */
   failovers = 0;
   acceptedAtMs: number | undefined;
+  /** For how long the job waited on its machine until its model was loaded, as its beats tell. */
+  loadWaitMs: number | undefined;
   firstAtMs: number | undefined;
   /** Tokens of the answer that were delivered so far. */
   outputTokens = 0;
@@ -149,7 +151,7 @@ export class AnswerCourse implements OfferListener {
 
   onOffer(offer: JobOffer): void {
     if (this.acceptedAtMs !== undefined && offer.chosen.machine !== this.machine) this.failovers += 1;
-    this.acceptedAtMs = undefined;
+    this.acceptedAtMs = this.loadWaitMs = undefined;
     this.tried.push({ offer, offeredAtMs: this.#clock.now() });
     this.#state = undefined;
     this.madeTokens = 0;
@@ -179,6 +181,7 @@ export class AnswerCourse implements OfferListener {
   onBeat([, state, , progress]: BeatRow, load?: LoadNews): void {
     this.#state = state;
     this.madeTokens = progress;
+    if (state === "loading" && this.acceptedAtMs !== undefined) this.loadWaitMs = this.#clock.now() - this.acceptedAtMs;
     this.#load = state === "loading" && load?.model === this.model ? load : undefined;
   }
 

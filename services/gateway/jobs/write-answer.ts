@@ -58,6 +58,7 @@ export class StreamWriter implements AnswerWriter {
   #cutOff = false;
   #acceptPending = false;
   #toldWaitingFor = "";
+  #machine = "";
   #answering = false;
 
   constructor(options: WriterOptions) {
@@ -72,6 +73,7 @@ export class StreamWriter implements AnswerWriter {
 
   onAccept(machine: string, model: string): void {
     this.#options.onAccept(machine, model);
+    this.#machine = machine;
     this.#acceptPending = true;
   }
 
@@ -100,12 +102,12 @@ export class StreamWriter implements AnswerWriter {
     if (!this.begun) {
       if (nowMs - this.#acceptedAtMs < timing.statusHeldMs) return;
       this.#begin();
-      this.#comment(waitFor(row, load), nowMs);
+      this.#comment(this.#waitFor(row, load), nowMs);
       return;
     }
     const silentMs = nowMs - this.#writtenAtMs;
     if (silentMs < (this.#answering ? timing.commentIntervalMs : timing.newsIntervalMs)) return;
-    const waitingFor = waitFor(row, load);
+    const waitingFor = this.#waitFor(row, load);
     // A new place in the queue, or a model that now loads, is reported before the usual interval ends.
     if (silentMs >= timing.commentIntervalMs || waitingFor !== this.#toldWaitingFor) this.#comment(waitingFor, nowMs);
   }
@@ -126,6 +128,14 @@ export class StreamWriter implements AnswerWriter {
    */
   fail(fault: Fault): void {
     this.#body.end(this.#options.ends.failed(fault));
+  }
+
+  #waitFor(row: BeatRow | undefined, load: LoadNews | undefined): string {
+    if (row === undefined) return "waiting";
+    const [, state, place] = row;
+    if (load === undefined) return state === "queued" && place > 0 ? `queued at ${place}` : state;
+    const seconds = Math.ceil(load.leftMs / 1_000);
+    return `loading ${load.model} on ${this.#machine}, ${load.percent} %, about ${seconds} s`;
   }
 
   #comment(waitingFor: string, nowMs: number): void {
@@ -149,13 +159,6 @@ export class StreamWriter implements AnswerWriter {
     const message = `The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`;
     this.#options.onSlow(new Fault("slow_client", { message }));
   }
-}
-
-function waitFor(row: BeatRow | undefined, load: LoadNews | undefined): string {
-  if (row === undefined) return "waiting";
-  if (load !== undefined) return `loading ${load.model}, ${load.percent} %, about ${Math.ceil(load.leftMs / 1_000)} s`;
-  const [, state, place] = row;
-  return state === "queued" && place > 0 ? `queued at ${place}` : state;
 }
 
 /**

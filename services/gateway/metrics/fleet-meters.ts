@@ -1,3 +1,4 @@
+import { type MemoryFacts, unloadReasons } from "#shared/protocol/presence.ts";
 import type { FrameMeter } from "../jobs/open-job.ts";
 import type { PlacementMeter } from "../jobs/place-job.ts";
 import type { FloodMeter } from "../fleet/flood-guard.ts";
@@ -96,6 +97,10 @@ export function measureFleet(
   },
 ): void {
   const { machines, openJobs, labels } = dependencies;
+  const told = (): { machine: string; memory: MemoryFacts }[] =>
+    machines().flatMap(({ status, presence: { machine, memory } }) =>
+      status === "offline" || memory === undefined ? [] : [{ machine: labels.of(machine), memory }],
+    );
   exposition.value("trunkline_open_jobs", "Open jobs of this gateway.", openJobs);
   exposition.gauge(
     { name: "trunkline_machines", help: "Machines by their state, as this gateway sees it.", labels: ["state"] },
@@ -103,6 +108,51 @@ export function measureFleet(
       for (const state of states) gauge.set({ state }, 0);
       for (const machine of machines()) gauge.inc({ state: stateOf(machine) });
     },
+  );
+  exposition.gauge(
+    {
+      name: "trunkline_machine_memory_bytes",
+      help: "A machine's memory for models, as far as it tells: total, and free now.",
+      labels: ["machine", "kind"],
+    },
+    (gauge) => {
+      for (const { machine, memory } of told()) {
+        gauge.inc({ machine, kind: "total" }, memory.totalMb * 1e6);
+        gauge.inc({ machine, kind: "free" }, memory.freeMb * 1e6);
+      }
+    },
+  );
+  exposition.gauge(
+    {
+      name: "trunkline_machine_unloads",
+      help: "Models that left a machine's memory since its agent started: for a request, for a kept model, or by somebody else.",
+      labels: ["machine", "reason"],
+    },
+    (gauge) => {
+      for (const { machine, memory } of told())
+        for (const reason of unloadReasons) gauge.inc({ machine, reason }, memory.counts?.unloads[reason] ?? 0);
+    },
+  );
+  const perMemory = (name: string, help: string, of: (memory: MemoryFacts) => number | undefined): void => {
+    exposition.gauge({ name, help, labels: ["machine"] }, (gauge) => {
+      for (const { machine, memory } of told()) gauge.inc({ machine }, of(memory) ?? 0);
+    });
+  };
+  perMemory(
+    "trunkline_machine_models_loaded",
+    "Models in a machine's memory (residentsMax).",
+    ({ residents }) => residents.length,
+  );
+  perMemory("trunkline_machine_loads", "Models that an agent loaded since it started.", ({ counts }) => counts?.loads);
+  perMemory(
+    "trunkline_machine_load_seconds",
+    "Seconds that these loads took together.",
+    ({ counts }) => counts && counts.loadMs / 1_000,
+  );
+  perMemory(
+    "trunkline_machine_load_failures",
+    "Loads that failed since an agent started.",
+    ({ counts }) => counts?.failures,
   );
   const perMachine = (name: string, help: string, of: (machine: RosterMachine["presence"]) => number): void => {
     exposition.gauge({ name, help, labels: ["machine"] }, (gauge) => {

@@ -65,6 +65,12 @@ export function measureRequests(
     labels: ["model"],
     buckets: firstTokenBuckets,
   });
+  const loadWait = exposition.histogram({
+    name: "trunkline_model_load_wait_seconds",
+    help: "Seconds that a request waited on its machine until its model was loaded; requests that did not wait are left out.",
+    labels: ["model"],
+    buckets: firstTokenBuckets,
+  });
   const modelTotal = exposition.histogram({
     name: "trunkline_model_duration_seconds",
     help: "Seconds from a machine's acceptance to the end of the answer.",
@@ -119,7 +125,8 @@ export function measureRequests(
       if (answer === undefined || answer.jobs.length === 0) return;
       promptTokens.inc({ model }, answer.promptTokens);
       completionTokens.inc({ model }, answer.completionTokens);
-      const { acceptedMs, firstTokenMs, endedMs } = answer;
+      const { acceptedMs, loadWaitMs, firstTokenMs, endedMs } = answer;
+      if (loadWaitMs !== undefined) loadWait.observe({ model }, loadWaitMs / 1_000);
       if (acceptedMs === undefined) return;
       dispatch.observe({ model }, acceptedMs / 1_000);
       if (endedMs !== undefined) modelTotal.observe({ model }, (endedMs - acceptedMs) / 1_000);

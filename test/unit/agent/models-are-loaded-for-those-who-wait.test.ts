@@ -145,7 +145,7 @@ describe("a model that cannot be loaded", () => {
   });
 
   test("is tried once more without the models that nobody uses", async () => {
-    const { gateway, runtime, load, answer, pass } = await placingAgent({ a: 10_000, b: 10_000 });
+    const { gateway, runtime, load, answer, pass, jobs } = await placingAgent({ a: 10_000, b: 10_000 });
     await gateway.send({ model: "a" });
     await load("a");
     await answer(0);
@@ -157,6 +157,9 @@ describe("a model that cannot be loaded", () => {
     await load("b");
     await answer(1);
     expect([runtime.steps, gateway.lastOf(job).kind]).toEqual([["load a", "load b", "unload a", "load b"], "end"]);
+    runtime.put("b", "unload");
+    await pass(2_000);
+    expect(jobs.load.memory?.counts).toMatchObject({ loads: 2, unloads: { request: 1, keep: 0, other: 1 } });
   });
 });
 
@@ -187,7 +190,9 @@ describe("the facts of an agent's memory", () => {
     await load("one");
     const one = { model: "one", memoryMb: 5_000, returnMs: expect.any(Number) };
     const inUse = [{ ...one, inUse: true }];
-    expect(jobs.load.memory).toEqual({ totalMb: 24_000, freeMb: 19_000, isPlaced: true, residents: inUse });
+    const { counts, ...memory } = jobs.load.memory ?? {};
+    expect(memory).toEqual({ totalMb: 24_000, freeMb: 19_000, isPlaced: true, residents: inUse });
+    expect(counts).toMatchObject({ loads: 1, loadMs: 3_000, failures: 0 });
     await answer(0);
     runtime.put("two", "load");
     await pass(2_000);

@@ -19,6 +19,7 @@ const request: ShownRequest = {
   advice: "Look at the machine.",
   limit: null,
   accepted_ms: 1_010,
+  load_wait_ms: null,
   first_token_ms: 1_200,
   total_ms: 2_000,
   prompt_tokens: 1_000,
@@ -60,10 +61,10 @@ describe("requests show", () => {
     const steps = text.split("\n\n")[1]?.split("\n");
     expect(steps).toEqual([
       "    0 ms  arrived",
-      "    2 ms  offered to attic (llama3): costs least: 10 ms for the prompt",
-      "    2 ms    cellar came after it: costs more, 90 ms",
+      "    2 ms  offered to attic, as llama3: costs least: 10 ms for the prompt",
+      "            cellar came after it: costs more, 90 ms",
       "1,001 ms  attic refused it or failed: server_is_overloaded",
-      "1,001 ms  offered to cellar (llama3:latest): costs more",
+      "1,001 ms  offered to cellar, as llama3:latest: costs more",
       "1,010 ms  cellar took it",
       "1,200 ms  first piece of the answer",
       "2,000 ms  cellar refused it or failed: agent_disconnected",

@@ -132,7 +132,7 @@ describe("the status of a stream", () => {
     writer.onTick(5_000, loading, { model: "llama3", percent: 30, leftMs: 11_400 });
     writer.onTick(7_000, loading, { model: "llama3", percent: 42, leftMs: 9_400 });
     writer.end();
-    const told = `: loading llama3, 30 %, about 12 s\n\n: loading llama3, 42 %, about 10 s\n\n${done}`;
+    const told = `: loading llama3 on attic, 30 %, about 12 s\n\n: loading llama3 on attic, 42 %, about 10 s\n\n${done}`;
     expect((await all()).toString()).toBe(told);
   });
 

@@ -68,7 +68,7 @@ describe("the record of a request", () => {
     course.onOffer(offerOf("attic"));
     course.onUsage({ promptTokens: 10, completionTokens: 1, cachedTokens: 1e9 });
     const jobs = { jobs: ["job"], machine: "attic", model: "llama3", failovers: 0 };
-    const times = { acceptedMs: 1, firstTokenMs: 2, endedMs: 3 };
+    const times = { acceptedMs: 1, loadWaitMs: undefined, firstTokenMs: 2, endedMs: 3 };
     const facts = { ...ended.facts, answer: { ...jobs, ...times, promptTokens: 10, completionTokens: 1 } };
     expect(recordOf({ ...ended, facts, course }).cachedTokens).toBe(10);
   });

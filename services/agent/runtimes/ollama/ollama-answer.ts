@@ -12,6 +12,7 @@ import {
   meaningOf,
   modelNotFound,
   overflowInText,
+  runtimeFailed,
 } from "../runtime-faults.ts";
 import { type Refusal, runtimeLineBytesMax, type Splitter, tooLong } from "../runtime-answer.ts";
 
@@ -162,7 +163,7 @@ export function ollamaStatusFault({ status, text }: Refusal): Fault {
   if (known !== undefined) return known;
   if (status < 500 && overflowing.test(text)) return new ContextOverflow(overflowInText(text) ?? {}, internal);
   if (status === 400) return new Fault("bad_request", { message: "The runtime refused the request.", internal });
-  return new Fault("upstream_error", { message: "The runtime failed.", internal });
+  return runtimeFailed(text, internal);
 }
 
 /** Splits a body of JSON lines into its values. Empty lines are skipped. */

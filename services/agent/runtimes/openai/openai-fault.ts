@@ -1,7 +1,15 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import type { Refusal } from "../runtime-answer.ts";
-import { agentRefused, causeOf, ContextOverflow, meaningOf, type Overflow, overflowInText } from "../runtime-faults.ts";
+import {
+  agentRefused,
+  causeOf,
+  ContextOverflow,
+  meaningOf,
+  type Overflow,
+  overflowInText,
+  runtimeFailed,
+} from "../runtime-faults.ts";
 
 /** The server does not answer yet, because it is still loading the model. The request must be retried. */
 export class ModelLoading extends Fault {
@@ -72,7 +80,7 @@ function complaintFault(complaint: Complaint): Fault {
   if (status === 400 || status === 413 || status === 422 || (status === 500 && requestAtFault.test(text))) {
     return new Fault("bad_request", { message: "The runtime refused the request.", param, internal });
   }
-  return new Fault("upstream_error", { message: "The runtime failed.", internal });
+  return runtimeFailed(text, internal);
 }
 
 /** Returns the error of a body, in any of the forms that servers use, or the body itself. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
-import { wayOf } from "../../../services/console/request-way.ts";
+import { stepsOf } from "#shared/requests/request-steps.ts";
 
 const tried = (machine: string, atMs: number, code: string | null) => ({
   machine,
@@ -30,6 +30,7 @@ const request: ShownRequest = {
   advice: null,
   limit: null,
   accepted_ms: 1_510,
+  load_wait_ms: null,
   first_token_ms: 1_700,
   total_ms: 2_500,
   prompt_tokens: 10,
@@ -42,14 +43,14 @@ const request: ShownRequest = {
 };
 
 test("a machine that failed stands before the one that answered, with its code and when it was given up", () => {
-  expect(wayOf(request).map(({ atMs, text }) => [atMs, text])).toEqual([
+  expect(stepsOf(request).map(({ atMs, text }) => [atMs, text])).toEqual([
     [0, "arrived"],
     [3, "offered to attic, as llama3.2: costs least"],
     [1_505, "attic refused it or failed: agent_offline"],
     [1_505, "offered to cellar, as llama3.2: costs least"],
     [1_510, "cellar took it"],
     [1_700, "first piece of the answer"],
-    [2_500, "ended by the machine: ok, status 200"],
+    [2_500, "ended by the machine: ok, status 200, 24 tokens/s"],
   ]);
 });
 
@@ -60,13 +61,19 @@ test("a request that no machine took has no step of one", () => {
     machine: null,
     accepted_ms: null,
     first_token_ms: null,
+    tokens_per_second: null,
     total_ms: 5,
     code: "model_not_found",
     status: 404,
     ended_by: "gateway" as const,
   };
-  expect(wayOf(refused).map(({ text }) => text)).toEqual([
+  expect(stepsOf(refused).map(({ text }) => text)).toEqual([
     "arrived",
     "ended by the gateway: model_not_found, status 404",
   ]);
+});
+
+test("a wait for the model's load stands with the machine that loaded it", () => {
+  const waited = { ...request, load_wait_ms: 14_200, first_token_ms: 16_000, total_ms: 17_000 };
+  expect(stepsOf(waited).map(({ text }) => text)).toContain("cellar took it; it waited 14.2 s for its model to load");
 });

@@ -1,0 +1,43 @@
+/** The way of a request as steps in time. Pure. */
+import type { ShownRequest } from "./shown-request.ts";
+
+interface Step {
+  readonly atMs: number;
+  readonly text: string;
+  /** The machines that came next. */
+  readonly aside: readonly string[];
+}
+
+const enders: Readonly<Record<ShownRequest["ended_by"], string>> = {
+  machine: "by the machine",
+  client: "by the client",
+  key: "by the limits or the end of its key",
+  gateway: "by the gateway",
+};
+
+const whole = new Intl.NumberFormat("en");
+
+export function stepsOf(request: ShownRequest): Step[] {
+  const { tried, machine, accepted_ms: acceptedMs, first_token_ms: firstMs, total_ms: totalMs } = request;
+  const { load_wait_ms: loadMs, tokens_per_second: speed } = request;
+  const step = (atMs: number, text: string, aside: readonly string[] = []): Step => ({ atMs, text, aside });
+  const offers = tried.flatMap(({ machine: name, model, at_ms: atMs, why, others, code }, place) => {
+    const aside = others.map((each) => `${each.machine} came after it: ${each.why}, ${whole.format(each.cost_ms)} ms`);
+    const offered = step(atMs, `offered to ${name}, as ${model}: ${why}`, aside);
+    const endMs = tried[place + 1]?.at_ms ?? totalMs;
+    return code === null ? [offered] : [offered, step(endMs, `${name} refused it or failed: ${code}`)];
+  });
+  const steps = [
+    step(0, "arrived"),
+    ...(request.tried_before > 0 ? [step(0, `${request.tried_before} machines were tried before`)] : []),
+    ...offers,
+  ];
+  if (acceptedMs !== null) {
+    const loading = loadMs === null ? "" : `; it waited ${whole.format(loadMs / 1_000)} s for its model to load`;
+    steps.push(step(acceptedMs, `${machine ?? "a machine"} took it${loading}`));
+  }
+  if (firstMs !== null) steps.push(step(firstMs, "first piece of the answer"));
+  const pace = speed === null ? "" : `, ${speed} tokens/s`;
+  steps.push(step(totalMs, `ended ${enders[request.ended_by]}: ${request.code}, status ${request.status}${pace}`));
+  return steps.toSorted((one, other) => one.atMs - other.atMs);
+}
