@@ -47,7 +47,7 @@ const memoryPartMax = 3;
 
 const demandHalvesMs = 600_000;
 /** A return within this time counts as the price of an unload. */
-const returnWithinMs = 300_000;
+const returnWithinMs = 60_000;
 
 /** A new measurement replaces the one that gateways were told if it differs from that by more than this part. */
 const newsPart = 0.2;

@@ -102,8 +102,9 @@ export class JobPlacements {
     const { roster, clock } = this.#parts;
     const slots = roster.find(chosen.machine, clock.now())?.presence.slots ?? 1;
     const window = chosen.model.context_window;
-    if (chosen.model.loaded === false) this.#noteLoad(chosen);
-    return this.memory.placed(chosen, { asked: query, slots, window, whole });
+    const isCold = chosen.model.loaded === false;
+    if (isCold) this.#noteLoad(chosen);
+    return this.memory.placed(chosen, { asked: query, slots, window, whole, isCold });
   }
 
   /** Notes that a job makes its machine load a model, so that the next ones join that load instead of beginning others. */

@@ -21,6 +21,8 @@ export interface Placing {
   readonly speed: Speed;
   /** True if the answer comes in one piece, so that its first token cannot be seen. */
   readonly whole: boolean;
+  /** True if the model was not in memory, so that its load is a part of the time to the first token. */
+  readonly isCold: boolean;
 }
 
 /** The memories that a job adds to. */
@@ -107,21 +109,21 @@ export class PlacedJob {
     { heldBack = false }: JobEnd,
     { tokens, computed }: { readonly tokens: number; readonly computed: number },
   ): void {
-    const { target, model, load, work, speed } = this.#placing;
+    const { target, model, load, work, speed, isCold } = this.#placing;
     const { speeds, running: runningNow, clock } = this.#memories;
     const nowMs = clock.now();
     const isSlotFree = load.room === "slot";
     let firstMs = (this.#begunAtMs ?? nowMs) - this.#placedAtMs;
     let answerMs = nowMs - (this.#begunAtMs ?? nowMs);
     if (this.#begunAtMs === undefined) {
-      if (!isSlotFree) return;
+      if (!isSlotFree || isCold) return;
       // The time of an answer in one piece is divided as it was expected to be.
       const cost = expectedCost({ ...work, answerTokens: tokens }, load, speed);
       answerMs = (firstMs * cost.answerMs) / Math.max(1, cost.backlogMs + cost.promptMs + cost.answerMs);
       firstMs -= answerMs;
     }
-    // A job that waited for a slot tells nothing about the computation of its prompt.
-    if (isSlotFree)
+    // A job that waited for a slot or for its model tells nothing about the computation of its prompt.
+    if (isSlotFree && !isCold)
       speeds.begun(target.machine, model, { promptTokens: load.backlogTokens + computed, ms: firstMs }, nowMs);
     if (heldBack) return;
     const { slots } = load;

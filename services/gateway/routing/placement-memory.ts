@@ -5,7 +5,7 @@ import { type CountedTurn, CountedPrompts } from "./counted-prompts.ts";
 import { type KnownLoad, loadOf, usualSpeed, type Work } from "./expected-cost.ts";
 import { type Expected, MachineCaches, nothingExpected } from "./machine-caches.ts";
 import { type MeasuredSpeed, MeasuredSpeeds } from "./measured-speeds.ts";
-import { PlacedJob } from "./placed-job.ts";
+import { PlacedJob, type Placing } from "./placed-job.ts";
 import { type PlacedLoad, PlacedLoads } from "./placed-loads.ts";
 import { blockBytes, type PromptBlocks, saltOf } from "./prompt-blocks.ts";
 import type { Target } from "../fleet/roster.ts";
@@ -100,14 +100,14 @@ export class PlacementMemory {
   /** Follows a job that goes to a machine. With `whole` its answer comes in one piece. */
   placed(
     { machine, epoch }: Target,
-    { asked, slots, window, whole }: { readonly asked: Asked; readonly whole: boolean } & MachineSize,
+    { asked, slots, window, ...how }: { readonly asked: Asked } & Pick<Placing, "whole" | "isCold"> & MachineSize,
   ): PlacedJob {
     const target = { machine, epoch };
     const { modelId: model, needs } = asked;
     const { work, expected } = this.workOn(target, asked);
     const load = loadOf({ slots, queueMax: 0 }, this.#loads.of(target));
     const speed = { ...usualSpeed([]), ...this.speedOf(machine, model) };
-    const placing = { target, model, needs, work, expected, load, speed, whole };
+    const placing = { target, model, needs, work, expected, load, speed, ...how };
     return new PlacedJob(placing, {
       load: this.#loads.placed(target, work),
       running: () => this.#loads.of(target).jobs + 1,

@@ -130,8 +130,8 @@ function memory() {
   const prompt = blocksOfText("Once upon a time. ".repeat(222), 1);
   const needs = { capability: "completion", tools: false, imageParam: undefined, promptTokens: 1_000, prompt } as const;
   const asked = { modelId: "m", needs };
-  const place = (epoch = bootAt(0), whole = false) =>
-    all.placed({ machine: "attic", epoch }, { asked, slots: 4, window: 100_000, whole });
+  const place = (epoch = bootAt(0), how: { readonly whole?: boolean; readonly isCold?: boolean } = {}) =>
+    all.placed({ machine: "attic", epoch }, { asked, slots: 4, window: 100_000, whole: false, isCold: false, ...how });
   return { clock, all, asked, place, attic: { machine: "attic", epoch: bootAt(0) } };
 }
 
@@ -161,7 +161,7 @@ describe("a gateway measures its own jobs, by its own clock", () => {
 
   test("the time of an answer in one piece is divided between prompt and answer", () => {
     const { clock, all, place } = memory();
-    const job = place(bootAt(0), true);
+    const job = place(bootAt(0), { whole: true });
     clock.advance(1_500);
     job.answering();
     job.ended(end(101));
@@ -200,7 +200,7 @@ describe("a machine has cached", () => {
 
   test("no more of a prompt than its window holds", () => {
     const { all, asked, attic } = memory();
-    all.placed(attic, { asked, slots: 4, window: 100, whole: false }).accepted();
+    all.placed(attic, { asked, slots: 4, window: 100, whole: false, isCold: false }).accepted();
     const { cachedTokens } = all.workOn(attic, asked).work;
     expect(cachedTokens).toBeGreaterThan(90);
     expect(cachedTokens).toBeLessThan(130);
@@ -217,9 +217,19 @@ test("an answer that its client held back tells nothing of the machine's speed a
   expect(all.speedOf("attic", "m")).toEqual({ beginMs: expect.any(Number), promptTokenMs: expect.any(Number) });
 });
 
+test.each([false, true])("the load of a model makes its machine no slower (in one piece: %s)", (whole) => {
+  const { clock, all, place } = memory();
+  const job = place(bootAt(0), { whole, isCold: true });
+  clock.advance(20_000);
+  job.answering();
+  clock.advance(1_000);
+  job.ended(end(101));
+  expect(all.speedOf("attic", "m")).toBeUndefined();
+});
+
 test("the prompt of an answer in one piece leaves the backlog when the answer has begun", () => {
   const { all, attic, place } = memory();
-  const job = place(bootAt(0), true);
+  const job = place(bootAt(0), { whole: true });
   expect(all.loadOn(attic).backlogTokens).toBe(1_000);
   job.answering();
   expect(all.loadOn(attic)).toEqual({ jobs: 1, backlogTokens: 0 });
