@@ -11,7 +11,9 @@ import { Announcer } from "./machine/announce.ts";
 import { claimMachine } from "./machine/claim-machine.ts";
 import { MemoryReader } from "./machine/model-memory.ts";
 import { atHand, type RuntimeSource, runtimeSources } from "./models/detect.ts";
-import { FirstSightings, RuntimeWatch } from "./models/watch-runtimes.ts";
+import { measurement } from "./models/model-facts.ts";
+import { FirstSightings, ModelNotes } from "./models/model-notes.ts";
+import { RuntimeWatch } from "./models/watch-runtimes.ts";
 import { llamaRuntime } from "./runtimes/llama/llama.ts";
 import { readModelSettings } from "./models/model-set.ts";
 import type { Runtime } from "./runtimes/runtime.ts";
@@ -95,6 +97,7 @@ export async function watchRuntimes(parts: Omit<AgentParts, "broker">): Promise<
     settings: config.modelsFile === undefined ? {} : readModelSettings(config.modelsFile),
     firstSeen: (model) => sightings.secondsOf(model),
     memory: new MemoryReader({ boundMb: config.modelMemoryMb, modelsFolder: config.modelsFolder }),
+    measurements: new ModelNotes({ file: config.measurementsFile, note: measurement, log }),
     timing: timingAt(config.timeScale, config),
     clock,
     log,

@@ -114,6 +114,7 @@ export function agentConfig(environment: Environment) {
     modelsFolder: modelsFolderOf(given, environment),
     stateDir: given.TRUNKLINE_STATE_DIR,
     sightingsFile: join(given.TRUNKLINE_STATE_DIR, "models-seen.json"),
+    measurementsFile: join(given.TRUNKLINE_STATE_DIR, "models-measured.json"),
     scriptedModels: given.TRUNKLINE_SCRIPTED_MODELS,
     firstTokenMs: given.TRUNKLINE_FIRST_TOKEN_MS,
     loadWaitMs: given.TRUNKLINE_LOAD_WAIT_MS,

@@ -310,7 +310,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent": 510,
   "services/agent/jobs": 2_500,
   "services/agent/machine": 490,
-  "services/agent/models": 1_700,
+  "services/agent/models": 1_750,
   "services/agent/runtimes": 6_950,
   "services/cli": 140,
   "services/cli/commands": 4_210,

@@ -1,8 +1,10 @@
+import { z } from "zod";
 import { loadMsOf, memoryMbOf } from "#shared/placing/load-estimates.ts";
 import type { ModelMemory } from "#shared/placing/make-room.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
 import { type KeepFacts, type MemoryFacts, listBytesMax, residentsMax } from "#shared/protocol/presence.ts";
+import type { ModelNotes } from "./model-notes.ts";
 import type { ServedModel } from "./model-set.ts";
 import type { PlannedModel } from "./plan-loads.ts";
 
@@ -13,6 +15,14 @@ export interface ModelDemand {
   /** When the oldest waiting request came; undefined if none waits. */
   readonly waitingSinceMs: number | undefined;
 }
+
+/** The measurements of a model that outlast the agent. They are those of another model once its file has another size. */
+export const measurement = z.object({
+  sizeMb: z.number(),
+  memoryMb: z.number().positive().optional(),
+  loadMs: z.number().positive().optional(),
+});
+export type Measurement = z.infer<typeof measurement>;
 
 /** All that was measured of one model. */
 interface Measured {
@@ -39,6 +49,7 @@ interface Wishes {
 
 interface FactsOptions {
   readonly memory?: MemorySource | undefined;
+  readonly measurements?: ModelNotes<Measurement> | undefined;
   readonly clock: Pick<Clock, "now">;
 }
 
@@ -100,9 +111,22 @@ export class ModelFacts {
   }
 
   /** Returns what gateways are told of a model with its catalogue. */
-  learnt(id: string, memoryMb: number | undefined): Pick<OfferedModel, "memory_mb" | "load_ms"> {
-    if (memoryMb !== undefined) this.#of(id).memoryMb = renewed(this.#of(id).memoryMb, memoryMb);
-    const { memoryMb: takes, loadMs } = this.#measured.get(id) ?? {};
+  learnt(
+    { id, size_mb: sizeMb }: Pick<OfferedModel, "id" | "size_mb">,
+    memoryMb: number | undefined,
+  ): Pick<OfferedModel, "memory_mb" | "load_ms"> {
+    const measured = this.#of(id);
+    const noted = this.#options.measurements?.get(id);
+    if (noted?.sizeMb === sizeMb) {
+      measured.memoryMb ??= noted.memoryMb;
+      measured.loadMs ??= noted.loadMs;
+    }
+    if (memoryMb !== undefined) measured.memoryMb = renewed(measured.memoryMb, memoryMb);
+    const { memoryMb: takes, loadMs } = measured;
+    const isNews = takes !== noted?.memoryMb || loadMs !== noted?.loadMs || sizeMb !== noted?.sizeMb;
+    if (isNews && (takes ?? loadMs) !== undefined) {
+      this.#options.measurements?.set(id, { sizeMb, memoryMb: takes, loadMs });
+    }
     return {
       ...(takes !== undefined && { memory_mb: Math.round(takes) }),
       ...(loadMs !== undefined && { load_ms: Math.round(loadMs) }),

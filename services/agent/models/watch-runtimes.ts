@@ -1,11 +1,7 @@
-import { readFileSync } from "node:fs";
-import { dirname } from "node:path";
-import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelIdCharactersMax, type OfferedModel } from "#shared/protocol/model.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import { makeStateFolder, writeStateFile } from "#shared/process/state-folder.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
 import {
@@ -17,7 +13,8 @@ import {
   UniqueIds,
 } from "./model-set.ts";
 import type { RuntimeSource } from "./detect.ts";
-import { type MemorySource, ModelFacts } from "./model-facts.ts";
+import { type Measurement, type MemorySource, ModelFacts } from "./model-facts.ts";
+import type { ModelNotes } from "./model-notes.ts";
 import { type RuntimeWork, SourceWatch } from "./watch-source.ts";
 
 interface WatchOptions {
@@ -29,6 +26,7 @@ interface WatchOptions {
   /** Returns when this machine first saw a model, in seconds; for runtimes that do not report it. */
   readonly firstSeen: (model: string) => number;
   readonly memory?: MemorySource | undefined;
+  readonly measurements?: ModelNotes<Measurement> | undefined;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
@@ -180,7 +178,7 @@ export class RuntimeWatch {
     const lane = runtime.slotsPerModel ? `${place} ${ownId}` : place;
     const { memoryBytes } = described;
     const memoryMb = memoryBytes === undefined ? undefined : memoryBytes / 1_000_000;
-    return [{ runtime, ownId, model: { ...model, ...this.facts.learnt(id, memoryMb) }, lane }];
+    return [{ runtime, ownId, model: { ...model, ...this.facts.learnt(model, memoryMb) }, lane }];
   }
 
   #tellLeftOut(model: string): void {
@@ -215,71 +213,4 @@ function inOrder(models: readonly DescribedModel[]): readonly DescribedModel[] {
 /** Removes duplicates: a model that a runtime lists twice is offered once. */
 function withoutTwins(served: readonly ServedModel[]): ServedModel[] {
   return [...new Map(served.map((each) => [each.model.id, each])).values()];
-}
-
-const sightings = z.record(z.string(), z.int().nonnegative());
-
-/**
- * Bounds the sightings, several times the models that a machine may offer. Beyond it, the oldest sightings are
- * forgotten.
- */
-const sightingsMax = 10_000;
-
-/**
- * Remembers when this machine first saw each model whose runtime does not report a creation time. A file keeps them
- * across restarts; where it cannot be written, they last as long as the agent runs.
- */
-export class FirstSightings {
-  readonly #file: string;
-  readonly #clock: Pick<Clock, "wall">;
-  readonly #log: Pick<Log, "warn">;
-  #seconds: Map<string, number> | undefined;
-  #writing = false;
-
-  constructor(options: { file: string; clock: Pick<Clock, "wall">; log: Pick<Log, "warn"> }) {
-    this.#file = options.file;
-    this.#clock = options.clock;
-    this.#log = options.log;
-  }
-
-  secondsOf(model: string): number {
-    this.#seconds ??= this.#read();
-    const known = this.#seconds.get(model);
-    if (known !== undefined) return known;
-    const now = Math.floor(this.#clock.wall() / 1_000);
-    this.#seconds.set(model, now);
-    for (const oldest of this.#seconds.keys()) {
-      if (this.#seconds.size <= sightingsMax) break;
-      this.#seconds.delete(oldest);
-    }
-    this.#writeSoon(this.#seconds);
-    return now;
-  }
-
-  /** Schedules one write for all models that are seen in one look. */
-  #writeSoon(seconds: ReadonlyMap<string, number>): void {
-    if (this.#writing) return;
-    this.#writing = true;
-    setImmediate(() => {
-      this.#writing = false;
-      this.#write(seconds);
-    });
-  }
-
-  #read(): Map<string, number> {
-    try {
-      return new Map(Object.entries(sightings.parse(JSON.parse(readFileSync(this.#file, "utf8")))));
-    } catch {
-      return new Map();
-    }
-  }
-
-  #write(seconds: ReadonlyMap<string, number>): void {
-    try {
-      makeStateFolder(dirname(this.#file));
-      writeStateFile(this.#file, `${JSON.stringify(Object.fromEntries(seconds), null, 2)}\n`);
-    } catch (error) {
-      this.#log.warn({ err: error }, "the models seen for the first time could not be noted");
-    }
-  }
 }

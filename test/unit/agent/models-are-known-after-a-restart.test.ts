@@ -2,7 +2,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { FirstSightings } from "../../../services/agent/models/watch-runtimes.ts";
+import { measurement, ModelFacts } from "../../../services/agent/models/model-facts.ts";
+import { FirstSightings, ModelNotes } from "../../../services/agent/models/model-notes.ts";
 import { until } from "../../harness/until.ts";
 
 let folder: string;
@@ -48,5 +49,23 @@ describe("since when a model is known", () => {
     expect(existsSync(file)).toBe(false);
     await until(() => existsSync(file), { what: "the file" });
     expect(Object.keys(JSON.parse(readFileSync(file, "utf8")) as object)).toHaveLength(2_000);
+  });
+});
+
+describe("the memory and the load time of a model", () => {
+  const log = { warn: () => undefined };
+  const factsBy = (file: string): ModelFacts =>
+    new ModelFacts({ clock: { now: () => 0 }, measurements: new ModelNotes({ file, note: measurement, log }) });
+
+  test("stay as they were measured over restarts, but not for another file under the same name", async () => {
+    const file = join(folder, "models-measured.json");
+    const model = { id: "llama3:8b", size_mb: 5_000 };
+    const before = factsBy(file);
+    before.learnt(model, 6_100);
+    before.loaded(model, 12_345.6, 6_100);
+    before.learnt(model, 6_100);
+    await until(() => existsSync(file) && readFileSync(file, "utf8").includes("12345"), { what: "the measurements" });
+    expect(factsBy(file).learnt(model, undefined)).toEqual({ memory_mb: 6_100, load_ms: 12_346 });
+    expect(factsBy(file).learnt({ ...model, size_mb: 9_000 }, undefined)).toEqual({});
   });
 });
