@@ -103,6 +103,8 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}) {
     commentIntervalMs: 10_000 * scale,
     /** Minimum gap between comments: a stream whose reason to wait has changed comments earlier, but not within this. */
     newsIntervalMs: 1_000 * scale,
+    /** Interval of the comments of a stream that waits for the load of its model, also if the load is no further. */
+    loadNewsIntervalMs: 2_000 * scale,
   };
 }
 export type Timing = Readonly<ReturnType<typeof timingAt>>;

@@ -120,7 +120,7 @@ const qwenCode: CodingClient = {
   },
 };
 
-const codex: CodingClient = {
+export const codex: CodingClient = {
   name: "Codex CLI",
   package: "@openai/codex",
   version: "0.169.0",

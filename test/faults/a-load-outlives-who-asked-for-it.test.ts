@@ -1,54 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { errorOf } from "../harness/endpoint.ts";
-import { FakeOllama } from "../harness/fake-ollama.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
+import { SlowOllama } from "../harness/slow-ollama.ts";
 import { type Fleet, startFleet } from "../harness/start-fleet.ts";
 import { type CommandResult, trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 import { lane } from "./lane.ts";
 
-const mb = 1_000_000;
 const model = "llama3:8b";
 const onlyAttics = "qwen3:8b";
 const hello = { model, says: "Hello!" };
 const answer = "Hello from Ollama.";
-
-/** An Ollama whose loads end when the test says so. */
-class SlowOllama implements AsyncDisposable {
-  readonly #loads: PromiseWithResolvers<void>[] = [];
-  fake: FakeOllama;
-
-  private constructor(fake: FakeOllama) {
-    this.fake = fake;
-    fake.onLoad = () => {
-      const load = Promise.withResolvers<void>();
-      this.#loads.push(load);
-      return load.promise;
-    };
-  }
-
-  static async start(names: readonly string[]): Promise<SlowOllama> {
-    const models = names.map((name) => ({ name, sizeBytes: 100 * mb, memoryBytes: 120 * mb }));
-    return new SlowOllama(await FakeOllama.start({ models }));
-  }
-
-  /** The loads so far, ended or not. */
-  get begun(): number {
-    return this.#loads.length;
-  }
-
-  end(problem?: string): void {
-    const load = this.#loads.at(-1);
-    if (problem === undefined) load?.resolve();
-    else load?.reject(new Error(problem));
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const load of this.#loads) load.resolve();
-    await this.fake.stop();
-  }
-}
 
 describe.skipIf(lentOnly("nats", "redis"))("the load of a model", () => {
   let parts: AsyncDisposableStack;

@@ -38,6 +38,9 @@ interface Load {
   readonly expectedMs: number;
 }
 
+/** The time that a load goes on after it was expected to end, as a part of the time so far. */
+const overduePart = 0.1;
+
 /** How long a model that could not be loaded is not tried again: twice as long after each failure. */
 const failureStandsMs = 5_000;
 const failureStandsMaxMs = 300_000;
@@ -75,8 +78,10 @@ export class ModelLoads {
     if (this.#load === undefined) return undefined;
     const { model, begunAtMs, expectedMs } = this.#load;
     const goneMs = this.#options.clock.now() - begunAtMs;
-    const percent = Math.min(99, Math.floor((100 * goneMs) / expectedMs));
-    return { model, percent, leftMs: Math.round(Math.max(1_000, expectedMs - goneMs)) };
+    // A load that takes longer than expected has still a part before it.
+    const totalMs = Math.max(expectedMs, (1 + overduePart) * goneMs);
+    const leftMs = Math.round(Math.max(1_000, totalMs - goneMs));
+    return { model, percent: Math.floor((100 * goneMs) / totalMs), leftMs };
   }
 
   /** True if requests for a model may begin. A runtime that cannot be told to load loads by itself. */

@@ -108,8 +108,9 @@ export class StreamWriter implements AnswerWriter {
     const silentMs = nowMs - this.#writtenAtMs;
     if (silentMs < (this.#answering ? timing.commentIntervalMs : timing.newsIntervalMs)) return;
     const waitingFor = this.#waitFor(row, load);
-    // A new place in the queue, or a model that now loads, is reported before the usual interval ends.
-    if (silentMs >= timing.commentIntervalMs || waitingFor !== this.#toldWaitingFor) this.#comment(waitingFor, nowMs);
+    const intervalMs = load === undefined ? timing.commentIntervalMs : timing.loadNewsIntervalMs;
+    // A new place in the queue, or a load that went on, is reported before the usual interval ends.
+    if (silentMs >= intervalMs || waitingFor !== this.#toldWaitingFor) this.#comment(waitingFor, nowMs);
   }
 
   /** Writes a comment, which no client takes for a part of the answer. */

@@ -199,6 +199,13 @@ describe("the facts of an agent's memory", () => {
     expect(jobs.load.memory).toMatchObject({ freeMb: 10_000, residents: [one, { model: "two", memoryMb: 9_000 }] });
   });
 
+  test("tell of a load that takes longer than expected that a tenth of its time is still to come", async () => {
+    const { gateway, pass, jobs } = await placingAgent({ one: 5_000 });
+    await gateway.send({ model: "one" });
+    await pass(60_000);
+    expect(jobs.load.memory?.loading).toEqual({ model: "one", percent: 90, leftMs: 6_000 });
+  });
+
   test("leave the catalogue's digest as it is while models come and go, and tell it what a load was measured to take", async () => {
     const { gateway, runtime, load, answer, pass, watch } = await placingAgent({ one: 5_000 });
     const before = watch.offer?.digest;
