@@ -311,7 +311,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent/jobs": 2_500,
   "services/agent/machine": 490,
   "services/agent/models": 1_750,
-  "services/agent/runtimes": 6_950,
+  "services/agent/runtimes": 7_030,
   "services/cli": 140,
   "services/cli/commands": 4_210,
   "services/cli/connect": 1_350,

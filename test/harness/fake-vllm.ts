@@ -22,6 +22,8 @@ interface FakeVllmOptions {
   readonly fewEfforts?: boolean;
   /** Whether its model was made to fill in what stands before a suffix. */
   readonly fillsIn?: boolean;
+  /** Whether it was started with `VLLM_SERVER_DEV_MODE=1` and `--enable-sleep-mode`. */
+  readonly sleeps?: boolean;
   readonly port?: number;
 }
 
@@ -30,6 +32,9 @@ type Refusal = readonly [status: number, message: string, param?: string];
 /** vLLM (0.32) over real HTTP, without a model: what it tells and refuses, and its chunks. */
 export class FakeVllm extends FakeOpenAiServer {
   readonly #options: Required<Omit<FakeVllmOptions, "port">>;
+  isSleeping = false;
+  /** True if it has the memory to wake up. */
+  mayWake: () => boolean = () => true;
 
   private constructor(options: FakeVllmOptions) {
     super();
@@ -40,6 +45,7 @@ export class FakeVllm extends FakeOpenAiServer {
       task: options.task ?? "generate",
       fewEfforts: options.fewEfforts ?? false,
       fillsIn: options.fillsIn ?? false,
+      sleeps: options.sleeps ?? false,
     };
   }
 
@@ -49,6 +55,7 @@ export class FakeVllm extends FakeOpenAiServer {
 
   protected override answer(exchange: Exchange): void | Promise<void> {
     const { response, route } = exchange;
+    if (this.#options.sleeps && this.#sleep(exchange)) return;
     switch (route) {
       case "GET /health":
         response.writeHead(200, { "content-length": "0" }).end();
@@ -77,6 +84,26 @@ export class FakeVllm extends FakeOpenAiServer {
         return this.#embed(exchange);
       default:
         return sendJson(response, 404, { detail: "Not Found" });
+    }
+  }
+
+  /** The paths of the sleep mode. Asleep it answers no chat. */
+  #sleep({ response, route }: Exchange): boolean {
+    switch (route) {
+      case "GET /is_sleeping":
+        sendJson(response, 200, { is_sleeping: this.isSleeping });
+        return true;
+      case "POST /sleep":
+      case "POST /wake_up":
+        if (route === "POST /wake_up" && !this.mayWake()) {
+          sendJson(response, 500, { error: errorOf(500, "CUDA out of memory.") });
+          return true;
+        }
+        this.isSleeping = route !== "POST /wake_up";
+        response.writeHead(200, { "content-length": "0" }).end();
+        return true;
+      default:
+        return this.isSleeping && route === "POST /v1/chat/completions";
     }
   }
 

@@ -53,7 +53,7 @@ interface FactsOptions {
   readonly clock: Pick<Clock, "now">;
 }
 
-/** The most memory that a model is believed to take, in sizes of its file. */
+/** The most memory that a model is believed to take, in sizes of its file, if that is known. */
 const memoryPartMax = 3;
 
 const demandHalvesMs = 600_000;
@@ -106,7 +106,8 @@ export class ModelFacts {
     measured.loadMs = renewed(measured.loadMs, Math.max(1, ms));
     // Other programs take memory and give it back meanwhile. A runtime that tells the size of its models knows better.
     if (Number.isFinite(tookMb)) {
-      measured.memoryMb ??= Math.min(Math.max(tookMb, sizeMb), memoryPartMax * sizeMb);
+      const mostMb = sizeMb === 0 ? Infinity : memoryPartMax * sizeMb;
+      if (tookMb > 0 || sizeMb > 0) measured.memoryMb ??= Math.min(Math.max(tookMb, sizeMb), mostMb);
     }
   }
 

@@ -102,6 +102,11 @@ export class PatientProbes<Finding extends object> {
     return Promise.race([probe, sleep(this.#clock, probePatienceMs, signal).then(() => ({}))]);
   }
 
+  /** Returns an earlier finding without a probe. */
+  async known(question: string): Promise<Partial<Finding>> {
+    return (await this.#probes.get(question)) ?? {};
+  }
+
   /** Forgets all findings, because another server may answer from now on. */
   forget(): void {
     this.#probes = new Map();

@@ -13,6 +13,7 @@ import {
   PatientProbes,
   probeEmbedding,
 } from "./openai-models.ts";
+import { VllmSleep } from "./vllm-sleep.ts";
 import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
 
 /** The temperature below which vLLM always takes the likeliest token. */
@@ -84,6 +85,8 @@ export function openVllm(options: {
   /** By root. Files that are missing may still be on their way here. */
   const filesByRoot = new Map<string, ModelFiles>();
   const probes = new PatientProbes<Probed>(options);
+  const sleep = new VllmSleep(connection);
+  let models = 0;
 
   async function probe(model: string, signal: AbortSignal): Promise<Probed> {
     try {
@@ -101,13 +104,21 @@ export function openVllm(options: {
     profile: vllm,
     slots: vllmSlotsDefault,
     embeds: true,
+    get manages() {
+      return sleep.manages(models);
+    },
     async catalogue(signal) {
       try {
         const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });
+        models = data.length;
+        await sleep.look(signal);
         const described = [...byPlacedId(data)].map(async ([id, listed]) => {
           // An adapter has a `parent`, no window of its own, and the capabilities of its base model.
           const base = data.find((one) => one.id === listed.parent) ?? listed;
-          const probed = await probes.find(base.id, (until) => probe(base.id, until), signal);
+          // A model that sleeps answers no probe.
+          const probed = await (sleep.isSleeping
+            ? probes.known(base.id)
+            : probes.find(base.id, (until) => probe(base.id, until), signal));
           const root = base.root ?? base.id;
           const files = filesByRoot.get(root) ?? (await readModelFiles(root, hubFolder));
           if (files !== undefined) filesByRoot.set(root, files);
@@ -118,12 +129,13 @@ export function openVllm(options: {
             capabilities: { ...(files && capabilitiesByFiles(files)), ...probed },
             contextTokens: listed.max_model_len ?? base.max_model_len ?? undefined,
             sizeBytes: files?.sizeBytes,
-            loaded: true,
+            loaded: !sleep.isSleeping,
           };
         });
         return await Promise.all(described);
       } catch (error) {
         probes.forget();
+        sleep.forget();
         throw error;
       }
     },
