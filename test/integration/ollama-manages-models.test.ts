@@ -50,6 +50,16 @@ describe("a model is pulled", () => {
     await expect(pulled).rejects.not.toThrow(/\.ollama/);
   });
 
+  test("and not, when the disk is full in the middle, which is told", async () => {
+    ollama.onPull = () => [
+      { status: "pulling 6a0746a1ec1a", total: 2_000_000, completed: 1_200_000 },
+      { error: "write /root/.ollama/models/blobs/sha256-6a07-partial: no space left on device" },
+    ];
+    const pulled = manage("pull", "phi4");
+    await expect(pulled).rejects.toMatchObject({ code: "upstream_error", message: expect.stringContaining("disk") });
+    await expect(pulled).rejects.not.toThrow(/\.ollama/);
+  });
+
   test("and not, when Ollama ends before its success", async () => {
     ollama.onPull = () => [{ status: "pulling manifest" }];
     await expect(manage("pull", "phi4")).rejects.toMatchObject({ code: "upstream_error" });
