@@ -190,7 +190,16 @@ async function keepRevoked(store: Store, database: StateDatabase): Promise<reado
 /** Adds the usage of a store to a book, day by day. The book counts the usage of one `id` once. */
 async function copyUsage(from: StateStore, to: { book: LimitsBook; id: string; nowMs: number }): Promise<void> {
   const usage = openUsage(from);
-  const nothing = { ended: [], charges: [], renewed: [], growing: [], demands: [], requests: [] };
+  const nothing = {
+    ended: [],
+    charges: [],
+    renewed: [],
+    growing: [],
+    demands: [],
+    running: [],
+    over: [],
+    requests: [],
+  };
   let acknowledged = 0;
   for (let ago = usageKeptDays + 1; ago >= -1; ago -= 1) {
     const day = new Date(to.nowMs - ago * dayMs).toISOString().slice(0, 10);

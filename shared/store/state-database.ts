@@ -51,6 +51,7 @@ const schemaSteps = [
    CREATE INDEX requests_by_id ON requests (id);`,
   `CREATE TABLE sessions (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
   `CREATE TABLE keeps (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
+  `CREATE TABLE running (id INTEGER PRIMARY KEY, usage TEXT NOT NULL) STRICT;`,
 ];
 
 const lists = ["keys", "machines", "machine_keys", "routes", "keeps", "usage", "audit", "known_models"];

@@ -498,6 +498,8 @@ export function settlementOf(settlement: Partial<Settlement>): Settlement {
     growing: [],
     demands: [],
     usage: [],
+    running: [],
+    over: [],
     requests: [],
   };
   return { gateway: "a-gateway", sequence: 1, ...nothing, ...settlement };

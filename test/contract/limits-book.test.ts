@@ -242,6 +242,53 @@ describe("limits of several gateways in Redis", () => {
     });
   });
 
+  describe("a gateway that is gone", () => {
+    const used = (completionTokens: number) =>
+      rowOf({ day: today(), keyId: "abcdefABCDEF", failed: 1, completionTokens });
+    const open = async (isThereForMs = 300) => {
+      const redis = await openOne();
+      const bookOf = () => new RedisLimitsBook(redis, { clock: systemClock, isThereForMs });
+      const booked = async () => (await openUsage({ kind: "redis", redis }).read(allDays))[0];
+      return { redis, dying: bookOf(), other: bookOf(), booked };
+    };
+    const untilGone = (other: RedisLimitsBook) => {
+      let sequence = 0;
+      return until(
+        async () => (await other.settle(settlementOf({ gateway: "other", sequence: (sequence += 1) }))).gateways === 1,
+        { what: "the gateway to be gone" },
+      );
+    };
+
+    test("has what its requests under way used booked once, in the latest state, and spent of the budget", async () => {
+      const { redis, dying, other, booked } = await open();
+      const running = [
+        { id: 1, usage: used(10) },
+        { id: 2, usage: used(5) },
+      ];
+      await dying.settle(settlementOf({ gateway: "dying", running }));
+      await dying.settle(settlementOf({ gateway: "dying", sequence: 2, running: [{ id: 1, usage: used(30) }] }));
+      await dying.settle(settlementOf({ gateway: "dying", sequence: 3, over: [2], usage: [used(7)] }));
+      expect(await booked()).toMatchObject({ requests: 1, completionTokens: 7 });
+      await untilGone(other);
+      expect(await booked()).toMatchObject({ requests: 2, failed: 2, completionTokens: 37 });
+      expect(await spentOf(redis, "abcdefABCDEF", today())).toBe(37);
+      await other.settle(settlementOf({ gateway: "other", sequence: 1_000, acknowledged: 999 }));
+      expect(await booked()).toMatchObject({ requests: 2, completionTokens: 37 });
+    });
+
+    test("and comes back books its requests itself, in place of what was booked without it", async () => {
+      const { redis, dying, other, booked } = await open();
+      await dying.settle(settlementOf({ gateway: "dying", running: [{ id: 1, usage: used(10) }] }));
+      await untilGone(other);
+      expect(await booked()).toMatchObject({ requests: 1, completionTokens: 10 });
+      await dying.settle(settlementOf({ gateway: "dying", sequence: 2, running: [{ id: 1, usage: used(20) }] }));
+      const usage = [rowOf({ ...used(25), failed: 0 })];
+      await dying.settle(settlementOf({ gateway: "dying", sequence: 3, over: [1], usage }));
+      expect(await booked()).toMatchObject({ requests: 1, failed: 0, completionTokens: 25 });
+      expect(await spentOf(redis, "abcdefABCDEF", today())).toBe(25);
+    });
+  });
+
   test("a pause of this process is not blamed on Redis, also for commands that wait for others", async () => {
     const { connections, open } = redisPlace();
     onTestFinished(() => connections.forEach((each) => each.close()));

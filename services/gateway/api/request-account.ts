@@ -56,10 +56,10 @@ const unlimited: LimitOutcome = { limitStatus: {}, fault: undefined };
 
 /**
  * The account of one request with its key, from the authentication of the key to the one end of the request. It covers
- * admission under the key's limits, and one usage record at that end. A gateway that is killed books no request that was
- * under way, and loses the records of its last 100 ms. A machine reports token counts as usage of an end or fault frame,
- * output tokens of data frames, and progress of beats. All of them are clamped to what is possible before they are
- * booked, logged or measured. Usage in an answer's own bytes reaches its client as the machine wrote it.
+ * admission under the key's limits, and one usage record at that end. The book knows what each request under way used
+ * some 100 ms ago, for the case that its gateway is killed. A machine reports token counts as usage of an end or fault
+ * frame, output tokens of data frames, and progress of beats. All of them are clamped to what is possible before they
+ * are booked, logged or measured. Usage in an answer's own bytes reaches its client as the machine wrote it.
  */
 export class RequestAccount {
   readonly #dependencies: AccountDependencies;
@@ -102,6 +102,7 @@ export class RequestAccount {
     this.#dependencies = dependencies;
     this.#startedAtMs = request.arrivedAtMs ?? dependencies.clock.now();
     this.#course = new AnswerCourse(dependencies);
+    dependencies.settlements.follow(this);
   }
 
   asksFor(model: string, { streamed }: { readonly streamed: boolean }): void {
@@ -256,31 +257,40 @@ export class RequestAccount {
     if (!this.#admitting) this.#settle();
   }
 
-  #settle(): void {
-    const { clock, early, settlements } = this.#dependencies;
-    const { id: keyId } = this.#key;
-    const outcome = this.#outcome ?? "client_closed";
-    const { machine, firstAtMs } = this.#course;
-    const counted = this.#taken();
-    const { promptTokens, completionTokens } = counted;
-    const usedTokens = promptTokens + completionTokens;
-    const durationMs = Math.round(clock.now() - this.#startedAtMs);
-    const firstTokenMs = firstAtMs === undefined ? undefined : Math.round(firstAtMs - this.#startedAtMs);
-    const usage: UsageRow = {
+  /** Returns what is booked of this request if its gateway is killed now; undefined while no machine works for it. */
+  usedSoFar(): UsageRow | undefined {
+    return this.#course.machine === undefined
+      ? undefined
+      : this.#usage(this.#outcome ?? "client_closed", this.#taken());
+  }
+
+  #usage(outcome: RequestOutcome, { promptTokens, completionTokens }: TokenCounts): UsageRow {
+    const { clock } = this.#dependencies;
+    const { firstAtMs } = this.#course;
+    return {
       day: budgetPeriodAt("day", clock.wall()).name,
-      keyId,
+      keyId: this.#key.id,
       model: this.#bookedModel(outcome),
       requests: 1,
       failed: outcome === "ok" ? 0 : 1,
       promptTokens,
       completionTokens,
-      answered: firstTokenMs === undefined ? 0 : 1,
-      firstTokenMs: firstTokenMs ?? 0,
-      durationMs,
+      answered: firstAtMs === undefined ? 0 : 1,
+      firstTokenMs: firstAtMs === undefined ? 0 : Math.round(firstAtMs - this.#startedAtMs),
+      durationMs: Math.round(clock.now() - this.#startedAtMs),
     };
+  }
+
+  #settle(): void {
+    const { early, settlements } = this.#dependencies;
+    const { machine } = this.#course;
+    const counted = this.#taken();
+    const usage = this.#usage(this.#outcome ?? "client_closed", counted);
+    const usedTokens = counted.promptTokens + counted.completionTokens;
     if (this.#hold !== undefined && machine === undefined) early?.forget(this.#hold.limits);
     const hold = this.#growing?.hold ?? this.#hold;
-    settlements.end({ hold, ran: machine !== undefined, usedTokens, usage, request: this.#record(durationMs) });
+    const request = this.#record(usage.durationMs);
+    settlements.end({ hold, ran: machine !== undefined, usedTokens, usage, request, account: this });
     this.#tellNotBelieved(counted);
   }
 

@@ -99,6 +99,12 @@ export interface Charge {
 }
 
 /** Everything that one gateway books in one step. Its ends, charges and usage are booked once, however often it is sent. */
+/** The use of a request under way, by its number at its gateway. */
+export interface RunningUsage {
+  readonly id: number;
+  readonly usage: UsageRow;
+}
+
 export interface Settlement {
   /** The token of this boot of the gateway. Another boot numbers its settlements anew. */
   readonly gateway: string;
@@ -117,6 +123,10 @@ export interface Settlement {
   readonly usage: readonly UsageRow[];
   /** Records of ended requests, each as JSON. */
   readonly requests: readonly string[];
+  /** The use so far of requests under way. The book keeps the latest of each, and books it if this gateway is gone. */
+  readonly running: readonly RunningUsage[];
+  /** The ids of those of them that ended: `usage` has all of their use. */
+  readonly over: readonly number[];
 }
 
 /**

@@ -1,10 +1,10 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { StateStore } from "#shared/store/open-key-store.ts";
-import type { StateDatabase } from "#shared/store/state-database.ts";
+import type { SqlTags, StateDatabase } from "#shared/store/state-database.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
-import { usageKeptDays, type UsageRow } from "#shared/usage/usage.ts";
+import { usageKeptDays } from "#shared/usage/usage.ts";
 import { needsSeat } from "./judge-demand.ts";
 import type { Admission, Demand, Limits, LimitsBook, LimitStatus, Settlement, Settling } from "./limits.ts";
 import { LocalLimits } from "./local-limits.ts";
@@ -53,7 +53,8 @@ function openEmbedded(database: StateDatabase, options: LimitsOptions): OpenedLi
     kept: options.kept,
     unbooked: (keyId, period) => settlements.spentOf(keyId, period),
   });
-  const settlements: Settlements = new Settlements({ ...options, book, local: book.local });
+  book.bookRunning();
+  const settlements: Settlements = new Settlements({ ...options, book, local: book.local, gatherMs: 0 });
   return { limits: book, settlements };
 }
 
@@ -157,9 +158,18 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
     return this.local.limitStatus(key);
   }
 
-  async settle({ gateway, sequence, ended, growing, demands, usage, requests }: Settlement): Promise<Settling> {
+  /** Books what answers had used that were under way when the gateway before was killed. */
+  bookRunning(): void {
+    this.#database.change("book answers that were cut off", (sql) => {
+      for (const { usage } of sql.all`SELECT usage FROM running`) addUsageRows(sql, `[${String(usage)}]`);
+      sql.run`DELETE FROM running`;
+    });
+  }
+
+  async settle(settlement: Settlement): Promise<Settling> {
+    const { gateway, sequence, ended, growing, demands, usage, running } = settlement;
     if (sequence > (this.#settled.get(gateway) ?? 0)) {
-      if (usage.length > 0) this.#add(usage, requests);
+      if (usage.length > 0 || running.length > 0) this.#add(settlement);
       for (const each of ended) this.local.settle(each);
       this.#settled.set(gateway, sequence);
     }
@@ -179,26 +189,17 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
     return Number(row?.["tokens"]);
   }
 
-  #add(usage: readonly UsageRow[], requests: readonly string[]): void {
+  #add({ usage, requests, running, over }: Pick<Settlement, "usage" | "requests" | "running" | "over">): void {
     const rows = JSON.stringify(usage);
     const records = `[${requests.join(",")}]`;
     const kept = `-${usageKeptDays} days`;
     const { max, ms } = this.#kept;
     this.#database.change("write down what has ended", (sql) => [
+      addUsageRows(sql, rows),
       sql.run`
-        INSERT INTO usage
-        SELECT value ->> 'day', value ->> 'keyId', coalesce(value ->> 'model', ''), value ->> 'requests',
-          value ->> 'failed', value ->> 'promptTokens', value ->> 'completionTokens', value ->> 'answered',
-          value ->> 'firstTokenMs', value ->> 'durationMs'
-        FROM json_each(${rows}) WHERE true
-        ON CONFLICT DO UPDATE SET
-          requests = requests + excluded.requests,
-          failed = failed + excluded.failed,
-          prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-          completion_tokens = completion_tokens + excluded.completion_tokens,
-          answered = answered + excluded.answered,
-          first_token_ms = first_token_ms + excluded.first_token_ms,
-          duration_ms = duration_ms + excluded.duration_ms`,
+        INSERT OR REPLACE INTO running
+        SELECT value ->> 'id', value ->> 'usage' FROM json_each(${JSON.stringify(running)})`,
+      sql.run`DELETE FROM running WHERE id IN (SELECT value FROM json_each(${JSON.stringify(over)}))`,
       sql.run`
         DELETE FROM usage WHERE day <
         (SELECT date(max(value ->> 'day'), ${kept}) FROM json_each(${rows}))`,
@@ -211,6 +212,23 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
           (SELECT coalesce(min(sequence), 0) FROM requests WHERE at >= ${Math.floor(this.#clock.wall() - ms)}))`,
     ]);
   }
+}
+
+function addUsageRows(sql: SqlTags, rows: string): void {
+  sql.run`
+    INSERT INTO usage
+    SELECT value ->> 'day', value ->> 'keyId', coalesce(value ->> 'model', ''), value ->> 'requests',
+      value ->> 'failed', value ->> 'promptTokens', value ->> 'completionTokens', value ->> 'answered',
+      value ->> 'firstTokenMs', value ->> 'durationMs'
+    FROM json_each(${rows}) WHERE true
+    ON CONFLICT DO UPDATE SET
+      requests = requests + excluded.requests,
+      failed = failed + excluded.failed,
+      prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+      completion_tokens = completion_tokens + excluded.completion_tokens,
+      answered = answered + excluded.answered,
+      first_token_ms = first_token_ms + excluded.first_token_ms,
+      duration_ms = duration_ms + excluded.duration_ms`;
 }
 
 /**

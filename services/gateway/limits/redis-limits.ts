@@ -41,6 +41,8 @@ const sequenceKeptForMs = 24 * 3_600_000;
 const spentKeptForMs = 7 * 24 * 3_600_000;
 /** A gateway that settled within this time counts as present. A gateway settles every few seconds. */
 const gatewayIsThereForMs = 15_000;
+/** The use of requests under way waits for a gateway that books it, if all are gone, for as long as this. */
+const runningKeptForMs = 7 * 24 * 3_600_000;
 
 /**
  * The layout of a key's limits in Redis:
@@ -49,6 +51,7 @@ const gatewayIsThereForMs = 15_000;
  * - `seats:<id>` has a seat for each request under way, by the time at which it is free unless it is renewed.
  * - `reservations:<id>` has the part of the budget that each of these requests reserved.
  * - `spent:<id>:<period>` counts the tokens that were used in a period.
+ * - `running:<gateway>` has the use of its requests under way, and `booked:<gateway>` what was booked of them without it.
  *
  * All of them expire. KEYS[1] is the prefix of all keys, from which the scripts build the names that they need. That
  * works with one Redis, with or without Sentinel, but not with Redis Cluster. The time is the clock of Redis, so that
@@ -168,6 +171,33 @@ end
 const settleLua = `${commonLua}${admitLua}
 local settlement = cjson.decode(ARGV[1])
 
+-- Adds what was used, or takes it back where \`times\` is -1.
+local function count(used, times)
+  for _, each in ipairs(used.spent) do
+    call("INCRBY", prefix .. each.at, times * each.tokens)
+    call("PEXPIREAT", prefix .. each.at, each.endsAtMs + ${spentKeptForMs})
+  end
+  for _, each in ipairs(used.usage) do
+    local name = prefix .. each.at
+    for _, field in ipairs(each.fields) do call("HINCRBY", name, field[1], times * field[2]) end
+    call("EXPIRE", name, ${usageKeptDays * 86_400})
+    call("ZADD", prefix .. "${redisUsageDaysAt}", 0, each.day)
+    call("ZREMRANGEBYRANK", prefix .. "${redisUsageDaysAt}", 0, -${usageKeptDays + 2})
+  end
+end
+
+-- What requests under way used so far is booked once their gateway is gone. It may be back later and book them itself.
+local function bookOf(gateway)
+  local running, booked = prefix .. "running:" .. gateway, prefix .. "booked:" .. gateway
+  local each = call("HGETALL", running)
+  for at = 1, #each, 2 do
+    count(cjson.decode(each[at + 1]), 1)
+    call("HSET", booked, each[at], each[at + 1])
+  end
+  call("PEXPIRE", booked, ${sequenceKeptForMs})
+  call("UNLINK", running)
+end
+
 local written = prefix .. "written:" .. settlement.gateway
 local last = tonumber(call("GET", written) or 0)
 if settlement.sequence > math.max(last, settlement.acknowledged) + 1 then return { 0, {}, {} } end
@@ -179,16 +209,18 @@ if settlement.sequence > last then
     change(each.keyId, "tokens", tokensLimit, math.huge, each.tokens)
     if each.seat then free(each.keyId, each.seat) end
   end
-  for _, each in ipairs(settlement.spent) do
-    call("INCRBY", prefix .. each.at, each.tokens)
-    call("PEXPIREAT", prefix .. each.at, each.endsAtMs + ${spentKeptForMs})
+  count(settlement, 1)
+  local running, booked = prefix .. "running:" .. settlement.gateway, prefix .. "booked:" .. settlement.gateway
+  for _, each in ipairs(settlement.running) do
+    if call("HEXISTS", booked, each.id) == 0 then call("HSET", running, each.id, each.used) end
   end
-  for _, each in ipairs(settlement.usage) do
-    local name = prefix .. each.at
-    for _, field in ipairs(each.fields) do call("HINCRBY", name, field[1], field[2]) end
-    call("EXPIRE", name, ${usageKeptDays * 86_400})
-    call("ZADD", prefix .. "${redisUsageDaysAt}", 0, each.day)
-    call("ZREMRANGEBYRANK", prefix .. "${redisUsageDaysAt}", 0, -${usageKeptDays + 2})
+  if #settlement.running > 0 then call("PEXPIRE", running, ${runningKeptForMs}) end
+  for _, id in ipairs(settlement.over) do
+    local earlier = call("HDEL", running, id) == 0 and call("HGET", booked, id)
+    if earlier then
+      count(cjson.decode(earlier), -1)
+      call("HDEL", booked, id)
+    end
   end
   local requests = prefix .. "${redisRequestsAt}"
   for each = 2, #ARGV do call("XADD", requests, "MAXLEN", "~", settlement.requestsMax, "*", "record", ARGV[each]) end
@@ -221,8 +253,10 @@ keep()
 
 local gateways = prefix .. "gateways"
 call("ZADD", gateways, nowMs, settlement.gateway)
-call("ZREMRANGEBYSCORE", gateways, "-inf", nowMs - ${gatewayIsThereForMs})
-call("PEXPIRE", gateways, ${gatewayIsThereForMs})
+local goneAt = nowMs - settlement.isThereForMs
+for _, gone in ipairs(call("ZRANGEBYSCORE", gateways, "-inf", goneAt)) do bookOf(gone) end
+call("ZREMRANGEBYSCORE", gateways, "-inf", goneAt)
+call("PEXPIRE", gateways, ${runningKeptForMs})
 return { call("ZCARD", gateways), grants, admissions }
 `;
 
@@ -254,6 +288,7 @@ export class RedisLimitsBook implements LimitsBook {
   readonly #redis: RedisConnection;
   readonly #clock: Pick<Clock, "wall">;
   readonly #seatLivesMs: number;
+  readonly #isThereForMs: number;
   readonly #kept: KeptRequests;
 
   constructor(
@@ -262,12 +297,14 @@ export class RedisLimitsBook implements LimitsBook {
       readonly clock: Pick<Clock, "wall">;
       readonly kept?: KeptRequests;
       readonly seatLivesMs?: number;
+      readonly isThereForMs?: number;
     },
   ) {
     this.#redis = redis;
     this.#kept = options.kept ?? keptRequestsDefault;
     this.#clock = options.clock;
     this.#seatLivesMs = options.seatLivesMs ?? seatLivesMs;
+    this.#isThereForMs = options.isThereForMs ?? gatewayIsThereForMs;
     redis.define("settleRequests", { lua: settleLua, numberOfKeys: 1 });
   }
 
@@ -285,19 +322,20 @@ export class RedisLimitsBook implements LimitsBook {
     });
   }
 
-  async settle({ ended, charges, renewed, growing, demands, usage, requests, ...numbers }: Settlement) {
+  async settle({ ended, charges, renewed, growing, demands, usage, running, requests, ...numbers }: Settlement) {
     const wallMs = this.#clock.wall();
     const text = JSON.stringify({
       ...numbers,
       seatLivesMs: this.#seatLivesMs,
+      isThereForMs: this.#isThereForMs,
       changes: [...ended.map(changeOfEnd), ...charges.map(changeOf)],
       renewed: renewed
         .filter(({ limits }) => needsSeat(limits))
         .map(({ keyId, seat, limits, budgetTokens }) => ({ keyId, seat, budgetTokens: limits.budget && budgetTokens })),
       growing: growing.map((each) => growthOf(each, wallMs)),
       demands: demands.map((each) => demandOf(each, wallMs)),
-      spent: usage.flatMap(spendings),
-      usage: usage.map((row) => ({ day: row.day, at: redisUsageAt(row.day), fields: redisUsageFields(row) })),
+      ...usedOf(usage),
+      running: running.map(({ id, usage: used }) => ({ id, used: JSON.stringify(usedOf([used])) })),
       requestsMax: this.#kept.max,
       requestsKeptMs: this.#kept.ms,
     });
@@ -360,6 +398,14 @@ function growthOf({ hold, usedTokens }: Growth, wallMs: number) {
   const { tokensPerMinute, budget } = limits;
   const at = budget && spentAt(hold.keyId, budgetPeriodAt(budget.per, wallMs).name);
   return { ...held, tokensPerMinute, budget: budget?.tokens, spentAt: at, wanted: usedTokens + growthTokens };
+}
+
+/** Returns what is added to the books for these rows. */
+function usedOf(usage: readonly UsageRow[]) {
+  return {
+    spent: usage.flatMap(spendings),
+    usage: usage.map((row) => ({ day: row.day, at: redisUsageAt(row.day), fields: redisUsageFields(row) })),
+  };
 }
 
 /** Returns what a row spends of the budget of its day and of its month: the key may get either budget later. */

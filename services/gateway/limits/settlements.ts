@@ -2,7 +2,7 @@ import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { needsSeat } from "./judge-demand.ts";
-import type { Admission, Demand, Growth, Hold, LimitsBook, Settled, Settlement } from "./limits.ts";
+import type { Admission, Demand, Growth, Hold, LimitsBook, RunningUsage, Settled, Settlement } from "./limits.ts";
 import type { LocalLimits } from "./local-limits.ts";
 
 interface SettlementsOptions {
@@ -21,6 +21,14 @@ interface SettlementsOptions {
   readonly retryMs?: number;
   /** The most rows that wait while none can be booked. */
   readonly rowsMax?: number;
+  /** The interval at which the book is told what requests under way used so far. */
+  readonly runningMs?: number;
+}
+
+/** A request under way. */
+interface RunningRequest {
+  /** Returns what is booked if it is cut off now; undefined while no machine works for it. */
+  usedSoFar(): UsageRow | undefined;
 }
 
 interface EndedRequest extends Omit<Settled, "hold"> {
@@ -29,6 +37,8 @@ interface EndedRequest extends Omit<Settled, "hold"> {
   readonly usage: UsageRow;
   /** The record of the request as JSON, if it gets one. */
   readonly request?: string | undefined;
+  /** The request itself, if it was given to `follow`. */
+  readonly account?: RunningRequest | undefined;
 }
 
 type Growing = Growth & Pick<PromiseWithResolvers<Hold>, "resolve">;
@@ -36,7 +46,12 @@ interface Asked extends PromiseWithResolvers<Admission> {
   readonly demand: Demand;
 }
 type EndedAt = Settled & { readonly endedAtMs: number };
-type Sent = Pick<Settlement, "sequence" | "charges" | "usage" | "requests"> & { readonly ended: readonly EndedAt[] };
+type Sent = Pick<Settlement, "sequence" | "charges" | "usage" | "requests" | "running" | "over"> & {
+  readonly ended: readonly EndedAt[];
+};
+
+/** Bounds the requests under way that a settlement tells of; the others follow with the next ones. */
+const toldAtOnceMax = 500;
 
 /** The most rows that wait to be booked, each of a day, a key and a model. */
 export const unwrittenRowsMax = 10_000;
@@ -62,7 +77,12 @@ const fewSeats = 8;
 export class Settlements {
   readonly #options: Required<SettlementsOptions>;
   readonly #underWay = new Map<string, Hold>();
-  readonly #heartbeat: Timer;
+  /** Requests under way, with their numbers once the book was told of them. */
+  readonly #running = new Map<RunningRequest, number | undefined>();
+  #runningIds = 0;
+  /** The numbers of those of them that ended, for the next settlement. */
+  #over: number[] = [];
+  readonly #heartbeats: readonly Timer[];
   /** The sums of all rows that wait, by day, key and model. */
   #rows = new Map<string, UsageRow>();
   #ended: EndedAt[] = [];
@@ -92,12 +112,19 @@ export class Settlements {
       renewMs: 5_000,
       retryMs: 1_000,
       rowsMax: unwrittenRowsMax,
+      runningMs: 100,
       ...options,
     };
-    this.#heartbeat = this.#options.clock.every(this.#options.renewMs, () => {
+    const { clock, renewMs, runningMs } = this.#options;
+    const renewing = clock.every(renewMs, () => {
       this.#reportUncounted("unwrittenRowsMax rows waited to be written");
       if (!this.#isAway) this.#send(this.#underWay.values());
     });
+    const telling = clock.every(runningMs, () => {
+      const running = this.#isAway ? [] : this.#usedSoFar();
+      if (running.length > 0) this.#send([], running);
+    });
+    this.#heartbeats = [renewing, telling];
     this.#after(0, () => this.#send());
   }
 
@@ -116,7 +143,30 @@ export class Settlements {
     if (hold.kept === "shared" && needsSeat(hold.limits)) this.#underWay.set(hold.seat, hold);
   }
 
-  end({ hold, ran, usedTokens, usage, request }: EndedRequest): void {
+  /** Records a request under way until it ends. */
+  follow(request: RunningRequest): void {
+    this.#running.set(request, undefined);
+  }
+
+  #usedSoFar(): RunningUsage[] {
+    const all: RunningUsage[] = [];
+    for (const [request, told] of Array.from(this.#running)) {
+      if (all.length === toldAtOnceMax) break;
+      const usage = request.usedSoFar();
+      if (usage === undefined) continue;
+      const id = told ?? (this.#runningIds += 1);
+      all.push({ id, usage });
+      // It is the last to be told again.
+      this.#running.delete(request);
+      this.#running.set(request, id);
+    }
+    return all;
+  }
+
+  end({ hold, ran, usedTokens, usage, request, account }: EndedRequest): void {
+    const told = account && this.#running.get(account);
+    if (told !== undefined) this.#over.push(told);
+    if (account !== undefined) this.#running.delete(account);
     this.#count(usage);
     if (request !== undefined && this.#requests.length < this.#options.rowsMax) this.#requests.push(request);
     else if (request !== undefined) this.#unrecorded += 1;
@@ -201,7 +251,7 @@ export class Settlements {
 
   /** Books all ends until the deadline aborts. Ends that come later are lost. */
   async stop(deadline: AbortSignal): Promise<void> {
-    this.#heartbeat.cancel();
+    for (const timer of this.#heartbeats) timer.cancel();
     await Promise.race([this.flush(), aborted(deadline)]);
     this.#stopped = true;
     this.#due?.cancel();
@@ -253,15 +303,21 @@ export class Settlements {
     this.#atTurnEnd = undefined;
   }
 
-  #send(renewed: Iterable<Hold> = []): void {
+  #send(renewed: Iterable<Hold> = [], running: readonly RunningUsage[] = []): void {
     this.#cancelDue();
     if (this.#stopped) return;
     this.#sequence += 1;
     const usage = [...this.#rows.values()];
-    const [ended, requests, charges] = [this.#ended, this.#requests, this.#options.local.takeCharges()];
-    const sent = { sequence: this.#sequence, usage, ended, requests, charges };
+    const [ended, over, requests, charges] = [
+      this.#ended,
+      this.#over,
+      this.#requests,
+      this.#options.local.takeCharges(),
+    ];
+    const sent = { sequence: this.#sequence, usage, ended, running, over, requests, charges };
     this.#rows = new Map();
     this.#ended = [];
+    this.#over = [];
     this.#requests = [];
     this.#sent.push(sent);
     const [growing, demands] = [this.#asked.growing.splice(0), this.#asked.demands.splice(0)];
@@ -273,7 +329,7 @@ export class Settlements {
   }
 
   async #write(
-    { sequence, usage, ended, requests, charges }: Sent,
+    { sequence, ended, ...sent }: Sent,
     renewed: Iterable<Hold> = [],
     growing: readonly Growing[] = [],
     demands: readonly Asked[] = [],
@@ -284,13 +340,11 @@ export class Settlements {
       gateway,
       sequence,
       acknowledged: this.#acknowledged,
+      ...sent,
       ended: ended.filter(({ endedAtMs }) => endedAtMs > sinceMs),
-      charges,
       renewed: [...renewed],
       growing: growing.map(({ hold, usedTokens }) => ({ hold, usedTokens })),
       demands: demands.map(({ demand }) => demand),
-      usage,
-      requests,
     });
     for (const [at, each] of growing.entries()) {
       const hold = grown[at] ?? each.hold;
@@ -308,7 +362,15 @@ export class Settlements {
   async #retry(): Promise<void> {
     if (this.#sent.length === 0) {
       this.#sequence += 1;
-      this.#sent.push({ sequence: this.#sequence, usage: [], ended: [], requests: [], charges: [] });
+      this.#sent.push({
+        sequence: this.#sequence,
+        usage: [],
+        ended: [],
+        running: [],
+        over: [],
+        requests: [],
+        charges: [],
+      });
     }
     try {
       await Promise.all(this.#sent.map((each) => this.#write(each)));

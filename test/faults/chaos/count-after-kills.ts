@@ -37,6 +37,8 @@ interface Round {
 interface Site extends AsyncDisposable {
   readonly baseUrl: string;
   readonly place: { readonly redisUrl: string } | { readonly stateDir: string };
+  /** The books are complete when they have not changed for so long. */
+  readonly stillMs: number;
   kill(round: number): Promise<void>;
   revive(round: number): Promise<void>;
 }
@@ -48,6 +50,8 @@ async function startGateways(): Promise<Site> {
   return {
     baseUrl: fleet.balancer.baseUrl,
     place: { redisUrl: fleet.redis.url },
+    // The other gateway books what the killed one had under way after 15 s.
+    stillMs: 20_000,
     kill: async (round) => fleet.gateways[round % 2]?.kill(),
     revive: async (round) => void (await fleet.startGateway(round % 2)),
     [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose](),
@@ -62,6 +66,7 @@ async function startEmbedded(): Promise<Site> {
   return {
     baseUrl,
     place: { stateDir },
+    stillMs: 2_000,
     kill: () => up.kill(),
     revive: async () => void (up = await startUp({ ...settings, TRUNKLINE_PORT: new URL(baseUrl).port })),
     async [Symbol.asyncDispose]() {
@@ -75,10 +80,11 @@ async function playRound(site: Site, round: number): Promise<Round> {
   await using operator = await Operator.on(site.place);
   const { token, record } = await operator.issue();
   const answers: Asked[] = [];
+  // A whole answer that is cut off shows its client nothing to compare.
   const load = new Load({
     baseUrl: site.baseUrl,
     key: token.reveal(),
-    wish: (index) => ({ tokens: 20 + ((index * 7) % 81), delayMs: 5 + (index % 10), streamed: index % 4 !== 3 }),
+    wish: (index) => ({ tokens: 20 + ((index * 7) % 81), delayMs: 5 + (index % 10), streamed: true }),
     pace: { atOnce },
     afterRefusalMs: 50,
     onSettled: (asked) => void answers.push(asked),
@@ -90,7 +96,7 @@ async function playRound(site: Site, round: number): Promise<Round> {
   const booked = await untilBooked(async () => {
     const { requests = 0, completionTokens = 0 } = (await operator.usageSum(record.id)) ?? {};
     return { requests, tokens: completionTokens };
-  });
+  }, site.stillMs);
   const begun = answers.filter(({ received }) => received.text !== "");
   return {
     finished: countsOf(begun.filter(({ outcome }) => outcome === "exact")),
@@ -105,16 +111,16 @@ function countsOf(answers: readonly Asked[]): Counts {
   return { requests: answers.length, tokens: tokens.reduce((sum, count) => sum + count, 0) };
 }
 
-/** Reads the books until they have not changed for two seconds. */
-async function untilBooked(read: () => Promise<Counts>): Promise<Counts> {
+/** Reads the books until they have not changed for a while. */
+async function untilBooked(read: () => Promise<Counts>, stillMs: number): Promise<Counts> {
   let last = await read();
   let sinceMs = performance.now();
   const isStill = async (): Promise<boolean> => {
     const now = await read();
     if (now.requests !== last.requests || now.tokens !== last.tokens) [last, sinceMs] = [now, performance.now()];
-    return performance.now() - sinceMs > 2_000;
+    return performance.now() - sinceMs > stillMs;
   };
-  await until(isStill, { what: "the books to be still", intervalMs: 100 });
+  await until(isStill, { what: "the books to be still", intervalMs: 100, timeoutMs: 60_000 });
   return last;
 }
 

@@ -95,7 +95,8 @@ async function used() {
       row("2026-01-01", "goneGoneGone", null, 5),
     ];
     const book = new SqliteLimitsBook(state.database, { clock: systemClock });
-    const nothing = { acknowledged: 0, ended: [], charges: [], renewed: [], growing: [], demands: [], requests: [] };
+    const none = { ended: [], charges: [], renewed: [], growing: [], demands: [], running: [], over: [], requests: [] };
+    const nothing = { acknowledged: 0, ...none };
     await book.settle({ gateway: "gateway", sequence: 1, ...nothing, usage });
   });
   return { ...line, id };

@@ -52,7 +52,7 @@ const holdOf = (seat: string, hold: Partial<Hold> = {}): Hold => ({
 });
 
 /** Its first heartbeat has gone out, and it is quiet. */
-async function open(options: { rowsMax?: number } = {}) {
+async function open(options: { rowsMax?: number; keepsRunning?: boolean } = {}) {
   const clock = new TurnableClock();
   const book = new HeldBook();
   const charges: Charge[] = [];
@@ -308,5 +308,60 @@ describe("a gateway that stops", () => {
     await flushed;
     expect(book.requests()).toBe(2);
     await settlements.flush();
+  });
+});
+
+describe("requests under way", () => {
+  const running = (completionTokens: number) => ({ usedSoFar: () => rowOf({ failed: 1, completionTokens }) });
+
+  test("are told by their numbers, without those that no machine has taken", async () => {
+    const { clock, book, settlements } = await open();
+    for (const each of [running(10), { usedSoFar: () => undefined }, running(20)]) settlements.follow(each);
+    await clock.advanceAwaiting(100);
+    expect(book.sent).toHaveLength(1);
+    expect(book.sent[0]?.running).toEqual([
+      { id: 1, usage: rowOf({ failed: 1, completionTokens: 10 }) },
+      { id: 2, usage: rowOf({ failed: 1, completionTokens: 20 }) },
+    ]);
+  });
+
+  test("are over in the settlement that books their end", async () => {
+    const { clock, book, end, settlements } = await open();
+    const account = running(10);
+    settlements.follow(account);
+    await clock.advanceAwaiting(100);
+    end({ account, usage: rowOf({ completionTokens: 12 }) });
+    await clock.advanceAwaiting(100);
+    expect(book.sent.at(-1)).toMatchObject({ running: [], over: [1], usage: [{ completionTokens: 12 }] });
+    await clock.advanceAwaiting(2_000);
+    expect(book.sent).toHaveLength(2);
+  });
+
+  test("that end soon are told only at their end", async () => {
+    const { clock, book, end, settlements } = await open();
+    const account = running(10);
+    settlements.follow(account);
+    end({ account });
+    await clock.advanceAwaiting(1_000);
+    expect(book.sent).toMatchObject([{ running: [], over: [] }]);
+  });
+
+  test("are told in turns where they are many", async () => {
+    const { clock, book, settlements } = await open();
+    for (let each = 0; each < 750; each += 1) settlements.follow(running(each));
+    await clock.advanceAwaiting(200);
+    const told = book.sent.map((each) => each.running.map(({ usage }) => usage.completionTokens));
+    expect(told.map(({ length }) => length)).toEqual([500, 500]);
+    expect(new Set(told.flat()).size).toBe(750);
+  });
+
+  test("are told again after an outage of the book, in their latest state", async () => {
+    const { clock, book, settlements } = await open();
+    settlements.follow(running(10));
+    book.state = "away";
+    await clock.advanceAwaiting(3_000);
+    book.state = "there";
+    await clock.advanceAwaiting(3_000);
+    expect(book.written.at(-1)?.running).toEqual([{ id: 1, usage: rowOf({ failed: 1, completionTokens: 10 }) }]);
   });
 });

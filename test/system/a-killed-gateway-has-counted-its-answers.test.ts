@@ -1,0 +1,102 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { DatabaseSync } from "node:sqlite";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import type { UsageRow } from "#shared/usage/usage.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import { Operator } from "../harness/operator.ts";
+import { startFleet } from "../harness/start-fleet.ts";
+import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+import { testPepper } from "../harness/trunkline-command.ts";
+import { until } from "../harness/until.ts";
+
+const model = "scripted";
+
+/** A folder for `trunkline up`, which is killed and started again on it. */
+async function place() {
+  const stateDir = await mkdtemp(join(tmpdir(), "trunkline-killed-"));
+  onTestFinished(() => rm(stateDir, { recursive: true }));
+  const start = async (): Promise<UpProcess> => {
+    const up = await startUp({ TRUNKLINE_STATE_DIR: stateDir, TRUNKLINE_KEY_PEPPER: testPepper });
+    onTestFinished(() => up[Symbol.asyncDispose]());
+    return up;
+  };
+  /** The sums that the running `up` has written down of answers under way. */
+  const noted = (): readonly UsageRow[] => {
+    using database = new DatabaseSync(join(stateDir, "trunkline.db"), { readOnly: true });
+    const rows = database.prepare("SELECT usage FROM running").all();
+    return rows.map(({ usage }): UsageRow => JSON.parse(String(usage)));
+  };
+  return { stateDir, start, noted };
+}
+
+test("an up that is killed books its finished answers exactly, and those under way as they were a second before", async () => {
+  const { stateDir, start, noted } = await place();
+  const up = await start();
+  await using operator = await Operator.on({ stateDir });
+  const { token, record } = await operator.issue({ limits: { budget: { tokens: 100_000, per: "month" } } });
+  const endpoint = up.endpoint.withKey(token.reveal());
+  await endpoint.answer({ model, says: "/script tokens=7" });
+  const stream = await endpoint.stream({ model, says: "/script tokens=100000 delay_ms=5" });
+  const sums = await until(() => noted().find(({ completionTokens }) => completionTokens > 100), {
+    what: "an answer under way to be written down",
+  });
+  await up.kill();
+  await stream.over;
+  const delivered = stream.text.split(" ").length - 1;
+
+  await start();
+  const booked = await operator.usageSum(record.id);
+  expect(booked).toMatchObject({ requests: 2, failed: 1, answered: 2, promptTokens: 2 + sums.promptTokens });
+  expect(booked?.completionTokens).toBeGreaterThanOrEqual(7 + sums.completionTokens);
+  expect(booked?.completionTokens).toBeLessThanOrEqual(7 + delivered + 1);
+  await until(() => noted().length === 0, { what: "nothing to be left under way" });
+});
+
+test("a second kill books nothing twice", async () => {
+  const { stateDir, start, noted } = await place();
+  const up = await start();
+  await using operator = await Operator.on({ stateDir });
+  const { token, record } = await operator.issue();
+  const stream = await up.endpoint.withKey(token.reveal()).stream({ model, says: "/script tokens=100000 delay_ms=5" });
+  await until(() => noted().length > 0, { what: "an answer under way to be written down" });
+  await up.kill();
+  await stream.over;
+  const again = await start();
+  const booked = await operator.usageSum(record.id);
+  expect(booked).toMatchObject({ requests: 1, failed: 1 });
+  await again.kill();
+  await start();
+  expect(await operator.usageSum(record.id)).toEqual(booked);
+});
+
+test.skipIf(lentOnly("nats", "redis"))(
+  "a gateway that is killed leaves it to the others to book what its answers under way used",
+  { timeout: 60_000 },
+  async () => {
+    await using fleet = await startFleet({ gateways: 2, machines: { attic: { models: [model] } } });
+    await using operator = await Operator.on({ redisUrl: fleet.redis.url });
+    const { token, record } = await operator.issue();
+    const stream = await fleet.endpoint
+      .withKey(token.reveal())
+      .stream({ model, says: "/script tokens=100000 delay_ms=5" });
+    const toldAt = (tokens: number): Promise<unknown> =>
+      until(() => stream.text.split(" ").length > tokens, {
+        what: `${tokens} tokens to be delivered`,
+        timeoutMs: 20_000,
+      });
+    await toldAt(500);
+    await fleet.gateways[0]?.kill();
+    await stream.over;
+    const delivered = stream.text.split(" ").length - 1;
+    const booked = await until(async () => operator.usageSum(record.id), {
+      what: "the other gateway to book the answer",
+      timeoutMs: 30_000,
+    });
+    expect(booked).toMatchObject({ requests: 1, failed: 1, answered: 1 });
+    // A token takes 5 ms at least, and the book is told once a second.
+    expect(booked.completionTokens).toBeGreaterThan(delivered - 250);
+    expect(booked.completionTokens).toBeLessThanOrEqual(delivered + 1);
+  },
+);
