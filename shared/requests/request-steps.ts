@@ -33,7 +33,7 @@ export function stepsOf(request: ShownRequest): Step[] {
     ...offers,
   ];
   if (acceptedMs !== null) {
-    const loading = loadMs === null ? "" : `; it waited ${whole.format(loadMs / 1_000)} s for its model to load`;
+    const loading = loadMs === null ? "" : `; it waited ${(loadMs / 1_000).toFixed(1)} s for its model to load`;
     steps.push(step(acceptedMs, `${machine ?? "a machine"} took it${loading}`));
   }
   if (firstMs !== null) steps.push(step(firstMs, "first piece of the answer"));

@@ -74,6 +74,6 @@ test("a request that no machine took has no step of one", () => {
 });
 
 test("a wait for the model's load stands with the machine that loaded it", () => {
-  const waited = { ...request, load_wait_ms: 14_200, first_token_ms: 16_000, total_ms: 17_000 };
+  const waited = { ...request, load_wait_ms: 14_219, first_token_ms: 16_000, total_ms: 17_000 };
   expect(stepsOf(waited).map(({ text }) => text)).toContain("cellar took it; it waited 14.2 s for its model to load");
 });
