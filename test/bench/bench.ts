@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { Command, InvalidArgumentError } from "commander";
+import { Command } from "commander";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { checkBounds } from "./bounds.ts";
 import { measureLoopHolds } from "./loop-holds.ts";
@@ -11,6 +11,7 @@ import { barePipeline } from "./variants/bare-pipeline.ts";
 import { peers } from "./variants/peers.ts";
 import { messages, trunkline, tunnelled } from "./variants/trunkline.ts";
 import type { Variant } from "./variants/variant.ts";
+import { readAmong, readCount } from "./read-options.ts";
 
 const allVariants: readonly Variant[] = [barePipeline, trunkline, messages, tunnelled, ...peers];
 /** Measures for how long the worst requests hold an event loop. */
@@ -26,7 +27,12 @@ interface Options {
 
 const options = new Command("npm run bench --")
   .description("Measures Trunkline beside a bare pipeline of the same design, in rounds of fresh processes.")
-  .option("--only <names>", "scenarios and variants, with commas between", readNames, [])
+  .option(
+    "--only <names>",
+    "scenarios and variants, with commas between",
+    readAmong([...allScenarios, loop, ...allVariants].map(({ name }) => name)),
+    [],
+  )
   .option("--rounds <count>", "medians are made of so many rounds (default: 5, with --quick 2)", readCount)
   .option("--quick", "the scenarios that CI checks, in about a minute", false)
   .option("--check", "exit with 1 when a bound is exceeded (test/bench/bounds.ts)", false)
@@ -69,18 +75,4 @@ async function run({ only, quick, check, json, rounds = quick ? 2 : 5 }: Options
   const checked = checkBounds(measurements, holds);
   if (only.length === 0) console.log(boundsTable(checked));
   if (check && checked.some(({ verdict }) => verdict !== "holds")) process.exitCode = 1;
-}
-
-function readNames(text: string): readonly string[] {
-  const names = text.split(",").filter((name) => name !== "");
-  const known = [...allScenarios, loop, ...allVariants].map(({ name }) => name);
-  const unknown = names.filter((name) => !known.includes(name));
-  if (unknown.length === 0) return names;
-  throw new InvalidArgumentError(`${unknown.join(", ")}: unknown; --help lists all names.`);
-}
-
-function readCount(text: string): number {
-  const count = Number(text);
-  if (Number.isInteger(count) && count > 0) return count;
-  throw new InvalidArgumentError("It must be a whole number above 0.");
 }

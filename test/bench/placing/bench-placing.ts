@@ -1,12 +1,13 @@
-import { Command, InvalidArgumentError } from "commander";
+import { Command } from "commander";
 import { alignedTable } from "../../../services/cli/terminal/table-text.ts";
 import { fleets } from "./fleets.ts";
 import { type FleetResult, policies, simulateFleet } from "./simulate-fleet.ts";
+import { readAmong, readCount } from "../read-options.ts";
 
 const names = [...fleets, ...policies].map(({ name }) => name);
 const { only, seeds } = new Command("npm run bench:placing --")
   .description("Compares in simulated time where models are loaded, by the policies of others and by an oracle.")
-  .option("--only <names>", "fleets and policies, with commas between", readNames, [])
+  .option("--only <names>", "fleets and policies, with commas between", readAmong(names), [])
   .option("--seeds <count>", "means are made of so many seeds, the same for all policies", readCount, 3)
   .addHelpText("after", () => {
     const rows = [...fleets, ...policies].map(({ name, title }) => `  ${name.padEnd(14)}${title}`);
@@ -73,16 +74,3 @@ for (const fleet of chosen(fleets)) {
   }
 }
 console.log(alignedTable(headings, rows, { right }));
-
-function readNames(text: string): readonly string[] {
-  const given = text.split(",").filter((name) => name !== "");
-  const unknown = given.filter((name) => !names.includes(name));
-  if (unknown.length === 0) return given;
-  throw new InvalidArgumentError(`${unknown.join(", ")}: unknown; --help lists all names.`);
-}
-
-function readCount(text: string): number {
-  const count = Number(text);
-  if (Number.isInteger(count) && count > 0) return count;
-  throw new InvalidArgumentError("It must be a whole number above 0.");
-}

@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { Command, InvalidArgumentError } from "commander";
+import { Command } from "commander";
 import { SeededRandom } from "../../harness/seeded-random.ts";
 import { watchCpu } from "./cpu-use.ts";
 import { remarks, type Result, resultOf, resultTable } from "./results.ts";
@@ -7,6 +7,7 @@ import { type Router, routers } from "./routers.ts";
 import { runSessions } from "./run-sessions.ts";
 import { type EngineCounts, startEngines } from "./start-engines.ts";
 import { type Workload, workloads } from "./workloads.ts";
+import { readAmong, readCount } from "../read-options.ts";
 
 interface Options {
   readonly only: readonly string[];
@@ -17,7 +18,7 @@ interface Options {
 const names = [...workloads, ...routers].map(({ name }) => name);
 const options = new Command("npm run bench:routing --")
   .description("Compares how routers choose among six simulated engines with prefix caches.")
-  .option("--only <names>", "workloads and routers, with commas between", readNames, [])
+  .option("--only <names>", "workloads and routers, with commas between", readAmong(names), [])
   .option("--seeds <count>", "medians are made of so many seeds, the same for all routers", readCount, 3)
   .option("--json <file>", "all results are written into this file, after each run", "results.json")
   .addHelpText("after", () => {
@@ -89,17 +90,4 @@ async function runOnce(workload: Workload, router: Router, seed: number): Promis
   const hitShare = added("cachedTokens") / added("promptTokens");
   const engineFirstMs = added("firstMs") / added("begun");
   return resultOf({ workload: name, router: router.name, seed, hitShare, engineFirstMs, cpu }, all);
-}
-
-function readNames(text: string): readonly string[] {
-  const given = text.split(",").filter((name) => name !== "");
-  const unknown = given.filter((name) => !names.includes(name));
-  if (unknown.length === 0) return given;
-  throw new InvalidArgumentError(`${unknown.join(", ")}: unknown; --help lists all names.`);
-}
-
-function readCount(text: string): number {
-  const count = Number(text);
-  if (Number.isInteger(count) && count > 0) return count;
-  throw new InvalidArgumentError("It must be a whole number above 0.");
 }
