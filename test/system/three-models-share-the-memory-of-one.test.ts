@@ -12,7 +12,7 @@ import { writeTinyGguf } from "../harness/tiny-gguf.ts";
 import { issueKey, type Settings } from "../harness/trunkline-command.ts";
 import { TrunklineProcess } from "../harness/trunkline-process.ts";
 import { until } from "../harness/until.ts";
-import { engine, noEngine } from "./tiny-runtime.ts";
+import { engine, noEngine } from "../engine/tiny-runtime.ts";
 
 const names = ["one", "two", "three"];
 /** A model of these tests takes 3.6 MB. */
