@@ -115,6 +115,8 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     await own.click("Save");
     const row = own.page.getByRole("row", { name: /gpt-4o/ });
     await row.waitFor();
+    // A route is live within a second.
+    await until(async () => (await up.endpoint.models()).ids.includes("gpt-4o"), { what: "the route to be live" });
     expect(await up.endpoint.answer({ model: "gpt-4o", says: "Hello" })).toBe("Hello from Ollama.");
     await row.getByRole("link", { name: "Who would be asked" }).click();
     await own.sees(/leads to/);
