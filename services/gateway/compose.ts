@@ -187,6 +187,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const port = await listen(server, { host, port: config.port, prefix: "TRUNKLINE_" });
   const operationsAt = { host: operationsHost, port: config.operationsPort, prefix: "TRUNKLINE_OPERATIONS_" } as const;
   const operationsPort = await listen(operations, operationsAt);
+  limited.begin();
   const baseUrl = `${localOrigin(tls, host, port)}/v1`;
   const operationsUrl = localOrigin(operationsTls, operationsHost, operationsPort);
   const { publicUrl, consoleUrl } = config;

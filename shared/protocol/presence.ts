@@ -49,14 +49,14 @@ const pullFacts = z.object({
 export type PullFacts = z.infer<typeof pullFacts>;
 
 /** Why a model left the memory: for a request, for a kept model, or by somebody else, such as its runtime or its owner. */
-export const unloadReasons = ["request", "keep", "other"] as const;
+export const unloadReasons = ["request", "keep", "other"] as const satisfies readonly (keyof LoadCounts["unloads"])[];
 
 /** The loads that an agent asked its runtimes for since it started. */
 const loadCounts = z.object({
   loads: count,
   loadMs: count,
   failures: count,
-  unloads: z.record(z.enum(unloadReasons), count),
+  unloads: z.object({ request: count, keep: count, other: count }),
 });
 export type LoadCounts = z.infer<typeof loadCounts>;
 

@@ -54,6 +54,25 @@ test("an up that is killed books its finished answers exactly, and those under w
   await until(() => noted().length === 0, { what: "nothing to be left under way" });
 });
 
+test("a second up that cannot start on the folder of a running one books nothing of it", async () => {
+  const { stateDir, start, noted } = await place();
+  const up = await start();
+  await using operator = await Operator.on({ stateDir });
+  const { token, record } = await operator.issue();
+  const leaving = new AbortController();
+  const asked = { model, says: "/script tokens=100000 delay_ms=5" };
+  const stream = await up.endpoint.withKey(token.reveal()).stream(asked, leaving.signal);
+  await until(() => noted().length > 0, { what: "an answer under way to be written down" });
+  const { port } = new URL(up.endpoint.baseUrl);
+  const settings = { TRUNKLINE_STATE_DIR: stateDir, TRUNKLINE_KEY_PEPPER: testPepper, TRUNKLINE_PORT: port };
+  await expect(startUp(settings)).rejects.toThrow(port);
+  expect(await operator.usageSum(record.id)).toBeUndefined();
+  leaving.abort();
+  await stream.over;
+  const booked = await until(async () => operator.usageSum(record.id), { what: "the end to be booked" });
+  expect(booked).toMatchObject({ requests: 1 });
+});
+
 test("a second kill books nothing twice", async () => {
   const { stateDir, start, noted } = await place();
   const up = await start();

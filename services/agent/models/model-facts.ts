@@ -19,8 +19,8 @@ export interface ModelDemand {
 /** The measurements of a model that outlast the agent. They are those of another model once its file has another size. */
 export const measurement = z.object({
   sizeMb: z.number(),
-  memoryMb: z.number().positive().optional(),
-  loadMs: z.number().positive().optional(),
+  memoryMb: z.number().nonnegative().optional(),
+  loadMs: z.number().nonnegative().optional(),
 });
 export type Measurement = z.infer<typeof measurement>;
 

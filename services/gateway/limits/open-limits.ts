@@ -23,6 +23,8 @@ interface LimitsOptions {
 export interface OpenedLimits {
   readonly limits: Limits;
   readonly settlements: Settlements;
+  /** Called once the gateway listens: a second one on the same state folder fails before, and books nothing of the first. */
+  readonly begin: () => void;
 }
 
 /**
@@ -44,7 +46,7 @@ function openShared(redis: Extract<StateStore, { kind: "redis" }>["redis"], opti
     spent: (keyId, period) => settlements.spentOf(keyId, period),
   });
   const settlements: Settlements = new Settlements({ ...options, book, local });
-  return { limits: new SharedLimits({ book, local, settlements }), settlements };
+  return { limits: new SharedLimits({ book, local, settlements }), settlements, begin: () => undefined };
 }
 
 function openEmbedded(database: StateDatabase, options: LimitsOptions): OpenedLimits {
@@ -53,9 +55,8 @@ function openEmbedded(database: StateDatabase, options: LimitsOptions): OpenedLi
     kept: options.kept,
     unbooked: (keyId, period) => settlements.spentOf(keyId, period),
   });
-  book.bookRunning();
   const settlements: Settlements = new Settlements({ ...options, book, local: book.local, gatherMs: 0 });
-  return { limits: book, settlements };
+  return { limits: book, settlements, begin: () => book.bookRunning() };
 }
 
 interface SharedLimitsOptions {
