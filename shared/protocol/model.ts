@@ -40,6 +40,13 @@ export const model = z.object({
 });
 export type Model = z.infer<typeof model>;
 
+/**
+ * The kinds of answers that a model may go on with after another machine began them: with or without tools in the request,
+ * with or without a thought before the text. A machine proves each kind for itself.
+ */
+export const seams = ["plain", "thought", "tools", "tools and thought"] as const;
+export type Seam = (typeof seams)[number];
+
 /** A model in a machine's offer, with fields for operators that clients do not receive. */
 export const offeredModel = model.extend({
   /** The name of the runtime that runs it. */
@@ -51,6 +58,10 @@ export const offeredModel = model.extend({
   load_ms: z.int().nonnegative().optional(),
   /** True if its machine takes `count` jobs for it. Agents before this field do not know the kind. */
   counts: z.literal(true).optional(),
+  /** Equal on two machines only if the weights, quantisation, template and tokenizer are. Absent where that is unknown. */
+  digest: z.string().min(1).max(128).optional(),
+  /** The answers that it goes on with, as its machine has proved. */
+  continues: z.array(z.enum(seams)).max(seams.length).optional(),
 });
 export type OfferedModel = z.infer<typeof offeredModel>;
 

@@ -341,7 +341,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/keys": 330,
   "shared/placing": 90,
   "shared/process": 1_330,
-  "shared/protocol": 1_830,
+  "shared/protocol": 1_840,
   "shared/records": 2_300,
   "shared/requests": 630,
   "shared/site": 580,
