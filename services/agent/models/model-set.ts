@@ -79,6 +79,8 @@ const capabilitiesDefault: Capabilities = {
 };
 const contextTokensDefault = 4_096;
 
+const digestCharactersMax = 128;
+
 /**
  * Returns a model as the machine offers it: the runtime's description, overridden by the operator's settings, with
  * defaults for the rest. Returns undefined for a model that does not fit the contract or has no capability.
@@ -96,6 +98,7 @@ export function completeModel(facts: {
   const { id, described, settings = {}, runtime, counts, firstSeenSeconds } = facts;
   const able = completeCapabilities(described.capabilities, settings);
   if (!Object.values(able).includes(true)) return undefined;
+  const digest = settings.digest ?? described.digest;
   const sizeMb = described.sizeBytes === undefined ? 0 : Math.round(described.sizeBytes / 1_000_000);
   const completed = offeredModel.safeParse({
     id,
@@ -108,6 +111,7 @@ export function completeModel(facts: {
     runtime_profile: described.onAppleMlx ? "apple-mlx" : "auto",
     ...(described.onAppleMlx && { apple_mlx: true }),
     runtime,
+    ...(digest && { digest: digest.slice(0, digestCharactersMax) }),
     ...(described.loaded !== undefined && { loaded: described.loaded }),
     ...(counts === true && able.completion && { counts }),
   });
@@ -132,6 +136,7 @@ const modelSettings = z.strictObject({
   context_window: z.int().positive().optional(),
   size_mb: z.int().nonnegative().optional(),
   owned_by: z.string().min(1).max(100).optional(),
+  digest: offeredModel.shape.digest,
 });
 type ModelSettings = z.infer<typeof modelSettings>;
 

@@ -66,6 +66,8 @@ export interface DescribedModel {
   /** The window that the runtime uses on this machine, or would use if the model were loaded now. */
   readonly contextTokens?: number | undefined;
   readonly sizeBytes?: number | undefined;
+  /** Equal on two machines only if weights, quantisation, template and tokenizer are. It begins with the runtime's kind. */
+  readonly digest?: string | undefined;
   /** True if the model runs on MLX on Apple silicon. */
   readonly onAppleMlx?: boolean | undefined;
   readonly loaded?: boolean | undefined;

@@ -42,6 +42,12 @@ describe("a model that its runtime says little of", () => {
     });
   });
 
+  test("is the same as another one by its runtime, or by the operator, who wins", () => {
+    expect(completed({ digest: "ollama:a" })?.digest).toBe("ollama:a");
+    expect(completed({ digest: "ollama:a" }, { digest: "mine" })?.digest).toBe("mine");
+    expect(completed({ digest: "x".repeat(500) })?.digest).toHaveLength(128);
+  });
+
   test("has what the operator says of it, which wins over what the runtime says", () => {
     const described = { capabilities: { tools: false, vision: false }, contextTokens: 131_072, sizeBytes: 1_499_999 };
     const settings = { capabilities: { tools: true }, context_window: 8_192, owned_by: "me" };

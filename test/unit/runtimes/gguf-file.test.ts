@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { idOf, partsOf } from "../../../services/agent/runtimes/llama/gguf-file.ts";
+import { idOf } from "../../../services/agent/runtimes/llama/gguf-file.ts";
+import { partsOf } from "../../../services/agent/runtimes/model-digest.ts";
 
 test.each([
   ["/models/Qwen3-8B-Q4_K_M.gguf", undefined, "Qwen3-8B-Q4_K_M"],

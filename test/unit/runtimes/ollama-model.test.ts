@@ -47,6 +47,7 @@ describe("a model of Ollama's", () => {
       context_window: 4_096,
       size_mb: 2_019,
       runtime_profile: "auto",
+      digest: "ollama:d",
       runtime: "ollama",
       loaded: false,
     });

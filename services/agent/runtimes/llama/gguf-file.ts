@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { digestOfFiles, partsOf, partStem } from "../model-digest.ts";
 import type { ChatWrapper, Engine, HistoryItem, Model } from "./gguf-engine.ts";
 import { anyObject, listOf, objectOf } from "./gguf-schema.ts";
 
@@ -10,6 +11,7 @@ export interface GgufFile {
   readonly id: string;
   readonly createdSeconds: number;
   readonly sizeBytes: number;
+  readonly digest: string | undefined;
   readonly ownedBy: string;
   /** The purpose of the model: `chat` answers, `embedding` embeds, `other` does neither (a model that ranks). */
   readonly purpose: "chat" | "embedding" | "other";
@@ -24,7 +26,6 @@ export interface GgufFile {
   readonly thinks: boolean;
 }
 
-const partName = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/i;
 const blobName = /^sha256[-:][0-9a-f]{64}$/;
 const trainedTokensDefault = 4_096;
 const ownerCharactersMax = 100;
@@ -71,6 +72,7 @@ export async function readGgufFile(path: string, engine: Engine): Promise<GgufFi
     id: idOf(first, general["name"]),
     createdSeconds: Math.floor(Math.max(...stats.map(({ mtimeMs }) => mtimeMs)) / 1_000),
     sizeBytes: stats.reduce((sum, { size }) => sum + size, 0),
+    digest: await digestOfFiles(first),
     ownedBy: textOf(general["organization"])?.slice(0, ownerCharactersMax) ?? "gguf",
     purpose: purposeOf(architectureMetadata["pooling_type"]),
     trainedTokens: positive(architectureMetadata["context_length"]) ?? trainedTokensDefault,
@@ -83,19 +85,11 @@ export async function readGgufFile(path: string, engine: Engine): Promise<GgufFi
   };
 }
 
-/** Returns the paths of all parts of a model, from the path of any part. */
-export function partsOf(path: string): string[] {
-  const [, stem, , count] = partName.exec(path) ?? [];
-  if (stem === undefined || count === undefined) return [path];
-  const parts = Array.from({ length: Number(count) }, (_, at) => String(at + 1).padStart(5, "0"));
-  return parts.map((part) => `${stem}-${part}-of-${count}.gguf`);
-}
-
 /** Returns the file's name, as llama-server does. A file named by its checksum gets the name in its metadata. */
 export function idOf(path: string, ownName: unknown): string {
   const name = basename(path);
   if (blobName.test(name) && textOf(ownName) !== undefined) return String(ownName).trim();
-  return partName.exec(name)?.[1] ?? name.replace(/\.gguf$/i, "");
+  return partStem(name) ?? name.replace(/\.gguf$/i, "");
 }
 
 async function orRefuse<Value>(

@@ -4,7 +4,8 @@ import type { ChatRun, Runtime } from "../runtime.ts";
 import { type GgufRequest, ggufEmbed, ggufText } from "./gguf-answer.ts";
 import { ggufChat, ggufCount } from "./gguf-chat.ts";
 import { type EngineOptions, openEngine } from "./gguf-engine.ts";
-import { partsOf, readGgufFile } from "./gguf-file.ts";
+import { partsOf } from "../model-digest.ts";
+import { readGgufFile } from "./gguf-file.ts";
 import { GgufModel } from "./gguf-model.ts";
 
 /** Two slots, so that one long answer does not block all other requests. Each slot takes the memory of a window. */
@@ -96,6 +97,7 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
             thinking: chats && file.thinks,
           },
           sizeBytes: file.sizeBytes,
+          digest: file.digest && `llama:${file.digest}`,
           contextTokens: windowTokens,
           loaded,
         };

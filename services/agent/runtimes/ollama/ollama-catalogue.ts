@@ -178,6 +178,7 @@ export function describeModel(facts: {
     capabilities: show.capabilities,
     contextTokens,
     sizeBytes: tag.size,
+    digest: `ollama:${tag.digest}`,
     onAppleMlx: show.isMlx && host.platform === "darwin" && host.arch === "arm64",
     loaded: isLoaded,
   };

@@ -6,6 +6,7 @@ import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import { modelNotFound } from "../runtime-faults.ts";
+import { digestOfFiles, hashed } from "../model-digest.ts";
 import type { DescribedModel, ManageRun } from "../runtime.ts";
 import { readModelFile, templateTakesTools, templateThinks } from "./model-files.ts";
 import { ModelLoading } from "./openai-fault.ts";
@@ -309,6 +310,9 @@ async function describe(entry: ListedModel, props: LlamaServerProps | undefined)
   const byArgs = describedByArgs(status?.args ?? []);
   const place = props?.model_path || path || byArgs.modelPath;
   const file = place ? await readModelFile(place) : undefined;
+  // A server may be started with a template of its own, so a model is known only with its template.
+  const weights = props?.model_path ? await digestOfFiles(props.model_path) : undefined;
+  const digest = weights && `llama-server:${hashed(weights, props?.chat_template ?? "")}`;
   const id = idByPlace(name);
   const known = props?.default_generation_settings?.n_ctx;
   return {
@@ -319,5 +323,6 @@ async function describe(entry: ListedModel, props: LlamaServerProps | undefined)
     capabilities: { ...byArgs.capabilities, ...(props && capabilitiesByProps(props)) },
     contextTokens: meta?.n_ctx ?? known ?? byArgs.contextTokens ?? entry.context_length ?? undefined,
     sizeBytes: meta?.size ?? file?.sizeBytes,
+    digest,
   };
 }

@@ -1,6 +1,7 @@
 import type { DescribedModel } from "../runtime.ts";
 import type { Capabilities } from "#shared/protocol/model.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { prefilledText } from "../adjust-answer.ts";
 import { type ChatBody, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 
 /**
@@ -38,7 +39,8 @@ export function planAnswer(request: { model: ScriptedModel; body: ChatBody }): S
     throw scriptFault(`'${model.id}' has no thinking mode, so 'think' can only be 0`, "messages");
   }
   const prompt = body.messages.values().map(({ content }) => contentText(content));
-  return plan({ script, call: toolToCall(body, script), tokensMax: body.max_tokens, prompt });
+  const begun = prefilledText(body);
+  return plan({ script, call: toolToCall(body, script), tokensMax: body.max_tokens, prompt, begun });
 }
 
 /** Plans the continuation of a text. It equals the answer to a chat with this text, but holds only text. */
@@ -55,22 +57,52 @@ function plan(given: {
   readonly call: ScriptedAnswer["call"];
   readonly tokensMax: number | undefined;
   readonly prompt: Iterable<string>;
+  /** The beginning of the answer that a client or another machine already has. */
+  readonly begun?: string;
 }): ScriptedAnswer {
   const { script, call, prompt } = given;
   const wanted = script?.tokens ?? (call ? 0 : greetingTokens.length);
-  const textTokens = Math.min(wanted, given.tokensMax ?? wanted);
-  const whole = textTokens === wanted;
-  return {
-    thoughts: script?.think ?? 0,
+  const token = script === undefined ? (index: number) => greetingTokens[index] ?? "" : tokenOf(script);
+  const past = tokensIn(given.begun ?? "", { token, tokens: wanted });
+  const left = wanted - (past?.tokens ?? 0);
+  const textTokens = Math.min(left, given.tokensMax ?? left);
+  const whole = textTokens === left;
+  const planned = {
     textTokens,
-    token: script === undefined ? (index) => greetingTokens[index] ?? "" : (index) => `${script.nonce}-${index} `,
-    firstMs: script?.firstMs ?? 0,
     delayMs: script?.delayMs ?? greetingDelayMs,
-    mishap: script && firstMishap(script, whole ? textTokens : textTokens - 1),
     call: whole ? call : undefined,
     finish: !whole ? "length" : call ? "tool_calls" : "stop",
     prompt,
-  };
+  } as const;
+  if (past === undefined) {
+    const mishap = script && firstMishap(script, { from: 0, to: whole ? textTokens : textTokens - 1 });
+    return { ...planned, thoughts: script?.think ?? 0, token, firstMs: script?.firstMs ?? 0, mishap };
+  }
+  const to = past.tokens + (whole ? textTokens : textTokens - 1);
+  const mishap = script && firstMishap({ ...script, think: -past.tokens }, { from: past.tokens + 1, to });
+  const rest = (index: number): string => token(past.tokens + index).slice(index === 0 ? past.characters : 0);
+  return { ...planned, thoughts: 0, token: rest, firstMs: 0, mishap };
+}
+
+function tokenOf({ nonce }: Script): ScriptedAnswer["token"] {
+  return (index) => `${nonce}-${index} `;
+}
+
+/**
+ * Returns the tokens that the beginning of an answer has, and its characters of the token after them. Returns undefined for
+ * another text.
+ */
+function tokensIn(begun: string, answer: Pick<ScriptedAnswer, "token"> & { readonly tokens: number }) {
+  let at = 0;
+  for (let index = 0; at < begun.length; index += 1) {
+    const token = index < answer.tokens ? answer.token(index) : "";
+    const rest = begun.slice(at, at + token.length);
+    if (token === "" || !token.startsWith(rest)) return undefined;
+    if (rest.length < token.length) return { tokens: index, characters: rest.length };
+    at += token.length;
+    if (at === begun.length) return { tokens: index + 1, characters: 0 };
+  }
+  return undefined;
 }
 
 /**
@@ -83,16 +115,21 @@ function lastUserText(body: ChatBody): string {
   return texts.findLast((text) => scriptBeginning.test(text)) ?? contentText(content);
 }
 
-function firstMishap(script: Script, lastIndex: number): ScriptedAnswer["mishap"] {
+function firstMishap(
+  script: Script,
+  { from, to }: { readonly from: number; readonly to: number },
+): ScriptedAnswer["mishap"] {
   const mishaps = [
     { kind: "fail" as const, index: script.failAt },
     { kind: "stall" as const, index: script.stallAt },
     { kind: "exit" as const, index: script.exitAt },
   ];
   const [first] = mishaps
-    .flatMap(({ kind, index }) => (index === undefined ? [] : [{ kind, position: script.think + index }]))
+    .flatMap(({ kind, index }) =>
+      index === undefined || index < from ? [] : [{ kind, position: script.think + index }],
+    )
     .sort((left, right) => left.position - right.position);
-  return first && first.position <= script.think + lastIndex ? first : undefined;
+  return first && first.position <= script.think + to ? first : undefined;
 }
 
 /**

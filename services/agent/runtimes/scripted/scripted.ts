@@ -33,7 +33,7 @@ const honouredInTexts = honouringInTexts(...sampling);
 /**
  * A deterministic runtime that needs no model. `trunkline up` shows it without a model, tests use it, and it is the far
  * end of load tests. It answers with a short friendly text. A script line at the beginning of the last user message, or
- * of the text to continue, replaces that text.
+ * of the text to continue, replaces that text. A last message of the assistant that its answer begins with is continued.
  */
 export function scriptedRuntime(options: ScriptedOptions): Runtime {
   const models = chooseScriptedModels(options.models ?? scriptedModelIds);
@@ -182,6 +182,7 @@ function demonstration(id: string, capabilities: Partial<Capabilities>): Scripte
     capabilities: { ...nothing, ...capabilities },
     contextTokens: 32_768,
     sizeBytes: 0,
+    digest: `scripted:${id}`,
   };
 }
 
