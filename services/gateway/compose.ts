@@ -18,6 +18,7 @@ import { proveCallers, RunningRequests } from "./keys/authenticate.ts";
 import { KnownKeys, moveToNewPepper, saltsOf } from "./keys/known-keys.ts";
 import { type GatewayConfig, unreachedUrl } from "./config.ts";
 import type { AnswerMeter } from "./jobs/answer-course.ts";
+import { ContinuationRoom } from "./jobs/continue-answer.ts";
 import type { MachineRanking } from "./routing/rank-machines.ts";
 import { RequestReader } from "./api/read-request.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
@@ -137,6 +138,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     limited,
     keepsRequests: config.keptRequests.max > 0,
     meter: meters.answers,
+    continuations: config.continues ? new ContinuationRoom() : undefined,
     placements: fleet.placements,
     modelRoutes,
     reader,
@@ -235,6 +237,7 @@ interface PublicParts extends BodyLimit, InferenceDependencies, CountDependencie
   readonly models: LiveModels;
   readonly ranking: MachineRanking;
   readonly meter: AnswerMeter;
+  readonly continuations: ContinuationRoom | undefined;
 }
 
 /** Mounts the routes that call models. They are reached with a proven key only, which `prove` asks for. */
@@ -243,7 +246,7 @@ function mountModelRoutes(
   { prefix, prove }: { readonly prefix: string; readonly prove: (scope: FastifyInstance) => void },
   parts: PublicParts,
 ): void {
-  const { limited, keepsRequests, meter, clock, log, bodyBytesMax, bodyLimitName } = parts;
+  const { limited, keepsRequests, meter, continuations, clock, log, bodyBytesMax, bodyLimitName } = parts;
   void server.register(
     async (v1) => {
       prove(v1);
@@ -252,7 +255,16 @@ function mountModelRoutes(
       getModel(v1, parts);
       await v1.register(async (inference) => {
         refuseWithoutHeapRoom(inference, { clock });
-        keepAccounts(inference, { ...limited, keepsRequests, meter, clock, log, bodyBytesMax, bodyLimitName });
+        keepAccounts(inference, {
+          ...limited,
+          keepsRequests,
+          meter,
+          continuations,
+          clock,
+          log,
+          bodyBytesMax,
+          bodyLimitName,
+        });
         inferenceRoutes(inference, parts);
         countTokens(inference, parts);
       });

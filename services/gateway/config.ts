@@ -124,6 +124,8 @@ const settings = z
     TRUNKLINE_TRUSTED_PROXIES: networkList.default([]),
     /** Hosts from which images are fetched; none by default. */
     TRUNKLINE_IMAGE_HOSTS: imageHosts.default([]),
+    /** `off`: an answer ends when its machine is lost, and no other machine goes on with it. */
+    TRUNKLINE_CONTINUE: z.enum(["on", "off"]).default("on"),
     /** `shared` lets keys use what machines cached of each other's prompts; for a site of one tenant. */
     TRUNKLINE_PROMPT_CACHE: z.enum(["per-key", "shared"]).default("per-key"),
   })
@@ -167,6 +169,7 @@ export function gatewayConfig(environment: Environment) {
     keysAwayMs: given.TRUNKLINE_KEYS_AWAY_MS,
     graceMs: given.TRUNKLINE_GRACE_MS,
     waitMs: given.TRUNKLINE_WAIT_MS,
+    continues: given.TRUNKLINE_CONTINUE === "on",
     promptCache: given.TRUNKLINE_PROMPT_CACHE,
     imageHosts: given.TRUNKLINE_IMAGE_HOSTS,
     corsOrigins: given.TRUNKLINE_CORS_ORIGINS,

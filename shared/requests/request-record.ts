@@ -31,6 +31,8 @@ const triedMachine = z.object({
   cachedTokens: part,
   /** The machines that came next in the ranking, the nearest first. */
   others: z.array(z.object({ machine: z.string(), totalMs: ms, reason: z.enum(rankReasons).optional() })).default([]),
+  /** The tokens of the answer that its client had by then, if the machine was to go on with it. */
+  fromTokens: tokens.optional(),
   /** The code with which the machine refused the request or failed. Absent for the machine that answered. */
   code: z.string().optional(),
 });

@@ -21,9 +21,10 @@ export function stepsOf(request: ShownRequest): Step[] {
   const { tried, machine, accepted_ms: acceptedMs, first_token_ms: firstMs, total_ms: totalMs } = request;
   const { load_wait_ms: loadMs, tokens_per_second: speed } = request;
   const step = (atMs: number, text: string, aside: readonly string[] = []): Step => ({ atMs, text, aside });
-  const offers = tried.flatMap(({ machine: name, model, at_ms: atMs, why, others, code }, place) => {
+  const offers = tried.flatMap(({ machine: name, model, at_ms: atMs, why, others, from_tokens: from, code }, place) => {
     const aside = others.map((each) => `${each.machine} came after it: ${each.why}, ${whole.format(each.cost_ms)} ms`);
-    const offered = step(atMs, `offered to ${name}, as ${model}: ${why}`, aside);
+    const goal = from === null ? "" : `, to go on after ${whole.format(from)} tokens`;
+    const offered = step(atMs, `offered to ${name}, as ${model}${goal}: ${why}`, aside);
     const endMs = tried[place + 1]?.at_ms ?? totalMs;
     return code === null ? [offered] : [offered, step(endMs, `${name} refused it or failed: ${code}`)];
   });
@@ -34,7 +35,8 @@ export function stepsOf(request: ShownRequest): Step[] {
   ];
   if (acceptedMs !== null) {
     const loading = loadMs === null ? "" : `; it waited ${(loadMs / 1_000).toFixed(1)} s for its model to load`;
-    steps.push(step(acceptedMs, `${machine ?? "a machine"} took it${loading}`));
+    const began = tried[tried.findIndex(({ from_tokens: from }) => from !== null) - 1]?.machine ?? machine;
+    steps.push(step(acceptedMs, `${began ?? "a machine"} took it${loading}`));
   }
   if (firstMs !== null) steps.push(step(firstMs, "first piece of the answer"));
   const pace = speed === null ? "" : `, ${speed} tokens/s`;

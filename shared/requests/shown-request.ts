@@ -19,6 +19,9 @@ const shownTried = z.object({
   others: z
     .array(z.object({ machine: z.string(), reason, why, cost_ms: count }))
     .describe("The machines that came next, the nearest first."),
+  from_tokens: count
+    .nullable()
+    .describe("Tokens of the answer that were delivered before, if it was to go on from there."),
   code: z.string().nullable().describe("The code with which it refused the request or failed."),
 });
 
@@ -89,7 +92,7 @@ export function showRequest(record: RequestRecord): ShownRequest {
 }
 
 function showTried(tried: TriedMachine): ShownRequest["tried"][number] {
-  const { machine, model, atMs, reason: because, cost, others, code } = tried;
+  const { machine, model, atMs, reason: because, cost, others, fromTokens, code } = tried;
   const parts = costText(cost, cost.backlogTokens);
   return {
     machine,
@@ -104,6 +107,7 @@ function showTried(tried: TriedMachine): ShownRequest["tried"][number] {
       why: other.reason === undefined ? "came next" : rankWords[other.reason],
       cost_ms: other.totalMs,
     })),
+    from_tokens: fromTokens ?? null,
     code: code ?? null,
   };
 }

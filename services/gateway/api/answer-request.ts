@@ -180,9 +180,10 @@ async function runWithinLimits(
   { writer, tell }: { readonly writer: AnswerWriter; readonly tell: (limit: string) => void },
   dependencies: Pick<InferenceDependencies, "placer" | "refusedEfforts">,
 ): Promise<void> {
-  const { account, reply, render, leaving } = admitted;
+  const { account, reply, render, leaving, job, streamed } = admitted;
   try {
-    await runJob(admitted, account.following(writer, { render, leaving }), dependencies);
+    const mayContinue = streamed && job.kind === "chat";
+    await runJob(admitted, account.following(writer, { render, leaving, mayContinue }), dependencies);
   } catch (thrown) {
     const limit = account.cutBy;
     if (limit === undefined) throw thrown;

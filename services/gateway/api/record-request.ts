@@ -67,7 +67,10 @@ export function recordOf(ended: Ended): WrittenRecord {
   };
 }
 
-function triedMachine({ offer, offeredAtMs, code }: Tried, startedAtMs: number): WrittenRecord["tried"][number] {
+function triedMachine(
+  { offer, offeredAtMs, fromTokens, code }: Tried,
+  startedAtMs: number,
+): WrittenRecord["tried"][number] {
   const { chosen, next } = offer;
   const { loadMs, slotMs, backlogMs, promptMs, answerMs, delayMs, totalMs } = chosen.cost;
   return {
@@ -87,6 +90,7 @@ function triedMachine({ offer, offeredAtMs, code }: Tried, startedAtMs: number):
     },
     cachedTokens: part(chosen.cachedTokens),
     others: next.length === 0 ? undefined : next.map(otherMachine),
+    fromTokens,
     code,
   };
 }

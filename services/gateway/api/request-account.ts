@@ -5,6 +5,7 @@ import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { AnswerCourse, type AnswerMeter, type AnswerRenderer, type AnswerWriter } from "../jobs/answer-course.ts";
+import { type ContinuationRoom, DeliveredAnswer } from "../jobs/continue-answer.ts";
 import type { OfferListener } from "../jobs/job-listener.ts";
 import { EarlyLimits, limitFault } from "./limit-responses.ts";
 import type { ReadRequest } from "./read-request.ts";
@@ -42,6 +43,8 @@ export interface AccountDependencies {
   readonly clock: Clock;
   readonly log: Pick<Log, "warn">;
   readonly meter?: AnswerMeter;
+  /** Absent where no machine goes on with what another one began. */
+  readonly continuations?: ContinuationRoom | undefined;
 }
 
 type Demanding = Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling"> & { readonly signal: AbortSignal };
@@ -205,9 +208,18 @@ export class RequestAccount {
    */
   following(
     writer: AnswerWriter,
-    { render, leaving }: { readonly render: (model: string) => AnswerRenderer; readonly leaving: AbortController },
+    {
+      render,
+      leaving,
+      mayContinue = false,
+    }: {
+      readonly render: (model: string) => AnswerRenderer;
+      readonly leaving: AbortController;
+      /** True if another machine may go on with the answer. */
+      readonly mayContinue?: boolean;
+    },
   ): OfferListener {
-    const { settlements } = this.#dependencies;
+    const { settlements, continuations: room } = this.#dependencies;
     const onSpent = (by: string): void => {
       if (this.#closed || leaving.signal.aborted) return;
       this.#cutBy = by;
@@ -215,7 +227,8 @@ export class RequestAccount {
     };
     if (this.#hold !== undefined && this.mayGrow)
       this.#growing = new GrowingHold(this.#hold, { promptTokens: this.#promptTokens, settlements, onSpent });
-    return this.#course.following(writer, { streamed: this.#streamed, render, bound: this.#growing });
+    const delivered = mayContinue && room !== undefined ? new DeliveredAnswer(room) : undefined;
+    return this.#course.following(writer, { streamed: this.#streamed, render, bound: this.#growing, delivered });
   }
 
   /** True if the answer may become longer than its hold. */

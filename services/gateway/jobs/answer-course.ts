@@ -4,6 +4,7 @@ import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
 import type { BeatRow, EndPayload, JobState, LoadNews } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { type DeliveredAnswer, wholeUsage } from "./continue-answer.ts";
 import type { JobOffer, OfferListener } from "./job-listener.ts";
 import { machineBrokeRules } from "./machine-fault.ts";
 
@@ -41,6 +42,8 @@ export interface AnswerRenderer {
 export interface AnswerWriter {
   /** Called when a machine has the job. `model` is the model's id on that machine. */
   onAccept?(machine: string, model: string): void;
+  /** Called when another machine goes on with an answer of which a part was passed on. */
+  onContinue?(machine: string): void;
   onData(bytes: Uint8Array): void;
   /** Called with the bytes of records that came and gave nothing to pass on yet, for an answer that is sent whole. */
   onHold?(bytes: number): void;
@@ -62,12 +65,16 @@ interface Rendering {
   /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
   readonly render: (model: string) => AnswerRenderer;
   readonly bound?: AnswerBound | undefined;
+  /** Keeps the answer so far; undefined if no other machine may go on with it. */
+  readonly delivered?: DeliveredAnswer | undefined;
 }
 
 /** An offer to a machine, and the code with which the machine refused it or failed. */
 export interface Tried {
   readonly offer: JobOffer;
   readonly offeredAtMs: number;
+  /** The tokens of the answer that its client had by then, if the machine was to go on with it. */
+  readonly fromTokens?: number | undefined;
   code?: FaultCode;
 }
 
@@ -112,6 +119,8 @@ export class AnswerCourse implements OfferListener {
   /** The choices that have their finish. */
   #finished = new Set<number>();
   #receivedTokens = 0;
+  /** The tokens and the thought of an answer that earlier machines began. */
+  #earlier = { tokens: 0, thought: 0 };
   #said = false;
   #heldBytes = 0;
 
@@ -149,14 +158,21 @@ export class AnswerCourse implements OfferListener {
     return this;
   }
 
+  get delivered(): DeliveredAnswer | undefined {
+    return this.#rendering?.delivered;
+  }
+
   onOffer(offer: JobOffer): void {
     if (this.acceptedAtMs !== undefined && offer.chosen.machine !== this.machine) this.failovers += 1;
-    this.acceptedAtMs = this.loadWaitMs = undefined;
-    this.tried.push({ offer, offeredAtMs: this.#clock.now() });
+    const fromTokens = this.#said ? this.outputTokens : undefined;
+    this.tried.push({ offer, offeredAtMs: this.#clock.now(), fromTokens });
     this.#state = undefined;
     this.madeTokens = 0;
-    this.#renderer = this.#rendering?.render(offer.chosen.model.id);
     this.#reader = newReader();
+    if (fromTokens === undefined) {
+      this.acceptedAtMs = this.loadWaitMs = undefined;
+      this.#renderer = this.#rendering?.render(offer.chosen.model.id);
+    } else this.#earlier = { tokens: fromTokens, thought: this.delivered?.thoughtTokens ?? 0 };
     this.#finished.clear();
     this.#heldBytes = 0;
   }
@@ -174,8 +190,9 @@ export class AnswerCourse implements OfferListener {
   onAccept(machine: string, state?: JobState): void {
     this.machine = machine;
     this.#state = state;
-    this.acceptedAtMs = this.#clock.now();
-    this.#writer?.onAccept?.(machine, this.model ?? "");
+    this.acceptedAtMs ??= this.#clock.now();
+    if (this.#said) this.#writer?.onContinue?.(machine);
+    else this.#writer?.onAccept?.(machine, this.model ?? "");
   }
 
   onBeat([, state, , progress]: BeatRow, load?: LoadNews): void {
@@ -189,15 +206,17 @@ export class AnswerCourse implements OfferListener {
     return this.#said;
   }
 
-  onData(payload: Uint8Array, outputTokens: number): void {
+  onData(payload: Uint8Array, newTokens: number): void {
+    const outputTokens = this.#earlier.tokens + newTokens;
     const events: AnswerEvent[] = [];
     for (const record of this.#reader.read(payload)) {
       const event = eventOf(record);
       if (event === undefined) throw broken("a record that is no answer event");
       if (event.kind === "finish") this.#finished.add(event.choice ?? 0);
-      events.push(event);
+      events.push(event.kind === "usage" ? wholeUsage(event, this.#earlier) : event);
     }
     const rendered = this.#renderer?.push(events);
+    this.delivered?.take(events);
     this.#receivedTokens = outputTokens;
     if (rendered !== undefined && rendered.byteLength > 0) this.#pass(rendered, outputTokens);
     else {
@@ -217,14 +236,14 @@ export class AnswerCourse implements OfferListener {
     this.usage = usage;
   }
 
-  onEnd(outputTokens: number): void {
+  onEnd(newTokens: number): void {
     if (this.#reader.hasBegun || this.#finished.size === 0) throw broken("an answer without its end");
     const rendered = this.#renderer?.end();
-    if (rendered !== undefined && rendered.byteLength > 0) this.#pass(rendered, outputTokens);
+    if (rendered !== undefined && rendered.byteLength > 0) this.#pass(rendered, this.#earlier.tokens + newTokens);
   }
 
   onUsage(usage: Usage): void {
-    this.usage = usage;
+    this.usage = wholeUsage(usage, this.#earlier);
   }
 
   onTick(nowMs: number, row: BeatRow | undefined): void {
@@ -245,6 +264,7 @@ export class AnswerCourse implements OfferListener {
   end(): void {
     if (this.#gaps !== undefined) this.#meter?.streamEnded();
     this.#gaps = undefined;
+    this.delivered?.end();
   }
 
   #pass(bytes: Uint8Array, outputTokens: number): void {

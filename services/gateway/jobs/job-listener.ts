@@ -1,4 +1,5 @@
 import type { Fault } from "#shared/fault/fault.ts";
+import type { DeliveredAnswer } from "./continue-answer.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, EndPayload, JobState, LoadNews } from "#shared/protocol/frame-payload.ts";
@@ -39,6 +40,10 @@ export interface JobListener {
 
 /** Follows all jobs of one request, which are offered one after the other. */
 export interface OfferListener extends JobListener {
+  /** The part of the answer that was passed on; undefined if no other machine may go on with it. */
+  readonly delivered?: DeliveredAnswer | undefined;
+  /** Tokens of the answer that were passed on. */
+  readonly outputTokens?: number;
   /**
    * Called before a machine is offered the job: the first machine, or the next one after the previous machine did not
    * complete it.
@@ -55,8 +60,8 @@ export type JobOutcome =
   /** The machine did not accept the job and began nothing of it. Another machine may run it. */
   | { readonly outcome: "not-taken"; readonly fault: Fault }
   /**
-   * The machine accepted the job and the job failed, or the machine died with the job before. With `said`, a part of the
-   * answer was passed on and no other machine can give the rest.
+   * The machine accepted the job and the job failed, or the machine died with the job before. With `said`, a part of this
+   * machine's answer was passed on.
    */
   | { readonly outcome: "fault"; readonly fault: Fault; readonly said: boolean };
 
@@ -68,7 +73,8 @@ export interface JobWire {
   answering(): void;
   sendJob(): void;
   /**
-   * Called when a part of the answer was passed on. No other machine is asked afterwards, so the body can be released.
+   * Called when a part of the answer was passed on. No other machine is asked for the whole answer afterwards, so the body
+   * can be released.
    */
   bodyTaken(): void;
   sendProbe(): void;

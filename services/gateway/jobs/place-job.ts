@@ -8,6 +8,7 @@ import type { Breakers } from "../routing/breakers.ts";
 import { contradictionsMax } from "../routing/busy-claims.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import { DeadlyRequests, moves, RetryBudget } from "./bound-failover.ts";
+import { type Continuation, goesOn } from "./continue-answer.ts";
 import type { JobOutcome, OfferListener } from "./job-listener.ts";
 import type { JobPlacements, ModelTarget } from "../routing/job-placements.ts";
 import { machineDisconnected, machineOffline } from "./machine-fault.ts";
@@ -75,6 +76,9 @@ const retryableCodes: ReadonlySet<FaultCode> = new Set([
   "upstream_error",
 ]);
 
+/** Faults of an answer that another machine may go on with, besides those. */
+const continuedAfter: ReadonlySet<FaultCode> = new Set([...retryableCodes, "stream_gap"]);
+
 /** Faults that a request may owe to the broker between its gateway and its machine. */
 const absences: ReadonlySet<FaultCode> = new Set(["agent_disconnected", "agent_offline"]);
 
@@ -90,6 +94,8 @@ interface RankedTarget {
   readonly rounds: number;
   /** The failures of machines that took the job, the last one at the end. */
   readonly failures: readonly Failure[];
+  /** Asks for the rest of an answer that another machine began. */
+  readonly continuation?: Continuation | undefined;
 }
 
 /** A request that no machine completed. `by` is the machine that took it and failed; undefined if none took it. */
@@ -149,7 +155,10 @@ export class JobPlacer {
     }
   }
 
-  /** Runs a request on one machine after the other, as `nextStep` decides, as long as nothing of an answer was passed on. */
+  /**
+   * Runs a request on one machine after the other, as `nextStep` decides. Once a part of an answer was passed on, only a
+   * machine that can go on with it is asked.
+   */
   async #runOnTargets(placement: Placement, deadlineMs: number): Promise<EndPayload> {
     const { ranking } = this.#options;
     const targets = targetsOf(placement);
@@ -159,6 +168,10 @@ export class JobPlacer {
       const outcome = await this.#offerInTurn(placement, at, deadlineMs);
       if (outcome.end !== undefined) return outcome.end;
       if (outcome.by !== undefined) at = { ...at, failures: [...at.failures, outcome as Failure] };
+      if (placement.listener.hasSaid?.()) {
+        at = this.#goOn(placement, at, outcome);
+        continue;
+      }
       const { wanted, place, rounds, failures } = at;
       const others = outcome.by && ranking.others(wanted, new Set(failures.map(({ by }) => by.machine)));
       const isLastTarget = place === targets.length - 1;
@@ -189,6 +202,29 @@ export class JobPlacer {
         at = next;
       }
     }
+  }
+
+  /**
+   * Returns the machines that can go on with an answer that broke off, or throws its fault. Machines that failed under this
+   * request are not asked again. A continuation that no machine took ends in the fault of the machine before.
+   */
+  #goOn(placement: Placement, at: RankedTarget, { by, fault }: Unfinished): RankedTarget {
+    const { ranking } = this.#options;
+    const { failures, wanted } = at;
+    const { delivered, outputTokens = 0 } = placement.listener;
+    const continuation = by && delivered?.continuation(outputTokens);
+    if (by === undefined || continuation === undefined) throw failures.at(-1)?.fault ?? fault;
+    const { seam } = continuation;
+    const others = ranking.others(wanted, new Set(failures.map((failure) => failure.by.machine)));
+    const ranked = others.filter(({ model }) => goesOn(model, { from: by.model, seam }));
+    if (ranked.length === 0 || !this.#moves.take()) throw fault;
+    this.#tellStep(
+      placement,
+      { fault, by },
+      { model: by.model.id, tokens: outputTokens },
+      "another machine goes on with an answer",
+    );
+    return { ...at, ranked, continuation };
   }
 
   #tellStep(placement: Placement, { fault, by }: Unfinished, fields: object, message: string): void {
@@ -240,8 +276,8 @@ export class JobPlacer {
   }
 
   /** True if another machine may do better. Throws `poison_request` if the request is too dangerous for any machine. */
-  #isRetryable(placement: Placement, { code }: Fault): boolean {
-    if (placement.signal.aborted || !retryableCodes.has(code)) return false;
+  #isRetryable(placement: Placement, { code }: Fault, codes: ReadonlySet<FaultCode>): boolean {
+    if (placement.signal.aborted || !codes.has(code)) return false;
     this.#deadly.refuse(placement, this.#options.clock.now());
     return true;
   }
@@ -282,7 +318,7 @@ export class JobPlacer {
    */
   async #offerInTurn(
     placement: Placement,
-    { wanted, ranked }: RankedTarget,
+    { wanted, ranked, continuation }: RankedTarget,
     deadlineMs: number,
   ): Promise<Unfinished | { readonly end: EndPayload }> {
     const { breakers, clock } = this.#options;
@@ -303,6 +339,7 @@ export class JobPlacer {
         outcome = await this.#offer({
           placement,
           wanted,
+          continuation,
           chosen: by,
           next: ranked.slice(place + 1, place + 1 + nextTold),
           isLast,
@@ -319,9 +356,14 @@ export class JobPlacer {
       }
       const { fault } = outcome;
       if (outcome.outcome !== "not-taken") {
-        placement.listener.onFailed(fault);
+        const { listener } = placement;
+        listener.onFailed(fault);
+        const hasSaid = outcome.said || listener.hasSaid?.() === true;
+        // The body was released with the first part of the answer, unless the answer may go on elsewhere.
+        if (hasSaid) placement.body = listener.delivered?.body ?? taken;
         this.#blame(placement, fault, by);
-        if (outcome.said || !this.#isRetryable(placement, fault)) throw fault;
+        if (!this.#isRetryable(placement, fault, hasSaid ? continuedAfter : retryableCodes)) throw fault;
+        if (hasSaid && placement.body === taken) throw fault;
         return { fault, by };
       }
       placement.listener.onRefused(fault);
@@ -349,7 +391,7 @@ export class JobPlacer {
     return refusal.with({ retryAfterSeconds: this.#options.placements.retryAfterSeconds(wanted) });
   }
 
-  #offer({ placement, wanted, chosen, next, isLast, remainingMs }: Offer): Promise<JobOutcome> {
+  #offer({ placement, wanted, continuation, chosen, next, isLast, remainingMs }: Offer): Promise<JobOutcome> {
     const { timing, jobs, placements } = this.#options;
     const { kind, keyId, cacheSalt, tellsStop, whole, traceparent, listener, signal } = placement;
     const id = newToken();
@@ -359,8 +401,8 @@ export class JobPlacer {
     return jobs.run({
       target: chosen,
       head: { id, kind, model, keyId, cacheSalt, tellsStop, whole, remainingMs, traceparent },
-      body: placement.body,
-      sha256: placement.sha256,
+      body: continuation?.body ?? placement.body,
+      sha256: continuation === undefined ? placement.sha256 : undefined,
       ...(!isLast && { acceptWithinMs: timing.acceptWaitMs * 2 }),
       listener,
       placed: {
@@ -370,6 +412,7 @@ export class JobPlacer {
         },
         answering: () => placed.answering(),
         bodyTaken() {
+          listener.delivered?.keep(placement.body);
           placement.body = taken;
         },
         ended: (outcome) => placed.ended(outcome.outcome === "end" ? outcome : undefined),
@@ -398,6 +441,7 @@ function rankedTarget(wanted: Wanted, place: number, ranked: readonly Chosen[]):
 interface Offer {
   readonly placement: Placement;
   readonly wanted: Wanted;
+  readonly continuation: Continuation | undefined;
   readonly chosen: Chosen;
   /** The machines that come next in the ranking. */
   readonly next: readonly Chosen[];

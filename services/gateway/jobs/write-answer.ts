@@ -77,6 +77,11 @@ export class StreamWriter implements AnswerWriter {
     this.#acceptPending = true;
   }
 
+  onContinue(machine: string): void {
+    this.#machine = machine;
+    this.tell(`continued on ${machine}`);
+  }
+
   backlogBytes(): number {
     return this.#body.heldBytes;
   }

@@ -35,6 +35,7 @@ const request: ShownRequest = {
       why: "costs least: 10 ms for the prompt",
       cost_ms: 10,
       others: [{ machine: "cellar", reason: "slower", why: "costs more", cost_ms: 90 }],
+      from_tokens: null,
       code: "server_is_overloaded",
     },
     {
@@ -45,6 +46,7 @@ const request: ShownRequest = {
       why: "costs more",
       cost_ms: 90,
       others: [],
+      from_tokens: null,
       code: "agent_disconnected",
     },
   ],

@@ -49,10 +49,10 @@ export class ScriptedMachine {
     return this;
   }
 
-  say(job: string, kind: FrameKind, payload: unknown, sequence = 0): void {
+  say(job: string, kind: FrameKind, payload: unknown, sequence = 0, outputTokens = 0): void {
     const bytes = kind === "data" ? Buffer.from(String(payload)) : encodeJson(payload);
     const subject = replySubject({ gateway, machine: this.name, job });
-    this.connection.publish(subject, encodeFrame({ kind, sequence }, bytes));
+    this.connection.publish(subject, encodeFrame({ kind, sequence, outputTokens }, bytes));
   }
 
   beat(...rows: BeatRow[]): void {

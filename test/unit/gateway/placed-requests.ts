@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { FaultPayload } from "#shared/protocol/frame-payload.ts";
+import type { OfferedModel } from "#shared/protocol/model.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
@@ -7,6 +8,7 @@ import { JobPlacements } from "../../../services/gateway/routing/job-placements.
 import type { KnownModels } from "#shared/store/known-models.ts";
 import { MachineRanking } from "../../../services/gateway/routing/rank-machines.ts";
 import { AnswerCourse, type AnswerRenderer, type AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
+import type { DeliveredAnswer } from "../../../services/gateway/jobs/continue-answer.ts";
 import { JobPlacer, type Placement } from "../../../services/gateway/jobs/place-job.ts";
 import { payloadOf, plainly } from "../../harness/answer-payload.ts";
 import { end } from "./follower-on-a-wire.ts";
@@ -19,6 +21,8 @@ export const finish = payloadOf({ kind: "finish", reason: "stop" }).toString();
 export interface Wish {
   readonly render?: (model: string) => AnswerRenderer;
   readonly writer?: AnswerWriter;
+  /** Where the answer so far is kept, if another machine may go on with it. */
+  readonly delivered?: DeliveredAnswer;
 }
 
 /** Requests of one gateway with four machines, each of which says what the test lets it say. */
@@ -26,12 +30,15 @@ export async function placing({
   present,
   models = {},
   loaded = {},
+  told = {},
 }: {
   readonly present?: readonly string[] | undefined;
   /** The models of machines that offer others than `llama3`. */
   readonly models?: Readonly<Record<string, readonly string[]>>;
   /** The machines that tell if their models are in memory. */
   readonly loaded?: Readonly<Record<string, boolean>>;
+  /** Facts that machines tell of their models. */
+  readonly told?: Readonly<Record<string, Partial<OfferedModel>>>;
 } = {}) {
   const {
     machines,
@@ -49,7 +56,7 @@ export async function placing({
   const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
   const catalogues = new Catalogues({
     ask: async ({ machine }) =>
-      (models[machine] ?? ["llama3"]).map((id) => ({ ...modelOf(id), loaded: loaded[machine] })),
+      (models[machine] ?? ["llama3"]).map((id) => ({ ...modelOf(id), loaded: loaded[machine], ...told[machine] })),
     knownModels,
     clock,
     log,
@@ -71,10 +78,12 @@ export async function placing({
   const placer = new JobPlacer({ ranking, breakers, placements, jobs, timing, clock, log });
   const heard: string[] = [];
   const leaving = new AbortController();
+  const courses: AnswerCourse[] = [];
   const run = (body = '{"messages":[]}', wish: Partial<Placement> & Wish = {}): Promise<string> => {
-    const { render = plainly, writer, ...fields } = wish;
+    const { render = plainly, writer, delivered, ...fields } = wish;
     const onData = (bytes: Uint8Array): void => void heard.push(Buffer.from(bytes).toString());
     const course = new AnswerCourse({ clock });
+    courses.push(course);
     const outcome = placer.run({
       kind: "chat",
       whole: false,
@@ -86,7 +95,7 @@ export async function placing({
       sha256: undefined,
       traceparent: undefined,
       requestId: "req_1",
-      listener: course.following(writer ?? { onData }, { streamed: true, render }),
+      listener: course.following(writer ?? { onData }, { streamed: true, render, delivered }),
       signal: leaving.signal,
       assertMayLoad: async () => undefined,
       ...fields,
@@ -140,6 +149,7 @@ export async function placing({
     answer,
     placed,
     heard,
+    courses,
     leaving,
     settle,
     pass,

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { stepsOf } from "#shared/requests/request-steps.ts";
 
-const tried = (machine: string, atMs: number, code: string | null) => ({
+const tried = (machine: string, atMs: number, code: string | null, fromTokens: number | null = null) => ({
   machine,
   model: "llama3.2",
   at_ms: atMs,
@@ -10,6 +10,7 @@ const tried = (machine: string, atMs: number, code: string | null) => ({
   why: "costs least",
   cost_ms: 40,
   others: [],
+  from_tokens: fromTokens,
   code,
 });
 
@@ -50,6 +51,24 @@ test("a machine that failed stands before the one that answered, with its code a
     [1_505, "offered to cellar, as llama3.2: costs least"],
     [1_510, "cellar took it"],
     [1_700, "first piece of the answer"],
+    [2_500, "ended by the machine: ok, status 200, 24 tokens/s"],
+  ]);
+});
+
+test("a machine that went on with an answer stands after the one that began it", () => {
+  const continued = {
+    ...request,
+    accepted_ms: 5,
+    first_token_ms: 40,
+    tried: [tried("attic", 3, "agent_disconnected"), tried("cellar", 1_505, null, 12)],
+  };
+  expect(stepsOf(continued).map(({ atMs, text }) => [atMs, text])).toEqual([
+    [0, "arrived"],
+    [3, "offered to attic, as llama3.2: costs least"],
+    [5, "attic took it"],
+    [40, "first piece of the answer"],
+    [1_505, "attic refused it or failed: agent_disconnected"],
+    [1_505, "offered to cellar, as llama3.2, to go on after 12 tokens: costs least"],
     [2_500, "ended by the machine: ok, status 200, 24 tokens/s"],
   ]);
 });
