@@ -183,7 +183,9 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   });
 
   const seconds = await watchSecondConnections({ config, broker, roster, records, lifecycle, timing, clock, log });
-  await followPresence({ ...fleet, broker, seconds, timing, clock, log });
+  const isDrained = (machine: string): boolean => records.get(machine)?.cordon?.drains === true;
+  const onDraining = (machine: string): void => void jobs.handOver(machine);
+  await followPresence({ ...fleet, broker, isDrained, onDraining, seconds, timing, clock, log });
   await broker.flush();
   const { host, operationsHost } = config;
   const port = await listen(server, { host, port: config.port, prefix: "TRUNKLINE_" });

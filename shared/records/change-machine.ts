@@ -18,7 +18,7 @@ type NewRecordChange =
       readonly models?: readonly string[] | undefined;
       readonly external?: true | undefined;
     }
-  | { readonly action: "machine_cordoned"; readonly reason: string }
+  | { readonly action: "machine_cordoned"; readonly reason: string; readonly drains?: true }
   /** The labels of the machine, in place of those before. */
   | { readonly action: "machine_labelled"; readonly labels: readonly string[] }
   /** The machine's models run elsewhere, or not any more. */
@@ -89,11 +89,12 @@ export function applyMachineChange(
       return changed({ join: { ...join, by }, ...given }, detail);
     }
     case "machine_cordoned": {
-      const { reason } = change;
+      const { reason, drains } = change;
       if (before?.revokedAt !== undefined) return wasRevoked;
-      if (before?.cordon?.reason === reason) return { outcome: "unchanged", record: before };
+      const isSame = before?.cordon?.reason === reason && before.cordon.drains === drains;
+      if (isSame) return { outcome: "unchanged", record: before };
       const was = before?.cordon && { was: { reason: before.cordon.reason } };
-      return changed({ cordon: { reason, at, by } }, { reason, ...was });
+      return changed({ cordon: { reason, at, by, drains } }, { reason, ...was });
     }
     case "machine_labelled": {
       const labels = [...new Set(change.labels)].toSorted();

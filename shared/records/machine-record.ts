@@ -80,7 +80,15 @@ export const machineRecord = z.looseObject({
    */
   external: z.literal(true).optional(),
   /** A cordoned machine finishes its jobs and gets no new one. */
-  cordon: z.looseObject({ reason: cordonReason, at: wallMs, by: actorName }).optional(),
+  cordon: z
+    .looseObject({
+      reason: cordonReason,
+      at: wallMs,
+      by: actorName,
+      /** True if it also hands over the answers that another machine can go on with. */
+      drains: z.literal(true).optional(),
+    })
+    .optional(),
   createdAt: wallMs,
   changedAt: wallMs,
 });

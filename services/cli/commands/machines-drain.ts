@@ -27,7 +27,7 @@ export function addDrain(machines: CliCommand, context: CliContext): void {
   const { stdout, stderr, clock } = context;
   machines
     .command("drain")
-    .description("cordon a machine and wait until its last job has ended")
+    .description("cordon a machine and wait until its last answer has ended, or goes on elsewhere")
     .addArgument(machineArgument())
     .addOption(operationsUrlOption())
     .json()
@@ -41,8 +41,8 @@ ${whichGatewayHelp}`)
       const port = givenOperations(given, context);
       await withKeyStore(context, { json: true }, async (store) => {
         // A machine that is cordoned already keeps its reason.
-        if ((await store.machines.find(name))?.cordon !== undefined) return;
-        await changeMachine(name, { action: "machine_cordoned", reason: "drained" }, store);
+        const { reason = "drained" } = (await store.machines.find(name))?.cordon ?? {};
+        await changeMachine(name, { action: "machine_cordoned", reason, drains: true }, store);
       });
       const say = (line: string): void => void (json || stderr.write(line));
       await untilIdle(name, port, { say, clock });

@@ -20,6 +20,10 @@ interface FollowOptions {
   readonly catalogues: Catalogues;
   readonly placements: { loadReported(presence: Presence): void };
   readonly floodGuard: FloodGuard;
+  /** True for a machine that its operator drains. */
+  readonly isDrained: (machine: string) => boolean;
+  /** Called with each presence of a machine that is about to stop, or is drained by its operator. */
+  readonly onDraining: (machine: string) => void;
   readonly seconds?: Pick<SecondConnections, "heard"> | undefined;
   readonly timing: Timing;
   readonly clock: Clock;
@@ -31,7 +35,8 @@ interface FollowOptions {
  * A gateway thus knows its fleet in a fraction of a second. The promise resolves when it does so.
  */
 export async function followPresence(options: FollowOptions): Promise<void> {
-  const { broker, roster, leftOut, catalogues, placements, floodGuard, seconds, timing, clock, log } = options;
+  const { broker, roster, leftOut, catalogues, placements, floodGuard, onDraining, seconds, timing, clock, log } =
+    options;
   const presences = new PresenceReader();
   const throttle = new LogThrottle(clock);
 
@@ -77,6 +82,7 @@ export async function followPresence(options: FollowOptions): Promise<void> {
       catalogues.follow(announced);
       placements.loadReported(announced);
       seconds?.heard(announced);
+      if (announced.state === "draining" || options.isDrained(machine)) onDraining(machine);
       return;
     }
     leftOut.heard(announced, "older", clock.now());

@@ -49,6 +49,8 @@ export interface JobSubmission {
 
 /** Receives the course of a job for the code that placed it. */
 interface PlacedJob extends Pick<JobWire, "accepted" | "answering" | "bodyTaken"> {
+  /** True if another machine has room to go on with the answer now. */
+  mayGoOn?(): boolean;
   /** Called once, in the same step in which the job ends. */
   ended(outcome: JobOutcome): void;
 }
@@ -182,6 +184,10 @@ export class OpenJob implements JobWire {
 
   machineAwaited(): boolean {
     return this.#dependencies.roster.awaited(this.target.machine);
+  }
+
+  mayGoOn(): boolean {
+    return this.#placed?.mayGoOn?.() ?? false;
   }
 
   #sendPart(offset: number, part: Uint8Array): void {

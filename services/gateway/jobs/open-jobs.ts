@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BrokerMessage } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep, type Timer } from "#shared/process/clock.ts";
@@ -144,6 +145,20 @@ export class OpenJobs {
   /** Cancels all open jobs of a machine with this fault, because the machine was revoked or renamed. */
   cancelOn(machine: string, fault: Fault): void {
     for (const { follower } of this.#byMachine.get(machine) ?? []) follower.cancel(fault);
+  }
+
+  /**
+   * Ends those jobs of a machine whose answers another machine has room to go on with. It ends one in a turn, so that the
+   * next one is judged with the one before in its new place.
+   */
+  async handOver(machine: string): Promise<void> {
+    for (const job of this.#byMachine.get(machine) ?? []) {
+      if (!job.mayGoOn()) continue;
+      job.follower.cancel(
+        new Fault("shutting_down", { message: "The GPU machine drains and hands its answers over." }),
+      );
+      await nextTurn();
+    }
   }
 
   /** Cancels all open jobs with this fault, because the deadline of a shutdown has passed. */

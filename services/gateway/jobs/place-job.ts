@@ -79,6 +79,9 @@ const retryableCodes: ReadonlySet<FaultCode> = new Set([
 /** Faults of an answer that another machine may go on with, besides those. */
 const continuedAfter: ReadonlySet<FaultCode> = new Set([...retryableCodes, "stream_gap"]);
 
+/** A machine with one of these has no slot for an answer that another one could finish. */
+const occupied: ReadonlySet<Chosen["reason"]> = new Set(["busy", "full"] as const);
+
 /** Faults that a request may owe to the broker between its gateway and its machine. */
 const absences: ReadonlySet<FaultCode> = new Set(["agent_disconnected", "agent_offline"]);
 
@@ -205,26 +208,33 @@ export class JobPlacer {
   }
 
   /**
-   * Returns the machines that can go on with an answer that broke off, or throws its fault. Machines that failed under this
-   * request are not asked again. A continuation that no machine took ends in the fault of the machine before.
+   * Returns the machines that go on with an answer that broke off, or throws its fault. A continuation that no machine took
+   * ends in the fault of the machine before.
    */
   #goOn(placement: Placement, at: RankedTarget, { by, fault }: Unfinished): RankedTarget {
-    const { ranking } = this.#options;
-    const { failures, wanted } = at;
-    const { delivered, outputTokens = 0 } = placement.listener;
-    const continuation = by && delivered?.continuation(outputTokens);
-    if (by === undefined || continuation === undefined) throw failures.at(-1)?.fault ?? fault;
+    const { outputTokens: tokens } = placement.listener;
+    const elsewhere = by && this.#elsewhere(placement, at, by);
+    if (elsewhere === undefined || !this.#moves.take()) throw at.failures.at(-1)?.fault ?? fault;
+    this.#tellStep(placement, { fault, by }, { model: by?.model.id, tokens }, "another machine goes on with an answer");
+    return { ...at, ...elsewhere };
+  }
+
+  /**
+   * Returns the machines that could go on with the answer that the client has a part of, undefined if there is none. Those
+   * that failed under this request are not asked again; one that was drained may be back.
+   */
+  #elsewhere(
+    { listener }: Placement,
+    { wanted, failures }: Pick<RankedTarget, "wanted" | "failures">,
+    from: Chosen,
+  ): Required<Pick<RankedTarget, "ranked" | "continuation">> | undefined {
+    const continuation = listener.delivered?.continuation(listener.outputTokens ?? 0);
+    if (continuation === undefined) return undefined;
     const { seam } = continuation;
-    const others = ranking.others(wanted, new Set(failures.map((failure) => failure.by.machine)));
-    const ranked = others.filter(({ model }) => goesOn(model, { from: by.model, seam }));
-    if (ranked.length === 0 || !this.#moves.take()) throw fault;
-    this.#tellStep(
-      placement,
-      { fault, by },
-      { model: by.model.id, tokens: outputTokens },
-      "another machine goes on with an answer",
-    );
-    return { ...at, ranked, continuation };
+    const failed = failures.filter(({ fault }) => fault.code !== "shutting_down").map(({ by }) => by.machine);
+    const others = this.#options.ranking.others(wanted, new Set([from.machine, ...failed]));
+    const ranked = others.filter(({ model }) => goesOn(model, { from: from.model, seam }));
+    return ranked.length === 0 ? undefined : { ranked, continuation };
   }
 
   #tellStep(placement: Placement, { fault, by }: Unfinished, fields: object, message: string): void {
@@ -318,7 +328,7 @@ export class JobPlacer {
    */
   async #offerInTurn(
     placement: Placement,
-    { wanted, ranked, continuation }: RankedTarget,
+    { wanted, ranked, failures, continuation }: RankedTarget,
     deadlineMs: number,
   ): Promise<Unfinished | { readonly end: EndPayload }> {
     const { breakers, clock } = this.#options;
@@ -339,6 +349,7 @@ export class JobPlacer {
         outcome = await this.#offer({
           placement,
           wanted,
+          failures,
           continuation,
           chosen: by,
           next: ranked.slice(place + 1, place + 1 + nextTold),
@@ -391,7 +402,7 @@ export class JobPlacer {
     return refusal.with({ retryAfterSeconds: this.#options.placements.retryAfterSeconds(wanted) });
   }
 
-  #offer({ placement, wanted, continuation, chosen, next, isLast, remainingMs }: Offer): Promise<JobOutcome> {
+  #offer({ placement, wanted, failures, continuation, chosen, next, isLast, remainingMs }: Offer): Promise<JobOutcome> {
     const { timing, jobs, placements } = this.#options;
     const { kind, keyId, cacheSalt, tellsStop, whole, traceparent, listener, signal } = placement;
     const id = newToken();
@@ -414,6 +425,10 @@ export class JobPlacer {
         bodyTaken() {
           listener.delivered?.keep(placement.body);
           placement.body = taken;
+        },
+        mayGoOn: () => {
+          const [first] = this.#elsewhere(placement, { wanted, failures }, chosen)?.ranked ?? [];
+          return first !== undefined && !occupied.has(first.reason);
         },
         ended: (outcome) => placed.ended(outcome.outcome === "end" ? outcome : undefined),
       },
@@ -441,6 +456,7 @@ function rankedTarget(wanted: Wanted, place: number, ranked: readonly Chosen[]):
 interface Offer {
   readonly placement: Placement;
   readonly wanted: Wanted;
+  readonly failures: readonly Failure[];
   readonly continuation: Continuation | undefined;
   readonly chosen: Chosen;
   /** The machines that come next in the ranking. */
