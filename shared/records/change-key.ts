@@ -100,6 +100,7 @@ export interface NewTerms {
   readonly scopes?: readonly string[] | undefined;
   readonly machines?: readonly string[] | null | undefined;
   readonly external?: boolean | undefined;
+  readonly continues?: boolean | undefined;
   readonly limits?: { readonly [Limit in keyof KeyLimits]?: KeyLimits[Limit] | null } | undefined;
 }
 
@@ -180,6 +181,7 @@ function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
     scopes: terms.scopes ?? record.scopes,
     machines: terms.machines === undefined ? record.machines : (terms.machines ?? undefined),
     external: (terms.external ?? record.external) || undefined,
+    continues: (terms.continues ?? record.continues) === false ? false : undefined,
     limits: limits.length === 0 ? undefined : Object.fromEntries(limits),
   };
   const [now, was] = [after, record].map((each) => ({ name: each.name, ...shownTerms(each) }));

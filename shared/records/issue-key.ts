@@ -23,6 +23,7 @@ export const newKey = z
     machines: boundMachines.optional(),
     limits: keyLimits.optional(),
     external: keyRecord.shape.external,
+    continues: keyRecord.shape.continues,
   })
   .refine(({ kind, ttlMs }) => kind !== "admin" || ttlMs <= adminTtlMsMax, {
     message: `of an admin key must be at most ${formatDuration(adminTtlMsMax)}`,
@@ -49,7 +50,7 @@ export async function issueKey(
   key: NewKey,
   { keys, peppers, clock, actor, admin }: KeyDependencies,
 ): Promise<IssuedKey> {
-  const { kind, name, scopes: granted, ttlMs, machines, limits, external } = newKey.parse(key);
+  const { kind, name, scopes: granted, ttlMs, machines, limits, external, continues } = newKey.parse(key);
   if (admin !== undefined && kind !== "model" && (await issuersOf(admin, keys)).length + 1 >= adminLineageMax) {
     throw new Fault("key_change_refused", {
       message: `Admin keys issue admin keys at most ${adminLineageMax} in a row (adminLineageMax): issue this one from the command line.`,
@@ -68,6 +69,7 @@ export async function issueKey(
     machines,
     limits: Object.values(limits ?? {}).some((limit) => limit !== undefined) ? limits : undefined,
     external,
+    continues,
     issuedBy: admin?.id,
     createdAt,
     // Without this limit an admin key would prolong itself by issuing its successor.

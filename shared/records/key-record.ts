@@ -95,6 +95,8 @@ export const keyRecord = z.strictObject({
   limits: keyLimits.optional(),
   /** The key may use external machines, by routes that say so. No scope covers them. */
   external: z.literal(true).optional(),
+  /** Absent if another machine may go on with an answer of the key whose machine is lost. */
+  continues: z.literal(false).optional(),
   /** The admin key that issued this key over the admin API. */
   issuedBy: keyId.optional(),
   createdAt: wallMs,

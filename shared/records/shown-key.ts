@@ -22,6 +22,10 @@ const terms = {
       `Models a minute that may be loaded for it in place of others; 0 for none; ${loadsPerMinuteDefault} if absent.`,
     ),
   external: z.literal(true).optional().describe("True if routes may lead it to external machines; absent otherwise."),
+  continues: z
+    .literal(false)
+    .optional()
+    .describe("False if its answers end with their machine; absent if another machine may go on with them."),
   expires_at: time,
 };
 
@@ -56,7 +60,7 @@ export function showKey(record: KeyRecord, nowMs: number): ShownKey {
 }
 
 export function shownTerms(record: KeyRecord) {
-  const { kind, scopes, machines = null, limits, external, expiresAt } = record;
+  const { kind, scopes, machines = null, limits, external, continues, expiresAt } = record;
   return {
     kind,
     scopes,
@@ -67,6 +71,7 @@ export function shownTerms(record: KeyRecord) {
     budget: limits?.budget ?? null,
     ...(limits?.loadsPerMinute !== undefined && { loads: limits.loadsPerMinute }),
     ...(external && { external }),
+    ...(continues === false && { continues }),
     expires_at: isoTime(expiresAt),
   };
 }

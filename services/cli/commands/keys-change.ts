@@ -81,7 +81,8 @@ Example:
 function addChange(keys: CliCommand, context: CliContext): void {
   const { stderr, clock } = context;
   const here = new Option("--no-external", "keep it from external machines");
-  const terms = [nameOption(), scopesOption(), ...limitingOptions(), here];
+  const again = new Option("--continue", "let other machines go on with its answers again");
+  const terms = [nameOption(), scopesOption(), again, ...limitingOptions(), here];
   const change = keys
     .command("change")
     .description("change what a key is called, what it may call, and its limits")

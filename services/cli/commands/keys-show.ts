@@ -192,7 +192,7 @@ export function keyFields(shown: ShownKey, { nowMs, key }: { readonly nowMs: num
 }
 
 function termFields(shown: ShownKey): readonly Field[] {
-  const { scopes, machines, external, rpm, tpm, concurrency, budget, loads } = shown;
+  const { scopes, machines, external, continues, rpm, tpm, concurrency, budget, loads } = shown;
   const limit = (count: number | null): string => (count === null ? "none" : countText(count));
   return [
     ["scopes", scopes.join(", ")],
@@ -203,6 +203,7 @@ function termFields(shown: ShownKey): readonly Field[] {
     ["concurrency", limit(concurrency)],
     ["budget", budget === null ? "none" : budgetText(budget)],
     ["loads", loads === undefined ? undefined : loads === 0 ? "never" : `${countText(loads)} a minute`],
+    ["continues", continues === false ? "no: its answers end with their machine" : undefined],
   ];
 }
 

@@ -83,7 +83,7 @@ Examples:
   export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`)
     .action(async (given: Options) => {
       const { name, scopes, ttl: ttlMs } = given;
-      const { machines, external, limits } = givenTerms(given);
+      const { machines, external, continues, limits } = givenTerms(given);
       const wish = newKey.safeParse({
         kind: given.admin ? "admin" : given.viewer ? "viewer" : "model",
         name,
@@ -91,6 +91,7 @@ Examples:
         ttlMs,
         machines: machines ?? undefined,
         external: external || undefined,
+        continues: continues === false ? continues : undefined,
         limits: Object.fromEntries(Object.entries(limits ?? {}).filter(([, limit]) => limit !== null)),
       });
       if (!wish.success) issue.error(`error: the --ttl ${wish.error.issues[0]?.message}.`);

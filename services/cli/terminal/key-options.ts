@@ -45,6 +45,8 @@ export interface TermOptions {
   readonly budget?: OrNone<TokenBudget>;
   /** False for `--no-loads`. */
   readonly loads?: OrNone<number> | false;
+  /** False for `--no-continue`. */
+  readonly continue?: boolean;
 }
 
 /** Ends the names of keys that `trunkline connect` issues. `trunkline keys list` hides those that it has revoked. */
@@ -88,14 +90,15 @@ export function limitingOptions(): readonly Option[] {
       readByUnless([none], countWithin(keyLimits.shape.loadsPerMinute.unwrap())),
     ),
     new Option("--no-loads", "never load a model in place of others for it"),
+    new Option("--no-continue", "let no other machine go on with its answers when theirs is lost"),
   ];
 }
 
 /** Returns the given machines and limits, null for `none`. Leaves out those that were not given. */
 export function givenTerms(
   given: TermOptions,
-): Pick<NewTerms, "machines" | "external"> & Required<Pick<NewTerms, "limits">> {
-  const { machines, external, rpm, tpm, concurrency, budget, loads } = given;
+): Pick<NewTerms, "machines" | "external" | "continues"> & Required<Pick<NewTerms, "limits">> {
+  const { machines, external, continue: continues, rpm, tpm, concurrency, budget, loads } = given;
   const limits = {
     requestsPerMinute: nullForNone(rpm),
     tokensPerMinute: nullForNone(tpm),
@@ -103,7 +106,7 @@ export function givenTerms(
     budget: nullForNone(budget),
     loadsPerMinute: loads === false ? 0 : nullForNone(loads),
   };
-  return { machines: nullForNone(machines), external, limits };
+  return { machines: nullForNone(machines), external, continues, limits };
 }
 
 function nullForNone<Value>(given: OrNone<Value> | undefined): Value | null | undefined {

@@ -227,7 +227,8 @@ export class RequestAccount {
     };
     if (this.#hold !== undefined && this.mayGrow)
       this.#growing = new GrowingHold(this.#hold, { promptTokens: this.#promptTokens, settlements, onSpent });
-    const delivered = mayContinue && room !== undefined ? new DeliveredAnswer(room) : undefined;
+    const isLet = mayContinue && this.#key.continues !== false;
+    const delivered = isLet && room !== undefined ? new DeliveredAnswer(room) : undefined;
     return this.#course.following(writer, { streamed: this.#streamed, render, bound: this.#growing, delivered });
   }
 

@@ -46,6 +46,10 @@ const limits = {
     .boolean()
     .optional()
     .describe("True if routes may lead it to external machines, such as a cloud. No scope covers them."),
+  continues: z
+    .boolean()
+    .optional()
+    .describe("False if its answers are to end with their machine, and no other machine goes on with them."),
   rpm: keyLimits.shape.requestsPerMinute.nullable().describe("Requests a minute; null for no limit."),
   tpm: keyLimits.shape.tokensPerMinute.nullable().describe("Tokens a minute; null for no limit."),
   concurrency: keyLimits.shape.concurrency.nullable().describe("Requests under way at once; null for no limit."),
@@ -164,10 +168,19 @@ export const keyOperations = {
       budget: { tokens: 1e6, per: "month" },
     },
     async run({ body, asker }, parts) {
-      const { kind, name, scopes: granted, ttl: ttlMs, machines, external } = body;
+      const { kind, name, scopes: granted, ttl: ttlMs, machines, external, continues } = body;
       const bound = machines === null || machines === undefined ? {} : { machines };
       const { token, record } = await issueKey(
-        { kind, name, scopes: granted, ttlMs, ...bound, ...(external && { external }), limits: firstLimits(body) },
+        {
+          kind,
+          name,
+          scopes: granted,
+          ttlMs,
+          ...bound,
+          ...(external && { external }),
+          ...(continues === false && { continues }),
+          limits: firstLimits(body),
+        },
         dependenciesOf(asker, parts),
       );
       return { ...showKey(record, parts.clock.wall()), key: token.reveal() };
@@ -192,8 +205,8 @@ export const keyOperations = {
     body: changeBody,
     example: { name: "alice's laptop", machines: ["attic"], rpm: 120, budget: null },
     async run({ params, body, asker }, parts) {
-      const { name, scopes: granted, machines, external } = body;
-      const terms = { name, scopes: granted, machines, external, limits: namedLimits(body) };
+      const { name, scopes: granted, machines, external, continues } = body;
+      const terms = { name, scopes: granted, machines, external, continues, limits: namedLimits(body) };
       return change(params.id, { action: "changed", terms }, asker, parts);
     },
   }),

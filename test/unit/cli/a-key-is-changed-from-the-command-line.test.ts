@@ -57,6 +57,15 @@ test("a key is led elsewhere only once it is issued or changed so, and shows it"
   expect((await keys("log")).out).toMatch(/changed .*external/);
 });
 
+test("a key keeps its answers on one machine only while it says so, and shows it", async () => {
+  const { keys, json, issue } = await commandLine();
+  const { id } = await issue("--no-continue");
+  expect(await json("show", id)).toMatchObject({ continues: false });
+  expect((await keys("change", id, "--rpm", "60")).out).toMatch(/^continues +no: its answers end with their machine$/m);
+  expect(await json("change", id, "--continue")).not.toHaveProperty("continues");
+  expect(await json("change", id, "--no-continue")).toMatchObject({ outcome: "changed", continues: false });
+});
+
 test("extend counts from now on, and an expired key works again", async () => {
   const { keys, json, issue, verdictOf, clock } = await commandLine();
   const { id, key } = await issue("--ttl", "1h");

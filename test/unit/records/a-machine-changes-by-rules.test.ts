@@ -81,6 +81,12 @@ describe("the record of a machine", () => {
     expect(apply(record, change)).toEqual({ outcome: "refused", reason: expect.stringContaining(reason) });
   });
 
+  test("is drained also while it is cordoned, and keeps the reason of its cordon", () => {
+    const drained = changed(paired, cordon, { ...cordon, drains: true });
+    expect(drained.cordon).toMatchObject({ reason: "new fans", drains: true });
+    expect(changed(drained, { action: "machine_uncordoned" }).cordon).toBeUndefined();
+  });
+
   test("is made by a line, a cordon and permitted models, and by no other change", () => {
     const making: MachineChange[] = [
       { action: "machine_paired", join: newJoin },
