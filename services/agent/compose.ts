@@ -13,6 +13,7 @@ import { MemoryReader } from "./machine/model-memory.ts";
 import { atHand, type RuntimeSource, runtimeSources } from "./models/detect.ts";
 import { measurement } from "./models/model-facts.ts";
 import { FirstSightings, ModelNotes } from "./models/model-notes.ts";
+import { proof } from "./models/seam-prover.ts";
 import { RuntimeWatch } from "./models/watch-runtimes.ts";
 import { llamaRuntime } from "./runtimes/llama/llama.ts";
 import { readModelSettings } from "./models/model-set.ts";
@@ -69,6 +70,7 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   const receiving = receiveJobs({ broker, machine, epoch, jobs, onFence, timing, clock, log });
   lifecycle.onStop("agent", async (deadline) => {
     announcer.startDraining();
+    void runtime.seams.stop();
     await jobs.drain(deadline);
     await announcer.sayGoodbye();
     watching.end();
@@ -98,6 +100,7 @@ export async function watchRuntimes(parts: Omit<AgentParts, "broker">): Promise<
     firstSeen: (model) => sightings.secondsOf(model),
     memory: new MemoryReader({ boundMb: config.modelMemoryMb, modelsFolder: config.modelsFolder }),
     measurements: new ModelNotes({ file: config.measurementsFile, note: measurement, log }),
+    proofs: config.continues ? new ModelNotes({ file: config.proofsFile, note: proof, log }) : undefined,
     timing: timingAt(config.timeScale, config),
     clock,
     log,

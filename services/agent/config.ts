@@ -50,6 +50,7 @@ const settings = z.object({
   TRUNKLINE_MODELS_FILE: z.string().optional(),
   TRUNKLINE_MANAGE: manageList.optional(),
   TRUNKLINE_MODEL_MEMORY_MB: wholeNumber(1, 100_000_000).optional(),
+  TRUNKLINE_CONTINUE: z.enum(["on", "off"], "must be on or off").default("on"),
   TRUNKLINE_STATE_DIR: z.string().default(".trunkline"),
   TRUNKLINE_SCRIPTED_MODELS: commaList
     .refine(
@@ -115,6 +116,9 @@ export function agentConfig(environment: Environment) {
     stateDir: given.TRUNKLINE_STATE_DIR,
     sightingsFile: join(given.TRUNKLINE_STATE_DIR, "models-seen.json"),
     measurementsFile: join(given.TRUNKLINE_STATE_DIR, "models-measured.json"),
+    /** True if the agent proves which begun answers its models go on with. */
+    continues: given.TRUNKLINE_CONTINUE === "on",
+    proofsFile: join(given.TRUNKLINE_STATE_DIR, "models-continue.json"),
     scriptedModels: given.TRUNKLINE_SCRIPTED_MODELS,
     firstTokenMs: given.TRUNKLINE_FIRST_TOKEN_MS,
     loadWaitMs: given.TRUNKLINE_LOAD_WAIT_MS,

@@ -307,11 +307,11 @@ export const importRules: readonly ImportRule[] = [
  * got shorter, `npm run budgets` lowers all budgets to today's lines and 5 % (`npm run budgets -- 0` for 0 %).
  */
 export const lineBudgets: Readonly<Record<string, number>> = {
-  "services/agent": 510,
-  "services/agent/jobs": 2_500,
+  "services/agent": 520,
+  "services/agent/jobs": 2_520,
   "services/agent/machine": 490,
-  "services/agent/models": 1_760,
-  "services/agent/runtimes": 7_150,
+  "services/agent/models": 2_120,
+  "services/agent/runtimes": 7_180,
   "services/cli": 140,
   "services/cli/commands": 4_220,
   "services/cli/connect": 1_350,

@@ -51,13 +51,17 @@ export class JobRunner {
     this.#options = options;
     this.#jobs = jobs;
     this.#schedule = new Schedule(options);
-    const ownRunning = (runtime: Runtime): number => this.#on(runtime).reduce((sum, { width }) => sum + width, 0);
+    const ownRunning = (runtime: Runtime): number => {
+      const proofs = options.runtime.seams.provesOn(runtime) ? 1 : 0;
+      return this.#on(runtime).reduce((sum, { width }) => sum + width, proofs);
+    };
     this.#strays = new StrayWatch({ ...options, ownRunning });
     options.runtime.heedWork((runtime) => this.#workOn(runtime));
     options.runtime.onChange(() => this.#resize());
     const pulls = options.manage.has("pull") ? new ModelPulls(options) : undefined;
     this.#pulls = pulls;
     const heed = { demand: () => this.#demand(), onChange: () => this.#readyAnew() };
+    options.runtime.seams.heedJobs(() => this.#isIdle());
     this.#loads = options.places ? new ModelLoads({ ...options, ...heed, pulls }) : undefined;
   }
 
@@ -91,6 +95,7 @@ export class JobRunner {
   /** Queues a job that a model answers, and starts the jobs whose turn it is. Returns false when the queue is full. */
   submit(job: AgentJob, served: ServedModel): boolean {
     const { lane } = served;
+    void this.#options.runtime.seams.interrupt();
     this.#start(this.#schedule.resize(lane, this.#slotsOf(served)));
     const turn = { lane, sender: job.head.keyId ?? "", ready: this.#isReady(job) };
     const { outcome, start } = this.#schedule.submit(job, turn);
@@ -132,6 +137,7 @@ export class JobRunner {
   async #manage(job: AgentJob): Promise<void> {
     const { runtime, manage: allowed } = this.#options;
     job.begin("loading");
+    await runtime.seams.interrupt();
     this.#conclude(job, await manageModels(job, { offer: runtime.offer, allowed, pulls: this.#pulls }));
   }
 
@@ -290,6 +296,11 @@ export class JobRunner {
     if (code === "cancelled") log.debug(fields, "job cancelled");
     else if (faultEntry(code).status < 500) log.info(fields, "job refused");
     else log.warn(fields, "job failed");
+  }
+
+  /** True if no job is under way, and no model is being loaded for one. */
+  #isIdle(): boolean {
+    return this.#loads?.news === undefined && [...this.#jobs.values()].every(({ state }) => state === "ended");
   }
 
   #workOn(runtime: Runtime): RuntimeWork {

@@ -255,6 +255,8 @@ export class ModelLoads {
     const served = runtime.offer?.find(id);
     const manage = served?.runtime.manages?.[action];
     if (served === undefined || manage === undefined) throw new Error(`the runtime of ${id} is gone`);
+    // A model that answers a proof cannot be unloaded.
+    await runtime.seams.interrupt();
     if (action === "unload") this.#kept.unloading(id);
     const late = new AbortController();
     const message = `The runtime did not ${action} a model within ${timing.manageSilentMs} ms (manageSilentMs).`;

@@ -15,6 +15,7 @@ import {
 import type { RuntimeSource } from "./detect.ts";
 import { type Measurement, type MemorySource, ModelFacts } from "./model-facts.ts";
 import type { ModelNotes } from "./model-notes.ts";
+import { type Proof, SeamProver } from "./seam-prover.ts";
 import { type RuntimeWork, SourceWatch } from "./watch-source.ts";
 
 interface WatchOptions {
@@ -27,6 +28,7 @@ interface WatchOptions {
   readonly firstSeen: (model: string) => number;
   readonly memory?: MemorySource | undefined;
   readonly measurements?: ModelNotes<Measurement> | undefined;
+  readonly proofs?: ModelNotes<Proof> | undefined;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
@@ -45,6 +47,7 @@ const standInPlace = "demonstration";
 export class RuntimeWatch {
   /** The measurements of the models. */
   readonly facts: ModelFacts;
+  readonly seams: SeamProver;
   readonly #options: WatchOptions;
   readonly #watches: readonly SourceWatch[];
   readonly #ids = new UniqueIds();
@@ -58,6 +61,8 @@ export class RuntimeWatch {
   constructor(options: WatchOptions) {
     this.#options = options;
     this.facts = new ModelFacts(options);
+    const served = (): readonly ServedModel[] => this.#offer?.served ?? [];
+    this.seams = new SeamProver({ ...options, served, onProved: () => this.#takeStock() });
     this.#watches = options.sources.map(
       (source) => new SourceWatch({ ...options, source, workOn: (runtime) => this.#workOn(runtime) }),
     );
@@ -102,6 +107,7 @@ export class RuntimeWatch {
 
   async stop(): Promise<void> {
     this.#timer?.cancel();
+    void this.seams.stop();
     await Promise.allSettled(this.#watches.map((watch) => watch.close()));
   }
 
@@ -153,6 +159,7 @@ export class RuntimeWatch {
       inOrder(here.models).flatMap((described) => this.#servedBy(here, described)),
     );
     this.#take(runtimes.length === 0 ? undefined : new ModelSet(runtimes, withoutTwins(served)));
+    this.seams.look();
   }
 
   #servedBy({ place, runtime }: { place: string; runtime: Runtime }, described: DescribedModel): ServedModel[] {
@@ -178,7 +185,14 @@ export class RuntimeWatch {
     const lane = runtime.slotsPerModel ? `${place} ${ownId}` : place;
     const { memoryBytes } = described;
     const memoryMb = memoryBytes === undefined ? undefined : memoryBytes / 1_000_000;
-    return [{ runtime, ownId, model: { ...model, ...this.facts.learnt(model, memoryMb) }, lane }];
+    return [
+      {
+        runtime,
+        ownId,
+        model: { ...model, ...this.facts.learnt(model, memoryMb), ...this.seams.proved(runtime, model) },
+        lane,
+      },
+    ];
   }
 
   #tellLeftOut(model: string): void {

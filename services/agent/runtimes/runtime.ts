@@ -92,6 +92,10 @@ export interface Runtime {
    */
   readonly slots: number;
   readonly slotsPerModel?: boolean;
+  /** The version of the runtime at the last look, where it is known: an upgrade may change how a template is applied. */
+  readonly version?: string | undefined;
+  /** Questions that the runtime answers in text, with and without a thought before it; for one without a real model. */
+  readonly proofQuestions?: readonly string[];
   /**
    * True if the runtime honours `n` itself. For any other runtime, the agent requests the answers one after the other.
    */

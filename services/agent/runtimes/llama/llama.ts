@@ -3,7 +3,7 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { ChatRun, Runtime } from "../runtime.ts";
 import { type GgufRequest, ggufEmbed, ggufText } from "./gguf-answer.ts";
 import { ggufChat, ggufCount } from "./gguf-chat.ts";
-import { type EngineOptions, openEngine } from "./gguf-engine.ts";
+import { type EngineOptions, engineVersion, openEngine } from "./gguf-engine.ts";
 import { partsOf } from "../model-digest.ts";
 import { readGgufFile } from "./gguf-file.ts";
 import { GgufModel } from "./gguf-model.ts";
@@ -81,6 +81,7 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
     name: "llama",
     slots,
     slotsPerModel: true,
+    version: engineVersion,
     async catalogue(signal) {
       signal.throwIfAborted();
       return all.map(({ file, windowTokens, loaded }) => {

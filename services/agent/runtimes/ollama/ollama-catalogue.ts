@@ -15,6 +15,7 @@ export const ollamaTag = z.object({
 });
 type OllamaTag = z.infer<typeof ollamaTag>;
 
+const versionAnswer = z.object({ version: z.string() });
 const tagList = z.object({ models: z.array(ollamaTag).nullish() });
 const loadedList = z.object({
   models: z
@@ -39,6 +40,7 @@ export interface OllamaEntry {
 export class OllamaCatalogue {
   readonly #connection: RuntimeConnection;
   readonly #host: OllamaHost;
+  version: string | undefined;
   #windows = new OllamaWindows();
   #showByDigest: ReadonlyMap<string, OllamaShow> = new Map();
   #entryById: ReadonlyMap<string, OllamaEntry> = new Map();
@@ -49,9 +51,10 @@ export class OllamaCatalogue {
   }
 
   async read(signal: AbortSignal): Promise<readonly DescribedModel[]> {
-    const [tags, loaded] = await Promise.all([
+    const [tags, loaded, version] = await Promise.all([
       this.#connection.ask(tagList, { path: "/api/tags", signal }),
       this.#connection.ask(loadedList, { path: "/api/ps", signal }),
+      this.#connection.ask(versionAnswer, { path: "/api/version", signal }).catch(() => undefined),
     ]).catch((error: unknown) => {
       if (Fault.from(error).code === "runtime_offline") {
         // The Ollama that comes back may have another version and other settings.
@@ -86,6 +89,7 @@ export class OllamaCatalogue {
       entries.set(model.id, { name: tag.name, show, loaded: isLoaded });
     }
     this.#entryById = entries;
+    this.version = version?.version;
     return models;
   }
 

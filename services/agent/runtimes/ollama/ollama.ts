@@ -65,6 +65,9 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
     },
     slots: options.slots ?? ollamaSlotsDefault,
     slotsPerModel: true,
+    get version() {
+      return ollama.models.version;
+    },
     catalogue: (signal) => ollama.models.read(signal),
     chat: (run, emit) =>
       trimPrefix(prefilledText(run.body), (emitAnswer) => ollamaAnswer(run, ollama, emitAnswer), emit),

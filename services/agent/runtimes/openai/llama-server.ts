@@ -162,6 +162,10 @@ export class LlamaServer implements OpenAiServer {
     return slots.length === 0 ? llamaServerSlotsDefault : Math.min(...slots);
   }
 
+  get version(): string | undefined {
+    return this.#props.build_info ?? undefined;
+  }
+
   get slotsPerModel(): boolean {
     return this.#isRouter;
   }

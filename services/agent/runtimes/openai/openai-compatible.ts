@@ -98,6 +98,9 @@ export function openAiCompatible(options: {
     get slotsPerModel() {
       return server.slotsPerModel ?? false;
     },
+    get version() {
+      return server.version;
+    },
     answersSeveral: profile.answersSeveral ?? false,
     unknownKind: profile.kind === "openai",
     async catalogue(signal) {

@@ -135,7 +135,7 @@ export const plainServer = {
 } as const satisfies Partial<OpenAiProfile>;
 
 /** One OpenAI-shaped server: its profile, and the facts of its models that only its own interfaces report. */
-export interface OpenAiServer extends Pick<Runtime, "working" | "close" | "slotsPerModel"> {
+export interface OpenAiServer extends Pick<Runtime, "working" | "close" | "slotsPerModel" | "version"> {
   readonly profile: OpenAiProfile;
   /** The number of jobs that the server runs at once, as far as is known yet. */
   readonly slots: number;

@@ -66,6 +66,7 @@ export const vllm: OpenAiProfile = {
 /** The number of requests that vLLM runs at once by default (`max_num_seqs`). vLLM silently queues more. */
 const vllmSlotsDefault = 256;
 
+const versionAnswer = z.object({ version: z.string() });
 const counted = z.object({ count: z.int().nonnegative() });
 
 type Probed = Pick<Partial<Capabilities>, "completion" | "embedding" | "tools">;
@@ -87,6 +88,7 @@ export function openVllm(options: {
   const probes = new PatientProbes<Probed>(options);
   const sleep = new VllmSleep(connection);
   let models = 0;
+  let version: string | undefined;
 
   async function probe(model: string, signal: AbortSignal): Promise<Probed> {
     try {
@@ -104,12 +106,16 @@ export function openVllm(options: {
     profile: vllm,
     slots: vllmSlotsDefault,
     embeds: true,
+    get version() {
+      return version;
+    },
     get manages() {
       return sleep.manages(models);
     },
     async catalogue(signal) {
       try {
         const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });
+        version = (await connection.ask(versionAnswer, { path: "/version", signal }).catch(() => undefined))?.version;
         models = data.length;
         await sleep.look(signal);
         const described = [...byPlacedId(data)].map(async ([id, listed]) => {

@@ -1,3 +1,4 @@
+import packageJson from "../../../../package.json" with { type: "json" };
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
@@ -75,6 +76,8 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
   return {
     name: "scripted",
     slots: options.slots ?? scriptedSlots,
+    version: packageJson.version,
+    proofQuestions: ["/script tokens=48", "/script tokens=48 think=2"],
     async catalogue(signal) {
       signal.throwIfAborted();
       return models;
