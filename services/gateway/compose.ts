@@ -35,7 +35,16 @@ import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./openapi/get-reference.ts";
 import { RefusedEfforts } from "./api/messages/message-request.ts";
-import { type CountDependencies, countTokens, getModel, getModels, inferenceRoutes } from "./api/endpoints.ts";
+import {
+  type CountDependencies,
+  countTokens,
+  getModel,
+  getModels,
+  inferenceRoutes,
+  ollamaPaths,
+  paths,
+} from "./api/endpoints.ts";
+import { ollamaActions, ollamaModels, refuseOllamaActions, takeJsonByHabit } from "./api/ollama/ollama-routes.ts";
 import { addRateLimitHeaders } from "./api/limit-responses.ts";
 import { keepAccounts } from "./api/request-account.ts";
 import { createServer } from "./server.ts";
@@ -149,7 +158,9 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     clock,
     log,
   };
-  mountModelRoutes(server, { prefix: "/v1", prove: (v1) => proveCallers(v1, access) }, publicParts);
+  const proveKeys = (scope: FastifyInstance): void => proveCallers(scope, access);
+  mountModelRoutes(server, { prefix: "/v1", prove: proveKeys }, publicParts);
+  mountOllamaRoutes(server, proveKeys, publicParts);
   // The ports are known once the gateway listens, and no request comes before.
   const running = { baseUrl: "", consoleUrl: "" };
   const operations = openOperations({
@@ -248,41 +259,52 @@ function mountModelRoutes(
   { prefix, prove }: { readonly prefix: string; readonly prove: (scope: FastifyInstance) => void },
   parts: PublicParts,
 ): void {
-  const { limited, keepsRequests, meter, continuations, clock, log, bodyBytesMax, bodyLimitName } = parts;
   void server.register(
     async (v1) => {
       prove(v1);
-      addRateLimitHeaders(v1, { limits: limited.limits, log });
+      addRateLimitHeaders(v1, { limits: parts.limited.limits, log: parts.log });
       getModels(v1, parts);
       getModel(v1, parts);
       await v1.register(async (inference) => {
-        refuseWithoutHeapRoom(inference, { clock });
-        keepAccounts(inference, {
-          ...limited,
-          keepsRequests,
-          meter,
-          continuations,
-          clock,
-          log,
-          bodyBytesMax,
-          bodyLimitName,
-        });
-        inferenceRoutes(inference, parts);
+        bookRequests(inference, parts);
+        inferenceRoutes(inference, paths, parts);
         countTokens(inference, parts);
       });
     },
     { prefix },
   );
-  for (const read of ["models", "models/*"]) refuseOtherMethods(server, `${prefix}/${read}`, ["GET", "HEAD"]);
-  for (const asked of [
-    "chat/completions",
-    "responses",
-    "messages",
-    "messages/count_tokens",
-    "completions",
-    "embeddings",
-  ])
-    refuseOtherMethods(server, `${prefix}/${asked}`, ["POST"]);
+  for (const read of ["/models", "/models/*"]) refuseOtherMethods(server, prefix + read, ["GET", "HEAD"]);
+  for (const asked of [...paths.map(([path]) => path), "/messages/count_tokens"])
+    refuseOtherMethods(server, prefix + asked, ["POST"]);
+}
+
+/** Keeps an account of each request of a scope, and refuses requests that the process has no memory for. */
+function bookRequests(scope: FastifyInstance, parts: PublicParts): void {
+  refuseWithoutHeapRoom(scope, parts);
+  keepAccounts(scope, { ...parts, ...parts.limited });
+}
+
+/** Mounts Ollama's API, which is reached with a proven key only. */
+function mountOllamaRoutes(server: FastifyInstance, prove: (scope: FastifyInstance) => void, parts: PublicParts): void {
+  const prefix = "/api";
+  void server.register(
+    async (api) => {
+      prove(api);
+      takeJsonByHabit(api);
+      addRateLimitHeaders(api, { limits: parts.limited.limits, log: parts.log });
+      ollamaModels(api, parts);
+      refuseOllamaActions(api);
+      await api.register(async (inference) => {
+        bookRequests(inference, parts);
+        inferenceRoutes(inference, ollamaPaths, parts);
+      });
+    },
+    { prefix },
+  );
+  for (const read of ["/version", "/tags", "/ps"]) refuseOtherMethods(server, prefix + read, ["GET", "HEAD"]);
+  for (const asked of [...ollamaPaths.map(([path]) => path), "/show"])
+    refuseOtherMethods(server, prefix + asked, ["POST"]);
+  for (const [method, path] of ollamaActions) refuseOtherMethods(server, prefix + path, [method]);
 }
 
 /** Returns the URL of a port on this host. The loopback address stands for a host that means all addresses. */

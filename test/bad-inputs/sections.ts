@@ -5,6 +5,7 @@ import { json } from "./json.ts";
 import { keys } from "./keys.ts";
 import { meaning } from "./meaning.ts";
 import { messages } from "./messages.ts";
+import { ollama } from "./ollama.ts";
 import { pairing } from "./pairing.ts";
 import type { Section } from "./row.ts";
 import { leaving, trust } from "./trust.ts";
@@ -22,5 +23,6 @@ export const sections: readonly Section[] = [
   trust,
   pairing,
   messages,
+  ollama,
   leaving,
 ];

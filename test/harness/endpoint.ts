@@ -16,6 +16,18 @@ const faultBody = z.strictObject({
 });
 export type ErrorTold = z.infer<typeof faultBody>["error"];
 
+/** An error for a client of Ollama's, which has its message alone; the key's `status` is the same message again. */
+const ollamaFaultBody = z.strictObject({
+  error: z.string().min(1),
+  status: z.string().min(1).optional(),
+  param: z.string().nullable(),
+  code: z.string().nullable(),
+});
+const anyFault = z.union([
+  faultBody.transform(({ error }) => error),
+  ollamaFaultBody.transform(({ error: message, param, code }): ErrorTold => ({ message, type: "", param, code })),
+]);
+
 const modelList = z.strictObject({ object: z.literal("list"), data: z.array(z.looseObject({ id: z.string() })) });
 const completion = z.looseObject({
   choices: z.tuple([z.looseObject({ message: z.looseObject({ content: z.string().nullable() }) })]),
@@ -119,5 +131,5 @@ export async function errorOf(response: Response): Promise<ErrorTold> {
 
 /** The error that an event inside a stream tells. */
 export function errorIn(event: string): ErrorTold {
-  return faultBody.parse(JSON.parse(event)).error;
+  return anyFault.parse(JSON.parse(event));
 }

@@ -3,7 +3,7 @@ import type { Outer } from "../../services/gateway/api/read-request.ts";
 /** A request of many pieces. A gateway reads it on its event loop: it is just small enough for that. */
 export interface ManyPieces {
   readonly name: string;
-  readonly outer: Outer;
+  readonly outer: Exclude<Outer, `ollama-${string}`>;
   /** The most pieces that a request has in the bench. */
   readonly most: number;
   readonly fields: (count: number) => object;

@@ -67,10 +67,19 @@ describe.each([
 });
 
 describe("the root of the public port", () => {
-  test("leads a GET to /docs, without a key", async () => {
-    const led = await server.inject({ method: "GET", url: "/?from=a-bookmark" });
+  test("leads a browser to /docs, without a key", async () => {
+    const headers = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
+    const led = await server.inject({ method: "GET", url: "/?from=a-bookmark", headers });
     expect([led.statusCode, led.headers.location, led.body]).toEqual([302, "/docs", ""]);
     expect(led.headers["x-request-id"]).toMatch(/^req_/);
+  });
+
+  test("says to a client of Ollama's that a server is there, without a key", async () => {
+    for (const accept of ["", "*/*", "application/json"]) {
+      const { statusCode, headers, body } = await server.inject({ method: "GET", url: "/", headers: { accept } });
+      expect([statusCode, body]).toEqual([200, "Ollama is running"]);
+      expect(headers).toMatchObject({ "content-type": "text/plain; charset=utf-8", vary: "Accept" });
+    }
   });
 
   test("says to a HEAD that a gateway is there, without a key", async () => {

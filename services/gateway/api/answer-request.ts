@@ -19,12 +19,14 @@ import type { JobPlacer } from "../jobs/place-job.ts";
 import { type Placement } from "../jobs/place-job.ts";
 import type { RequestReader } from "./read-request.ts";
 import { type AskedEffort, jobBody, type Outer, type ReadRequest, type AnswerShape } from "./read-request.ts";
-import { type ResolvedModel, resolveModel } from "./resolve-model.ts";
+import { type ResolvedModel, resolveModel, withoutLatest } from "./resolve-model.ts";
+import { loadedAnswer, renderOllama } from "./ollama/render-ollama.ts";
 import { renderMessage } from "./messages/render-message.ts";
 import { renderResponse } from "./responses/render-response.ts";
 import { type RequestAccount, accountOf } from "./request-account.ts";
 import { chatCompletion, ChatChunks, endsOfChunks, type Rendering } from "./render-chat.ts";
 import { faultWithSentNames } from "./runtime-fields.ts";
+import type { OllamaTerms } from "./ollama/ollama-request.ts";
 import type { ImageFetcher } from "../images/image-fetcher.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
@@ -73,12 +75,14 @@ export async function placeableRequest(
 ): Promise<Placeable> {
   // `takeBody` removes the body from the request, so that the run does not keep it in memory.
   const asked = await dependencies.reader.read(outer, takeBody(request));
-  const { model, stream: streamed, remoteImages } = asked;
+  const { stream: streamed, remoteImages } = asked;
   if (remoteImages !== undefined) dependencies.images.assertAllowed(remoteImages);
   const { key } = callerOf(request);
   const account = accountOf(request);
+  const routes = dependencies.modelRoutes.table;
+  const model = asked.ollama === undefined ? asked.model : withoutLatest(asked.model, key, routes);
   account.asksFor(model, { streamed });
-  const resolved = resolveModel(model, key, dependencies.modelRoutes.table);
+  const resolved = resolveModel(model, key, routes);
   if (resolved.routed !== undefined) account.routedTo(resolved.first.modelId);
   const ignored = [...asked.ignored, ...(betaHeader in request.headers ? [betaHeader] : [])];
   nameIgnored(reply, ignored);
@@ -90,15 +94,33 @@ export async function placeableRequest(
 /** Returns the handler of a route that asks a model for something. */
 export function answerRequest(outer: Outer, dependencies: InferenceDependencies) {
   return async (request: RequestFrom["request"], reply: FastifyReply): Promise<void> => {
-    const admitted = await admitRequest(outer, { request, reply }, dependencies);
-    await (admitted.streamed ? answerStream(admitted, dependencies) : answerWhole(admitted, dependencies));
+    const placeable = await placeableRequest(outer, { request, reply }, dependencies);
+    const { ollama } = placeable.asked;
+    if (ollama?.loads) return answerLoad(ollama, placeable, { reply, clock: dependencies.clock });
+    const admitted = await admitRequest(outer, { request, reply, placeable }, dependencies);
+    return admitted.streamed ? answerStream(admitted, dependencies) : answerWhole(admitted, dependencies);
   };
 }
 
+/** Answers a request of Ollama's API that only loads a model. It takes one of the requests of its key, as a count does. */
+async function answerLoad(
+  terms: OllamaTerms,
+  { account, job }: Placeable,
+  { reply, clock }: { readonly reply: FastifyReply; readonly clock: Clock },
+): Promise<void> {
+  const { fault } = await account.admitCount(job.signal);
+  if (fault !== undefined) throw fault;
+  account.endedIn("ok");
+  reply.send(loadedAnswer(terms, clock.wall()));
+}
+
 /** Makes all checks that come before a request runs. A request that cannot run uses up no limit of its key. */
-async function admitRequest(outer: Outer, from: RequestFrom, dependencies: PlacingDependencies): Promise<Admitted> {
-  const { request, reply } = from;
-  const { asked, account, job, ignored } = await placeableRequest(outer, from, dependencies);
+async function admitRequest(
+  outer: Outer,
+  { request, reply, placeable }: RequestFrom & { readonly placeable: Placeable },
+  dependencies: PlacingDependencies,
+): Promise<Admitted> {
+  const { asked, account, job, ignored } = placeable;
   const { promptTokens, tokens, ceiling, stream: streamed, toolNames, effort, remoteImages } = asked;
   const { leaving } = callerOf(request);
   const { render, ends, adaptFault } = renderingOf(outer, asked, request.id);
@@ -136,7 +158,8 @@ function nameIgnored(reply: FastifyReply, ignored: readonly string[]): void {
 
 /** The rendering of an answer for its API. Most need little of their request: its shape, and its names in faults. */
 function renderingOf(outer: Outer, asked: ReadRequest, requestId: string): Rendering {
-  const { shape, terms, sentNames = {}, stream: streamed } = asked;
+  const { shape, terms, ollama, sentNames = {}, stream: streamed } = asked;
+  if (ollama !== undefined) return renderOllama(ollama, { streamed });
   if (outer === "message") return renderMessage({ streamed, requestId });
   if (terms !== undefined) return renderResponse(terms, { streamed });
   return {

@@ -19,21 +19,31 @@ import type { LiveModels } from "../jobs/live-models.ts";
 import { unknownUrl } from "../http/answer-faults.ts";
 import type { MachineRanking } from "../routing/rank-machines.ts";
 import type { RouteRecords } from "../fleet/route-records.ts";
-import { listModels, modelOf, resolveModel } from "./resolve-model.ts";
+import { findListed, listModels } from "./resolve-model.ts";
 
 /** Serves the routes that ask a model for something: each request is one job on one machine. */
-export function inferenceRoutes(server: FastifyInstance, dependencies: InferenceDependencies): void {
+export function inferenceRoutes(server: FastifyInstance, paths: Paths, dependencies: InferenceDependencies): void {
   for (const [path, outer] of paths) {
     server.post(path, answerRequest(outer, dependencies));
   }
 }
 
-const paths: readonly (readonly [path: string, outer: Outer])[] = [
+type Paths = readonly (readonly [path: string, outer: Outer])[];
+
+export const paths: Paths = [
   ["/chat/completions", "chat"],
   ["/responses", "response"],
   ["/messages", "message"],
   ["/completions", "completion"],
   ["/embeddings", "embeddings"],
+];
+
+/** The same of Ollama's API. */
+export const ollamaPaths: Paths = [
+  ["/chat", "ollama-chat"],
+  ["/generate", "ollama-generate"],
+  ["/embed", "ollama-embed"],
+  ["/embeddings", "ollama-embeddings"],
 ];
 
 /**
@@ -63,11 +73,7 @@ export function getModel(
     const id = request.params["*"];
     const { key } = callerOf(request);
     if (id === "") throw unknownUrl(request);
-    const { first, fallbacks, routed } = resolveModel(id, key, parts.modelRoutes.table);
-    const targets = [first, ...fallbacks];
-    const listing = await parts.models.list(key);
-    const model = modelOf(targets, listing, routed);
-    if (model === undefined) throw await parts.ranking.absenceOf(targets, id);
+    const model = await findListed(id, key, { ...parts, routes: parts.modelRoutes.table });
     return isForMessages(request) ? messageModel(model) : model;
   });
 }

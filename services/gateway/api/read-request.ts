@@ -21,7 +21,15 @@ import type { RemoteImage } from "../images/image-fetcher.ts";
 import type { SentNames } from "./runtime-fields.ts";
 import { nameToolsForMachines, type ClientToolNames } from "./request-tools.ts";
 import { steadyPrompt, type SteadyOptions } from "./steady-prompt.ts";
-import { readCompletionRequest, readEmbeddingsRequest, seemToHoldTokens, type TextOfTokens } from "./text-requests.ts";
+import {
+  readCompletionRequest,
+  type ReadCompletionRequest,
+  readEmbeddingsRequest,
+  type ReadEmbeddingsRequest,
+  seemToHoldTokens,
+  type TextOfTokens,
+} from "./text-requests.ts";
+import { type OllamaTerms, readOllamaChat, readOllamaPrompt, readOllamaTexts } from "./ollama/ollama-request.ts";
 import { readMessageRequest } from "./messages/message-request.ts";
 import { readResponseRequest, type ResponseTerms } from "./responses/response-request.ts";
 import { blocksOfChat, blocksOfText } from "../routing/prompt-blocks.ts";
@@ -29,7 +37,14 @@ import { Fault } from "#shared/fault/fault.ts";
 import { WorkThread } from "#shared/process/work-thread.ts";
 
 /** The kinds of requests that models answer, by API. */
-export type Outer = "chat" | "response" | "message" | "count" | "completion" | "embeddings";
+export type Outer =
+  | "chat"
+  | "response"
+  | "message"
+  | "count"
+  | "completion"
+  | "embeddings"
+  | `ollama-${OllamaTerms["shape"]}`;
 
 /** The effort of a request, and the field of the request that it came from. */
 export interface AskedEffort {
@@ -59,6 +74,8 @@ export interface ReadRequest {
    * For a response: the parts of its request that the answer repeats. The gateway renders it, because only it has them.
    */
   readonly terms?: ResponseTerms | undefined;
+  /** For a request of Ollama's API: what its answer needs. */
+  readonly ollama?: OllamaTerms | undefined;
   /** The client's names of tools that were renamed for machines. */
   readonly toolNames?: ClientToolNames | undefined;
   /** The images that have to be fetched; the body has their URLs. */
@@ -101,9 +118,17 @@ export function readRequest(
     case "count":
       return messageOf(input, { counts: outer === "count", promptSeed });
     case "completion":
-      return completionOf(input, promptSeed);
+      return completionOf(readCompletionRequest(input), promptSeed);
     case "embeddings":
-      return embeddingsOf(input, textOfTokens);
+      return embeddingsOf(readEmbeddingsRequest(input, textOfTokens));
+    case "ollama-chat":
+      return ollamaOf(readOllamaChat(input), promptSeed);
+    case "ollama-generate":
+      return ollamaOf(readOllamaPrompt(input), promptSeed);
+    case "ollama-embed":
+      return ollamaOf(readOllamaTexts("embed", input), promptSeed);
+    case "ollama-embeddings":
+      return ollamaOf(readOllamaTexts("embeddings", input), promptSeed);
   }
 }
 
@@ -169,8 +194,22 @@ function messageOf(input: Record<string, unknown>, reading: Omit<ChatReading, "f
   return { ...chat, idPrefix: "msg_", effort: field && value && { field, value }, tellsStop };
 }
 
-function completionOf(input: Record<string, unknown>, promptSeed: number): ReadRequest {
-  const { model, stream, includeUsage, body, ignored, sentNames } = readCompletionRequest(input);
+/** Reads a request of Ollama's API as a chat, a text to continue, or embeddings. */
+function ollamaOf(
+  request: (ReadChatRequest | ReadCompletionRequest | ReadEmbeddingsRequest) & { readonly terms: OllamaTerms },
+  promptSeed: number,
+): ReadRequest {
+  const { terms: ollama } = request;
+  if ("format" in request) return { ...embeddingsOf(request), ollama };
+  if (!("messages" in request.body)) return { ...completionOf(request as ReadCompletionRequest, promptSeed), ollama };
+  const chat = chatOf(request as ReadChatRequest, { foldsSystem: false, promptSeed });
+  // Clients switch thinking off by habit, also where a model always thinks.
+  const isOff = request.body.reasoning_effort === "none";
+  return { ...chat, ollama, effort: isOff ? { field: "think", value: "none" } : undefined };
+}
+
+function completionOf(request: ReadCompletionRequest, promptSeed: number): ReadRequest {
+  const { model, stream, includeUsage, body, ignored, sentNames } = request;
   const estimate = estimateContinued(body);
   const { promptTokens } = estimate;
   const [text, ...others] = body.prompts;
@@ -200,8 +239,7 @@ function completionOf(input: Record<string, unknown>, promptSeed: number): ReadR
   };
 }
 
-function embeddingsOf(input: Record<string, unknown>, textOfTokens: TextOfTokens | undefined): ReadRequest {
-  const { model, format, body, ignored } = readEmbeddingsRequest(input, textOfTokens);
+function embeddingsOf({ model, format, body, ignored }: ReadEmbeddingsRequest): ReadRequest {
   const tokens = estimateTexts(body.input);
   const job = jobBody(body);
   return {

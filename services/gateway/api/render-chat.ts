@@ -83,7 +83,7 @@ export abstract class ChunkStream implements AnswerRenderer {
 }
 
 /** The least that an event counts towards `wholeAnswerCharactersMax`: a piece of one character takes 32 bytes here. */
-const eventCharactersMin = 16;
+export const eventCharactersMin = 16;
 
 /** Renders an answer as one object, from the same events as a stream. */
 export class WholeCompletion implements AnswerRenderer {
@@ -212,7 +212,7 @@ export function chatCompletion(head: AnswerHead): AnswerRenderer {
 /** The characters that a tool call counts for besides its name, id and arguments: the memory and the JSON around them. */
 const callCharacters = 512;
 
-class ChatChoice implements FoldedChoice {
+export class ChatChoice implements FoldedChoice {
   #calls: Map<number, z.infer<typeof toolCall>> | undefined;
   #text = "";
   #reasoning = "";
@@ -257,11 +257,11 @@ class ChatChoice implements FoldedChoice {
     return JSON.stringify(logprobs).length;
   }
 
-  json(index: number): object {
+  json(index: number) {
     const calls = this.#calls && [...this.#calls].toSorted(([a], [b]) => a - b).map(([, call]) => call);
     const reasoning = this.#reasoning === "" ? undefined : this.#reasoning;
     const message = {
-      role: "assistant",
+      role: "assistant" as const,
       content: this.#text === "" && calls !== undefined ? null : this.#text,
       refusal: null,
       reasoning_content: reasoning,

@@ -187,7 +187,7 @@ export function withClientNames(renderer: AnswerRenderer, toolNames: ClientToolN
     event.kind === "tool-call-start" ? { ...event, name: toolNames.get(event.name) ?? event.name } : event;
   return {
     push: (events) => renderer.push(events.map(named)),
-    end: () => renderer.end(),
+    end: (timings) => renderer.end(timings),
   };
 }
 

@@ -1,9 +1,9 @@
 import type { KeyRecord } from "#shared/records/key-record.ts";
-import type { Model } from "#shared/protocol/model.ts";
+import { aliasedId, type Model } from "#shared/protocol/model.ts";
 import type { RouteTable, RouteTarget } from "#shared/records/route-record.ts";
 import type { ModelTarget } from "../routing/job-placements.ts";
-import { modelNotFound } from "../routing/rank-machines.ts";
-import { type Listing, offeredModel } from "../jobs/live-models.ts";
+import { type MachineRanking, modelNotFound } from "../routing/rank-machines.ts";
+import { type Listing, type LiveModels, offeredModel } from "../jobs/live-models.ts";
 import { mayUse, needsExactId } from "../keys/authenticate.ts";
 
 /** The models that may answer for a name that a client asks for, in the order in which they are tried. */
@@ -26,6 +26,15 @@ export function resolveModel(asked: string, key: KeyRecord, routes: RouteTable):
   const [first, ...fallbacks] = route.targets.flatMap((target) => withinKey(target, key) ?? []);
   if (first === undefined) throw modelNotFound(asked);
   return { first, fallbacks, routed: asked };
+}
+
+/**
+ * Returns the name that a client of Ollama's means. Such a client may write `:latest` behind any name, also behind the
+ * name of a route, and behind a name that only a scope without a tag allows.
+ */
+export function withoutLatest(asked: string, key: KeyRecord, routes: RouteTable): string {
+  const name = aliasedId(asked);
+  return routes.find(name) === undefined && mayUse(key, asked) ? asked : name;
 }
 
 function targetOf(modelId: string, key: KeyRecord): ModelTarget {
@@ -59,12 +68,21 @@ export function listModels(listing: Listing, key: KeyRecord, routes: RouteTable)
   return models.toSorted((one, other) => (one.id < other.id ? -1 : 1));
 }
 
+/** Returns a model as a key finds it, or throws the fault that says why it is not there. */
+export async function findListed(
+  id: string,
+  key: KeyRecord,
+  parts: { readonly models: LiveModels; readonly ranking: MachineRanking; readonly routes: RouteTable },
+): Promise<Model> {
+  const { first, fallbacks, routed } = resolveModel(id, key, parts.routes);
+  const targets = [first, ...fallbacks];
+  const model = modelOf(targets, await parts.models.list(key), routed);
+  if (model === undefined) throw await parts.ranking.absenceOf(targets, id);
+  return model;
+}
+
 /** Returns the first target that a machine offers now, under the name of its route if there is one. */
-export function modelOf(
-  targets: readonly ModelTarget[],
-  { answers }: Listing,
-  routed: string | undefined,
-): Model | undefined {
+function modelOf(targets: readonly ModelTarget[], { answers }: Listing, routed: string | undefined): Model | undefined {
   for (const target of targets) {
     const model = offeredModel(answers, target);
     if (model !== undefined) return routed === undefined ? model : { ...model, id: routed };

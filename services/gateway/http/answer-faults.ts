@@ -2,7 +2,7 @@ import { type IncomingMessage, METHODS, type IncomingHttpHeaders } from "node:ht
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { scrub, type Log } from "#shared/process/log.ts";
-import { isForMessages, pathOf, logFieldsOf, stateOf } from "./request-state.ts";
+import { isForMessages, isForOllama, pathOf, logFieldsOf, stateOf } from "./request-state.ts";
 import { headersBytesMax } from "./framing-fault.ts";
 
 interface Dependencies extends BodyLimit {
@@ -40,12 +40,16 @@ export async function answerFault(
     reply.header("connection", "close");
     closeUnread(request.raw);
   }
-  const isMessage = isForMessages(request);
-  const body = isMessage ? messageFaultBody(fault, request.id) : faultBody(fault);
   // A message may quote the client's input, and a client may send its key in the wrong place.
-  const scrubbed = { ...body, error: { ...body.error, message: scrub(body.error.message) } };
+  const scrubbed = fault.with({ message: scrub(fault.message) });
+  const isMessage = isForMessages(request);
   const status = isMessage ? messageStatus(fault) : faultEntry(fault.code).status;
-  reply.code(status).headers(faultHeaders(fault)).send(scrubbed);
+  const body = isMessage ? messageFaultBody(scrubbed, request.id) : bodyIn(request, scrubbed);
+  reply.code(status).headers(faultHeaders(fault)).send(body);
+}
+
+function bodyIn(request: FastifyRequest, fault: Fault): object {
+  return isForOllama(request) ? ollamaFaultBody(fault) : faultBody(fault);
 }
 
 const clientLeft = "The client closed the connection before its request was complete.";
@@ -71,10 +75,7 @@ function closeUnread(request: IncomingMessage): void {
 
 const shownPathCharactersMax = 200;
 
-/** Chat URLs of other APIs, which this gateway does not serve. */
-const otherChats = /^\/api\/(?:chat|generate)$/;
 const keptResponses = /^\/v1\/responses\/|^\/v1\/conversations(?:\/|$)/;
-const chats = "/v1/chat/completions";
 const reference = "/docs";
 
 /** Returns the fault for an unknown URL, with a hint when the intended URL is plain. */
@@ -99,9 +100,8 @@ function hint(request: FastifyRequest, path: string): string {
   const meant = near.find((url) => isHere(url));
   if (meant !== undefined) return ` Did you mean ${meant}?`;
   if (!isHere(reference, "GET")) return "";
-  const chatsAre = otherChats.test(path) ? ` Chats are asked for at ${chats}.` : "";
   const isNotKept = keptResponses.test(path) ? " No response is kept here: send the whole conversation each time." : "";
-  return `${chatsAre}${isNotKept} The endpoints are listed at ${reference}.`;
+  return `${isNotKept} The endpoints are listed at ${reference}.`;
 }
 
 /** Node never makes a request of CONNECT: it becomes a tunnel, or nothing. */
@@ -211,6 +211,14 @@ export function faultBody(fault: Fault) {
   const { type, wire } = faultEntry(fault.code);
   const code = wire === undefined ? fault.code : wire;
   return { error: { message: fault.message, type, param: fault.param ?? null, code } };
+}
+
+/** Returns Ollama's error body, a text, with the code and the path of Trunkline's faults beside it. */
+export function ollamaFaultBody(fault: Fault) {
+  const { message, param, code } = faultBody(fault).error;
+  // The `ollama` command shows `status` of a 401, and not its `error`.
+  const status = faultEntry(fault.code).status === 401 ? { status: message } : {};
+  return { error: message, ...status, code, param };
 }
 
 /** Returns the headers that official clients read beside the body: how long to wait, and whether to retry at all. */

@@ -25,7 +25,7 @@ function isOrigin(text: string): boolean {
 }
 
 /** Paths that browsers may call from other origins; pages for people and probes of balancers are not among them. */
-const openPaths = /^\/(?:v1(?:\/|$)|openapi\.json$)/;
+const openPaths = /^\/(?:(?:v1|api)(?:\/|$)|openapi\.json$)/;
 
 /** The longest time that Chrome caches a preflight; other browsers cache it for longer. */
 const permissionSeconds = 7_200;

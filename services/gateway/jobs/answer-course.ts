@@ -27,6 +27,9 @@ export interface AnswerHead {
   readonly includeUsage: boolean;
 }
 
+/** The times of an answer on its machine: queued, loading its model, until its first token, and in all. */
+export type AnswerTimings = EndPayload["timings"] & { readonly loadMs: number };
+
 /** Renders the answer events of one answer as the bytes for its client. */
 export interface AnswerRenderer {
   /**
@@ -34,8 +37,8 @@ export interface AnswerRenderer {
    * events are invalid, or when the answer exceeds a limit.
    */
   push(events: readonly AnswerEvent[]): Uint8Array;
-  /** Returns the last bytes, after the last event. */
-  end(): Uint8Array;
+  /** Returns the last bytes, after the last event. An answer that ended at a limit of its key has no timings. */
+  end(timings?: AnswerTimings): Uint8Array;
 }
 
 /** Takes the rendered answer on its way to the client. */
@@ -105,6 +108,7 @@ export class AnswerCourse implements OfferListener {
   madeTokens = 0;
   /** Token usage that the machine reported. */
   usage: Usage | undefined;
+  #timings: AnswerTimings | undefined;
   readonly #clock: Pick<Clock, "now">;
   readonly #meter: AnswerMeter | undefined;
   #latestAtMs = 0;
@@ -238,7 +242,7 @@ export class AnswerCourse implements OfferListener {
 
   onEnd(newTokens: number): void {
     if (this.#reader.hasBegun || this.#finished.size === 0) throw broken("an answer without its end");
-    const rendered = this.#renderer?.end();
+    const rendered = this.#renderer?.end(this.#timings);
     if (rendered !== undefined && rendered.byteLength > 0) this.#pass(rendered, this.#earlier.tokens + newTokens);
   }
 
@@ -254,7 +258,9 @@ export class AnswerCourse implements OfferListener {
    * Corrects the time of the accept. A machine that begins at once accepts with its first piece of the answer. Only its
    * end frame reports how long it had the job by then.
    */
-  onTimings({ firstTokenMs }: EndPayload["timings"]): void {
+  onTimings(timings: EndPayload["timings"]): void {
+    const { firstTokenMs } = timings;
+    this.#timings = { ...timings, loadMs: this.loadWaitMs ?? 0 };
     if (firstTokenMs === null || this.firstAtMs === undefined || this.acceptedAtMs === undefined) return;
     const tookItAtMs = Math.max(this.#latest?.offeredAtMs ?? -Infinity, this.firstAtMs - firstTokenMs);
     this.acceptedAtMs = Math.min(this.acceptedAtMs, tookItAtMs);

@@ -10,6 +10,8 @@ export const clientBacklogBytesMax = 8 * 1024 * 1024;
 
 /** The bytes of a stream, besides its answer, as an API writes them. */
 export interface StreamEnds {
+  /** The media type of the stream; that of server-sent events unless given. */
+  readonly media?: string;
   /** Sent after a success, and only then. */
   readonly whole: Uint8Array;
   /** Returns the bytes that report a failure after the first piece. */
@@ -29,14 +31,8 @@ interface WriterOptions {
   readonly onSlow: (fault: Fault) => void;
 }
 
-const streamLines = [
-  "content-type",
-  "text/event-stream; charset=utf-8",
-  "cache-control",
-  "no-cache",
-  "x-accel-buffering",
-  "no",
-] as const;
+const streamMedia = "text/event-stream; charset=utf-8";
+const streamLines = ["cache-control", "no-cache", "x-accel-buffering", "no"] as const;
 
 /** Response header that names the machine that gave the answer, or failed to. */
 export const machineHeader = "x-trunkline-machine";
@@ -154,7 +150,7 @@ export class StreamWriter implements AnswerWriter {
     if (this.#begun) return;
     this.#begun = true;
     const lines = this.#options.headers();
-    lines.push(...streamLines);
+    lines.push("content-type", this.#options.ends.media ?? streamMedia, ...streamLines);
     this.#options.response.writeHead(200, lines);
   }
 

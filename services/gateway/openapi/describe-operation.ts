@@ -3,6 +3,7 @@ import { refTo, type Schema } from "./json-schemas.ts";
 import { type PublicOperation, refusalsOfAll } from "./public-api.ts";
 import { anthropicStatus, byStatus, openAiStatus, refusedWith, publicCode } from "./public-faults.ts";
 import { type AnswerHeaderName, answerHeaders, requestHeaders } from "./public-headers.ts";
+import { linesMedia } from "#shared/protocol/model.ts";
 import type { SchemaName } from "./public-schemas.ts";
 
 /** The part of OpenAPI's media types and responses that this API uses. */
@@ -25,6 +26,7 @@ const ends: Readonly<Record<NonNullable<PublicOperation["endsBy"]>, string>> = {
   done: "Each event's data is one chunk, after the last of them `[DONE]`. What fails in between is told as an error in place of a chunk, and then no `[DONE]` follows.",
   message:
     "Each event has a name. The last is `message_stop`. What fails in between is told as an event `error`, and nothing follows it. A `ping` keeps the connection alive.",
+  line: "Each line is one JSON object, as long as `stream` is not false. The last has `done`. What fails in between is told as an error in place of a line, and nothing follows it.",
   event:
     "Each event has a name and a number. The last is `response.completed`, or `response.incomplete` where the answer was cut short. What fails in between is told as an event `error`, and nothing follows it.",
 };
@@ -66,7 +68,9 @@ function success(operation: PublicOperation): Response {
     description:
       chunk === undefined
         ? "Done."
-        : `Done: the answer whole, or with \`stream\` as server-sent events. ${ends[endsBy]} Lines that begin with a colon only keep the connection alive.`,
+        : endsBy === "line"
+          ? `Done. ${ends[endsBy]}`
+          : `Done: the answer whole, or with \`stream\` as server-sent events. ${ends[endsBy]} Lines that begin with a colon only keep the connection alive.`,
     headers: headerRefs([...always, ...onceProven(operation), ...headers]),
     content: {
       ...(typeof answer === "object" && "media" in answer
@@ -74,14 +78,22 @@ function success(operation: PublicOperation): Response {
         : json(...[answer].flat())),
       ...(chunk === undefined
         ? {}
-        : { "text/event-stream": { schema: eitherOf(chunk, ...(endsBy === "done" ? (["Error"] as const) : [])) } }),
+        : {
+            [endsBy === "line" ? linesMedia : "text/event-stream"]: { schema: eitherOf(chunk, ...errorsIn(endsBy)) },
+          }),
     },
   };
 }
 
+/** Returns the schema of an error in a stream, where the schema of the stream does not have it. */
+function errorsIn(endsBy: NonNullable<PublicOperation["endsBy"]>): readonly SchemaName[] {
+  if (endsBy === "done") return ["Error"];
+  return endsBy === "line" ? ["OllamaError"] : [];
+}
+
 function refusals(operation: PublicOperation): Record<string, Response> {
   const { refusals: own, otherwise, errors = ["Error"] } = operation;
-  const statusOf = errors.includes("Error") ? openAiStatus : anthropicStatus;
+  const statusOf = errors.every((each) => each === "MessageError") ? anthropicStatus : openAiStatus;
   const responses = byStatus([...refusalsOfAll, ...own], statusOf).map(([status, codes]): [string, Response] => {
     const isOtherwise = otherwise !== undefined && String(otherwise.status) === status;
     const content = json(...(isOtherwise ? [otherwise.schema] : []), ...errors);

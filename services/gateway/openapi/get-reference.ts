@@ -36,6 +36,9 @@ const pageHeaders = {
   "referrer-policy": "no-referrer",
 };
 
+/** The text by which clients of Ollama's recognise a server. */
+const ollamaGreeting = "Ollama is running";
+
 /**
  * Serves the OpenAPI document of the public API, and a page that shows it in Swagger UI. Neither holds a secret, so
  * clients can read them before they have a key.
@@ -45,8 +48,12 @@ export function getReference(server: FastifyInstance, document: object): void {
   serveFixed(server, "/openapi.json", { type: "application/json; charset=utf-8", read: async () => json });
   serveFixed(server, "/docs", { ...fileAt(page), headers: pageHeaders });
   for (const file of pageFiles) serveFixed(server, `/docs/${basename(file.pathname)}`, fileAt(file));
-  // A temporary redirect, so that no browser keeps it: a site may put a page of its own at `/`.
-  server.get("/", { exposeHeadRoute: false }, async (_, reply) => reply.redirect("/docs", 302));
+  server.get("/", { exposeHeadRoute: false }, async (request, reply) => {
+    reply.header("vary", "Accept");
+    // A temporary redirect, so that no browser keeps it: a site may put a page of its own at `/`.
+    if (request.headers.accept?.includes("text/html")) return reply.redirect("/docs", 302);
+    return reply.type("text/plain; charset=utf-8").send(ollamaGreeting);
+  });
   // Claude Code sees by these whether a server is there, before anything else and without a key.
   for (const url of ["/", "/api/hello"]) server.head(url, async (_, reply) => reply.send());
 }

@@ -7,6 +7,7 @@ import {
   countExamples,
   embeddingsExamples,
   messageExamples,
+  ollamaExamples,
   responseExamples,
 } from "./request-examples.ts";
 
@@ -14,7 +15,16 @@ import {
 export interface PublicOperation {
   readonly method: "GET" | "POST";
   readonly path: string;
-  readonly tag: "Chat" | "Responses" | "Messages" | "Completions" | "Embeddings" | "Models" | "Health" | "Reference";
+  readonly tag:
+    | "Chat"
+    | "Responses"
+    | "Messages"
+    | "Completions"
+    | "Embeddings"
+    | "Models"
+    | "Ollama"
+    | "Health"
+    | "Reference";
   readonly summary: string;
   readonly description: string;
   /** True if the operation needs no key. */
@@ -25,10 +35,10 @@ export interface PublicOperation {
   readonly answer: SchemaName | readonly SchemaName[] | { readonly media: string };
   /** The schema of one event when the answer is streamed. */
   readonly chunk?: SchemaName;
-  /** The end of a successful stream: an event of the answer's own, or `[DONE]`. */
-  readonly endsBy?: "event" | "message" | "done";
+  /** The end of a successful stream: an event or a line of the answer's own, or `[DONE]`. */
+  readonly endsBy?: "event" | "message" | "line" | "done";
   /** The shapes of its errors; OpenAI's unless given. */
-  readonly errors?: readonly ("Error" | "MessageError")[];
+  readonly errors?: readonly ("Error" | "MessageError" | "OllamaError")[];
   /** The answer of a status that is neither a success nor an error. */
   readonly otherwise?: { readonly status: number; readonly schema: SchemaName };
   readonly refusals: readonly PublicCode[];
@@ -97,6 +107,20 @@ const refusalsOfDecimals: Codes = ["decimal_below_min_value", "decimal_above_max
 
 const asksModel = { method: "POST", open: false, headers: [] } as const;
 const open = { method: "GET", open: true, refusals: [], headers: [] } as const;
+const asOllama = { tag: "Ollama", errors: ["OllamaError"] } as const;
+const runsAsOllama = {
+  ...asksModel,
+  ...asOllama,
+  endsBy: "line",
+  refusals: [...refusalsOfJobs, ...refusalsOfDecimals] as Codes,
+} as const;
+const listsAsOllama = {
+  ...asOllama,
+  method: "GET",
+  open: false,
+  refusals: [...refusalsOfKeys, ...refusalsOfMachines],
+  headers: [],
+} as const;
 
 /** All operations of the public port, the most used first. */
 export const publicApi: Readonly<Record<string, PublicOperation>> = {
@@ -212,6 +236,75 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     errors: ["Error", "MessageError"],
     refusals: [...refusalsOfKeys, ...refusalsOfMachines, "model_not_found"],
     headers: [],
+  },
+  ollamaChat: {
+    ...runsAsOllama,
+    path: "/api/chat",
+    summary: "Have a model answer, for Ollama's clients",
+    description:
+      "The same as a chat, for clients that speak Ollama's API. Their base URL is the address without `/v1`. Any model answers, whatever serves it. `keep_alive`, `num_ctx` and other settings of the machine are ignored by name, and no prompt is cut. Models are pulled, copied and removed by the operator, so those routes answer 403.",
+    body: { schema: "OllamaChatRequest", examples: ollamaExamples.chat },
+    answer: "OllamaChatAnswer",
+    chunk: "OllamaChatAnswer",
+    refusals: [...runsAsOllama.refusals, "tool_messages_out_of_order", "model_does_not_support_tools"],
+  },
+  ollamaGenerate: {
+    ...runsAsOllama,
+    path: "/api/generate",
+    summary: "Have a model answer one prompt",
+    description:
+      "The prompt is one message of a chat. With `raw` or `suffix` it goes to the model as it is. `template` and `context` are refused.",
+    body: { schema: "OllamaPromptRequest", examples: ollamaExamples.generate },
+    answer: "OllamaPromptAnswer",
+    chunk: "OllamaPromptAnswer",
+  },
+  ollamaEmbed: {
+    ...runsAsOllama,
+    path: "/api/embed",
+    summary: "Make vectors of texts",
+    description: "One vector for each text, in their order. No text is cut: one that is too long is an error.",
+    body: { schema: "OllamaTextsRequest", examples: ollamaExamples.embed },
+    answer: "OllamaVectors",
+  },
+  ollamaEmbeddings: {
+    ...runsAsOllama,
+    path: "/api/embeddings",
+    summary: "Make the vector of one text",
+    description: "The older form of `/api/embed`.",
+    body: { schema: "OllamaTextRequest", examples: ollamaExamples.embeddings },
+    answer: "OllamaVector",
+  },
+  ollamaTags: {
+    ...listsAsOllama,
+    path: "/api/tags",
+    summary: "List the models that the key may use",
+    description: "The same models as of `GET /v1/models`, each with a tag.",
+    answer: "OllamaModels",
+  },
+  ollamaLoaded: {
+    ...listsAsOllama,
+    path: "/api/ps",
+    summary: "List the models in memory",
+    description: "Of the models that the key may use, those that a machine reports to have in its memory.",
+    answer: "OllamaModels",
+  },
+  ollamaShow: {
+    ...listsAsOllama,
+    method: "POST",
+    path: "/api/show",
+    summary: "Look one model up",
+    description: "Its capabilities, and its context window in `model_info`.",
+    body: { schema: "OllamaShowRequest", examples: ollamaExamples.show },
+    answer: "OllamaShown",
+    refusals: [...listsAsOllama.refusals, ...refusalsOfBodies, "model_not_found"],
+  },
+  ollamaVersion: {
+    ...listsAsOllama,
+    path: "/api/version",
+    summary: "Read the version of Ollama's API",
+    description: "Clients compare it before they use a newer feature.",
+    answer: "OllamaVersion",
+    refusals: refusalsOfKeys,
   },
   getHealth: {
     ...open,

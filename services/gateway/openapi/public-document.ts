@@ -11,6 +11,7 @@ import { responseCharactersMax } from "../api/responses/response-output.ts";
 import { outerToolNameCharactersMax } from "../api/request-tools.ts";
 import { metadataPairsMax, repeatedCharactersMax } from "../api/responses/response-request.ts";
 import { modelsPageMax } from "../api/endpoints.ts";
+import { unsupportedOllamaFields } from "../api/ollama/ollama-schema.ts";
 import { unsupportedMessagesFields } from "../api/messages/message-schema.ts";
 import { unsupportedResponseFields } from "../api/responses/response-schema.ts";
 import { describeOperation } from "./describe-operation.ts";
@@ -31,6 +32,7 @@ const tags = [
   { name: "Completions", description: "Texts that a model continues." },
   { name: "Embeddings", description: "Vectors of texts." },
   { name: "Models", description: "The models that a key may ask." },
+  { name: "Ollama", description: "The same for clients of Ollama's." },
   { name: "Health", description: "For balancers, without a key." },
   { name: "Reference", description: "The description of this API, without a key." },
 ];
@@ -83,6 +85,8 @@ const refusedFields = {
   ChatRequest: unsupportedChatFields,
   ResponseRequest: unsupportedResponseFields,
   MessageRequest: unsupportedMessagesFields,
+  OllamaChatRequest: unsupportedOllamaFields,
+  OllamaPromptRequest: unsupportedOllamaFields,
 };
 
 /**

@@ -3,9 +3,11 @@ import { toolCall } from "#shared/protocol/job-bodies.ts";
 import { outerMessage, chatRequest, outerResponseFormat } from "../api/chat-request.ts";
 import { completionRequest, embeddingsRequest } from "../api/text-requests.ts";
 import * as responses from "../api/responses/response-schema.ts";
+import * as ollama from "../api/ollama/ollama-schema.ts";
 import * as messages from "../api/messages/message-schema.ts";
 import { outerToolChoice, outerTool } from "../api/request-tools.ts";
 import * as answers from "./answer-schemas.ts";
+import * as ollamaAnswers from "./ollama-schemas.ts";
 import * as messageAnswers from "./message-schemas.ts";
 
 const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessage] = outerMessage.options;
@@ -17,6 +19,11 @@ export const publicSchemas = {
   MessageRequest: messages.messageRequest,
   CompletionRequest: completionRequest,
   EmbeddingsRequest: embeddingsRequest,
+  OllamaChatRequest: ollama.ollamaChatRequest,
+  OllamaPromptRequest: ollama.ollamaGenerateRequest,
+  OllamaTextsRequest: ollama.ollamaEmbedRequest,
+  OllamaTextRequest: ollama.ollamaEmbeddingsRequest,
+  OllamaShowRequest: ollama.ollamaShowRequest,
 
   ChatMessage: outerMessage,
   SystemMessage: systemMessage,
@@ -41,6 +48,9 @@ export const publicSchemas = {
   NamespaceTool: responses.namespaceTool,
   ResponseToolChoice: responses.responseToolChoice,
   TextFormat: responses.outerTextFormat,
+
+  OllamaMessage: ollama.ollamaMessage,
+  OllamaOptions: ollama.ollamaOptions,
 
   MessageTurn: messages.message,
   ImageBlock: messages.imageBlock,
@@ -76,6 +86,14 @@ export const publicSchemas = {
   TokenLogprob: answers.tokenLogprob,
   TextLogprobs: answers.textLogprobs,
 
+  OllamaChatAnswer: ollamaAnswers.ollamaChatAnswer,
+  OllamaPromptAnswer: ollamaAnswers.ollamaPromptAnswer,
+  OllamaVectors: ollamaAnswers.ollamaVectors,
+  OllamaVector: ollamaAnswers.ollamaVector,
+  OllamaModels: ollamaAnswers.ollamaModels,
+  OllamaShown: ollamaAnswers.ollamaShown,
+  OllamaVersion: ollamaAnswers.ollamaVersionAnswer,
+
   ModelList: answers.modelList,
   Model: model,
   Capabilities: capabilities,
@@ -84,6 +102,7 @@ export const publicSchemas = {
 
   Error: answers.errorAnswer,
   MessageError: messageAnswers.messageError,
+  OllamaError: ollamaAnswers.ollamaError,
   Health: answers.health,
   Readiness: answers.readinessAnswer,
 } as const;

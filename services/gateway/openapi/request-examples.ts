@@ -130,3 +130,16 @@ export const embeddingsExamples = {
     encoding_format: "base64",
   }),
 };
+
+export const ollamaExamples = {
+  chat: {
+    question: example("A question, answered in lines", { messages: [user(why)] }),
+    whole: example("The same, answered whole", { messages: [user(why)], stream: false }),
+    tools: example("A tool that the model may call", { messages: [user(umbrella)], tools, stream: false }),
+    json: example("An answer that fits a schema", { messages: geography, format: schema, stream: false }),
+  },
+  generate: { prompt: example("One prompt", { prompt: why, options: { num_predict: 64 } }) },
+  embed: { texts: example("Several texts", { ...embedder, input: ["The sky is blue.", "Grass is green."] }) },
+  embeddings: { text: example("One text", { ...embedder, prompt: "The sky is blue." }) },
+  show: { model: example("A model of the demonstration", {}) },
+};

@@ -125,13 +125,13 @@ function writtenBlock(block: Gathered): string {
       return JSON.stringify({ type: "thinking", thinking: block.text, signature });
     case "call": {
       const { id, name, text } = block;
-      return `${JSON.stringify({ type: "tool_use", id, name }).slice(0, -1)},"input":${inputOf(text)}}`;
+      return `${JSON.stringify({ type: "tool_use", id, name }).slice(0, -1)},"input":${argumentsText(text)}}`;
     }
   }
 }
 
 /** Returns the arguments of a call as they were written. In this API they are an object, so no other text can be sent. */
-function inputOf(text: string): string {
+export function argumentsText(text: string): string {
   if (text.trim() === "") return "{}";
   let value: unknown;
   try {

@@ -4,6 +4,7 @@ import { answerShapes, rendererFor } from "../../../../services/gateway/api/answ
 import type { AnswerHead, AnswerRenderer } from "../../../../services/gateway/jobs/answer-course.ts";
 import { readResponseRequest } from "../../../../services/gateway/api/responses/response-request.ts";
 import { ResponseStream, WholeResponse } from "../../../../services/gateway/api/responses/render-response.ts";
+import { renderOllama } from "../../../../services/gateway/api/ollama/render-ollama.ts";
 import { MessageStream, WholeMessage } from "../../../../services/gateway/api/messages/render-message.ts";
 import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
@@ -11,6 +12,7 @@ import { DescribedApi } from "../../../harness/described-api.ts";
 const api = new DescribedApi(publicDocument({ bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" }));
 
 const likely = { token: "Hi", logprob: -0.5, bytes: [72, 105] };
+const timings = { queuedMs: 1, firstTokenMs: 2, totalMs: 3, loadMs: 0 };
 const logprobs = [{ ...likely, top_logprobs: [likely, { token: "\ufffd", logprob: -3, bytes: null }] }];
 const usage = { kind: "usage", promptTokens: 7, completionTokens: 5, cachedTokens: 3, reasoningTokens: 2 } as const;
 
@@ -63,6 +65,16 @@ const ofMessages: Record<string, (head: AnswerHead) => AnswerRenderer> = {
   "message-stream": (head) => new MessageStream(head),
   "message-whole": (head) => new WholeMessage(head),
 };
+const asOllama = (shape: "chat" | "generate" | "embed" | "embeddings", streamed: boolean) => (head: AnswerHead) =>
+  renderOllama({ shape, model: "a", loads: false }, { streamed }).render(head);
+const ofOllama: Record<string, (head: AnswerHead) => AnswerRenderer> = {
+  "ollama-chat-lines": asOllama("chat", true),
+  "ollama-chat-whole": asOllama("chat", false),
+  "ollama-prompt-lines": asOllama("generate", true),
+  "ollama-prompt-whole": asOllama("generate", false),
+  "ollama-vectors": asOllama("embed", false),
+  "ollama-vector": asOllama("embeddings", false),
+};
 const oneAnswer: AnswerEvent[] = [
   { kind: "tool-call-start", index: 1, id: "call_2", name: "home__open" },
   ...conversation.filter((event) => !("choice" in event)),
@@ -83,6 +95,12 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
   "chat-whole": { events: conversation, schema: "ChatCompletion" },
   "text-stream": { events: text, schema: "TextCompletionChunk" },
   "text-whole": { events: text, schema: "TextCompletion" },
+  "ollama-chat-lines": { events: oneAnswer, schema: "OllamaChatAnswer" },
+  "ollama-chat-whole": { events: oneAnswer, schema: "OllamaChatAnswer" },
+  "ollama-prompt-lines": { events: cutShort, schema: "OllamaPromptAnswer" },
+  "ollama-prompt-whole": { events: cutShort, schema: "OllamaPromptAnswer" },
+  "ollama-vectors": { events: vectors, schema: "OllamaVectors" },
+  "ollama-vector": { events: vectors.slice(0, 1), schema: "OllamaVector" },
   "embeddings-float": { events: vectors, schema: "EmbeddingList" },
   "embeddings-base64": { events: vectors, schema: "EmbeddingList" },
 };
@@ -90,15 +108,21 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
 function rendered(shape: string, { includeUsage = true, events = told[shape]?.events ?? [] } = {}): unknown[] {
   const head = { id: "id", createdSeconds: 1, model: "a", includeUsage };
   const known = answerShapes.find((each) => each === shape);
-  const renderer = (ofResponses[shape] ?? ofMessages[shape])?.(head) ?? (known && rendererFor(known, head));
-  const bytesOf = [renderer?.push(events) ?? new Uint8Array(), renderer?.end() ?? new Uint8Array()];
+  const renderer =
+    (ofResponses[shape] ?? ofMessages[shape] ?? ofOllama[shape])?.(head) ?? (known && rendererFor(known, head));
+  const bytesOf = [renderer?.push(events) ?? new Uint8Array(), renderer?.end(timings) ?? new Uint8Array()];
   const bytes = Buffer.concat(bytesOf).toString();
-  const objects = shape.endsWith("-stream") ? bytes.split("\n\n").filter(Boolean) : [bytes];
+  const parts = shape.endsWith("-stream")
+    ? bytes.split("\n\n")
+    : shape.endsWith("-lines")
+      ? bytes.split("\n")
+      : [bytes];
+  const objects = parts.filter(Boolean);
   return objects.map((event) => JSON.parse(event.replace(/^(?:event: .*\n)?data: /, "")) as unknown);
 }
 
 test("every shape that clients get is described", () => {
-  const shapes = [...answerShapes, ...Object.keys(ofResponses), ...Object.keys(ofMessages)];
+  const shapes = [...answerShapes, ...[ofResponses, ofMessages, ofOllama].flatMap((each) => Object.keys(each))];
   expect(Object.keys(told).toSorted()).toEqual(shapes.toSorted());
 });
 
@@ -106,7 +130,9 @@ describe.each(Object.entries(told))("%s", (shape, { schema }) => {
   const $ref = `#/components/schemas/${schema}`;
 
   test("holds nothing that is not described", () => {
-    const shorter = shape in ofResponses || shape in ofMessages ? { events: cutShort } : { includeUsage: false };
+    const isOllama = shape in ofOllama && !shape.startsWith("ollama-vector");
+    const shorter =
+      shape in ofResponses || shape in ofMessages || isOllama ? { events: cutShort } : { includeUsage: false };
     const objects = [...rendered(shape), ...rendered(shape, shorter)];
     expect(objects.length).toBeGreaterThan(1);
     for (const each of objects) expect(api.misfits({ $ref }, each)).toEqual([]);

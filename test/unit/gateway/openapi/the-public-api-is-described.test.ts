@@ -122,7 +122,7 @@ test("every operation has a name of its own, an id in every answer, and needs a 
   expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
   for (const [path, methods] of Object.entries(document.paths)) {
     for (const { security, responses } of Object.values(methods)) {
-      expect(security === undefined, path).toBe(path.startsWith("/v1/"));
+      expect(security === undefined, path).toBe(/^\/(?:v1|api)\//.test(path));
       expect(Object.keys(responses)).toContain("200");
       for (const { headers } of Object.values(responses)) expect(Object.keys(headers ?? {})).toContain("x-request-id");
     }
@@ -138,6 +138,11 @@ test("requests are described by the schemas that they are read with", () => {
     "MessageRequest",
     "CompletionRequest",
     "EmbeddingsRequest",
+    "OllamaChatRequest",
+    "OllamaPromptRequest",
+    "OllamaTextsRequest",
+    "OllamaTextRequest",
+    "OllamaShowRequest",
   ]);
   expect(publicSchemas.ChatRequest).toBe(chatRequest);
 });

@@ -1,0 +1,85 @@
+import { hash } from "node:crypto";
+import { latestTag, type Model } from "#shared/protocol/model.ts";
+import type { Listing } from "../../jobs/live-models.ts";
+
+/**
+ * The version of Ollama whose API this gateway speaks. Clients compare it before they send a field of a newer version.
+ */
+export const ollamaVersion = "0.17.4";
+
+/** Returns a model's name as Ollama writes it, always with a tag. Open WebUI finds no model whose name lacks one. */
+export function taggedName(id: string): string {
+  return id.includes(":", id.lastIndexOf("/") + 1) ? id : id + latestTag;
+}
+
+/** Catalogues do not tell the family, the parameters and the quantization of a model, so these are empty. */
+function details({ context_window: context_length }: Model) {
+  const unknown = {
+    parent_model: "",
+    format: "",
+    family: "",
+    families: [],
+    parameter_size: "",
+    quantization_level: "",
+  };
+  return { ...unknown, context_length };
+}
+
+const megabyte = 1_000_000;
+
+/** Returns the fields by which Ollama names a model. The digest is that of the catalogue's entry, and changes with it. */
+function named(model: Model) {
+  const name = taggedName(model.id);
+  return { name, model: name, digest: hash("sha256", JSON.stringify(model)), details: details(model) };
+}
+
+/** Returns the facts of a model that its list and its description share. */
+function described(model: Model) {
+  const capabilities = Object.entries(model.capabilities).flatMap(([name, has]) => (has ? [name] : []));
+  return { details: details(model), capabilities, modified_at: new Date(model.created * 1_000).toISOString() };
+}
+
+/** Returns the models of `/api/tags`, the newest first. */
+export function ollamaTags(models: readonly Model[]): object {
+  const newestFirst = models.toSorted((one, other) => other.created - one.created);
+  const entry = (model: Model) => ({ ...named(model), ...described(model), size: model.size_mb * megabyte });
+  return { models: newestFirst.map(entry) };
+}
+
+/** A time that never comes: machines keep a model until they need its memory. */
+const noEnd = "9999-12-31T23:59:59Z";
+
+/**
+ * Returns the models of `/api/ps`: those that a machine reports to be in memory. Where graphics cards share the memory
+ * of a model is unknown, so `size_vram` counts all of it.
+ */
+export function ollamaLoaded(models: readonly Model[], { answers }: Pick<Listing, "answers">): object {
+  const offered = answers.flatMap(({ answer, external }) => (typeof answer === "string" || external ? [] : [answer]));
+  const loaded = offered.flat().filter(({ loaded: isLoaded }) => isLoaded === true);
+  return {
+    models: models.flatMap((model) => {
+      const here = loaded.filter(({ id }) => id === model.id);
+      if (here.length === 0) return [];
+      const size = Math.max(...here.map(({ memory_mb, size_mb }) => memory_mb ?? size_mb)) * megabyte;
+      return [{ ...named(model), size, size_vram: size, expires_at: noEnd, context_length: model.context_window }];
+    }),
+  };
+}
+
+/** The architecture of every model: catalogues do not tell it, and clients find the window by its name. */
+const architecture = "unknown";
+
+/** Returns the properties of a model, as `/api/show` has them. */
+export function ollamaShow(model: Model): object {
+  return {
+    modelfile: "",
+    parameters: "",
+    template: "",
+    ...described(model),
+    model_info: {
+      "general.architecture": architecture,
+      "general.basename": model.id,
+      [`${architecture}.context_length`]: model.context_window,
+    },
+  };
+}
