@@ -12,6 +12,7 @@ import { OpenJobs } from "./jobs/open-jobs.ts";
 import { PromptCounter } from "./jobs/count-prompts.ts";
 import { Keeper } from "./placing/keeper.ts";
 import { keeperLease } from "./placing/redis-lease.ts";
+import { AnswerResumer } from "./jobs/resume-answer.ts";
 import { JobPlacer } from "./jobs/place-job.ts";
 import { MachineRanking } from "./routing/rank-machines.ts";
 import { Catalogues, findModel } from "./fleet/catalogues.ts";
@@ -113,6 +114,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
     clock,
   });
   const placer = new JobPlacer({ ranking, breakers, placements, jobs, timing, clock, log, meter });
+  const resumer = new AnswerResumer({ jobs, roster, catalogues, timing, clock });
   const counter = new PromptCounter({ jobs, ranking, timing, clock });
   const lease = keeperLease(state, gateway);
   const keeper = new Keeper({ ...store, lease, roster, catalogues, permits, broker, timing, log });
@@ -137,6 +139,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
     placements,
     ranking,
     placer,
+    resumer,
     counter,
     keeper,
   };

@@ -45,6 +45,7 @@ export const faultCodes = {
   keep_not_found: { status: 404, type: invalid },
   route_not_found: { status: 404, type: invalid },
   request_not_found: { status: 404, type: invalid },
+  answer_not_found: { status: 404, type: invalid, retry: false },
   session_not_found: { status: 404, type: invalid },
   unknown_url: { status: 404, type: invalid },
   method_not_allowed: { status: 405, type: invalid },
@@ -101,6 +102,7 @@ export const faultCodes = {
   cancelled: { status: 499, type: invalid },
   slow_client: { status: 499, type: invalid },
   job_unknown: { status: 502, type: server },
+  job_moved: { status: 502, type: server },
 } as const satisfies Record<string, FaultEntry>;
 
 export type FaultCode = keyof typeof faultCodes;

@@ -9,8 +9,24 @@ export const jobStates = ["receiving", "queued", "loading", "prefill", "running"
 export const jobState = z.enum(jobStates);
 export type JobState = z.infer<typeof jobState>;
 
+/** The fields of a resumable answer that its request does not tell: its id, and when it was begun. */
+export const resumable = z.object({ answer: z.string().max(100), created: count });
+export type Resumable = z.infer<typeof resumable>;
+
+/** The facts of an answer for the gateway at which it is resumed. */
+const resumedAnswer = resumable.extend({
+  model: z.string(),
+  /** The tokens of the answer that the gateways before have counted. */
+  countedTokens: count,
+});
+export type ResumedAnswer = z.infer<typeof resumedAnswer>;
+
 /** The agent has accepted the job. Also the answer to a duplicate job id, which does not run twice. */
-export const acceptPayload = z.object({ state: jobState, position: count.optional() });
+export const acceptPayload = z.object({
+  state: jobState,
+  position: count.optional(),
+  resumed: resumedAnswer.optional(),
+});
 export type AcceptPayload = z.infer<typeof acceptPayload>;
 
 /** The agent refuses the job, and has not started any of it. */

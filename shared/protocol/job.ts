@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { modelId, modelIdCharactersMax } from "./model.ts";
-import { jsonIn } from "./frame-payload.ts";
+import { jsonIn, resumable } from "./frame-payload.ts";
 import { frameVersion } from "./frame.ts";
 import { limits } from "./limits.ts";
 import { tokenText, epoch } from "./identifiers.ts";
@@ -37,6 +37,8 @@ const jobHead = z.object({
   /** Runtimes that support salts share their prompt cache only between jobs with the same salt. */
   cacheSalt: z.string().max(64).optional(),
   traceparent: z.string().max(100).optional(),
+  /** Set if the answer can be resumed: the agent keeps it from its beginning on, and tells this to whoever resumes it. */
+  resumable: resumable.optional(),
   /** True if the client is told which stop string ended the answer. Older gateways take no such event. */
   tellsStop: z.boolean().optional(),
 });
@@ -94,7 +96,15 @@ export const control = z.discriminatedUnion("kind", [
   /** Stop the job; its client no longer wants the answer. */
   z.object({ kind: z.literal("cancel"), job: token, reason: z.enum(["client_closed", "slow_client", "gave_up"]) }),
   /** Send the frames from this number on to the reply subject of this message, which owns the job from now on. */
-  z.object({ kind: z.literal("attach"), job: token, from: z.int().min(1), keyId: z.string(), credit: offset }),
+  z.object({
+    kind: z.literal("attach"),
+    job: token,
+    from: z.int().min(1),
+    keyId: z.string(),
+    credit: offset,
+    /** True if a client resumes the answer here. The agent says accept first, and tells the gateway before. */
+    resumes: z.literal(true).optional(),
+  }),
   /** The client has read `taken` bytes, and the agent may send up to `limit`, both counted from the start. */
   z.object({ kind: z.literal("credit"), job: token, taken: offset, limit: offset }),
   /** Asks whether the agent still has the job. The agent answers with a beat at once. */

@@ -26,6 +26,8 @@ export const limits = {
   creditStepBytes: 4 * kib,
   /** A lease reports a slower client once it has read this many more bytes. */
   takenStepBytes: 1 * kib,
+  /** Bytes of records of a resumable answer that its machine keeps from the first on. A longer answer cannot be resumed. */
+  resumableBytes: 256 * kib,
   /** Credit of an answer that the gateway gathers, and reads as fast as it arrives. */
   wholeCreditBytes: 2 * mib,
   /** Bounds the text of one record of an answer: a vector, or logprobs. Longer texts take several records. */

@@ -96,6 +96,8 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}) {
     /** Time that a gateway remembers a request that killed runtimes. */
     deadlyRememberMs: 300_000 * scale,
 
+    /** Time for which a resumable answer without a client goes on, and is kept after its end. */
+    resumableForMs: 120_000 * scale,
     /** A client that reads nothing of its pending answer for this long is disconnected. */
     clientStallMs: 30_000 * scale,
     /** Time that an accepted stream delays its status line, and the interval of its comments while it waits. */

@@ -69,8 +69,15 @@ const waitsForNobody: ReadonlySet<FaultCode> = new Set(["cancelled", "shutting_d
 /** A job of the agent, from its acceptance until the gateway has its terminal frame. */
 export class AgentJob {
   readonly head: JobHead;
-  /** The gateway that waits for the job: the one that submitted it, or attached to it last. */
-  gateway: string;
+  /**
+   * The gateway that waits for the job: the one that submitted it, or attached to it last. Undefined for a resumable job
+   * whose gateway is gone.
+   */
+  gateway: string | undefined;
+  /** The time since which no gateway waits for the job. */
+  leftAtMs: number | undefined;
+  /** The tokens of its answer that the gateways before the present one have counted. */
+  countedTokens = 0;
   readonly frames: FrameEmitter;
   readonly acceptedAtMs: number;
   /** The runtime and model of the job, for kinds that a model answers. */

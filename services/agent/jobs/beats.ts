@@ -37,6 +37,7 @@ export function beatRows(
   const rows = new Map<string, BeatRow[]>();
   for (const job of jobs) {
     const { head, state, outputTokens, frames, gateway } = job;
+    if (gateway === undefined) continue;
     // The end of an answer may wait behind bytes that are ahead of the credit.
     const shown = state === "ended" && frames.endedAtMs === undefined ? "running" : state;
     const row: BeatRow = [head.id, shown, places.get(job) ?? 0, outputTokens, frames.lastSequence, frames.credit];

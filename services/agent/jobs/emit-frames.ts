@@ -12,6 +12,8 @@ interface EmitterOptions {
   readonly credit: number | undefined;
   /** True if the client gets the answer in one piece: it may leave in few large frames. */
   readonly whole?: boolean | undefined;
+  /** True if all frames are kept, up to `resumableBytes`, for a client that resumes the answer. */
+  readonly keepsAll?: boolean | undefined;
 }
 
 /** The course of an answer: open while records come, ending until all of them are sent, then ended by its terminal frame. */
@@ -37,6 +39,7 @@ export class FrameEmitter implements UplinkSender {
   /** Sent frames that the client has not read, in order. The gateway's credit bounds their size. */
   #kept: { readonly sequence: number; readonly frame: Uint8Array; readonly endOffset: number }[] = [];
   readonly #whole: boolean;
+  readonly #keepsAll: boolean;
   /** Bytes that the answer may be ahead of what its client has read. */
   readonly #window: number;
   #subject: string;
@@ -56,17 +59,19 @@ export class FrameEmitter implements UplinkSender {
   /** The broker has the latest frame once the uplink has drained to this position. */
   #sentPosition = 0;
   #outputTokens = 0;
+  #sentTokens = 0;
   #silent = true;
   #phase: Phase = { name: "open" };
   #room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
-  constructor({ uplink, clock, subject, credit, whole = false }: EmitterOptions) {
+  constructor({ uplink, clock, subject, credit, whole = false, keepsAll = false }: EmitterOptions) {
     this.#uplink = uplink;
     this.#clock = clock;
     this.#subject = subject;
     this.#window = credit ?? Infinity;
     this.#limit = this.#window;
     this.#whole = whole;
+    this.#keepsAll = keepsAll;
     this.#keeps = credit !== undefined;
   }
 
@@ -77,6 +82,16 @@ export class FrameEmitter implements UplinkSender {
   /** True until the first frame of this job is sent. */
   get silent(): boolean {
     return this.#silent;
+  }
+
+  /** The tokens of the answer in the frames sent so far. */
+  get sentTokens(): number {
+    return this.#sentTokens;
+  }
+
+  /** True if a client can still get the answer from its beginning on. */
+  get isResumable(): boolean {
+    return this.#keepsAll && this.#offset <= limits.resumableBytes;
   }
 
   get isFresh(): boolean {
@@ -140,7 +155,7 @@ export class FrameEmitter implements UplinkSender {
    */
   grant(credit: { readonly taken: number; readonly limit: number }): void {
     const taken = Math.min(credit.taken, this.#offset);
-    const unread = this.#kept.findIndex(({ endOffset }) => endOffset > taken);
+    const unread = this.isResumable ? 0 : this.#kept.findIndex(({ endOffset }) => endOffset > taken);
     if (unread !== 0) this.#kept = unread < 0 ? [] : this.#kept.slice(unread);
     if (credit.limit <= this.#limit) return;
     this.#limit = credit.limit;
@@ -255,6 +270,7 @@ export class FrameEmitter implements UplinkSender {
     this.#sequence += 1;
     const frame = encodeFrame({ kind, sequence: this.#sequence, outputTokens: this.#outputTokens }, payload);
     this.#silent = false;
+    this.#sentTokens = this.#outputTokens;
     const endOffset = kind === "data" ? this.#offset : Infinity;
     if (this.#keeps) this.#kept.push({ sequence: this.#sequence, frame, endOffset });
     this.#publish(this.#sequence, frame);

@@ -3,6 +3,7 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Control, JobHead, JobKind, PartHead } from "#shared/protocol/job.ts";
 import {
+  type AcceptPayload,
   encodeJson,
   type BeatRow,
   type FaultPayload,
@@ -10,11 +11,13 @@ import {
   type RejectPayload,
 } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
+import { limits } from "#shared/protocol/limits.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
 import { addedSilenceMs } from "#shared/protocol/timing.ts";
 import { AgentJob, busy, judgeAdmission, judgeProgress } from "./agent-job.ts";
 import { beatRows, GatewaySigns } from "./beats.ts";
 import { FrameEmitter } from "./emit-frames.ts";
+import { LeftAnswers } from "./left-answers.ts";
 import { JobRunner, type RunnerOptions } from "./job-runner.ts";
 import { Uplink } from "./uplink.ts";
 
@@ -46,6 +49,7 @@ export class JobTable {
   readonly #jobs = new Map<string, AgentJob>();
   readonly #runner: JobRunner;
   readonly #past: PastJobs;
+  readonly #left: LeftAnswers;
   readonly #gateways: GatewaySigns;
   #draining = false;
   #tickedAtMs: number;
@@ -56,6 +60,7 @@ export class JobTable {
     this.#options = options;
     this.uplink = new Uplink(options);
     this.#past = new PastJobs(timing.cancelRememberMs);
+    this.#left = new LeftAnswers(timing);
     this.#gateways = new GatewaySigns(timing);
     this.#tickedAtMs = this.#hearingSinceMs = clock.now();
     broker.onChange(() => {
@@ -82,7 +87,15 @@ export class JobTable {
     }
     const { clock, queueMax, runtime, timing } = this.#options;
     const { credit, whole, model } = head;
-    const frames = new FrameEmitter({ uplink: this.uplink, clock, subject: this.#subjectOf(reply), credit, whole });
+    const keepsAll = head.resumable !== undefined;
+    const frames = new FrameEmitter({
+      uplink: this.uplink,
+      clock,
+      subject: this.#subjectOf(reply),
+      credit,
+      whole,
+      keepsAll,
+    });
     if (this.#past.has(head.id)) {
       frames.fault({ code: "cancelled", message: "The request was cancelled or is over already." });
       return;
@@ -147,7 +160,7 @@ export class JobTable {
         this.#cancel(control.job);
         return;
       case "finish":
-        for (const id of control.jobs) if (this.#jobs.get(id)?.state === "ended") this.#forget(id);
+        for (const id of control.jobs) this.#finished(id);
         return;
       case "attach":
         if (reply !== undefined) this.#attach(control, reply);
@@ -189,14 +202,15 @@ export class JobTable {
     for (const job of this.#jobs.values()) {
       const { endedAtMs } = job.frames;
       if (endedAtMs !== undefined) {
-        if (nowMs - endedAtMs > timing.terminalRepeatForMs) this.#forget(job.head.id);
+        if (nowMs - endedAtMs > timing.terminalRepeatForMs) this.#leave(job);
         else if (nowMs - endedAtMs >= timing.terminalRepeatMs) job.frames.repeatTerminal();
         continue;
       }
-      const fault = judgeProgress(job, nowMs, timing);
+      const fault = this.#left.judge(job, nowMs) ?? judgeProgress(job, nowMs, timing);
       if (fault !== undefined) this.#runner.stop(job, fault);
     }
-    const waiting = new Set([...this.#jobs.values()].map(({ gateway }) => gateway));
+    this.#left.forgetOld(nowMs);
+    const waiting = new Set([...this.#jobs.values()].flatMap(({ gateway }) => gateway ?? []));
     const addedMs = addedSilenceMs({ roundTripMs: broker.roundTripMs, tunnelled }, timing);
     const hearing = { connected: broker.connected, sinceMs: this.#hearingSinceMs, addedSilenceMs: addedMs };
     for (const gateway of this.#gateways.gone(waiting, nowMs, hearing)) this.#abandon(gateway);
@@ -246,15 +260,35 @@ export class JobTable {
    * Sends the job's frames from number `from` on to `reply`. The gateway misses frames, or another gateway goes on with
    * the request.
    */
-  #attach({ job: id, from, keyId, credit }: Extract<Control, { kind: "attach" }>, reply: ReplyTo): void {
-    const job = this.#jobs.get(id);
+  #attach({ job: id, from, keyId, credit, resumes }: Extract<Control, { kind: "attach" }>, reply: ReplyTo): void {
+    const job = this.#jobs.get(id) ?? this.#left.get(id);
     if (job === undefined || (job.head.keyId ?? "") !== keyId) {
       this.#refuseAttach(reply, "job_unknown", "The machine does not know this request any more.");
       return;
     }
+    if (resumes) this.#resume(job, reply);
     job.gateway = reply.gateway;
     if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit })) return;
     this.#refuseAttach(reply, "stream_gap", "Part of the answer was lost between the machine and the gateway.");
+  }
+
+  /**
+   * Gives a job to the gateway at which its client resumes it. The gateway before, if it still waits, has counted what was
+   * sent to it.
+   */
+  #resume(job: AgentJob, reply: ReplyTo): void {
+    const { head, frames, served, state, gateway } = job;
+    if (gateway !== undefined && gateway !== reply.gateway) {
+      job.countedTokens = frames.sentTokens;
+      this.#refuseAttach({ ...reply, gateway }, "job_moved", "The client resumes its answer at another gateway.");
+    }
+    this.#left.delete(head.id);
+    this.#jobs.set(head.id, job);
+    job.leftAtMs = undefined;
+    const { countedTokens } = job;
+    const resumed = head.resumable && { ...head.resumable, model: served?.model.id ?? "", countedTokens };
+    const payload = { state, resumed } satisfies AcceptPayload;
+    this.uplink.publish(this.#subjectOf(reply), encodeFrame({ kind: "accept" }, encodeJson(payload)));
   }
 
   /** Answers an attach with a fault frame outside the numbering, which ends no job. */
@@ -267,18 +301,48 @@ export class JobTable {
     const job = this.#jobs.get(id);
     if (job === undefined) this.#past.add(id, this.#options.clock.now());
     // An ended job may still hold bytes that wait for credit.
-    else if (job.state === "ended") this.#forget(id);
+    else if (job.state === "ended") this.#leave(job);
     else this.#runner.stop(job, new Fault("cancelled", { message: "The request was cancelled." }));
   }
 
   #abandon(gateway: string): void {
+    const nowMs = this.#options.clock.now();
     const abandoned = [...this.#jobs.values()].filter((job) => job.gateway === gateway);
     for (const job of abandoned) {
+      if (job.frames.isResumable) {
+        job.gateway = undefined;
+        job.leftAtMs = nowMs;
+        job.countedTokens = job.frames.sentTokens;
+        job.frames.grant({ taken: 0, limit: limits.resumableBytes });
+        continue;
+      }
       this.#runner.stop(job, new Fault("cancelled", { message: "The gateway that asked is gone." }));
       this.#forget(job.head.id);
     }
     if (abandoned.length === 0) return;
     this.#options.log.warn({ gateway, jobs: abandoned.length }, "a gateway is gone; its jobs are cancelled");
+  }
+
+  /** Handles the receipt of a job's terminal frame. Its gateway has counted all of the answer. */
+  #finished(id: string): void {
+    const job = this.#jobs.get(id);
+    if (job?.state !== "ended") return;
+    job.countedTokens = Number.MAX_SAFE_INTEGER;
+    this.#leave(job);
+  }
+
+  /** Ends the work on a job that is over. A resumable answer is kept for a while. */
+  #leave(job: AgentJob): void {
+    const { head, frames } = job;
+    if (!frames.isResumable) {
+      this.#forget(head.id);
+      return;
+    }
+    this.#jobs.delete(head.id);
+    this.#past.add(head.id, this.#options.clock.now());
+    job.gateway = undefined;
+    job.leftAtMs ??= this.#options.clock.now();
+    this.#left.keep(job);
   }
 
   #forget(id: string): void {

@@ -12,9 +12,11 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { callerOf } from "../keys/authenticate.ts";
-import type { AnswerHead, AnswerRenderer, AnswerWriter } from "../jobs/answer-course.ts";
+import type { AnswerCourse, AnswerHead, AnswerRenderer, AnswerWriter } from "../jobs/answer-course.ts";
 import type { Needs } from "../routing/choose-machine.ts";
-import type { OfferListener } from "../jobs/job-listener.ts";
+import type { JobOffer } from "../jobs/job-listener.ts";
+import type { AnswerPlace, AnswerResumer } from "../jobs/resume-answer.ts";
+import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import type { JobPlacer } from "../jobs/place-job.ts";
 import { type Placement } from "../jobs/place-job.ts";
 import type { RequestReader } from "./read-request.ts";
@@ -32,6 +34,7 @@ import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
 import { EmbeddingList } from "./render-embeddings.ts";
 import { textCompletion, TextChunks } from "./render-text.ts";
+import { asksResumable, NumberedEvents, resumableHeader, resumedPlace, stayingSignal } from "./resumable-answer.ts";
 import { noteRateLimits, rateLimitLines } from "./limit-responses.ts";
 
 /** A request that may run: its reply, and the part of its placement that is the same for streamed and whole answers. */
@@ -43,10 +46,12 @@ interface Admitted extends Omit<Rendering, "render"> {
   readonly job: Omit<Placement, "listener">;
   readonly streamed: boolean;
   /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
-  readonly render: (model: string) => AnswerRenderer;
+  readonly render: (model: string, offer: JobOffer, resumed?: ResumedAnswer) => AnswerRenderer;
   readonly ignored: readonly string[];
   /** The effort of the request, when the job may run without it. */
   readonly effort: AskedEffort | undefined;
+  /** The place after which the client resumes an answer, in place of a new one. */
+  readonly resumes?: AnswerPlace | undefined;
 }
 
 /** A request that a machine can take, before it is admitted under its key's limits. */
@@ -94,6 +99,9 @@ export async function placeableRequest(
 /** Returns the handler of a route that asks a model for something. */
 export function answerRequest(outer: Outer, dependencies: InferenceDependencies) {
   return async (request: RequestFrom["request"], reply: FastifyReply): Promise<void> => {
+    const resumes = chatLike.has(outer) ? resumedPlace(request.headers) : undefined;
+    if (resumes !== undefined)
+      return answerStream(await resumedRequest(outer, { request, reply, resumes }, dependencies), dependencies);
     const placeable = await placeableRequest(outer, { request, reply }, dependencies);
     const { ollama } = placeable.asked;
     if (ollama?.loads) return answerLoad(ollama, placeable, { reply, clock: dependencies.clock });
@@ -112,6 +120,51 @@ async function answerLoad(
   if (fault !== undefined) throw fault;
   account.endedIn("ok");
   reply.send(loadedAnswer(terms, clock.wall()));
+}
+
+/** The APIs whose streams can be resumed: those that are read as chats. */
+const chatLike: ReadonlySet<Outer> = new Set(["chat", "message", "response"]);
+
+/**
+ * Reads a request that resumes an answer, with the body by which the answer was asked for. It was admitted then, so it is
+ * not admitted again. Its machine judges whether the answer is of its key.
+ */
+async function resumedRequest(
+  outer: Outer,
+  { request, reply, resumes }: RequestFrom & { readonly resumes: AnswerPlace },
+  dependencies: PlacingDependencies,
+): Promise<Admitted> {
+  const asked = await dependencies.reader.read(outer, takeBody(request));
+  if (!asked.stream)
+    throw new Fault("invalid_value", { message: "An answer is resumed as a stream.", param: "stream" });
+  const { key, leaving } = callerOf(request);
+  const account = accountOf(request);
+  account.asksFor(asked.model, { streamed: true });
+  const resolved = resolveModel(asked.model, key, dependencies.modelRoutes.table);
+  if (resolved.routed !== undefined) account.routedTo(resolved.first.modelId);
+  const job = jobOf(request, { asked, resolved }, undefined);
+  const { ignored, effort, includeUsage } = asked;
+  nameIgnored(reply, ignored);
+  const { render, ends, adaptFault } = renderingOf(outer, asked, request.id);
+  const renderFor: Admitted["render"] = (by, offer, resumed) => {
+    const { answer: id = "", created: createdSeconds = 0 } = resumed ?? {};
+    const renderer = render({ id, createdSeconds, includeUsage, model: job.routed ?? by });
+    return new NumberedEvents(withClientNames(renderer, asked.toolNames), offer, resumes.event);
+  };
+  reply.header(resumableHeader, "1");
+  return {
+    reply,
+    leaving,
+    account,
+    job,
+    streamed: true,
+    render: renderFor,
+    ends,
+    adaptFault,
+    ignored,
+    effort,
+    resumes,
+  };
 }
 
 /** Makes all checks that come before a request runs. A request that cannot run uses up no limit of its key. */
@@ -140,8 +193,15 @@ async function admitRequest(
     includeUsage,
   };
   const { routed } = job;
-  const renderFor = (by: string): AnswerRenderer =>
-    withClientNames(render({ ...answer, model: routed ?? by }), toolNames);
+  const isResumable = streamed && chatLike.has(outer) && asksResumable(request.headers);
+  if (isResumable) {
+    Object.assign(job, { resumable: { answer: answer.id, created: answer.createdSeconds } });
+    reply.header(resumableHeader, "1");
+  }
+  const renderFor: Admitted["render"] = (by, offer) => {
+    const renderer = withClientNames(render({ ...answer, model: routed ?? by }), toolNames);
+    return isResumable ? new NumberedEvents(renderer, offer) : renderer;
+  };
   return { reply, leaving, account, job, streamed, render: renderFor, ends, adaptFault, ignored, effort };
 }
 
@@ -175,10 +235,14 @@ function renderingOf(outer: Outer, asked: ReadRequest, requestId: string): Rende
  */
 async function runJob(
   admitted: Admitted,
-  listener: OfferListener,
-  { placer, refusedEfforts }: Pick<InferenceDependencies, "placer" | "refusedEfforts">,
+  listener: AnswerCourse,
+  { placer, resumer, refusedEfforts }: RunDependencies,
 ): Promise<void> {
-  const { job, effort } = admitted;
+  const { job, effort, resumes: place } = admitted;
+  if (place !== undefined) {
+    await resumer.run({ place, keyId: job.keyId, course: listener, signal: job.signal });
+    return;
+  }
   if (effort === undefined || !refusedEfforts.has(job.modelId, effort.value)) {
     try {
       await placer.run(Object.assign(job, { listener }));
@@ -201,7 +265,7 @@ async function runJob(
 async function runWithinLimits(
   admitted: Admitted,
   { writer, tell }: { readonly writer: AnswerWriter; readonly tell: (limit: string) => void },
-  dependencies: Pick<InferenceDependencies, "placer" | "refusedEfforts">,
+  dependencies: RunDependencies,
 ): Promise<void> {
   const { account, reply, render, leaving, job, streamed } = admitted;
   try {
@@ -288,9 +352,12 @@ export function rendererFor(shape: AnswerShape, head: AnswerHead): AnswerRendere
  */
 async function answerStream(
   admitted: Admitted,
-  { placer, refusedEfforts, timing, log }: InferenceDependencies,
+  { placer, resumer, refusedEfforts, timing, log }: InferenceDependencies,
 ): Promise<void> {
   const { reply, leaving, account, job, ends, adaptFault } = admitted;
+  // The job of a resumable answer outlives its client for a while.
+  const isResumable = job.resumable !== undefined || admitted.resumes !== undefined;
+  if (isResumable) Object.assign(job, { signal: stayingSignal(leaving.signal, timing.resumableForMs) });
   const response = reply.raw;
   const writer = new StreamWriter({
     response,
@@ -306,7 +373,9 @@ async function answerStream(
   });
   try {
     const tell = (limit: string): void => writer.tell(`${limitHeader}: ${limit}`);
-    await runWithinLimits(admitted, { writer, tell }, { placer, refusedEfforts });
+    const running = runWithinLimits(admitted, { writer, tell }, { placer, resumer, refusedEfforts });
+    if (isResumable) account.staysUntil(running);
+    await running;
   } catch (thrown) {
     const fault = adaptFault(Fault.from(thrown));
     account.endedIn(fault.code);
@@ -322,7 +391,7 @@ async function answerStream(
   }
   account.endedIn("ok");
   reply.hijack();
-  writer.end();
+  if (!response.destroyed) writer.end();
 }
 
 /** Names the machine that answers in the headers, and the model if it has another name than the client asked for. */
@@ -389,9 +458,12 @@ export function namedShortly(names: readonly string[]): string {
   return value;
 }
 
+type RunDependencies = Pick<InferenceDependencies, "placer" | "resumer" | "refusedEfforts">;
+
 export interface InferenceDependencies {
   readonly reader: RequestReader;
   readonly placer: JobPlacer;
+  readonly resumer: AnswerResumer;
   readonly refusedEfforts: RefusedEfforts;
   readonly modelRoutes: Pick<RouteRecords, "table">;
   readonly images: Pick<ImageFetcher, "assertAllowed" | "fetchAll">;

@@ -6,7 +6,8 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { AnswerCourse, type AnswerMeter, type AnswerRenderer, type AnswerWriter } from "../jobs/answer-course.ts";
 import { type ContinuationRoom, DeliveredAnswer } from "../jobs/continue-answer.ts";
-import type { OfferListener } from "../jobs/job-listener.ts";
+import type { JobOffer } from "../jobs/job-listener.ts";
+import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import { EarlyLimits, limitFault } from "./limit-responses.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
@@ -20,6 +21,7 @@ import type { Settlements } from "../limits/settlements.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf } from "../keys/authenticate.ts";
 import { sinceArrivalMs } from "../http/timed-response.ts";
+import { resumesAnswer } from "./resumable-answer.ts";
 import { adoptError, type BodyLimit } from "../http/answer-faults.ts";
 
 /** Outcomes of requests whose model may never have existed. */
@@ -70,7 +72,7 @@ export class RequestAccount {
   readonly #key: KeyRecord;
   readonly #from: RequestSender;
   readonly #startedAtMs: number;
-  readonly #course: Readonly<AnswerCourse>;
+  readonly #course: AnswerCourse;
   #model: string | undefined;
   /** The first target of the route that the model's name leads to. */
   #routedTo: string | undefined;
@@ -88,6 +90,7 @@ export class RequestAccount {
   /** True while admission is pending. The request is then settled once the admission resolves. */
   #admitting = false;
   #closed = false;
+  #stays: Promise<unknown> | undefined;
   #status = 0;
 
   constructor(
@@ -213,12 +216,12 @@ export class RequestAccount {
       leaving,
       mayContinue = false,
     }: {
-      readonly render: (model: string) => AnswerRenderer;
+      readonly render: (model: string, offer: JobOffer, resumed?: ResumedAnswer) => AnswerRenderer;
       readonly leaving: AbortController;
       /** True if another machine may go on with the answer. */
       readonly mayContinue?: boolean;
     },
-  ): OfferListener {
+  ): AnswerCourse {
     const { settlements, continuations: room } = this.#dependencies;
     const onSpent = (by: string): void => {
       if (this.#closed || leaving.signal.aborted) return;
@@ -258,11 +261,23 @@ export class RequestAccount {
     this.#endedAtMs = this.#dependencies.clock.now();
   }
 
+  /** Keeps the account open until `over`, also if the client leaves before: it may come back for its answer. */
+  staysUntil(over: Promise<unknown>): void {
+    this.#stays = over;
+  }
+
   /**
    * Settles the request, once. A request without a recorded outcome was left by its client. `status` is the one that its
    * client got, or would have got.
    */
   close(status: number): void {
+    const stays = this.#stays;
+    this.#stays = undefined;
+    if (stays !== undefined) {
+      const close = (): void => this.close(status);
+      void stays.then(close, close);
+      return;
+    }
     if (this.#closed) return;
     this.#closed = true;
     this.#status = status;
@@ -280,13 +295,15 @@ export class RequestAccount {
 
   #usage(outcome: RequestOutcome, { promptTokens, completionTokens }: TokenCounts): UsageRow {
     const { clock } = this.#dependencies;
-    const { firstAtMs } = this.#course;
+    const { firstAtMs, countedTokens } = this.#course;
+    const isResumed = countedTokens !== undefined;
     return {
       day: budgetPeriodAt("day", clock.wall()).name,
       keyId: this.#key.id,
       model: this.#bookedModel(outcome),
-      requests: 1,
-      failed: outcome === "ok" ? 0 : 1,
+      // A request that resumes an answer is no other request: the one before it is in the books.
+      requests: isResumed ? 0 : 1,
+      failed: outcome === "ok" || isResumed ? 0 : 1,
       promptTokens,
       completionTokens,
       answered: firstAtMs === undefined ? 0 : 1,
@@ -381,7 +398,11 @@ export class RequestAccount {
    * estimated, if a machine worked on it.
    */
   #reported(): TokenCounts {
-    const { usage, outputTokens, madeTokens, hasBegun, firstAtMs } = this.#course;
+    const { usage, outputTokens, madeTokens, hasBegun, firstAtMs, countedTokens } = this.#course;
+    if (countedTokens !== undefined) {
+      const completionTokens = Math.max(0, (usage?.completionTokens ?? outputTokens) - countedTokens);
+      return { promptTokens: 0, completionTokens };
+    }
     if (usage !== undefined) return { promptTokens: usage.promptTokens, completionTokens: usage.completionTokens };
     const worked = hasBegun && leftIn.has(this.#outcome ?? "client_closed");
     return {
@@ -427,6 +448,11 @@ export function keepAccounts(
     state.account = account;
     state.reporter = account;
     closeWith(reply, () => account.close(reply.statusCode));
+    // An answer that is resumed was admitted before, and may still have its seat.
+    if (resumesAnswer(request.headers)) {
+      done();
+      return undefined;
+    }
     const fault = early.judge(key);
     // A client's next request may overtake the close of the connection that it has just left.
     if (fault?.code === "concurrency_limit_exceeded") return judgeAgain(request, reply, { clock, early });

@@ -2,11 +2,11 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Fault, FaultCode } from "#shared/fault/fault.ts";
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
-import type { BeatRow, EndPayload, JobState, LoadNews } from "#shared/protocol/frame-payload.ts";
+import type { BeatRow, EndPayload, JobState, LoadNews, ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { type DeliveredAnswer, wholeUsage } from "./continue-answer.ts";
 import type { JobOffer, OfferListener } from "./job-listener.ts";
-import { machineBrokeRules } from "./machine-fault.ts";
+import { machineBrokeRules, machineDisconnected } from "./machine-fault.ts";
 
 /** Counts refused offers, streams and implausible usage. */
 export interface AnswerMeter {
@@ -39,6 +39,8 @@ export interface AnswerRenderer {
   push(events: readonly AnswerEvent[]): Uint8Array;
   /** Returns the last bytes, after the last event. An answer that ended at a limit of its key has no timings. */
   end(timings?: AnswerTimings): Uint8Array;
+  /** Called when another machine goes on with the answer. */
+  onMoved?(): void;
 }
 
 /** Takes the rendered answer on its way to the client. */
@@ -51,6 +53,8 @@ export interface AnswerWriter {
   /** Called with the bytes of records that came and gave nothing to pass on yet, for an answer that is sent whole. */
   onHold?(bytes: number): void;
   onTick?(nowMs: number, row: BeatRow | undefined, load?: LoadNews): void;
+  /** True if the client has left. */
+  hasLeft?(): boolean;
   /** Returns the rendered bytes that the client has not read. Undefined when there is no client to wait for. */
   backlogBytes?(): number;
 }
@@ -66,7 +70,7 @@ export interface AnswerBound {
 interface Rendering {
   readonly streamed: boolean;
   /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
-  readonly render: (model: string) => AnswerRenderer;
+  readonly render: (model: string, offer: JobOffer, resumed?: ResumedAnswer) => AnswerRenderer;
   readonly bound?: AnswerBound | undefined;
   /** Keeps the answer so far; undefined if no other machine may go on with it. */
   readonly delivered?: DeliveredAnswer | undefined;
@@ -90,6 +94,10 @@ const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queue
  * pieces.
  */
 export class AnswerCourse implements OfferListener {
+  /** Set for an answer that its client resumes: returns the offer by what its machine tells of it. */
+  offerOf?: (resumed: ResumedAnswer | undefined) => JobOffer | undefined;
+  /** The tokens of a resumed answer that other gateways have counted, and its prompt with them. */
+  countedTokens: number | undefined;
   /** Set only if the answer has a client or a limit to wait for. */
   backlogBytes?: () => number;
   /** The machines that were offered the answer's job, the latest last. */
@@ -153,7 +161,7 @@ export class AnswerCourse implements OfferListener {
   }
 
   /** Returns this course as a listener that passes the rendered answer on to `writer`. */
-  following(writer: AnswerWriter, rendering: Rendering): OfferListener {
+  following(writer: AnswerWriter, rendering: Rendering): this {
     this.#writer = writer;
     this.#rendering = rendering;
     const { bound } = rendering;
@@ -166,19 +174,22 @@ export class AnswerCourse implements OfferListener {
     return this.#rendering?.delivered;
   }
 
-  onOffer(offer: JobOffer): void {
+  onOffer(offer: JobOffer, resumed?: ResumedAnswer): void {
     if (this.acceptedAtMs !== undefined && offer.chosen.machine !== this.machine) this.failovers += 1;
     const fromTokens = this.#said ? this.outputTokens : undefined;
     this.tried.push({ offer, offeredAtMs: this.#clock.now(), fromTokens });
     this.#state = undefined;
     this.madeTokens = 0;
     this.#reader = newReader();
-    if (fromTokens === undefined) {
-      this.acceptedAtMs = this.loadWaitMs = undefined;
-      this.#renderer = this.#rendering?.render(offer.chosen.model.id);
-    } else this.#earlier = { tokens: fromTokens, thought: this.delivered?.thoughtTokens ?? 0 };
     this.#finished.clear();
     this.#heldBytes = 0;
+    if (fromTokens === undefined) {
+      this.acceptedAtMs = this.loadWaitMs = undefined;
+      this.#renderer = this.#rendering?.render(offer.chosen.model.id, offer, resumed);
+    } else {
+      this.#renderer?.onMoved?.();
+      this.#earlier = { tokens: fromTokens, thought: this.delivered?.thoughtTokens ?? 0 };
+    }
   }
 
   onRefused(fault: Fault): void {
@@ -191,7 +202,12 @@ export class AnswerCourse implements OfferListener {
     if (this.#latest !== undefined) this.#latest.code = fault.code;
   }
 
-  onAccept(machine: string, state?: JobState): void {
+  onAccept(machine: string, state?: JobState, resumed?: ResumedAnswer): void {
+    const offer = this.offerOf?.(resumed);
+    if (offer !== undefined && resumed !== undefined) {
+      this.onOffer(offer, resumed);
+      this.countedTokens = resumed.countedTokens;
+    }
     this.machine = machine;
     this.#state = state;
     this.acceptedAtMs ??= this.#clock.now();
@@ -211,6 +227,7 @@ export class AnswerCourse implements OfferListener {
   }
 
   onData(payload: Uint8Array, newTokens: number): void {
+    if (this.tried.length === 0) throw machineDisconnected("the machine did not tell which answer it goes on with");
     const outputTokens = this.#earlier.tokens + newTokens;
     const events: AnswerEvent[] = [];
     for (const record of this.#reader.read(payload)) {
@@ -248,6 +265,10 @@ export class AnswerCourse implements OfferListener {
 
   onUsage(usage: Usage): void {
     this.usage = wholeUsage(usage, this.#earlier);
+  }
+
+  hasLeft(): boolean {
+    return this.#writer?.hasLeft?.() ?? false;
   }
 
   onTick(nowMs: number, row: BeatRow | undefined): void {

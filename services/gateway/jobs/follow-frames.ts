@@ -10,13 +10,23 @@ import {
   type BeatRow,
   type LoadNews,
   type JobState,
+  type ResumedAnswer,
 } from "#shared/protocol/frame-payload.ts";
 import type { Frame } from "#shared/protocol/frame.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobListener, JobOutcome, JobWire } from "./job-listener.ts";
-import { machineBrokeRules, machineDisconnected, machineFault, machineOffline, rejectFault } from "./machine-fault.ts";
+import {
+  answerNotFound,
+  leftTooLong,
+  machineBrokeRules,
+  machineDisconnected,
+  machineFault,
+  machineOffline,
+  rejectFault,
+  resumedElsewhere,
+} from "./machine-fault.ts";
 
 interface FollowOptions {
   readonly machine: string;
@@ -26,6 +36,8 @@ interface FollowOptions {
   readonly creditBytes: number;
   /** Time limit for the machine's first frame. Afterwards the job counts as not taken. */
   readonly acceptWithinMs: number;
+  /** True if the job was given to its machine before, and a client resumes its answer here. */
+  readonly resumes?: boolean | undefined;
   readonly listener: JobListener;
   readonly wire: JobWire;
   readonly timing: Timing;
@@ -256,6 +268,11 @@ export class FrameFollower {
     this.#cancel(fault);
   }
 
+  /** Ends the follower, because the client resumes the answer by another request at this gateway. */
+  moved(): void {
+    this.#fail(resumedElsewhere());
+  }
+
   /**
    * Marks the job as accepted. Any frame except a reject means that the machine has the job, even if its accept was
    * lost.
@@ -263,14 +280,14 @@ export class FrameFollower {
   #accept(frame: Frame, nowMs: number): void {
     if (this.#phase.name !== "offered") return;
     this.#phase = running;
-    const state = frame.kind === "accept" ? decodeJson(acceptPayload, frame.payload)?.state : undefined;
+    const { state, resumed } = (frame.kind === "accept" && decodeJson(acceptPayload, frame.payload)) || {};
     if (state === "receiving") this.#parts?.start(nowMs);
-    this.#taken(state);
+    this.#taken(state, resumed);
   }
 
-  #taken(state?: JobState): void {
+  #taken(state?: JobState, resumed?: ResumedAnswer): void {
     this.#options.wire.accepted();
-    this.#options.listener.onAccept?.(this.#options.machine, state);
+    this.#options.listener.onAccept?.(this.#options.machine, state, resumed);
   }
 
   #take({ payload, outputTokens }: Frame): void {
@@ -292,7 +309,8 @@ export class FrameFollower {
       this.#said = true;
       wire.bodyTaken();
     }
-    if (!this.#isGathered) this.#giveCredit();
+    if (this.#receivedBytes > limits.resumableBytes && listener.hasLeft?.()) this.cancel(leftTooLong());
+    else if (!this.#isGathered) this.#giveCredit();
   }
 
   /**
@@ -402,12 +420,14 @@ export class FrameFollower {
   }
 
   /**
-   * Handles a fault frame with sequence 0. A machine sends it only when it cannot resend the frames that an attach
-   * asked for.
+   * Handles a fault frame with sequence 0. A machine sends it when it cannot resend the frames that an attach asked for, or
+   * when the client resumes the answer at another gateway.
    */
   #attachRefused(frame: Frame): void {
-    const payload = decodeJson(faultPayload, frame.payload);
-    if (payload?.code === "stream_gap") this.#gap(`the machine has frame ${this.#nextSequence} no more`);
+    const code = decodeJson(faultPayload, frame.payload)?.code;
+    if (code === "job_moved") this.#fail(resumedElsewhere());
+    else if (this.#options.resumes) this.#fail(answerNotFound());
+    else if (code === "stream_gap") this.#gap(`the machine has frame ${this.#nextSequence} no more`);
     else this.#fail(machineDisconnected("the machine does not know the job any more"));
   }
 

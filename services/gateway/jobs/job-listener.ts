@@ -2,7 +2,7 @@ import type { Fault } from "#shared/fault/fault.ts";
 import type { DeliveredAnswer } from "./continue-answer.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
-import type { BeatRow, EndPayload, JobState, LoadNews } from "#shared/protocol/frame-payload.ts";
+import type { BeatRow, EndPayload, JobState, LoadNews, ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 
 /** A job offered to a machine, and the machines that come next in the ranking. */
 export interface JobOffer {
@@ -13,8 +13,8 @@ export interface JobOffer {
 
 /** Receives the events of one job from its `FrameFollower`. All calls come before the outcome. */
 export interface JobListener {
-  /** Called when the machine has the job. `state` is set if the machine reported it. */
-  onAccept?(machine: string, state?: JobState): void;
+  /** Called when the machine has the job. `state` is set if the machine reported it, `resumed` for an answer that is resumed. */
+  onAccept?(machine: string, state?: JobState, resumed?: ResumedAnswer): void;
   /** Called with the job's row in a beat of its machine, and the model that the machine is loading. */
   onBeat?(row: BeatRow, load?: LoadNews): void;
   /**
@@ -34,6 +34,8 @@ export interface JobListener {
   backlogBytes?(): number;
   /** True if a part of the answer was passed on. A listener without this method passes on every piece. */
   hasSaid?(): boolean;
+  /** True if the client of the answer has left, and may come back. */
+  hasLeft?(): boolean;
   /** Called at a steady pace while the job is open, with the job's latest row of a beat. */
   onTick?(nowMs: number, row: BeatRow | undefined): void;
 }

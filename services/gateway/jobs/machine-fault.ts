@@ -1,6 +1,7 @@
 import { faultEntry, isFaultCode, type FaultCode, Fault } from "#shared/fault/fault.ts";
 import { scrub } from "#shared/process/log.ts";
 import type { FaultPayload, RejectPayload } from "#shared/protocol/frame-payload.ts";
+import { limits } from "#shared/protocol/limits.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 
 /**
@@ -92,4 +93,24 @@ export function rejectFault(reported: RejectPayload | undefined): Fault {
         told: reported && plainReason(reported.message),
       });
   }
+}
+
+/** Returns the fault of a client that resumes an answer which its machine does not have for its key. */
+export function answerNotFound(): Fault {
+  return new Fault("answer_not_found", {
+    message: `No answer of this key can be resumed there: it is unknown, was left over 2 minutes ago (resumableForMs), or has over ${limits.resumableBytes} bytes (resumableBytes).`,
+    param: "Last-Event-ID",
+  });
+}
+
+/** Returns the fault of a request whose client resumes its answer by another one. */
+export function resumedElsewhere(): Fault {
+  return new Fault("client_closed", { message: "The client resumes its answer by another request." });
+}
+
+/** Returns the fault of a resumable answer that got too long after its client had left. */
+export function leftTooLong(): Fault {
+  return new Fault("client_closed", {
+    message: `The client left, and the answer is longer than the ${limits.resumableBytes} bytes that are kept for it (resumableBytes).`,
+  });
 }

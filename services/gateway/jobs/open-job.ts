@@ -39,6 +39,8 @@ export interface JobSubmission {
   readonly body: Uint8Array;
   /** SHA-256 of the body, if it is known already. */
   readonly sha256?: string | undefined;
+  /** True if the machine has the job already, and a client resumes its answer here. */
+  readonly resumes?: boolean;
   /** Timeout of the acceptance. Undefined waits as long as the machine may be silent. */
   readonly acceptWithinMs?: number;
   readonly listener: JobListener;
@@ -81,10 +83,12 @@ export class OpenJob implements JobWire {
   readonly #keyId: string;
   readonly #placed: PlacedJob | undefined;
   readonly #inParts: boolean;
+  readonly #resumes: boolean;
+  readonly #creditBytes: number;
   #body: Uint8Array;
 
   constructor(submission: JobSubmission, dependencies: OpenJobsOptions, owner: JobOwner) {
-    const { target, head, body, listener, signal, placed } = submission;
+    const { target, head, body, listener, signal, placed, resumes = false } = submission;
     const line = owner.lineTo(target);
     const timing = timingOver(dependencies.timing, line);
     const { acceptWithinMs: offeredMs } = submission;
@@ -97,8 +101,11 @@ export class OpenJob implements JobWire {
     this.#keyId = head.keyId ?? "";
     this.#placed = placed;
     this.#body = body;
+    this.#resumes = resumes;
     this.#inParts = body.byteLength > limits.partBytes;
-    const creditBytes = listener.backlogBytes === undefined ? limits.wholeCreditBytes : limits.streamCreditBytes;
+    const gathers = listener.backlogBytes === undefined;
+    const streamCreditBytes = resumes ? limits.resumableBytes : limits.streamCreditBytes;
+    const creditBytes = gathers ? limits.wholeCreditBytes : streamCreditBytes;
     this.#headers = encodeHead({
       ...head,
       remainingMs: Math.ceil(head.remainingMs),
@@ -117,6 +124,7 @@ export class OpenJob implements JobWire {
       creditBytes,
       acceptWithinMs,
       remainingMs: head.remainingMs,
+      resumes,
       listener,
       timing,
       nowMs: dependencies.clock.now(),
@@ -128,6 +136,7 @@ export class OpenJob implements JobWire {
         resolve(outcome);
       },
     };
+    this.#creditBytes = creditBytes;
     this.follower = new FrameFollower(follow, parts);
     // The signal lives as long as the request, and a settled job ignores a cancel. Removing the listener would cost
     // time and gain nothing.
@@ -136,6 +145,17 @@ export class OpenJob implements JobWire {
 
   sendJob(): void {
     const { reply, target } = this;
+    if (this.#resumes) {
+      this.#tell({
+        kind: "attach",
+        job: this.id,
+        from: 1,
+        keyId: this.#keyId,
+        credit: this.#creditBytes,
+        resumes: true,
+      });
+      return;
+    }
     const body = this.#inParts ? nothing : this.#body;
     this.#dependencies.broker.publish(machineSubject(target, "job"), body, { reply, headers: this.#headers });
   }

@@ -133,6 +133,8 @@ export class OpenJobs {
       submission.placed?.ended(refused);
       return Promise.resolve(refused);
     }
+    // The client may resume an answer here that this gateway still follows for it.
+    this.#followers.get(submission.head.id)?.follower.moved();
     const job = new OpenJob(submission, this.#options, this);
     this.#keptBodyBytes += body.byteLength;
     this.#followers.set(job.id, job);

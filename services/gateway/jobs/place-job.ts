@@ -1,7 +1,7 @@
 import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { EndPayload } from "#shared/protocol/frame-payload.ts";
+import type { EndPayload, Resumable } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Breakers } from "../routing/breakers.ts";
@@ -42,6 +42,8 @@ export interface Placement extends Wanted {
   /** True if the client gets the answer in one piece. */
   readonly whole: boolean;
   readonly keyId: string;
+  /** Set if the client can resume its answer. */
+  readonly resumable?: Resumable | undefined;
   /** The key's own salt for the caches of runtimes; undefined where keys share them. */
   readonly cacheSalt?: string | undefined;
   /** True if the machine is to tell which stop string ended the answer. */
@@ -405,13 +407,15 @@ export class JobPlacer {
   #offer({ placement, wanted, failures, continuation, chosen, next, isLast, remainingMs }: Offer): Promise<JobOutcome> {
     const { timing, jobs, placements } = this.#options;
     const { kind, keyId, cacheSalt, tellsStop, whole, traceparent, listener, signal } = placement;
+    // A machine that goes on with an answer has a part of it only.
+    const resumable = continuation === undefined ? placement.resumable : undefined;
     const id = newToken();
     const model = chosen.model.id;
     listener.onOffer({ job: id, chosen, next });
     const placed = placements.placed(chosen, wanted, placement);
     return jobs.run({
       target: chosen,
-      head: { id, kind, model, keyId, cacheSalt, tellsStop, whole, remainingMs, traceparent },
+      head: { id, kind, model, keyId, cacheSalt, resumable, tellsStop, whole, remainingMs, traceparent },
       body: continuation?.body ?? placement.body,
       sha256: continuation === undefined ? placement.sha256 : undefined,
       ...(!isLast && { acceptWithinMs: timing.acceptWaitMs * 2 }),

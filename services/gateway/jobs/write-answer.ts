@@ -73,6 +73,10 @@ export class StreamWriter implements AnswerWriter {
     this.#acceptPending = true;
   }
 
+  hasLeft(): boolean {
+    return this.#options.response.destroyed;
+  }
+
   onContinue(machine: string): void {
     this.#machine = machine;
     this.tell(`continued on ${machine}`);

@@ -105,6 +105,15 @@ const refusalsOfJobs: Codes = [
 
 const refusalsOfDecimals: Codes = ["decimal_below_min_value", "decimal_above_max_value"];
 
+/** The faults of a request that is read as a chat. */
+const refusalsOfChats: Codes = [
+  ...refusalsOfJobs,
+  ...refusalsOfDecimals,
+  "tool_messages_out_of_order",
+  "model_does_not_support_tools",
+  "answer_not_found",
+];
+
 const asksModel = { method: "POST", open: false, headers: [] } as const;
 const open = { method: "GET", open: true, refusals: [], headers: [] } as const;
 const asOllama = { tag: "Ollama", errors: ["OllamaError"] } as const;
@@ -134,7 +143,7 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     body: { schema: "ChatRequest", examples: chatExamples },
     answer: "ChatCompletion",
     chunk: "ChatCompletionChunk",
-    refusals: [...refusalsOfJobs, ...refusalsOfDecimals, "tool_messages_out_of_order", "model_does_not_support_tools"],
+    refusals: refusalsOfChats,
   },
   createResponse: {
     ...asksModel,
@@ -147,7 +156,7 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     answer: "Response",
     chunk: "ResponseEvent",
     endsBy: "event",
-    refusals: [...refusalsOfJobs, ...refusalsOfDecimals, "tool_messages_out_of_order", "model_does_not_support_tools"],
+    refusals: refusalsOfChats,
   },
   createMessage: {
     ...asksModel,
@@ -162,7 +171,7 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     endsBy: "message",
     errors: ["MessageError"],
     headers: ["request-id"],
-    refusals: [...refusalsOfJobs, ...refusalsOfDecimals, "tool_messages_out_of_order", "model_does_not_support_tools"],
+    refusals: refusalsOfChats,
   },
   countMessageTokens: {
     ...asksModel,

@@ -78,6 +78,10 @@ export const answerHeaders = {
     description: "`true` where the answer is a number of tokens that no machine counted. It is estimated from above.",
     example: "true",
   },
+  "x-trunkline-resumable": {
+    description: "`1` where the stream can be resumed: its events have ids.",
+    example: "1",
+  },
   "x-trunkline-unanswered": {
     description: "The machines that did not answer in time, so that what only they offer is not in the list.",
     example: "attic",
@@ -94,6 +98,21 @@ export const requestHeaders = {
     required: false,
     description:
       "Your own name for the request: the operator finds the request by it, in printable ASCII. One that is longer than `clientRequestCharactersMax` is left out of the log.",
+    schema: { type: "string" },
+  },
+  "x-trunkline-resumable": {
+    name: "x-trunkline-resumable",
+    in: "header",
+    required: false,
+    description: "`1` asks for a stream of a chat, a response or a message that can be resumed; see Streams.",
+    schema: { type: "string", enum: ["1"] },
+  },
+  "last-event-id": {
+    name: "last-event-id",
+    in: "header",
+    required: false,
+    description:
+      "The id of the last event that came of an answer that can be resumed. The same request with it gets the rest of that answer, at any gateway of the site.",
     schema: { type: "string" },
   },
   "anthropic-version": {

@@ -211,6 +211,24 @@ function chosen({ machine: { candidate, model, cost, load, cachedTokens }, reaso
   return { machine, epoch, model, reason, cost, load, cachedTokens, causes };
 }
 
+const noCost: Cost = {
+  loadMs: 0,
+  slotMs: 0,
+  backlogMs: 0,
+  promptMs: 0,
+  savedMs: 0,
+  answerMs: 0,
+  delayMs: 0,
+  totalMs: 0,
+};
+
+/** Returns the machine that has an answer already, for a client that resumes it. Nothing was weighed for it. */
+export function resumedChosen(presence: Presence, model: OfferedModel): Chosen {
+  const { machine, epoch } = presence;
+  const load = loadOf(presence, { jobs: presence.running + presence.queued, backlogTokens: 0 });
+  return { machine, epoch, model, reason: undefined, cost: noCost, load, cachedTokens: 0 };
+}
+
 /** Returns the fault of a request that needs something the model cannot do. */
 export function lacks(model: Model, needs: Needs): Fault | undefined {
   const { capabilities, id } = model;

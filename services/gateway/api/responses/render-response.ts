@@ -31,7 +31,7 @@ export class WholeResponse implements AnswerRenderer {
   constructor(head: AnswerHead, terms: ResponseTerms) {
     this.#head = head;
     this.#terms = terms;
-    this.#output = new ResponseOutput(() => undefined, terms);
+    this.#output = new ResponseOutput(() => undefined, terms, head.id);
   }
 
   push(events: readonly AnswerEvent[]): Uint8Array {
@@ -58,7 +58,7 @@ export class ResponseStream implements AnswerRenderer {
   constructor(head: AnswerHead, terms: ResponseTerms) {
     this.#head = head;
     this.#terms = terms;
-    this.#output = new ResponseOutput((type, fields) => this.#emit(type, JSON.stringify(fields)), terms);
+    this.#output = new ResponseOutput((type, fields) => this.#emit(type, JSON.stringify(fields)), terms, head.id);
   }
 
   push(events: readonly AnswerEvent[]): Uint8Array {

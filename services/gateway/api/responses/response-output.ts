@@ -28,6 +28,8 @@ type OutputTerms = Pick<ResponseTerms, "thoughts" | "called">;
 export class ResponseOutput {
   readonly #emit: EmitEvent;
   readonly #terms: OutputTerms;
+  /** The end of the ids of all items, which are the same wherever the same answer is rendered. */
+  readonly #name: string;
   readonly #items: OutputItem[] = [];
   readonly #calls = new Map<number, CallItem>();
   /** The text item that is still open. */
@@ -36,9 +38,10 @@ export class ResponseOutput {
   #reason: FinishReason = "stop";
   #usage: Usage = { promptTokens: 0, completionTokens: 0 };
 
-  constructor(emit: EmitEvent, terms: OutputTerms) {
+  constructor(emit: EmitEvent, terms: OutputTerms, responseId: string) {
     this.#emit = emit;
     this.#terms = terms;
+    this.#name = responseId.slice(responseId.indexOf("_") + 1);
   }
 
   take(event: AnswerEvent): void {
@@ -54,7 +57,7 @@ export class ResponseOutput {
         this.#endText();
         const { index, id = newToken("call_"), name } = event;
         const called = { ...(this.#terms.called.get(name) ?? { is: "function", name }), id };
-        this.#calls.set(index, this.#begin(new CallItem(called, this.#items.length, this.#emit)));
+        this.#calls.set(index, this.#begin(new CallItem(called, this.#placeOf(), this.#emit)));
         return;
       }
       case "tool-call-delta":
@@ -87,12 +90,17 @@ export class ResponseOutput {
   #textOf(is: TextItem["is"]): TextItem {
     if (this.#text?.is === is) return this.#text;
     this.#endText();
-    return (this.#text = this.#begin(new TextItem(is, this.#items.length, this.#emit)));
+    return (this.#text = this.#begin(new TextItem(is, this.#placeOf(), this.#emit)));
   }
 
   #endText(): void {
     this.#text?.end("completed");
     this.#text = undefined;
+  }
+
+  #placeOf(): ItemPlace {
+    const index = this.#items.length;
+    return { index, name: `${this.#name}${index}` };
   }
 
   #begin<Item extends OutputItem>(item: Item): Item {
@@ -130,6 +138,12 @@ type EmitEvent = (type: string, fields: Readonly<Record<string, unknown>>) => vo
 type ItemStatus = "in_progress" | "completed" | "incomplete";
 
 /** An output item of a response. It emits the events of its own progress. */
+/** The place of an item in the output, and the end of its id. */
+interface ItemPlace {
+  readonly index: number;
+  readonly name: string;
+}
+
 type OutputItem = CallItem | TextItem;
 
 interface Called extends CalledTool {
@@ -153,9 +167,9 @@ class CallItem {
   #given = "";
   #status: ItemStatus = "in_progress";
 
-  constructor(called: Called, index: number, emit: EmitEvent) {
+  constructor(called: Called, { index, name }: ItemPlace, emit: EmitEvent) {
     this.#kind = callKinds[called.is];
-    this.#id = newToken(this.#kind.idPrefix);
+    this.#id = this.#kind.idPrefix + name;
     this.#called = called;
     this.#index = index;
     this.#emit = emit;
@@ -259,10 +273,10 @@ class TextItem {
   #text = "";
   #status: ItemStatus = "in_progress";
 
-  constructor(is: keyof typeof kinds, index: number, emit: EmitEvent) {
+  constructor(is: keyof typeof kinds, { index, name }: ItemPlace, emit: EmitEvent) {
     this.is = is;
     this.#kind = kinds[is];
-    this.#id = newToken(this.#kind.idPrefix);
+    this.#id = this.#kind.idPrefix + name;
     this.#index = index;
     this.#emit = emit;
     emit("response.output_item.added", { output_index: index, item: this.#with([]) });

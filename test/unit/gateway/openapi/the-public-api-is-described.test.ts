@@ -90,6 +90,7 @@ describe("errors", () => {
       "cancelled",
       "slow_client",
       "job_unknown",
+      "job_moved",
     ]);
     expect(document["x-trunkline-errors"]).toHaveLength(publicCodes.length);
   });

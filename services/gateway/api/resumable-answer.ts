@@ -1,0 +1,90 @@
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import type { IncomingHttpHeaders } from "node:http";
+import type { AnswerRenderer, AnswerTimings } from "../jobs/answer-course.ts";
+import type { JobOffer } from "../jobs/job-listener.ts";
+import { type AnswerPlace, eventId, readEventId } from "../jobs/resume-answer.ts";
+
+/** Asks for a stream whose events have ids, so that its client can resume it; the answer has it too, if it can be. */
+export const resumableHeader = "x-trunkline-resumable";
+const lastEventHeader = "last-event-id";
+
+/** True if a request asks for an answer that can be resumed. */
+export function asksResumable(headers: IncomingHttpHeaders): boolean {
+  return headers[resumableHeader] === "1";
+}
+
+/** True if a request resumes an answer. Such a request runs no other job, whatever else it says. */
+export function resumesAnswer(headers: IncomingHttpHeaders): boolean {
+  return headers[lastEventHeader] !== undefined;
+}
+
+/** Returns the place after which a request resumes an answer; undefined for a request that asks for a new one. */
+export function resumedPlace(headers: IncomingHttpHeaders): AnswerPlace | undefined {
+  const id = headers[lastEventHeader];
+  if (id === undefined) return undefined;
+  const place = typeof id === "string" ? readEventId(id) : undefined;
+  if (place !== undefined) return place;
+  throw new Fault("invalid_value", {
+    message: `The header 'Last-Event-ID' must be the id of an event that this site sent; without it the request asks for a new answer.`,
+    param: "Last-Event-ID",
+  });
+}
+
+const nothing = new Uint8Array();
+
+/**
+ * Writes the events of a stream with ids, from the one after `skipped` on. The same answer has the same events at every
+ * gateway, since its machine sends it again as it was.
+ */
+export class NumberedEvents implements AnswerRenderer {
+  readonly #renderer: AnswerRenderer;
+  readonly #skipped: number;
+  #place: Omit<AnswerPlace, "event"> | undefined;
+  #event = 0;
+
+  constructor(renderer: AnswerRenderer, { job, chosen }: JobOffer, skipped = 0) {
+    this.#renderer = renderer;
+    this.#place = { machine: chosen.machine, job };
+    this.#skipped = skipped;
+  }
+
+  push(events: readonly AnswerEvent[]): Uint8Array {
+    return this.#numbered(this.#renderer.push(events));
+  }
+
+  end(timings?: AnswerTimings): Uint8Array {
+    return this.#numbered(this.#renderer.end(timings));
+  }
+
+  /** Ends the numbering: the machine that goes on has a part of the answer only. */
+  onMoved(): void {
+    this.#place = undefined;
+  }
+
+  #numbered(bytes: Uint8Array): Uint8Array {
+    const place = this.#place;
+    if (place === undefined || bytes.byteLength === 0) return bytes;
+    const events = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString().split("\n\n").slice(0, -1);
+    const written = events.map((event) => {
+      this.#event += 1;
+      return this.#event > this.#skipped ? `id: ${eventId({ ...place, event: this.#event })}\n${event}\n\n` : "";
+    });
+    const text = written.join("");
+    return text === "" ? nothing : Buffer.from(text);
+  }
+}
+
+/**
+ * Returns a signal for a job that goes on without its client for `forMs`. It aborts then, and at once for any other reason
+ * than that the client has left.
+ */
+export function stayingSignal(leaving: AbortSignal, forMs: number): AbortSignal {
+  const staying = new AbortController();
+  leaving.addEventListener("abort", () => {
+    const reason = Fault.from(leaving.reason);
+    if (reason.code !== "client_closed" && reason.code !== "slow_client") staying.abort(reason);
+    else setTimeout(() => staying.abort(reason), forMs).unref();
+  });
+  return staying.signal;
+}

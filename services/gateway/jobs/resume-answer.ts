@@ -1,0 +1,81 @@
+import type { Clock } from "#shared/process/clock.ts";
+import type { EndPayload } from "#shared/protocol/frame-payload.ts";
+import { machineName, tokenText } from "#shared/protocol/identifiers.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { Catalogues } from "../fleet/catalogues.ts";
+import type { Roster } from "../fleet/roster.ts";
+import { resumedChosen } from "../routing/choose-machine.ts";
+import type { AnswerCourse } from "./answer-course.ts";
+import { answerNotFound } from "./machine-fault.ts";
+import type { OpenJobs } from "./open-jobs.ts";
+
+/** A place in an answer: the machine and the job that give it, and the number of the latest event that the client has. */
+export interface AnswerPlace {
+  readonly machine: string;
+  readonly job: string;
+  readonly event: number;
+}
+
+/** Returns the id of an event, by which its client resumes the answer after it. */
+export function eventId({ machine, job, event }: AnswerPlace): string {
+  return `${machine}.${job}.${event}`;
+}
+
+/** Reads an id of an event. Undefined for any other text. */
+export function readEventId(id: string): AnswerPlace | undefined {
+  const [machine = "", job = "", number = "", ...rest] = id.split(".");
+  const isOne = machineName.safeParse(machine).success && tokenText.test(job) && /^\d{1,9}$/.test(number);
+  return isOne && rest.length === 0 ? { machine, job, event: Number(number) } : undefined;
+}
+
+interface ResumerParts {
+  readonly jobs: OpenJobs;
+  readonly roster: Roster;
+  readonly catalogues: Catalogues;
+  readonly timing: Timing;
+  readonly clock: Clock;
+}
+
+/** A request that resumes an answer. */
+interface Resuming {
+  readonly place: AnswerPlace;
+  readonly keyId: string;
+  readonly course: AnswerCourse;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Follows a job that another request gave to its machine, for a client that lost that request. The machine knows the job
+ * by its id and its key, so any gateway can do this, and no other key can.
+ */
+export class AnswerResumer {
+  readonly #parts: ResumerParts;
+
+  constructor(parts: ResumerParts) {
+    this.#parts = parts;
+  }
+
+  async run({ place, keyId, course, signal }: Resuming): Promise<EndPayload> {
+    const { jobs, roster, catalogues, timing, clock } = this.#parts;
+    jobs.assertConnection();
+    const { machine, job } = place;
+    const found = roster.find(machine, clock.now());
+    if (found === undefined) throw answerNotFound();
+    const { presence } = found;
+    course.offerOf = (resumed) => {
+      const model = catalogues.of(presence).find(({ id }) => id === resumed?.model);
+      return model && { job, chosen: resumedChosen(presence, model), next: [] };
+    };
+    const outcome = await jobs.run({
+      target: presence,
+      head: { id: job, kind: "chat", keyId, remainingMs: timing.jobTotalMs },
+      body: new Uint8Array(),
+      resumes: true,
+      listener: course,
+      signal,
+    });
+    if (outcome.outcome === "end") return outcome.end;
+    course.onFailed(outcome.fault);
+    throw outcome.fault;
+  }
+}
