@@ -306,8 +306,8 @@ export class RequestAccount {
       failed: outcome === "ok" || isResumed ? 0 : 1,
       promptTokens,
       completionTokens,
-      answered: firstAtMs === undefined ? 0 : 1,
-      firstTokenMs: firstAtMs === undefined ? 0 : Math.round(firstAtMs - this.#startedAtMs),
+      answered: firstAtMs === undefined || isResumed ? 0 : 1,
+      firstTokenMs: firstAtMs === undefined || isResumed ? 0 : Math.round(firstAtMs - this.#startedAtMs),
       durationMs: Math.round(clock.now() - this.#startedAtMs),
     };
   }

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { errorOf } from "../harness/endpoint.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import { Operator } from "../harness/operator.ts";
+import { startFleet, type Fleet } from "../harness/start-fleet.ts";
+import { until } from "../harness/until.ts";
+
+const apis = {
+  "/chat/completions": (says: string) => ({ messages: [{ role: "user", content: says }] }),
+  "/responses": (says: string) => ({ input: says }),
+  "/messages": (says: string) => ({ max_tokens: 10_000, messages: [{ role: "user", content: says }] }),
+} as const;
+type Api = keyof typeof apis;
+
+interface Event {
+  readonly id: string | undefined;
+  readonly data: string;
+}
+
+interface Asking {
+  readonly gateway?: number;
+  readonly key?: string;
+  readonly api?: Api;
+  readonly lastEventId?: string | undefined;
+  readonly signal?: AbortSignal;
+}
+
+/** Reads events until there are `count` of them, or to the end of the stream. */
+async function eventsOf(
+  answer: Response,
+  { count = Infinity, onEvent }: { readonly count?: number; readonly onEvent?: (event: Event) => void } = {},
+): Promise<Event[]> {
+  const events: Event[] = [];
+  let rest = "";
+  for await (const text of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const parts = (rest + text).split("\n\n");
+    rest = parts.pop() ?? "";
+    for (const part of parts) {
+      const fields = Object.fromEntries(part.split("\n").map((line) => line.split(/: (.*)/s)));
+      if (fields["data"] === undefined) continue;
+      const event = { id: fields["id"], data: fields["data"] };
+      events.push(event);
+      onEvent?.(event);
+      if (events.length >= count) return events;
+    }
+  }
+  return events;
+}
+
+const dataOf = (events: readonly Event[]): string[] => events.map(({ data }) => data);
+
+describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resumable", () => {
+  let fleet: Fleet;
+  let operator: Operator;
+  beforeAll(async () => {
+    fleet = await startFleet({ gateways: 3, machines: { attic: { models: ["scripted"] } } });
+    operator = await Operator.on({ redisUrl: fleet.redis.url });
+  });
+  afterAll(async () => {
+    await operator[Symbol.asyncDispose]();
+    await fleet[Symbol.asyncDispose]();
+  });
+
+  const ask = (says: string, { gateway = 0, key, api = "/chat/completions", lastEventId, signal }: Asking = {}) =>
+    fetch(`${fleet.endpoints[gateway]?.baseUrl}${api}`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${key ?? fleet.endpoint.key}`,
+        "content-type": "application/json",
+        "x-trunkline-resumable": "1",
+        ...(lastEventId !== undefined && { "last-event-id": lastEventId }),
+      },
+      body: JSON.stringify({ model: "scripted", stream: true, ...apis[api](says) }),
+      ...(signal && { signal }),
+    });
+
+  /** Asks, reads some events and drops the connection. */
+  async function begun(says: string, asking: Asking & { readonly events: number }): Promise<Event[]> {
+    const leaving = new AbortController();
+    const answer = await ask(says, { ...asking, signal: leaving.signal });
+    expect([answer.status, answer.headers.get("x-trunkline-resumable")]).toEqual([200, "1"]);
+    const events = await eventsOf(answer, { count: asking.events });
+    leaving.abort();
+    return events;
+  }
+
+  test.each(Object.keys(apis) as Api[])("of %s goes on at another gateway with exactly the rest", async (api) => {
+    const says = "/script tokens=40 think=3 delay_ms=10 nonce=n";
+    const first = await begun(says, { api, events: 9 });
+    const rest = await eventsOf(await ask(says, { api, gateway: 1, lastEventId: first.at(-1)?.id }));
+    // The answer is over by now, and its machine still has it.
+    const whole = await eventsOf(await ask(says, { api, gateway: 2, lastEventId: first[0]?.id }));
+    expect(dataOf([...first, ...rest])).toEqual(dataOf([...first.slice(0, 1), ...whole]));
+    expect(dataOf(rest).join("\n")).toContain("n-39 ");
+    const numbers = [...first, ...rest].flatMap(({ id }) => (id === undefined ? [] : [Number(id.split(".").at(-1))]));
+    expect(numbers).toEqual(numbers.map((_, place) => place + 1));
+  });
+
+  test("goes on at the same gateway, also while that still follows it", async () => {
+    const says = "/script tokens=60 delay_ms=20 nonce=s";
+    const first = await begun(says, { events: 5 });
+    const rest = await eventsOf(await ask(says, { lastEventId: first.at(-1)?.id }));
+    expect(dataOf(rest).at(-1)).toBe("[DONE]");
+    expect(
+      dataOf([...first, ...rest])
+        .join("\n")
+        .match(/s-\d+/g),
+    ).toEqual(Array.from({ length: 60 }, (_, token) => `s-${token}`));
+  });
+
+  test("is counted once, however often it is resumed, and no limit of its key refuses that", async () => {
+    const { token, record } = await operator.issue({ limits: { concurrency: 1, requestsPerMinute: 1 } });
+    const key = token.reveal();
+    const says = "/script tokens=50 delay_ms=20 nonce=c";
+    let events = await begun(says, { key, events: 5 });
+    for (const gateway of [1, 2, 0, 1]) {
+      const asking = { key, gateway, lastEventId: events.at(-1)?.id };
+      events = [...events, ...(await begun(says, { ...asking, events: 5 }))];
+    }
+    events = [...events, ...(await eventsOf(await ask(says, { key, gateway: 2, lastEventId: events.at(-1)?.id })))];
+    expect(dataOf(events).join("\n").match(/c-\d+/g)).toHaveLength(50);
+    const booked = await until(
+      async () => {
+        const sum = await operator.usageSum(record.id);
+        return sum !== undefined && sum.completionTokens >= 50 && sum;
+      },
+      { what: "all of the answer to be booked" },
+    );
+    expect(booked).toMatchObject({ requests: 1, answered: 1, completionTokens: 50 });
+  });
+
+  test("of a gateway that is killed goes on at another one, at once", async () => {
+    const { token, record } = await operator.issue();
+    const key = token.reveal();
+    const says = "/script tokens=150 delay_ms=20 nonce=k";
+    const first: Event[] = [];
+    const answer = await ask(says, { gateway: 2, key });
+    const broken = eventsOf(answer, { onEvent: (event) => void first.push(event) }).catch(() => []);
+    await until(() => first.length > 20, { what: "a part of the answer" });
+    await fleet.gateways[2]?.kill();
+    await broken;
+    const rest = await eventsOf(await ask(says, { gateway: 1, key, lastEventId: first.at(-1)?.id }));
+    expect(
+      dataOf([...first, ...rest])
+        .join("\n")
+        .match(/k-\d+/g),
+    ).toEqual(Array.from({ length: 150 }, (_, place) => `k-${place}`));
+    await fleet.restartGateway(2);
+    const booked = await operator.usageSum(record.id);
+    expect(booked?.completionTokens).toBeLessThanOrEqual(150);
+  });
+
+  test("is nobody else's: another key, a made-up id and a plain text get nothing", async () => {
+    const says = "/script tokens=200 delay_ms=20";
+    const first = await begun(says, { events: 3 });
+    const id = first.at(-1)?.id ?? "";
+    const other = (await operator.issue()).token.reveal();
+    const [machine, job, number] = id.split(".");
+    const madeUp = `${machine}.${[...(job ?? "")].toReversed().join("")}.${number}`;
+    for (const [asking, status, code] of [
+      [{ key: other, lastEventId: id }, 404, "answer_not_found"],
+      [{ lastEventId: madeUp }, 404, "answer_not_found"],
+      [{ lastEventId: `nowhere.${job}.1` }, 404, "answer_not_found"],
+      [{ lastEventId: "7" }, 400, "invalid_value"],
+    ] as const) {
+      const answer = await ask(says, { gateway: 1, ...asking });
+      expect([answer.status, await errorOf(answer)]).toMatchObject([status, { code, param: "Last-Event-ID" }]);
+    }
+  });
+});
