@@ -129,6 +129,10 @@ export const shownModel = z.object({
   kept: z.boolean().optional().describe("True if the machine keeps it in memory."),
   memory_mb: z.int().nullish().describe("The memory that it takes; null until that was measured there."),
   load_seconds: z.number().nullish().describe("The time that its load takes; null until that was measured there."),
+  continues: z
+    .array(z.enum(seams))
+    .nullish()
+    .describe("The kinds of answers with which it goes on after another machine began them; null until it was tried."),
 });
 export type ShownModel = z.infer<typeof shownModel>;
 
@@ -156,6 +160,7 @@ export function showModel(
     kept: keeps?.some(({ model: kept }) => kept === offered.id) ?? false,
     memory_mb: offered.memory_mb ?? null,
     load_seconds: offered.load_ms === undefined ? null : Math.round(offered.load_ms / 100) / 10,
+    continues: offered.continues ?? null,
   };
 }
 

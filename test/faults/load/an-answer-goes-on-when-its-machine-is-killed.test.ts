@@ -1,0 +1,84 @@
+import { describe, expect, test } from "vitest";
+import { lentOnly } from "../../harness/found-servers.ts";
+import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
+import { MetricsText } from "../../harness/metrics-text.ts";
+import { Operator } from "../../harness/operator.ts";
+import { until } from "../../harness/until.ts";
+import { sized, testTimeoutMs } from "./lane.ts";
+
+const kills = sized({ fast: 2, whole: 25 });
+const streams = 40;
+const machines = { attic: ["scripted"], cellar: ["scripted"] };
+
+/** Resolves when every gateway knows that both machines go on with answers that were begun. */
+async function untilProved(fleet: BalancedFleet): Promise<void> {
+  await using operator = await Operator.on({ redisUrl: fleet.redis.url });
+  const admin = (await operator.issue({ kind: "admin" })).token.reveal();
+  const proved = async (): Promise<boolean> => {
+    const lists = await Promise.all(
+      fleet.gateways.map(async ({ operationsUrl }) => {
+        const answer = await fetch(`${operationsUrl}/admin/v1/models`, {
+          headers: { authorization: `Bearer ${admin}` },
+        });
+        return (await answer.json()) as { data: { continues?: string[] }[] };
+      }),
+    );
+    return lists.every(({ data }) => data.length === 2 && data.every(({ continues }) => continues?.includes("plain")));
+  };
+  await until(proved, { what: "both machines to have proved that they go on", timeoutMs: 20_000 });
+}
+
+describe.skipIf(lentOnly("nats", "redis"))("two machines with the same model", () => {
+  test(
+    `killed in turn, ${kills} times, leave each of ${streams} streams whole to the last character`,
+    async () => {
+      await using fleet = await BalancedFleet.start({ gateways: 2, machines });
+      let continued = 0;
+      for (let kill = 0; kill < kills; kill += 1) {
+        const victim = kill % 2 === 0 ? "attic" : "cellar";
+        await untilProved(fleet);
+        const load = fleet.load({
+          wish: (index) => ({ tokens: 150 + ((index * 37) % 200), delayMs: 5 + (index % 10) }),
+          pace: { atOnce: streams },
+          count: streams,
+        });
+        await until(() => load.ledger.begun === streams, { what: "all streams to have begun" });
+        await fleet.agent(victim).kill();
+        const ledger = await load.over;
+        console.log(ledger.summary(`${victim} killed in mid-stream`));
+        expect(ledger.told).toEqual({});
+        expect(ledger.of("exact")).toBe(streams);
+        await fleet.startAgent(victim);
+        await fleet.untilComplete();
+      }
+      const metrics = await Promise.all(fleet.gateways.map(({ operationsUrl }) => MetricsText.scrape(operationsUrl)));
+      continued = metrics.reduce((sum, each) => sum + (each.value("trunkline_failovers_total") ?? 0), 0);
+      console.log(`${continued} answers went on at the other machine`);
+      expect(continued).toBeGreaterThan(kills);
+    },
+    testTimeoutMs,
+  );
+
+  test(
+    "drained by SIGTERM one after the other, hand their answers over and end none, without waiting for them",
+    async () => {
+      await using fleet = await BalancedFleet.start({ gateways: 2, machines });
+      await untilProved(fleet);
+      const load = fleet.load({
+        wish: (index) => ({ tokens: 200 + index, delayMs: 20 }),
+        pace: { atOnce: streams },
+        count: streams,
+      });
+      await until(() => load.ledger.begun === streams, { what: "all streams to have begun" });
+      const startedAtMs = performance.now();
+      expect(await fleet.agent("attic").terminate()).toBe(0);
+      const drainedMs = performance.now() - startedAtMs;
+      expect(load.ledger.settled).toBe(0);
+      const ledger = await load.over;
+      console.log(`${ledger.summary("drained")}; drained in ${Math.round(drainedMs)} ms`);
+      expect(ledger.told).toEqual({});
+      expect(ledger.of("exact")).toBe(streams);
+    },
+    testTimeoutMs,
+  );
+});
