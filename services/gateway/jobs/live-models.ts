@@ -130,7 +130,16 @@ export class LiveModels {
 export function mergeCatalogues(catalogues: readonly Catalogue[]): Model[] {
   const merged = new Map<string, Model>();
   for (const offered of catalogues.flat()) {
-    const { runtime: _r, loaded: _l, memory_mb: _m, load_ms: _t, counts: _c, ...model } = offered;
+    const {
+      runtime: _r,
+      loaded: _l,
+      memory_mb: _m,
+      load_ms: _t,
+      counts: _c,
+      digest: _d,
+      continues: _s,
+      ...model
+    } = offered;
     const before = merged.get(model.id);
     merged.set(model.id, before === undefined ? model : merge(before, model));
   }
