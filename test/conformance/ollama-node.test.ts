@@ -5,6 +5,7 @@ import { startFleet } from "../harness/start-fleet.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
+import { scriptedText } from "../faults/scripted-request.ts";
 import { limitedKey } from "./limited-key.ts";
 import { callTwice, cities, failInTheMiddle, sayHello } from "./staged-answers.ts";
 import { startStagedVllm, type StagedVllm } from "./staged-vllm.ts";
@@ -203,7 +204,7 @@ describe("Ollama's package", () => {
 });
 
 describe.skipIf(lentOnly("nats", "redis"))("Ollama's package, with several machines,", () => {
-  test("is answered by another machine when the first one dies before its first token, and only then", async () => {
+  test("is answered to the end while another machine is there, whenever one is killed, and else told so", async () => {
     const models = ["scripted"];
     await using fleet = await startFleet({ machines: { attic: { models } } });
     const watched = new WatchedFetch();
@@ -214,6 +215,16 @@ describe.skipIf(lentOnly("nats", "redis"))("Ollama's package, with several machi
     expect(await early).toMatchObject({ message: { content: "token-0 token-1 " }, done: true });
     expect(watched.sent.at(-1)?.answered?.headers.get("x-trunkline-machine")).toBe("cellar");
     const heard: string[] = [];
+    await fleet.startAgent("attic", { models });
+    const moved = await client.chat({ ...says("/script tokens=60 delay_ms=20 nonce=abc"), stream: true });
+    const pieces: string[] = [];
+    for await (const { message, done } of moved) {
+      pieces.push(message.content);
+      const machine = watched.sent.at(-1)?.answered?.headers.get("x-trunkline-machine") ?? "";
+      if (pieces.length === 4) await fleet.agent(machine).kill();
+      if (done) expect(pieces.join("")).toBe(scriptedText("abc", 60));
+    }
+    const alive = watched.sent.at(-1)?.answered?.headers.get("x-trunkline-machine") === "attic" ? "cellar" : "attic";
     const late = thrownBy(
       (async () => {
         const stream = await client.chat({ ...says("/script tokens=60 delay_ms=20"), stream: true });
@@ -221,7 +232,7 @@ describe.skipIf(lentOnly("nats", "redis"))("Ollama's package, with several machi
       })(),
     );
     await until(() => heard.length > 3, { what: "the first tokens" });
-    await fleet.agent("cellar").kill();
+    await fleet.agent(alive).kill();
     expect(await late).toMatchObject({ message: expect.stringMatching(/machine/) });
     expect(heard).not.toContain("done");
   });

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { Ollama } from "ollama";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { Endpoint } from "../harness/endpoint.ts";
@@ -79,6 +80,22 @@ describe.skipIf(noEngine)("trunkline up --gguf", () => {
     const chunks = lines.map((line): { choices: { delta: { content?: string } }[] } => JSON.parse(line.slice(6)));
     expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join("")).toBe(whole);
     expect(stdout.trimEnd().endsWith("data: [DONE]")).toBe(true);
+  });
+
+  test("answers its exact script through Ollama's package, whole, in lines and without a template", async () => {
+    const host = new URL(endpoint.baseUrl).origin;
+    const client = new Ollama({ host, headers: { authorization: `Bearer ${endpoint.key}` } });
+    const options = { temperature: 0 };
+    const asked = { model: "tiny:latest", messages: [{ role: "user", content: "Hello" }], options };
+    const told = { message: { content: whole }, done_reason: "stop", eval_count: script.length };
+    expect(await client.chat({ ...asked, think: false })).toMatchObject(told);
+    const lines = await Array.fromAsync(await client.chat({ ...asked, stream: true }));
+    expect(lines.map(({ message }) => message.content).join("")).toBe(whole);
+    expect((await client.generate({ model: "tiny", prompt: "Hello", options })).response).toBe(whole);
+    const raw = { model: "tiny", prompt: "<|assistant|>", raw: true, options: { ...options, num_predict: 2 } };
+    expect(await client.generate(raw)).toMatchObject({ response: "A line", done_reason: "length" });
+    expect(await client.show({ model: "tiny" })).toMatchObject({ model_info: { "unknown.context_length": 512 } });
+    await expect(client.embed({ model: "tiny", input: "a" })).rejects.toThrow("The model 'tiny' does not embed.");
   });
 
   test("prints nothing but its line, and stops when it is told to", async () => {

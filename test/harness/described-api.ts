@@ -1,4 +1,5 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import { linesMedia } from "#shared/protocol/model.ts";
 import type { Response as Described } from "../../services/gateway/openapi/describe-operation.ts";
 import type { OpenApiDocument } from "../../services/gateway/openapi/public-document.ts";
 
@@ -41,7 +42,7 @@ export class DescribedApi {
     const media = (headers.get("content-type") ?? "").split(";")[0] ?? "";
     const medium = described.content[media];
     if (medium === undefined) return [`${asked.path}: ${status} as ${media} is not described`];
-    const data = media === "text/event-stream" ? dataOf(body) : [body];
+    const data = media === "text/event-stream" ? dataOf(body) : media === linesMedia ? body.trim().split("\n") : [body];
     return [
       ...data.flatMap((each) => this.misfits(medium.schema, JSON.parse(each))),
       ...headerFaults(described, headers),
@@ -79,8 +80,9 @@ function headerFaults(described: Described, headers: Headers): string[] {
 
 function codeFaults({ "x-trunkline-codes": codes }: Described, data: readonly string[]): string[] {
   if (codes === undefined) return [];
-  const { error } = JSON.parse(data[0] ?? "{}") as { error?: { code: string | null } };
-  return error === undefined || codes.includes(error.code) ? [] : [`the code ${error.code} is not described`];
+  const told = JSON.parse(data[0] ?? "{}") as { error?: { code: string | null } | string; code?: string | null };
+  const { code = null } = typeof told.error === "object" ? told.error : told;
+  return told.error === undefined || codes.includes(code) ? [] : [`the code ${code} is not described`];
 }
 
 /** The same with no room in any object for what is not described. */

@@ -17,6 +17,7 @@ const embeddings = "/v1/embeddings";
 
 const tool = { type: "function", function: { name: "get_weather", parameters: { type: "object", properties: {} } } };
 const says = (content: string) => ({ model: "scripted", messages: [{ role: "user", content }] });
+const prompts = (prompt: string) => ({ model: "scripted", prompt });
 const inputs = (input: string) => ({ model: "scripted", input });
 const calls = { tools: [{ type: "function", name: "get_weather", parameters: { type: "object", properties: {} } }] };
 const anthropic = { headers: { "anthropic-version": "2023-06-01" } };
@@ -65,7 +66,11 @@ async function asked(path: string, wish: Wish = {}): Promise<Answer> {
   return answer;
 }
 
-const codeOf = ({ body }: Answer): unknown => (JSON.parse(body) as { error?: { code?: unknown } }).error?.code;
+/** The code of an error, which stands beside the words of an error for Ollama's clients. */
+const codeOf = ({ body }: Answer): unknown => {
+  const told = JSON.parse(body) as { error?: { code?: unknown } | string; code?: unknown };
+  return typeof told.error === "string" ? told.code : told.error?.code;
+};
 
 const issuedKey = async (...flags: string[]): Promise<string> =>
   (await issueKey({ TRUNKLINE_STATE_DIR: up.stateDir }, ...flags)).key;
@@ -136,6 +141,22 @@ describe("answers", () => {
     ["a vector", embeddings, { body: embeds }],
     ["several vectors as base64", embeddings, { body: { ...embeds, input: ["a", "b"], encoding_format: "base64" } }],
     ["shorter vectors", embeddings, { body: { ...embeds, dimensions: 8, user: "ann" } }],
+    ["a chat in lines", "/api/chat", { body: says("/script tokens=2 think=2") }],
+    [
+      "a chat that calls, in lines",
+      "/api/chat",
+      { body: { ...says("/script tokens=1 tool=get_weather"), tools: [tool] } },
+    ],
+    ["a chat whole, for Ollama's clients", "/api/chat", { body: { ...says("Hello!"), stream: false, keep_alive: 0 } }],
+    ["a load", "/api/chat", { body: { model: "scripted" } }],
+    ["a prompt in lines", "/api/generate", { body: prompts("/script tokens=2 think=2") }],
+    ["a prompt whole", "/api/generate", { body: { ...prompts("/script tokens=9"), stream: false, raw: true } }],
+    ["vectors for Ollama's clients", "/api/embed", { body: embeds }],
+    ["a vector for Ollama's clients", "/api/embeddings", { body: { model: "scripted:embed", prompt: "a" } }],
+    ["the models with their tags", "/api/tags", {}],
+    ["the models in memory", "/api/ps", {}],
+    ["the properties of a model", "/api/show", { body: { model: "scripted:latest" } }],
+    ["the version of Ollama's API", "/api/version", {}],
     ["the models", "/v1/models", {}],
     ["the models for Anthropic's clients", "/v1/models", anthropic],
     ["a model for Anthropic's clients", "/v1/models/scripted", { as: "/v1/models/{id}", ...anthropic }],
@@ -173,6 +194,10 @@ function ownHeadersOf(headers: Headers): string[] {
 describe("refusals", () => {
   const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
   const refused: [string, number, string | null, string, Wish][] = [
+    ["an unload", 403, "insufficient_permissions", "/api/chat", { body: { model: "scripted", keep_alive: 0 } }],
+    ["a template", 400, "unsupported_value", "/api/generate", { body: { ...prompts("a"), template: "b" } }],
+    ["no model to show", 404, "model_not_found", "/api/show", { body: { model: "nobody-has-it" } }],
+    ["a list without a key", 401, "key_invalid", "/api/tags", { key: undefined }],
     ["without a key", 401, "key_invalid", chat, { body: says("Hello!"), key: undefined }],
     ["with a wrong key", 401, "key_invalid", "/v1/models", { key: "sk-wrong" }],
     ["a body that is no JSON", 400, null, chat, { body: "{" }],
@@ -328,7 +353,7 @@ const examples = Object.entries(document.paths).flatMap(([path, { post }]) =>
 );
 
 describe("the examples", () => {
-  test("are there for every request", () => expect(new Set(examples.map(([, path]) => path)).size).toBe(6));
+  test("are there for every request", () => expect(new Set(examples.map(([, path]) => path)).size).toBe(11));
 
   test.each(examples)("%s at %s is taken", async (name, path, body) => {
     // The demonstration makes no JSON by a schema, and says so of that field and of nothing else.
