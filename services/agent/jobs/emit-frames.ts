@@ -177,12 +177,18 @@ export class FrameEmitter implements UplinkSender {
 
   /**
    * Sends all frames from this number on again, and every later frame to this subject. Frames that may still be on
-   * their way to the broker are not repeated; a gateway that misses them attaches again. Returns false and sends
+   * their way to the broker are not repeated for the same gateway, unless a client resumes the answer there: a gateway that
+   * misses them attaches again. Returns false and sends
    * nothing when one of the frames is no longer kept.
    */
-  attach(to: { readonly subject: string; readonly from: number; readonly credit: number }): boolean {
+  attach(to: {
+    readonly subject: string;
+    readonly from: number;
+    readonly credit: number;
+    readonly resumes?: boolean | undefined;
+  }): boolean {
     if (to.from <= this.#sequence && to.from < this.#oldestKept) return false;
-    const isElsewhere = to.subject !== this.#subject;
+    const isElsewhere = to.resumes === true || to.subject !== this.#subject;
     this.#subject = to.subject;
     const wasSentBelow = this.#againFrom ?? this.#sequence + 1;
     if (to.from > wasSentBelow) this.#againFrom = to.from > this.#sequence ? undefined : to.from;

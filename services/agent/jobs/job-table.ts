@@ -268,7 +268,7 @@ export class JobTable {
     }
     if (resumes) this.#resume(job, reply);
     job.gateway = reply.gateway;
-    if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit })) return;
+    if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit, resumes })) return;
     this.#refuseAttach(reply, "stream_gap", "Part of the answer was lost between the machine and the gateway.");
   }
 

@@ -122,6 +122,9 @@ export class FrameFollower {
   frame(frame: Frame, nowMs: number): void {
     if (this.#isSettled) return;
     this.#heardAtMs = nowMs;
+    // Frames that were sent to an earlier request of the same client may still be under way.
+    const isEarlier = this.#options.resumes && this.#phase.name === "offered" && frame.sequence > 0;
+    if (isEarlier) return;
     if (frame.kind !== "reject") this.#accept(frame, nowMs);
     switch (frame.kind) {
       case "reject": {
