@@ -326,7 +326,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/fleet": 1_270,
   "services/gateway/http": 2_340,
   "services/gateway/images": 340,
-  "services/gateway/jobs": 3_460,
+  "services/gateway/jobs": 3_470,
   "services/gateway/keys": 820,
   "services/gateway/limits": 2_240,
   "services/gateway/metrics": 700,

@@ -17,6 +17,8 @@ const goalMs = 200;
 class Cuts {
   dropped = 0;
   killed = 0;
+  /** True once the clients may end. */
+  isOver = false;
   wrong: string[] = [];
   readonly resumedMs: number[] = [];
 
@@ -57,7 +59,6 @@ describe.skipIf(lentOnly("nats", "redis"))("clients of three gateways that lose 
       await using fleet = await BalancedFleet.start({ gateways: 3, machines: { attic: ["scripted"] } });
       const random = new SeededRandom(1);
       const cuts = new Cuts();
-      let isOver = false;
       const ask = async (nonce: string, lastEventId: string | undefined): Promise<Response> => {
         const gateway = fleet.gateways[random.between(0, 2)];
         return fetch(`${gateway?.baseUrl}/chat/completions`, {
@@ -76,7 +77,7 @@ describe.skipIf(lentOnly("nats", "redis"))("clients of three gateways that lose 
         });
       };
       const client = async (name: number): Promise<void> => {
-        for (let number = 0; !isOver; number += 1) {
+        for (let number = 0; !cuts.isOver; number += 1) {
           const nonce = `c${name}x${number}`;
           const got = { data: [] as string[], id: undefined as string | undefined };
           for (;;) {
@@ -110,7 +111,7 @@ describe.skipIf(lentOnly("nats", "redis"))("clients of three gateways that lose 
         await fleet.startGateway(index);
       }
       await until(() => cuts.all >= cutsWanted, { what: "all cuts", timeoutMs: testTimeoutMs / 2 });
-      isOver = true;
+      cuts.isOver = true;
       await Promise.all(running);
       const p95Ms = Math.round(percentile(cuts.resumedMs, 95) ?? 0);
       console.log(
