@@ -1,4 +1,4 @@
-import type { InferenceDependencies } from "./api/answer-request.ts";
+import type { InferenceDependencies } from "./api/run-answer.ts";
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { ImageFetcher } from "./images/image-fetcher.ts";

@@ -1,58 +1,27 @@
-import type { Timing } from "#shared/protocol/timing.ts";
-import type { RouteRecords } from "../fleet/route-records.ts";
-import type { RefusedEfforts } from "./messages/message-request.ts";
-import type { Log } from "#shared/process/log.ts";
-import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { faultEntry, Fault } from "#shared/fault/fault.ts";
-import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-response.ts";
-import { logFieldsOf, stateOf } from "../http/request-state.ts";
-import { machineHeader, modelHeader, StreamWriter, CollectedAnswer } from "../jobs/write-answer.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { callerOf } from "../keys/authenticate.ts";
-import type { AnswerCourse, AnswerHead, AnswerRenderer, AnswerWriter } from "../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
 import type { Needs } from "../routing/choose-machine.ts";
-import type { JobOffer } from "../jobs/job-listener.ts";
-import type { AnswerPlace, AnswerResumer } from "../jobs/resume-answer.ts";
-import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
-import type { JobPlacer } from "../jobs/place-job.ts";
-import { type Placement } from "../jobs/place-job.ts";
-import type { RequestReader } from "./read-request.ts";
-import { type AskedEffort, jobBody, type Outer, type ReadRequest, type AnswerShape } from "./read-request.ts";
+import type { AnswerPlace } from "../jobs/resume-answer.ts";
+import { type Outer, type ReadRequest, type AnswerShape } from "./read-request.ts";
 import { type ResolvedModel, resolveModel, withoutLatest } from "./resolve-model.ts";
 import { loadedAnswer, renderOllama } from "./ollama/render-ollama.ts";
 import { renderMessage } from "./messages/render-message.ts";
 import { renderResponse } from "./responses/render-response.ts";
-import { type RequestAccount, accountOf } from "./request-account.ts";
+import { accountOf } from "./request-account.ts";
 import { chatCompletion, ChatChunks, endsOfChunks, type Rendering } from "./render-chat.ts";
 import { faultWithSentNames } from "./runtime-fields.ts";
 import type { OllamaTerms } from "./ollama/ollama-request.ts";
-import type { ImageFetcher } from "../images/image-fetcher.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
 import { EmbeddingList } from "./render-embeddings.ts";
 import { textCompletion, TextChunks } from "./render-text.ts";
-import { asksResumable, NumberedEvents, resumableHeader, resumedPlace, stayingSignal } from "./resumable-answer.ts";
-import { noteRateLimits, rateLimitLines } from "./limit-responses.ts";
-
-/** A request that may run: its reply, and the part of its placement that is the same for streamed and whole answers. */
-interface Admitted extends Omit<Rendering, "render"> {
-  readonly reply: FastifyReply;
-  readonly leaving: AbortController;
-  readonly account: RequestAccount;
-  /** One object to the end, since the placer releases the body in it: a copy would keep the body while the answer runs. */
-  readonly job: Omit<Placement, "listener">;
-  readonly streamed: boolean;
-  /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
-  readonly render: (model: string, offer: JobOffer, resumed?: ResumedAnswer) => AnswerRenderer;
-  readonly ignored: readonly string[];
-  /** The effort of the request, when the job may run without it. */
-  readonly effort: AskedEffort | undefined;
-  /** The place after which the client resumes an answer, in place of a new one. */
-  readonly resumes?: AnswerPlace | undefined;
-}
+import { asksResumable, NumberedEvents, resumableHeader, resumedPlace } from "./resumable-answer.ts";
+import { type Admitted, answerStream, answerWhole, type InferenceDependencies, nameIgnored } from "./run-answer.ts";
+import { noteRateLimits } from "./limit-responses.ts";
 
 /** A request that a machine can take, before it is admitted under its key's limits. */
 export interface Placeable extends Pick<Admitted, "account" | "job" | "ignored"> {
@@ -205,16 +174,8 @@ async function admitRequest(
   return { reply, leaving, account, job, streamed, render: renderFor, ends, adaptFault, ignored, effort };
 }
 
-/** Names the limit of the key that ended an answer: in the headers of a whole answer, in a comment of a stream. */
-const limitHeader = "x-trunkline-limit";
-
 /** Anthropic's clients name features of its service here, and models need none of them. */
 const betaHeader = "anthropic-beta";
-
-function nameIgnored(reply: FastifyReply, ignored: readonly string[]): void {
-  const names = ignoredHeader(ignored);
-  if (names !== undefined) reply.header("x-trunkline-ignored", names);
-}
 
 /** The rendering of an answer for its API. Most need little of their request: its shape, and its names in faults. */
 function renderingOf(outer: Outer, asked: ReadRequest, requestId: string): Rendering {
@@ -227,57 +188,6 @@ function renderingOf(outer: Outer, asked: ReadRequest, requestId: string): Rende
     ends: endsOfChunks,
     adaptFault: (fault) => faultWithSentNames(fault, sentNames),
   };
-}
-
-/**
- * Runs the job of a request. A job whose model or runtime lacks an effort that may be left out runs once more without
- * it, and the answer names the field as ignored.
- */
-async function runJob(
-  admitted: Admitted,
-  listener: AnswerCourse,
-  { placer, resumer, refusedEfforts }: RunDependencies,
-): Promise<void> {
-  const { job, effort, resumes: place } = admitted;
-  if (place !== undefined) {
-    await resumer.run({ place, keyId: job.keyId, course: listener, signal: job.signal });
-    return;
-  }
-  if (effort === undefined || !refusedEfforts.has(job.modelId, effort.value)) {
-    try {
-      await placer.run(Object.assign(job, { listener }));
-      return;
-    } catch (thrown) {
-      const lacksEffort = thrown instanceof Fault && thrown.param === "reasoning_effort";
-      if (effort === undefined || !lacksEffort) throw thrown;
-      refusedEfforts.note(job.modelId, effort.value);
-    }
-  }
-  nameIgnored(admitted.reply, [...admitted.ignored, effort.field]);
-  const { reasoning_effort: _, ...body } = JSON.parse(Buffer.from(job.body).toString()) as ChatBody;
-  await placer.run(Object.assign(job, { listener }, jobBody(body)));
-}
-
-/**
- * Runs the job of a request to its end, or to the end of what the limits of its key have left. The answer then ends as
- * at `max_tokens`, after `tell` has told the limit.
- */
-async function runWithinLimits(
-  admitted: Admitted,
-  { writer, tell }: { readonly writer: AnswerWriter; readonly tell: (limit: string) => void },
-  dependencies: RunDependencies,
-): Promise<void> {
-  const { account, reply, render, leaving, job, streamed } = admitted;
-  try {
-    const mayContinue = streamed && job.kind === "chat";
-    await runJob(admitted, account.following(writer, { render, leaving, mayContinue }), dependencies);
-  } catch (thrown) {
-    const limit = account.cutBy;
-    if (limit === undefined) throw thrown;
-    stateOf(reply.request).reason = `the answer ended at a limit of its key (${limit})`;
-    tell(limit);
-    account.endShort();
-  }
 }
 
 function jobOf(
@@ -344,135 +254,4 @@ export const answerShapes = Object.freeze(Object.keys(shapes)) as readonly Answe
 
 export function rendererFor(shape: AnswerShape, head: AnswerHead): AnswerRenderer {
   return shapes[shape](head);
-}
-
-/**
- * Runs a request and sends its answer piece by piece. A failure before the first piece is thrown, and becomes an answer
- * with a status. A later failure is reported inside the stream.
- */
-async function answerStream(
-  admitted: Admitted,
-  { placer, resumer, refusedEfforts, timing, log }: InferenceDependencies,
-): Promise<void> {
-  const { reply, leaving, account, job, ends, adaptFault } = admitted;
-  // The job of a resumable answer outlives its client for a while.
-  const isResumable = job.resumable !== undefined || admitted.resumes !== undefined;
-  if (isResumable) Object.assign(job, { signal: stayingSignal(leaving.signal, timing.resumableForMs) });
-  const response = reply.raw;
-  const writer = new StreamWriter({
-    response,
-    ends,
-    timing,
-    headers: () => {
-      const lines = rateLimitLines(reply.request);
-      addReplyHeaders(lines, reply);
-      return lines;
-    },
-    onAccept: (machine, model) => nameSource(reply, { machine, model, routed: job.routed }),
-    onSlow: (fault) => leaving.abort(fault),
-  });
-  try {
-    const tell = (limit: string): void => writer.tell(`${limitHeader}: ${limit}`);
-    const running = runWithinLimits(admitted, { writer, tell }, { placer, resumer, refusedEfforts });
-    if (isResumable) account.staysUntil(running);
-    await running;
-  } catch (thrown) {
-    const fault = adaptFault(Fault.from(thrown));
-    account.endedIn(fault.code);
-    stateOf(reply.request).reason = fault.reason;
-    if (!writer.begun) throw fault;
-    const fields = { ...logFieldsOf(reply.request), code: fault.code, internal: fault.reason };
-    if (faultEntry(fault.code).status < 500) log.debug(fields, "stream ended by its client or its key");
-    else log.warn(fields, "stream failed");
-    reply.hijack();
-    if (fault.code === "slow_client") response.destroy();
-    else writer.fail(fault);
-    return;
-  }
-  account.endedIn("ok");
-  reply.hijack();
-  if (!response.destroyed) writer.end();
-}
-
-/** Names the machine that answers in the headers, and the model if it has another name than the client asked for. */
-function nameSource(
-  reply: FastifyReply,
-  { machine, model, routed }: { readonly machine: string; readonly model: string; readonly routed: string | undefined },
-): void {
-  void reply.header(machineHeader, machine);
-  // The characters of a model's id are not bound to those of a header.
-  if (routed !== undefined) void reply.header(modelHeader, encodeURI(model));
-}
-
-/** Runs a request and sends its answer in one piece, once the answer is complete. */
-async function answerWhole(admitted: Admitted, dependencies: InferenceDependencies): Promise<void> {
-  const { reply, leaving, account, job, adaptFault } = admitted;
-  const collected = new CollectedAnswer({
-    onTooLarge: (fault) => leaving.abort(fault),
-    onAccept: (machine, model) => nameSource(reply, { machine, model, routed: job.routed }),
-    onGrow: (bytes) => {
-      if (reply.raw instanceof TimedResponse) reply.raw.keptBytes = bytes;
-    },
-  });
-  try {
-    const tell = (limit: string): void => void reply.header(limitHeader, limit);
-    await runWithinLimits(admitted, { writer: collected, tell }, dependencies);
-  } catch (thrown) {
-    throw adaptFault(Fault.from(thrown));
-  }
-  account.endedIn("ok");
-  const lines = rateLimitLines(reply.request);
-  lines.push("content-type", "application/json; charset=utf-8");
-  writeWhole(reply, lines, collected.bytes());
-}
-
-const nameCharactersMax = 100;
-
-/**
- * Returns the names of ignored fields as a header value, or undefined when there are none. The client chooses the
- * names, so they are encoded.
- */
-export function ignoredHeader(ignored: readonly string[]): string | undefined {
-  if (ignored.length === 0) return undefined;
-  return namedShortly(ignored.map((name) => encode(name.slice(0, nameCharactersMax))));
-}
-
-function encode(name: string): string {
-  return name.replace(/[^\w.[\]-]+/g, (odd) => `%${Buffer.from(odd).toString("hex").match(/../g)?.join("%") ?? ""}`);
-}
-
-const bytesMax = 1_024;
-
-/**
- * Joins names into a header value: as many as fit into `bytesMax`, then the number of the others. Clients refuse long
- * headers.
- */
-export function namedShortly(names: readonly string[]): string {
-  let value = "";
-  for (const [place, name] of names.entries()) {
-    const next = place === 0 ? name : `${value},${name}`;
-    if (next.length > bytesMax)
-      return value === "" ? `${names.length} names` : `${value},+${names.length - place} more`;
-    value = next;
-  }
-  return value;
-}
-
-type RunDependencies = Pick<InferenceDependencies, "placer" | "resumer" | "refusedEfforts">;
-
-export interface InferenceDependencies {
-  readonly reader: RequestReader;
-  readonly placer: JobPlacer;
-  readonly resumer: AnswerResumer;
-  readonly refusedEfforts: RefusedEfforts;
-  readonly modelRoutes: Pick<RouteRecords, "table">;
-  readonly images: Pick<ImageFetcher, "assertAllowed" | "fetchAll">;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
-  /**
-   * Returns a key's salt for the caches of runtimes; absent when the operator lets keys share what machines have
-   * cached.
-   */
-  readonly cacheSaltOf?: ((key: KeyRecord) => string) | undefined;
 }

@@ -3,14 +3,8 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Model } from "#shared/protocol/model.ts";
 import type { Outer } from "./read-request.ts";
 import type { FastifyInstance } from "fastify";
-import {
-  answerRequest,
-  namedShortly,
-  placeableRequest,
-  type Placeable,
-  type PlacingDependencies,
-  type InferenceDependencies,
-} from "./answer-request.ts";
+import { answerRequest, placeableRequest, type Placeable, type PlacingDependencies } from "./answer-request.ts";
+import { type InferenceDependencies, namedShortly } from "./run-answer.ts";
 import type { JobPlacements } from "../routing/job-placements.ts";
 import type { PromptCounter } from "../jobs/count-prompts.ts";
 import { isForMessages } from "../http/request-state.ts";
