@@ -5,6 +5,7 @@ import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import type { AgentConfig } from "./config.ts";
+import { proofsOf } from "./kept-proofs.ts";
 import { JobTable } from "./jobs/job-table.ts";
 import { receiveJobs } from "./jobs/receive-jobs.ts";
 import { Announcer } from "./machine/announce.ts";
@@ -13,7 +14,6 @@ import { MemoryReader } from "./machine/model-memory.ts";
 import { atHand, type RuntimeSource, runtimeSources } from "./models/detect.ts";
 import { measurement } from "./models/model-facts.ts";
 import { FirstSightings, ModelNotes } from "./models/model-notes.ts";
-import { proof } from "./models/seam-prover.ts";
 import { RuntimeWatch } from "./models/watch-runtimes.ts";
 import { llamaRuntime } from "./runtimes/llama/llama.ts";
 import { readModelSettings } from "./models/model-set.ts";
@@ -100,7 +100,7 @@ export async function watchRuntimes(parts: Omit<AgentParts, "broker">): Promise<
     firstSeen: (model) => sightings.secondsOf(model),
     memory: new MemoryReader({ boundMb: config.modelMemoryMb, modelsFolder: config.modelsFolder }),
     measurements: new ModelNotes({ file: config.measurementsFile, note: measurement, log }),
-    proofs: config.continues ? new ModelNotes({ file: config.proofsFile, note: proof, log }) : undefined,
+    proofs: config.continues ? proofsOf(config, log) : undefined,
     timing: timingAt(config.timeScale, config),
     clock,
     log,

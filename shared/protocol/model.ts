@@ -129,6 +129,7 @@ export const shownModel = z.object({
   kept: z.boolean().optional().describe("True if the machine keeps it in memory."),
   memory_mb: z.int().nullish().describe("The memory that it takes; null until that was measured there."),
   load_seconds: z.number().nullish().describe("The time that its load takes; null until that was measured there."),
+  digest: z.string().nullish().describe("Equal for the same model on several machines; null where that is unknown."),
   continues: z
     .array(z.enum(seams))
     .nullish()
@@ -160,6 +161,7 @@ export function showModel(
     kept: keeps?.some(({ model: kept }) => kept === offered.id) ?? false,
     memory_mb: offered.memory_mb ?? null,
     load_seconds: offered.load_ms === undefined ? null : Math.round(offered.load_ms / 100) / 10,
+    digest: offered.digest ?? null,
     continues: offered.continues ?? null,
   };
 }

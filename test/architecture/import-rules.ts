@@ -307,15 +307,15 @@ export const importRules: readonly ImportRule[] = [
  * got shorter, `npm run budgets` lowers all budgets to today's lines and 5 % (`npm run budgets -- 0` for 0 %).
  */
 export const lineBudgets: Readonly<Record<string, number>> = {
-  "services/agent": 520,
+  "services/agent": 530,
   "services/agent/jobs": 2_680,
   "services/agent/machine": 490,
-  "services/agent/models": 2_120,
+  "services/agent/models": 2_130,
   "services/agent/runtimes": 7_180,
   "services/cli": 140,
-  "services/cli/commands": 4_220,
+  "services/cli/commands": 4_240,
   "services/cli/connect": 1_350,
-  "services/cli/doctor": 990,
+  "services/cli/doctor": 1_010,
   "services/cli/service": 1_080,
   "services/cli/site": 870,
   "services/cli/terminal": 650,

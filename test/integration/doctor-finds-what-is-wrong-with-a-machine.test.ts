@@ -1,5 +1,5 @@
 import packageJson from "../../package.json" with { type: "json" };
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -74,6 +74,7 @@ const well = {
   tunnel: "warning",
   streams: "ok",
   "model servers": "ok",
+  "answers that go on": "skipped",
 };
 
 test("a well machine has no finding but its version, and its agent keeps its tunnel", async () => {
@@ -81,9 +82,10 @@ test("a well machine has no finding but its version, and its agent keeps its tun
   const lifecycle = new Lifecycle({ clock, log });
   const config = agentConfig({ TRUNKLINE_RUNTIME: "scripted", TRUNKLINE_STATE_DIR: stateDir });
   await new PairedAgent({ config, pairing, environment: {}, lifecycle, clock, log }).start();
+  await until(() => existsSync(config.proofsFile), { what: "the proofs of the demonstration" });
   const before = gateway.logged.length;
   const results = await doctor();
-  expect(outcomes(results)).toEqual(well);
+  expect(outcomes(results)).toEqual({ ...well, "answers that go on": "ok" });
   expect(results["tunnel"]?.finding).toMatch(
     /admits this machine as 'attic-.*; it runs version \d.*, and this is 0\.0\.1/,
   );
@@ -181,6 +183,23 @@ test("a machine without a pairing is told how to pair", async () => {
   const results = await doctor();
   expect(results["pairing"]).toMatchObject({ outcome: "failed", remedy: expect.stringContaining("machines pair") });
   expect(Object.keys(results)).not.toContain("tunnel");
+});
+
+test("the answers that each model goes on with are told, and why not with others", async () => {
+  const file = agentConfig({ TRUNKLINE_STATE_DIR: stateDir }).proofsFile;
+  const earlier = { model: "qwen3", continues: [], differs: {} };
+  const latest = {
+    model: "qwen3",
+    continues: ["plain"],
+    differs: { thought: "it thinks again, after 8 of 48 tokens" },
+  };
+  writeFileSync(file, JSON.stringify({ one: earlier, two: latest }));
+  expect((await doctor())["answers that go on"]).toMatchObject({
+    outcome: "ok",
+    finding: "qwen3: plain, not thought: it thinks again, after 8 of 48 tokens.",
+  });
+  const { "answers that go on": off } = await doctor({ TRUNKLINE_CONTINUE: "off" });
+  expect(off).toMatchObject({ outcome: "skipped", finding: expect.stringContaining("TRUNKLINE_CONTINUE") });
 });
 
 test("a model server that is named and away is found", async () => {

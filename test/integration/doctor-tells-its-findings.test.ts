@@ -35,7 +35,7 @@ test("doctor ends with 1 when a check failed, and tells programs each finding wi
   for (const { outcome, remedy } of checks) {
     expect(remedy !== null).toBe(outcome === "failed" || outcome === "warning");
   }
-  expect(stderr).toBe("trunkline: 1 of 5 checks failed: follow the remedies above.\n");
+  expect(stderr).toBe("trunkline: 1 of 6 checks failed: follow the remedies above.\n");
 });
 
 test("doctor ends with 0 when nothing failed, and changes nothing", async () => {

@@ -29,6 +29,11 @@ export class ModelNotes<Note> {
     return this.#notes.get(model);
   }
 
+  all(): Note[] {
+    this.#notes ??= this.#read();
+    return [...this.#notes.values()];
+  }
+
   set(model: string, note: Note): void {
     const notes = (this.#notes ??= this.#read());
     notes.set(model, note);

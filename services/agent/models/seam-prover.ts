@@ -1,7 +1,7 @@
 import { z } from "zod";
 import packageJson from "../../../package.json" with { type: "json" };
 import { Fault, faultEntry } from "#shared/fault/fault.ts";
-import { abortAfter, type Clock } from "#shared/process/clock.ts";
+import { abortAfter, sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { type OfferedModel, type Seam, seams } from "#shared/protocol/model.ts";
@@ -11,7 +11,12 @@ import type { ModelNotes } from "./model-notes.ts";
 import type { ServedModel } from "./model-set.ts";
 import { chatOf, cutsOf, differenceOf, Heard, seamOf, textTokens, trialsOf, type Trial } from "./seam-trials.ts";
 
-export const proof = z.object({ continues: z.array(z.enum(seams)) });
+/** The outcome of a proof. `differs` says for each other kind how a continuation differed. */
+export const proof = z.object({
+  model: z.string(),
+  continues: z.array(z.enum(seams)),
+  differs: z.partialRecord(z.enum(seams), z.string()),
+});
 export type Proof = z.infer<typeof proof>;
 
 interface ProverOptions {
@@ -66,13 +71,20 @@ export class SeamProver {
 
   /** Returns what gateways are told of a model with its catalogue. */
   proved(runtime: Runtime, model: OfferedModel): Pick<OfferedModel, "continues"> {
-    return this.#known(runtime, model) ?? {};
+    const known = this.#known(runtime, model);
+    return known === undefined ? {} : { continues: known.continues };
   }
 
-  /** Ends the proof, since the agent has other work. It begins anew when the agent is idle. Resolves when it has ended. */
+  /**
+   * Ends the proof, since the agent has other work. It begins anew when the agent is idle. Resolves when it has ended, or
+   * when its runtime does not heed that.
+   */
   async interrupt(): Promise<void> {
-    this.#proving?.abort.abort(interrupted);
-    await this.#proving?.over;
+    const { clock, timing } = this.#options;
+    if (this.#proving === undefined) return;
+    const { abort, over } = this.#proving;
+    abort.abort(interrupted);
+    await Promise.race([over, sleep(clock, timing.runtimeAnswerMs)]);
   }
 
   stop(): Promise<void> {
@@ -145,8 +157,8 @@ export class SeamProver {
     const fields = { model: model.id, runtime: runtime.name, continues, differs };
     if (Object.keys(differs).length === 0) log.debug(fields, "a model goes on with answers that were begun");
     else log.info(fields, "a model does not go on with answers of some kinds");
-    if (runtime.version === undefined) this.#passing.set(key, { continues });
-    else proofs?.set(key, { continues });
+    if (runtime.version === undefined) this.#passing.set(key, { model: model.id, continues, differs });
+    else proofs?.set(key, { model: model.id, continues, differs });
   }
 
   /** Returns the kind of a trial's answer, and how continuing it failed; undefined if the answer proves nothing. */

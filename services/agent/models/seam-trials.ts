@@ -97,7 +97,7 @@ export function cutsOf(pieces: readonly string[]): number[] {
   return [
     nearest(Math.floor(length / 6), () => true),
     nearest(Math.floor(length / 2), (before, after) => /[\p{L}\p{N}]$/u.test(before) && /^[\p{L}\p{N}]/u.test(after)),
-    nearest(Math.floor((length * 5) / 6), (before) => /\s$/u.test(before)),
+    nearest(Math.floor((length * 5) / 6), (before, after) => /\s$/u.test(before) && /^\S/u.test(after)),
   ];
 }
 

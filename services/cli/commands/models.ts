@@ -67,7 +67,9 @@ function addList(models: CliCommand, context: CliContext): void {
     .json()
     .more(`
 The window is in tokens. "loaded" says whether a model lies in memory now, or how far its load is, and "-" that its
-runtime does not tell. "memory" is what it takes there, once that was measured.
+runtime does not tell. "memory" is what it takes there, once that was measured. "goes on" names the answers that it goes
+on with after another machine, as its machine has proved: "yes" for all; "no digest" where nobody knows which models of
+other machines are the same (infra/settings.md); "not yet" until its machine is idle and the model in memory.
 Machines that could not be asked are named on standard error.
 
 Examples:
@@ -118,10 +120,23 @@ const words: readonly (readonly [keyof Capabilities, string])[] = [
 export function modelsTable(models: readonly ShownModel[], widthMax?: number): string {
   const isMeasured = models.some(({ memory_mb: memoryMb }) => typeof memoryMb === "number");
   const measured = (cell: string): readonly string[] => (isMeasured ? [cell] : []);
+  const isKnown = models.some(({ digest }) => digest);
+  const proved = (cell: string): readonly string[] => (isKnown ? [cell] : []);
   const able = ({ capabilities }: ShownModel): readonly string[] =>
     words.flatMap(([capability, word]) => (capabilities[capability] ? [word] : []));
   return alignedTable(
-    ["id", "machine", "runtime", "capabilities", "window", "size", ...measured("memory"), "MLX", "loaded"],
+    [
+      "id",
+      "machine",
+      "runtime",
+      "capabilities",
+      "window",
+      "size",
+      ...measured("memory"),
+      "MLX",
+      "loaded",
+      ...proved("goes on"),
+    ],
     models.map((model) => [
       model.id,
       model.machine,
@@ -132,8 +147,9 @@ export function modelsTable(models: readonly ShownModel[], widthMax?: number): s
       ...measured(sizeOf(model.memory_mb)),
       yesOrNo(model.apple_mlx),
       loadedText(model),
+      ...proved(goesOnText(model)),
     ]),
-    { right: ["window", "size", "memory"], wrap: ["id", "machine", "capabilities"], widthMax },
+    { right: ["window", "size", "memory"], wrap: ["id", "machine", "capabilities", "goes on"], widthMax },
   );
 }
 
@@ -144,6 +160,14 @@ function sizeOf(mb: number | null | undefined): string {
 function loadedText({ loaded, loading, kept }: ShownModel): string {
   if (loading) return `${loading.percent} %, ${loading.seconds_left} s left`;
   return kept ? `${yesOrNo(loaded)}, kept` : yesOrNo(loaded);
+}
+
+function goesOnText({ digest, continues, capabilities: { completion, tools, thinking } }: ShownModel): string {
+  if (!completion) return "-";
+  if (!digest) return "no digest";
+  if (!continues) return "not yet";
+  const all = (thinking ? 2 : 1) * (tools ? 2 : 1);
+  return continues.length === all ? "yes" : continues.join(", ") || "no";
 }
 
 function yesOrNo(answer: boolean | null): string {

@@ -6,6 +6,7 @@ import { machinePattern, presenceSubject, replySubject, rollcallSubject } from "
 import { pairingFile, readPairing } from "#shared/site/pairing-file.ts";
 import { type AgentConfig, agentConfig } from "../../agent/config.ts";
 import { findRuntimes } from "../../agent/find-runtimes.ts";
+import { proofsOf } from "../../agent/kept-proofs.ts";
 import type { ServiceHost } from "../service/service-host.ts";
 import type { ServiceManager } from "../service/service-manager.ts";
 import { folderCheck, isOpenToOthers, natsChecks, openToOthers, settingsCheck } from "./host-checks.ts";
@@ -39,6 +40,7 @@ export function machineChecks(machine: Machine): readonly Check[] {
     { name: "service", look: () => lookAtService(machine) },
     ...way,
     { name: "model servers", look: (signal) => lookForRuntimes(config, { clock, signal }) },
+    { name: "answers that go on", look: async () => lookAtProofs(config) },
   ];
 }
 
@@ -76,6 +78,23 @@ async function lookAtService({ host, manager }: Machine): Promise<Finding> {
   const { exitCode, output } = await host.run(state.argv);
   if (exitCode === 0 && !state.ended.test(output) && /=active$/m.test(output)) return ok("The service runs.");
   return failed("The service does not run.", "`trunkline agent logs` says why; `trunkline agent install` starts it.");
+}
+
+/** Tells the latest proof of each model: the answers that it goes on with after another machine, and why not with others. */
+function lookAtProofs(config: AgentConfig): Finding {
+  if (!config.continues)
+    return skipped("TRUNKLINE_CONTINUE is off: this machine goes on with no answer of another one.");
+  const proofs = proofsOf(config, { warn: () => undefined }).all();
+  const told = [...new Map(proofs.map((each) => [each.model, each])).values()].map(
+    ({ model, continues: kinds, differs }) => {
+      const reasons = Object.entries(differs).map(([kind, why]) => `not ${kind}: ${why}`);
+      return `${model}: ${[...kinds, ...reasons].join(", ") || "its answers were too short to tell"}`;
+    },
+  );
+  if (told.length > 0) return ok(`${told.join("; ")}.`);
+  return skipped(
+    "Nothing is proved yet: the agent tries models that are in memory and have a digest, while it is idle.",
+  );
 }
 
 async function lookForRuntimes(

@@ -14,6 +14,8 @@ import { RuntimeWatch } from "../../../services/agent/models/watch-runtimes.ts";
 import type { ChatRun, DescribedModel, EmitEvents, Runtime } from "../../../services/agent/runtimes/runtime.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { until } from "../../harness/until.ts";
+import { agentOnBroker } from "./agent-on-a-broker.ts";
+import { stubDescribed, StubRuntime } from "./stub-runtime.ts";
 
 let folder: string;
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "trunkline-proofs-"))));
@@ -192,4 +194,19 @@ describe("a proof", () => {
     await look();
     expect([continues(), runtime.chats]).toEqual([["plain"], 5]);
   });
+});
+
+test("a job that comes during a proof ends it and begins at once, and the proof is no job of the machine", async () => {
+  const runtime = new StubRuntime();
+  runtime.offered = [{ ...stubDescribed("llama3"), digest: "stub:llama3" }];
+  const log = { warn: () => undefined };
+  const proofs = new ModelNotes({ file: join(folder, "proofs.json"), note: proof, log });
+  const agent = await agentOnBroker({ runtime, proofs });
+  await agent.settle();
+  expect([runtime.chats.length, agent.jobs.load.running]).toEqual([1, 0]);
+  const asked = runtime.begun(0).run;
+  expect(asked.signal.aborted).toBe(false);
+  await agent.gateway.send();
+  expect(asked.signal.aborted).toBe(true);
+  expect(runtime.begun(1).run.body.messages).toEqual([{ role: "user", content: "Hello" }]);
 });

@@ -12,6 +12,8 @@ import { machineSubject, replyPattern, replySubject } from "#shared/protocol/sub
 import { timingAt } from "#shared/protocol/timing.ts";
 import { JobTable } from "../../../services/agent/jobs/job-table.ts";
 import { receiveJobs } from "../../../services/agent/jobs/receive-jobs.ts";
+import type { ModelNotes } from "../../../services/agent/models/model-notes.ts";
+import type { Proof } from "../../../services/agent/models/seam-prover.ts";
 import { RuntimeWatch } from "../../../services/agent/models/watch-runtimes.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { StubRuntime } from "./stub-runtime.ts";
@@ -38,6 +40,8 @@ export async function agentOnBroker(
     /** For how long it keeps to itself that it has a job; not at all unless told. */
     readonly acceptHoldMs?: number;
     readonly tunnelled?: boolean;
+    /** The proofs of begun answers; nothing is proved without. */
+    readonly proofs?: ModelNotes<Proof>;
     /** What the agent measures to its broker. */
     readonly roundTripMs?: number;
   } = {},
@@ -57,7 +61,7 @@ export async function agentOnBroker(
     read: async (): Promise<ModelMemory> => options.memory?.read() ?? plenty,
     diskFreeMb: async () => undefined,
   };
-  const watch = new RuntimeWatch({ sources, firstSeen: () => 0, memory, timing, clock, log });
+  const watch = new RuntimeWatch({ sources, firstSeen: () => 0, memory, proofs: options.proofs, timing, clock, log });
   const manage = new Set(options.manage);
   const jobs = new JobTable({
     broker,

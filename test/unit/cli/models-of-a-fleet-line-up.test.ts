@@ -90,3 +90,20 @@ test("bytes are said in the unit in which they are short", () => {
     "200 TB",
   ]);
 });
+
+test("a model of a known digest shows with which answers of other machines it goes on", () => {
+  const able = { ...nothing, completion: true, tools: true };
+  const models = [
+    shown("one", { digest: "a", continues: ["plain"] }),
+    shown("two", { digest: "b", continues: ["plain"], capabilities: able }),
+    shown("three", { digest: "c", continues: [] }),
+    shown("four", { digest: "d", continues: null }),
+    shown("five", { digest: null }),
+    shown("six", { digest: "e", capabilities: { ...nothing, embedding: true } }),
+  ];
+  const cells = modelsTable(models)
+    .trimEnd()
+    .split("\n")
+    .map((line) => line.split(/ {2,}/).at(-1));
+  expect(cells).toEqual(["goes on", "yes", "plain", "no", "not yet", "no digest", "-"]);
+});
