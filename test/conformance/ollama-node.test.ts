@@ -1,7 +1,7 @@
 import { Ollama } from "ollama";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { lentOnly } from "../harness/found-servers.ts";
-import { startFleet } from "../harness/start-fleet.ts";
+import { type Fleet, startFleet } from "../harness/start-fleet.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
@@ -203,37 +203,47 @@ describe("Ollama's package", () => {
   });
 });
 
-describe.skipIf(lentOnly("nats", "redis"))("Ollama's package, with several machines,", () => {
-  test("is answered to the end while another machine is there, whenever one is killed, and else told so", async () => {
-    const models = ["scripted"];
-    await using fleet = await startFleet({ machines: { attic: { models } } });
+describe.skipIf(lentOnly("nats", "redis"))("Ollama's package, whose machine is killed,", () => {
+  const attic = { attic: { models: ["scripted"] } };
+  const cellar = { models: ["scripted"] };
+
+  test("is answered by another machine where no token has come", async () => {
+    await using fleet = await startFleet({ machines: attic });
     const watched = new WatchedFetch();
-    const client = clientOf(fleet, { fetch: watched.fetch });
-    const early = client.chat(says("/script tokens=2 first_ms=5000"));
-    await fleet.startAgent("cellar", { models });
+    const answer = clientOf(fleet, { fetch: watched.fetch }).chat(says("/script tokens=2 first_ms=4000"));
+    await fleet.startAgent("cellar", cellar);
     await fleet.agent("attic").kill();
-    expect(await early).toMatchObject({ message: { content: "token-0 token-1 " }, done: true });
+    expect(await answer).toMatchObject({ message: { content: "token-0 token-1 " }, done: true });
     expect(watched.sent.at(-1)?.answered?.headers.get("x-trunkline-machine")).toBe("cellar");
+  });
+
+  /** Hears an answer of so many tokens; the last piece is `done` where the answer is whole. */
+  const hear = (fleet: Fleet, tokens: number) => {
     const heard: string[] = [];
-    await fleet.startAgent("attic", { models });
-    const moved = await client.chat({ ...says("/script tokens=60 delay_ms=20 nonce=abc"), stream: true });
-    const pieces: string[] = [];
-    for await (const { message, done } of moved) {
-      pieces.push(message.content);
-      const machine = watched.sent.at(-1)?.answered?.headers.get("x-trunkline-machine") ?? "";
-      if (pieces.length === 4) await fleet.agent(machine).kill();
-      if (done) expect(pieces.join("")).toBe(scriptedText("abc", 60));
-    }
-    const alive = watched.sent.at(-1)?.answered?.headers.get("x-trunkline-machine") === "attic" ? "cellar" : "attic";
-    const late = thrownBy(
-      (async () => {
-        const stream = await client.chat({ ...says("/script tokens=60 delay_ms=20"), stream: true });
-        for await (const { message, done } of stream) heard.push(done ? "done" : message.content);
-      })(),
-    );
+    const over = (async () => {
+      const asked = says(`/script tokens=${tokens} delay_ms=40 nonce=abc`);
+      for await (const { message, done } of await clientOf(fleet).chat({ ...asked, stream: true }))
+        heard.push(done ? "done" : message.content);
+    })();
+    return { heard, over };
+  };
+
+  test("gets every piece of a stream once where another machine goes on", async () => {
+    await using fleet = await startFleet({ machines: attic });
+    const { heard, over } = hear(fleet, 120);
+    await fleet.startAgent("cellar", cellar);
+    await fleet.agent("attic").kill();
+    await over;
+    expect(heard.join("")).toBe(`${scriptedText("abc", 120)}done`);
+  });
+
+  test("gets an error and no end where no other machine is left", async () => {
+    await using fleet = await startFleet({ machines: attic });
+    const { heard, over } = hear(fleet, 120);
+    const broken = thrownBy(over);
     await until(() => heard.length > 3, { what: "the first tokens" });
-    await fleet.agent(alive).kill();
-    expect(await late).toMatchObject({ message: expect.stringMatching(/machine/) });
+    await fleet.agent("attic").kill();
+    expect(await broken).toMatchObject({ message: expect.stringMatching(/machine/) });
     expect(heard).not.toContain("done");
   });
 });

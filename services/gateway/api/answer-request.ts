@@ -1,4 +1,3 @@
-import type { Clock } from "#shared/process/clock.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { newToken } from "#shared/protocol/identifiers.ts";
@@ -14,7 +13,6 @@ import { renderResponse } from "./responses/render-response.ts";
 import { accountOf } from "./request-account.ts";
 import { chatCompletion, ChatChunks, endsOfChunks, type Rendering } from "./render-chat.ts";
 import { faultWithSentNames } from "./runtime-fields.ts";
-import type { OllamaTerms } from "./ollama/ollama-request.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
 import { EmbeddingList } from "./render-embeddings.ts";
@@ -72,23 +70,17 @@ export function answerRequest(outer: Outer, dependencies: InferenceDependencies)
     if (resumes !== undefined)
       return answerStream(await resumedRequest(outer, { request, reply, resumes }, dependencies), dependencies);
     const placeable = await placeableRequest(outer, { request, reply }, dependencies);
-    const { ollama } = placeable.asked;
-    if (ollama?.loads) return answerLoad(ollama, placeable, { reply, clock: dependencies.clock });
+    const { asked, account, job } = placeable;
+    if (asked.ollama?.loads) {
+      // A load takes one of the requests of its key, as a count does.
+      const { fault } = await account.admitCount(job.signal);
+      if (fault !== undefined) throw fault;
+      account.endedIn("ok");
+      return void reply.send(loadedAnswer(asked.ollama, dependencies.clock.wall()));
+    }
     const admitted = await admitRequest(outer, { request, reply, placeable }, dependencies);
     return admitted.streamed ? answerStream(admitted, dependencies) : answerWhole(admitted, dependencies);
   };
-}
-
-/** Answers a request of Ollama's API that only loads a model. It takes one of the requests of its key, as a count does. */
-async function answerLoad(
-  terms: OllamaTerms,
-  { account, job }: Placeable,
-  { reply, clock }: { readonly reply: FastifyReply; readonly clock: Clock },
-): Promise<void> {
-  const { fault } = await account.admitCount(job.signal);
-  if (fault !== undefined) throw fault;
-  account.endedIn("ok");
-  reply.send(loadedAnswer(terms, clock.wall()));
 }
 
 /** The APIs whose streams can be resumed: those that are read as chats. */

@@ -40,14 +40,18 @@ export const ollamaPaths: Paths = [
   ["/embeddings", "ollama-embeddings"],
 ];
 
+/** The parts by which a model is looked up. */
+export interface ModelParts {
+  readonly models: LiveModels;
+  readonly ranking: MachineRanking;
+  readonly modelRoutes: Pick<RouteRecords, "table">;
+}
+
 /**
  * Serves the models that the calling key may use, as the machines report them at this moment. The route is the
  * contract's health check.
  */
-export function getModels(
-  server: FastifyInstance,
-  parts: { models: LiveModels; modelRoutes: Pick<RouteRecords, "table"> },
-): void {
+export function getModels(server: FastifyInstance, parts: Omit<ModelParts, "ranking">): void {
   server.get("/models", async (request, reply) => {
     const { key } = callerOf(request);
     const listing = await parts.models.list(key);
@@ -59,10 +63,7 @@ export function getModels(
 }
 
 /** Serves one model by its id, which may hold `:` and `/`, written as they are or percent-encoded. */
-export function getModel(
-  server: FastifyInstance,
-  parts: { models: LiveModels; ranking: MachineRanking; modelRoutes: Pick<RouteRecords, "table"> },
-): void {
+export function getModel(server: FastifyInstance, parts: ModelParts): void {
   server.get<{ Params: { "*": string } }>("/models/*", async (request) => {
     const id = request.params["*"];
     const { key } = callerOf(request);

@@ -29,7 +29,8 @@ import {
   seemToHoldTokens,
   type TextOfTokens,
 } from "./text-requests.ts";
-import { type OllamaTerms, readOllamaChat, readOllamaPrompt, readOllamaTexts } from "./ollama/ollama-request.ts";
+import { readOllamaChat, readOllamaPrompt, readOllamaTexts } from "./ollama/ollama-request.ts";
+import type { OllamaOuter, OllamaTerms } from "./ollama/ollama-request.ts";
 import { readMessageRequest } from "./messages/message-request.ts";
 import { readResponseRequest, type ResponseTerms } from "./responses/response-request.ts";
 import { blocksOfChat, blocksOfText } from "../routing/prompt-blocks.ts";
@@ -37,14 +38,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { WorkThread } from "#shared/process/work-thread.ts";
 
 /** The kinds of requests that models answer, by API. */
-export type Outer =
-  | "chat"
-  | "response"
-  | "message"
-  | "count"
-  | "completion"
-  | "embeddings"
-  | `ollama-${OllamaTerms["shape"]}`;
+export type Outer = "chat" | "response" | "message" | "count" | "completion" | "embeddings" | OllamaOuter;
 
 /** The effort of a request, and the field of the request that it came from. */
 export interface AskedEffort {

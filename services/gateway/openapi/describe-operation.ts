@@ -79,17 +79,16 @@ function success(operation: PublicOperation): Response {
       ...(chunk === undefined
         ? {}
         : {
-            [endsBy === "line" ? linesMedia : "text/event-stream"]: { schema: eitherOf(chunk, ...errorsIn(endsBy)) },
+            [endsBy === "line" ? linesMedia : "text/event-stream"]: {
+              schema: eitherOf(chunk, ...(streamErrors[endsBy] ?? [])),
+            },
           }),
     },
   };
 }
 
-/** Returns the schema of an error in a stream, where the schema of the stream does not have it. */
-function errorsIn(endsBy: NonNullable<PublicOperation["endsBy"]>): readonly SchemaName[] {
-  if (endsBy === "done") return ["Error"];
-  return endsBy === "line" ? ["OllamaError"] : [];
-}
+/** The schema of an error in a stream, where the schema of the stream does not have it. */
+const streamErrors: Partial<Record<string, readonly SchemaName[]>> = { done: ["Error"], line: ["OllamaError"] };
 
 function refusals(operation: PublicOperation): Record<string, Response> {
   const { refusals: own, otherwise, errors = ["Error"] } = operation;

@@ -50,7 +50,6 @@ export const publicSchemas = {
   TextFormat: responses.outerTextFormat,
 
   OllamaMessage: ollama.ollamaMessage,
-  OllamaOptions: ollama.ollamaOptions,
 
   MessageTurn: messages.message,
   ImageBlock: messages.imageBlock,

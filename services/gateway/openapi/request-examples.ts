@@ -134,7 +134,6 @@ export const embeddingsExamples = {
 export const ollamaExamples = {
   chat: {
     question: example("A question, answered in lines", { messages: [user(why)] }),
-    whole: example("The same, answered whole", { messages: [user(why)], stream: false }),
     tools: example("A tool that the model may call", { messages: [user(umbrella)], tools, stream: false }),
     json: example("An answer that fits a schema", { messages: geography, format: schema, stream: false }),
   },

@@ -12,16 +12,10 @@ export function taggedName(id: string): string {
   return id.includes(":", id.lastIndexOf("/") + 1) ? id : id + latestTag;
 }
 
-/** Catalogues do not tell the family, the parameters and the quantization of a model, so these are empty. */
+/** The details of a model that catalogues do not tell. */
+const unknown = { parent_model: "", format: "", family: "", families: [], parameter_size: "", quantization_level: "" };
+
 function details({ context_window: context_length }: Model) {
-  const unknown = {
-    parent_model: "",
-    format: "",
-    family: "",
-    families: [],
-    parameter_size: "",
-    quantization_level: "",
-  };
   return { ...unknown, context_length };
 }
 
@@ -41,9 +35,8 @@ function described(model: Model) {
 
 /** Returns the models of `/api/tags`, the newest first. */
 export function ollamaTags(models: readonly Model[]): object {
-  const newestFirst = models.toSorted((one, other) => other.created - one.created);
-  const entry = (model: Model) => ({ ...named(model), ...described(model), size: model.size_mb * megabyte });
-  return { models: newestFirst.map(entry) };
+  const newest = models.toSorted((one, other) => other.created - one.created);
+  return { models: newest.map((each) => ({ ...named(each), ...described(each), size: each.size_mb * megabyte })) };
 }
 
 /** A time that never comes: machines keep a model until they need its memory. */
@@ -71,15 +64,7 @@ const architecture = "unknown";
 
 /** Returns the properties of a model, as `/api/show` has them. */
 export function ollamaShow(model: Model): object {
-  return {
-    modelfile: "",
-    parameters: "",
-    template: "",
-    ...described(model),
-    model_info: {
-      "general.architecture": architecture,
-      "general.basename": model.id,
-      [`${architecture}.context_length`]: model.context_window,
-    },
-  };
+  const window = { [`${architecture}.context_length`]: model.context_window };
+  const model_info = { "general.architecture": architecture, "general.basename": model.id, ...window };
+  return { modelfile: "", parameters: "", template: "", ...described(model), model_info };
 }

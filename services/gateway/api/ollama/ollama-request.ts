@@ -43,6 +43,8 @@ export interface OllamaTerms {
   readonly loads: boolean;
 }
 
+export type OllamaOuter = `ollama-${OllamaTerms["shape"]}`;
+
 type Read<Request> = Request & { readonly terms: OllamaTerms };
 
 /** Reads a request of `/api/chat` and translates it to the job body. */

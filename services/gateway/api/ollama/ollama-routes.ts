@@ -1,24 +1,16 @@
 import type { FastifyInstance } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
-import type { RouteRecords } from "../../fleet/route-records.ts";
 import { readJsonObject } from "../../http/read-json.ts";
 import { readShape } from "../../http/read-shape.ts";
-import type { LiveModels } from "../../jobs/live-models.ts";
 import { callerOf } from "../../keys/authenticate.ts";
-import type { MachineRanking } from "../../routing/rank-machines.ts";
+import type { ModelParts } from "../endpoints.ts";
 import { dropNulls, invalidValue } from "../request-fields.ts";
 import { findListed, listModels, withoutLatest } from "../resolve-model.ts";
 import { ollamaLoaded, ollamaShow, ollamaTags, ollamaVersion } from "./ollama-models.ts";
 import { ollamaShowRequest } from "./ollama-schema.ts";
 
-interface Parts {
-  readonly models: LiveModels;
-  readonly ranking: MachineRanking;
-  readonly modelRoutes: Pick<RouteRecords, "table">;
-}
-
 /** Serves the routes of Ollama's API that tell of models, within the scopes of the calling key. */
-export function ollamaModels(server: FastifyInstance, { models, ranking, modelRoutes }: Parts): void {
+export function ollamaModels(server: FastifyInstance, { models, ranking, modelRoutes }: ModelParts): void {
   server.get("/version", async () => ({ version: ollamaVersion }));
   server.get("/tags", async (request) => {
     const { key } = callerOf(request);
@@ -54,14 +46,10 @@ export const ollamaActions: readonly (readonly [method: "POST" | "DELETE", path:
 /** Refuses the actions on models with the command to use in their place, before a body is read. */
 export function refuseOllamaActions(server: FastifyInstance): void {
   for (const [method, url, message] of ollamaActions) {
-    server.route({
-      method,
-      url,
-      onRequest: async () => {
-        throw new Fault("insufficient_permissions", { message });
-      },
-      handler: () => undefined,
-    });
+    const refuse = async (): Promise<never> => {
+      throw new Fault("insufficient_permissions", { message });
+    };
+    server.route({ method, url, onRequest: refuse, handler: refuse });
   }
 }
 

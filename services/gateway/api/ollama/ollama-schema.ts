@@ -10,7 +10,7 @@ const inner = chatBody.shape;
 const { top_k, min_p, typical_p, repeat_penalty } = runtimeSampling;
 
 /** The sampling settings of a request. Other settings belong to the machine, and are ignored by name. */
-export const ollamaOptions = z.object({
+const ollamaOptions = z.object({
   num_predict: inner.max_tokens.nullable().describe("The most tokens of the answer; below 0 as many as fit."),
   ...samplingFields,
   top_k,
@@ -37,7 +37,7 @@ export const ollamaMessage = z.object({
   content: z.string().nullish().describe("The text."),
   thinking: z.string().nullish().describe("The thoughts of an earlier answer."),
   images,
-  tool_calls: z.array(ollamaCall).nullish(),
+  tool_calls: z.array(ollamaCall).max(toolsMax).nullish(),
   tool_name: z.string().nullish().describe("The tool whose result this is."),
   tool_call_id: z.string().nullish(),
   name: z.string().nullish().describe("The older name of `tool_name`."),
@@ -79,10 +79,10 @@ export const ollamaGenerateRequest = z.object({
   images,
 });
 
-const ofEmbeddings = { model: modelId.describe("The id of a model whose capabilities hold `embedding`.") };
+const embedder = modelId.describe("The id of a model whose capabilities hold `embedding`.");
 
 export const ollamaEmbedRequest = z.object({
-  ...ofEmbeddings,
+  model: embedder,
   input: z
     .union([z.string(), z.array(z.string().min(1)).max(embedInputsMax)])
     .describe("The text that is to become a vector, or several."),
@@ -90,7 +90,7 @@ export const ollamaEmbedRequest = z.object({
 });
 
 export const ollamaEmbeddingsRequest = z.object({
-  ...ofEmbeddings,
+  model: embedder,
   prompt: z.string().nullish().describe("The text that is to become a vector."),
 });
 
@@ -104,29 +104,22 @@ export const ollamaShowRequest = z.object({
 export type OllamaChatRequest = z.infer<typeof ollamaChatRequest>;
 export type OllamaGenerateRequest = z.infer<typeof ollamaGenerateRequest>;
 
-const isFalse = (value: unknown): boolean => value === false;
-const isTrue = (value: unknown): boolean => value === true;
-const isEmpty = (value: unknown): boolean => value === "";
-const nothingIsCut = { why: "must be true or false", isNeutral: isFalse, isIgnored: isTrue };
+const is = (wanted: unknown) => (value: unknown) => value === wanted;
+const nothingIsCut = { why: "must be true or false", isNeutral: is(false), isIgnored: is(true) };
 
 /** Fields of all requests. No prompt is cut here: what is too long is an error, whatever `truncate` and `shift` say. */
 export const unsupportedOllamaFields: UnsupportedFields = {
   truncate: nothingIsCut,
   shift: nothingIsCut,
-  template: { why: "is the template of the model itself here; leave it out, or send 'raw'", isNeutral: isEmpty },
+  template: { why: "is the template of the model itself here; leave it out, or send 'raw'", isNeutral: is("") },
   context: {
     why: "holds tokens of one model server, and none are kept here; send the conversation to /api/chat",
     isNeutral: isEmptyList,
   },
-  _debug_render_only: { why: "asks for the prompt, and models here answer it", isNeutral: isFalse },
+  _debug_render_only: { why: "asks for the prompt, and models here answer it", isNeutral: is(false) },
 };
 
-/** Ollama's default of `repeat_last_n`. */
-const usualRepeatLastN = 64;
-
+/** The same of `options`. Ollama's default of `repeat_last_n` is 64. */
 export const unsupportedOllamaOptions: UnsupportedFields = {
-  repeat_last_n: {
-    why: `can only be ${usualRepeatLastN} here: not every model server knows it`,
-    isNeutral: (value) => value === usualRepeatLastN,
-  },
+  repeat_last_n: { why: "can only be 64 here: not every model server knows it", isNeutral: is(64) },
 };
