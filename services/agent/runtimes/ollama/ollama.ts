@@ -18,6 +18,7 @@ import type {
   RuntimeSite,
 } from "../runtime.ts";
 import { OllamaCatalogue, type OllamaHost } from "./ollama-catalogue.ts";
+import { prefillAsText } from "./ollama-prefill.ts";
 import { ollamaChatRequest, ollamaTextRequest } from "./ollama-request.ts";
 
 export const ollamaUrlDefault = "http://127.0.0.1:11434";
@@ -69,8 +70,7 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
       return ollama.models.version;
     },
     catalogue: (signal) => ollama.models.read(signal),
-    chat: (run, emit) =>
-      trimPrefix(prefilledText(run.body), (emitAnswer) => ollamaAnswer(run, ollama, emitAnswer), emit),
+    chat: (run, emit) => ollamaChat(run, ollama, emit),
     complete: (run, emit) => ollamaAnswer(run, ollama, emit),
     embed: (run) => ollamaEmbed(run, ollama),
     manages: ollamaManages(ollama),
@@ -85,6 +85,18 @@ function connect({ url, apiKey, log }: Pick<RuntimeSite, "url" | "apiKey" | "log
 interface Ollama {
   readonly connection: RuntimeConnection;
   readonly models: OllamaCatalogue;
+}
+
+/** Answers a chat. One that ends with text of the assistant is continued as a text, if that is possible. */
+async function ollamaChat(run: ChatRun, ollama: Ollama, emit: EmitEvents): Promise<void> {
+  const { connection, models } = ollama;
+  const begun = prefilledText(run.body);
+  if (begun === "") return ollamaAnswer(run, ollama, emit);
+  const entry = await models.find(run.model, run.signal);
+  if (!entry.loaded) run.onProgress("loading");
+  const body = await prefillAsText(run, { entry, connection });
+  if (body !== undefined) return ollamaAnswer({ ...run, body }, ollama, emit);
+  return trimPrefix(begun, (emitAnswer) => ollamaAnswer(run, ollama, emitAnswer), emit);
 }
 
 /** Answers a chat on `/api/chat`, or continues a text on `/api/generate`. */
