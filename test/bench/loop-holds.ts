@@ -23,6 +23,7 @@ const paths = {
   count: "messages/count_tokens",
   completion: "completions",
   embeddings: "embeddings",
+  "ollama-chat": "../api/chat",
 } as const;
 
 /** The sampler writes within one tick of 5 ms after a turn ends. */

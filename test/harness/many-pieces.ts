@@ -3,7 +3,7 @@ import type { Outer } from "../../services/gateway/api/read-request.ts";
 /** A request of many pieces. A gateway reads it on its event loop: it is just small enough for that. */
 export interface ManyPieces {
   readonly name: string;
-  readonly outer: Exclude<Outer, `ollama-${string}`>;
+  readonly outer: Exclude<Outer, `ollama-${"generate" | "embed" | "embeddings"}`>;
   /** The most pieces that a request has in the bench. */
   readonly most: number;
   readonly fields: (count: number) => object;
@@ -97,6 +97,16 @@ export const manyPieces: readonly ManyPieces[] = [
     tools: [{ type: "namespace", name: "n", description: "a".repeat(1_000), tools: many(count, named) }],
     tool_choice: { type: "allowed_tools", mode: "auto", tools: many(count, named).toReversed() },
   })),
+  ollama("messages for Ollama's API", 8_000, (count) => ({ messages: many(count, () => user("a")) })),
+  ollama("images for Ollama's API", 8_000, (count) => ({
+    messages: [{ ...hello, images: many(count, () => "iVBORw0KGgo=") }],
+  })),
+  ollama("calls for Ollama's API, answered in the other order", 512, (count) => ({
+    messages: [
+      { ...assistant(""), tool_calls: many(count, (place) => ({ function: { name: `f${place}`, arguments: {} } })) },
+      ...many(count, (place) => ({ role: "tool", content: "a", tool_name: `f${count - 1 - place}` })),
+    ],
+  })),
   {
     name: "prompts of a completion",
     outer: "completion",
@@ -117,6 +127,10 @@ function chat(name: string, most: number, fields: ManyPieces["fields"]): ManyPie
 
 function message(name: string, most: number, fields: ManyPieces["fields"]): ManyPieces {
   return { name, outer: "message", most, fields };
+}
+
+function ollama(name: string, most: number, fields: ManyPieces["fields"]): ManyPieces {
+  return { name, outer: "ollama-chat", most, fields };
 }
 
 function response(name: string, most: number, fields: ManyPieces["fields"]): ManyPieces {

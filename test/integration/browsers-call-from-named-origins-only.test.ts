@@ -173,12 +173,13 @@ describe("with an origin named", () => {
     expect([nowhere.statusCode, nowhere.json()]).toMatchObject([404, { error: { code: "unknown_url" } }]);
   });
 
-  test("the document may be read from it, and what is for people and balancers may not", async () => {
+  test("the document and Ollama's API may be read from it, and what is for people and balancers may not", async () => {
     const server = serverFor([app]);
     const asked = (url: string) => server.inject({ method: "GET", url, headers: { origin: app } });
     expect((await asked("/openapi.json?x")).headers["access-control-allow-origin"]).toBe(app);
     expect(isAllowed(await asked("/healthz"))).toBe(false);
     expect(isAllowed(await preflight(server, app, {}, "/admin/v1/keys"))).toBe(false);
+    expect(isAllowed(await preflight(server, app, {}, "/api/chat"))).toBe(true);
   });
 
   test("a way into a private network is for the browser's user to allow", async () => {

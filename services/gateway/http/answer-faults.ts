@@ -2,7 +2,7 @@ import { type IncomingMessage, METHODS, type IncomingHttpHeaders } from "node:ht
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { scrub, type Log } from "#shared/process/log.ts";
-import { isForMessages, isForOllama, pathOf, logFieldsOf, stateOf } from "./request-state.ts";
+import { isForMessages, pathOf, logFieldsOf, stateOf } from "./request-state.ts";
 import { headersBytesMax } from "./framing-fault.ts";
 
 interface Dependencies extends BodyLimit {
@@ -48,8 +48,9 @@ export async function answerFault(
   reply.code(status).headers(faultHeaders(fault)).send(body);
 }
 
+/** Returns the body of a fault as the client's API has it: under `/api` that is Ollama's. */
 function bodyIn(request: FastifyRequest, fault: Fault): object {
-  return isForOllama(request) ? ollamaFaultBody(fault) : faultBody(fault);
+  return /^\/api(?:\/|$)/.test(pathOf(request)) ? ollamaFaultBody(fault) : faultBody(fault);
 }
 
 const clientLeft = "The client closed the connection before its request was complete.";

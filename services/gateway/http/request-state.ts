@@ -188,11 +188,6 @@ export function isForMessages(request: FastifyRequest): boolean {
   return "anthropic-version" in request.headers || /^\/v1\/messages(?:\/|$)/.test(pathOf(request));
 }
 
-/** True if the client speaks Ollama's API, and reads errors in its shape. */
-export function isForOllama(request: FastifyRequest): boolean {
-  return /^\/api(?:\/|$)/.test(pathOf(request));
-}
-
 /** Characters of a client's own request id; OpenAI accepts as many. */
 export const clientRequestCharactersMax = 512;
 

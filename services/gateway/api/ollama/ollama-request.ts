@@ -22,16 +22,7 @@ import {
 import { chosenTools } from "../request-tools.ts";
 import { innerChatFields, innerSampling } from "../runtime-fields.ts";
 import type { ReadCompletionRequest, ReadEmbeddingsRequest } from "../text-requests.ts";
-import {
-  type OllamaChatRequest,
-  ollamaChatRequest,
-  ollamaEmbeddingsRequest,
-  ollamaEmbedRequest,
-  type OllamaGenerateRequest,
-  ollamaGenerateRequest,
-  unsupportedOllamaFields,
-  unsupportedOllamaOptions,
-} from "./ollama-schema.ts";
+import * as schema from "./ollama-schema.ts";
 import { contentOf, ollamaTurns } from "./ollama-turns.ts";
 
 /** The parts of a request that its answer needs. */
@@ -51,7 +42,7 @@ type Read<Request> = Request & { readonly terms: OllamaTerms };
 export function readOllamaChat(input: Record<string, unknown>): Read<ReadChatRequest> {
   dropUnused(input);
   dropNullsAt(input, ["messages", "messages.tool_calls", "messages.tool_calls.function", "tools.function"]);
-  const { value, ignored } = readShape(ollamaChatRequest, input);
+  const { value, ignored } = readShape(schema.ollamaChatRequest, input);
   for (const [place, tool] of (value.tools ?? []).entries())
     assertSchemaSize(tool.function.parameters, `tools[${place}].function.parameters`);
   const turns = ollamaTurns(value.messages ?? []);
@@ -62,7 +53,7 @@ export function readOllamaChat(input: Record<string, unknown>): Read<ReadChatReq
 /** Reads a request of `/api/generate`: a chat of one message, or a text without a template. */
 export function readOllamaPrompt(input: Record<string, unknown>): Read<ReadChatRequest> | Read<ReadCompletionRequest> {
   dropUnused(input);
-  const { value, ignored } = readShape(ollamaGenerateRequest, input);
+  const { value, ignored } = readShape(schema.ollamaGenerateRequest, input);
   const { prompt, system, images: given, raw, suffix } = value;
   const loads = !prompt && !suffix && !given?.length;
   const terms = termsOf({ shape: "generate", model: value.model, loads }, input);
@@ -79,7 +70,10 @@ export function readOllamaTexts(
   input: Record<string, unknown>,
 ): Read<ReadEmbeddingsRequest> {
   dropUnused(input);
-  const { value, ignored } = readShape(shape === "embed" ? ollamaEmbedRequest : ollamaEmbeddingsRequest, input);
+  const { value, ignored } = readShape(
+    shape === "embed" ? schema.ollamaEmbedRequest : schema.ollamaEmbeddingsRequest,
+    input,
+  );
   const { input: given = "", dimensions } = "input" in value ? value : { input: value.prompt ?? "" };
   const texts = typeof given === "string" ? [given] : given;
   const { model } = value;
@@ -91,14 +85,14 @@ export function readOllamaTexts(
 /** Removes fields without a value, and refuses fields that cannot be honoured. */
 function dropUnused(input: Record<string, unknown>): void {
   dropNulls(input);
-  refuseFields(input, unsupportedOllamaFields);
+  refuseFields(input, schema.unsupportedOllamaFields);
   const { options } = input;
   if (typeof options !== "object" || options === null) return;
   const settings = options as Record<string, unknown>;
   dropNulls(settings);
   dropUnset(settings);
   if (Number(settings["num_predict"]) < 0) Reflect.deleteProperty(settings, "num_predict");
-  refuseFields(settings, unsupportedOllamaOptions, "options.");
+  refuseFields(settings, schema.unsupportedOllamaOptions, "options.");
 }
 
 /** Throws for an empty request with `keep_alive: 0`, by which Ollama's clients unload a model. */
@@ -110,13 +104,11 @@ function termsOf(terms: OllamaTerms, { keep_alive: keeps }: Record<string, unkno
   });
 }
 
-type AskedAlike = OllamaChatRequest | OllamaGenerateRequest;
+type AskedAlike = schema.OllamaChatRequest | schema.OllamaGenerateRequest;
 
-interface Chat {
+interface Chat extends Pick<Read<ReadChatRequest>, "ignored" | "terms"> {
   readonly messages: ChatMessage[];
   readonly images: RequestImages;
-  readonly ignored: readonly string[];
-  readonly terms: OllamaTerms;
 }
 
 function chatOf(value: AskedAlike, { messages, images, ignored, terms }: Chat): Read<ReadChatRequest> {
@@ -145,7 +137,7 @@ function samplingOf(options: AskedAlike["options"]): Partial<ChatBody> {
 
 /** Reads a prompt that is continued as it is. Fields that need a template are refused. */
 function textOf(
-  request: OllamaGenerateRequest,
+  request: schema.OllamaGenerateRequest,
   { ignored, terms }: Pick<Chat, "ignored" | "terms">,
 ): Read<ReadCompletionRequest> {
   const { model, stream, prompt, suffix, raw, logprobs, top_logprobs: top, options } = request;

@@ -55,10 +55,7 @@ function metrics({ promptTokens, completionTokens }: Usage, timings: AnswerTimin
  * runs for every token.
  */
 class OllamaAnswer implements AnswerRenderer {
-  readonly #openText: string;
-  readonly #openThought: string;
-  readonly #close: string;
-  readonly #closePiece: string;
+  readonly #words: Readonly<Record<"text" | "thought" | "close" | "closePiece", string>>;
   readonly #streamed: boolean;
   /** The parts of the answer that are told at its end. */
   readonly #rest = new ChatChoice();
@@ -67,10 +64,7 @@ class OllamaAnswer implements AnswerRenderer {
 
   constructor(open: string, shape: keyof typeof words, streamed: boolean) {
     const { text, thought, close } = words[shape];
-    this.#openText = open + text;
-    this.#openThought = open + thought;
-    this.#close = close;
-    this.#closePiece = close + goesOn;
+    this.#words = { text: open + text, thought: open + thought, close, closePiece: close + goesOn };
     this.#streamed = streamed;
   }
 
@@ -81,7 +75,7 @@ class OllamaAnswer implements AnswerRenderer {
       else if (event.kind === "embedding") continue;
       else if (this.#streamed && event.kind === "text") lines += this.#textLine(event);
       else if (this.#streamed && event.kind === "reasoning")
-        lines += this.#openThought + JSON.stringify(event.text) + this.#closePiece;
+        lines += this.#words.thought + JSON.stringify(event.text) + this.#words.closePiece;
       else this.#characters += Math.max(eventCharactersMin, this.#rest.fold(event));
     }
     assertLength(this.#characters);
@@ -96,17 +90,19 @@ class OllamaAnswer implements AnswerRenderer {
     }));
     const thought = message.reasoning === undefined ? "" : `,"thinking":${JSON.stringify(message.reasoning)}`;
     const called = calls === undefined ? "" : `,"tool_calls":${JSON.stringify(calls)}`;
-    const said = this.#openText + JSON.stringify(message.content ?? "") + thought + called + this.#close;
+    const said = this.#words.text + JSON.stringify(message.content ?? "") + thought + called + this.#words.close;
     // This API has no reason of its own for calls of tools.
     const done = { done: true, done_reason: reason === "length" ? "length" : "stop" };
     const last = `,${JSON.stringify({ ...done, ...metrics(this.#usage, timings) }).slice(1)}\n`;
     if (!this.#streamed) return Buffer.from(said + writtenLogprobs(logprobs?.content) + last);
-    return Buffer.from(`${calls === undefined ? "" : said + goesOn}${this.#openText}""${this.#close}${last}`);
+    return Buffer.from(`${calls === undefined ? "" : said + goesOn}${this.#words.text}""${this.#words.close}${last}`);
   }
 
   #textLine({ text, logprobs }: Extract<AnswerEvent, { kind: "text" }>): string {
-    const said = this.#openText + JSON.stringify(text);
-    return logprobs === undefined ? said + this.#closePiece : said + this.#close + writtenLogprobs(logprobs) + goesOn;
+    const said = this.#words.text + JSON.stringify(text);
+    return logprobs === undefined
+      ? said + this.#words.closePiece
+      : said + this.#words.close + writtenLogprobs(logprobs) + goesOn;
   }
 }
 
@@ -118,11 +114,9 @@ function writtenLogprobs(logprobs: object | undefined): string {
 function listWords({ shape, model }: OllamaTerms): ListWords {
   const item = (_: number, vector: string): string => vector;
   if (shape === "embeddings") return { open: `{"embedding":`, item, close: () => "}" };
-  return {
-    open: `${JSON.stringify({ model }).slice(0, -1)},"embeddings":[`,
-    item,
-    close: (tokens, timings) => `],${JSON.stringify({ ...durations(timings), prompt_eval_count: tokens }).slice(1)}`,
-  };
+  const close: ListWords["close"] = (prompt_eval_count, timings) =>
+    `],${JSON.stringify({ ...durations(timings), prompt_eval_count }).slice(1)}`;
+  return { open: `${JSON.stringify({ model }).slice(0, -1)},"embeddings":[`, item, close };
 }
 
 /** Maps the path of a field, as machines name it, to the field of this API that it came from. */
