@@ -310,7 +310,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent": 530,
   "services/agent/jobs": 2_680,
   "services/agent/machine": 490,
-  "services/agent/models": 2_130,
+  "services/agent/models": 2_140,
   "services/agent/runtimes": 7_240,
   "services/cli": 140,
   "services/cli/commands": 4_240,

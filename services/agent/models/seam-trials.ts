@@ -7,6 +7,8 @@ export interface Trial {
   readonly question: string;
   readonly effort: "none" | undefined;
   readonly tools: boolean;
+  /** True if the answer may have a thought, which takes tokens before the text. */
+  readonly mayThink: boolean;
 }
 
 /** Copying is what a model is surest of, so its likeliest tokens stay the same. The text has rare words and empty lines. */
@@ -36,17 +38,22 @@ const spareTokens = 16;
 export function trialsOf(able: Capabilities, questions: readonly string[] = [copied]): Trial[] {
   const efforts = able.thinking ? ([undefined, "none"] as const) : [undefined];
   return (able.tools ? [false, true] : [false]).flatMap((tools) =>
-    efforts.flatMap((effort) => questions.map((question) => ({ question, effort, tools }))),
+    efforts.flatMap((effort) =>
+      questions.map((question) => ({ question, effort, tools, mayThink: able.thinking && effort === undefined })),
+    ),
   );
 }
 
 /** Returns the chat of a trial: for a whole answer, or for the rest of the one that was heard so far. */
-export function chatOf({ question, effort, tools }: Trial, begun?: Pick<Heard, "pieces" | "thought">): ChatBody {
+export function chatOf(
+  { question, effort, tools, mayThink }: Trial,
+  begun?: Pick<Heard, "pieces" | "thought">,
+): ChatBody {
   const reasoning = begun?.thought ? { reasoning_content: begun.thought } : {};
   const begunAnswer = begun && { role: "assistant" as const, content: begun.pieces.join(""), ...reasoning };
   return {
     messages: [{ role: "user", content: question }, ...(begunAnswer ? [begunAnswer] : [])],
-    max_tokens: textTokens + (begun ? spareTokens : thoughtTokensMax),
+    max_tokens: textTokens + (begun ? spareTokens : mayThink ? thoughtTokensMax : 0),
     temperature: 0,
     seed: 1,
     ...(effort && { reasoning_effort: effort }),

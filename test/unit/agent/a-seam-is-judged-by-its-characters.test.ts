@@ -3,7 +3,7 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { chatOf, cutsOf, differenceOf, Heard, seamOf, trialsOf } from "../../../services/agent/models/seam-trials.ts";
 
 const able = { completion: true, vision: false, embedding: false, tools: false, thinking: false };
-const plainTrial = { question: "?", effort: undefined, tools: false };
+const plainTrial = { question: "?", effort: undefined, tools: false, mayThink: false };
 
 function heard(pieces: readonly string[], more: { thought?: string; calls?: boolean; whole?: boolean } = {}): Heard {
   const answer = new Heard();
@@ -105,7 +105,7 @@ test("a model is asked with and without thoughts and tools, as far as it has the
 });
 
 test("the rest is asked for as a gateway asks for it: the same chat, with the answer so far at its end", () => {
-  const trial = { question: "Hello?", effort: "none", tools: true } as const;
+  const trial = { question: "Hello?", effort: "none", tools: true, mayThink: false } as const;
   const begun = chatOf(trial, { pieces: ["Good ", "day"], thought: "Polite." });
   const { messages, max_tokens: _, ...fields } = begun;
   expect(messages).toEqual([
@@ -114,4 +114,11 @@ test("the rest is asked for as a gateway asks for it: the same chat, with the an
   ]);
   expect(chatOf(trial)).toMatchObject(fields);
   expect(fields).toMatchObject({ temperature: 0, reasoning_effort: "none", tools: [expect.anything()] });
+});
+
+test("only an answer that may begin with a thought gets tokens for one", () => {
+  const limits = (thinking: boolean): (number | undefined)[] =>
+    trialsOf({ ...able, thinking }).map((trial) => chatOf(trial).max_tokens);
+  expect(limits(false)).toEqual([48]);
+  expect(limits(true)).toEqual([648, 48]);
 });
