@@ -12,6 +12,8 @@ import { OpenJobs } from "./jobs/open-jobs.ts";
 import { PromptCounter } from "./jobs/count-prompts.ts";
 import { Keeper } from "./placing/keeper.ts";
 import { keeperLease } from "./placing/redis-lease.ts";
+import { OwnClaims } from "./jobs/answer-claims.ts";
+import { RedisClaims } from "./jobs/redis-claims.ts";
 import { AnswerResumer } from "./jobs/resume-answer.ts";
 import { JobPlacer } from "./jobs/place-job.ts";
 import { MachineRanking } from "./routing/rank-machines.ts";
@@ -140,6 +142,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
     ranking,
     placer,
     resumer,
+    answerClaims: state.kind === "redis" ? new RedisClaims(state.redis) : new OwnClaims(clock),
     counter,
     keeper,
   };

@@ -102,8 +102,8 @@ export const control = z.discriminatedUnion("kind", [
     from: z.int().min(1),
     keyId: z.string(),
     credit: offset,
-    /** True if a client resumes the answer here. The agent says accept first, and tells the gateway before. */
-    resumes: z.literal(true).optional(),
+    /** Names the request by which a client resumes the answer. The agent accepts it first, and tells the gateway before. */
+    resumes: token.optional(),
   }),
   /** The client has read `taken` bytes, and the agent may send up to `limit`, both counted from the start. */
   z.object({ kind: z.literal("credit"), job: token, taken: offset, limit: offset }),

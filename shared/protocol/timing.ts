@@ -98,6 +98,8 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}) {
 
     /** Time for which a resumable answer without a client goes on, and is kept after its end. */
     resumableForMs: 120_000 * scale,
+    /** Time for which an answer that is made once goes on without its client, and for which a repeat waits for it. */
+    onceForMs: 10_000 * scale,
     /** A client that reads nothing of its pending answer for this long is disconnected. */
     clientStallMs: 30_000 * scale,
     /** Time that an accepted stream delays its status line, and the interval of its comments while it waits. */

@@ -78,6 +78,8 @@ export class AgentJob {
   leftAtMs: number | undefined;
   /** The tokens of its answer that the gateways before the present one have counted. */
   countedTokens = 0;
+  /** The request by which a client resumed the answer last. */
+  resumedBy: string | undefined;
   readonly frames: FrameEmitter;
   readonly acceptedAtMs: number;
   /** The runtime and model of the job, for kinds that a model answers. */

@@ -266,9 +266,9 @@ export class JobTable {
       this.#refuseAttach(reply, "job_unknown", "The machine does not know this request any more.");
       return;
     }
-    if (resumes) this.#resume(job, reply);
+    if (resumes !== undefined) this.#resume(job, resumes, reply);
     job.gateway = reply.gateway;
-    if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit, resumes })) return;
+    if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit, resumes: resumes !== undefined })) return;
     this.#refuseAttach(reply, "stream_gap", "Part of the answer was lost between the machine and the gateway.");
   }
 
@@ -276,10 +276,12 @@ export class JobTable {
    * Gives a job to the gateway at which its client resumes it. The gateway before, if it still waits, has counted what was
    * sent to it.
    */
-  #resume(job: AgentJob, reply: ReplyTo): void {
+  #resume(job: AgentJob, by: string, reply: ReplyTo): void {
     const { head, frames, served, state, gateway } = job;
+    // An attach that comes again moves nothing.
+    if (gateway !== undefined && by !== job.resumedBy) job.countedTokens = frames.sentTokens;
+    job.resumedBy = by;
     if (gateway !== undefined && gateway !== reply.gateway) {
-      job.countedTokens = frames.sentTokens;
       this.#refuseAttach({ ...reply, gateway }, "job_moved", "The client resumes its answer at another gateway.");
     }
     this.#left.delete(head.id);

@@ -1,6 +1,7 @@
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { newToken } from "#shared/protocol/identifiers.ts";
+import type { Placement } from "../jobs/place-job.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
 import type { Needs } from "../routing/choose-machine.ts";
@@ -17,8 +18,10 @@ import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
 import { EmbeddingList } from "./render-embeddings.ts";
 import { textCompletion, TextChunks } from "./render-text.ts";
-import { asksResumable, NumberedEvents, resumableHeader, resumedPlace } from "./resumable-answer.ts";
-import { type Admitted, answerStream, answerWhole, type InferenceDependencies, nameIgnored } from "./run-answer.ts";
+import type { ClaimName } from "../jobs/answer-claims.ts";
+import { digestOf, OnceClaim, onceName, replayedHeader } from "./made-once.ts";
+import { asksResumable, resumesAnswer, NumberedEvents, resumableHeader, resumedPlace } from "./resumable-answer.ts";
+import { type Admitted, type InferenceDependencies, nameIgnored, sendAnswer } from "./run-answer.ts";
 import { noteRateLimits } from "./limit-responses.ts";
 
 /** A request that a machine can take, before it is admitted under its key's limits. */
@@ -29,11 +32,13 @@ export interface Placeable extends Pick<Admitted, "account" | "job" | "ignored">
 interface RequestFrom {
   readonly request: FastifyRequest<{ Body: Buffer | undefined }>;
   readonly reply: FastifyReply;
+  /** The request as it was read, if it was. */
+  readonly read?: ReadRequest | undefined;
 }
 
 export type PlacingDependencies = Pick<
   InferenceDependencies,
-  "reader" | "placer" | "modelRoutes" | "images" | "clock" | "cacheSaltOf"
+  "reader" | "placer" | "modelRoutes" | "images" | "timing" | "clock" | "cacheSaltOf"
 >;
 
 /**
@@ -42,11 +47,11 @@ export type PlacingDependencies = Pick<
  */
 export async function placeableRequest(
   outer: Outer,
-  { request, reply }: RequestFrom,
+  { request, reply, read }: RequestFrom,
   dependencies: PlacingDependencies,
 ): Promise<Placeable> {
   // `takeBody` removes the body from the request, so that the run does not keep it in memory.
-  const asked = await dependencies.reader.read(outer, takeBody(request));
+  const asked = read ?? (await dependencies.reader.read(outer, takeBody(request)));
   const { stream: streamed, remoteImages } = asked;
   if (remoteImages !== undefined) dependencies.images.assertAllowed(remoteImages);
   const { key } = callerOf(request);
@@ -67,8 +72,11 @@ export async function placeableRequest(
 export function answerRequest(outer: Outer, dependencies: InferenceDependencies) {
   return async (request: RequestFrom["request"], reply: FastifyReply): Promise<void> => {
     const resumes = chatLike.has(outer) ? resumedPlace(request.headers) : undefined;
+    const from = { request, reply };
     if (resumes !== undefined)
-      return answerStream(await resumedRequest(outer, { request, reply, resumes }, dependencies), dependencies);
+      return sendAnswer(await resumedRequest(outer, { ...from, resumes }, dependencies), dependencies);
+    const once = chatLike.has(outer) ? onceName(request.headers, callerOf(request).key.id) : undefined;
+    if (once !== undefined) return answerOnce(outer, { ...from, once }, dependencies);
     const placeable = await placeableRequest(outer, { request, reply }, dependencies);
     const { asked, account, job } = placeable;
     if (asked.ollama?.loads) {
@@ -79,9 +87,60 @@ export function answerRequest(outer: Outer, dependencies: InferenceDependencies)
       return void reply.send(loadedAnswer(asked.ollama, dependencies.clock.wall()));
     }
     const admitted = await admitRequest(outer, { request, reply, placeable }, dependencies);
-    return admitted.streamed ? answerStream(admitted, dependencies) : answerWhole(admitted, dependencies);
+    return sendAnswer(admitted, dependencies);
   };
 }
+
+/**
+ * Answers a request whose answer is made once. The first request of the name makes it, and each later one with the same
+ * body gets the same answer from its machine, also while it is being made.
+ */
+async function answerOnce(
+  outer: Outer,
+  { request, reply, once }: RequestFrom & { readonly once: ClaimName },
+  dependencies: InferenceDependencies,
+): Promise<void> {
+  const body = takeBody(request);
+  const digest = digestOf(outer, body ?? "");
+  const read = await dependencies.reader.read(outer, body);
+  const claim = new OnceClaim(once, { owner: request.id, digest }, dependencies);
+  const from = { request, reply, read };
+  const { onceForMs } = dependencies.timing;
+  const make = async (): Promise<void> => {
+    const placeable = await placeableRequest(outer, from, dependencies);
+    const admitted = await admitRequest(outer, { ...from, placeable, isOnce: true }, dependencies);
+    const onPlaced: Placement["onPlaced"] = (place) => void claim.placed(place).catch(claimEndsItself);
+    Object.assign(admitted.job, { onPlaced });
+    await sendAnswer({ staysMs: onceForMs, ...admitted }, dependencies);
+  };
+  const join = async (place: AnswerPlace): Promise<void> => {
+    reply.header(replayedHeader, "true");
+    const joined = await resumedRequest(outer, { ...from, resumes: place }, dependencies);
+    await sendAnswer({ ...joined, staysMs: onceForMs }, dependencies);
+  };
+  for (let left = repeatsMax; ; left -= 1) {
+    const place = await claim.take(callerOf(request).leaving.signal);
+    try {
+      await (place === undefined ? make() : join(place));
+    } catch (thrown) {
+      await claim.release().catch(claimEndsItself);
+      const isGone = place !== undefined && thrown instanceof Fault && goneAnswers.has(thrown.code);
+      if (!isGone || left === 0) throw thrown;
+      reply.removeHeader(replayedHeader);
+      continue;
+    }
+    const isMade = accountOf(request).facts.outcome === "ok";
+    return (isMade ? claim.made() : claim.release()).catch(claimEndsItself);
+  }
+}
+
+/** The store is away: then the claim ends by itself, and what was said to the client holds. */
+function claimEndsItself(): void {}
+
+/** Faults of an answer that its machine does not have any more, or cannot be asked for. */
+const goneAnswers: ReadonlySet<FaultCode> = new Set(["answer_not_found", "agent_offline"]);
+/** How often a request finds an answer gone before it gives up. */
+const repeatsMax = 3;
 
 /** The APIs whose streams can be resumed: those that are read as chats. */
 const chatLike: ReadonlySet<Outer> = new Set(["chat", "message", "response"]);
@@ -92,15 +151,17 @@ const chatLike: ReadonlySet<Outer> = new Set(["chat", "message", "response"]);
  */
 async function resumedRequest(
   outer: Outer,
-  { request, reply, resumes }: RequestFrom & { readonly resumes: AnswerPlace },
+  { request, reply, read, resumes }: RequestFrom & { readonly resumes: AnswerPlace },
   dependencies: PlacingDependencies,
 ): Promise<Admitted> {
-  const asked = await dependencies.reader.read(outer, takeBody(request));
-  if (!asked.stream)
+  const asked = read ?? (await dependencies.reader.read(outer, takeBody(request)));
+  const { stream: streamed } = asked;
+  if (!streamed && resumesAnswer(request.headers))
     throw new Fault("invalid_value", { message: "An answer is resumed as a stream.", param: "stream" });
+  const isNumbered = resumesAnswer(request.headers) || (streamed && asksResumable(request.headers));
   const { key, leaving } = callerOf(request);
   const account = accountOf(request);
-  account.asksFor(asked.model, { streamed: true });
+  account.asksFor(asked.model, { streamed });
   const resolved = resolveModel(asked.model, key, dependencies.modelRoutes.table);
   if (resolved.routed !== undefined) account.routedTo(resolved.first.modelId);
   const job = jobOf(request, { asked, resolved }, undefined);
@@ -109,29 +170,36 @@ async function resumedRequest(
   const { render, ends, adaptFault } = renderingOf(outer, asked, request.id);
   const renderFor: Admitted["render"] = (by, offer, resumed) => {
     const { answer: id = "", created: createdSeconds = 0 } = resumed ?? {};
-    const renderer = render({ id, createdSeconds, includeUsage, model: job.routed ?? by });
-    return new NumberedEvents(withClientNames(renderer, asked.toolNames), offer, resumes.event);
+    const head = { id, createdSeconds, includeUsage, model: job.routed ?? by };
+    const renderer = withClientNames(render(head), asked.toolNames);
+    return isNumbered ? new NumberedEvents(renderer, offer, resumes.event) : renderer;
   };
-  reply.header(resumableHeader, "1");
+  if (isNumbered) reply.header(resumableHeader, "1");
   return {
     reply,
     leaving,
     account,
     job,
-    streamed: true,
+    streamed,
     render: renderFor,
     ends,
     adaptFault,
     ignored,
     effort,
     resumes,
+    staysMs: dependencies.timing.resumableForMs,
   };
 }
 
 /** Makes all checks that come before a request runs. A request that cannot run uses up no limit of its key. */
 async function admitRequest(
   outer: Outer,
-  { request, reply, placeable }: RequestFrom & { readonly placeable: Placeable },
+  {
+    request,
+    reply,
+    placeable,
+    isOnce = false,
+  }: RequestFrom & { readonly placeable: Placeable; readonly isOnce?: boolean },
   dependencies: PlacingDependencies,
 ): Promise<Admitted> {
   const { asked, account, job, ignored } = placeable;
@@ -155,15 +223,15 @@ async function admitRequest(
   };
   const { routed } = job;
   const isResumable = streamed && chatLike.has(outer) && asksResumable(request.headers);
-  if (isResumable) {
-    Object.assign(job, { resumable: { answer: answer.id, created: answer.createdSeconds } });
-    reply.header(resumableHeader, "1");
-  }
+  if (isResumable) reply.header(resumableHeader, "1");
+  if (isResumable || isOnce) Object.assign(job, { resumable: { answer: answer.id, created: answer.createdSeconds } });
+  const staysMs = isResumable ? dependencies.timing.resumableForMs : undefined;
   const renderFor: Admitted["render"] = (by, offer) => {
     const renderer = withClientNames(render({ ...answer, model: routed ?? by }), toolNames);
     return isResumable ? new NumberedEvents(renderer, offer) : renderer;
   };
-  return { reply, leaving, account, job, streamed, render: renderFor, ends, adaptFault, ignored, effort };
+  const rendered = { render: renderFor, ends, adaptFault };
+  return { reply, leaving, account, job, streamed, ...rendered, ignored, effort, ...(isResumable && { staysMs }) };
 }
 
 /** Anthropic's clients name features of its service here, and models need none of them. */

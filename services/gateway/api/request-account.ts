@@ -398,7 +398,7 @@ export class RequestAccount {
    * estimated, if a machine worked on it.
    */
   #reported(): TokenCounts {
-    const { usage, outputTokens, madeTokens, hasBegun, firstAtMs, countedTokens } = this.#course;
+    const { usage, outputTokens, madeTokens, hasBegun, firstAtMs, countedTokens, isMoved } = this.#course;
     if (countedTokens !== undefined) {
       const completionTokens = Math.max(0, (usage?.completionTokens ?? outputTokens) - countedTokens);
       return { promptTokens: 0, completionTokens };
@@ -407,7 +407,7 @@ export class RequestAccount {
     const worked = hasBegun && leftIn.has(this.#outcome ?? "client_closed");
     return {
       promptTokens: firstAtMs !== undefined || worked ? Math.min(this.#promptTokens, this.#window) : 0,
-      completionTokens: worked && !this.#streamed ? Math.max(outputTokens, madeTokens) : outputTokens,
+      completionTokens: worked && !this.#streamed && !isMoved ? Math.max(outputTokens, madeTokens) : outputTokens,
     };
   }
 }

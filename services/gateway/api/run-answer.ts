@@ -12,6 +12,7 @@ import type { FastifyReply } from "fastify";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import type { AnswerCourse, AnswerRenderer, AnswerWriter } from "../jobs/answer-course.ts";
 import type { JobOffer } from "../jobs/job-listener.ts";
+import type { AnswerClaims } from "../jobs/answer-claims.ts";
 import type { AnswerPlace, AnswerResumer } from "../jobs/resume-answer.ts";
 import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import type { JobPlacer } from "../jobs/place-job.ts";
@@ -39,12 +40,15 @@ export interface Admitted extends Omit<Rendering, "render"> {
   readonly effort: AskedEffort | undefined;
   /** The place after which the client resumes an answer, in place of a new one. */
   readonly resumes?: AnswerPlace | undefined;
+  /** Time for which the job goes on without its client; undefined if it ends with it. */
+  readonly staysMs?: number | undefined;
 }
 
 export interface InferenceDependencies {
   readonly reader: RequestReader;
   readonly placer: JobPlacer;
   readonly resumer: AnswerResumer;
+  readonly answerClaims: AnswerClaims;
   readonly refusedEfforts: RefusedEfforts;
   readonly modelRoutes: Pick<RouteRecords, "table">;
   readonly images: Pick<ImageFetcher, "assertAllowed" | "fetchAll">;
@@ -101,7 +105,8 @@ async function runWithinLimits(
   { writer, tell }: { readonly writer: AnswerWriter; readonly tell: (limit: string) => void },
   dependencies: RunDependencies,
 ): Promise<void> {
-  const { account, reply, render, leaving, job, streamed } = admitted;
+  const { account, reply, render, leaving, job, streamed, staysMs } = admitted;
+  if (staysMs !== undefined) Object.assign(job, { signal: stayingSignal(leaving.signal, staysMs) });
   try {
     const mayContinue = streamed && job.kind === "chat";
     await runJob(admitted, account.following(writer, { render, leaving, mayContinue }), dependencies);
@@ -114,18 +119,23 @@ async function runWithinLimits(
   }
 }
 
+/** Runs a request and sends its answer. An answer that outlives its client is still counted as one of this request. */
+export function sendAnswer(admitted: Admitted, dependencies: InferenceDependencies): Promise<void> {
+  const { account, streamed, staysMs } = admitted;
+  const sending = streamed ? answerStream(admitted, dependencies) : answerWhole(admitted, dependencies);
+  if (staysMs !== undefined) account.staysUntil(sending);
+  return sending;
+}
+
 /**
  * Runs a request and sends its answer piece by piece. A failure before the first piece is thrown, and becomes an answer
  * with a status. A later failure is reported inside the stream.
  */
-export async function answerStream(
+async function answerStream(
   admitted: Admitted,
   { placer, resumer, refusedEfforts, timing, log }: InferenceDependencies,
 ): Promise<void> {
   const { reply, leaving, account, job, ends, adaptFault } = admitted;
-  // The job of a resumable answer outlives its client for a while.
-  const isResumable = job.resumable !== undefined || admitted.resumes !== undefined;
-  if (isResumable) Object.assign(job, { signal: stayingSignal(leaving.signal, timing.resumableForMs) });
   const response = reply.raw;
   const writer = new StreamWriter({
     response,
@@ -141,9 +151,7 @@ export async function answerStream(
   });
   try {
     const tell = (limit: string): void => writer.tell(`${limitHeader}: ${limit}`);
-    const running = runWithinLimits(admitted, { writer, tell }, { placer, resumer, refusedEfforts });
-    if (isResumable) account.staysUntil(running);
-    await running;
+    await runWithinLimits(admitted, { writer, tell }, { placer, resumer, refusedEfforts });
   } catch (thrown) {
     const fault = adaptFault(Fault.from(thrown));
     account.endedIn(fault.code);
@@ -173,7 +181,7 @@ function nameSource(
 }
 
 /** Runs a request and sends its answer in one piece, once the answer is complete. */
-export async function answerWhole(admitted: Admitted, dependencies: InferenceDependencies): Promise<void> {
+async function answerWhole(admitted: Admitted, dependencies: InferenceDependencies): Promise<void> {
   const { reply, leaving, account, job, adaptFault } = admitted;
   const collected = new CollectedAnswer({
     onTooLarge: (fault) => leaving.abort(fault),

@@ -96,6 +96,8 @@ const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queue
 export class AnswerCourse implements OfferListener {
   /** Set for an answer that its client resumes: returns the offer by what its machine tells of it. */
   offerOf?: (resumed: ResumedAnswer | undefined) => JobOffer | undefined;
+  /** True if the client resumed the answer by another request. */
+  isMoved = false;
   /** The tokens of a resumed answer that other gateways have counted, and its prompt with them. */
   countedTokens: number | undefined;
   /** Set only if the answer has a client or a limit to wait for. */
@@ -265,6 +267,11 @@ export class AnswerCourse implements OfferListener {
 
   onUsage(usage: Usage): void {
     this.usage = wholeUsage(usage, this.#earlier);
+  }
+
+  onMoved(): void {
+    this.isMoved = true;
+    this.outputTokens = this.#receivedTokens;
   }
 
   hasLeft(): boolean {

@@ -273,6 +273,7 @@ export class FrameFollower {
 
   /** Ends the follower, because the client resumes the answer by another request at this gateway. */
   moved(): void {
+    this.#options.listener.onMoved?.();
     this.#fail(resumedElsewhere());
   }
 
@@ -428,7 +429,7 @@ export class FrameFollower {
    */
   #attachRefused(frame: Frame): void {
     const code = decodeJson(faultPayload, frame.payload)?.code;
-    if (code === "job_moved") this.#fail(resumedElsewhere());
+    if (code === "job_moved") this.moved();
     else if (this.#options.resumes) this.#fail(answerNotFound());
     else if (code === "stream_gap") this.#gap(`the machine has frame ${this.#nextSequence} no more`);
     else this.#fail(machineDisconnected("the machine does not know the job any more"));

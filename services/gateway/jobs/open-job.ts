@@ -6,6 +6,7 @@ import { PartSender } from "./send-parts.ts";
 import { createHash } from "node:crypto";
 import { Fault } from "#shared/fault/fault.ts";
 import { type Control, encodeHead, type Headers, type JobHead } from "#shared/protocol/job.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { machineSubject, replySubject } from "#shared/protocol/subjects.ts";
 import { timingOver, type Line, type Timing } from "#shared/protocol/timing.ts";
@@ -83,7 +84,8 @@ export class OpenJob implements JobWire {
   readonly #keyId: string;
   readonly #placed: PlacedJob | undefined;
   readonly #inParts: boolean;
-  readonly #resumes: boolean;
+  /** Names this request, if it resumes the answer of an earlier one. */
+  readonly #resumes: string | undefined;
   readonly #creditBytes: number;
   #body: Uint8Array;
 
@@ -101,7 +103,7 @@ export class OpenJob implements JobWire {
     this.#keyId = head.keyId ?? "";
     this.#placed = placed;
     this.#body = body;
-    this.#resumes = resumes;
+    this.#resumes = resumes ? newToken() : undefined;
     this.#inParts = body.byteLength > limits.partBytes;
     const gathers = listener.backlogBytes === undefined;
     const streamCreditBytes = resumes ? limits.resumableBytes : limits.streamCreditBytes;
@@ -145,14 +147,14 @@ export class OpenJob implements JobWire {
 
   sendJob(): void {
     const { reply, target } = this;
-    if (this.#resumes) {
+    if (this.#resumes !== undefined) {
       this.#tell({
         kind: "attach",
         job: this.id,
         from: 1,
         keyId: this.#keyId,
         credit: this.#creditBytes,
-        resumes: true,
+        resumes: this.#resumes,
       });
       return;
     }

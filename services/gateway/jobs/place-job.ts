@@ -44,6 +44,8 @@ export interface Placement extends Wanted {
   readonly keyId: string;
   /** Set if the client can resume its answer. */
   readonly resumable?: Resumable | undefined;
+  /** Called when a machine has taken a resumable job. */
+  readonly onPlaced?: ((place: { readonly machine: string; readonly job: string }) => void) | undefined;
   /** The key's own salt for the caches of runtimes; undefined where keys share them. */
   readonly cacheSalt?: string | undefined;
   /** True if the machine is to tell which stop string ended the answer. */
@@ -423,6 +425,7 @@ export class JobPlacer {
       placed: {
         accepted() {
           placed.accepted();
+          if (resumable !== undefined) placement.onPlaced?.({ machine: chosen.machine, job: id });
           placements.took(chosen);
         },
         answering: () => placed.answering(),

@@ -112,6 +112,9 @@ const refusalsOfChats: Codes = [
   "tool_messages_out_of_order",
   "model_does_not_support_tools",
   "answer_not_found",
+  "idempotency_key_reused",
+  "idempotency_key_in_use",
+  "idempotency_keys_used_up",
 ];
 
 const asksModel = { method: "POST", open: false, headers: [] } as const;

@@ -82,6 +82,10 @@ export const answerHeaders = {
     description: "`1` where the stream can be resumed: its events have ids.",
     example: "1",
   },
+  "idempotent-replayed": {
+    description: "`true` where the answer was made for an earlier request with the same `Idempotency-Key`.",
+    example: "true",
+  },
   "x-trunkline-unanswered": {
     description: "The machines that did not answer in time, so that what only they offer is not in the list.",
     example: "attic",
@@ -114,6 +118,14 @@ export const requestHeaders = {
     description:
       "The id of the last event that came of an answer that can be resumed. The same request with it gets the rest of that answer, at any gateway of the site.",
     schema: { type: "string" },
+  },
+  "idempotency-key": {
+    name: "idempotency-key",
+    in: "header",
+    required: false,
+    description:
+      "Your own name for the answer to a chat, a response or a message, unique for your key, of at most 255 characters. A repeat of the request with it gets the same answer and makes no other; see Requests.",
+    schema: { type: "string", maxLength: 255 },
   },
   "anthropic-version": {
     name: "anthropic-version",

@@ -1,0 +1,125 @@
+import { createHash } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { Fault } from "#shared/fault/fault.ts";
+import { type Clock, sleep } from "#shared/process/clock.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import { type AnswerClaims, type Claim, type ClaimName, claimsPerKeyMax } from "../jobs/answer-claims.ts";
+import type { AnswerPlace } from "../jobs/resume-answer.ts";
+
+/** Names an answer that is made once, however often its request is repeated. */
+const idempotencyHeader = "idempotency-key";
+/** Tells that an answer was made for an earlier request with the same name. */
+export const replayedHeader = "idempotent-replayed";
+
+const nameCharactersMax = 255;
+
+/** Returns the name that a client gives its answer, as a digest. Undefined for a request without one. */
+export function onceName(headers: IncomingHttpHeaders, keyId: string): ClaimName | undefined {
+  const name = headers[idempotencyHeader];
+  if (name === undefined || name === "") return undefined;
+  if (typeof name !== "string" || name.length > nameCharactersMax) {
+    throw new Fault("invalid_value", {
+      message: `The header 'Idempotency-Key' must have at most ${nameCharactersMax} characters (nameCharactersMax).`,
+      param: "Idempotency-Key",
+    });
+  }
+  return { keyId, name: digestOf(name) };
+}
+
+export function digestOf(...parts: readonly (string | Uint8Array)[]): string {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest("base64url");
+}
+
+interface OnceParts {
+  readonly answerClaims: AnswerClaims;
+  readonly clock: Clock;
+  readonly timing: Timing;
+}
+
+/** Time between two looks for the machine of a claimed answer. */
+const lookMs = 100;
+
+/** One request for an answer that is made once. */
+export class OnceClaim {
+  readonly #name: ClaimName;
+  readonly #parts: OnceParts;
+  #claimed: Claim;
+
+  constructor(name: ClaimName, { owner, digest }: Pick<Claim, "owner" | "digest">, parts: OnceParts) {
+    this.#name = name;
+    this.#claimed = { owner, digest };
+    this.#parts = parts;
+  }
+
+  /**
+   * Claims the answer. Returns the place of the answer if another request has made it or makes it now, and takes it over from
+   * that request. Undefined if this one is to make it. Throws if the name stands for another request.
+   */
+  async take(signal: AbortSignal): Promise<AnswerPlace | undefined> {
+    const { answerClaims, clock, timing } = this.#parts;
+    const untilMs = clock.now() + timing.onceForMs;
+    for (;;) {
+      const held = await answerClaims.take(this.#name, this.#claimed, this.#heldMs);
+      if (held === undefined) throw tooManyClaims();
+      if (held.owner === this.#claimed.owner) return undefined;
+      if (held.digest !== this.#claimed.digest) throw otherRequest();
+      const { machine, job } = held;
+      if (machine !== undefined && job !== undefined) {
+        await this.#renew({ machine, job }, this.#heldMs, held.owner);
+        return { machine, job, event: 0 };
+      }
+      if (clock.now() > untilMs) throw stillClaimed();
+      await sleep(clock, lookMs, signal);
+    }
+  }
+
+  /** Notes the machine that makes the answer. */
+  async placed({ machine, job }: Pick<AnswerPlace, "machine" | "job">): Promise<void> {
+    await this.#renew({ machine, job }, this.#heldMs);
+  }
+
+  /** Keeps the name for as long as machines keep a made answer. */
+  async made(): Promise<void> {
+    await this.#renew({}, this.#parts.timing.resumableForMs);
+  }
+
+  /** Frees the name of an answer that was not made, or is kept no more: the next request makes it anew. */
+  async release(): Promise<void> {
+    await this.#parts.answerClaims.release(this.#name, this.#claimed.owner);
+  }
+
+  async #renew(place: Pick<Claim, "machine" | "job">, forMs: number, owner = this.#claimed.owner): Promise<void> {
+    this.#claimed = { ...this.#claimed, ...place };
+    await this.#parts.answerClaims.renew(this.#name, owner, this.#claimed, forMs);
+  }
+
+  /** An answer ends at the latest then, and is kept for a while. */
+  get #heldMs(): number {
+    const { jobTotalMs, resumableForMs } = this.#parts.timing;
+    return jobTotalMs + resumableForMs;
+  }
+}
+
+function otherRequest(): Fault {
+  return new Fault("idempotency_key_reused", {
+    message: "The 'Idempotency-Key' stands for another request of this key, with another body. Send a new one for it.",
+    param: "Idempotency-Key",
+  });
+}
+
+function stillClaimed(): Fault {
+  return new Fault("idempotency_key_in_use", {
+    message:
+      "A request with this 'Idempotency-Key' is under way, and no machine has taken it yet. Ask again in a moment.",
+    param: "Idempotency-Key",
+  });
+}
+
+function tooManyClaims(): Fault {
+  return new Fault("idempotency_keys_used_up", {
+    message: `This key has ${claimsPerKeyMax} answers with an 'Idempotency-Key' that are under way or kept (claimsPerKeyMax). Ask again in a moment, or without that header.`,
+    param: "Idempotency-Key",
+  });
+}

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
+import { pepperText } from "#shared/keys/pepper.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { type AnswerClaims, claimsPerKeyMax, OwnClaims } from "../../services/gateway/jobs/answer-claims.ts";
+import { RedisClaims } from "../../services/gateway/jobs/redis-claims.ts";
+import { startRedisServer } from "../harness/redis-server.ts";
+import type { OwnServer } from "../harness/own-server.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import { testPepper } from "../harness/trunkline-command.ts";
+import { until } from "../harness/until.ts";
+
+const forMs = 60_000;
+
+function claimsOfAnswers(kind: string, open: () => AnswerClaims): void {
+  describe(`claims in ${kind}`, () => {
+    let keys = 0;
+    const nameOfNewKey = (): { keyId: string; name: string } => ({ keyId: `key${(keys += 1)}`, name: "n" });
+    const mine = { owner: "one", digest: "d" };
+    const yours = { owner: "other", digest: "d" };
+
+    test("go to the first request, and any other one is told whose it is and where it runs", async () => {
+      const [claims, name] = [open(), nameOfNewKey()];
+      expect(await claims.take(name, mine, forMs)).toEqual(mine);
+      expect(await claims.take(name, yours, forMs)).toEqual(mine);
+      const placed = { ...mine, machine: "attic", job: "j" };
+      await claims.renew(name, "one", placed, forMs);
+      expect(await claims.take(name, yours, forMs)).toEqual(placed);
+      expect(await claims.take({ ...name, keyId: "another" }, yours, forMs)).toEqual(yours);
+    });
+
+    test("are changed and freed by their owner alone", async () => {
+      const [claims, name] = [open(), nameOfNewKey()];
+      await claims.take(name, mine, forMs);
+      await claims.release(name, "other");
+      await claims.renew(name, "other", yours, forMs);
+      expect(await claims.take(name, yours, forMs)).toEqual(mine);
+      await claims.renew(name, "one", yours, forMs);
+      await claims.release(name, "one");
+      expect(await claims.take(name, mine, forMs)).toEqual(yours);
+      await claims.release(name, "other");
+      expect(await claims.take(name, mine, forMs)).toEqual(mine);
+    });
+
+    test("end by themselves", async () => {
+      const [claims, name] = [open(), nameOfNewKey()];
+      await claims.take(name, mine, 50);
+      const taken = async (): Promise<boolean> => (await claims.take(name, yours, forMs))?.owner === "other";
+      await until(taken, { what: "the claim to end" });
+    });
+
+    test("are bounded for each key, and a name that is free again makes room", async () => {
+      const [claims, { keyId }] = [open(), nameOfNewKey()];
+      for (let name = 0; name < claimsPerKeyMax; name += 1)
+        await claims.take({ keyId, name: String(name) }, mine, forMs);
+      expect(await claims.take({ keyId, name: "more" }, mine, forMs)).toBeUndefined();
+      expect(await claims.take({ keyId, name: "7" }, yours, forMs)).toEqual(mine);
+      await claims.release({ keyId, name: "7" }, "one");
+      expect(await claims.take({ keyId, name: "more" }, mine, forMs)).toEqual(mine);
+    });
+  });
+}
+
+const own = new OwnClaims(clock);
+claimsOfAnswers("memory", () => own);
+
+describe.skipIf(lentOnly("redis"))("with Redis", () => {
+  let redis: OwnServer;
+  let store: OpenedKeyStore;
+  let claims: AnswerClaims;
+  beforeAll(async () => {
+    redis = await startRedisServer();
+    store = await openKeyStore(
+      { stateDir: "/nowhere", redisUrl: redis.url, pepper: pepperText.parse(testPepper) },
+      { clock },
+    );
+    if (store.state.kind !== "redis") throw new Error("the store is not on Redis");
+    claims = new RedisClaims(store.state.redis);
+  });
+  afterAll(async () => {
+    await store.keys.close();
+    await redis[Symbol.asyncDispose]();
+  });
+  claimsOfAnswers("Redis", () => claims);
+});
