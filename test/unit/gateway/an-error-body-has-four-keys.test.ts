@@ -63,6 +63,7 @@ describe("the headers of an error", () => {
       "machine_change_refused",
       "keep_change_refused",
       "route_change_refused",
+      "idempotency_key_reused",
       "join_used",
       "machine_key_used",
       "direct_unavailable",
