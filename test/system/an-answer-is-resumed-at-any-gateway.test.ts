@@ -126,7 +126,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
       },
       { what: "all of the answer to be booked" },
     );
-    expect(booked).toMatchObject({ requests: 1, answered: 1, completionTokens: 50 });
+    expect(booked).toMatchObject({ requests: 1, failed: 0, answered: 1, completionTokens: 50 });
   });
 
   test("of a gateway that is killed goes on at another one, at once", async () => {

@@ -295,7 +295,7 @@ export class RequestAccount {
 
   #usage(outcome: RequestOutcome, { promptTokens, completionTokens }: TokenCounts): UsageRow {
     const { clock } = this.#dependencies;
-    const { firstAtMs, countedTokens } = this.#course;
+    const { firstAtMs, countedTokens, isMoved } = this.#course;
     const isResumed = countedTokens !== undefined;
     return {
       day: budgetPeriodAt("day", clock.wall()).name,
@@ -303,7 +303,7 @@ export class RequestAccount {
       model: this.#bookedModel(outcome),
       // A request that resumes an answer is no other request: the one before it is in the books.
       requests: isResumed ? 0 : 1,
-      failed: outcome === "ok" || isResumed ? 0 : 1,
+      failed: outcome === "ok" || isMoved ? 0 : 1,
       promptTokens,
       completionTokens,
       answered: firstAtMs === undefined || isResumed ? 0 : 1,
