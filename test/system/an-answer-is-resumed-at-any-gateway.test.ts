@@ -129,6 +129,20 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     expect(booked).toMatchObject({ requests: 1, failed: 0, answered: 1, completionTokens: 50 });
   });
 
+  test("takes the seat of its key at each gateway that it is resumed at, and gives it back", async () => {
+    const { token } = await operator.issue({ limits: { concurrency: 1, tokensPerMinute: 1_000 } });
+    const key = token.reveal();
+    const says = "/script tokens=150 delay_ms=20";
+    let lastEventId = (await begun(says, { key, events: 3 })).at(-1)?.id;
+    for (const gateway of [1, 2])
+      lastEventId = (await begun(says, { key, gateway, lastEventId, events: 3 })).at(-1)?.id;
+    const other = await ask("/script tokens=1", { key, gateway: 1 });
+    expect([other.status, (await errorOf(other)).code]).toEqual([429, "concurrency_limit_exceeded"]);
+    await eventsOf(await ask(says, { key, lastEventId }));
+    const free = async (): Promise<boolean> => (await ask("/script tokens=1", { key, gateway: 1 })).status === 200;
+    await until(free, { what: "the seat to be free" });
+  });
+
   test("of a gateway that is killed goes on at another one, at once", async () => {
     const { token, record } = await operator.issue();
     const key = token.reveal();

@@ -262,7 +262,8 @@ export class JobTable {
    */
   #attach({ job: id, from, keyId, credit, resumes }: Extract<Control, { kind: "attach" }>, reply: ReplyTo): void {
     const job = this.#jobs.get(id) ?? this.#left.get(id);
-    if (job === undefined || (job.head.keyId ?? "") !== keyId) {
+    const isKept = resumes === undefined || job?.frames.isResumable === true;
+    if (job === undefined || !isKept || (job.head.keyId ?? "") !== keyId) {
       this.#refuseAttach(reply, "job_unknown", "The machine does not know this request any more.");
       return;
     }

@@ -165,6 +165,7 @@ async function resumedRequest(
   const resolved = resolveModel(asked.model, key, dependencies.modelRoutes.table);
   if (resolved.routed !== undefined) account.routedTo(resolved.first.modelId);
   const job = jobOf(request, { asked, resolved }, undefined);
+  account.resumes();
   const { ignored, effort, includeUsage } = asked;
   nameIgnored(reply, ignored);
   const { render, ends, adaptFault } = renderingOf(outer, asked, request.id);

@@ -60,11 +60,13 @@ export class OnceClaim {
   async take(signal: AbortSignal): Promise<AnswerPlace | undefined> {
     const { answerClaims, clock, timing } = this.#parts;
     const untilMs = clock.now() + timing.onceForMs;
+    const { owner, digest } = this.#claimed;
+    this.#claimed = { owner, digest };
     for (;;) {
       const held = await answerClaims.take(this.#name, this.#claimed, this.#heldMs);
       if (held === undefined) throw tooManyClaims();
-      if (held.owner === this.#claimed.owner) return undefined;
-      if (held.digest !== this.#claimed.digest) throw otherRequest();
+      if (held.owner === owner) return undefined;
+      if (held.digest !== digest) throw otherRequest();
       const { machine, job } = held;
       if (machine !== undefined && job !== undefined) {
         await this.#renew({ machine, job }, this.#heldMs, held.owner);

@@ -90,6 +90,8 @@ export class RequestAccount {
   /** True while admission is pending. The request is then settled once the admission resolves. */
   #admitting = false;
   #closed = false;
+  /** True for a request that resumes an answer. */
+  #isResuming = false;
   #stays: Promise<unknown> | undefined;
   #status = 0;
 
@@ -152,6 +154,7 @@ export class RequestAccount {
   async admit({ promptTokens, tokens, ceiling, signal }: Demanding): Promise<LimitOutcome> {
     // An aborted request is already settled: nothing would release a hold that it takes from now on.
     signal.throwIfAborted();
+    if (this.#isResuming) this.#leaveResumed();
     this.#promptTokens = promptTokens;
     this.#ceiling = ceiling;
     return this.#ask({ tokens, promptTokens, seat: newToken() }, signal);
@@ -162,6 +165,22 @@ export class RequestAccount {
     signal.throwIfAborted();
     if (this.#key.limits?.requestsPerMinute === undefined) return unlimited;
     return this.#ask({ tokens: 0, seat: noSeat }, signal);
+  }
+
+  /** Counts an answer that the client resumes. It was admitted before, so that no limit of the key is asked. */
+  resumes(): void {
+    const { id: keyId, limits } = this.#key;
+    this.#leaveResumed();
+    this.#isResuming = true;
+    if (limits !== undefined) this.#hold = this.#dependencies.limits.occupy({ keyId, limits, seat: newToken() });
+  }
+
+  /** Forgets an answer that could not be resumed, so that the request can ask for a new one. */
+  #leaveResumed(): void {
+    if (this.#hold !== undefined) this.#dependencies.settlements.leave(this.#hold);
+    this.#hold = undefined;
+    this.#isResuming = false;
+    this.#course.offerOf = this.#course.countedTokens = undefined;
   }
 
   /** Throws the fault of a request whose key may not cause a load now. A request pays for one load at most. */
@@ -238,7 +257,9 @@ export class RequestAccount {
   /** True if the answer may become longer than its hold. */
   get mayGrow(): boolean {
     const { answers = 0, answerTokens = Infinity } = this.#ceiling ?? {};
-    if (this.#hold === undefined || answers === 0) return false;
+    if (this.#hold === undefined) return false;
+    if (this.#isResuming) return boundOf(this.#hold).tokens < Infinity;
+    if (answers === 0) return false;
     return boundOf(this.#hold).tokens < this.#promptTokens + answers * answerTokens;
   }
 
@@ -321,7 +342,14 @@ export class RequestAccount {
     if (this.#hold !== undefined && machine === undefined) early?.forget(this.#hold.limits);
     const hold = this.#growing?.hold ?? this.#hold;
     const request = this.#record(usage.durationMs);
-    settlements.end({ hold, ran: machine !== undefined, usedTokens, usage, request, account: this });
+    settlements.end({
+      hold,
+      ran: machine !== undefined || this.#isResuming,
+      usedTokens,
+      usage,
+      request,
+      account: this,
+    });
     this.#tellNotBelieved(counted);
   }
 

@@ -95,7 +95,7 @@ const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queue
  */
 export class AnswerCourse implements OfferListener {
   /** Set for an answer that its client resumes: returns the offer by what its machine tells of it. */
-  offerOf?: (resumed: ResumedAnswer | undefined) => JobOffer | undefined;
+  offerOf: ((resumed: ResumedAnswer | undefined) => JobOffer | undefined) | undefined;
   /** True if the client resumed the answer by another request. */
   isMoved = false;
   /** The tokens of a resumed answer that other gateways have counted, and its prompt with them. */
@@ -246,7 +246,7 @@ export class AnswerCourse implements OfferListener {
       this.#heldBytes += payload.byteLength;
       this.#writer?.onHold?.(this.#heldBytes);
     }
-    this.#rendering?.bound?.used(outputTokens);
+    this.#rendering?.bound?.used(Math.max(0, outputTokens - (this.countedTokens ?? 0)));
   }
 
   /** Ends the answer where it is, as if it had reached `max_tokens`. */

@@ -370,7 +370,8 @@ export class FrameFollower {
   #awaitAcceptance(offered: Offered, nowMs: number, askedSinceMs: number): void {
     const { timing, acceptWithinMs, wire } = this.#options;
     if (nowMs - askedSinceMs > acceptWithinMs) {
-      wire.sendCancel("gave_up");
+      // The job of an answer that is resumed may still run for another attempt to resume it.
+      if (!this.#options.resumes) wire.sendCancel("gave_up");
       this.#notReached(offered);
       return;
     }

@@ -85,6 +85,8 @@ export type Admission = {
 /** Admits requests. One decision covers all limits of a key: a request takes from all of them or from none. */
 export interface Limits {
   admit(demand: Demand): Promise<Admission>;
+  /** Takes a seat for an answer that an earlier request was admitted for. It is counted, and nothing refuses it. */
+  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Hold;
   /** Returns the rate-limit status of a key. Charges nothing. */
   limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus>;
 }

@@ -107,6 +107,12 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
     key.take(this.#options.clock.now(), this.#shareOf(hold.limits), { hold, by });
   }
 
+  /** Counts the hold of an answer that was admitted before, by an earlier request: its seat, and no request of a minute. */
+  occupy(hold: Hold): void {
+    const key = this.#keys.getOrInsertComputed(hold.keyId, () => new LocalKey());
+    key.take(this.#options.clock.now(), this.#shareOf(hold.limits), { hold, by: hold.kept, requests: 0 });
+  }
+
   /** Records the budget use of all gateways, as their store just reported it. The share divides only what is left. */
   learn({ keyId, limits }: Pick<Demand, "keyId" | "limits">, spent: number): void {
     if (limits.budget === undefined) return;
@@ -198,11 +204,15 @@ class LocalKey {
   }
 
   /** Records a hold, or what it has grown by. */
-  take(nowMs: number, limits: KeyLimits, { hold, by }: { readonly hold: Hold; readonly by: Hold["kept"] }): void {
+  take(
+    nowMs: number,
+    limits: KeyLimits,
+    { hold, by, requests = 1 }: { readonly hold: Hold; readonly by: Hold["kept"]; readonly requests?: number },
+  ): void {
     const before = this.#holds.get(hold.seat);
     if (hold.seat !== noSeat) this.#holds.set(hold.seat, hold);
     this.#reserved += hold.budgetTokens - (before?.budgetTokens ?? 0);
-    this.#charge(nowMs, limits, { requests: before ? 0 : 1, tokens: hold.tokens - (before?.tokens ?? 0) }, by);
+    this.#charge(nowMs, limits, { requests: before ? 0 : requests, tokens: hold.tokens - (before?.tokens ?? 0) }, by);
   }
 
   /**

@@ -6,7 +6,7 @@ import type { Log } from "#shared/process/log.ts";
 import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
 import { usageKeptDays } from "#shared/usage/usage.ts";
 import { needsSeat } from "./judge-demand.ts";
-import type { Admission, Demand, Limits, LimitsBook, LimitStatus, Settlement, Settling } from "./limits.ts";
+import type { Admission, Demand, Hold, Limits, LimitsBook, LimitStatus, Settlement, Settling } from "./limits.ts";
 import { LocalLimits } from "./local-limits.ts";
 import { RedisLimitsBook } from "./redis-limits.ts";
 import { Settlements } from "./settlements.ts";
@@ -64,7 +64,7 @@ interface SharedLimitsOptions {
   readonly book: Pick<LimitsBook, "limitStatus">;
   /** This gateway's share of the limits. */
   readonly local: LocalLimits;
-  readonly settlements: Pick<Settlements, "isAway" | "away" | "release" | "ask">;
+  readonly settlements: Pick<Settlements, "isAway" | "away" | "release" | "ask" | "occupy">;
 }
 
 /**
@@ -81,6 +81,14 @@ export class SharedLimits implements Limits {
 
   async admit(demand: Demand): Promise<Admission> {
     return this.#options.settlements.isAway ? this.#ownShare(demand) : this.#ask(demand);
+  }
+
+  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Hold {
+    const { local, settlements } = this.#options;
+    const hold = { ...key, tokens: 0, budgetTokens: 0, kept: settlements.isAway ? "here" : "shared" } as const;
+    local.occupy(hold);
+    settlements.occupy(hold);
+    return hold;
   }
 
   async limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
@@ -153,6 +161,12 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
 
   async admit(demand: Demand): Promise<Admission> {
     return this.local.admit(demand);
+  }
+
+  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Hold {
+    const hold = { ...key, tokens: 0, budgetTokens: 0, kept: "here" } as const;
+    this.local.occupy(hold);
+    return hold;
   }
 
   limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {

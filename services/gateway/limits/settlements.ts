@@ -143,6 +143,17 @@ export class Settlements {
     if (hold.kept === "shared" && needsSeat(hold.limits)) this.#underWay.set(hold.seat, hold);
   }
 
+  /** Takes the seat of a hold that nothing was asked for, at once. */
+  occupy(hold: Hold): void {
+    this.begin(hold);
+    if (!this.#isAway && this.#underWay.has(hold.seat)) this.#send([hold]);
+  }
+
+  /** Gives back the seat of an answer that could not be resumed. */
+  leave(hold: Hold): void {
+    this.#endHold({ hold, ran: true, usedTokens: 0 });
+  }
+
   /** Records a request under way until it ends. */
   follow(request: RunningRequest): void {
     this.#running.set(request, undefined);

@@ -11,7 +11,8 @@ import { placing } from "../placed-requests.ts";
 function keyWith(limits: KeyLimits | undefined) {
   const clock = new TurnableClock();
   const local = new LocalLimits({ clock, spent: () => 0 });
-  const settlements = { isAway: true, away: () => undefined, release: () => undefined, ask: () => Promise.reject() };
+  const [away, release, occupy] = [() => undefined, () => undefined, () => undefined];
+  const settlements = { isAway: true, away, release, occupy, ask: () => Promise.reject() };
   const book = new SharedLimits({ book: { limitStatus: async () => ({}) }, local, settlements });
   const load = ({ isPlaced = true } = {}): Promise<Fault | "loaded"> =>
     assertMayLoad({ id: "abc", limits }, { model: "qwen3", isPlaced }, book).then(

@@ -22,7 +22,11 @@ beforeEach(() => {
   written = [];
   settled = [];
   const local: LocalLimits = new LocalLimits({ clock, spent: () => 0 });
-  limits = { admit: async (demand) => local.admit(demand), limitStatus: (key) => local.limitStatus(key) };
+  limits = {
+    admit: async (demand) => local.admit(demand),
+    limitStatus: (key) => local.limitStatus(key),
+    occupy: (key) => ({ ...key, tokens: 0, budgetTokens: 0, kept: "here" }),
+  };
   settlements = new Settlements({
     book: { settle: async (settlement) => (written.push(settlement), { gateways: 1, grown: [], admissions: [] }) },
     local: {
@@ -230,11 +234,11 @@ describe("the holdings of a request from its key", () => {
     const asked = Promise.withResolvers<void>();
     const slow = limits;
     limits = {
+      ...slow,
       admit: async (demand: Demand): Promise<Admission> => {
         await asked.promise;
         return slow.admit(demand);
       },
-      limitStatus: (key) => slow.limitStatus(key),
     };
     const { account } = open(concurrency);
     const admitting = account.admit(request());
@@ -252,8 +256,8 @@ describe("the holdings of a request from its key", () => {
     const real = limits;
     let attempts = 0;
     limits = {
+      ...real,
       admit: async (demand) => ((attempts += 1) === 1 ? refusal : real.admit(demand)),
-      limitStatus: (key) => real.limitStatus(key),
     };
     const second = new RequestAccount(
       { id: "req_2", key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record, from },
