@@ -130,7 +130,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
   });
 
   test("takes the seat of its key at each gateway that it is resumed at, and gives it back", async () => {
-    const { token } = await operator.issue({ limits: { concurrency: 1, tokensPerMinute: 1_000 } });
+    const { token } = await operator.issue({ limits: { concurrency: 1 } });
     const key = token.reveal();
     const says = "/script tokens=150 delay_ms=20";
     let lastEventId = (await begun(says, { key, events: 3 })).at(-1)?.id;
