@@ -32,14 +32,35 @@ export class ContinuationRoom {
 /** Pieces of a text are joined at this number, since a short string takes more memory than its characters do. */
 const piecesMax = 64;
 
+/** A text that comes in short pieces. Each piece is copied once. */
+class GatheredText {
+  #joined: string[] = [];
+  #pieces: string[] = [];
+
+  add(piece: string): void {
+    if (this.#pieces.push(piece) < piecesMax) return;
+    this.#joined.push(this.#pieces.join(""));
+    this.#pieces = [];
+  }
+
+  get text(): string {
+    return [...this.#joined, ...this.#pieces].join("");
+  }
+
+  clear(): void {
+    this.#joined = [];
+    this.#pieces = [];
+  }
+}
+
 /**
  * The part of an answer that its client has, and the body of its request: enough for another machine to go on with it.
  * An answer that cannot go on elsewhere keeps nothing.
  */
 export class DeliveredAnswer {
   readonly #room: ContinuationRoom;
-  readonly #text: string[] = [];
-  readonly #thought: string[] = [];
+  readonly #text = new GatheredText();
+  readonly #thought = new GatheredText();
   #body: Uint8Array | undefined;
   #heldBytes = 0;
   #isOver = false;
@@ -79,7 +100,8 @@ export class DeliveredAnswer {
   end(): void {
     this.#isOver = true;
     this.#body = undefined;
-    this.#text.length = this.#thought.length = 0;
+    this.#text.clear();
+    this.#thought.clear();
     this.#room.giveBack(this.#heldBytes);
     this.#heldBytes = 0;
   }
@@ -88,11 +110,11 @@ export class DeliveredAnswer {
    * Returns what asks a machine for the rest of an answer of which `madeTokens` tokens were delivered. Undefined inside a thought, a tool call or a form, and for several answers: no machine can go on from there.
    */
   continuation(madeTokens: number): Continuation | undefined {
-    const text = this.#text.join("");
+    const { text } = this.#text;
     if (this.#body === undefined || text === "") return undefined;
     const chat = readJson(this.#body) as ChatBody;
     if (!isPlain(chat)) return undefined;
-    const thought = this.#thought.join("");
+    const thought = this.#thought.text;
     const { max_tokens: tokensMax } = chat;
     const body = {
       ...chat,
@@ -109,9 +131,7 @@ export class DeliveredAnswer {
       return;
     }
     if (kind === "reasoning") this.#thoughtPieces += 1;
-    const pieces = kind === "text" ? this.#text : this.#thought;
-    pieces.push(text);
-    if (pieces.length === piecesMax) pieces.splice(0, piecesMax, pieces.join(""));
+    (kind === "text" ? this.#text : this.#thought).add(text);
   }
 
   #hold(bytes: number): boolean {
