@@ -166,6 +166,31 @@ export const elsewhere: readonly { readonly rows: readonly number[]; readonly fi
       file: "faults/load/a-target-whose-machines-are-killed-fails-nobody",
       name: "without an answer that had no first token, and cut the others exactly",
     },
+    {
+      rows: [88],
+      file: "faults/load/an-answer-goes-on-when-its-machine-is-killed",
+      name: "killed in turn",
+    },
+    {
+      rows: [89],
+      file: "faults/load/an-answer-goes-on-when-its-machine-is-killed",
+      name: "drained by SIGTERM one after the other, hand their answers over and end none",
+    },
+    {
+      rows: [90],
+      file: "faults/load/streams-are-resumed-over-and-over",
+      name: "times in all and by killed gateways too, get every character once",
+    },
+    {
+      rows: [91],
+      file: "faults/load/retries-of-official-clients-make-one-answer",
+      name: "answers by its own retries over three gateways, each made and counted once",
+    },
+    {
+      rows: [92],
+      file: "system/a-killed-gateway-has-counted-its-answers",
+      name: "a second kill books nothing twice",
+    },
   ];
 
 /** Rows that nothing here asserts, and why. */
