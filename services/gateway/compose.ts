@@ -191,11 +191,17 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     await Promise.allSettled([sleep(clock, graceMs / 2, deadline), moving]);
     closing.begun = true;
     await closeServer(server, { deadline, clock, webSockets: tunnels });
+    // Answers without a client are counted up to here.
+    cut();
   });
 
   const seconds = await watchSecondConnections({ config, broker, roster, records, lifecycle, timing, clock, log });
   const isDrained = (machine: string): boolean => records.get(machine)?.cordon?.drains === true;
-  const onDraining = (machine: string): void => void jobs.handOver(machine);
+  const onDraining = (machine: string): void => {
+    jobs
+      .handOver(machine)
+      .catch((error: unknown) => log.error({ err: error, machine }, "answers were not handed over"));
+  };
   await followPresence({ ...fleet, broker, isDrained, onDraining, seconds, timing, clock, log });
   await broker.flush();
   const { host, operationsHost } = config;

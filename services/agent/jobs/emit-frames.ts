@@ -62,6 +62,7 @@ export class FrameEmitter implements UplinkSender {
   #sentTokens = 0;
   #silent = true;
   #phase: Phase = { name: "open" };
+  #ending: "end" | "fault" | undefined;
   #room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
   constructor({ uplink, clock, subject, credit, whole = false, keepsAll = false }: EmitterOptions) {
@@ -89,9 +90,14 @@ export class FrameEmitter implements UplinkSender {
     return this.#sentTokens;
   }
 
+  /** True if the job failed without a part of an answer. */
+  get #isVoid(): boolean {
+    return this.#offset === 0 && this.#ending === "fault";
+  }
+
   /** True if a client can still get the answer from its beginning on. */
   get isResumable(): boolean {
-    return this.#keepsAll && this.#offset <= limits.resumableBytes;
+    return this.#keepsAll && !this.#isVoid && this.#offset <= limits.resumableBytes;
   }
 
   get isFresh(): boolean {
@@ -194,6 +200,8 @@ export class FrameEmitter implements UplinkSender {
     if (to.from > wasSentBelow) this.#againFrom = to.from > this.#sequence ? undefined : to.from;
     else if (isElsewhere || to.from <= this.#drained(wasSentBelow - 1)) this.#sendAgainFrom(to.from);
     else this.#uplink.measure();
+    // The gateway that resumes the answer knows nothing of what others granted.
+    if (to.resumes) this.#limit = to.credit;
     this.grant({ taken: 0, limit: to.credit });
     return true;
   }
@@ -211,6 +219,7 @@ export class FrameEmitter implements UplinkSender {
 
   #finish(ending: Phase & { readonly name: "ending" }): void {
     if (this.#phase.name !== "open") return;
+    this.#ending = ending.kind;
     this.#phase = ending;
     this.#enqueue();
   }

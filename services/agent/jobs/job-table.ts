@@ -269,6 +269,7 @@ export class JobTable {
     }
     if (resumes !== undefined) this.#resume(job, resumes, reply);
     job.gateway = reply.gateway;
+    job.leftAtMs = undefined;
     if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit, resumes: resumes !== undefined })) return;
     this.#refuseAttach(reply, "stream_gap", "Part of the answer was lost between the machine and the gateway.");
   }
@@ -287,7 +288,6 @@ export class JobTable {
     }
     this.#left.delete(head.id);
     this.#jobs.set(head.id, job);
-    job.leftAtMs = undefined;
     const { countedTokens } = job;
     const resumed = head.resumable && { ...head.resumable, model: served?.model.id ?? "", countedTokens };
     const payload = { state, resumed } satisfies AcceptPayload;
@@ -329,7 +329,8 @@ export class JobTable {
   /** Handles the receipt of a job's terminal frame. Its gateway has counted all of the answer. */
   #finished(id: string): void {
     const job = this.#jobs.get(id);
-    if (job?.state !== "ended") return;
+    // A receipt of the gateway before may come while the answer is sent again.
+    if (job?.state !== "ended" || job.frames.endedAtMs === undefined) return;
     job.countedTokens = Number.MAX_SAFE_INTEGER;
     this.#leave(job);
   }

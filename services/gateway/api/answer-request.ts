@@ -102,24 +102,26 @@ async function answerOnce(
 ): Promise<void> {
   const body = takeBody(request);
   const digest = digestOf(outer, body ?? "");
-  const read = await dependencies.reader.read(outer, body);
+  const { leaving } = callerOf(request);
   const claim = new OnceClaim(once, { owner: request.id, digest }, dependencies);
-  const from = { request, reply, read };
-  const { onceForMs } = dependencies.timing;
+  const staysMs = dependencies.timing.onceForMs;
+  let read: ReadRequest | undefined = await dependencies.reader.read(outer, body);
   const make = async (): Promise<void> => {
-    const placeable = await placeableRequest(outer, from, dependencies);
-    const admitted = await admitRequest(outer, { ...from, placeable, isOnce: true }, dependencies);
+    const placeable = await placeableRequest(outer, { request, reply, read }, dependencies);
+    // The placer alone keeps the body while the answer runs.
+    read = undefined;
+    const admitted = await admitRequest(outer, { request, reply, placeable, isOnce: true }, dependencies);
     const onPlaced: Placement["onPlaced"] = (place) => void claim.placed(place).catch(claimEndsItself);
     Object.assign(admitted.job, { onPlaced });
-    await sendAnswer({ staysMs: onceForMs, ...admitted }, dependencies);
+    return sendAnswer({ staysMs, ...admitted }, dependencies);
   };
   const join = async (place: AnswerPlace): Promise<void> => {
     reply.header(replayedHeader, "true");
-    const joined = await resumedRequest(outer, { ...from, resumes: place }, dependencies);
-    await sendAnswer({ ...joined, staysMs: onceForMs }, dependencies);
+    const joined = await resumedRequest(outer, { request, reply, read, resumes: place }, dependencies);
+    return sendAnswer({ ...joined, staysMs }, dependencies);
   };
   for (let left = repeatsMax; ; left -= 1) {
-    const place = await claim.take(callerOf(request).leaving.signal);
+    const place = await claim.take(leaving.signal);
     try {
       await (place === undefined ? make() : join(place));
     } catch (thrown) {
@@ -129,7 +131,8 @@ async function answerOnce(
       reply.removeHeader(replayedHeader);
       continue;
     }
-    const isMade = accountOf(request).facts.outcome === "ok";
+    const account = accountOf(request);
+    const isMade = account.facts.outcome === "ok" && !account.hasMoved;
     return (isMade ? claim.made() : claim.release()).catch(claimEndsItself);
   }
 }
@@ -164,7 +167,8 @@ async function resumedRequest(
   account.asksFor(asked.model, { streamed });
   const resolved = resolveModel(asked.model, key, dependencies.modelRoutes.table);
   if (resolved.routed !== undefined) account.routedTo(resolved.first.modelId);
-  const job = jobOf(request, { asked, resolved }, undefined);
+  const job = { ...jobOf(request, { asked, resolved }, undefined), body: new Uint8Array() };
+  leaving.signal.throwIfAborted();
   account.resumes();
   const { ignored, effort, includeUsage } = asked;
   nameIgnored(reply, ignored);

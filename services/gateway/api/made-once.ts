@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { Fault } from "#shared/fault/fault.ts";
-import { type Clock, sleep } from "#shared/process/clock.ts";
+import { type Clock, sleep, type Timer } from "#shared/process/clock.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { type AnswerClaims, type Claim, type ClaimName, claimsPerKeyMax } from "../jobs/answer-claims.ts";
 import type { AnswerPlace } from "../jobs/resume-answer.ts";
@@ -46,6 +46,8 @@ export class OnceClaim {
   readonly #name: ClaimName;
   readonly #parts: OnceParts;
   #claimed: Claim;
+  /** Renews the claim until a machine has the answer. A killed gateway leaves it for a moment only. */
+  #renewing: Timer | undefined;
 
   constructor(name: ClaimName, { owner, digest }: Pick<Claim, "owner" | "digest">, parts: OnceParts) {
     this.#name = name;
@@ -63,9 +65,15 @@ export class OnceClaim {
     const { owner, digest } = this.#claimed;
     this.#claimed = { owner, digest };
     for (;;) {
-      const held = await answerClaims.take(this.#name, this.#claimed, this.#heldMs);
+      const held = await answerClaims.take(this.#name, this.#claimed, this.#takenMs);
       if (held === undefined) throw tooManyClaims();
-      if (held.owner === owner) return undefined;
+      if (held.owner === owner) {
+        this.#renewing = clock.every(
+          timing.onceForMs,
+          () => void this.#renew({}, this.#takenMs).catch(() => undefined),
+        );
+        return undefined;
+      }
       if (held.digest !== digest) throw otherRequest();
       const { machine, job } = held;
       if (machine !== undefined && job !== undefined) {
@@ -79,22 +87,29 @@ export class OnceClaim {
 
   /** Notes the machine that makes the answer. */
   async placed({ machine, job }: Pick<AnswerPlace, "machine" | "job">): Promise<void> {
+    this.#renewing?.cancel();
     await this.#renew({ machine, job }, this.#heldMs);
   }
 
   /** Keeps the name for as long as machines keep a made answer. */
   async made(): Promise<void> {
+    this.#renewing?.cancel();
     await this.#renew({}, this.#parts.timing.resumableForMs);
   }
 
   /** Frees the name of an answer that was not made, or is kept no more: the next request makes it anew. */
   async release(): Promise<void> {
+    this.#renewing?.cancel();
     await this.#parts.answerClaims.release(this.#name, this.#claimed.owner);
   }
 
   async #renew(place: Pick<Claim, "machine" | "job">, forMs: number, owner = this.#claimed.owner): Promise<void> {
     this.#claimed = { ...this.#claimed, ...place };
     await this.#parts.answerClaims.renew(this.#name, owner, this.#claimed, forMs);
+  }
+
+  get #takenMs(): number {
+    return this.#parts.timing.onceForMs * 2;
   }
 
   /** An answer ends at the latest then, and is kept for a while. */

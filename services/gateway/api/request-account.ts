@@ -21,7 +21,7 @@ import type { Settlements } from "../limits/settlements.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf } from "../keys/authenticate.ts";
 import { sinceArrivalMs } from "../http/timed-response.ts";
-import { resumesAnswer } from "./resumable-answer.ts";
+import { resumablePaths, resumesAnswer } from "./resumable-answer.ts";
 import { adoptError, type BodyLimit } from "../http/answer-faults.ts";
 
 /** Outcomes of requests whose model may never have existed. */
@@ -282,6 +282,11 @@ export class RequestAccount {
     this.#endedAtMs = this.#dependencies.clock.now();
   }
 
+  /** True if several machines made the answer, none of which has all of it. */
+  get hasMoved(): boolean {
+    return this.#course.tried.some(({ fromTokens }) => fromTokens !== undefined);
+  }
+
   /** Keeps the account open until `over`, also if the client leaves before: it may come back for its answer. */
   staysUntil(over: Promise<unknown>): void {
     this.#stays = over;
@@ -434,7 +439,7 @@ export class RequestAccount {
     if (usage !== undefined) return { promptTokens: usage.promptTokens, completionTokens: usage.completionTokens };
     const worked = hasBegun && leftIn.has(this.#outcome ?? "client_closed");
     return {
-      promptTokens: firstAtMs !== undefined || worked ? Math.min(this.#promptTokens, this.#window) : 0,
+      promptTokens: firstAtMs !== undefined || worked || isMoved ? Math.min(this.#promptTokens, this.#window) : 0,
       completionTokens: worked && !this.#streamed && !isMoved ? Math.max(outputTokens, madeTokens) : outputTokens,
     };
   }
@@ -477,7 +482,7 @@ export function keepAccounts(
     state.reporter = account;
     closeWith(reply, () => account.close(reply.statusCode));
     // An answer that is resumed was admitted before, and may still have its seat.
-    if (resumesAnswer(request.headers)) {
+    if (resumesAnswer(request.headers) && resumablePaths.test(pathOf(request))) {
       done();
       return undefined;
     }

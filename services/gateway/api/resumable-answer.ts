@@ -3,6 +3,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { IncomingHttpHeaders } from "node:http";
 import type { AnswerRenderer, AnswerTimings } from "../jobs/answer-course.ts";
 import type { JobOffer } from "../jobs/job-listener.ts";
+import { answerNotFound } from "../jobs/machine-fault.ts";
 import { type AnswerPlace, eventId, readEventId } from "../jobs/resume-answer.ts";
 
 /** Asks for a stream whose events have ids, so that its client can resume it; the answer has it too, if it can be. */
@@ -19,10 +20,14 @@ export function resumesAnswer(headers: IncomingHttpHeaders): boolean {
   return headers[lastEventHeader] !== undefined;
 }
 
+/** The paths at which answers are resumed. */
+export const resumablePaths = /\/(?:chat\/completions|responses|messages)$/;
+
 /** Returns the place after which a request resumes an answer; undefined for a request that asks for a new one. */
 export function resumedPlace(headers: IncomingHttpHeaders): AnswerPlace | undefined {
   const id = headers[lastEventHeader];
   if (id === undefined) return undefined;
+  if (id === lostId) throw answerNotFound();
   const place = typeof id === "string" ? readEventId(id) : undefined;
   if (place !== undefined) return place;
   throw new Fault("invalid_value", {
@@ -32,6 +37,8 @@ export function resumedPlace(headers: IncomingHttpHeaders): AnswerPlace | undefi
 }
 
 const nothing = new Uint8Array();
+/** The id of events after which an answer cannot be resumed. */
+const lostId = "none";
 
 /**
  * Writes the events of a stream with ids, from the one after `skipped` on. The same answer has the same events at every
@@ -40,7 +47,8 @@ const nothing = new Uint8Array();
 export class NumberedEvents implements AnswerRenderer {
   readonly #renderer: AnswerRenderer;
   readonly #skipped: number;
-  #place: Omit<AnswerPlace, "event"> | undefined;
+  readonly #place: Omit<AnswerPlace, "event">;
+  #hasMoved = false;
   #event = 0;
 
   constructor(renderer: AnswerRenderer, { job, chosen }: JobOffer, skipped = 0) {
@@ -57,18 +65,19 @@ export class NumberedEvents implements AnswerRenderer {
     return this.#numbered(this.#renderer.end(timings));
   }
 
-  /** Ends the numbering: the machine that goes on has a part of the answer only. */
+  /** Ends the numbering: the machine that goes on has a part of the answer only, and the one before has another rest. */
   onMoved(): void {
-    this.#place = undefined;
+    this.#hasMoved = true;
   }
 
   #numbered(bytes: Uint8Array): Uint8Array {
-    const place = this.#place;
-    if (place === undefined || bytes.byteLength === 0) return bytes;
+    if (bytes.byteLength === 0) return bytes;
     const events = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString().split("\n\n").slice(0, -1);
     const written = events.map((event) => {
       this.#event += 1;
-      return this.#event > this.#skipped ? `id: ${eventId({ ...place, event: this.#event })}\n${event}\n\n` : "";
+      return this.#event > this.#skipped
+        ? `id: ${this.#hasMoved ? lostId : eventId({ ...this.#place, event: this.#event })}\n${event}\n\n`
+        : "";
     });
     const text = written.join("");
     return text === "" ? nothing : Buffer.from(text);
@@ -76,15 +85,17 @@ export class NumberedEvents implements AnswerRenderer {
 }
 
 /**
- * Returns a signal for a job that goes on without its client for `forMs`. It aborts then, and at once for any other reason
- * than that the client has left.
+ * Returns a controller for a job that goes on without its client for `forMs`. It aborts then, and at once for any other
+ * reason than that the client has left.
  */
-export function stayingSignal(leaving: AbortSignal, forMs: number): AbortSignal {
-  const staying = new AbortController();
-  leaving.addEventListener("abort", () => {
+export function staying(leaving: AbortSignal, forMs: number): AbortController {
+  const stay = new AbortController();
+  const leave = (): void => {
     const reason = Fault.from(leaving.reason);
-    if (reason.code !== "client_closed" && reason.code !== "slow_client") staying.abort(reason);
-    else setTimeout(() => staying.abort(reason), forMs).unref();
-  });
-  return staying.signal;
+    if (reason.code !== "client_closed" && reason.code !== "slow_client") stay.abort(reason);
+    else setTimeout(() => stay.abort(reason), forMs).unref();
+  };
+  if (leaving.aborted) leave();
+  else leaving.addEventListener("abort", leave, { once: true });
+  return stay;
 }

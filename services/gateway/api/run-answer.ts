@@ -22,7 +22,8 @@ import { type AskedEffort, jobBody } from "./read-request.ts";
 import { type RequestAccount } from "./request-account.ts";
 import { type Rendering } from "./render-chat.ts";
 import type { ImageFetcher } from "../images/image-fetcher.ts";
-import { stayingSignal } from "./resumable-answer.ts";
+import { staying } from "./resumable-answer.ts";
+import { callerOf } from "../keys/authenticate.ts";
 import { rateLimitLines } from "./limit-responses.ts";
 
 /** A request that may run: its reply, and the part of its placement that is the same for streamed and whole answers. */
@@ -106,22 +107,27 @@ async function runWithinLimits(
   dependencies: RunDependencies,
 ): Promise<void> {
   const { account, reply, render, leaving, job, streamed, staysMs } = admitted;
-  if (staysMs !== undefined) Object.assign(job, { signal: stayingSignal(leaving.signal, staysMs) });
+  const stay = staysMs === undefined ? leaving : staying(leaving.signal, staysMs);
+  const ended = staysMs === undefined ? undefined : callerOf(reply.request).begin?.(stay);
+  Object.assign(job, { signal: stay.signal });
   try {
     const mayContinue = streamed && job.kind === "chat";
-    await runJob(admitted, account.following(writer, { render, leaving, mayContinue }), dependencies);
+    await runJob(admitted, account.following(writer, { render, leaving: stay, mayContinue }), dependencies);
   } catch (thrown) {
     const limit = account.cutBy;
     if (limit === undefined) throw thrown;
     stateOf(reply.request).reason = `the answer ended at a limit of its key (${limit})`;
     tell(limit);
     account.endShort();
+  } finally {
+    ended?.();
   }
 }
 
 /** Runs a request and sends its answer. An answer that outlives its client is still counted as one of this request. */
 export function sendAnswer(admitted: Admitted, dependencies: InferenceDependencies): Promise<void> {
-  const { account, streamed, staysMs } = admitted;
+  const { account, streamed, staysMs, leaving } = admitted;
+  leaving.signal.throwIfAborted();
   const sending = streamed ? answerStream(admitted, dependencies) : answerWhole(admitted, dependencies);
   if (staysMs !== undefined) account.staysUntil(sending);
   return sending;

@@ -241,6 +241,8 @@ export class AnswerCourse implements OfferListener {
     const rendered = this.#renderer?.push(events);
     this.delivered?.take(events);
     this.#receivedTokens = outputTokens;
+    // A part of a resumed answer that its client has already is not passed on, and yet counted.
+    if (this.countedTokens !== undefined) this.outputTokens = outputTokens;
     if (rendered !== undefined && rendered.byteLength > 0) this.#pass(rendered, outputTokens);
     else {
       this.#heldBytes += payload.byteLength;

@@ -178,13 +178,9 @@ function seamOf(hasTools: boolean, hasThought: boolean): Seam {
   return hasThought ? "thought" : "plain";
 }
 
-/** True if a model is the same as the one that began an answer, and has proved that it goes on with such answers. */
-export function goesOn(
-  model: OfferedModel,
-  { from, seam }: { readonly from: OfferedModel; readonly seam: Seam },
-): boolean {
-  const isSame = from.digest !== undefined && model.digest === from.digest;
-  return isSame && (model.continues?.includes(seam) ?? false);
+/** True if a model is known to be the same as the one that began an answer. */
+export function isSame(model: OfferedModel, from: OfferedModel): boolean {
+  return from.digest !== undefined && model.digest === from.digest;
 }
 
 /**

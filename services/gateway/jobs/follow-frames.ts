@@ -38,6 +38,8 @@ interface FollowOptions {
   readonly acceptWithinMs: number;
   /** True if the job was given to its machine before, and a client resumes its answer here. */
   readonly resumes?: boolean | undefined;
+  /** True if the machine may have been granted more by another gateway. */
+  readonly isResumable?: boolean | undefined;
   readonly listener: JobListener;
   readonly wire: JobWire;
   readonly timing: Timing;
@@ -106,7 +108,7 @@ export class FrameFollower {
     const resendAtMs = nowMs + timing.acceptWaitMs;
     this.#phase = { name: "offered", submissions: 0, wentOut: true, diedWithIt: false, resendAtMs };
     this.#creditLimit = options.creditBytes;
-    this.#grantedBytes = options.creditBytes;
+    this.#grantedBytes = Math.max(options.creditBytes, options.isResumable ? limits.resumableBytes : 0);
   }
 
   /** Read anew after each call that may settle the job. */
@@ -269,6 +271,11 @@ export class FrameFollower {
     if (this.#isSettled) return;
     if (this.#phase.name === "offered" && this.#phase.submissions === 1) this.#taken();
     this.#cancel(fault);
+  }
+
+  /** Ends the follower and leaves the job to whoever resumes its answer. */
+  leave(fault: Fault): void {
+    this.#fail(fault);
   }
 
   /** Ends the follower, because the client resumes the answer by another request at this gateway. */

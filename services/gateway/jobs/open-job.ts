@@ -77,6 +77,8 @@ export class OpenJob implements JobWire {
   /** The reply subject of the job's answers, which no other job has. */
   readonly reply: string;
   readonly follower: FrameFollower;
+  /** True if its answer may be resumed at any gateway. */
+  readonly isResumable: boolean;
   readonly outcome: Promise<JobOutcome>;
   readonly #dependencies: OpenJobsOptions;
   readonly #owner: JobOwner;
@@ -104,6 +106,7 @@ export class OpenJob implements JobWire {
     this.#placed = placed;
     this.#body = body;
     this.#resumes = resumes ? newToken() : undefined;
+    this.isResumable = resumes || head.resumable !== undefined;
     this.#inParts = body.byteLength > limits.partBytes;
     const gathers = listener.backlogBytes === undefined;
     const streamCreditBytes = resumes ? limits.resumableBytes : limits.streamCreditBytes;
@@ -127,6 +130,7 @@ export class OpenJob implements JobWire {
       acceptWithinMs,
       remainingMs: head.remainingMs,
       resumes,
+      isResumable: this.isResumable,
       listener,
       timing,
       nowMs: dependencies.clock.now(),

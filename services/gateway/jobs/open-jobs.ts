@@ -59,6 +59,7 @@ export class OpenJobs {
   /** The time of the last cut, reconnect or pause of this gateway. Undefined if none of these happened. */
   #backSinceMs: number | undefined;
   #keptBodyBytes = 0;
+  readonly #handingOver = new Set<string>();
 
   constructor(options: OpenJobsOptions) {
     this.#options = options;
@@ -154,18 +155,28 @@ export class OpenJobs {
    * next one is judged with the one before in its new place.
    */
   async handOver(machine: string): Promise<void> {
-    for (const job of this.#byMachine.get(machine) ?? []) {
-      if (!job.mayGoOn()) continue;
-      job.follower.cancel(
-        new Fault("shutting_down", { message: "The GPU machine drains and hands its answers over." }),
-      );
-      await nextTurn();
+    if (this.#handingOver.has(machine)) return;
+    this.#handingOver.add(machine);
+    const fault = new Fault("shutting_down", { message: "The GPU machine drains and hands its answers over." });
+    try {
+      for (const job of this.#byMachine.get(machine) ?? []) {
+        if (job.mayGoOn()) job.follower.cancel(fault);
+        await nextTurn();
+      }
+    } finally {
+      this.#handingOver.delete(machine);
     }
   }
 
-  /** Cancels all open jobs with this fault, because the deadline of a shutdown has passed. */
+  /**
+   * Cancels all open jobs with this fault, because the deadline of a shutdown has passed. Answers that can be resumed go on
+   * at their machines.
+   */
   cancelAll(fault: Fault): void {
-    for (const { follower } of this.#followers.values()) follower.cancel(fault);
+    for (const { follower, isResumable } of this.#followers.values()) {
+      if (isResumable) follower.leave(fault);
+      else follower.cancel(fault);
+    }
   }
 
   stop(): void {

@@ -2,13 +2,14 @@ import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { EndPayload, Resumable } from "#shared/protocol/frame-payload.ts";
+import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Breakers } from "../routing/breakers.ts";
 import { contradictionsMax } from "../routing/busy-claims.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import { DeadlyRequests, moves, RetryBudget } from "./bound-failover.ts";
-import { type Continuation, goesOn } from "./continue-answer.ts";
+import { type Continuation, isSame } from "./continue-answer.ts";
 import type { JobOutcome, OfferListener } from "./job-listener.ts";
 import type { JobPlacements, ModelTarget } from "../routing/job-placements.ts";
 import { machineDisconnected, machineOffline } from "./machine-fault.ts";
@@ -232,12 +233,14 @@ export class JobPlacer {
     { wanted, failures }: Pick<RankedTarget, "wanted" | "failures">,
     from: Chosen,
   ): Required<Pick<RankedTarget, "ranked" | "continuation">> | undefined {
-    const continuation = listener.delivered?.continuation(listener.outputTokens ?? 0);
-    if (continuation === undefined) return undefined;
-    const { seam } = continuation;
+    if (listener.delivered?.body === undefined) return undefined;
     const failed = failures.filter(({ fault }) => fault.code !== "shutting_down").map(({ by }) => by.machine);
     const others = this.#options.ranking.others(wanted, new Set([from.machine, ...failed]));
-    const ranked = others.filter(({ model }) => goesOn(model, { from: from.model, seam }));
+    if (!others.some(({ model }) => isSame(model, from.model))) return undefined;
+    const continuation = listener.delivered.continuation(listener.outputTokens ?? 0);
+    if (continuation === undefined) return undefined;
+    const { seam } = continuation;
+    const ranked = others.filter(({ model }) => isSame(model, from.model) && model.continues?.includes(seam));
     return ranked.length === 0 ? undefined : { ranked, continuation };
   }
 
@@ -414,21 +417,30 @@ export class JobPlacer {
     const id = newToken();
     const model = chosen.model.id;
     listener.onOffer({ job: id, chosen, next });
+    const body = continuation?.body ?? placement.body;
+    // The gateway that has the body has to send all of its parts.
+    const inParts = body.byteLength > limits.partBytes;
+    const tellPlaced = (): void => {
+      if (resumable !== undefined) placement.onPlaced?.({ machine: chosen.machine, job: id });
+    };
     const placed = placements.placed(chosen, wanted, placement);
     return jobs.run({
       target: chosen,
       head: { id, kind, model, keyId, cacheSalt, resumable, tellsStop, whole, remainingMs, traceparent },
-      body: continuation?.body ?? placement.body,
+      body,
       sha256: continuation === undefined ? placement.sha256 : undefined,
       ...(!isLast && { acceptWithinMs: timing.acceptWaitMs * 2 }),
       listener,
       placed: {
         accepted() {
           placed.accepted();
-          if (resumable !== undefined) placement.onPlaced?.({ machine: chosen.machine, job: id });
+          if (!inParts) tellPlaced();
           placements.took(chosen);
         },
-        answering: () => placed.answering(),
+        answering() {
+          placed.answering();
+          if (inParts) tellPlaced();
+        },
         bodyTaken() {
           listener.delivered?.keep(placement.body);
           placement.body = taken;

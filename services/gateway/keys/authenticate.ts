@@ -97,6 +97,8 @@ export interface Caller {
   readonly key: KeyRecord;
   /** Aborts when the request must end: the client has left, or its key was revoked or disabled. */
   readonly leaving: AbortController;
+  /** Ends work of the request that goes on without its client when its key is revoked. Call the result when it is over. */
+  readonly begin?: (running: AbortController) => () => void;
 }
 
 declare module "../http/request-state.ts" {
@@ -169,7 +171,8 @@ export function proveCallers(scope: FastifyInstance, dependencies: Dependencies)
     const leaving = untilClientLeaves(reply.raw);
     const key = await authenticate({ text: sentKey(request.headers), address: request.ip }, dependencies);
     const state = stateOf(request);
-    state.caller = { key, leaving };
+    const begin = (running: AbortController) => dependencies.running.begin(key.id, running);
+    state.caller = { key, leaving, begin };
     state.key = key.id;
     if (!leaving.signal.aborted) reply.raw.once("close", dependencies.running.begin(key.id, leaving));
   });

@@ -25,7 +25,8 @@ export function provePlayground(
       throw new Fault("insufficient_permissions", { message });
     }
     const state = stateOf(request);
-    state.caller = { key: playgroundKey(admin), leaving };
+    const begin = (running: AbortController) => parts.running.begin(admin.id, running);
+    state.caller = { key: playgroundKey(admin), leaving, begin };
     state.key = admin.id;
     if (!leaving.signal.aborted) reply.raw.once("close", parts.running.begin(admin.id, leaving));
   });

@@ -1,0 +1,123 @@
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import type { Settlement } from "../../../../services/gateway/limits/limits.ts";
+import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
+import type { AnswerRenderer } from "../../../../services/gateway/jobs/answer-course.ts";
+import { RequestAccount } from "../../../../services/gateway/api/request-account.ts";
+import { staying } from "../../../../services/gateway/api/resumable-answer.ts";
+import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
+import { TurnableClock } from "../../../harness/turnable-clock.ts";
+import { payloadOf } from "../../../harness/answer-payload.ts";
+import { StoreOfATest } from "../keys/keys-of-a-test.ts";
+import { offerOf } from "../offers.ts";
+
+const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers: {} };
+const nothing: AnswerRenderer = { push: () => new Uint8Array(), end: () => new Uint8Array() };
+const some: AnswerRenderer = { push: () => Buffer.from("x"), end: () => new Uint8Array() };
+
+let clock: TurnableClock;
+let written: Settlement[];
+let settlements: Settlements;
+let local: LocalLimits;
+beforeEach(() => {
+  clock = new TurnableClock();
+  written = [];
+  local = new LocalLimits({ clock, spent: () => 0 });
+  settlements = new Settlements({
+    book: { settle: async (settlement) => (written.push(settlement), { gateways: 1, grown: [], admissions: [] }) },
+    local,
+    gateway: "gateway",
+    clock,
+    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+  });
+});
+
+function open(): RequestAccount {
+  const { record } = new StoreOfATest().add({ expiresAt: 1 });
+  const limits = {
+    admit: async () => Promise.reject(new Error("a key without limits asks for nothing")),
+    limitStatus: async () => ({}),
+    occupy: () => {
+      throw new Error("a key without limits occupies nothing");
+    },
+  };
+  const log = { warn: () => undefined };
+  const account = new RequestAccount({ id: "req_1", key: record, from }, { limits, settlements, clock, log });
+  account.asksFor("llama3", { streamed: true });
+  return account;
+}
+
+async function booked(): Promise<{ requests: number; failed: number; promptTokens: number; completionTokens: number }> {
+  await clock.advanceAwaiting(1_000);
+  const sum = { requests: 0, failed: 0, promptTokens: 0, completionTokens: 0 };
+  for (const row of written.flatMap(({ usage }) => usage)) {
+    for (const field of ["requests", "failed", "promptTokens", "completionTokens"] as const) sum[field] += row[field];
+  }
+  return sum;
+}
+
+const follow = (account: RequestAccount, renderer = some) =>
+  account.following({ onData: () => undefined }, { render: () => renderer, leaving: new AbortController() });
+const resumed = (countedTokens: number) => ({ answer: "a", created: 1, model: "llama3", countedTokens });
+
+describe("an answer that another gateway goes on with", () => {
+  test("is one request, with its prompt and the tokens that came to each of the two", async () => {
+    const first = open();
+    await first.admit({
+      promptTokens: 10,
+      tokens: 110,
+      ceiling: { promptTokens: 1_000, prompts: 1, answers: 1, answerTokens: 100 },
+      signal: new AbortController().signal,
+    });
+    const before = follow(first);
+    before.onOffer(offerOf("attic"));
+    before.onAccept("attic", "running");
+    before.onData(payloadOf({ kind: "text", text: "a" }), 40);
+    before.onMoved();
+    first.close(499);
+    const second = open();
+    const after = follow(second);
+    after.offerOf = () => offerOf("attic");
+    after.onAccept("attic", "running", resumed(40));
+    after.onUsage({ promptTokens: 10, completionTokens: 90 });
+    second.endedIn("ok");
+    second.close(200);
+    expect(await booked()).toEqual({ requests: 1, failed: 0, promptTokens: 10, completionTokens: 90 });
+  });
+
+  test("is booked as far as it came also where its client has it all already, and leaves again", async () => {
+    const account = open();
+    const course = follow(account, nothing);
+    course.offerOf = () => offerOf("attic");
+    course.onAccept("attic", "running", resumed(5));
+    course.onData(payloadOf({ kind: "text", text: "a" }), 500);
+    account.close(499);
+    expect(await booked()).toMatchObject({ requests: 0, failed: 1, completionTokens: 495 });
+  });
+});
+
+describe("a job that goes on without its client", () => {
+  test.each([
+    ["before it began", true],
+    ["after it began", false],
+  ])("ends when nobody came back in time, if its client left %s", async (_, isEarly) => {
+    vi.useFakeTimers();
+    const leaving = new AbortController();
+    const leave = (): void => leaving.abort(new Fault("client_closed", { message: "left" }));
+    if (isEarly) leave();
+    const stay = staying(leaving.signal, 1_000);
+    if (!isEarly) leave();
+    vi.advanceTimersByTime(999);
+    expect(stay.signal.aborted).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(stay.signal.aborted).toBe(true);
+    vi.useRealTimers();
+  });
+
+  test("ends at once when its key is revoked", () => {
+    const leaving = new AbortController();
+    const stay = staying(leaving.signal, 1_000);
+    leaving.abort(new Fault("key_invalid", { message: "revoked" }));
+    expect(stay.signal.aborted).toBe(true);
+  });
+});
