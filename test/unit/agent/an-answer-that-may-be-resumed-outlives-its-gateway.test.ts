@@ -1,0 +1,99 @@
+import { describe, expect, test } from "vitest";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { agentOnBroker, type Gateway } from "./agent-on-a-broker.ts";
+
+const resumable = { answer: "chatcmpl-1", created: 7 };
+const head = { resumable, credit: limits.streamCreditBytes };
+
+const kindsOf = (gateway: Gateway, id: string): string[] =>
+  gateway.frames(id).map(({ kind, sequence }) => (sequence > 0 ? `${kind} ${sequence}` : kind));
+
+describe("an answer that may be resumed", () => {
+  test("goes on when its gateway is gone, and comes whole to the one at which it is resumed", async () => {
+    const { gateway, connectGateway, runtime, settle, pass, timing } = await agentOnBroker();
+    const id = await gateway.send(head);
+    runtime.begun().text("One, ");
+    await settle();
+    gateway.connection.cut();
+    await pass(timing.gatewayGoneAfterMs + timing.beatIntervalMs * 2);
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+    runtime.begun().text("two.");
+    await settle();
+    const other = connectGateway();
+    await other.attach(id, { from: 1, resumes: newToken() });
+    runtime.begun().finish();
+    await settle();
+    expect(kindsOf(other, id).slice(0, 3)).toEqual(["accept", "data 1", "data 2"]);
+    expect(other.frames(id)[0]?.payload).toMatchObject({
+      resumed: { ...resumable, model: "llama3", countedTokens: 1 },
+    });
+    expect(other.lastOf(id).kind).toBe("end");
+  });
+
+  test("is moved from a gateway that still follows it, which is told so and has counted its part", async () => {
+    const { gateway, connectGateway, runtime, settle } = await agentOnBroker();
+    const id = await gateway.send(head);
+    runtime.begun().text("One, ");
+    await settle();
+    const other = connectGateway();
+    const resumes = newToken();
+    await other.attach(id, { from: 1, resumes });
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "job_moved" } });
+    runtime.begun().text("two.");
+    await settle();
+    await other.attach(id, { from: 1, resumes });
+    const told = other.frames(id).filter(({ kind }) => kind === "accept");
+    expect(told.map(({ payload }) => payload)).toMatchObject(
+      [1, 1].map((countedTokens) => ({ resumed: { countedTokens } })),
+    );
+  });
+
+  test("is ended when nobody resumed it in time, but not after its gateway came back", async () => {
+    const { gateway, runtime, pass, timing } = await agentOnBroker({ slots: 2 });
+    const id = await gateway.send(head);
+    await gateway.send(head);
+    gateway.connection.cut();
+    await pass(timing.gatewayGoneAfterMs + timing.beatIntervalMs * 2);
+    gateway.connection.restore();
+    await gateway.attach(id, { from: 1 });
+    for (let passedMs = 0; passedMs < timing.resumableForMs; passedMs += timing.leaseIntervalMs) {
+      await gateway.say({ kind: "lease", gateway: gateway.id });
+      runtime.begun().text("x");
+      await pass(timing.leaseIntervalMs);
+    }
+    expect(runtime.chats.map(({ run }) => run.signal.aborted)).toEqual([false, true]);
+  });
+
+  test("is kept for a while after its end, for its own key alone", async () => {
+    const { gateway, connectGateway, runtime, settle, pass, timing } = await agentOnBroker();
+    const id = await gateway.send(head);
+    runtime.begun().text("One.");
+    runtime.begun().finish();
+    await settle();
+    await gateway.say({ kind: "finish", jobs: [id] });
+    const [thief, owner, late] = [connectGateway(), connectGateway(), connectGateway()];
+    await thief.attach(id, { from: 1, keyId: "another", resumes: newToken() });
+    expect(thief.frames(id)).toMatchObject([{ kind: "fault", payload: { code: "job_unknown" } }]);
+    await owner.attach(id, { from: 1, resumes: newToken() });
+    expect(kindsOf(owner, id).slice(0, 3)).toEqual(["accept", "data 1", "end 2"]);
+    await owner.say({ kind: "finish", jobs: [id] });
+    await pass(timing.resumableForMs + timing.beatIntervalMs);
+    await late.attach(id, { from: 1, resumes: newToken() });
+    expect(late.frames(id)).toMatchObject([{ kind: "fault", payload: { code: "job_unknown" } }]);
+  });
+
+  test("is left with its gateway where it cannot be resumed: it was not asked to be, or failed without a word", async () => {
+    const { gateway, connectGateway, runtime, settle } = await agentOnBroker({ slots: 2 });
+    const plain = await gateway.send({ credit: limits.streamCreditBytes });
+    runtime.begun().text("One.");
+    const failed = await gateway.send(head);
+    runtime.begun(1).fail(new Error("the runtime is broken"));
+    await settle();
+    const other = connectGateway();
+    for (const id of [plain, failed]) await other.attach(id, { from: 1, resumes: newToken() });
+    for (const id of [plain, failed])
+      expect(other.frames(id)).toMatchObject([{ kind: "fault", payload: { code: "job_unknown" } }]);
+    expect(gateway.lastOf(plain).kind).toBe("data");
+  });
+});
