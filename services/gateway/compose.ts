@@ -46,7 +46,7 @@ import {
 } from "./api/endpoints.ts";
 import { ollamaActions, ollamaModels, refuseOllamaActions, takeJsonByHabit } from "./api/ollama/ollama-routes.ts";
 import { addRateLimitHeaders } from "./api/limit-responses.ts";
-import { keepAccounts } from "./api/request-account.ts";
+import { keepAccounts } from "./api/keep-accounts.ts";
 import { createServer } from "./server.ts";
 import { noteSite } from "./tunnels/pair-machines.ts";
 import { probeStreams, refuseMachines, servePackage } from "./tunnels/routes-before-pairing.ts";

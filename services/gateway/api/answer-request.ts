@@ -11,7 +11,7 @@ import { type ResolvedModel, resolveModel, withoutLatest } from "./resolve-model
 import { loadedAnswer, renderOllama } from "./ollama/render-ollama.ts";
 import { renderMessage } from "./messages/render-message.ts";
 import { renderResponse } from "./responses/render-response.ts";
-import { accountOf } from "./request-account.ts";
+import { accountOf } from "./keep-accounts.ts";
 import { chatCompletion, ChatChunks, endsOfChunks, type Rendering } from "./render-chat.ts";
 import { faultWithSentNames } from "./runtime-fields.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";

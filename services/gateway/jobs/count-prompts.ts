@@ -5,7 +5,8 @@ import type { Timing } from "#shared/protocol/timing.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import type { MachineRanking } from "../routing/rank-machines.ts";
 import type { OpenJobs } from "./open-jobs.ts";
-import { type Placement, targetsOf } from "./place-job.ts";
+import type { Placement } from "./place-job.ts";
+import { targetsOf } from "./rank-targets.ts";
 
 interface CounterOptions {
   readonly jobs: Pick<OpenJobs, "run">;

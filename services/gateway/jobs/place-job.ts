@@ -15,6 +15,15 @@ import type { JobPlacements, ModelTarget } from "../routing/job-placements.ts";
 import { machineDisconnected, machineOffline } from "./machine-fault.ts";
 import { nextStep } from "./next-step.ts";
 import { cutOff, type OpenJobs } from "./open-jobs.ts";
+import {
+  anyOf,
+  type Failure,
+  type RankedTarget,
+  type Targeted,
+  TargetRanking,
+  targetsOf,
+  type Unfinished,
+} from "./rank-targets.ts";
 import { type MachineRanking, modelNotFound, type Wanted } from "../routing/rank-machines.ts";
 
 interface PlacerOptions {
@@ -93,28 +102,6 @@ const absences: ReadonlySet<FaultCode> = new Set(["agent_disconnected", "agent_o
 /** Faults of requests whose keys may not cause a load. A machine with the model in memory still takes them. */
 const loadLimits: ReadonlySet<FaultCode> = new Set(["rate_limit_loads", "loads_not_allowed"]);
 
-/** A target of a request with the machines to ask there, and what has come of it so far. */
-interface RankedTarget {
-  readonly wanted: Wanted;
-  /** The place of the target in its route. */
-  readonly place: number;
-  readonly ranked: readonly Chosen[];
-  readonly rounds: number;
-  /** The failures of machines that took the job, the last one at the end. */
-  readonly failures: readonly Failure[];
-  /** Asks for the rest of an answer that another machine began. */
-  readonly continuation?: Continuation | undefined;
-}
-
-/** A request that no machine completed. `by` is the machine that took it and failed; undefined if none took it. */
-interface Unfinished {
-  readonly end?: undefined;
-  readonly fault: Fault;
-  readonly by?: Chosen | undefined;
-}
-
-type Failure = Unfinished & { readonly by: Chosen };
-
 /**
  * Finds a machine for a request and follows its job to the end, or throws the fault of the request. A job that fails
  * before any part of its answer was passed on is placed on another machine. The client then loses only time.
@@ -124,12 +111,14 @@ export class JobPlacer {
   readonly #budget: RetryBudget;
   readonly #moves: RetryBudget;
   readonly #deadly: DeadlyRequests;
+  readonly #targets: TargetRanking;
 
   constructor(options: PlacerOptions) {
     this.#options = options;
     this.#budget = new RetryBudget(options.clock);
     this.#moves = new RetryBudget(options.clock, moves);
     this.#deadly = new DeadlyRequests(options.timing);
+    this.#targets = new TargetRanking(options.ranking);
   }
 
   async run(placement: Placement): Promise<EndPayload> {
@@ -150,7 +139,7 @@ export class JobPlacer {
    * Throws the fault of a request that no machine can take now. Called before the limits of the request's key are
    * checked.
    */
-  async assertTaker(wanted: Targeted): Promise<void> {
+  async assertTaker(wanted: Targeted & Pick<Placement, "routed">): Promise<void> {
     const { jobs, ranking, clock } = this.#options;
     jobs.assertConnection();
     const targets = targetsOf(wanted);
@@ -170,7 +159,7 @@ export class JobPlacer {
   async #runOnTargets(placement: Placement, deadlineMs: number): Promise<EndPayload> {
     const { ranking } = this.#options;
     const targets = targetsOf(placement);
-    let at = await this.#rankFirst(targets);
+    let at = await this.#targets.rankFirst(targets);
     let failure: Fault | undefined;
     for (;;) {
       const outcome = await this.#offerInTurn(placement, at, deadlineMs);
@@ -203,7 +192,7 @@ export class JobPlacer {
         // The fault of a machine that worked on the request says more than that nobody took it.
         const last: Unfinished = failures.at(-1) ?? outcome;
         if (last.by !== undefined || failure === undefined) failure = last.fault;
-        const next = await this.#rankNext(targets, { after: place, waits: last.by === undefined });
+        const next = await this.#targets.rankNext(targets, { after: place, waits: last.by === undefined });
         if (next === undefined || (last.by !== undefined && !this.#moves.take())) throw failure;
         const fields = { route: placement.routed, model: next.wanted.modelId };
         this.#tellStep(placement, last, fields, "a job goes to the next target of its route");
@@ -249,35 +238,6 @@ export class JobPlacer {
     const { requestId: request, keyId: key } = placement;
     log.info({ request, key, ...fields, machine: by?.machine, code: fault.code, internal: fault.reason }, message);
     if (by !== undefined) meter?.failedOver(by.machine, fault.code);
-  }
-
-  /** Ranks the machines of the first target that has some. All targets wait together for machines that are away. */
-  async #rankFirst(targets: readonly Wanted[]): Promise<RankedTarget> {
-    const { ranking } = this.#options;
-    const now = this.#rankNow(targets, 0);
-    if (now !== undefined) return now;
-    return anyOf(targets.map(async (wanted, place) => rankedTarget(wanted, place, await ranking.rank(wanted))));
-  }
-
-  /** Ranks the machines of the next target that has some. Only the last target waits for machines that are away. */
-  async #rankNext(
-    targets: readonly Wanted[],
-    { after, waits }: { readonly after: number; readonly waits: boolean },
-  ): Promise<RankedTarget | undefined> {
-    const now = this.#rankNow(targets, after + 1);
-    const place = targets.length - 1;
-    const last = targets[place];
-    if (now !== undefined || !waits || last === undefined || place <= after) return now;
-    const ranked = await this.#options.ranking.rank(last).catch(() => undefined);
-    return ranked && rankedTarget(last, place, ranked);
-  }
-
-  #rankNow(targets: readonly Wanted[], from: number): RankedTarget | undefined {
-    for (const [place, wanted] of targets.entries()) {
-      const ranked = place < from ? undefined : this.#options.ranking.rankNow(wanted);
-      if (ranked !== undefined) return rankedTarget(wanted, place, ranked);
-    }
-    return undefined;
   }
 
   /**
@@ -468,10 +428,6 @@ function barredFrom(
   );
 }
 
-function rankedTarget(wanted: Wanted, place: number, ranked: readonly Chosen[]): RankedTarget {
-  return { wanted, place, ranked, rounds: 1, failures: [] };
-}
-
 interface Offer {
   readonly placement: Placement;
   readonly wanted: Wanted;
@@ -485,24 +441,4 @@ interface Offer {
   readonly remainingMs: number;
 }
 
-type Targeted = Wanted & Pick<Placement, "fallbacks" | "routed">;
 type Asked = Pick<Placement, "routed"> & Partial<Pick<Placement, "listener">>;
-
-export function targetsOf(placement: Targeted): readonly Wanted[] {
-  const { kind, needs, signal, fallbacks = [] } = placement;
-  return [placement, ...fallbacks.map((target) => ({ ...target, kind, needs, signal }))];
-}
-
-/**
- * Resolves to the first result. If there is none, throws the first fault that is not `model_not_found`: a target that
- * does not exist says less than one that is away.
- */
-async function anyOf<Result>(results: readonly Promise<Result>[]): Promise<Result> {
-  try {
-    return await Promise.any(results);
-  } catch (thrown) {
-    const faults =
-      thrown instanceof AggregateError ? thrown.errors.map((each) => Fault.from(each)) : [Fault.from(thrown)];
-    throw faults.find(({ code }) => code !== "model_not_found") ?? faults[0];
-  }
-}

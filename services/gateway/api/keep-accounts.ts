@@ -1,0 +1,81 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { sleep, type Clock } from "#shared/process/clock.ts";
+import { EarlyLimits } from "./limit-responses.ts";
+import { RecordedRefusals } from "./record-request.ts";
+import { pathOf, stateOf } from "../http/request-state.ts";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { callerOf } from "../keys/authenticate.ts";
+import { sinceArrivalMs } from "../http/timed-response.ts";
+import { resumablePaths, resumesAnswer } from "./resumable-answer.ts";
+import { adoptError, type BodyLimit } from "../http/answer-faults.ts";
+import { type AccountDependencies, RequestAccount, seatAgainMs } from "./request-account.ts";
+
+declare module "../http/request-state.ts" {
+  interface RequestState {
+    /** The account of the request: its admission, its job and its usage. */
+    account?: RequestAccount;
+  }
+}
+
+/**
+ * Keeps an account of every request to a scope of routes, from the proof of its key until its answer closes. A request
+ * ends here, before its body is read, if its key is known to be over its rate or its concurrency.
+ */
+export function keepAccounts(
+  scope: FastifyInstance,
+  dependencies: Omit<AccountDependencies, "early" | "recorded"> & BodyLimit & { readonly keepsRequests: boolean },
+): void {
+  const { clock, keepsRequests } = dependencies;
+  const early = new EarlyLimits(clock);
+  const recorded = keepsRequests ? new RecordedRefusals(clock) : undefined;
+  const accountDependencies = { ...dependencies, early, recorded };
+  scope.addHook("onRequest", (request, reply, done) => {
+    const arrivedAtMs = clock.now() - sinceArrivalMs(reply.raw);
+    const { key } = callerOf(request);
+    const from = { address: request.ip, path: pathOf(request), headers: request.headers };
+    const account = new RequestAccount({ id: request.id, key, from, arrivedAtMs }, accountDependencies);
+    const state = stateOf(request);
+    state.account = account;
+    state.reporter = account;
+    closeWith(reply, () => account.close(reply.statusCode));
+    // An answer that is resumed was admitted before, and may still have its seat.
+    if (resumesAnswer(request.headers) && resumablePaths.test(pathOf(request))) {
+      done();
+      return undefined;
+    }
+    const fault = early.judge(key);
+    // A client's next request may overtake the close of the connection that it has just left.
+    if (fault?.code === "concurrency_limit_exceeded") return judgeAgain(request, reply, { clock, early });
+    if (fault === undefined) closeWith(reply, early.begin(key));
+    done(fault);
+    return undefined;
+  });
+  scope.addHook("onError", async (request, _reply, error) => {
+    stateOf(request).account?.endedIn(adoptError(error, dependencies).code);
+  });
+}
+
+async function judgeAgain(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { clock, early }: { readonly clock: Clock; readonly early: EarlyLimits },
+): Promise<void> {
+  const { key, leaving } = callerOf(request);
+  await sleep(clock, seatAgainMs, leaving.signal);
+  const fault = early.judge(key);
+  if (fault !== undefined) throw fault;
+  closeWith(reply, early.begin(key));
+}
+
+export function accountOf(request: FastifyRequest): RequestAccount {
+  const { account } = stateOf(request);
+  if (account === undefined)
+    throw Fault.from(new Error("a route that is accounted for was reached without an account"));
+  return account;
+}
+
+/** Runs `close` when the answer closes, or at once if the client has already left. */
+function closeWith(reply: FastifyReply, close: () => void): void {
+  if (reply.raw.closed) close();
+  else reply.raw.once("close", close);
+}

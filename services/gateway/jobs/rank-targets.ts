@@ -1,0 +1,92 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { Chosen } from "../routing/choose-machine.ts";
+import type { ModelTarget } from "../routing/job-placements.ts";
+import type { MachineRanking, Wanted } from "../routing/rank-machines.ts";
+import type { Continuation } from "./continue-answer.ts";
+
+/** A request that no machine completed. `by` is the machine that took it and failed; undefined if none took it. */
+export interface Unfinished {
+  readonly end?: undefined;
+  readonly fault: Fault;
+  readonly by?: Chosen | undefined;
+}
+
+export type Failure = Unfinished & { readonly by: Chosen };
+
+/** A target of a request with the machines to ask there, and what has come of it so far. */
+export interface RankedTarget {
+  readonly wanted: Wanted;
+  /** The place of the target in its route. */
+  readonly place: number;
+  readonly ranked: readonly Chosen[];
+  readonly rounds: number;
+  /** The failures of machines that took the job, the last one at the end. */
+  readonly failures: readonly Failure[];
+  /** Asks for the rest of an answer that another machine began. */
+  readonly continuation?: Continuation | undefined;
+}
+
+/** A request that names its first target, and in `fallbacks` those that are tried after it, in order. */
+export interface Targeted extends Wanted {
+  readonly fallbacks?: readonly ModelTarget[] | undefined;
+}
+
+export function targetsOf(targeted: Targeted): readonly Wanted[] {
+  const { kind, needs, signal, fallbacks = [] } = targeted;
+  return [targeted, ...fallbacks.map((target) => ({ ...target, kind, needs, signal }))];
+}
+
+/** Ranks the machines of the targets of a request, of one target after the other. */
+export class TargetRanking {
+  readonly #ranking: MachineRanking;
+
+  constructor(ranking: MachineRanking) {
+    this.#ranking = ranking;
+  }
+
+  /** Ranks the machines of the first target that has some. All targets wait together for machines that are away. */
+  async rankFirst(targets: readonly Wanted[]): Promise<RankedTarget> {
+    const now = this.#rankNow(targets, 0);
+    if (now !== undefined) return now;
+    return anyOf(targets.map(async (wanted, place) => rankedTarget(wanted, place, await this.#ranking.rank(wanted))));
+  }
+
+  /** Ranks the machines of the next target that has some. Only the last target waits for machines that are away. */
+  async rankNext(
+    targets: readonly Wanted[],
+    { after, waits }: { readonly after: number; readonly waits: boolean },
+  ): Promise<RankedTarget | undefined> {
+    const now = this.#rankNow(targets, after + 1);
+    const place = targets.length - 1;
+    const last = targets[place];
+    if (now !== undefined || !waits || last === undefined || place <= after) return now;
+    const ranked = await this.#ranking.rank(last).catch(() => undefined);
+    return ranked && rankedTarget(last, place, ranked);
+  }
+
+  #rankNow(targets: readonly Wanted[], from: number): RankedTarget | undefined {
+    for (const [place, wanted] of targets.entries()) {
+      const ranked = place < from ? undefined : this.#ranking.rankNow(wanted);
+      if (ranked !== undefined) return rankedTarget(wanted, place, ranked);
+    }
+    return undefined;
+  }
+}
+
+function rankedTarget(wanted: Wanted, place: number, ranked: readonly Chosen[]): RankedTarget {
+  return { wanted, place, ranked, rounds: 1, failures: [] };
+}
+
+/**
+ * Resolves to the first result. If there is none, throws the first fault that is not `model_not_found`: a target that
+ * does not exist says less than one that is away.
+ */
+export async function anyOf<Result>(results: readonly Promise<Result>[]): Promise<Result> {
+  try {
+    return await Promise.any(results);
+  } catch (thrown) {
+    const faults =
+      thrown instanceof AggregateError ? thrown.errors.map((each) => Fault.from(each)) : [Fault.from(thrown)];
+    throw faults.find(({ code }) => code !== "model_not_found") ?? faults[0];
+  }
+}
