@@ -60,6 +60,7 @@ export class OpenJobs {
   #backSinceMs: number | undefined;
   #keptBodyBytes = 0;
   readonly #handingOver = new Set<string>();
+  #isStopping = false;
 
   constructor(options: OpenJobsOptions) {
     this.#options = options;
@@ -104,6 +105,11 @@ export class OpenJobs {
       () => broker.connected,
     );
     return Promise.race([answered, sleep(clock, timing.acceptWaitMs + 3 * broker.roundTripMs).then(() => false)]);
+  }
+
+  /** True once the deadline of a shutdown has passed: no job is placed any more. */
+  get isStopping(): boolean {
+    return this.#isStopping;
   }
 
   /** True if this gateway was cut off or stood still a moment ago. Machines may then have dropped its jobs. */
@@ -173,6 +179,7 @@ export class OpenJobs {
    * at their machines.
    */
   cancelAll(fault: Fault): void {
+    this.#isStopping = true;
     for (const { follower, isResumable } of this.#followers.values()) {
       if (isResumable) follower.leave(fault);
       else follower.cancel(fault);

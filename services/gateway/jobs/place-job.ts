@@ -254,7 +254,7 @@ export class JobPlacer {
 
   /** True if another machine may do better. Throws `poison_request` if the request is too dangerous for any machine. */
   #isRetryable(placement: Placement, { code }: Fault, codes: ReadonlySet<FaultCode>): boolean {
-    if (placement.signal.aborted || !codes.has(code)) return false;
+    if (placement.signal.aborted || this.#options.jobs.isStopping || !codes.has(code)) return false;
     this.#deadly.refuse(placement, this.#options.clock.now());
     return true;
   }
