@@ -29,7 +29,8 @@ const choice = count.max(choicesMax - 1).optional();
  * normalises them, and the renderers turn them into a shape that clients know.
  *
  * A tool call starts once, with its name. Its arguments follow in pieces of JSON text (one piece is fine). `index`
- * counts the tool calls of an answer from 0. An embedding is one vector for each text of the request.
+ * counts the tool calls of an answer from 0. An embedding is one vector for each text of the request, scores
+ * are the relevances of its documents.
  */
 export const answerEvent = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("text"), choice, text: z.string(), logprobs: tokenLogprobs.optional() }),
@@ -50,6 +51,7 @@ export const answerEvent = z.discriminatedUnion("kind", [
     stop: z.string().optional(),
   }),
   z.strictObject({ kind: z.literal("embedding"), index: count, vector: z.array(z.number()) }),
+  z.strictObject({ kind: z.literal("scores"), scores: z.array(z.number()) }),
   z.strictObject({ kind: z.literal("usage"), ...usage.shape }),
 ]);
 export type AnswerEvent = z.infer<typeof answerEvent>;

@@ -212,6 +212,16 @@ export const embedBody = z.object({
 });
 export type EmbedBody = z.infer<typeof embedBody>;
 
+/** Bounds the documents of one request to rerank. */
+export const rerankDocumentsMax = 2_048;
+
+/** The body of a `rerank` job: each document is scored by its relevance to the query. */
+export const rankBody = z.object({
+  query: z.string().min(1),
+  documents: z.array(z.string().min(1)).min(1).max(rerankDocumentsMax),
+});
+export type RankBody = z.infer<typeof rankBody>;
+
 export const manageActions = ["pull", "remove", "load", "unload"] as const;
 export type ManageAction = (typeof manageActions)[number];
 

@@ -19,6 +19,16 @@ export const capabilities = z.object({
 });
 export type Capabilities = z.infer<typeof capabilities>;
 
+/**
+ * The abilities beside those of the contract, by name. A reader ignores names that it does not know. Absent where there
+ * are none, so the models of the contract stay as they are.
+ */
+const furtherCapabilities = z
+  .array(z.string().max(50))
+  .max(20)
+  .optional()
+  .describe("Further abilities: `rerank` for a model that scores documents. Absent where there are none.");
+
 /** The end of the year 9999, in seconds since 1970: outer APIs write dates with years of four digits. */
 export const createdSecondsMax = 253_402_300_799;
 
@@ -33,12 +43,21 @@ export const model = z.object({
     .describe("The time at which the model came to be, in seconds since 1970."),
   owned_by: z.string().max(100),
   capabilities,
+  x_capabilities: furtherCapabilities,
   context_window: z.int().positive(),
   size_mb: z.int().nonnegative(),
   runtime_profile: z.enum(["auto", "apple-mlx"]),
   apple_mlx: z.literal(true).optional(),
 });
 export type Model = z.infer<typeof model>;
+
+/** The abilities that a request may need of its model: those of the contract, and `rerank`. */
+export type Ability = keyof Capabilities | "rerank";
+
+export function isAble(one: Pick<Model, "capabilities" | "x_capabilities">, ability: Ability): boolean {
+  if (ability === "rerank") return one.x_capabilities?.includes(ability) ?? false;
+  return one.capabilities[ability];
+}
 
 /**
  * The kinds of answers that a model may go on with after another machine began them: with or without tools in the request,
@@ -116,6 +135,7 @@ export const shownModel = z.object({
   machine: machineName,
   runtime: z.string().nullable().describe("The runtime that serves it; null where the machine does not say."),
   capabilities,
+  x_capabilities: furtherCapabilities,
   context_window: model.shape.context_window,
   size_mb: model.shape.size_mb,
   created: model.shape.created,
@@ -151,6 +171,7 @@ export function showModel(
     machine,
     runtime: offered.runtime ?? null,
     capabilities: offered.capabilities,
+    x_capabilities: offered.x_capabilities,
     context_window: offered.context_window,
     size_mb: offered.size_mb,
     created: offered.created,

@@ -23,6 +23,7 @@ const paths = {
   count: "messages/count_tokens",
   completion: "completions",
   embeddings: "embeddings",
+  rerank: "rerank",
   "ollama-chat": "../api/chat",
 } as const;
 

@@ -99,6 +99,10 @@ export class Endpoint {
     return this.#post("/embeddings", fields, signal);
   }
 
+  rerank(fields: Readonly<Record<string, unknown>>): Promise<Response> {
+    return this.#post("/rerank", fields);
+  }
+
   /** A whole answer's text, or an error that says what came instead. */
   async answer(fields: ChatFields): Promise<string> {
     const response = await this.chat(fields);

@@ -1,6 +1,7 @@
 import { askedChat, mediaIn, textIn, tokensIn, wordsIn, type AskedChat, askedText } from "./asked-chat.ts";
 import type { ChatForm, TextForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, sendJson, type Exchange } from "./fake-openai-server.ts";
+import { rankedByLength } from "./fake-scores.ts";
 import { vectorList } from "./fake-vectors.ts";
 
 export interface FakeLlamaModel {
@@ -15,6 +16,8 @@ export interface FakeLlamaModel {
   readonly tools?: boolean;
   /** Whether it was started with `--embeddings`. */
   readonly embeddings?: boolean;
+  /** Whether it was started with `--reranking`. */
+  readonly reranking?: boolean;
   readonly template?: string;
 }
 
@@ -79,9 +82,21 @@ export class FakeLlamaServer extends FakeOpenAiServer {
         return this.#text(exchange);
       case "POST /v1/embeddings":
         return llamaEmbed(exchange, this.model);
+      case "POST /v1/rerank":
+        return this.#rerank(exchange);
       default:
         return sendJson(response, 404, { error: llamaError(404, "File Not Found") });
     }
+  }
+
+  #rerank({ request, response }: Exchange): void {
+    if (this.model.reranking !== true) {
+      const message = "This server does not support reranking. Start it with `--reranking`";
+      return sendJson(response, 501, { error: llamaError(501, message) });
+    }
+    const ranked = rankedByLength(request.body);
+    const usage = { prompt_tokens: ranked.length * 5, total_tokens: ranked.length * 5 };
+    return sendJson(response, 200, { model: this.model.name, object: "list", usage, results: ranked });
   }
 
   /** Whatever model is asked for, it is this one that answers. */
@@ -184,7 +199,7 @@ export function llamaRefusal({ sent }: Exchange, model: FakeLlamaModel): LlamaRe
     return llamaError(400, isThere ? "Expected 'messages' to be an array" : "'messages' is required");
   }
   const asked = parsed.data;
-  if (model.embeddings === true) return doesNotComplete();
+  if (model.embeddings === true || model.reranking === true) return doesNotComplete();
   const { n = 1, tools, tool_choice: choice = "auto", logprobs, stream } = asked;
   const { slots = 4 } = model;
   if (n > slots) return llamaError(400, `Field 'n': Value must be between 1 <= value <= ${slots}, but got ${n}`);
@@ -205,7 +220,7 @@ export function llamaRefusal({ sent }: Exchange, model: FakeLlamaModel): LlamaRe
 export function llamaTextRefusal({ sent }: Exchange, model: FakeLlamaModel): LlamaRefusal | undefined {
   const parsed = askedText.safeParse(sent);
   if (!parsed.success) return llamaError(400, "[json.exception.out_of_range.403] key 'prompt' not found");
-  if (model.embeddings === true) return doesNotComplete();
+  if (model.embeddings === true || model.reranking === true) return doesNotComplete();
   return tooLong(wordsIn(parsed.data.prompt), model);
 }
 
@@ -231,7 +246,7 @@ function tooLong(tokens: number, { contextTokens = 8_192 }: FakeLlamaModel): Lla
 }
 
 export function llamaEmbed({ request, response }: Exchange, model: FakeLlamaModel): void {
-  if (model.embeddings !== true) {
+  if (model.embeddings !== true && model.reranking !== true) {
     const message = "This server does not support embeddings. Start it with `--embeddings`";
     return sendJson(response, 501, { error: llamaError(501, message) });
   }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { askedChat, tokensIn, wordsIn, type AskedChat, askedText } from "./asked-chat.ts";
 import { type ChatForm, legacyLogprobs, usualEnding, type TextForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, sendJson, sendText, type Exchange } from "./fake-openai-server.ts";
+import { rankedByLength } from "./fake-scores.ts";
 import { vectorList } from "./fake-vectors.ts";
 
 export interface FakeVllmModel {
@@ -17,7 +18,7 @@ interface FakeVllmOptions {
   readonly maxModelLen?: number;
   /** Whether it was started with `--enable-auto-tool-choice --tool-call-parser …`. */
   readonly toolParser?: boolean;
-  readonly task?: "generate" | "embed";
+  readonly task?: "generate" | "embed" | "score";
   /** Whether it is of before the efforts beside low, medium and high. */
   readonly fewEfforts?: boolean;
   /** Whether its model was made to fill in what stands before a suffix. */
@@ -82,6 +83,8 @@ export class FakeVllm extends FakeOpenAiServer {
         return this.#text(exchange);
       case "POST /v1/embeddings":
         return this.#embed(exchange);
+      case "POST /v1/rerank":
+        return this.#rerank(exchange);
       default:
         return sendJson(response, 404, { detail: "Not Found" });
     }
@@ -152,7 +155,7 @@ export class FakeVllm extends FakeOpenAiServer {
     }
     const asked = parsed.data;
     if (!this.#options.models.some(({ id }) => id === asked.model)) return this.#unknown(asked.model ?? "");
-    if (this.#options.task === "embed") return [400, "The model does not support Chat Completions API"];
+    if (this.#options.task !== "generate") return [400, "The model does not support Chat Completions API"];
     return (
       this.#wrongTogether(asked) ??
       this.#toolRefusal(asked) ??
@@ -204,9 +207,24 @@ export class FakeVllm extends FakeOpenAiServer {
     return tokens > maxModelLen ? promptTooLong(maxModelLen) : undefined;
   }
 
+  /** Reranks with a model for that, and with one for embeddings by the angle between vectors. */
+  #rerank({ request, response }: Exchange): void {
+    if (this.#options.task === "generate") return sendJson(response, 404, { detail: "Not Found" });
+    const { documents = [] } = request.body as { documents?: string[] };
+    const results = rankedByLength(request.body).map((each) => ({
+      ...each,
+      document: { text: documents[each.index], multi_modal: null },
+    }));
+    const usage = { total_tokens: results.length * 6 };
+    sendJson(response, 200, { id: "score-0", model: request.body["model"], usage, results });
+  }
+
   #embed({ request, response }: Exchange): void {
     // One that was not started to embed has no such interface.
     if (this.#options.task === "generate") return sendJson(response, 404, { detail: "Not Found" });
+    if (this.#options.task === "score") {
+      return sendJson(response, 400, { error: errorOf(400, "The model does not support Embeddings API") });
+    }
     const { model, dimensions } = request.body;
     if (dimensions !== undefined) {
       const message = `Model "${String(model)}" does not support matryoshka representation, changing output dimensions will lead to poor results.`;

@@ -119,6 +119,12 @@ export const manyPieces: readonly ManyPieces[] = [
     most: 2_048,
     fields: (count) => ({ model: "scripted:embed", input: many(count, () => "a".repeat(100)) }),
   },
+  {
+    name: "documents to rerank",
+    outer: "rerank",
+    most: 2_048,
+    fields: (count) => ({ model: "scripted:embed", query: "a", documents: many(count, () => "a".repeat(100)) }),
+  },
 ];
 
 function chat(name: string, most: number, fields: ManyPieces["fields"]): ManyPieces {

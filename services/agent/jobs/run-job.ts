@@ -3,6 +3,7 @@ import { addRecords, type DataRecord, jsonRecord } from "#shared/protocol/frame.
 import { Fault } from "#shared/fault/fault.ts";
 import { readAnyBody, readBody } from "../runtimes/json-bodies.ts";
 import { completeEach, embedInBatches, fanOut, textsAtOnce } from "../runtimes/fan-out.ts";
+import { isAble } from "#shared/protocol/model.ts";
 import type { ModelPulls } from "../models/model-pulls.ts";
 import type { ServedModel, ModelSet } from "../models/model-set.ts";
 import { refuseIncapable } from "../runtimes/refuse-unsupported.ts";
@@ -54,6 +55,18 @@ async function askRuntime(job: RunningJob, served: ServedModel): Promise<(emit: 
     const texts = await readAnyBody("embed", body);
     job.width = Math.min(texts.input.length, textsAtOnce);
     return (emit) => embedInBatches(embed, { ...run, body: texts }, emit);
+  }
+  if (head.kind === "rerank") {
+    if (!isAble(model, "rerank") || runtime.rerank === undefined)
+      throw unsupported(`The model '${model.id}' does not rerank.`);
+    const rerank = runtime.rerank.bind(runtime);
+    const query = await readAnyBody("rerank", body);
+    return async (emit) => {
+      onProgress("prefill");
+      const { scores, promptTokens } = await rerank({ ...run, body: query });
+      const usage = { kind: "usage", promptTokens, completionTokens: 0 } as const;
+      await emit([{ kind: "scores", scores }, { kind: "finish", reason: "stop" }, usage]);
+    };
   }
   if (head.kind === "complete") {
     if (!capabilities.completion || runtime.complete === undefined) {
@@ -185,6 +198,7 @@ export class AnswerAssembly {
         return undefined;
       }
       case "embedding":
+      case "scores":
         return event;
       case "usage":
         this.#usage = event;

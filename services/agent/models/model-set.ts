@@ -96,8 +96,9 @@ export function completeModel(facts: {
   readonly firstSeenSeconds: () => number;
 }): OfferedModel | undefined {
   const { id, described, settings = {}, runtime, counts, firstSeenSeconds } = facts;
-  const able = completeCapabilities(described.capabilities, settings);
-  if (!Object.values(able).includes(true)) return undefined;
+  const able = completeCapabilities(described, settings);
+  const further = settings.x_capabilities ?? (described.reranks === true ? ["rerank"] : []);
+  if (further.length === 0 && !Object.values(able).includes(true)) return undefined;
   const digest = settings.digest ?? described.digest;
   const sizeMb = described.sizeBytes === undefined ? 0 : Math.round(described.sizeBytes / 1_000_000);
   const completed = offeredModel.safeParse({
@@ -106,6 +107,7 @@ export function completeModel(facts: {
     created: offeredModel.shape.created.safeParse(described.createdSeconds).data ?? firstSeenSeconds(),
     owned_by: settings.owned_by ?? described.ownedBy,
     capabilities: able,
+    ...(further.length > 0 && { x_capabilities: further }),
     context_window: settings.context_window ?? (described.contextTokens || contextTokensDefault),
     size_mb: settings.size_mb ?? sizeMb,
     runtime_profile: described.onAppleMlx ? "apple-mlx" : "auto",
@@ -118,10 +120,14 @@ export function completeModel(facts: {
   return completed.success ? completed.data : undefined;
 }
 
-/** Completes the capabilities. A model that is known to embed is not assumed to chat as well. */
-function completeCapabilities(described: Partial<Capabilities>, settings: ModelSettings): Capabilities {
-  const given = { ...withoutUndefined(described), ...withoutUndefined(settings.capabilities ?? {}) };
-  return { ...capabilitiesDefault, completion: given.embedding !== true, ...given };
+/** Completes the capabilities. A model that is known to embed or to rerank is not assumed to chat as well. */
+function completeCapabilities(
+  { capabilities: reported, reranks = false }: Pick<DescribedModel, "capabilities" | "reranks">,
+  settings: ModelSettings,
+): Capabilities {
+  const given = { ...withoutUndefined(reported), ...withoutUndefined(settings.capabilities ?? {}) };
+  const ranks = settings.x_capabilities?.includes("rerank") ?? reranks;
+  return { ...capabilitiesDefault, completion: given.embedding !== true && !ranks, ...given };
 }
 
 function withoutUndefined(partial: {
@@ -133,6 +139,7 @@ function withoutUndefined(partial: {
 /** The operator's settings of a model. They override what its runtime reports. */
 const modelSettings = z.strictObject({
   capabilities: capabilities.partial().strict().optional(),
+  x_capabilities: z.array(z.enum(["rerank"])).optional(),
   context_window: z.int().positive().optional(),
   size_mb: z.int().nonnegative().optional(),
   owned_by: z.string().min(1).max(100).optional(),

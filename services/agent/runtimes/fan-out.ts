@@ -65,7 +65,7 @@ async function runInTurn<Body>(
       for (const event of events) {
         if (event.kind === "finish") finished = true;
         if (event.kind === "usage") usage = event;
-        else ofThisChoice.push(event.kind === "embedding" ? event : { ...event, choice });
+        else ofThisChoice.push(event.kind === "embedding" || event.kind === "scores" ? event : { ...event, choice });
       }
       return emit(ofThisChoice);
     });

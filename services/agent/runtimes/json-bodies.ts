@@ -2,10 +2,10 @@ import type { z } from "zod";
 import { Fault, misfitOf } from "#shared/fault/fault.ts";
 import { WorkThread } from "#shared/process/work-thread.ts";
 import { readJson } from "#shared/protocol/frame-payload.ts";
-import { chatBody, completeBody, embedBody, manageBody, unknownFields } from "#shared/protocol/job-bodies.ts";
+import { chatBody, completeBody, embedBody, manageBody, rankBody, unknownFields } from "#shared/protocol/job-bodies.ts";
 import { limits } from "#shared/protocol/limits.ts";
 
-const schemas = { chat: chatBody, complete: completeBody, embed: embedBody, manage: manageBody } as const;
+const schemas = { chat: chatBody, complete: completeBody, embed: embedBody, rerank: rankBody, manage: manageBody };
 type Schemas = typeof schemas;
 type BodyOf<Kind extends keyof Schemas> = z.output<Schemas[Kind]>;
 

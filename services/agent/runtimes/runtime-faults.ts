@@ -59,18 +59,20 @@ export function overflowInText(text: string): Overflow | undefined {
   return undefined;
 }
 
-/** The part of a request that holds its prompt: the messages of a chat, or a text to embed or to continue. */
-type Prompted = ChatBody | TextToContinue | EmbedBody;
+/** The part of a request that holds its prompt: messages, texts to embed or to rank, or a text to continue. */
+type Prompted = ChatBody | TextToContinue | EmbedBody | { readonly query: string; readonly documents: string[] };
 
 /** Subject of the overflow message, by the field of the request that was too long. */
 const takers = {
   messages: "your messages resulted in",
   input: "a text in 'input' resulted in",
   prompt: "a text in 'prompt' resulted in",
+  documents: "the query with a text in 'documents' resulted in",
 } as const;
 
 function promptField(body: Prompted): keyof typeof takers {
   if ("messages" in body) return "messages";
+  if ("documents" in body) return "documents";
   return "input" in body ? "input" : "prompt";
 }
 
@@ -104,9 +106,11 @@ export function tellOverflow(
 const bytesPerToken = 4;
 const tokensPerImage = 768;
 
-/** Estimates the tokens of a prompt; of several texts to embed, those of the longest. */
+/** Estimates the tokens of a prompt; of several texts to embed or to rank, those of the longest. */
 export function estimatePromptTokens(body: Prompted): number {
   if ("prompt" in body) return tokensIn(Buffer.byteLength(body.prompt));
+  if ("documents" in body)
+    return estimatePromptTokens({ input: [body.query] }) + estimatePromptTokens({ input: body.documents });
   if ("input" in body) return tokensIn(Math.max(...body.input.map((text) => Buffer.byteLength(text))));
   let bytes = body.tools === undefined ? 0 : Buffer.byteLength(JSON.stringify(body.tools));
   let images = 0;
@@ -148,6 +152,10 @@ const meanings: readonly (readonly [RegExp, Meaning])[] = [
   [
     /does not support (the )?embed|support embeddings|--embeddings?\b|pooling type/i,
     meaning("unsupported_value", "model", "The model does not embed."),
+  ],
+  [
+    /does not support (the )?(re-?rank|score)|support reranking|--reranking\b/i,
+    meaning("unsupported_value", "model", "The model does not rerank."),
   ],
   [/matryoshka|changing output dimensions/i, unsupported("dimensions")],
   [

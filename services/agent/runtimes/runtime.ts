@@ -2,7 +2,14 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { Capabilities } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { ChatBody, TextToContinue, EmbedBody, ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";
+import type {
+  ChatBody,
+  TextToContinue,
+  EmbedBody,
+  RankBody,
+  ManageAction,
+  ManageProgress,
+} from "#shared/protocol/job-bodies.ts";
 
 /**
  * Takes the next events of an answer, in the runtime's order. An adapter emits one batch for each read from its runtime,
@@ -49,6 +56,10 @@ export interface Embeddings {
   readonly promptTokens: number;
 }
 
+export interface RerankRun extends Run {
+  readonly body: RankBody;
+}
+
 export interface ManageRun {
   readonly action: ManageAction;
   /** The name as the operator wrote it: a model to pull has no other name yet. */
@@ -63,6 +74,8 @@ export interface DescribedModel {
   readonly createdSeconds?: number | undefined;
   readonly ownedBy: string;
   readonly capabilities: Partial<Capabilities>;
+  /** True if the runtime reports that the model reranks, or a probe showed it. */
+  readonly reranks?: boolean | undefined;
   /** The window that the runtime uses on this machine, or would use if the model were loaded now. */
   readonly contextTokens?: number | undefined;
   readonly sizeBytes?: number | undefined;
@@ -124,6 +137,8 @@ export interface Runtime {
   complete?(run: CompleteRun, emit: EmitEvents): Promise<void>;
   /** Embeds texts. A runtime without this method cannot embed. */
   embed?(run: EmbedRun): Promise<Embeddings>;
+  /** Scores documents by their relevance to a query, in their order. A runtime without this method cannot rerank. */
+  rerank?(run: RerankRun): Promise<{ scores: number[]; promptTokens: number }>;
   /** The supported actions on models, and how to run each. */
   readonly manages?: Partial<Record<ManageAction, (run: ManageRun) => Promise<void>>>;
   /**

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { Command } from "commander";
 import {
-  type Capabilities,
+  type Ability,
+  isAble,
   type MachineState,
   modelIdCharactersMax,
   modelListing,
@@ -109,10 +110,11 @@ const notListed: Readonly<Record<MachineState, string | undefined>> = {
 
 const bytesPerMb = 1_000_000;
 
-const words: readonly (readonly [keyof Capabilities, string])[] = [
+const words: readonly (readonly [Ability, string])[] = [
   ["completion", "chat"],
   ["vision", "vision"],
   ["embedding", "embed"],
+  ["rerank", "rerank"],
   ["tools", "tools"],
   ["thinking", "think"],
 ];
@@ -122,8 +124,8 @@ export function modelsTable(models: readonly ShownModel[], widthMax?: number): s
   const measured = (cell: string): readonly string[] => (isMeasured ? [cell] : []);
   const isKnown = models.some(({ digest }) => digest);
   const proved = (cell: string): readonly string[] => (isKnown ? [cell] : []);
-  const able = ({ capabilities }: ShownModel): readonly string[] =>
-    words.flatMap(([capability, word]) => (capabilities[capability] ? [word] : []));
+  const able = (model: ShownModel): readonly string[] =>
+    words.flatMap(([ability, word]) => (isAble(model, ability) ? [word] : []));
   return alignedTable(
     [
       "id",

@@ -31,7 +31,7 @@ export function routeCommand(context: CliContext): Command {
       "show which machines a request for a model would be offered to, in which order, and why the others not",
     )
     .argument("<model>", "the model, as clients name it", readBy(modelId))
-    .addOption(kind.choices(["chat", "complete", "embed"]).default("chat"))
+    .addOption(kind.choices(["chat", "complete", "embed", "rerank"]).default("chat"))
     .option("--tools", "for a request with tools")
     .option("--vision", "for a request with images")
     .option("--prompt-tokens <count>", "for a prompt of this length, none of it cached", readBy(promptTokens))

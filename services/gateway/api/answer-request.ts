@@ -17,6 +17,7 @@ import { faultWithSentNames } from "./runtime-fields.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
 import { EmbeddingList } from "./render-embeddings.ts";
+import { Ranking } from "./render-ranking.ts";
 import { textCompletion, TextChunks } from "./render-text.ts";
 import type { ClaimName } from "../jobs/answer-claims.ts";
 import { digestOf, OnceClaim, onceName, replayedHeader } from "./made-once.ts";
@@ -244,12 +245,12 @@ const betaHeader = "anthropic-beta";
 
 /** The rendering of an answer for its API. Most need little of their request: its shape, and its names in faults. */
 function renderingOf(outer: Outer, asked: ReadRequest, requestId: string): Rendering {
-  const { shape, terms, ollama, sentNames = {}, stream: streamed } = asked;
+  const { shape, terms, ollama, ranking, sentNames = {}, stream: streamed } = asked;
   if (ollama !== undefined) return renderOllama(ollama, { streamed });
   if (outer === "message") return renderMessage({ streamed, requestId });
   if (terms !== undefined) return renderResponse(terms, { streamed });
   return {
-    render: (head) => rendererFor(shape, head),
+    render: (head) => (ranking === undefined ? rendererFor(shape, head) : new Ranking(head, ranking)),
     ends: endsOfChunks,
     adaptFault: (fault) => faultWithSentNames(fault, sentNames),
   };
@@ -313,6 +314,7 @@ const shapes = {
   "text-whole": textCompletion,
   "embeddings-float": (head) => new EmbeddingList(head, "float"),
   "embeddings-base64": (head) => new EmbeddingList(head, "base64"),
+  ranking: (head) => new Ranking(head),
 } as const satisfies Record<AnswerShape, (head: AnswerHead) => AnswerRenderer>;
 
 export const answerShapes = Object.freeze(Object.keys(shapes)) as readonly AnswerShape[];

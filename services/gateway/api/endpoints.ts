@@ -30,7 +30,11 @@ export const paths: Paths = [
   ["/messages", "message"],
   ["/completions", "completion"],
   ["/embeddings", "embeddings"],
+  ["/rerank", "rerank"],
 ];
+
+/** The same without `/v1`, where some clients look for it. */
+export const rerankPaths: Paths = [["/rerank", "rerank"]];
 
 /** The same of Ollama's API. */
 export const ollamaPaths: Paths = [

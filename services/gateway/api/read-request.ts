@@ -12,6 +12,7 @@ import {
   chatCeiling,
   completionCeiling,
   embeddingCeiling,
+  estimateMax,
   upperEstimate,
   type TokenCeiling,
   type UpperEstimate,
@@ -29,6 +30,7 @@ import {
   seemToHoldTokens,
   type TextOfTokens,
 } from "./text-requests.ts";
+import { type RankingTerms, readRerankRequest, type ReadRerankRequest } from "./rerank-request.ts";
 import { readOllamaChat, readOllamaPrompt, readOllamaTexts } from "./ollama/ollama-request.ts";
 import type { OllamaOuter, OllamaTerms } from "./ollama/ollama-request.ts";
 import { readMessageRequest } from "./messages/message-request.ts";
@@ -38,7 +40,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { WorkThread } from "#shared/process/work-thread.ts";
 
 /** The kinds of requests that models answer, by API. */
-export type Outer = "chat" | "response" | "message" | "count" | "completion" | "embeddings" | OllamaOuter;
+export type Outer = "chat" | "response" | "message" | "count" | "completion" | "embeddings" | "rerank" | OllamaOuter;
 
 /** The effort of a request, and the field of the request that it came from. */
 export interface AskedEffort {
@@ -47,7 +49,7 @@ export interface AskedEffort {
 }
 
 /** The shapes of answers. A response is rendered with its request's terms: see `responses/render-response.ts`. */
-export type AnswerShape = `${"chat" | "text"}-${"stream" | "whole"}` | `embeddings-${"float" | "base64"}`;
+export type AnswerShape = `${"chat" | "text"}-${"stream" | "whole"}` | `embeddings-${"float" | "base64"}` | "ranking";
 
 /** A request to a model, once its shape is valid. All of it is plain data: another thread may read the request. */
 export interface ReadRequest {
@@ -70,6 +72,8 @@ export interface ReadRequest {
   readonly terms?: ResponseTerms | undefined;
   /** For a request of Ollama's API: what its answer needs. */
   readonly ollama?: OllamaTerms | undefined;
+  /** For a request to rerank: what its answer needs. */
+  readonly ranking?: RankingTerms | undefined;
   /** The client's names of tools that were renamed for machines. */
   readonly toolNames?: ClientToolNames | undefined;
   /** The images that have to be fetched; the body has their URLs. */
@@ -115,6 +119,8 @@ export function readRequest(
       return completionOf(readCompletionRequest(input), promptSeed);
     case "embeddings":
       return embeddingsOf(readEmbeddingsRequest(input, textOfTokens));
+    case "rerank":
+      return rankingOf(readRerankRequest(input));
     case "ollama-chat":
       return ollamaOf(readOllamaChat(input), promptSeed);
     case "ollama-generate":
@@ -249,6 +255,28 @@ function embeddingsOf({ model, format, body, ignored }: ReadEmbeddingsRequest): 
     promptTokens: tokens,
     tokens,
     ceiling: embeddingCeiling(body, job.body.byteLength),
+  };
+}
+
+function rankingOf({ model, body, ignored, ranking }: ReadRerankRequest): ReadRequest {
+  const { query, documents: pairs } = body;
+  // A model reads the query once for each document.
+  const tokens = Math.min(estimateTexts(pairs) + estimateTexts([query]) * pairs.length, estimateMax);
+  const job = jobBody(body);
+  return {
+    kind: "rerank",
+    idPrefix: "rerank-",
+    model,
+    stream: false,
+    includeUsage: true,
+    ignored,
+    needs: { capability: "rerank", tools: false, imageParam: undefined, workTokens: tokens, answerTokensMax: 0 },
+    shape: "ranking",
+    ranking,
+    ...job,
+    promptTokens: tokens,
+    tokens,
+    ceiling: embeddingCeiling({ input: pairs }, Buffer.byteLength(query) * pairs.length + job.body.byteLength),
   };
 }
 

@@ -36,7 +36,7 @@ export interface Rendering {
   readonly adaptFault: (fault: Fault) => Fault;
 }
 
-export type ContentEvent = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
+export type ContentEvent = Exclude<AnswerEvent, { kind: "usage" | "embedding" | "scores" }>;
 
 /** One choice of an answer that is gathered and sent as a whole. */
 export interface FoldedChoice {
@@ -72,7 +72,7 @@ export abstract class ChunkStream implements AnswerRenderer {
     for (const event of events) {
       if (event.kind === "usage") {
         if (this.#includeUsage) text += `${this.open}],"usage":${JSON.stringify(tokenUsage(event))}}\n\n`;
-      } else if (event.kind !== "embedding") text += this.chunk(event);
+      } else if (event.kind !== "embedding" && event.kind !== "scores") text += this.chunk(event);
     }
     return Buffer.from(text);
   }
@@ -114,7 +114,7 @@ export class WholeCompletion implements AnswerRenderer {
   }
 
   #fold(event: AnswerEvent): void {
-    if (event.kind === "embedding") return;
+    if (event.kind === "embedding" || event.kind === "scores") return;
     if (event.kind === "usage") {
       this.#usage = event;
       return;

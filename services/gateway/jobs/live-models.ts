@@ -159,6 +159,7 @@ export function offeredModel(answers: readonly MachineAnswer[], target: ModelTar
 
 function merge(one: Model, other: Model): Model {
   const { apple_mlx: _, ...rest } = one;
+  const further = [...new Set([...(one.x_capabilities ?? []), ...(other.x_capabilities ?? [])])];
   const can = (capability: keyof Model["capabilities"]): boolean =>
     one.capabilities[capability] || other.capabilities[capability];
   return {
@@ -172,6 +173,7 @@ function merge(one: Model, other: Model): Model {
       tools: can("tools"),
       thinking: can("thinking"),
     },
+    ...(further.length > 0 && { x_capabilities: further }),
     context_window: Math.max(one.context_window, other.context_window),
     size_mb: Math.max(one.size_mb, other.size_mb),
     runtime_profile: one.runtime_profile === other.runtime_profile ? one.runtime_profile : "auto",

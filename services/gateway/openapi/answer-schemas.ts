@@ -149,6 +149,20 @@ export const embeddingList = z.object({
   usage: z.object({ prompt_tokens: count, total_tokens: count }),
 });
 
+const rankedDocument = z.object({
+  index: count.describe("The number of the document in the request, from 0."),
+  relevance_score: z.number().describe("The relevance: a higher score is more relevant."),
+  document: z.object({ text: z.string() }).optional().describe("The document, with `return_documents` only."),
+});
+
+export const ranking = z.object({
+  id: z.string().describe("The id of this answer."),
+  object: z.literal("list"),
+  results: z.array(rankedDocument).describe("The documents, the most relevant first: `top_n` of them, or all."),
+  model: answeringModel,
+  usage: z.object({ prompt_tokens: count, total_tokens: count }),
+});
+
 export const modelList = z.object({
   object: z.literal("list"),
   data: z.array(model).describe("The models that the key may use, by id; empty where none is installed."),

@@ -8,6 +8,7 @@ import {
   embeddingsExamples,
   messageExamples,
   ollamaExamples,
+  rerankExamples,
   responseExamples,
 } from "./request-examples.ts";
 
@@ -21,6 +22,7 @@ export interface PublicOperation {
     | "Messages"
     | "Completions"
     | "Embeddings"
+    | "Rerank"
     | "Models"
     | "Ollama"
     | "Health"
@@ -221,6 +223,17 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     description: "One vector for each text, in the order of the texts.",
     body: { schema: "EmbeddingsRequest", examples: embeddingsExamples },
     answer: "EmbeddingList",
+    refusals: refusalsOfJobs,
+  },
+  rerank: {
+    ...asksModel,
+    path: "/v1/rerank",
+    tag: "Rerank",
+    summary: "Order documents by their relevance to a query",
+    description:
+      "The most relevant document comes first. Each model has a scale of its own for its scores. The path `/rerank` is the same.",
+    body: { schema: "RerankRequest", examples: rerankExamples },
+    answer: "Ranking",
     refusals: refusalsOfJobs,
   },
   listModels: {

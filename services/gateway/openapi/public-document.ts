@@ -31,6 +31,7 @@ const tags = [
   { name: "Messages", description: "The same for clients of Anthropic's." },
   { name: "Completions", description: "Texts that a model continues." },
   { name: "Embeddings", description: "Vectors of texts." },
+  { name: "Rerank", description: "Documents in the order of their relevance." },
   { name: "Models", description: "The models that a key may ask." },
   { name: "Ollama", description: "The same for clients of Ollama's." },
   { name: "Health", description: "For balancers, without a key." },

@@ -2,6 +2,7 @@ import { capabilities, model } from "#shared/protocol/model.ts";
 import { toolCall } from "#shared/protocol/job-bodies.ts";
 import { outerMessage, chatRequest, outerResponseFormat } from "../api/chat-request.ts";
 import { completionRequest, embeddingsRequest } from "../api/text-requests.ts";
+import { rerankRequest } from "../api/rerank-request.ts";
 import * as responses from "../api/responses/response-schema.ts";
 import * as ollama from "../api/ollama/ollama-schema.ts";
 import * as messages from "../api/messages/message-schema.ts";
@@ -19,6 +20,7 @@ export const publicSchemas = {
   MessageRequest: messages.messageRequest,
   CompletionRequest: completionRequest,
   EmbeddingsRequest: embeddingsRequest,
+  RerankRequest: rerankRequest,
   OllamaChatRequest: ollama.ollamaChatRequest,
   OllamaPromptRequest: ollama.ollamaGenerateRequest,
   OllamaTextsRequest: ollama.ollamaEmbedRequest,
@@ -81,6 +83,7 @@ export const publicSchemas = {
   TextCompletionChunk: answers.textCompletionChunk,
   EmbeddingList: answers.embeddingList,
   Embedding: answers.embedding,
+  Ranking: answers.ranking,
   TokenUsage: answers.tokenUsage,
   TokenLogprob: answers.tokenLogprob,
   TextLogprobs: answers.textLogprobs,

@@ -131,6 +131,10 @@ export const embeddingsExamples = {
   }),
 };
 
+export const rerankExamples = {
+  best: example("Two documents", { ...embedder, query: why, documents: ["Grass is green.", "Air scatters blue."] }),
+};
+
 export const ollamaExamples = {
   chat: {
     question: example("A question, answered in lines", { messages: [user(why)] }),

@@ -84,7 +84,7 @@ export const routeOperations = {
       "The machines that a request for a model would be offered to, in their order, and the reasons against the others",
     query: z.strictObject({
       model: modelId.describe("The model, as clients name it."),
-      kind: z.enum(["chat", "complete", "embed"]).default("chat").describe("The kind of the request."),
+      kind: z.enum(["chat", "complete", "embed", "rerank"]).default("chat").describe("The kind of the request."),
       tools: yesOrNo.default(false).describe("True if the request has tools."),
       vision: yesOrNo.default(false).describe("True if the request has images."),
       prompt_tokens: numberInUrl(
@@ -94,7 +94,7 @@ export const routeOperations = {
     answer: shownRoute,
     async run({ query }, { view }) {
       const { model, kind, tools, vision, prompt_tokens: promptTokens } = query;
-      const capability = kind === "embed" ? "embedding" : "completion";
+      const capability = kind === "rerank" ? kind : kind === "embed" ? "embedding" : "completion";
       const imageParam = vision ? "messages" : undefined;
       return view.route({ kind, modelId: model, needs: { capability, tools, imageParam, promptTokens } });
     },

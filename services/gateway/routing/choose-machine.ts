@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { LeftOutReason, RankReason } from "#shared/fleet/shown-fleet.ts";
-import type { Catalogue, Model, OfferedModel } from "#shared/protocol/model.ts";
+import { type Catalogue, isAble, type Model, type OfferedModel } from "#shared/protocol/model.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import { findModel } from "../fleet/catalogues.ts";
 import { type Cost, expectedCost, type KnownLoad, loadOf, type Load, usualSpeed, type Work } from "./expected-cost.ts";
@@ -38,7 +38,7 @@ export interface Candidate {
 /** The requirements of a request on its model. */
 export interface Needs {
   /** The capability that the model must have. */
-  readonly capability: "completion" | "embedding";
+  readonly capability: keyof typeof verbs;
   readonly tools: boolean;
   /** The path of the first image in the request, if there is one. */
   readonly imageParam: string | undefined;
@@ -229,11 +229,13 @@ export function resumedChosen(presence: Presence, model: OfferedModel): Chosen {
   return { machine, epoch, model, reason: undefined, cost: noCost, load, cachedTokens: 0 };
 }
 
+const verbs = { completion: "generate text", embedding: "embed", rerank: "rerank" } as const;
+
 /** Returns the fault of a request that needs something the model cannot do. */
 export function lacks(model: Model, needs: Needs): Fault | undefined {
   const { capabilities, id } = model;
-  if (!capabilities[needs.capability]) {
-    const verb = needs.capability === "completion" ? "generate text" : "embed";
+  if (!isAble(model, needs.capability)) {
+    const verb = verbs[needs.capability];
     return new Fault("unsupported_value", { message: `The model '${id}' does not ${verb}.`, param: "model" });
   }
   if (needs.tools && !capabilities.tools) {

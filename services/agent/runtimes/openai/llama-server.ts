@@ -9,6 +9,7 @@ import { modelNotFound } from "../runtime-faults.ts";
 import { digestOfFiles, hashed } from "../model-digest.ts";
 import type { DescribedModel, ManageRun } from "../runtime.ts";
 import { readModelFile, templateTakesTools, templateThinks } from "./model-files.ts";
+import { probeRerank } from "./openai-rerank.ts";
 import { ModelLoading } from "./openai-fault.ts";
 import {
   idByPlace,
@@ -113,7 +114,9 @@ export function describedByArgs(args: readonly string[]) {
   return {
     ...(window > 0 && { contextTokens: Math.floor(window / Math.max(shared, 1)) }),
     ...(modelPath !== undefined && { modelPath }),
+    ...(has("--rerank", "--reranking") && { reranks: true }),
     capabilities: {
+      ...(has("--rerank", "--reranking") && { completion: false }),
       ...(has("--embedding", "--embeddings") && { embedding: true, completion: false }),
       ...(has("--mmproj", "-mm", "--mmproj-url") && { vision: true }),
     },
@@ -125,7 +128,7 @@ const tokenized = z.object({ tokens: z.array(z.unknown()) });
 
 const slotList = z.array(z.object({ is_processing: z.boolean() }));
 
-type Probed = Pick<Partial<Capabilities>, "completion" | "embedding">;
+type Probed = Pick<DescribedModel, "capabilities" | "reranks">;
 type LlamaModel = DescribedModel & ServedModel;
 
 /**
@@ -135,6 +138,7 @@ type LlamaModel = DescribedModel & ServedModel;
 export class LlamaServer implements OpenAiServer {
   readonly profile = llamaServer;
   readonly embeds = true;
+  readonly reranks = true;
   readonly #connection: RuntimeConnection;
   readonly #clock: Clock;
   readonly #probes: PatientProbes<Probed>;
@@ -226,19 +230,28 @@ export class LlamaServer implements OpenAiServer {
     if (listed === undefined) return [];
     const model = await describe(listed, props);
     if (props.is_sleeping === true) return [{ ...model, loaded: false }];
-    // A probe finds out if the server was started for embeddings. A sleeping model is not woken up for this.
+    // A probe finds out if the server was started for embeddings or to rerank. A sleeping model is not woken up for this.
     const start = JSON.stringify([listed.id, props.model_path, props.build_info, props.default_generation_settings]);
-    const purpose = await this.#probes.find(start, (until) => this.#probe(listed.id, until), signal);
-    return [{ ...model, capabilities: { ...model.capabilities, ...purpose }, loaded: true }];
+    const found = await this.#probes.find(start, (until) => this.#probe(listed.id, until), signal);
+    return [
+      {
+        ...model,
+        capabilities: { ...model.capabilities, ...found.capabilities },
+        reranks: found.reranks,
+        loaded: true,
+      },
+    ];
   }
 
   async #probe(model: string, signal: AbortSignal): Promise<Probed> {
     try {
       await probeEmbedding(this.#connection, model, signal);
-      return { completion: false, embedding: true };
+      // With `--reranking` the server answers this request too, with a score in place of a vector.
+      const reranks = await probeRerank(this.#connection, model, signal);
+      return { capabilities: { completion: false, embedding: !reranks }, reranks };
     } catch (error) {
       if (!(error instanceof Fault) || error.code !== "unsupported_value") throw error;
-      return { completion: true, embedding: false };
+      return { capabilities: { completion: true, embedding: false } };
     }
   }
 
@@ -324,6 +337,7 @@ async function describe(entry: ListedModel, props: LlamaServerProps | undefined)
     name,
     createdSeconds: file?.createdSeconds,
     ownedBy: organisationIn(id) ?? "llamacpp",
+    reranks: byArgs.reranks,
     capabilities: { ...byArgs.capabilities, ...(props && capabilitiesByProps(props)) },
     contextTokens: meta?.n_ctx ?? known ?? byArgs.contextTokens ?? entry.context_length ?? undefined,
     sizeBytes: meta?.size ?? file?.sizeBytes,

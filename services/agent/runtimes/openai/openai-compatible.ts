@@ -6,9 +6,19 @@ import { estimatePromptTokens, tellOverflow } from "../runtime-faults.ts";
 import { fanOut } from "../fan-out.ts";
 import { firstImage, nothingToContinue } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
-import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, Runtime, RuntimeSite } from "../runtime.ts";
+import type {
+  ChatRun,
+  CompleteRun,
+  Embeddings,
+  EmbedRun,
+  EmitEvents,
+  RerankRun,
+  Runtime,
+  RuntimeSite,
+} from "../runtime.ts";
 import { OpenAiAnswer, readAnswer } from "./openai-answer.ts";
 import { openAiChatRequest, openAiTextRequest } from "./openai-request.ts";
+import { openAiRerank } from "./openai-rerank.ts";
 import { ModelLoading, PathUnknown } from "./openai-fault.ts";
 import type { OpenAiServer, Served, ServedModel } from "./openai-profile.ts";
 
@@ -45,7 +55,7 @@ export function openAiCompatible(options: {
    * the message if the server does not have the path of the request.
    */
   async function ask<Result>(
-    run: ChatRun | CompleteRun | EmbedRun,
+    run: ChatRun | CompleteRun | EmbedRun | RerankRun,
     unsupported: string,
     request: (target: Target) => Promise<Result>,
   ): Promise<Result> {
@@ -113,6 +123,9 @@ export function openAiCompatible(options: {
       ask(run, "The model does not continue texts.", (target) => openAiAnswer(run, target, emit)),
     ...(server.embeds && {
       embed: (run: EmbedRun) => ask(run, "The model does not embed.", (target) => openAiEmbed(run, target)),
+    }),
+    ...(server.reranks && {
+      rerank: (run: RerankRun) => ask(run, "The model does not rerank.", (target) => openAiRerank(run, target)),
     }),
     get manages() {
       const { load, unload } = server.manages ?? {};

@@ -174,6 +174,7 @@ function openOtherServer(connection: RuntimeConnection): OpenAiServer {
   return {
     profile: otherServer,
     embeds: true,
+    reranks: true,
     get slots() {
       return interrupts ? 1 : otherServerSlotsDefault;
     },

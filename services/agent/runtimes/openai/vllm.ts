@@ -4,6 +4,7 @@ import type { Capabilities } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
+import type { DescribedModel } from "../runtime.ts";
 import { type ModelFiles, readModelFiles, templateThinks } from "./model-files.ts";
 import {
   byPlacedId,
@@ -13,6 +14,7 @@ import {
   PatientProbes,
   probeEmbedding,
 } from "./openai-models.ts";
+import { probeRerank } from "./openai-rerank.ts";
 import { VllmSleep } from "./vllm-sleep.ts";
 import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
 
@@ -69,7 +71,7 @@ const vllmSlotsDefault = 256;
 const versionAnswer = z.object({ version: z.string() });
 const counted = z.object({ count: z.int().nonnegative() });
 
-type Probed = Pick<Partial<Capabilities>, "completion" | "embedding" | "tools">;
+type Probed = Pick<DescribedModel, "capabilities" | "reranks">;
 
 /**
  * Returns one vLLM. It does not report the capabilities of its models. `thinking` and `vision` are read from the model's
@@ -93,19 +95,23 @@ export function openVllm(options: {
   async function probe(model: string, signal: AbortSignal): Promise<Probed> {
     try {
       await connection.text({ path: "/v1/chat/completions", body: toolProbe(model), signal });
-      return { tools: true };
+      return { capabilities: { tools: true } };
     } catch (error) {
-      if (error instanceof Fault && error.code === "model_does_not_support_tools") return { tools: false };
+      if (error instanceof Fault && error.code === "model_does_not_support_tools")
+        return { capabilities: { tools: false } };
     }
-    // The server is busy, or its model does not chat.
-    await probeEmbedding(connection, model, signal);
-    return { completion: false, embedding: true, tools: false };
+    // The server is busy, or its model does not chat. A model for embeddings reranks too, by comparing vectors.
+    const reranks = await probeRerank(connection, model, signal);
+    const probed = probeEmbedding(connection, model, signal).then(() => true);
+    const embedding = await (reranks ? probed.catch(() => false) : probed);
+    return { capabilities: { completion: false, embedding, tools: false }, reranks };
   }
 
   return {
     profile: vllm,
     slots: vllmSlotsDefault,
     embeds: true,
+    reranks: true,
     get version() {
       return version;
     },
@@ -132,7 +138,8 @@ export function openVllm(options: {
             id,
             name: listed.id,
             ownedBy: organisationIn(idByPlace(listed.root ?? listed.id)) ?? "vllm",
-            capabilities: { ...(files && capabilitiesByFiles(files)), ...probed },
+            capabilities: { ...(files && capabilitiesByFiles(files)), ...probed.capabilities },
+            reranks: probed.reranks,
             contextTokens: listed.max_model_len ?? base.max_model_len ?? undefined,
             sizeBytes: files?.sizeBytes,
             loaded: !sleep.isSleeping,

@@ -7,7 +7,7 @@ import type { Capabilities } from "#shared/protocol/model.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { honouring, honouringInTexts, refuseUnsupported } from "../refuse-unsupported.ts";
-import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, Runtime } from "../runtime.ts";
+import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, RerankRun, Runtime } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";
 import { planAnswer, planContinuation, type ScriptedAnswer, type ScriptedModel } from "./scripted-answer.ts";
 
@@ -73,6 +73,15 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
     return { vectors, promptTokens };
   }
 
+  /** Scores a document by the share of the query's words that it has. */
+  async function rerank({
+    body: { query, documents },
+  }: RerankRun): Promise<{ scores: number[]; promptTokens: number }> {
+    const wanted = wordsOf(query);
+    const scores = documents.map((each) => wanted.intersection(wordsOf(each)).size / Math.max(wanted.size, 1));
+    return { scores, promptTokens: (await countWords([query])) * documents.length + (await countWords(documents)) };
+  }
+
   return {
     name: "scripted",
     slots: options.slots ?? scriptedSlots,
@@ -86,6 +95,7 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
     count,
     complete,
     embed,
+    rerank,
   };
 }
 
@@ -193,7 +203,7 @@ const models: readonly ScriptedModel[] = [
   demonstration("scripted", { completion: true, tools: true, thinking: true }),
   demonstration("scripted:plain", { completion: true }),
   demonstration("scripted:vision", { completion: true, vision: true }),
-  demonstration("scripted:embed", { embedding: true }),
+  { ...demonstration("scripted:embed", { embedding: true }), reranks: true },
   { ...demonstration("scripted:mlx", { completion: true }), onAppleMlx: true },
 ];
 
@@ -221,6 +231,10 @@ function scriptedVector(text: string, dimensions: number = scriptedDimensions): 
   const components = Array.from({ length: dimensions }, (_, at) => bytes.readInt16LE(at * 2) + 0.5);
   const length = Math.hypot(...components);
   return components.map((component) => component / length);
+}
+
+function wordsOf(text: string): Set<string> {
+  return new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu));
 }
 
 /** Characters that are counted in one turn of the event loop. Counting these takes some milliseconds. */

@@ -102,6 +102,7 @@ export class WholeMessage implements AnswerRenderer {
         this.#usage = event;
         return;
       case "embedding":
+      case "scores":
     }
   }
 
@@ -188,6 +189,7 @@ export class MessageStream implements AnswerRenderer {
         this.#usage = event;
         return;
       case "embedding":
+      case "scores":
         return;
       default:
         this.#begin();

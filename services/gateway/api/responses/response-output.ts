@@ -70,6 +70,7 @@ export class ResponseOutput {
         this.#usage = event;
         return;
       case "embedding":
+      case "scores":
     }
   }
 

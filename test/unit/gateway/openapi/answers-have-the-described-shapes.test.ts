@@ -84,6 +84,10 @@ const cutShort: AnswerEvent[] = [
   { kind: "finish", reason: "length" },
 ];
 
+const scores: AnswerEvent[] = [
+  { kind: "scores", scores: [-1.5, 0.5] },
+  { kind: "usage", promptTokens: 4, completionTokens: 0 },
+];
 const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
   "response-stream": { events: oneAnswer, schema: "ResponseEvent" },
   "response-whole": { events: oneAnswer, schema: "Response" },
@@ -103,6 +107,7 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
   "ollama-vector": { events: vectors.slice(0, 1), schema: "OllamaVector" },
   "embeddings-float": { events: vectors, schema: "EmbeddingList" },
   "embeddings-base64": { events: vectors, schema: "EmbeddingList" },
+  ranking: { events: scores, schema: "Ranking" },
 };
 
 function rendered(shape: string, { includeUsage = true, events = told[shape]?.events ?? [] } = {}): unknown[] {

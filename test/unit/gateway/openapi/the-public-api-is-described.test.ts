@@ -139,6 +139,7 @@ test("requests are described by the schemas that they are read with", () => {
     "MessageRequest",
     "CompletionRequest",
     "EmbeddingsRequest",
+    "RerankRequest",
     "OllamaChatRequest",
     "OllamaPromptRequest",
     "OllamaTextsRequest",

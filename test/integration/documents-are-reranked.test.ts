@@ -1,0 +1,168 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { KeyId } from "#shared/keys/key-token.ts";
+import { errorOf, type Endpoint } from "../harness/endpoint.ts";
+import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
+import { FakeOtherServer } from "../harness/fake-other-server.ts";
+import { FakeVllm } from "../harness/fake-vllm.ts";
+import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { Operator } from "../harness/operator.ts";
+import { until } from "../harness/until.ts";
+
+const documents = ["Grass is green.", { text: "The sky is blue because air scatters blue light." }, "The sky"];
+const ask = { model: "scripted:embed", query: "blue sky", documents };
+
+async function listed(endpoint: Endpoint, id: string): Promise<Record<string, unknown> | undefined> {
+  const { data } = (await (await endpoint.get("/models")).json()) as { data: Record<string, unknown>[] };
+  return data.find((model) => model["id"] === id);
+}
+
+describe("the demonstration", () => {
+  let folder: string;
+  let gateway: GatewayInProcess;
+  let endpoint: Endpoint;
+  let keyId: KeyId;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "trunkline-rerank-"));
+    gateway = await startGatewayInProcess({ stateDir: folder });
+    const issued = await gateway.issue();
+    endpoint = issued.endpoint;
+    keyId = issued.record.id;
+  });
+  afterAll(async () => {
+    await gateway[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true });
+  });
+
+  const post = (path: string, body: object): Promise<Response> =>
+    fetch(new URL(path, endpoint.baseUrl), {
+      method: "POST",
+      headers: { authorization: `Bearer ${endpoint.key}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+
+  test.each(["/v1/rerank", "/rerank"])("orders documents by the words of the query at %s", async (path) => {
+    const response = await post(path, { ...ask, top_n: 2, return_documents: true });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({
+      object: "list",
+      model: "scripted:embed",
+      usage: { prompt_tokens: 20, total_tokens: 20 },
+      results: [
+        { index: 1, relevance_score: 1, document: { text: "The sky is blue because air scatters blue light." } },
+        { index: 2, relevance_score: 0.5, document: { text: "The sky" } },
+      ],
+    });
+  });
+
+  test("scores many documents, each in its place", async () => {
+    const many = Array.from({ length: 150 }, (_, place) => (place === 149 ? "blue sky" : "grass"));
+    const response = await endpoint.rerank({ ...ask, documents: many, top_n: 1 });
+    expect(await response.json()).toMatchObject({ results: [{ index: 149, relevance_score: 1 }] });
+  });
+
+  test("tells the ability in the list of models, and only of models that have it", async () => {
+    expect(await listed(endpoint, "scripted:embed")).toMatchObject({ x_capabilities: ["rerank"] });
+    expect(await listed(endpoint, "scripted")).not.toHaveProperty("x_capabilities");
+  });
+
+  test.each<[string, object, number, string, string | null]>([
+    ["a model that does not rerank", { ...ask, model: "scripted" }, 400, "unsupported_value", "model"],
+    ["an unknown model", { ...ask, model: "absent" }, 404, "model_not_found", "model"],
+    ["no query", { ...ask, query: undefined }, 400, "missing_required_parameter", "query"],
+  ])("refuses %s by its name", async (_, fields, status, code, param) => {
+    const response = await post("/rerank", fields);
+    expect(response.status).toBe(status);
+    expect(await errorOf(response)).toMatchObject({ code, param });
+  });
+
+  test("refuses a wrong key and a wrong method outside of /v1 too", async () => {
+    const url = new URL("/rerank", endpoint.baseUrl);
+    expect((await fetch(url, { method: "POST", headers: { authorization: "Bearer sk-1" } })).status).toBe(401);
+    expect((await fetch(url, { method: "PUT" })).status).toBe(405);
+  });
+
+  test("counts the tokens of the machine in the usage of the key", async () => {
+    await using operator = await Operator.on({ stateDir: folder });
+    const counted = await until(() => operator.usageSum(keyId), { what: "the usage to be written" });
+    expect(counted).toMatchObject({ completionTokens: 0 });
+    expect(counted.promptTokens).toBeGreaterThan(0);
+  });
+});
+
+const asked = { model: "r", query: "sky", documents: ["a short one", "the longest of the documents", "x"] };
+
+const rerankers = {
+  "llama-server": {
+    runtime: "llama-server",
+    start: () => FakeLlamaServer.start({ model: { name: "r", reranking: true } }),
+    embedding: false,
+    tokens: 15,
+  },
+  "vLLM with a model that only reranks": {
+    runtime: "vllm",
+    start: () => FakeVllm.start({ models: [{ id: "r" }], task: "score" }),
+    embedding: false,
+    tokens: 18,
+  },
+  "vLLM with a model for embeddings": {
+    runtime: "vllm",
+    start: () => FakeVllm.start({ models: [{ id: "r" }], task: "embed" }),
+    embedding: true,
+    tokens: 18,
+  },
+} as const;
+
+async function inFrontOf(runtime: string, url: string, env: Record<string, string> = {}) {
+  const gateway = await startGatewayInProcess({
+    env: { TRUNKLINE_RUNTIME: runtime, TRUNKLINE_RUNTIME_URL: url, ...env },
+  });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  return (await gateway.issue()).endpoint;
+}
+
+describe.each(Object.entries(rerankers))("%s", (_, { runtime, start, embedding, tokens }) => {
+  test("is found to rerank, is asked on its own path, and its tokens are reported", async () => {
+    await using server = await start();
+    const endpoint = await inFrontOf(runtime, server.url);
+    const model = await until(
+      async () => {
+        const found = await listed(endpoint, "r");
+        return found?.["x_capabilities"] === undefined ? undefined : found;
+      },
+      { what: "the model to be known as a reranker" },
+    );
+    expect(model).toMatchObject({ capabilities: { completion: false, embedding }, x_capabilities: ["rerank"] });
+    const response = await endpoint.rerank(asked);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({
+      model: "r",
+      usage: { total_tokens: tokens },
+      results: [
+        { index: 1, relevance_score: 18 },
+        { index: 0, relevance_score: 1 },
+        { index: 2, relevance_score: -9 },
+      ],
+    });
+    const { body } = server.requests.findLast(({ path }) => path === "/v1/rerank") ?? {};
+    expect(body).toEqual({ ...asked, top_n: 3 });
+  });
+});
+
+test("a model that only its operator calls a reranker is offered as one, and a server without the path is a 400", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-rerank-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "models.json");
+  await writeFile(file, JSON.stringify({ "*": { x_capabilities: ["rerank"] } }));
+  await using server = await FakeOtherServer.start({ models: ["r"] });
+  const endpoint = await inFrontOf("openai", server.url, { TRUNKLINE_MODELS_FILE: file });
+  expect(await listed(endpoint, "r")).toMatchObject({
+    capabilities: { completion: false },
+    x_capabilities: ["rerank"],
+  });
+  const response = await endpoint.rerank(asked);
+  expect(response.status).toBe(400);
+  expect(await errorOf(response)).toMatchObject({ code: "unsupported_value", param: "model" });
+});

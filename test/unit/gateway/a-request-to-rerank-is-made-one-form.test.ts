@@ -1,0 +1,84 @@
+import { describe, expect, test } from "vitest";
+import { rerankDocumentsMax } from "#shared/protocol/job-bodies.ts";
+import { Ranking } from "../../../services/gateway/api/render-ranking.ts";
+import { readRerankRequest } from "../../../services/gateway/api/rerank-request.ts";
+import { readRequest } from "../../../services/gateway/api/read-request.ts";
+import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
+
+const asked = { model: "rank", query: "blue sky", documents: ["grass", { text: "the sky" }] };
+const body = { query: "blue sky", documents: ["grass", "the sky"] };
+
+describe("a request to rerank", () => {
+  test("is a query and texts for machines, however its documents were written", () => {
+    expect(readRerankRequest({ ...asked, top_n: null, return_documents: null })).toEqual({
+      model: "rank",
+      body,
+      ignored: [],
+      ranking: { topN: undefined, documents: undefined },
+    });
+  });
+
+  test("has unknown fields ignored by name", () => {
+    expect(readRerankRequest({ ...asked, max_tokens_per_doc: 4_096 }).ignored).toEqual(["max_tokens_per_doc"]);
+  });
+
+  test.each<[code: string, param: string, fields: Record<string, unknown>]>([
+    ["missing_required_parameter", "query", { query: undefined }],
+    ["missing_required_parameter", "documents", { documents: null }],
+    ["empty_array", "documents", { documents: [] }],
+    ["array_above_max_length", "documents", { documents: Array(rerankDocumentsMax + 1).fill("a") }],
+    ["invalid_type", "documents[1]", { documents: ["a", 7] }],
+    ["missing_required_parameter", "documents[0].text", { documents: [{ title: "a" }] }],
+    ["integer_below_min_value", "top_n", { top_n: 0 }],
+    ["invalid_type", "return_documents", { return_documents: "yes" }],
+  ])("is refused with %s at %s", (code, param, fields) => {
+    expect(faultThrownBy(() => readRerankRequest({ ...asked, ...fields }))).toMatchObject({ code, param });
+  });
+
+  test("counts the query once for each document in its estimate", () => {
+    const read = (documents: string[]) =>
+      readRequest("rerank", Buffer.from(JSON.stringify({ model: "rank", query: "word ".repeat(100), documents })));
+    const one = read(["a"]);
+    const ten = read(Array<string>(10).fill("a"));
+    expect(ten.tokens).toBeGreaterThan(one.tokens * 9);
+    expect(ten.ceiling.promptTokens).toBeGreaterThan(ten.tokens);
+  });
+});
+
+describe("the answer to a request to rerank", () => {
+  const head = { id: "rerank-1", createdSeconds: 1, model: "rank", includeUsage: true };
+  const answer = (list: Ranking, scores: number[]) => {
+    list.push([{ kind: "scores", scores }]);
+    list.push([{ kind: "usage", promptTokens: 9, completionTokens: 0 }]);
+    return JSON.parse(Buffer.from(list.end()).toString()) as unknown;
+  };
+
+  test("has the most relevant documents first, only as many as were asked for, with their texts", () => {
+    const list = new Ranking(head, { topN: 2, documents: ["a", "b", "c"] });
+    expect(answer(list, [-3, 2, 0.5])).toEqual({
+      id: "rerank-1",
+      object: "list",
+      model: "rank",
+      usage: { prompt_tokens: 9, total_tokens: 9 },
+      results: [
+        { index: 1, relevance_score: 2, document: { text: "b" } },
+        { index: 2, relevance_score: 0.5, document: { text: "c" } },
+      ],
+    });
+  });
+
+  test("has equal scores in the order of the documents", () => {
+    const list = new Ranking(head, { topN: undefined, documents: undefined });
+    expect(answer(list, [1, 1])).toMatchObject({
+      results: [
+        { index: 0, relevance_score: 1 },
+        { index: 1, relevance_score: 1 },
+      ],
+    });
+  });
+
+  test("without scores is a fault of the machine", () => {
+    const list = new Ranking(head);
+    expect(faultThrownBy(() => list.end())).toMatchObject({ code: "upstream_error" });
+  });
+});
