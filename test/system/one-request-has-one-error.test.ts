@@ -101,7 +101,6 @@ test.each([
 });
 
 test.each([
-  ["/api/chat", "Chats are asked for at /v1/chat/completions. The endpoints are listed at /docs."],
   [
     "/v1/responses/resp_1/cancel",
     "No response is kept here: send the whole conversation each time. The endpoints are listed at /docs.",
