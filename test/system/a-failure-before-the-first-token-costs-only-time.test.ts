@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { errorIn, errorOf } from "../harness/endpoint.ts";
+import { errorOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
@@ -39,17 +39,14 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that dies", () => {
     expect(JSON.stringify(await answer.json())).toContain(textOf("abc", 50));
   });
 
-  test("in the middle of a stream is told as an error after an exact prefix, in under 5 s", async () => {
+  test("in the middle of a stream costs only time too, where another one has the model and goes on", async () => {
     const stream = await fleet.endpoint.stream({
       model: "scripted",
-      says: "/script tokens=1000 delay_ms=20 nonce=abc exit_at=100",
+      says: "/script tokens=200 delay_ms=20 nonce=abc exit_at=100",
     });
-    const begunMs = performance.now();
     expect(await stream.over).toBe("closed");
-    expect(performance.now() - begunMs).toBeLessThan(7_000);
-    expect(textOf("abc", 1_000).startsWith(stream.text)).toBe(true);
-    expect(stream.text).toContain("abc-90 ");
-    expect(errorIn(stream.events.at(-1) ?? "")).toMatchObject({ code: "agent_disconnected" });
+    expect([stream.done, stream.text]).toEqual([true, textOf("abc", 200)]);
+    expect(stream.comments.join()).toMatch(/: continued on (?:attic|cellar|shed)/);
   });
 
   test("by the request itself does not take the whole fleet along: it is not passed on a fourth time", async () => {
