@@ -102,6 +102,8 @@ export class AnswerCourse implements OfferListener {
   countedTokens: number | undefined;
   /** Set only if the answer has a client or a limit to wait for. */
   backlogBytes?: () => number;
+  /** The answer so far; undefined if no other machine may go on with it. */
+  delivered: DeliveredAnswer | undefined;
   /** The machines that were offered the answer's job, the latest last. */
   readonly tried: Tried[] = [];
   /** The machine that took the job; the latest one if several did. */
@@ -167,13 +169,10 @@ export class AnswerCourse implements OfferListener {
     this.#writer = writer;
     this.#rendering = rendering;
     const { bound } = rendering;
+    this.delivered = rendering.delivered;
     if (writer.backlogBytes !== undefined || bound !== undefined)
       this.backlogBytes = () => (bound?.isGrowing ? Infinity : (writer.backlogBytes?.() ?? 0));
     return this;
-  }
-
-  get delivered(): DeliveredAnswer | undefined {
-    return this.#rendering?.delivered;
   }
 
   onOffer(offer: JobOffer, resumed?: ResumedAnswer): void {
@@ -190,7 +189,7 @@ export class AnswerCourse implements OfferListener {
       this.#renderer = this.#rendering?.render(offer.chosen.model.id, offer, resumed);
     } else {
       this.#renderer?.onMoved?.();
-      this.#earlier = { tokens: fromTokens, thought: this.delivered?.thoughtTokens ?? 0 };
+      this.#earlier = { tokens: fromTokens, thought: this.delivered?.movedOn() ?? 0 };
     }
   }
 
@@ -239,7 +238,7 @@ export class AnswerCourse implements OfferListener {
       events.push(event.kind === "usage" ? wholeUsage(event, this.#earlier) : event);
     }
     const rendered = this.#renderer?.push(events);
-    this.delivered?.take(events);
+    this.delivered?.take(payload);
     this.#receivedTokens = outputTokens;
     // A part of a resumed answer that its client has already is not passed on, and yet counted.
     if (this.countedTokens !== undefined) this.outputTokens = outputTokens;

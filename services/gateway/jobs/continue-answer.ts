@@ -1,4 +1,5 @@
-import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
+import type { Usage } from "#shared/protocol/answer-events.ts";
+import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
 import { encodeJson, readJson } from "#shared/protocol/frame-payload.ts";
 import { type ChatBody, type ChatMessage, contentText } from "#shared/protocol/job-bodies.ts";
 import type { OfferedModel, Seam } from "#shared/protocol/model.ts";
@@ -29,29 +30,17 @@ export class ContinuationRoom {
   }
 }
 
-/** Pieces of a text are joined at this number, since a short string takes more memory than its characters do. */
-const piecesMax = 64;
-
-/** A text that comes in short pieces. Each piece is copied once. */
-class GatheredText {
-  #joined: string[] = [];
-  #pieces: string[] = [];
-
-  add(piece: string): void {
-    if (this.#pieces.push(piece) < piecesMax) return;
-    this.#joined.push(this.#pieces.join(""));
-    this.#pieces = [];
-  }
-
-  get text(): string {
-    return [...this.#joined, ...this.#pieces].join("");
-  }
-
-  clear(): void {
-    this.#joined = [];
-    this.#pieces = [];
-  }
+/** An answer as its machines made it so far. */
+interface Made {
+  readonly text: string;
+  readonly thought: string;
+  /** The pieces of the thought, of which agents count each as a token. */
+  readonly thoughtTokens: number;
 }
+
+const nothing = new Uint8Array();
+/** The memory for records grows from this size on, by doubling. */
+const recordBytesMin = 1_024;
 
 /**
  * The part of an answer that its client has, and the body of its request: enough for another machine to go on with it.
@@ -59,13 +48,14 @@ class GatheredText {
  */
 export class DeliveredAnswer {
   readonly #room: ContinuationRoom;
-  readonly #text = new GatheredText();
-  readonly #thought = new GatheredText();
   #body: Uint8Array | undefined;
+  /** The part that earlier machines made. */
+  #before: Made = { text: "", thought: "", thoughtTokens: 0 };
+  /** The records of the present machine, as they came: only an answer that breaks off is read once more. */
+  #records = nothing;
+  #recordBytes = 0;
   #heldBytes = 0;
   #isOver = false;
-  /** The pieces of the thought, of which agents count each as a token. */
-  #thoughtPieces = 0;
 
   constructor(room: ContinuationRoom) {
     this.#room = room;
@@ -76,10 +66,6 @@ export class DeliveredAnswer {
     return this.#body;
   }
 
-  get thoughtTokens(): number {
-    return this.#thoughtPieces;
-  }
-
   /** Keeps the body of the request. The body of a continuation is not kept: the answer so far is added anew each time. */
   keep(body: Uint8Array): void {
     if (this.#body !== undefined || this.#isOver) return;
@@ -87,51 +73,78 @@ export class DeliveredAnswer {
     else this.end();
   }
 
-  /** Takes events that were passed on to the client. */
-  take(events: readonly AnswerEvent[]): void {
+  /** Takes the records of a frame that was passed on to the client. */
+  take(payload: Uint8Array): void {
     if (this.#isOver) return;
-    for (const event of events) {
-      if (event.kind === "text" || event.kind === "reasoning") this.#add(event);
-      else if (event.kind !== "usage") this.end();
+    const bytes = this.#recordBytes + payload.byteLength;
+    if (bytes > this.#records.byteLength && !this.#grow(bytes)) {
+      this.end();
+      return;
     }
+    this.#records.set(payload, this.#recordBytes);
+    this.#recordBytes = bytes;
+  }
+
+  /** Called when another machine goes on with the answer. Returns the tokens of its thought so far. */
+  movedOn(): number {
+    this.#before = this.#made() ?? this.#before;
+    this.#recordBytes = 0;
+    return this.#before.thoughtTokens;
   }
 
   /** Releases all of it, because the answer is over or cannot go on elsewhere. */
   end(): void {
     this.#isOver = true;
     this.#body = undefined;
-    this.#text.clear();
-    this.#thought.clear();
+    this.#records = nothing;
+    this.#recordBytes = 0;
     this.#room.giveBack(this.#heldBytes);
     this.#heldBytes = 0;
   }
 
   /**
-   * Returns what asks a machine for the rest of an answer of which `madeTokens` tokens were delivered. Undefined inside a thought, a tool call or a form, and for several answers: no machine can go on from there.
+   * Returns what asks a machine for the rest of an answer of which `madeTokens` tokens were delivered. Undefined inside a
+   * thought, a tool call or a form, and for several answers: no machine can go on from there.
    */
   continuation(madeTokens: number): Continuation | undefined {
-    const { text } = this.#text;
-    if (this.#body === undefined || text === "") return undefined;
+    const made = this.#made();
+    if (this.#body === undefined || made === undefined || made.text === "") return undefined;
     const chat = readJson(this.#body) as ChatBody;
     if (!isPlain(chat)) return undefined;
-    const thought = this.#thought.text;
     const { max_tokens: tokensMax } = chat;
     const body = {
       ...chat,
-      messages: withAnswer(chat.messages, { text, thought }),
+      messages: withAnswer(chat.messages, made),
       ...(tokensMax !== undefined && { max_tokens: Math.max(1, tokensMax - madeTokens) }),
     };
-    return { body: encodeJson(body), seam: seamOf(chat.tools !== undefined, thought !== "") };
+    return { body: encodeJson(body), seam: seamOf(chat.tools !== undefined, made.thought !== "") };
   }
 
-  #add(event: Extract<AnswerEvent, { kind: "text" | "reasoning" }>): void {
-    const { kind, text, choice = 0 } = event;
-    if (choice > 0 || "logprobs" in event || !this.#hold(text.length * 2)) {
-      this.end();
-      return;
+  /** Returns the answer so far. Undefined if there is more in it than one text and one thought. */
+  #made(): Made | undefined {
+    let { text, thought, thoughtTokens } = this.#before;
+    const reader = new RecordReader({ textMax: Infinity, broken: (what) => new Error(what) });
+    for (const record of reader.read(this.#records.subarray(0, this.#recordBytes))) {
+      const event = eventOf(record);
+      if (event?.kind === "usage") continue;
+      const isText = event?.kind === "text" || event?.kind === "reasoning";
+      if (!isText || (event.choice ?? 0) > 0 || "logprobs" in event) return undefined;
+      if (event.kind === "text") text += event.text;
+      else {
+        thought += event.text;
+        thoughtTokens += 1;
+      }
     }
-    if (kind === "reasoning") this.#thoughtPieces += 1;
-    (kind === "text" ? this.#text : this.#thought).add(text);
+    return { text, thought, thoughtTokens };
+  }
+
+  #grow(bytes: number): boolean {
+    const grown = Math.max(recordBytesMin, this.#records.byteLength * 2, bytes);
+    if (!this.#hold(grown - this.#records.byteLength)) return false;
+    const records = new Uint8Array(grown);
+    records.set(this.#records);
+    this.#records = records;
+    return true;
   }
 
   #hold(bytes: number): boolean {
@@ -159,7 +172,7 @@ function isPlain({
 /** Returns the messages with the answer so far at their end. A client may have begun that answer itself. */
 function withAnswer(
   messages: readonly ChatMessage[],
-  { text, thought }: { readonly text: string; readonly thought: string },
+  { text, thought }: Pick<Made, "text" | "thought">,
 ): readonly ChatMessage[] {
   const last = messages.at(-1);
   const begun = last?.role === "assistant" && last.tool_calls === undefined ? last : undefined;

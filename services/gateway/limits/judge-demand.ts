@@ -186,15 +186,27 @@ export function needsSeat(limits: KeyLimits): boolean {
   return limits.concurrency !== undefined || limits.budget !== undefined;
 }
 
-/** Returns the budget period that contains `wallMs`; its name is `2026-11-21` or `2026-11` (UTC). */
-export function budgetPeriodAt(
-  per: BudgetPeriod,
-  wallMs: number,
-): { readonly name: string; readonly endsAtMs: number } {
+interface PeriodOfTime {
+  /** `2026-11-21` or `2026-11` (UTC). */
+  readonly name: string;
+  readonly beginsAtMs: number;
+  readonly endsAtMs: number;
+}
+
+/** The latest period of each kind: nearly every question is about it, and there are many. */
+const latestPeriods = new Map<BudgetPeriod, PeriodOfTime>();
+
+/** Returns the budget period that contains `wallMs`. */
+export function budgetPeriodAt(per: BudgetPeriod, wallMs: number): PeriodOfTime {
+  const latest = latestPeriods.get(per);
+  if (latest !== undefined && wallMs >= latest.beginsAtMs && wallMs < latest.endsAtMs) return latest;
   const at = new Date(wallMs);
-  const iso = at.toISOString();
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
-  return per === "day"
-    ? { name: iso.slice(0, 10), endsAtMs: Date.UTC(year, month, day + 1) }
-    : { name: iso.slice(0, 7), endsAtMs: Date.UTC(year, month + 1, 1) };
+  const period =
+    per === "day"
+      ? { beginsAtMs: Date.UTC(year, month, day), endsAtMs: Date.UTC(year, month, day + 1) }
+      : { beginsAtMs: Date.UTC(year, month, 1), endsAtMs: Date.UTC(year, month + 1, 1) };
+  const named = { name: at.toISOString().slice(0, per === "day" ? 10 : 7), ...period };
+  latestPeriods.set(per, named);
+  return named;
 }

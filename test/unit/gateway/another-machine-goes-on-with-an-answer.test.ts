@@ -25,8 +25,8 @@ function delivered(
   }: { chat?: Partial<ChatBody>; thought?: string; room?: ContinuationRoom } = {},
 ): DeliveredAnswer {
   const answer = new DeliveredAnswer(room);
-  if (thought !== "") answer.take([{ kind: "reasoning", text: thought }]);
-  if (text !== "") answer.take([{ kind: "text", text }]);
+  if (thought !== "") answer.take(payloadOf({ kind: "reasoning", text: thought }));
+  if (text !== "") answer.take(payloadOf({ kind: "text", text }));
   answer.keep(body(chat));
   return answer;
 }
@@ -81,9 +81,9 @@ describe("the rest of an answer is asked for", () => {
 
   test("never within a call, nor after the end", () => {
     const calling = delivered("One");
-    calling.take([{ kind: "tool-call-start", index: 0, name: "add" }]);
+    calling.take(payloadOf({ kind: "tool-call-start", index: 0, name: "add" }));
     const over = delivered("One");
-    over.take([{ kind: "finish", reason: "stop" }]);
+    over.take(payloadOf({ kind: "finish", reason: "stop" }));
     expect([calling.continuation(1), over.continuation(1)]).toEqual([undefined, undefined]);
   });
 });
@@ -91,7 +91,7 @@ describe("the rest of an answer is asked for", () => {
 describe("the memory for answers that may go on elsewhere", () => {
   test("holds no more of one request than its bound, and gives everything back", () => {
     const room = new ContinuationRoom();
-    const long = delivered("x".repeat(continuedBytesMax / 2), { room });
+    const long = delivered("x".repeat(continuedBytesMax), { room });
     expect(long.continuation(1)).toBeUndefined();
     const short = delivered("One", { room });
     short.end();
