@@ -106,6 +106,9 @@ export const faultCodes = {
   slow_client: { status: 499, type: invalid },
   job_unknown: { status: 502, type: server },
   job_moved: { status: 502, type: server },
+
+  // In records and books only: nobody was left to tell a client
+  gateway_lost: { status: 502, type: server },
 } as const satisfies Record<string, FaultEntry>;
 
 export type FaultCode = keyof typeof faultCodes;

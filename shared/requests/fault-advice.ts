@@ -29,6 +29,8 @@ export const faultAdvice: Readonly<Partial<Record<FaultCode, string>>> = {
   server_is_overloaded: "All machines with the model were full; add one, or raise TRUNKLINE_QUEUE_MAX on one.",
   backend_unavailable: "The gateway had lost its broker or its store; trunkline doctor says which.",
   shutting_down: "The machine or the gateway was stopping; the next request finds another.",
+  gateway_lost:
+    "The gateway was killed while it answered; the log of its host says why, and another one serves the next request.",
   client_closed: "The client closed its connection; its own time-out may be too short for this model.",
   slow_client: "The client did not read its answer; look at the client and the network to it.",
   internal_error: "This is a bug of Trunkline; the gateway's log has the error with this id.",

@@ -52,6 +52,8 @@ const schemaSteps = [
   `CREATE TABLE sessions (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
   `CREATE TABLE keeps (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
   `CREATE TABLE running (id INTEGER PRIMARY KEY, usage TEXT NOT NULL) STRICT;`,
+  `ALTER TABLE running ADD COLUMN made TEXT;
+   ALTER TABLE running ADD COLUMN request TEXT;`,
 ];
 
 const lists = ["keys", "machines", "machine_keys", "routes", "keeps", "usage", "audit", "known_models"];

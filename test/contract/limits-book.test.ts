@@ -251,6 +251,11 @@ describe("limits of several gateways in Redis", () => {
       const booked = async () => (await openUsage({ kind: "redis", redis }).read(allDays))[0];
       return { redis, dying: bookOf(), other: bookOf(), booked };
     };
+    const cut = JSON.stringify({ id: "req_1", code: "gateway_lost", tried: [{ machine: "attic" }], totalMs: 1, at: 5 });
+    const records = async (redis: RedisConnection) =>
+      redis.run("read records", async (client) =>
+        (await client.xrange("requests", "-", "+")).map(([, [, text]]): object => JSON.parse(text ?? "")),
+      );
     const untilGone = (other: RedisLimitsBook) => {
       let sequence = 0;
       return until(
@@ -262,8 +267,8 @@ describe("limits of several gateways in Redis", () => {
     test("has what its requests under way used booked once, in the latest state, and spent of the budget", async () => {
       const { redis, dying, other, booked } = await open();
       const running = [
-        { id: 1, usage: used(10) },
-        { id: 2, usage: used(5) },
+        { id: 1, usage: used(10), request: cut },
+        { id: 2, usage: used(5), request: cut },
       ];
       await dying.settle(settlementOf({ gateway: "dying", running }));
       await dying.settle(settlementOf({ gateway: "dying", sequence: 2, running: [{ id: 1, usage: used(30) }] }));
@@ -272,19 +277,26 @@ describe("limits of several gateways in Redis", () => {
       await untilGone(other);
       expect(await booked()).toMatchObject({ requests: 2, failed: 2, completionTokens: 37 });
       expect(await spentOf(redis, "abcdefABCDEF", today())).toBe(37);
+      const { id, code, tried, at } = JSON.parse(cut);
+      const record = { id, code, tried, at, totalMs: 0, promptTokens: 0, completionTokens: 30 };
+      expect(await records(redis)).toEqual([record]);
       await other.settle(settlementOf({ gateway: "other", sequence: 1_000, acknowledged: 999 }));
       expect(await booked()).toMatchObject({ requests: 2, completionTokens: 37 });
+      expect(await records(redis)).toHaveLength(1);
     });
 
     test("and comes back books its requests itself, in place of what was booked without it", async () => {
       const { redis, dying, other, booked } = await open();
-      await dying.settle(settlementOf({ gateway: "dying", running: [{ id: 1, usage: used(10) }] }));
+      await dying.settle(settlementOf({ gateway: "dying", running: [{ id: 1, usage: used(10), request: cut }] }));
       await untilGone(other);
       expect(await booked()).toMatchObject({ requests: 1, completionTokens: 10 });
+      expect(await records(redis)).toMatchObject([{ code: "gateway_lost" }]);
       await dying.settle(settlementOf({ gateway: "dying", sequence: 2, running: [{ id: 1, usage: used(20) }] }));
       const usage = [rowOf({ ...used(25), failed: 0 })];
-      await dying.settle(settlementOf({ gateway: "dying", sequence: 3, over: [1], usage }));
+      const whole = JSON.stringify({ id: "req_1", code: "ok" });
+      await dying.settle(settlementOf({ gateway: "dying", sequence: 3, over: [1], usage, requests: [whole] }));
       expect(await booked()).toMatchObject({ requests: 1, failed: 0, completionTokens: 25 });
+      expect(await records(redis)).toEqual([JSON.parse(whole)]);
       expect(await spentOf(redis, "abcdefABCDEF", today())).toBe(25);
     });
   });

@@ -3,8 +3,12 @@ import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import type { RequestRecord } from "#shared/requests/request-record.ts";
+import { openRequests } from "#shared/requests/request-records.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { lentOnly } from "../harness/found-servers.ts";
+import type { Asked } from "../harness/load/ask-over-http.ts";
+import { Load } from "../harness/load/load.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet } from "../harness/start-fleet.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
@@ -31,7 +35,12 @@ async function place() {
   return { stateDir, start, noted };
 }
 
-test("an up that is killed books its finished answers exactly, and those under way as they were a second before", async () => {
+async function recordsOf(operator: Operator, keyId: string): Promise<readonly RequestRecord[]> {
+  const { found } = await openRequests(operator.store.state).find({ keyId }, { limit: 100 });
+  return found.map(({ record }) => record);
+}
+
+test("an up that is killed books its finished answers exactly, and those under way as they were a moment before", async () => {
   const { stateDir, start, noted } = await place();
   const up = await start();
   await using operator = await Operator.on({ stateDir });
@@ -51,7 +60,40 @@ test("an up that is killed books its finished answers exactly, and those under w
   expect(booked).toMatchObject({ requests: 2, failed: 1, answered: 2, promptTokens: 2 + sums.promptTokens });
   expect(booked?.completionTokens).toBeGreaterThanOrEqual(7 + sums.completionTokens);
   expect(booked?.completionTokens).toBeLessThanOrEqual(7 + delivered + 1);
+  const [cut] = await recordsOf(operator, record.id);
+  expect(cut).toMatchObject({ code: "gateway_lost", endedBy: "gateway", asked: model, streamed: true });
+  expect(cut?.completionTokens).toBe((booked?.completionTokens ?? 0) - 7);
   await until(() => noted().length === 0, { what: "nothing to be left under way" });
+});
+
+test("an answer whose last byte a client has is in the books, also if its gateway is killed at that byte", async () => {
+  const { stateDir, start } = await place();
+  await using operator = await Operator.on({ stateDir });
+  const { token } = await operator.issue();
+  let up = await start();
+  const kills = 3;
+  for (let kill = 0; kill < kills; kill += 1) {
+    const finished: Asked[] = [];
+    const killed = Promise.withResolvers<void>();
+    const load = new Load({
+      baseUrl: up.endpoint.baseUrl,
+      key: token.reveal(),
+      wish: (index) => ({ tokens: 5 + (index % 9), delayMs: 3, streamed: index % 2 === 0 }),
+      pace: { atOnce: 16 },
+      onSettled: (asked) => {
+        if (asked.outcome !== "exact" || finished.push(asked) !== 100) return;
+        void load.end();
+        void up.kill().then(killed.resolve, killed.reject);
+      },
+    });
+    await Promise.all([killed.promise, load.over]);
+    up = await start();
+    const requests = openRequests(operator.store.state);
+    for (const { requestId = "", received } of finished) {
+      const tokens = received.text.split(" ").length - 1;
+      expect(await requests.get(requestId)).toMatchObject({ code: "ok", completionTokens: tokens });
+    }
+  }
 });
 
 test("a second up that cannot start on the folder of a running one books nothing of it", async () => {
@@ -114,8 +156,12 @@ test.skipIf(lentOnly("nats", "redis"))(
       timeoutMs: 30_000,
     });
     expect(booked).toMatchObject({ requests: 1, failed: 1, answered: 1 });
-    // A token takes 5 ms at least, and the book is told once a second.
+    // A token takes 5 ms at least, and the book is told each 100 ms.
     expect(booked.completionTokens).toBeGreaterThan(delivered - 250);
     expect(booked.completionTokens).toBeLessThanOrEqual(delivered + 1);
+    const { completionTokens } = booked;
+    expect(await recordsOf(operator, record.id)).toMatchObject([
+      { code: "gateway_lost", endedBy: "gateway", machine: "attic", completionTokens },
+    ]);
   },
 );

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
@@ -297,10 +298,25 @@ export class RequestAccount {
     const stays = this.#stays;
     this.#stays = undefined;
     if (stays !== undefined) {
-      const close = (): void => this.close(status);
+      const close = (): void => this.#close(status);
       void stays.then(close, close);
       return;
     }
+    this.#close(status);
+  }
+
+  /**
+   * Settles an answer that is whole. Resolves once the book was told of it: only then may its client get the last byte, so
+   * that the book has each answer that its client has, also if this gateway is killed.
+   */
+  async ended(status: number): Promise<void> {
+    this.endedIn("ok");
+    this.#close(status);
+    // The settlement leaves at the end of this turn.
+    await nextTurn();
+  }
+
+  #close(status: number): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#status = status;
@@ -311,9 +327,14 @@ export class RequestAccount {
 
   /** Returns what is booked of this request if its gateway is killed now; undefined while no machine works for it. */
   usedSoFar(): UsageRow | undefined {
-    return this.#course.machine === undefined
-      ? undefined
-      : this.#usage(this.#outcome ?? "client_closed", this.#taken());
+    return this.#course.machine === undefined ? undefined : this.#usage(this.#outcome ?? "gateway_lost", this.#taken());
+  }
+
+  /** Returns the record of this request for that case. */
+  recordSoFar(): string | undefined {
+    const { recorded, clock } = this.#dependencies;
+    const totalMs = Math.round(clock.now() - this.#startedAtMs);
+    return recorded && this.#written(totalMs, { outcome: this.#outcome ?? "gateway_lost", status: 200 });
   }
 
   #usage(outcome: RequestOutcome, { promptTokens, completionTokens }: TokenCounts): UsageRow {
@@ -357,24 +378,31 @@ export class RequestAccount {
 
   /** Returns the record of this request as JSON; undefined if it gets none. */
   #record(totalMs: number): string | undefined {
-    const { clock, recorded } = this.#dependencies;
-    const keyId = this.#key.id;
+    const { recorded } = this.#dependencies;
     const isRefused = this.#outcome !== "ok" && this.#course.tried.length === 0;
-    const refusedBefore = isRefused ? recorded?.refused(keyId) : 0;
+    const refusedBefore = isRefused ? recorded?.refused(this.#key.id) : 0;
     if (recorded === undefined || refusedBefore === undefined) return undefined;
+    return this.#written(totalMs, { status: this.#status, refusedBefore: refusedBefore || undefined });
+  }
+
+  #written(
+    totalMs: number,
+    told: { readonly status: number; readonly outcome?: RequestOutcome; readonly refusedBefore?: number | undefined },
+  ): string {
+    const { status, outcome = this.#outcome, refusedBefore } = told;
     return JSON.stringify(
       recordOf({
         id: this.#request,
-        at: clock.wall() - totalMs,
-        keyId,
+        at: this.#dependencies.clock.wall() - totalMs,
+        keyId: this.#key.id,
         from: this.#from,
-        facts: this.facts,
+        facts: { ...this.facts, outcome },
         course: this.#course,
         startedAtMs: this.#startedAtMs,
-        status: this.#status,
+        status,
         totalMs,
         limit: this.#cutBy ?? this.#refusedBy,
-        refusedBefore: refusedBefore || undefined,
+        refusedBefore,
       }),
     );
   }

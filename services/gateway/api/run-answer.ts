@@ -15,12 +15,10 @@ import type { JobOffer } from "../jobs/job-listener.ts";
 import type { AnswerClaims } from "../jobs/answer-claims.ts";
 import type { AnswerPlace, AnswerResumer } from "../jobs/resume-answer.ts";
 import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
-import type { JobPlacer } from "../jobs/place-job.ts";
-import { type Placement } from "../jobs/place-job.ts";
-import type { RequestReader } from "./read-request.ts";
-import { type AskedEffort, jobBody } from "./read-request.ts";
-import { type RequestAccount } from "./request-account.ts";
-import { type Rendering } from "./render-chat.ts";
+import type { JobPlacer, Placement } from "../jobs/place-job.ts";
+import { type AskedEffort, jobBody, type RequestReader } from "./read-request.ts";
+import type { RequestAccount } from "./request-account.ts";
+import type { Rendering } from "./render-chat.ts";
 import type { ImageFetcher } from "../images/image-fetcher.ts";
 import { staying } from "./resumable-answer.ts";
 import { callerOf } from "../keys/authenticate.ts";
@@ -171,7 +169,7 @@ async function answerStream(
     else writer.fail(fault);
     return;
   }
-  account.endedIn("ok");
+  await account.ended(200);
   reply.hijack();
   if (!response.destroyed) writer.end();
 }
@@ -202,7 +200,7 @@ async function answerWhole(admitted: Admitted, dependencies: InferenceDependenci
   } catch (thrown) {
     throw adaptFault(Fault.from(thrown));
   }
-  account.endedIn("ok");
+  await account.ended(200);
   const lines = rateLimitLines(reply.request);
   lines.push("content-type", "application/json; charset=utf-8");
   writeWhole(reply, lines, collected.bytes());

@@ -50,6 +50,8 @@ export interface AnswerWriter {
   /** Called when another machine goes on with an answer of which a part was passed on. */
   onContinue?(machine: string): void;
   onData(bytes: Uint8Array): void;
+  /** Called with the last bytes of a stream, which leave once the answer is booked. */
+  onLast?(bytes: Uint8Array): void;
   /** Called with the bytes of records that came and gave nothing to pass on yet, for an answer that is sent whole. */
   onHold?(bytes: number): void;
   onTick?(nowMs: number, row: BeatRow | undefined, load?: LoadNews): void;
@@ -256,14 +258,15 @@ export class AnswerCourse implements OfferListener {
     const open = Array.from({ length: answers }, (_, choice) => choice).filter((choice) => !this.#finished.has(choice));
     const ends = open.map((choice) => ({ kind: "finish", choice, reason: "length" }) as const);
     const rest = [this.#renderer?.push([...ends, { kind: "usage", ...usage }]), this.#renderer?.end()];
-    this.#pass(Buffer.concat(rest.filter((bytes) => bytes !== undefined)), usage.completionTokens);
+    this.#pass(Buffer.concat(rest.filter((bytes) => bytes !== undefined)), usage.completionTokens, { isLast: true });
     this.usage = usage;
   }
 
   onEnd(newTokens: number): void {
     if (this.#reader.hasBegun || this.#finished.size === 0) throw broken("an answer without its end");
     const rendered = this.#renderer?.end(this.#timings);
-    if (rendered !== undefined && rendered.byteLength > 0) this.#pass(rendered, this.#earlier.tokens + newTokens);
+    if (rendered !== undefined && rendered.byteLength > 0)
+      this.#pass(rendered, this.#earlier.tokens + newTokens, { isLast: true });
   }
 
   onUsage(usage: Usage): void {
@@ -302,7 +305,7 @@ export class AnswerCourse implements OfferListener {
     this.delivered?.end();
   }
 
-  #pass(bytes: Uint8Array, outputTokens: number): void {
+  #pass(bytes: Uint8Array, outputTokens: number, { isLast = false } = {}): void {
     this.#said = true;
     this.#heldBytes = 0;
     this.outputTokens = outputTokens;
@@ -312,7 +315,8 @@ export class AnswerCourse implements OfferListener {
       if (this.#rendering?.streamed) this.#gaps = this.#meter?.streamBegan(this.model ?? "");
     } else this.#gaps?.observe((nowMs - this.#latestAtMs) / 1_000);
     this.#latestAtMs = nowMs;
-    this.#writer?.onData(bytes);
+    if (isLast && this.#writer?.onLast !== undefined) this.#writer.onLast(bytes);
+    else this.#writer?.onData(bytes);
   }
 }
 

@@ -39,6 +39,8 @@ export const machineHeader = "x-trunkline-machine";
 /** Response header that names the model that gave the answer, if a route led to it. */
 export const modelHeader = "x-trunkline-model";
 
+const nothing = new Uint8Array();
+
 /**
  * Writes a rendered stream to its client, as its frames arrive. The status line is held back while
  * a true status is still possible: until the first piece of the answer, or until an accepted request has waited for
@@ -56,6 +58,7 @@ export class StreamWriter implements AnswerWriter {
   #toldWaitingFor = "";
   #machine = "";
   #answering = false;
+  #last: Uint8Array = nothing;
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -93,6 +96,10 @@ export class StreamWriter implements AnswerWriter {
     this.#writtenSinceTick = true;
   }
 
+  onLast(bytes: Uint8Array): void {
+    this.#last = bytes;
+  }
+
   onTick(nowMs: number, row: BeatRow | undefined, load?: LoadNews): void {
     const { timing } = this.#options;
     if (this.#acceptPending) {
@@ -126,6 +133,7 @@ export class StreamWriter implements AnswerWriter {
 
   end(): void {
     this.#begin();
+    this.#body.write(this.#last);
     this.#body.end(this.#options.ends.whole);
   }
 

@@ -100,13 +100,20 @@ export interface Charge {
   readonly tokens: number;
 }
 
-/** Everything that one gateway books in one step. Its ends, charges and usage are booked once, however often it is sent. */
 /** The use of a request under way, by its number at its gateway. */
 export interface RunningUsage {
   readonly id: number;
   readonly usage: UsageRow;
+  /** Its record as JSON, the first time that the book is told of it. */
+  readonly request?: string | undefined;
 }
 
+/** Returns what a request under way changes in its record. */
+export function madeOf({ promptTokens, completionTokens, answered, firstTokenMs, durationMs }: UsageRow): object {
+  return { promptTokens, completionTokens, totalMs: durationMs, ...(answered > 0 && { firstTokenMs }) };
+}
+
+/** Everything that one gateway books in one step. Its ends, charges and usage are booked once, however often it is sent. */
 export interface Settlement {
   /** The token of this boot of the gateway. Another boot numbers its settlements anew. */
   readonly gateway: string;

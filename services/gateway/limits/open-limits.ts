@@ -6,7 +6,18 @@ import type { Log } from "#shared/process/log.ts";
 import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
 import { usageKeptDays } from "#shared/usage/usage.ts";
 import { needsSeat } from "./judge-demand.ts";
-import type { Admission, Demand, Hold, Limits, LimitsBook, LimitStatus, Settlement, Settling } from "./limits.ts";
+import { madeOf } from "./limits.ts";
+import type {
+  Admission,
+  Demand,
+  Hold,
+  Limits,
+  LimitsBook,
+  LimitStatus,
+  RunningUsage,
+  Settlement,
+  Settling,
+} from "./limits.ts";
 import { LocalLimits } from "./local-limits.ts";
 import { RedisLimitsBook } from "./redis-limits.ts";
 import { Settlements } from "./settlements.ts";
@@ -177,6 +188,9 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
   bookRunning(): void {
     this.#database.change("book answers that were cut off", (sql) => {
       for (const { usage } of sql.all`SELECT usage FROM running`) addUsageRows(sql, `[${String(usage)}]`);
+      sql.run`
+        INSERT INTO requests (id, at, record)
+        SELECT request ->> 'id', request ->> 'at', json_patch(request, made) FROM running WHERE request IS NOT NULL`;
       sql.run`DELETE FROM running`;
     });
   }
@@ -212,8 +226,10 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
     this.#database.change("write down what has ended", (sql) => [
       addUsageRows(sql, rows),
       sql.run`
-        INSERT OR REPLACE INTO running
-        SELECT value ->> 'id', value ->> 'usage' FROM json_each(${JSON.stringify(running)})`,
+        INSERT INTO running (id, usage, made, request)
+        SELECT value ->> 'id', value ->> 'usage', value ->> 'made', value ->> 'request'
+        FROM json_each(${JSON.stringify(running.map(withMade))}) WHERE true
+        ON CONFLICT DO UPDATE SET usage = excluded.usage, made = excluded.made`,
       sql.run`DELETE FROM running WHERE id IN (SELECT value FROM json_each(${JSON.stringify(over)}))`,
       sql.run`
         DELETE FROM usage WHERE day <
@@ -227,6 +243,10 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
           (SELECT coalesce(min(sequence), 0) FROM requests WHERE at >= ${Math.floor(this.#clock.wall() - ms)}))`,
     ]);
   }
+}
+
+function withMade(told: RunningUsage): object {
+  return { ...told, made: madeOf(told.usage) };
 }
 
 function addUsageRows(sql: SqlTags, rows: string): void {

@@ -20,6 +20,7 @@ import {
   windowMs,
 } from "./judge-demand.ts";
 import {
+  madeOf,
   seatLivesMs,
   type Admission,
   type Charge,
@@ -52,6 +53,7 @@ const runningKeptForMs = 7 * 24 * 3_600_000;
  * - `reservations:<id>` has the part of the budget that each of these requests reserved.
  * - `spent:<id>:<period>` counts the tokens that were used in a period.
  * - `running:<gateway>` has the use of its requests under way, and `booked:<gateway>` what was booked of them without it.
+ * - `cut:<gateway>` has their records, in case that it is killed.
  *
  * All of them expire. KEYS[1] is the prefix of all keys, from which the scripts build the names that they need. That
  * works with one Redis, with or without Sentinel, but not with Redis Cluster. The time is the clock of Redis, so that
@@ -186,16 +188,25 @@ local function count(used, times)
   end
 end
 
+-- Writes the record of a request that was cut off, with what it used. Returns the id of its entry.
+local function recordCut(text, made)
+  local record = cjson.decode(text)
+  for field, value in pairs(made) do record[field] = value end
+  return call("XADD", prefix .. "${redisRequestsAt}", "*", "record", cjson.encode(record))
+end
+
 -- What requests under way used so far is booked once their gateway is gone. It may be back later and book them itself.
 local function bookOf(gateway)
-  local running, booked = prefix .. "running:" .. gateway, prefix .. "booked:" .. gateway
+  local running, cut, booked = prefix .. "running:" .. gateway, prefix .. "cut:" .. gateway, prefix .. "booked:" .. gateway
   local each = call("HGETALL", running)
   for at = 1, #each, 2 do
-    count(cjson.decode(each[at + 1]), 1)
-    call("HSET", booked, each[at], each[at + 1])
+    local used, record = cjson.decode(each[at + 1]), call("HGET", cut, each[at])
+    count(used, 1)
+    if record then used.entry = recordCut(record, used.made) end
+    call("HSET", booked, each[at], cjson.encode(used))
   end
   call("PEXPIRE", booked, ${sequenceKeptForMs})
-  call("UNLINK", running)
+  call("UNLINK", running, cut)
 end
 
 local written = prefix .. "written:" .. settlement.gateway
@@ -210,19 +221,29 @@ if settlement.sequence > last then
     if each.seat then free(each.keyId, each.seat) end
   end
   count(settlement, 1)
+  local requests = prefix .. "${redisRequestsAt}"
   local running, booked = prefix .. "running:" .. settlement.gateway, prefix .. "booked:" .. settlement.gateway
+  local cut = prefix .. "cut:" .. settlement.gateway
   for _, each in ipairs(settlement.running) do
-    if call("HEXISTS", booked, each.id) == 0 then call("HSET", running, each.id, each.used) end
+    if call("HEXISTS", booked, each.id) == 0 then
+      call("HSET", running, each.id, each.used)
+      if each.request then call("HSET", cut, each.id, each.request) end
+    end
   end
-  if #settlement.running > 0 then call("PEXPIRE", running, ${runningKeptForMs}) end
+  if #settlement.running > 0 then
+    call("PEXPIRE", running, ${runningKeptForMs})
+    call("PEXPIRE", cut, ${runningKeptForMs})
+  end
   for _, id in ipairs(settlement.over) do
+    call("HDEL", cut, id)
     local earlier = call("HDEL", running, id) == 0 and call("HGET", booked, id)
     if earlier then
-      count(cjson.decode(earlier), -1)
+      local used = cjson.decode(earlier)
+      count(used, -1)
+      if used.entry then call("XDEL", requests, used.entry) end
       call("HDEL", booked, id)
     end
   end
-  local requests = prefix .. "${redisRequestsAt}"
   for each = 2, #ARGV do call("XADD", requests, "MAXLEN", "~", settlement.requestsMax, "*", "record", ARGV[each]) end
   if settlement.requestsMax == 0 then call("UNLINK", requests)
   else call("XTRIM", requests, "MINID", nowMs - settlement.requestsKeptMs) end
@@ -335,7 +356,11 @@ export class RedisLimitsBook implements LimitsBook {
       growing: growing.map((each) => growthOf(each, wallMs)),
       demands: demands.map((each) => demandOf(each, wallMs)),
       ...usedOf(usage),
-      running: running.map(({ id, usage: used }) => ({ id, used: JSON.stringify(usedOf([used])) })),
+      running: running.map(({ id, usage: used, request }) => ({
+        id,
+        used: JSON.stringify({ ...usedOf([used]), made: madeOf(used) }),
+        request,
+      })),
       requestsMax: this.#kept.max,
       requestsKeptMs: this.#kept.ms,
     });

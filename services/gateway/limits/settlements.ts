@@ -13,7 +13,7 @@ interface SettlementsOptions {
   readonly gateway: string;
   readonly clock: Clock;
   readonly log: Pick<Log, "info" | "warn" | "error">;
-  /** The longest time that usage waits to be booked together with that of other requests. */
+  /** The longest time that the end of a request without an answer waits to be booked together with others. */
   readonly gatherMs?: number;
   /** A settlement goes out at least this often, and renews the seats of requests under way. */
   readonly renewMs?: number;
@@ -29,6 +29,8 @@ interface SettlementsOptions {
 interface RunningRequest {
   /** Returns what is booked if it is cut off now; undefined while no machine works for it. */
   usedSoFar(): UsageRow | undefined;
+  /** Returns its record for that case, as JSON; undefined where none are kept. */
+  recordSoFar?(): string | undefined;
 }
 
 interface EndedRequest extends Omit<Settled, "hold"> {
@@ -61,13 +63,10 @@ export const unwrittenRowsMax = 10_000;
  */
 const holdsMatterForMs = 60_000;
 
-/** A key with fewer seats a gateway, or whose minute has tokens for fewer such requests, may wait for each of them. */
-const fewSeats = 8;
-
 /**
- * The outbox of the book: the ends of this gateway's requests, until the book has them. The end of a hold that all
- * gateways know is sent at the end of the turn of the event loop, with all demands of the turn, which find the seat and the
- * budget free. Other ends wait a moment and are sent together. A settlement that fails is sent again with the same number and the same counts, so that nothing
+ * The outbox of the book: the ends of this gateway's requests, until the book has them. The end of an answer is sent at
+ * the end of the turn of the event loop, with all demands of the turn, which find the seat and the budget free. Requests
+ * that got none wait a moment and are sent together. A settlement that fails is sent again with the same number and the same counts, so that nothing
  * is booked twice. Only the seats that it frees and renews are those of the new attempt.
  *
  * While the book does not answer, new ends are added up here, and one attempt a second tries the settlements that were
@@ -166,7 +165,8 @@ export class Settlements {
       const usage = request.usedSoFar();
       if (usage === undefined) continue;
       const id = told ?? (this.#runningIds += 1);
-      all.push({ id, usage });
+      // The book has the record from the first time on, and adds the use to it.
+      all.push({ id, usage, request: told === undefined ? request.recordSoFar?.() : undefined });
       // It is the last to be told again.
       this.#running.delete(request);
       this.#running.set(request, id);
@@ -184,7 +184,9 @@ export class Settlements {
     const growing = hold && this.#growing.get(hold.seat);
     if (growing !== undefined) void growing.then((grown) => this.#endHold({ hold: grown, ran, usedTokens }));
     else if (hold !== undefined) this.#endHold({ hold, ran, usedTokens });
-    if (!this.#isAway && this.#due === undefined && this.#atTurnEnd === undefined)
+    if (this.#isAway) return;
+    if (ran || hold !== undefined) this.#sendAtTurnEnd();
+    else if (this.#due === undefined && this.#atTurnEnd === undefined)
       this.#after(this.#options.gatherMs, () => this.#send());
   }
 
@@ -300,7 +302,7 @@ export class Settlements {
   #settle(settled: Settled): void {
     const { clock, rowsMax } = this.#options;
     if (this.#ended.length < rowsMax) this.#ended.push({ ...settled, endedAtMs: clock.now() });
-    if (!this.#isAway && isAwaited(settled, this.#gateways)) this.#sendAtTurnEnd();
+    if (!this.#isAway) this.#sendAtTurnEnd();
   }
 
   #sendAtTurnEnd(): void {
@@ -403,15 +405,6 @@ export class Settlements {
     if (unrecorded > 0) log.warn({ unrecorded }, `${unrecorded} requests have no record: ${because}`);
     [this.#uncounted, this.#unrecorded] = [0, 0];
   }
-}
-
-/**
- * True if what an end frees may be what the next request of its key waits for. Such an end goes out at once; others go with
- * the next demand, or wait a moment.
- */
-function isAwaited({ hold: { limits, tokens }, ran }: Settled, gateways: number): boolean {
-  const { concurrency = Infinity, tokensPerMinute = Infinity, budget } = limits;
-  return !ran || budget !== undefined || concurrency < fewSeats * gateways || tokens * fewSeats > tokensPerMinute;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -6,6 +6,8 @@ import { findServers } from "../../harness/find-servers.ts";
 import type { Asked } from "../../harness/load/ask-over-http.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { Load } from "../../harness/load/load.ts";
+import type { RequestRecord } from "#shared/requests/request-record.ts";
+import { openRequests } from "#shared/requests/request-records.ts";
 import { Operator } from "../../harness/operator.ts";
 import { startUp } from "../../harness/start-trunkline.ts";
 import { testPepper } from "../../harness/trunkline-command.ts";
@@ -21,17 +23,6 @@ const { values } = parseArgs({ options: { kills: { type: "string", default: "30"
 const kills = Number(values.kills);
 const atOnce = 32;
 const settledBeforeKill = 200;
-
-interface Counts {
-  readonly requests: number;
-  readonly tokens: number;
-}
-
-interface Round {
-  readonly finished: Counts;
-  readonly cut: Counts;
-  readonly booked: Counts;
-}
 
 /** A site whose gateway can be killed and started again. */
 interface Site extends AsyncDisposable {
@@ -76,14 +67,13 @@ async function startEmbedded(): Promise<Site> {
   };
 }
 
-async function playRound(site: Site, round: number): Promise<Round> {
-  await using operator = await Operator.on(site.place);
-  const { token, record } = await operator.issue();
+/** Runs a load until a gateway is killed under it, and returns how each request of it ended for its client. */
+async function playRound(site: Site, key: string, round: number): Promise<readonly Asked[]> {
   const answers: Asked[] = [];
   // A whole answer that is cut off shows its client nothing to compare.
   const load = new Load({
     baseUrl: site.baseUrl,
-    key: token.reveal(),
+    key,
     wish: (index) => ({ tokens: 20 + ((index * 7) % 81), delayMs: 5 + (index % 10), streamed: true }),
     pace: { atOnce },
     afterRefusalMs: 50,
@@ -93,49 +83,63 @@ async function playRound(site: Site, round: number): Promise<Round> {
   await site.kill(round);
   await load.end();
   await site.revive(round);
-  const booked = await untilBooked(async () => {
-    const { requests = 0, completionTokens = 0 } = (await operator.usageSum(record.id)) ?? {};
-    return { requests, tokens: completionTokens };
-  }, site.stillMs);
-  const begun = answers.filter(({ received }) => received.text !== "");
-  return {
-    finished: countsOf(begun.filter(({ outcome }) => outcome === "exact")),
-    cut: countsOf(begun.filter(({ outcome }) => outcome !== "exact")),
-    booked,
-  };
-}
-
-/** Counts requests with a part of an answer, and the tokens that their clients received. */
-function countsOf(answers: readonly Asked[]): Counts {
-  const tokens = answers.map(({ received }) => received.text.split(" ").length - 1);
-  return { requests: answers.length, tokens: tokens.reduce((sum, count) => sum + count, 0) };
+  return answers.filter(({ received }) => received.text !== "");
 }
 
 /** Reads the books until they have not changed for a while. */
-async function untilBooked(read: () => Promise<Counts>, stillMs: number): Promise<Counts> {
+async function untilBooked(read: () => Promise<string>, stillMs: number): Promise<void> {
   let last = await read();
   let sinceMs = performance.now();
   const isStill = async (): Promise<boolean> => {
     const now = await read();
-    if (now.requests !== last.requests || now.tokens !== last.tokens) [last, sinceMs] = [now, performance.now()];
+    if (now !== last) [last, sinceMs] = [now, performance.now()];
     return performance.now() - sinceMs > stillMs;
   };
-  await until(isStill, { what: "the books to be still", intervalMs: 100, timeoutMs: 60_000 });
-  return last;
+  await until(isStill, { what: "the books to be still", intervalMs: 500, timeoutMs: 120_000 });
 }
 
+const tokensOf = ({ received }: Asked): number => received.text.split(" ").length - 1;
+
 await using site = await (values.embedded ? startEmbedded() : startGateways());
-const sum = { finished: 0, cut: 0, requestsMissed: 0, finishedTokens: 0, cutTokens: 0, tokensMissed: 0 };
-for (let round = 0; round < kills; round += 1) {
-  const { finished, cut, booked } = await playRound(site, round);
-  const requestsMissed = finished.requests + cut.requests - booked.requests;
-  const tokensMissed = finished.tokens + cut.tokens - booked.tokens;
-  console.log(JSON.stringify({ round, finished, cut, booked, requestsMissed, tokensMissed }));
-  sum.finished += finished.requests;
-  sum.cut += cut.requests;
-  sum.requestsMissed += requestsMissed;
-  sum.finishedTokens += finished.tokens;
-  sum.cutTokens += cut.tokens;
-  sum.tokensMissed += tokensMissed;
+await using operator = await Operator.on(site.place);
+const { token, record: key } = await operator.issue({
+  limits: { concurrency: 1_000, tokensPerMinute: 100_000_000, budget: { tokens: 100_000_000_000, per: "month" } },
+});
+const answers: Asked[] = [];
+for (let round = 0; round < kills; round += 1) answers.push(...(await playRound(site, token.reveal(), round)));
+await untilBooked(async () => JSON.stringify(await operator.usageSum(key.id)), site.stillMs);
+
+const records = new Map<string, RequestRecord[]>();
+const take = (record: RequestRecord): void => void records.getOrInsertComputed(record.id, () => []).push(record);
+await openRequests(operator.store.state).visit({ keyId: key.id }, take);
+const booked = await operator.usageSum(key.id);
+const sum = {
+  finished: 0,
+  finishedWrong: 0,
+  cut: 0,
+  cutUnbooked: 0,
+  tokens: 0,
+  tokensCut: 0,
+  tokensCutMissed: 0,
+  cutMissedMost: 0,
+};
+for (const answer of answers) {
+  const [record] = records.get(answer.requestId ?? "") ?? [];
+  const tokens = tokensOf(answer);
+  sum.tokens += tokens;
+  if (answer.outcome === "exact") {
+    sum.finished += 1;
+    if (record?.code !== "ok" || record.completionTokens !== tokens) sum.finishedWrong += 1;
+    continue;
+  }
+  const missed = tokens - (record?.completionTokens ?? 0);
+  sum.cut += 1;
+  sum.tokensCut += tokens;
+  sum.tokensCutMissed += missed;
+  sum.cutMissedMost = Math.max(sum.cutMissedMost, missed);
+  if (record === undefined) sum.cutUnbooked += 1;
 }
-console.log(JSON.stringify({ kills, ...sum }));
+const all = [...records.values()].flat();
+const recorded = { requests: all.length, tokens: all.reduce((tokens, each) => tokens + each.completionTokens, 0) };
+const twice = [...records.values()].filter(({ length }) => length > 1).length;
+console.log(JSON.stringify({ kills, ...sum, twice, recorded, booked }, undefined, 2));

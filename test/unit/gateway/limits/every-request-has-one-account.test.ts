@@ -19,7 +19,8 @@ let settlements: Settlements;
 let limits: Limits;
 beforeEach(() => {
   clock = new TurnableClock();
-  written = [];
+  const ofThisTest: Settlement[] = [];
+  written = ofThisTest;
   settled = [];
   const local: LocalLimits = new LocalLimits({ clock, spent: () => 0 });
   limits = {
@@ -28,7 +29,7 @@ beforeEach(() => {
     occupy: (key) => ({ ...key, tokens: 0, budgetTokens: 0, kept: "here" }),
   };
   settlements = new Settlements({
-    book: { settle: async (settlement) => (written.push(settlement), { gateways: 1, grown: [], admissions: [] }) },
+    book: { settle: async (settlement) => (ofThisTest.push(settlement), { gateways: 1, grown: [], admissions: [] }) },
     local: {
       settle: (each) => (settled.push(each), local.settle(each)),
       takeCharges: () => [],

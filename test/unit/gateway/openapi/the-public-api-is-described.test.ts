@@ -91,6 +91,7 @@ describe("errors", () => {
       "slow_client",
       "job_unknown",
       "job_moved",
+      "gateway_lost",
     ]);
     expect(document["x-trunkline-errors"]).toHaveLength(publicCodes.length);
   });
