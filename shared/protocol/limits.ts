@@ -28,6 +28,8 @@ export const limits = {
   takenStepBytes: 1 * kib,
   /** Bytes of records of a resumable answer that its machine keeps from the first on. A longer answer cannot be resumed. */
   resumableBytes: 256 * kib,
+  /** Bounds how often one answer is resumed: each time its machine sends all of it again. */
+  resumesMax: 64,
   /** Credit of an answer that the gateway gathers, and reads as fast as it arrives. */
   wholeCreditBytes: 2 * mib,
   /** Bounds the text of one record of an answer: a vector, or logprobs. Longer texts take several records. */

@@ -78,8 +78,9 @@ export class AgentJob {
   leftAtMs: number | undefined;
   /** The tokens of its answer that the gateways before the present one have counted. */
   countedTokens = 0;
-  /** The request by which a client resumed the answer last. */
+  /** The request by which a client resumed the answer last, and how often that was. */
   resumedBy: string | undefined;
+  resumes = 0;
   readonly frames: FrameEmitter;
   readonly acceptedAtMs: number;
   /** The runtime and model of the job, for kinds that a model answers. */

@@ -262,8 +262,7 @@ export class JobTable {
    */
   #attach({ job: id, from, keyId, credit, resumes }: Extract<Control, { kind: "attach" }>, reply: ReplyTo): void {
     const job = this.#jobs.get(id) ?? this.#left.get(id);
-    const isKept = resumes === undefined || job?.frames.isResumable === true;
-    if (job === undefined || !isKept || (job.head.keyId ?? "") !== keyId) {
+    if (job === undefined || !mayAttach(job, resumes) || (job.head.keyId ?? "") !== keyId) {
       this.#refuseAttach(reply, "job_unknown", "The machine does not know this request any more.");
       return;
     }
@@ -281,6 +280,7 @@ export class JobTable {
   #resume(job: AgentJob, by: string, reply: ReplyTo): void {
     const { head, frames, served, state, gateway } = job;
     // An attach that comes again moves nothing.
+    if (by !== job.resumedBy) job.resumes += 1;
     if (gateway !== undefined && by !== job.resumedBy) job.countedTokens = frames.sentTokens;
     job.resumedBy = by;
     if (gateway !== undefined && gateway !== reply.gateway) {
@@ -393,4 +393,9 @@ class PastJobs {
       this.#untilMs.delete(job);
     }
   }
+}
+
+/** True if the frames of a job can be sent again: to its own gateway, or to one at which its client resumes the answer. */
+function mayAttach({ frames, resumes, resumedBy }: AgentJob, by: string | undefined): boolean {
+  return by === undefined || (frames.isResumable && (resumes < limits.resumesMax || by === resumedBy));
 }

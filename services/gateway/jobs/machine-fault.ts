@@ -98,7 +98,7 @@ export function rejectFault(reported: RejectPayload | undefined): Fault {
 /** Returns the fault of a client that resumes an answer which its machine does not have for its key. */
 export function answerNotFound(): Fault {
   return new Fault("answer_not_found", {
-    message: `No answer of this key can be resumed there: it is unknown, was left over 2 minutes ago (resumableForMs), or has over ${limits.resumableBytes} bytes (resumableBytes).`,
+    message: `No answer of this key can be resumed there: it is unknown, was left over 2 minutes ago (resumableForMs), has over ${limits.resumableBytes} bytes (resumableBytes), or was resumed ${limits.resumesMax} times (resumesMax). Ask for a new answer without that header.`,
     param: "Last-Event-ID",
   });
 }

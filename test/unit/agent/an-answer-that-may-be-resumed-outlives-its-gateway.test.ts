@@ -49,6 +49,21 @@ describe("an answer that may be resumed", () => {
     );
   });
 
+  test("is sent again for resumesMax requests at most, since each time costs the line of its machine", async () => {
+    const { connectGateway, gateway, runtime, settle } = await agentOnBroker();
+    const id = await gateway.send(head);
+    runtime.begun().text("One, ");
+    await settle();
+    const other = connectGateway();
+    const requests = Array.from({ length: limits.resumesMax }, () => newToken());
+    for (const resumes of [...requests, ...requests.slice(-1)]) {
+      await other.attach(id, { from: 1, resumes });
+      expect(other.lastOf(id).kind).toBe("data");
+    }
+    await other.attach(id, { from: 1, resumes: newToken() });
+    expect(other.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "job_unknown" } });
+  });
+
   test("is ended when nobody resumed it in time, but not after its gateway came back", async () => {
     const { gateway, runtime, pass, timing } = await agentOnBroker({ slots: 2 });
     const id = await gateway.send(head);
