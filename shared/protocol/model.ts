@@ -66,6 +66,17 @@ export function isAble(one: Pick<Model, "capabilities" | "x_capabilities">, abil
 export const seams = ["plain", "thought", "tools", "tools and thought"] as const;
 export type Seam = (typeof seams)[number];
 
+const detailCharactersMax = 60;
+const detail = z
+  .string()
+  .transform((text) => text.slice(0, detailCharactersMax))
+  .optional()
+  .catch(undefined);
+
+/** The weights of a model in the words of its runtime: `llama`, `3.2B`, `Q4_K_M`. A machine's longer texts are cut. */
+export const modelDetails = z.object({ family: detail, parameter_size: detail, quantization_level: detail });
+export type ModelDetails = z.infer<typeof modelDetails>;
+
 /** A model in a machine's offer, with fields for operators that clients do not receive. */
 export const offeredModel = model.extend({
   /** The name of the runtime that runs it. */
@@ -81,8 +92,12 @@ export const offeredModel = model.extend({
   digest: z.string().min(1).max(128).optional(),
   /** The answers that it goes on with, as its machine has proved. */
   continues: z.array(z.enum(seams)).max(seams.length).optional(),
+  /** Ollama's clients receive it; absent where the runtime reports none. */
+  details: modelDetails.optional().catch(undefined),
 });
 export type OfferedModel = z.infer<typeof offeredModel>;
+/** A model for clients, and the details that only some outer APIs show. */
+export type DetailedModel = Model & Pick<OfferedModel, "details">;
 
 export const modelsPerMachineMax = 2_000;
 

@@ -29,6 +29,8 @@ interface RuntimeKind {
   readonly embeds: boolean;
   /** Whether it tells how likely each token was. */
   readonly knowsLogprobs: boolean;
+  /** The weights of its chat model as Ollama's clients see them; absent for a server that does not report them. */
+  readonly details?: object;
   readonly start: () => Promise<Fronted>;
 }
 
@@ -41,6 +43,7 @@ export const frontedRuntimes: readonly RuntimeKind[] = [
   { name: "the demonstration", embeds: true, knowsLogprobs: false, start: frontedDemonstration },
   {
     name: "Ollama",
+    details: { family: "llama", parameter_size: "3.2B", quantization_level: "Q4_K_M" },
     embeds: true,
     knowsLogprobs: true,
     start: () =>
@@ -66,6 +69,7 @@ export const frontedRuntimes: readonly RuntimeKind[] = [
   },
   {
     name: "llama-server",
+    details: { family: "", parameter_size: "8.2B", quantization_level: "Q4_K_M" },
     embeds: true,
     knowsLogprobs: true,
     start: () =>
@@ -96,6 +100,7 @@ export const frontedRuntimes: readonly RuntimeKind[] = [
   },
   {
     name: "LM Studio",
+    details: { family: "qwen3", parameter_size: "8B", quantization_level: "Q4_K_M" },
     embeds: true,
     knowsLogprobs: false,
     start: () =>

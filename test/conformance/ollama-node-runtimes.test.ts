@@ -12,7 +12,7 @@ const weather = {
   },
 };
 
-describe.each(frontedRuntimes)("Ollama's package, through $name,", ({ start, embeds, knowsLogprobs }) => {
+describe.each(frontedRuntimes)("Ollama's package, through $name,", ({ start, embeds, knowsLogprobs, details }) => {
   let fronted: Fronted;
   let client: Ollama;
   beforeAll(async () => {
@@ -35,6 +35,16 @@ describe.each(frontedRuntimes)("Ollama's package, through $name,", ({ start, emb
     expect(listed).toMatchObject({ context_window: window });
     const loaded = await client.ps();
     for (const { name } of loaded.models) expect(models.map((model) => model.name)).toContain(name);
+  });
+
+  test("sees the weights of a model where its server reports them, and empty texts where it does not", async () => {
+    const expected = details ?? { family: "", parameter_size: "", quantization_level: "" };
+    expect(await client.show({ model: fronted.chatModel })).toMatchObject({ details: expected });
+    const { models } = await client.list();
+    expect(models.find(({ name }) => name.startsWith(fronted.chatModel))).toMatchObject({ details: expected });
+    const { data } = (await (await fronted.endpoint.get("/models")).json()) as { data: object[] };
+    for (const model of data) expect(model).not.toHaveProperty("details");
+    expect(await (await fronted.endpoint.get(`/models/${fronted.chatModel}`)).json()).not.toHaveProperty("details");
   });
 
   test("chats, whole and in lines, and hears counts and durations at the end", async () => {

@@ -94,7 +94,12 @@ describe.skipIf(noEngine)("trunkline up --gguf", () => {
     expect((await client.generate({ model: "tiny", prompt: "Hello", options })).response).toBe(whole);
     const raw = { model: "tiny", prompt: "<|assistant|>", raw: true, options: { ...options, num_predict: 2 } };
     expect(await client.generate(raw)).toMatchObject({ response: "A line", done_reason: "length" });
-    expect(await client.show({ model: "tiny" })).toMatchObject({ model_info: { "unknown.context_length": 512 } });
+    const shown = await client.show({ model: "tiny" });
+    expect(shown).toMatchObject({ model_info: { "llama.context_length": 512 } });
+    expect(shown.details).toMatchObject({
+      family: "llama",
+      parameter_size: expect.stringMatching(/^\d+(\.\d+)?[KM]$/),
+    });
     await expect(client.embed({ model: "tiny", input: "a" })).rejects.toThrow("The model 'tiny' does not embed.");
   });
 

@@ -115,6 +115,7 @@ export function completeModel(facts: {
     runtime,
     ...(digest && { digest: digest.slice(0, digestCharactersMax) }),
     ...(described.loaded !== undefined && { loaded: described.loaded }),
+    ...(Object.values(described.details ?? {}).some(Boolean) && { details: described.details }),
     ...(counts === true && able.completion && { counts }),
   });
   return completed.success ? completed.data : undefined;

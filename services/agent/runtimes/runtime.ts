@@ -1,5 +1,5 @@
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import type { Capabilities } from "#shared/protocol/model.ts";
+import type { Capabilities, ModelDetails } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type {
@@ -81,6 +81,8 @@ export interface DescribedModel {
   readonly sizeBytes?: number | undefined;
   /** Equal on two machines only if weights, quantisation, template and tokenizer are. It begins with the runtime's kind. */
   readonly digest?: string | undefined;
+  /** The model's weights, where the runtime reports them. */
+  readonly details?: ModelDetails | undefined;
   /** True if the model runs on MLX on Apple silicon. */
   readonly onAppleMlx?: boolean | undefined;
   readonly loaded?: boolean | undefined;

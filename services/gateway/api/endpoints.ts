@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Model } from "#shared/protocol/model.ts";
+import type { DetailedModel, Model } from "#shared/protocol/model.ts";
 import type { Outer } from "./read-request.ts";
 import type { FastifyInstance } from "fastify";
 import { answerRequest, placeableRequest, type Placeable, type PlacingDependencies } from "./answer-request.ts";
@@ -62,7 +62,9 @@ export function getModels(server: FastifyInstance, parts: Omit<ModelParts, "rank
     const { unanswered } = listing;
     if (unanswered.length > 0) reply.header("x-trunkline-unanswered", namedShortly(unanswered));
     const visible = listModels(listing, key, parts.modelRoutes.table);
-    return isForMessages(request) ? messageModelPage(visible, request.query) : { object: "list", data: visible };
+    return isForMessages(request)
+      ? messageModelPage(visible, request.query)
+      : { object: "list", data: visible.map(contracted) };
   });
 }
 
@@ -73,8 +75,14 @@ export function getModel(server: FastifyInstance, parts: ModelParts): void {
     const { key } = callerOf(request);
     if (id === "") throw unknownUrl(request);
     const model = await findListed(id, key, { ...parts, routes: parts.modelRoutes.table });
-    return isForMessages(request) ? messageModel(model) : model;
+    return isForMessages(request) ? messageModel(model) : contracted(model);
   });
+}
+
+/** Returns a model with the fields of the contract alone. */
+function contracted(model: DetailedModel): Model {
+  const { details: _, ...fields } = model;
+  return fields;
 }
 
 /** Models on one page of the list of the Messages API, unless the client asks for fewer. */

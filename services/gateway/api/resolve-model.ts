@@ -1,5 +1,5 @@
 import type { KeyRecord } from "#shared/records/key-record.ts";
-import { aliasedId, type Model } from "#shared/protocol/model.ts";
+import { aliasedId, type DetailedModel } from "#shared/protocol/model.ts";
 import type { RouteTable, RouteTarget } from "#shared/records/route-record.ts";
 import type { ModelTarget } from "../routing/job-placements.ts";
 import { type MachineRanking, modelNotFound } from "../routing/rank-machines.ts";
@@ -56,7 +56,7 @@ function withinKey({ model, machines, external }: RouteTarget, key: KeyRecord): 
  * Returns the models that a key can ask for, sorted by id. A name of a route is listed while a machine offers one of its
  * targets, with the properties of the first such target. Patterns are not listed, since they are no names.
  */
-export function listModels(listing: Listing, key: KeyRecord, routes: RouteTable): Model[] {
+export function listModels(listing: Listing, key: KeyRecord, routes: RouteTable): DetailedModel[] {
   const names = new Set([...listing.models.map(({ id }) => id), ...routes.names()].filter((id) => mayUse(key, id)));
   const models = listing.models.filter(({ id }) => names.has(id) && routes.find(id) === undefined);
   for (const name of names) {
@@ -73,7 +73,7 @@ export async function findListed(
   id: string,
   key: KeyRecord,
   parts: { readonly models: LiveModels; readonly ranking: MachineRanking; readonly routes: RouteTable },
-): Promise<Model> {
+): Promise<DetailedModel> {
   const { first, fallbacks, routed } = resolveModel(id, key, parts.routes);
   const targets = [first, ...fallbacks];
   const model = modelOf(targets, await parts.models.list(key), routed);
@@ -82,7 +82,11 @@ export async function findListed(
 }
 
 /** Returns the first target that a machine offers now, under the name of its route if there is one. */
-function modelOf(targets: readonly ModelTarget[], { answers }: Listing, routed: string | undefined): Model | undefined {
+function modelOf(
+  targets: readonly ModelTarget[],
+  { answers }: Listing,
+  routed: string | undefined,
+): DetailedModel | undefined {
   for (const target of targets) {
     const model = offeredModel(answers, target);
     if (model !== undefined) return routed === undefined ? model : { ...model, id: routed };

@@ -1,7 +1,9 @@
 import { Fault } from "#shared/fault/fault.ts";
 import {
   type Catalogue,
+  type DetailedModel,
   type Model,
+  modelDetails,
   modelsPerMachineMax,
   offeredModel as offeredModelSchema,
 } from "#shared/protocol/model.ts";
@@ -18,7 +20,7 @@ import type { ModelTarget } from "../routing/job-placements.ts";
 import type { Roster, Target } from "../fleet/roster.ts";
 
 export interface Listing {
-  readonly models: readonly Model[];
+  readonly models: readonly DetailedModel[];
   /** The answers that the models are from. */
   readonly answers: readonly MachineAnswer[];
   /** Machines that count as present but did not answer in time. */
@@ -124,11 +126,11 @@ export class LiveModels {
 /**
  * Merges the models of several machines into one list, sorted by id. The same id on several machines is one model. It
  * has the capabilities of all of them and the largest of their windows. It counts as Apple's only when it does on every
- * machine. A request is routed later by what it needs, so no machine gets a request for what it lacks. Fields that only
- * operators see are left out.
+ * machine, and has the details on which all machines agree. A request is routed later by what it needs, so no machine gets
+ * a request for what it lacks. Fields that only operators see are left out.
  */
-export function mergeCatalogues(catalogues: readonly Catalogue[]): Model[] {
-  const merged = new Map<string, Model>();
+export function mergeCatalogues(catalogues: readonly Catalogue[]): DetailedModel[] {
+  const merged = new Map<string, DetailedModel>();
   for (const offered of catalogues.flat()) {
     const {
       runtime: _r,
@@ -147,7 +149,7 @@ export function mergeCatalogues(catalogues: readonly Catalogue[]): Model[] {
 }
 
 /** Returns a target's model as the machines that may run it offer it together. Undefined if none offers it. */
-export function offeredModel(answers: readonly MachineAnswer[], target: ModelTarget): Model | undefined {
+export function offeredModel(answers: readonly MachineAnswer[], target: ModelTarget): DetailedModel | undefined {
   const { modelId, machines } = target;
   const found = answers.flatMap(({ machine, external, answer }) => {
     if (typeof answer === "string" || machines?.includes(machine) === false) return [];
@@ -157,8 +159,11 @@ export function offeredModel(answers: readonly MachineAnswer[], target: ModelTar
   return mergeCatalogues([found])[0];
 }
 
-function merge(one: Model, other: Model): Model {
-  const { apple_mlx: _, ...rest } = one;
+function merge(one: DetailedModel, other: DetailedModel): DetailedModel {
+  const { apple_mlx: _, details = {}, ...rest } = one;
+  const agreed = modelDetails
+    .keyof()
+    .options.filter((name) => details[name] && details[name] === other.details?.[name]);
   const further = [...new Set([...(one.x_capabilities ?? []), ...(other.x_capabilities ?? [])])];
   const can = (capability: keyof Model["capabilities"]): boolean =>
     one.capabilities[capability] || other.capabilities[capability];
@@ -178,6 +183,7 @@ function merge(one: Model, other: Model): Model {
     size_mb: Math.max(one.size_mb, other.size_mb),
     runtime_profile: one.runtime_profile === other.runtime_profile ? one.runtime_profile : "auto",
     ...(one.apple_mlx === true && other.apple_mlx === true ? { apple_mlx: true as const } : {}),
+    ...(agreed.length > 0 && { details: Object.fromEntries(agreed.map((name) => [name, details[name]])) }),
   };
 }
 

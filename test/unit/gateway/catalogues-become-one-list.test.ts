@@ -1,12 +1,12 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createdSecondsMax, model as modelShape, type Model, showModel } from "#shared/protocol/model.ts";
+import { createdSecondsMax, type DetailedModel, model as modelShape, showModel } from "#shared/protocol/model.ts";
 import { messageModelPage } from "../../../services/gateway/api/endpoints.ts";
 import { mergeCatalogues, readCatalogue } from "../../../services/gateway/jobs/live-models.ts";
 import { modelOf, nothing } from "./machines-of-a-fleet.ts";
 
 const apple = { runtime_profile: "apple-mlx", apple_mlx: true } as const;
-const someModel: fc.Arbitrary<Model> = fc
+const someModel: fc.Arbitrary<DetailedModel> = fc
   .record({
     id: fc.constantFrom("llama3", "qwen3", "Zephyr", "hf.co/org/a:q4"),
     created: fc.nat(),
@@ -20,8 +20,12 @@ const someModel: fc.Arbitrary<Model> = fc
     context_window: fc.integer({ min: 1, max: 100_000 }),
     size_mb: fc.nat(),
     isApple: fc.boolean(),
+    family: fc.constantFrom(undefined, "llama", "qwen3"),
   })
-  .map(({ isApple, ...fields }) => modelOf(fields.id, { ...fields, ...(isApple ? apple : {}) }));
+  .map(({ isApple, family, ...fields }) => ({
+    ...modelOf(fields.id, { ...fields, ...(isApple ? apple : {}) }),
+    ...(family && { details: { family } }),
+  }));
 const someCatalogues = fc.array(fc.uniqueArray(someModel, { selector: ({ id }) => id }), { maxLength: 5 });
 
 describe("the models of several machines", () => {
@@ -81,6 +85,16 @@ describe("the models of several machines", () => {
     ]);
   });
 
+  test("have the details on which all their machines agree", () => {
+    const details = { family: "llama", parameter_size: "3.2B", quantization_level: "Q4_K_M" };
+    const one = { ...modelOf("a"), details };
+    expect(mergeCatalogues([[one], [{ ...one }]])).toEqual([one]);
+    const finer = { ...modelOf("a"), details: { ...details, quantization_level: "Q8_0" } };
+    const { quantization_level: _, ...agreed } = details;
+    expect(mergeCatalogues([[one], [finer]])).toEqual([{ ...modelOf("a"), details: agreed }]);
+    expect(mergeCatalogues([[one], [modelOf("a")]])).toEqual([modelOf("a")]);
+  });
+
   test("are Apple's only when they are so on every machine", () => {
     const [mlx, plain] = [modelOf("a", apple), modelOf("a")];
     expect(mergeCatalogues([[mlx], [mlx]])).toEqual([mlx]);
@@ -105,6 +119,17 @@ describe("a list of models with extreme values", () => {
       expect(created_at).toMatch(/^\d{4}-\d\d-\d\dT/);
     }
     for (const each of catalogue) JSON.stringify(showModel(each, "attic"));
+  });
+
+  test.each([
+    ["too long", { family: "x".repeat(1_000), parameter_size: 7, quantization_level: "Q8_0" }, "x".repeat(60), "Q8_0"],
+    ["no object", "llama", undefined, undefined],
+  ])("whose details are %s stays listed, with texts of a bounded length", (_, details, family, quantization) => {
+    const { catalogue = [] } = readCatalogue(JSON.stringify([{ ...modelOf("a"), details }])) ?? {};
+    expect(catalogue).toMatchObject([{ id: "a" }]);
+    expect(catalogue[0]?.details?.family).toBe(family);
+    expect(catalogue[0]?.details?.quantization_level).toBe(quantization);
+    expect(catalogue[0]?.details?.parameter_size).toBeUndefined();
   });
 
   test("is no list of models if it is not an array", () => {

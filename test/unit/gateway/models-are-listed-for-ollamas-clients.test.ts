@@ -56,5 +56,10 @@ describe("a list of models for Ollama's clients", () => {
     const shown = ollamaShow(llama) as { model_info: Readonly<Record<string, unknown>> };
     const architecture = String(shown.model_info["general.architecture"]);
     expect(shown.model_info[`${architecture}.context_length`]).toBe(llama.context_window);
+    const told = { family: "qwen3", parameter_size: "8.2B", quantization_level: "Q4_K_M" };
+    expect(ollamaShow({ ...qwen, details: told })).toMatchObject({
+      details: { ...told, families: ["qwen3"] },
+      model_info: { "general.architecture": "qwen3", "qwen3.context_length": qwen.context_window },
+    });
   });
 });

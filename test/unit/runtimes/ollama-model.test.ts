@@ -85,6 +85,12 @@ describe("a model of Ollama's", () => {
     expect(described(facts)?.context_window).toBe(tokens);
   });
 
+  test("has the details of its weights that Ollama reports, and none where it reports none", () => {
+    const details = { family: "llama", parameter_size: "3.2B", quantization_level: "Q4_K_M" };
+    expect(described({ show: { details: { ...details, format: "gguf" } } })?.details).toEqual(details);
+    expect(described({ show: { details: { format: "gguf", family: "" } } })).not.toHaveProperty("details");
+  });
+
   test("may have an architecture whose name holds dots, or none that is named", () => {
     const dotted = { "general.architecture": "a.b", "a.b.context_length": 1_024, "x.context_length": 9 };
     expect(described({ show: { model_info: dotted } })?.context_window).toBe(1_024);

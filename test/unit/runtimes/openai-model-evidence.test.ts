@@ -109,6 +109,7 @@ describe("model information of LM Studio", () => {
       capabilities: { completion: true, embedding: false, vision: false, tools: true, thinking: false },
       contextTokens: 40_960,
       sizeBytes: 5_000_000_000,
+      details: {},
       onAppleMlx: false,
       loaded: false,
     });
@@ -152,6 +153,7 @@ describe("model information of LM Studio", () => {
       instances: [{ id: "qwen", slots: undefined }],
       ownedBy: "qwen",
       capabilities: { completion: true, embedding: false, vision: true },
+      details: {},
       contextTokens: 4_096,
       onAppleMlx: true,
       loaded: true,

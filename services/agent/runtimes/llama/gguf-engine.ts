@@ -124,6 +124,8 @@ export type Token = number;
 export interface Library {
   getLlama(options: object): Promise<Llama>;
   readGgufFileInfo(path: string, options: object): Promise<FileInfo>;
+  /** Names of quantisations by their number, such as `MOSTLY_Q4_K_M`. */
+  readonly GgufFileType: Readonly<Record<number, string>>;
   resolveChatWrapper(model: Model, options: object): ChatWrapper;
   readonly ChatWrapper: { readonly defaultSettings: ChatWrapper["settings"] };
   readonly LlamaChat: new (of: { readonly contextSequence: Sequence; readonly chatWrapper: ChatWrapper }) => Chat;
@@ -144,6 +146,7 @@ export interface FileInfo {
     readonly tokenizer?: { readonly ggml?: Readonly<Record<string, unknown>> };
   };
   readonly architectureMetadata: Readonly<Record<string, unknown>>;
+  readonly fullTensorInfo?: readonly { readonly dimensions: readonly (number | bigint)[] }[];
 }
 
 export interface Tokenizer {

@@ -1,6 +1,8 @@
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
+import type { ModelDetails } from "#shared/protocol/model.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { parameterText } from "../model-details.ts";
 import { digestOfFiles, partsOf, partStem } from "../model-digest.ts";
 import type { ChatWrapper, Engine, HistoryItem, Model } from "./gguf-engine.ts";
 import { anyObject, listOf, objectOf } from "./gguf-schema.ts";
@@ -12,6 +14,7 @@ export interface GgufFile {
   readonly createdSeconds: number;
   readonly sizeBytes: number;
   readonly digest: string | undefined;
+  readonly details: ModelDetails;
   readonly ownedBy: string;
   /** The purpose of the model: `chat` answers, `embedding` embeds, `other` does neither (a model that ranks). */
   readonly purpose: "chat" | "embedding" | "other";
@@ -44,7 +47,11 @@ export async function readGgufFile(path: string, engine: Engine): Promise<GgufFi
       ),
     ),
   );
-  const { metadata, architectureMetadata } = await orRefuse(
+  const {
+    metadata,
+    architectureMetadata,
+    fullTensorInfo = [],
+  } = await orRefuse(
     () => engine.library.readGgufFileInfo(first, { sourceType: "filesystem", logWarnings: false }),
     () => `This is not a GGUF file: ${first}`,
   );
@@ -73,6 +80,11 @@ export async function readGgufFile(path: string, engine: Engine): Promise<GgufFi
     createdSeconds: Math.floor(Math.max(...stats.map(({ mtimeMs }) => mtimeMs)) / 1_000),
     sizeBytes: stats.reduce((sum, { size }) => sum + size, 0),
     digest: await digestOfFiles(first),
+    details: {
+      family: textOf(general["architecture"]),
+      parameter_size: parameterText(fullTensorInfo.reduce((sum, { dimensions }) => sum + productOf(dimensions), 0)),
+      quantization_level: engine.library.GgufFileType[Number(general["file_type"])]?.replace(/^(?:ALL|MOSTLY)_/, ""),
+    },
     ownedBy: textOf(general["organization"])?.slice(0, ownerCharactersMax) ?? "gguf",
     purpose: purposeOf(architectureMetadata["pooling_type"]),
     trainedTokens: positive(architectureMetadata["context_length"]) ?? trainedTokensDefault,
@@ -151,6 +163,10 @@ function samplingOf(given: unknown): GgufFile["sampling"] {
     ...(typeof topP === "number" && { topP }),
     ...(typeof topK === "number" && { topK }),
   };
+}
+
+function productOf(numbers: readonly (number | bigint)[]): number {
+  return numbers.reduce<number>((product, each) => product * Number(each), 1);
 }
 
 function escaped(text: string): string {

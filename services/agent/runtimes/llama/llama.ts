@@ -99,6 +99,7 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
           },
           sizeBytes: file.sizeBytes,
           digest: file.digest && `llama:${file.digest}`,
+          details: file.details,
           contextTokens: windowTokens,
           loaded,
         };

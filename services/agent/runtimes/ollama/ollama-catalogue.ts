@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { aliasedId, type Capabilities, modelsPerMachineMax } from "#shared/protocol/model.ts";
+import { aliasedId, type Capabilities, modelDetails, modelsPerMachineMax } from "#shared/protocol/model.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { DescribedModel } from "../runtime.ts";
 
@@ -136,7 +136,7 @@ export class OllamaCatalogue {
 export const ollamaShow = z
   .object({
     capabilities: z.array(z.string()).nullish(),
-    details: z.object({ format: z.string(), family: z.string() }).partial().nullish(),
+    details: modelDetails.extend({ format: z.string().optional() }).nullish(),
     model_info: z.record(z.string(), z.unknown()).nullish(),
     parameters: z.string().nullish(),
     remote_model: z.string().optional(),
@@ -151,6 +151,7 @@ export const ollamaShow = z
     /** True for gpt-oss, which thinks at three efforts and cannot disable thinking. */
     isGptOss: /^gpt-?oss/.test(show.details?.family ?? ""),
     isRemote: Boolean(show.remote_model ?? show.remote_host),
+    details: show.details ? modelDetails.parse(show.details) : undefined,
     trainedTokens: trainedTokens(show.model_info ?? {}),
     configuredTokens: parameter(show.parameters ?? "", "num_ctx"),
   }));
@@ -183,6 +184,7 @@ export function describeModel(facts: {
     contextTokens,
     sizeBytes: tag.size,
     digest: `ollama:${tag.digest}`,
+    details: show.details,
     onAppleMlx: show.isMlx && host.platform === "darwin" && host.arch === "arm64",
     loaded: isLoaded,
   };

@@ -7,6 +7,7 @@ import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import { modelNotFound } from "../runtime-faults.ts";
 import { digestOfFiles, hashed } from "../model-digest.ts";
+import { parameterText, quantizationName } from "../model-details.ts";
 import type { DescribedModel, ManageRun } from "../runtime.ts";
 import { readModelFile, templateTakesTools, templateThinks } from "./model-files.ts";
 import { probeRerank } from "./openai-rerank.ts";
@@ -85,6 +86,7 @@ export const llamaServerProps = z.object({
     .nullish()
     .catch(undefined),
   model_path: optionalText,
+  model_ftype: optionalText,
   build_info: optionalText,
   is_sleeping: z.boolean().nullish().catch(undefined),
 });
@@ -342,5 +344,9 @@ async function describe(entry: ListedModel, props: LlamaServerProps | undefined)
     contextTokens: meta?.n_ctx ?? known ?? byArgs.contextTokens ?? entry.context_length ?? undefined,
     sizeBytes: meta?.size ?? file?.sizeBytes,
     digest,
+    details: {
+      parameter_size: parameterText(meta?.n_params),
+      quantization_level: quantizationName(meta?.ftype ?? props?.model_ftype),
+    },
   };
 }

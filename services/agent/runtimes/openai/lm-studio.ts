@@ -175,6 +175,9 @@ export const lmStudioModels = z.object({
           .nullish()
           .catch(undefined),
         selected_variant: optionalText,
+        architecture: optionalText,
+        params_string: optionalText,
+        quantization: z.object({ name: optionalText }).nullish().catch(undefined),
       }),
     )
     .transform((models) => models.slice(0, modelsPerMachineMax)),
@@ -193,6 +196,8 @@ export const lmStudioModelsBefore = z.object({
         state: z.string().nullish(),
         max_context_length: optionalCount,
         loaded_context_length: optionalCount,
+        arch: optionalText,
+        quantization: optionalText,
         capabilities: z.array(z.string()).nullish().catch(undefined),
       }),
     )
@@ -220,6 +225,11 @@ export function lmStudioModel(listed: Listed): LmStudioModel {
     },
     contextTokens: windows.length > 0 ? Math.min(...windows) : (listed.max_context_length ?? undefined),
     sizeBytes: listed.size_bytes ?? undefined,
+    details: {
+      family: listed.architecture ?? undefined,
+      parameter_size: listed.params_string ?? undefined,
+      quantization_level: listed.quantization?.name ?? undefined,
+    },
     onAppleMlx: listed.format === "mlx",
     loaded: instances.length > 0,
   };
@@ -239,6 +249,7 @@ export function lmStudioModelBefore(listed: ListedBefore): LmStudioModel {
       ...(capabilities && { tools: capabilities.includes("tool_use") }),
     },
     contextTokens: (isLoaded ? listed.loaded_context_length : undefined) ?? listed.max_context_length ?? undefined,
+    details: { family: listed.arch ?? undefined, quantization_level: listed.quantization ?? undefined },
     onAppleMlx: listed.compatibility_type === "mlx",
     loaded: isLoaded,
   };

@@ -25,7 +25,16 @@ export const openAiModelList = z.object({
           .catch(undefined),
         path: optionalText,
         context_length: optionalCount,
-        meta: z.object({ n_ctx: z.int().positive(), size: z.number().positive() }).partial().nullish().catch(undefined),
+        meta: z
+          .object({
+            n_ctx: z.int().positive(),
+            size: z.number().positive(),
+            n_params: optionalCount,
+            ftype: optionalText,
+          })
+          .partial()
+          .nullish()
+          .catch(undefined),
       }),
     )
     .nullable()
