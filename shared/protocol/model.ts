@@ -144,6 +144,11 @@ export function aliasedId(id: string): string {
   return id.endsWith(latestTag) ? id.slice(0, -latestTag.length) : id;
 }
 
+/** Returns a model's name as Ollama writes it, always with a tag. Open WebUI finds no model whose name lacks one. */
+export function taggedName(id: string): string {
+  return id.includes(":", id.lastIndexOf("/") + 1) ? id : id + latestTag;
+}
+
 /** A model on one machine, in the format for operators: in the admin API and on the command line. */
 export const shownModel = z.object({
   id: model.shape.id,

@@ -314,7 +314,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent/runtimes": 7_430,
   "services/cli": 140,
   "services/cli/commands": 4_240,
-  "services/cli/connect": 1_350,
+  "services/cli/connect": 1_470,
   "services/cli/doctor": 1_010,
   "services/cli/service": 1_080,
   "services/cli/site": 870,

@@ -13,6 +13,7 @@ import { baseUrlOf, configuredKey, readKey, siteUrl } from "../site/find-gateway
 import { connectMark, nameOption, scopesHelp, scopesOption, ttlOption } from "../terminal/key-options.ts";
 import { type OperationsOptions, operationsUrlOption } from "../site/operations-port.ts";
 import { type Client, type Places, plainId, type SiteFacts } from "./client.ts";
+import { chatApps } from "./chat-apps.ts";
 import { codingAgents } from "./coding-agents.ts";
 import { type Connection, Connections, isChanged, readText } from "./connections.ts";
 import { editors } from "./editors.ts";
@@ -32,7 +33,7 @@ interface Options extends OperationsOptions {
   readonly undo?: true;
 }
 
-const clients = [...codingAgents, ...editors];
+const clients = [...codingAgents, ...editors, ...chatApps];
 /** Stands for the key wherever a configuration is shown. */
 const shownKey = "<key>";
 
@@ -40,7 +41,7 @@ const shownKey = "<key>";
 export function connectCommand(context: CliContext): Command {
   const names = clients.map(({ name }) => name);
   return commandIn("connect", context)
-    .description("configure a coding agent or an editor for a site, and undo it")
+    .description("configure a coding agent, an editor or a chat app for a site, and undo it")
     .addArgument(new Argument("<client>", clients.map(({ title }) => title).join(", ")).choices(names))
     .option("--url <url>", "the site (TRUNKLINE_BASE_URL); otherwise the gateway here", readBy(siteUrl))
     .option("--model <model>", "the model to begin with; may be left out where only one fits")

@@ -178,19 +178,4 @@ Tool calling:   ${model.capabilities.tools ? "on" : "off"}
   ],
 };
 
-/** Written after Open WebUI's documentation; not run. */
-const openWebUi: Client = {
-  name: "open-webui",
-  title: "Open WebUI",
-  needsTools: false,
-  files({ origin, key, model, places }) {
-    const text = `OPENAI_API_BASE_URL=${origin}/v1\nOPENAI_API_KEY=${key}\nDEFAULT_MODELS=${model.id}\n`;
-    return [{ kind: "whole", file: ownFile(places, "open-webui.env"), text }];
-  },
-  next: ({ places }) => [
-    `Start it with these variables: docker run --env-file '${ownFile(places, "open-webui.env")}' …`,
-    "One that has run before keeps its own: enter URL and key in the admin settings, under Connections.",
-  ],
-};
-
-export const editors: readonly Client[] = [cline, continueDev, zed, vsCode, jetBrains, openWebUi];
+export const editors: readonly Client[] = [cline, continueDev, zed, vsCode, jetBrains];

@@ -1,16 +1,11 @@
 import { hash } from "node:crypto";
-import { type DetailedModel, latestTag } from "#shared/protocol/model.ts";
+import { type DetailedModel, taggedName } from "#shared/protocol/model.ts";
 import type { Listing } from "../../jobs/live-models.ts";
 
 /**
  * The version of Ollama whose API this gateway speaks. Clients compare it before they send a field of a newer version.
  */
 export const ollamaVersion = "0.17.4";
-
-/** Returns a model's name as Ollama writes it, always with a tag. Open WebUI finds no model whose name lacks one. */
-export function taggedName(id: string): string {
-  return id.includes(":", id.lastIndexOf("/") + 1) ? id : id + latestTag;
-}
 
 /** Returns the details of a model. Those that its machines do not report are empty, as Ollama itself has them. */
 function details({ context_window: context_length, details: told = {} }: DetailedModel) {

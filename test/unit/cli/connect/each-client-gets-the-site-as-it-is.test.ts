@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import type { Client, Places, SiteFacts } from "../../../../services/cli/connect/client.ts";
+import { chatApps } from "../../../../services/cli/connect/chat-apps.ts";
 import { codingAgents } from "../../../../services/cli/connect/coding-agents.ts";
 import { editors } from "../../../../services/cli/connect/editors.ts";
 import { planConnection } from "../../../../services/cli/connect/plan-connection.ts";
 import { modelOf } from "./model-of.ts";
 
-const clients = [...codingAgents, ...editors];
+const clients = [...codingAgents, ...editors, ...chatApps];
 const key = "trunkline_secret";
 const linux: Places = { home: "/home/alice", platform: "linux", environment: {} };
 const qwen = modelOf("qwen3-coder:30b", { window: 200_000 });
@@ -132,6 +133,45 @@ test("aider and Continue read their files as YAML", () => {
       { model: "hf.co/org/seeing:q4", capabilities: ["image_input"] },
     ],
   });
+});
+
+test("Open WebUI reads variables, and by its Ollama connection the key of the first address and a name with a tag", () => {
+  const model = modelOf("llama3");
+  expect(filesOf("open-webui", { model })).toEqual({
+    "/home/alice/.config/trunkline/open-webui.env": `OPENAI_API_BASE_URL=https://models.example.org/v1
+OPENAI_API_KEY=trunkline_secret
+DEFAULT_MODELS=llama3
+`,
+  });
+  expect(filesOf("open-webui-ollama", { model })).toEqual({
+    "/home/alice/.config/trunkline/open-webui-ollama.env": `OLLAMA_BASE_URL=https://models.example.org
+OLLAMA_API_CONFIGS={"0":{"enable":true,"key":"trunkline_secret"}}
+DEFAULT_MODELS=llama3:latest
+`,
+  });
+});
+
+test("Home Assistant and Copilot for Obsidian have a file to copy from, each with the address that it takes", () => {
+  expect(filesOf("home-assistant", { model: modelOf("llama3") })).toEqual({
+    "/home/alice/.config/trunkline/home-assistant.txt": `URL:     https://models.example.org
+API key: trunkline_secret
+Model:   llama3:latest
+`,
+  });
+  const [copilot] = Object.values(filesOf("obsidian-copilot"));
+  expect(copilot).toContain("Base URL: https://models.example.org/v1\n");
+});
+
+test("the ollama command reaches the site by a proxy on this host, which adds the key of another file", () => {
+  const { "/home/alice/.config/trunkline/ollama.Caddyfile": proxy, ...others } = filesOf("ollama");
+  expect(others).toEqual({ "/home/alice/.config/trunkline/ollama.env": "TRUNKLINE_KEY=trunkline_secret\n" });
+  expect(proxy).not.toContain(key);
+  expect(proxy).toContain('header_up Authorization "Bearer {env.TRUNKLINE_KEY}"');
+  expect(proxy).toContain("header_up Host models.example.org");
+  expect(proxy).toContain("admin off");
+  const [listens] = /http:\/\/127\.0\.0\.1:\d+/.exec(proxy ?? "") ?? expect.fail("no address on this host");
+  const client = clients.find(({ name }) => name === "ollama");
+  expect(client?.next(facts).join()).toContain(`OLLAMA_HOST=${listens.replace("http://", "")} ollama run`);
 });
 
 test("a default model of the person's own stays, in OpenCode and in Zed", () => {
