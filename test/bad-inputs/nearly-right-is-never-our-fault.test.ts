@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { z } from "zod";
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
-import { chatBody, completeBody, embedBody } from "#shared/protocol/job-bodies.ts";
+import { chatBody, completeBody, embedBody, rankBody } from "#shared/protocol/job-bodies.ts";
 import { paramCharactersMax } from "../../services/gateway/http/read-shape.ts";
 import { readRequest, type Outer } from "../../services/gateway/api/read-request.ts";
 import { faultBody } from "../../services/gateway/http/answer-faults.ts";
@@ -81,8 +81,15 @@ const outers: Readonly<Record<Endpoint, Outer>> = {
   messages: "message",
   completions: "completion",
   embeddings: "embeddings",
+  rerank: "rerank",
+  score: "score",
 };
-const agreed: Readonly<Record<string, z.ZodType>> = { chat: chatBody, complete: completeBody, embed: embedBody };
+const agreed: Readonly<Record<string, z.ZodType>> = {
+  chat: chatBody,
+  complete: completeBody,
+  embed: embedBody,
+  rerank: rankBody,
+};
 
 describe("when it is read, refused or what machines agreed to", () => {
   test.each(kinds)(

@@ -1,6 +1,13 @@
 import * as fc from "fast-check";
 
-export type Endpoint = "chat/completions" | "responses" | "messages" | "completions" | "embeddings";
+export type Endpoint =
+  | "chat/completions"
+  | "responses"
+  | "messages"
+  | "completions"
+  | "embeddings"
+  | "rerank"
+  | "score";
 
 /** A body, and where it is sent. */
 export interface Sent {
@@ -180,6 +187,11 @@ const rightRequests: readonly { readonly endpoint: Endpoint; readonly fields: Fi
     fields: { model: "scripted:embed", input: ["one", "two"], encoding_format: "base64", dimensions: 8, user: "me" },
   },
   { endpoint: "embeddings", fields: { model: "scripted:embed", input: [[15339, 1917], [1]] } },
+  {
+    endpoint: "rerank",
+    fields: { model: "scripted:embed", query: "a", documents: ["a", { text: "b" }], top_n: 1, return_documents: true },
+  },
+  { endpoint: "score", fields: { model: "scripted:embed", text_1: ["a"], text_2: ["a", "b"] } },
 ];
 
 /** Texts that mean something to something: a shell, a database, a terminal, a template, an eye. */

@@ -24,6 +24,7 @@ const paths = {
   completion: "completions",
   embeddings: "embeddings",
   rerank: "rerank",
+  score: "score",
   "ollama-chat": "../api/chat",
 } as const;
 

@@ -125,6 +125,12 @@ export const manyPieces: readonly ManyPieces[] = [
     most: 2_048,
     fields: (count) => ({ model: "scripted:embed", query: "a", documents: many(count, () => "a".repeat(100)) }),
   },
+  {
+    name: "texts to score",
+    outer: "score",
+    most: 2_048,
+    fields: (count) => ({ model: "scripted:embed", text_1: "a", text_2: many(count, () => "a".repeat(100)) }),
+  },
 ];
 
 function chat(name: string, most: number, fields: ManyPieces["fields"]): ManyPieces {

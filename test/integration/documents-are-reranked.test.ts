@@ -57,6 +57,22 @@ describe("the demonstration", () => {
     });
   });
 
+  test("scores texts in their order at /v1/score", async () => {
+    const response = await post("/v1/score", { model: "scripted:embed", text_1: "blue sky", text_2: ["grass", "sky"] });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({
+      id: expect.stringMatching(/^score-/),
+      object: "list",
+      created: expect.closeTo(Date.now() / 1_000, -2),
+      model: "scripted:embed",
+      data: [
+        { index: 0, object: "score", score: 0 },
+        { index: 1, object: "score", score: 0.5 },
+      ],
+      usage: { prompt_tokens: 6, total_tokens: 6 },
+    });
+  });
+
   test("scores many documents, each in its place", async () => {
     const many = Array.from({ length: 150 }, (_, place) => (place === 149 ? "blue sky" : "grass"));
     const response = await endpoint.rerank({ ...ask, documents: many, top_n: 1 });

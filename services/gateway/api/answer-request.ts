@@ -17,7 +17,7 @@ import { faultWithSentNames } from "./runtime-fields.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
 import { EmbeddingList } from "./render-embeddings.ts";
-import { Ranking } from "./render-ranking.ts";
+import { Ranking, ScoreList } from "./render-ranking.ts";
 import { textCompletion, TextChunks } from "./render-text.ts";
 import type { ClaimName } from "../jobs/answer-claims.ts";
 import { digestOf, OnceClaim, onceName, replayedHeader } from "./made-once.ts";
@@ -315,6 +315,7 @@ const shapes = {
   "embeddings-float": (head) => new EmbeddingList(head, "float"),
   "embeddings-base64": (head) => new EmbeddingList(head, "base64"),
   ranking: (head) => new Ranking(head),
+  scores: (head) => new ScoreList(head),
 } as const satisfies Record<AnswerShape, (head: AnswerHead) => AnswerRenderer>;
 
 export const answerShapes = Object.freeze(Object.keys(shapes)) as readonly AnswerShape[];

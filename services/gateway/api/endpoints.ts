@@ -31,6 +31,7 @@ export const paths: Paths = [
   ["/completions", "completion"],
   ["/embeddings", "embeddings"],
   ["/rerank", "rerank"],
+  ["/score", "score"],
 ];
 
 /** The same without `/v1`, where some clients look for it. */

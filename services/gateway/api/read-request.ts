@@ -30,7 +30,7 @@ import {
   seemToHoldTokens,
   type TextOfTokens,
 } from "./text-requests.ts";
-import { type RankingTerms, readRerankRequest, type ReadRerankRequest } from "./rerank-request.ts";
+import { type RankingTerms, readRerankRequest, type ReadRerankRequest, readScoreRequest } from "./rerank-request.ts";
 import { readOllamaChat, readOllamaPrompt, readOllamaTexts } from "./ollama/ollama-request.ts";
 import type { OllamaOuter, OllamaTerms } from "./ollama/ollama-request.ts";
 import { readMessageRequest } from "./messages/message-request.ts";
@@ -40,7 +40,16 @@ import { Fault } from "#shared/fault/fault.ts";
 import { WorkThread } from "#shared/process/work-thread.ts";
 
 /** The kinds of requests that models answer, by API. */
-export type Outer = "chat" | "response" | "message" | "count" | "completion" | "embeddings" | "rerank" | OllamaOuter;
+export type Outer =
+  | "chat"
+  | "response"
+  | "message"
+  | "count"
+  | "completion"
+  | "embeddings"
+  | "rerank"
+  | "score"
+  | OllamaOuter;
 
 /** The effort of a request, and the field of the request that it came from. */
 export interface AskedEffort {
@@ -49,7 +58,11 @@ export interface AskedEffort {
 }
 
 /** The shapes of answers. A response is rendered with its request's terms: see `responses/render-response.ts`. */
-export type AnswerShape = `${"chat" | "text"}-${"stream" | "whole"}` | `embeddings-${"float" | "base64"}` | "ranking";
+export type AnswerShape =
+  | `${"chat" | "text"}-${"stream" | "whole"}`
+  | `embeddings-${"float" | "base64"}`
+  | "ranking"
+  | "scores";
 
 /** A request to a model, once its shape is valid. All of it is plain data: another thread may read the request. */
 export interface ReadRequest {
@@ -121,6 +134,8 @@ export function readRequest(
       return embeddingsOf(readEmbeddingsRequest(input, textOfTokens));
     case "rerank":
       return rankingOf(readRerankRequest(input));
+    case "score":
+      return scoresOf(readScoreRequest(input));
     case "ollama-chat":
       return ollamaOf(readOllamaChat(input), promptSeed);
     case "ollama-generate":
@@ -278,6 +293,12 @@ function rankingOf({ model, body, ignored, ranking }: ReadRerankRequest): ReadRe
     tokens,
     ceiling: embeddingCeiling({ input: pairs }, Buffer.byteLength(query) * pairs.length + job.body.byteLength),
   };
+}
+
+/** Reads a request for scores as one to rerank, whose answer keeps the order of the documents. */
+function scoresOf(request: ReadRerankRequest): ReadRequest {
+  const sentNames = { query: "text_1", documents: "text_2" };
+  return { ...rankingOf(request), idPrefix: "score-", shape: "scores", sentNames };
 }
 
 /** Returns a job's body as bytes, and the hash of a body that is sent in parts. */

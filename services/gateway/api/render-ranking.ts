@@ -3,17 +3,18 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
 import type { RankingTerms } from "./rerank-request.ts";
 
-/** Renders documents in the order of their scores, the most relevant first, in the shape of Jina's and Cohere's API. */
-export class Ranking implements AnswerRenderer {
+/** Gathers the scores of documents, and renders them once all are there. */
+abstract class ScoredDocuments implements AnswerRenderer {
   readonly #head: AnswerHead;
-  readonly #terms: RankingTerms;
   #scores: readonly number[] = [];
   #promptTokens = 0;
 
-  constructor(head: AnswerHead, terms: RankingTerms = {}) {
+  constructor(head: AnswerHead) {
     this.#head = head;
-    this.#terms = terms;
   }
+
+  /** Returns the fields of the answer that tell the scores, which are in the order of the documents. */
+  protected abstract fieldsOf(scores: readonly number[], head: AnswerHead): object;
 
   push(events: readonly AnswerEvent[]): Uint8Array {
     for (const event of events) {
@@ -24,20 +25,42 @@ export class Ranking implements AnswerRenderer {
   }
 
   end(): Uint8Array {
-    const { topN, documents } = this.#terms;
     if (this.#scores.length === 0) {
       const message = "The model's scores could not be understood.";
       throw new Fault("upstream_error", { message, internal: "there is no score" });
     }
+    const usage = { prompt_tokens: this.#promptTokens, total_tokens: this.#promptTokens };
+    const { id, model } = this.#head;
+    const fields = this.fieldsOf(this.#scores, this.#head);
+    return Buffer.from(JSON.stringify({ id, object: "list", model, usage, ...fields }));
+  }
+}
+
+/** Renders documents in the order of their scores, the most relevant first, in the shape of Jina's and Cohere's API. */
+export class Ranking extends ScoredDocuments {
+  readonly #terms: RankingTerms;
+
+  constructor(head: AnswerHead, terms: RankingTerms = {}) {
+    super(head);
+    this.#terms = terms;
+  }
+
+  protected override fieldsOf(scores: readonly number[]): object {
+    const { topN, documents } = this.#terms;
     // The sort is stable, so equal scores keep the order of the documents.
-    const sorted = [...this.#scores.entries()].toSorted(([, one], [, other]) => other - one);
+    const sorted = [...scores.entries()].toSorted(([, one], [, other]) => other - one);
     const results = sorted.slice(0, topN).map(([index, score]) => ({
       index,
       relevance_score: score,
       ...(documents !== undefined && { document: { text: documents[index] } }),
     }));
-    const usage = { prompt_tokens: this.#promptTokens, total_tokens: this.#promptTokens };
-    const { id, model } = this.#head;
-    return Buffer.from(JSON.stringify({ id, object: "list", model, usage, results }));
+    return { results };
+  }
+}
+
+/** Renders the scores in the order of the documents, in the shape of vLLM's API. */
+export class ScoreList extends ScoredDocuments {
+  protected override fieldsOf(scores: readonly number[], { createdSeconds: created }: AnswerHead): object {
+    return { created, data: scores.map((score, index) => ({ index, object: "score", score })) };
   }
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { chatBody, structuredOutputs, type ChatBody } from "#shared/protocol/job-bodies.ts";
+import { chatBody, structuredOutputs, type ChatBody, type RankBody } from "#shared/protocol/job-bodies.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import { type FieldsOf, givenFields, assertSchemaSize, invalidValue } from "./request-fields.ts";
 
@@ -41,7 +41,7 @@ export interface Renamed {
   readonly fields: Partial<ChatBody>;
   readonly sentNames: SentNames;
 }
-export type SentNames = Partial<Record<keyof ChatBody, string>>;
+export type SentNames = Partial<Record<keyof ChatBody | keyof RankBody, string>>;
 
 /** Returns the sampling fields in the form that machines get. For `top_k`, 0 and -1 both mean all tokens. */
 export function innerSampling(request: FieldsOf<typeof runtimeSampling>): Renamed {

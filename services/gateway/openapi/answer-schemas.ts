@@ -163,6 +163,21 @@ export const ranking = z.object({
   usage: z.object({ prompt_tokens: count, total_tokens: count }),
 });
 
+const scoredDocument = z.object({
+  index: count.describe("The number of the text in `text_2`, from 0."),
+  object: z.literal("score"),
+  score: z.number().describe("The relevance: a higher score is more relevant."),
+});
+
+export const scoreList = z.object({
+  id: z.string().describe("The id of this answer."),
+  object: z.literal("list"),
+  created: z.int().describe("The time of the answer, in seconds since 1970."),
+  data: z.array(scoredDocument).describe("One score for each text of `text_2`, in their order."),
+  model: answeringModel,
+  usage: z.object({ prompt_tokens: count, total_tokens: count }),
+});
+
 export const modelList = z.object({
   object: z.literal("list"),
   data: z.array(model).describe("The models that the key may use, by id; empty where none is installed."),

@@ -127,6 +127,8 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   summary_index: "The number of the part in the summary, from 0.",
   temperature: "The freedom of the model in its choice of words: 0 is the least. The model's own unless given.",
   text: "The text.",
+  text_1: "The text with which each text of `text_2` is scored; a list holds one.",
+  text_2: "The texts to score: one, or a list.",
   text_offset: "The offset of each token in the text, in characters.",
   think: "Ollama's name of `reasoning_effort`; false is `none`.",
   thinking: "It can think before it answers.",

@@ -10,6 +10,7 @@ import {
   ollamaExamples,
   rerankExamples,
   responseExamples,
+  scoreExamples,
 } from "./request-examples.ts";
 
 /** One operation of the public API, as its document describes it. */
@@ -234,6 +235,17 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
       "The most relevant document comes first. Each model has a scale of its own for its scores. The path `/rerank` is the same.",
     body: { schema: "RerankRequest", examples: rerankExamples },
     answer: "Ranking",
+    refusals: refusalsOfJobs,
+  },
+  score: {
+    ...asksModel,
+    path: "/v1/score",
+    tag: "Rerank",
+    summary: "Score texts by their relevance to another text",
+    description:
+      "The scores of `/v1/rerank` in the order of the texts, in the shape of vLLM's API. Each text of `text_2` is scored with the one of `text_1`.",
+    body: { schema: "ScoreRequest", examples: scoreExamples },
+    answer: "ScoreList",
     refusals: refusalsOfJobs,
   },
   listModels: {

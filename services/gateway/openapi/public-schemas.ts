@@ -2,7 +2,7 @@ import { capabilities, model } from "#shared/protocol/model.ts";
 import { toolCall } from "#shared/protocol/job-bodies.ts";
 import { outerMessage, chatRequest, outerResponseFormat } from "../api/chat-request.ts";
 import { completionRequest, embeddingsRequest } from "../api/text-requests.ts";
-import { rerankRequest } from "../api/rerank-request.ts";
+import { rerankRequest, scoreRequest } from "../api/rerank-request.ts";
 import * as responses from "../api/responses/response-schema.ts";
 import * as ollama from "../api/ollama/ollama-schema.ts";
 import * as messages from "../api/messages/message-schema.ts";
@@ -21,6 +21,7 @@ export const publicSchemas = {
   CompletionRequest: completionRequest,
   EmbeddingsRequest: embeddingsRequest,
   RerankRequest: rerankRequest,
+  ScoreRequest: scoreRequest,
   OllamaChatRequest: ollama.ollamaChatRequest,
   OllamaPromptRequest: ollama.ollamaGenerateRequest,
   OllamaTextsRequest: ollama.ollamaEmbedRequest,
@@ -84,6 +85,7 @@ export const publicSchemas = {
   EmbeddingList: answers.embeddingList,
   Embedding: answers.embedding,
   Ranking: answers.ranking,
+  ScoreList: answers.scoreList,
   TokenUsage: answers.tokenUsage,
   TokenLogprob: answers.tokenLogprob,
   TextLogprobs: answers.textLogprobs,

@@ -135,6 +135,10 @@ export const rerankExamples = {
   best: example("Two documents", { ...embedder, query: why, documents: ["Grass is green.", "Air scatters blue."] }),
 };
 
+export const scoreExamples = {
+  two: example("Two texts", { ...embedder, text_1: why, text_2: ["Grass is green.", "Air scatters blue."] }),
+};
+
 export const ollamaExamples = {
   chat: {
     question: example("A question, answered in lines", { messages: [user(why)] }),

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
 import { rerankDocumentsMax } from "#shared/protocol/job-bodies.ts";
-import { Ranking } from "../../../services/gateway/api/render-ranking.ts";
-import { readRerankRequest } from "../../../services/gateway/api/rerank-request.ts";
+import { Ranking, ScoreList } from "../../../services/gateway/api/render-ranking.ts";
+import { readRerankRequest, readScoreRequest } from "../../../services/gateway/api/rerank-request.ts";
+import { faultWithSentNames } from "../../../services/gateway/api/runtime-fields.ts";
 import { readRequest } from "../../../services/gateway/api/read-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
@@ -42,6 +44,60 @@ describe("a request to rerank", () => {
     const ten = read(Array<string>(10).fill("a"));
     expect(ten.tokens).toBeGreaterThan(one.tokens * 9);
     expect(ten.ceiling.promptTokens).toBeGreaterThan(ten.tokens);
+  });
+});
+
+describe("a request for scores", () => {
+  const scored = { model: "rank", text_1: "blue sky", text_2: ["grass", "the sky"] };
+
+  test("is a query and texts for machines, whether each text was written alone or in a list", () => {
+    expect(readScoreRequest({ ...scored, use_activation: true })).toMatchObject({ body, ignored: ["use_activation"] });
+    const alone = readScoreRequest({ ...scored, text_1: ["blue sky"], text_2: "grass" });
+    expect(alone.body).toEqual({ query: "blue sky", documents: ["grass"] });
+  });
+
+  test.each<[code: string, param: string, fields: Record<string, unknown>]>([
+    ["missing_required_parameter", "text_1", { text_1: null }],
+    ["missing_required_parameter", "text_2", { text_2: undefined }],
+    ["unsupported_value", "text_1", { text_1: ["a", "b"] }],
+    ["empty_array", "text_1", { text_1: [] }],
+    ["empty_array", "text_2", { text_2: [] }],
+    ["array_above_max_length", "text_2", { text_2: Array(rerankDocumentsMax + 1).fill("a") }],
+    ["invalid_type", "text_2[1]", { text_2: ["a", { text: "b" }] }],
+    ["invalid_value", "text_1", { text_1: "" }],
+  ])("is refused with %s at %s", (code, param, fields) => {
+    expect(faultThrownBy(() => readScoreRequest({ ...scored, ...fields }))).toMatchObject({ code, param });
+  });
+
+  test("has the faults of its machine at its own fields", () => {
+    const { kind, sentNames = {} } = readRequest("score", Buffer.from(JSON.stringify(scored)));
+    expect(kind).toBe("rerank");
+    const fault = new Fault("context_length_exceeded", { message: "'documents' is too long.", param: "documents" });
+    expect(faultWithSentNames(fault, sentNames)).toMatchObject({ param: "text_2", message: "'text_2' is too long." });
+  });
+
+  test("with several first texts is refused with the way to send them", () => {
+    const fault = faultThrownBy(() => readScoreRequest({ ...scored, text_1: ["a", "b"] }));
+    expect(fault.message).toContain("send a request for each text");
+  });
+});
+
+describe("the answer to a request for scores", () => {
+  test("has the scores in the order of the texts, with the time of the answer", () => {
+    const list = new ScoreList({ id: "score-1", createdSeconds: 1, model: "rank", includeUsage: true });
+    list.push([{ kind: "scores", scores: [-3, 2] }]);
+    list.push([{ kind: "usage", promptTokens: 9, completionTokens: 0 }]);
+    expect(JSON.parse(Buffer.from(list.end()).toString())).toEqual({
+      id: "score-1",
+      object: "list",
+      created: 1,
+      model: "rank",
+      data: [
+        { index: 0, object: "score", score: -3 },
+        { index: 1, object: "score", score: 2 },
+      ],
+      usage: { prompt_tokens: 9, total_tokens: 9 },
+    });
   });
 });
 

@@ -108,6 +108,7 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
   "embeddings-float": { events: vectors, schema: "EmbeddingList" },
   "embeddings-base64": { events: vectors, schema: "EmbeddingList" },
   ranking: { events: scores, schema: "Ranking" },
+  scores: { events: scores, schema: "ScoreList" },
 };
 
 function rendered(shape: string, { includeUsage = true, events = told[shape]?.events ?? [] } = {}): unknown[] {

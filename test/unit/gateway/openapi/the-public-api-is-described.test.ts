@@ -141,6 +141,7 @@ test("requests are described by the schemas that they are read with", () => {
     "CompletionRequest",
     "EmbeddingsRequest",
     "RerankRequest",
+    "ScoreRequest",
     "OllamaChatRequest",
     "OllamaPromptRequest",
     "OllamaTextsRequest",
