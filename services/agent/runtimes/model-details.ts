@@ -15,6 +15,6 @@ function shortly(number: number, digits: number): string {
 
 /** Returns the usual name of a quantisation that llama.cpp describes: `Q4_K_M` for `Q4_K - Medium`. */
 export function quantizationName(description: string | null | undefined): string | undefined {
-  const [, name, size] = /^(?:all )?([A-Z]\w+)(?: - ([SML])[a-z])?/.exec(description ?? "") ?? [];
+  const [, name, size] = /^(?:\(guessed\) )?(?:all )?([A-Z]\w+)(?: - ([SML])[a-z])?/.exec(description ?? "") ?? [];
   return name && size ? `${name}_${size}` : name;
 }

@@ -16,6 +16,7 @@ test.each([
   ["Q3_K - Small", "Q3_K_S"],
   ["Q8_0", "Q8_0"],
   ["all F32", "F32"],
+  ["(guessed) all F32", "F32"],
   ["IQ2_XXS - 2.0625 bpw", "IQ2_XXS"],
   ["unknown, may not work", undefined],
   [undefined, undefined],
