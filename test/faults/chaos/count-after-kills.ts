@@ -30,7 +30,8 @@ interface Site extends AsyncDisposable {
   readonly place: { readonly redisUrl: string } | { readonly stateDir: string };
   /** The books are complete when they have not changed for so long. */
   readonly stillMs: number;
-  kill(round: number): Promise<void>;
+  /** Returns true if the gateway was without its store when it was killed, and so had ends that it could not book. */
+  kill(round: number): Promise<boolean>;
   revive(round: number): Promise<void>;
 }
 
@@ -43,7 +44,15 @@ async function startGateways(): Promise<Site> {
     place: { redisUrl: fleet.redis.url },
     // The other gateway books what the killed one had under way after 15 s.
     stillMs: 20_000,
-    kill: async (round) => fleet.gateways[round % 2]?.kill(),
+    async kill(round) {
+      const gateway = fleet.gateways[round % 2];
+      await gateway?.kill();
+      const said = (await gateway?.logLines()) ?? [];
+      const turns = said.flatMap(
+        ({ msg }) => /^the book of limits (does not answer|answers again)/.exec(msg)?.[1] ?? [],
+      );
+      return turns.at(-1) === "does not answer";
+    },
     revive: async (round) => void (await fleet.startGateway(round % 2)),
     [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose](),
   };
@@ -58,7 +67,10 @@ async function startEmbedded(): Promise<Site> {
     baseUrl,
     place: { stateDir },
     stillMs: 2_000,
-    kill: () => up.kill(),
+    async kill() {
+      await up.kill();
+      return false;
+    },
     revive: async () => void (up = await startUp({ ...settings, TRUNKLINE_PORT: new URL(baseUrl).port })),
     async [Symbol.asyncDispose]() {
       await up[Symbol.asyncDispose]();
@@ -67,8 +79,13 @@ async function startEmbedded(): Promise<Site> {
   };
 }
 
-/** Runs a load until a gateway is killed under it, and returns how each request of it ended for its client. */
-async function playRound(site: Site, key: string, round: number): Promise<readonly Asked[]> {
+/** How the requests of a load ended for their clients, under which a gateway was killed. */
+interface Round {
+  readonly answers: readonly Asked[];
+  readonly wasAway: boolean;
+}
+
+async function playRound(site: Site, key: string, round: number): Promise<Round> {
   const answers: Asked[] = [];
   // A whole answer that is cut off shows its client nothing to compare.
   const load = new Load({
@@ -80,10 +97,10 @@ async function playRound(site: Site, key: string, round: number): Promise<readon
     onSettled: (asked) => void answers.push(asked),
   });
   await until(() => load.ledger.settled >= settledBeforeKill, { what: "the load to run", timeoutMs: 60_000 });
-  await site.kill(round);
+  const wasAway = await site.kill(round);
   await load.end();
   await site.revive(round);
-  return answers.filter(({ received }) => received.text !== "");
+  return { answers: answers.filter(({ received }) => received.text !== ""), wasAway };
 }
 
 /** Reads the books until they have not changed for a while. */
@@ -105,8 +122,8 @@ await using operator = await Operator.on(site.place);
 const { token, record: key } = await operator.issue({
   limits: { concurrency: 1_000, tokensPerMinute: 100_000_000, budget: { tokens: 100_000_000_000, per: "month" } },
 });
-const answers: Asked[] = [];
-for (let round = 0; round < kills; round += 1) answers.push(...(await playRound(site, token.reveal(), round)));
+const rounds: Round[] = [];
+for (let round = 0; round < kills; round += 1) rounds.push(await playRound(site, token.reveal(), round));
 await untilBooked(async () => JSON.stringify(await operator.usageSum(key.id)), site.stillMs);
 
 const records = new Map<string, RequestRecord[]>();
@@ -114,8 +131,10 @@ const take = (record: RequestRecord): void => void records.getOrInsertComputed(r
 await openRequests(operator.store.state).visit({ keyId: key.id }, take);
 const booked = await operator.usageSum(key.id);
 const sum = {
+  killedAway: 0,
   finished: 0,
   finishedWrong: 0,
+  finishedWrongAway: 0,
   cut: 0,
   cutUnbooked: 0,
   tokens: 0,
@@ -123,14 +142,15 @@ const sum = {
   tokensCutMissed: 0,
   cutMissedMost: 0,
 };
-for (const answer of answers) {
+function count(answer: Asked, wasAway: boolean): void {
   const [record] = records.get(answer.requestId ?? "") ?? [];
   const tokens = tokensOf(answer);
   sum.tokens += tokens;
   if (answer.outcome === "exact") {
     sum.finished += 1;
-    if (record?.code !== "ok" || record.completionTokens !== tokens) sum.finishedWrong += 1;
-    continue;
+    if (record?.code !== "ok" || record.completionTokens !== tokens)
+      sum[wasAway ? "finishedWrongAway" : "finishedWrong"] += 1;
+    return;
   }
   const missed = tokens - (record?.completionTokens ?? 0);
   sum.cut += 1;
@@ -138,6 +158,10 @@ for (const answer of answers) {
   sum.tokensCutMissed += missed;
   sum.cutMissedMost = Math.max(sum.cutMissedMost, missed);
   if (record === undefined) sum.cutUnbooked += 1;
+}
+for (const { answers, wasAway } of rounds) {
+  if (wasAway) sum.killedAway += 1;
+  for (const answer of answers) count(answer, wasAway);
 }
 const all = [...records.values()].flat();
 const recorded = { requests: all.length, tokens: all.reduce((tokens, each) => tokens + each.completionTokens, 0) };
