@@ -2,31 +2,12 @@ import { describe, expect, test } from "vitest";
 import { lentOnly } from "../../harness/found-servers.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { MetricsText } from "../../harness/metrics-text.ts";
-import { Operator } from "../../harness/operator.ts";
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
 const kills = sized({ fast: 2, whole: 25 });
 const streams = 40;
 const machines = { attic: ["scripted"], cellar: ["scripted"] };
-
-/** Resolves when every gateway knows that both machines go on with answers that were begun. */
-async function untilProved(fleet: BalancedFleet): Promise<void> {
-  await using operator = await Operator.on({ redisUrl: fleet.redis.url });
-  const admin = (await operator.issue({ kind: "admin" })).token.reveal();
-  const proved = async (): Promise<boolean> => {
-    const lists = await Promise.all(
-      fleet.gateways.map(async ({ operationsUrl }) => {
-        const answer = await fetch(`${operationsUrl}/admin/v1/models`, {
-          headers: { authorization: `Bearer ${admin}` },
-        });
-        return (await answer.json()) as { data: { continues?: string[] }[] };
-      }),
-    );
-    return lists.every(({ data }) => data.length === 2 && data.every(({ continues }) => continues?.includes("plain")));
-  };
-  await until(proved, { what: "both machines to have proved that they go on", timeoutMs: 20_000 });
-}
 
 describe.skipIf(lentOnly("nats", "redis"))("two machines with the same model", () => {
   test(
@@ -36,7 +17,7 @@ describe.skipIf(lentOnly("nats", "redis"))("two machines with the same model", (
       let continued = 0;
       for (let kill = 0; kill < kills; kill += 1) {
         const victim = kill % 2 === 0 ? "attic" : "cellar";
-        await untilProved(fleet);
+        await fleet.untilProved();
         const load = fleet.load({
           wish: (index) => ({ tokens: 150 + ((index * 37) % 200), delayMs: 5 + (index % 10) }),
           pace: { atOnce: streams },
@@ -63,7 +44,7 @@ describe.skipIf(lentOnly("nats", "redis"))("two machines with the same model", (
     "drained by SIGTERM one after the other, hand their answers over and end none, without waiting for them",
     async () => {
       await using fleet = await BalancedFleet.start({ gateways: 2, machines });
-      await untilProved(fleet);
+      await fleet.untilProved();
       const load = fleet.load({
         wish: (index) => ({ tokens: 200 + index, delayMs: 20 }),
         pace: { atOnce: streams },

@@ -15,13 +15,38 @@ export interface Asked {
   readonly totalMs: number;
   /** Why the connection broke, if it did. */
   readonly why: string | undefined;
+  /** The id of the answer, which is another one when the same request is answered anew. */
+  readonly answerId: string | undefined;
+  /** The id of the last event, by which a client resumes a stream. */
+  readonly lastEventId: string | undefined;
+  /** True if the gateway reports that the answer was made for an earlier request. */
+  readonly replayed: boolean;
+  /** True if another machine went on with the answer. */
+  readonly continued: boolean;
 }
 
+/** Where a request goes, and what is sent beside its chat. */
+export interface AskOptions {
+  readonly baseUrl: string;
+  readonly key: string;
+  readonly agent: Agent;
+  readonly onBegun?: () => void;
+  readonly signal?: AbortSignal;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The text of the answer that earlier connections brought: a resumed stream is judged together with it. */
+  readonly textBefore?: string;
+}
+
+/** A way to get the answer to a chat. Never rejects. */
+export type Ask = (chat: ScriptedChat, options: AskOptions) => Promise<Asked>;
+
 interface Event {
+  readonly id?: string;
   readonly choices?: readonly { readonly delta?: { readonly content?: string | null } }[];
   readonly error?: { readonly code: string | null; readonly message?: string };
 }
 const whole = z.looseObject({
+  id: z.string().optional(),
   choices: z
     .array(z.looseObject({ message: z.looseObject({ content: z.string().nullish() }), finish_reason: z.string() }))
     .optional(),
@@ -29,20 +54,11 @@ const whole = z.looseObject({
 });
 
 /** Asks without any SDK, so that one core can hold thousands of streams and see every byte. Never rejects. */
-export function askOverHttp(
-  chat: ScriptedChat,
-  to: {
-    readonly baseUrl: string;
-    readonly key: string;
-    readonly agent: Agent;
-    readonly onBegun?: () => void;
-    readonly signal?: AbortSignal;
-  },
-): Promise<Asked> {
-  const { baseUrl, key, agent, onBegun, signal } = to;
+export function askOverHttp(chat: ScriptedChat, options: AskOptions): Promise<Asked> {
+  const { baseUrl, key, agent, onBegun, signal, headers: sent = {}, textBefore = "" } = options;
   const sentAtMs = performance.now();
   return new Promise((resolve) => {
-    const reading = new Reading();
+    const reading = new Reading(textBefore);
     let answer: IncomingMessage | undefined;
     let firstAtMs: number | undefined;
     let settled = false;
@@ -51,7 +67,7 @@ export function askOverHttp(
       settled = true;
       const closed = answer?.complete === true;
       if (closed && !reading.streamed) reading.readWhole();
-      const { text, code, message, success } = reading;
+      const { text, code, message, success, answerId, lastEventId, continued } = reading;
       const { statusCode: status, headers = {} } = answer ?? {};
       const received = { status, text, code, message, success, closed, retryAfter: headers["retry-after"] };
       const endedAtMs = performance.now();
@@ -64,6 +80,10 @@ export function askOverHttp(
         firstMs: (firstAtMs ?? endedAtMs) - sentAtMs,
         totalMs: endedAtMs - sentAtMs,
         why,
+        answerId,
+        lastEventId,
+        replayed: headers["idempotent-replayed"] === "true",
+        continued,
       });
     };
     const asking = request(
@@ -75,6 +95,7 @@ export function askOverHttp(
           authorization: `Bearer ${key}`,
           "content-type": "application/json",
           "content-length": Buffer.byteLength(chat.body),
+          ...sent,
         },
         ...(signal && { signal }),
       },
@@ -99,7 +120,10 @@ export function askOverHttp(
 /** An answer as it comes: its events if it is streamed, else a whole body. */
 class Reading {
   streamed = false;
-  text = "";
+  text: string;
+  answerId: string | undefined;
+  lastEventId: string | undefined;
+  continued = false;
   code: string | null | undefined;
   message: string | undefined;
   success = false;
@@ -107,6 +131,10 @@ class Reading {
   begun = false;
   #rest = "";
   readonly #decoder = new StringDecoder("utf8");
+
+  constructor(textBefore: string) {
+    this.text = textBefore;
+  }
 
   push(bytes: Buffer): void {
     this.#rest += this.#decoder.write(bytes);
@@ -124,8 +152,9 @@ class Reading {
 
   readWhole(): void {
     try {
-      const { choices, error } = whole.parse(JSON.parse(this.#rest));
+      const { id, choices, error } = whole.parse(JSON.parse(this.#rest));
       const [choice] = choices ?? [];
+      this.answerId = id;
       if (error !== undefined) ({ code: this.code, message: this.message } = error);
       if (choice === undefined) return;
       this.text = choice.message.content ?? "";
@@ -135,7 +164,13 @@ class Reading {
     }
   }
 
-  #take(event: string): void {
+  #take(block: string): void {
+    let event = block;
+    if (block.startsWith("id: ")) {
+      const end = block.indexOf("\n");
+      this.lastEventId = block.slice("id: ".length, end);
+      event = block.slice(end + 1);
+    } else if (block.startsWith(": continued on ")) this.continued = true;
     if (!event.startsWith("data: ")) return;
     this.begun = true;
     if (event === "data: [DONE]") {
@@ -144,7 +179,8 @@ class Reading {
     }
     try {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- millions of these are read
-      const { choices, error } = JSON.parse(event.slice("data: ".length)) as Event;
+      const { id, choices, error } = JSON.parse(event.slice("data: ".length)) as Event;
+      this.answerId ??= id;
       if (error !== undefined) ({ code: this.code, message: this.message } = error);
       this.text += choices?.[0]?.delta?.content ?? "";
     } catch {

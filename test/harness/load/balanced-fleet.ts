@@ -1,6 +1,8 @@
+import { join } from "node:path";
 import { Balancer } from "../balancer.ts";
 import type { FoundServers } from "../found-servers.ts";
 import { startNatsServer } from "../nats-server.ts";
+import { Operator } from "../operator.ts";
 import type { OwnServer } from "../own-server.ts";
 import { startRedisServer } from "../redis-server.ts";
 import { startAgent, startGateway, type AgentProcess, type GatewayProcess } from "../start-trunkline.ts";
@@ -14,6 +16,8 @@ interface FleetWish {
   /** By their names, each with the models that it offers: of the demonstration, unless `agentEnv` names another runtime. */
   readonly machines: Readonly<Record<string, readonly string[]>>;
   readonly agentEnv?: Settings;
+  /** A folder in which each machine has its state, which then outlasts its processes. */
+  readonly stateDir?: string;
   readonly gatewayEnv?: Settings;
   /** Where the processes find NATS, if that is not where it runs: a proxy, or a cluster. */
   readonly natsUrl?: (process: { readonly kind: "gateway" | "agent"; readonly name: string }) => string | undefined;
@@ -24,6 +28,7 @@ interface FleetWish {
 }
 
 const knownWithinMs = 15_000;
+const provedWithinMs = 20_000;
 
 /**
  * A fleet as an operator runs one: several gateways behind a balancer and several machines, all as processes. Each can be
@@ -141,6 +146,22 @@ export class BalancedFleet implements AsyncDisposable {
     }
   }
 
+  /** Until every gateway knows that another machine may go on with the answers of each model. */
+  async untilProved(): Promise<void> {
+    await using operator = await Operator.on({ redisUrl: this.redis.url });
+    const admin = (await operator.issue({ kind: "admin" })).token.reveal();
+    const offers = Object.values(this.#wish.machines).flat().length;
+    for (const { operationsUrl } of this.#gateways) {
+      const proved = async (): Promise<boolean> => {
+        const headers = { authorization: `Bearer ${admin}` };
+        const answer = await fetch(`${operationsUrl}/admin/v1/models`, { headers });
+        const { data } = (await answer.json()) as { data: { continues?: string[] }[] };
+        return data.length === offers && data.every(({ continues }) => continues?.includes("plain"));
+      };
+      await until(proved, { what: "all machines to have proved that they go on", timeoutMs: provedWithinMs });
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     const processes = [...this.#gateways, ...this.#agents.values()];
     await Promise.all(processes.map((each) => each[Symbol.asyncDispose]()));
@@ -169,5 +190,6 @@ function launchAgent({ wish, nats, name }: Launch): Promise<AgentProcess> {
   const natsUrl = wish.natsUrl?.({ kind: "agent", name }) ?? nats.url;
   const isDemonstration = wish.agentEnv?.["TRUNKLINE_RUNTIME"] === undefined;
   const models = isDemonstration ? { models: wish.machines[name] ?? [] } : {};
-  return startAgent({ natsUrl, machine: name, ...models, ...(wish.agentEnv && { env: wish.agentEnv }) });
+  const state = wish.stateDir === undefined ? {} : { TRUNKLINE_STATE_DIR: join(wish.stateDir, name) };
+  return startAgent({ natsUrl, machine: name, ...models, env: { ...state, ...wish.agentEnv } });
 }

@@ -20,6 +20,8 @@ export class LoadLedger {
   begun = 0;
   settled = 0;
   tokensServed = 0;
+  /** Of the exact answers, those with which another machine went on. */
+  continued = 0;
   /** Of refusals, those that did not say when to come back. */
   refusedWithoutRetryAfter = 0;
 
@@ -29,6 +31,7 @@ export class LoadLedger {
     this.#outcomes.set(outcome, this.of(outcome) + 1);
     if (outcome === "exact") {
       this.tokensServed += chat.tokens;
+      if (asked.continued) this.continued += 1;
       this.#firstsMs.push(asked.firstMs);
       this.#totalsMs.push(asked.totalMs);
       return;

@@ -1,6 +1,6 @@
 import { Agent } from "node:http";
 import { setTimeout as pass } from "node:timers/promises";
-import { askOverHttp, type Asked } from "./ask-over-http.ts";
+import { type Ask, askOverHttp, type Asked } from "./ask-over-http.ts";
 import { LoadLedger } from "./load-ledger.ts";
 import { scriptedChat, type ScriptedWish } from "./scripted-chat.ts";
 
@@ -15,6 +15,8 @@ interface LoadOptions {
   readonly pace: { readonly atOnce: number } | { readonly perSecond: number };
   /** How long each of the clients that ask in turn waits after a refusal, as one that is told to come back does. */
   readonly afterRefusalMs?: number;
+  /** By which way each client gets its answer; by one plain request unless told. */
+  readonly ask?: Ask;
   readonly onSettled?: (asked: Asked) => void;
 }
 
@@ -75,11 +77,11 @@ export class Load {
   }
 
   async #ask(): Promise<Asked> {
-    const { baseUrl, key, wish, onSettled } = this.#options;
+    const { baseUrl, key, wish, ask = askOverHttp, onSettled } = this.#options;
     const chat = scriptedChat(wish(this.ledger.sent));
     this.ledger.sent += 1;
     const onBegun = (): void => void (this.ledger.begun += 1);
-    const asked = await askOverHttp(chat, { baseUrl, key, agent: this.#agent, onBegun });
+    const asked = await ask(chat, { baseUrl, key, agent: this.#agent, onBegun });
     this.ledger.enter(asked);
     onSettled?.(asked);
     return asked;

@@ -1,0 +1,95 @@
+import { setTimeout as pass } from "node:timers/promises";
+import type { SeededRandom } from "../seeded-random.ts";
+import { type Ask, type Asked, askOverHttp, type AskOptions } from "./ask-over-http.ts";
+import type { ScriptedChat } from "./scripted-chat.ts";
+
+const afterRefusalMs = 100;
+/** Clients that only wait for a fault to be over give up after so many attempts. */
+const attemptsMax = 40;
+
+/**
+ * Clients that drop each of their connections after a random time, and ask again until their answer is whole or has
+ * failed for good. An attempt that finds no gateway, or one that cannot serve now, is made again.
+ */
+export class ReconnectingClients {
+  /** Connections that the clients dropped. */
+  dropped = 0;
+  /** Connections that broke: with their gateway, or on their way. */
+  broken = 0;
+  /** The codes of the refusals after which a client asked again. */
+  readonly refusals: string[] = [];
+  /** For each resumed stream, the time from its request to the first event. */
+  readonly resumedMs: number[] = [];
+  /** Answers that were given again under their `Idempotency-Key`. */
+  replayed = 0;
+  /** Whole answers that were made anew when their request was repeated. */
+  remade = 0;
+  readonly #random: SeededRandom;
+  readonly #staysMaxMs: number;
+
+  constructor({ random, staysMaxMs }: { readonly random: SeededRandom; readonly staysMaxMs: number }) {
+    this.#random = random;
+    this.#staysMaxMs = staysMaxMs;
+  }
+
+  /** Asks for a stream that can be resumed, and after each lost connection for the rest of it. */
+  readonly resume: Ask = (chat, options) => {
+    let textBefore = "";
+    let last: string | undefined;
+    return this.#untilOver(async () => {
+      const resumes = last === undefined ? {} : { "last-event-id": last };
+      const headers = { "x-trunkline-resumable": "1", ...resumes };
+      const asked = await this.#attempt(chat, { ...options, headers, textBefore });
+      if (last !== undefined && asked.lastEventId !== undefined) this.resumedMs.push(asked.firstMs);
+      textBefore = asked.received.text;
+      last = asked.lastEventId ?? last;
+      return asked;
+    });
+  };
+
+  /** Asks with an `Idempotency-Key` until the answer is whole, and then once more. */
+  readonly repeat: Ask = async (chat, options) => {
+    const headers = { "idempotency-key": chat.nonce };
+    let idBefore: string | undefined;
+    const attempt = async (): Promise<Asked> => {
+      const asked = await this.#attempt(chat, { ...options, headers });
+      const { answerId, replayed } = asked;
+      const isOther = replayed && answerId !== undefined && idBefore !== undefined && answerId !== idBefore;
+      if (replayed) this.replayed += 1;
+      const why = `replayed as ${answerId}, which was ${idBefore}`;
+      idBefore = answerId;
+      return isOther ? { ...asked, outcome: "foreign", why } : asked;
+    };
+    const first = await this.#untilOver(attempt);
+    if (first.outcome !== "exact") return first;
+    const again = await this.#untilOver(attempt);
+    if (again.outcome === "exact" && again.answerId !== first.answerId) this.remade += 1;
+    return again;
+  };
+
+  async #untilOver(attempt: () => Promise<Asked>): Promise<Asked> {
+    let asked = await attempt();
+    for (let attempts = 1; attempts < attemptsMax && isTemporary(asked); attempts += 1) {
+      if (asked.outcome === "refused") {
+        this.refusals.push(`${asked.received.status} ${asked.received.code}`);
+        await pass(afterRefusalMs);
+      }
+      asked = await attempt();
+    }
+    return asked;
+  }
+
+  async #attempt(chat: ScriptedChat, { baseUrl, key, agent, headers, textBefore = "" }: AskOptions): Promise<Asked> {
+    const signal = AbortSignal.timeout(this.#random.between(5, this.#staysMaxMs));
+    const asked = await askOverHttp(chat, { baseUrl, key, agent, signal, textBefore, ...(headers && { headers }) });
+    if (asked.outcome !== "broken off") return asked;
+    if (signal.aborted) this.dropped += 1;
+    else this.broken += 1;
+    return asked;
+  }
+}
+
+/** True if the same request may get its answer later. */
+function isTemporary({ outcome, received: { status = 0, code } }: Asked): boolean {
+  return outcome === "broken off" || (outcome === "refused" && (status >= 500 || code === "idempotency_key_in_use"));
+}
