@@ -82,6 +82,16 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
     },
   );
 
+  test("breaks the connection that waits for it when a repeat joins it, and is not a refusal there", async () => {
+    const { key } = await newKey();
+    const says = "/script tokens=60 delay_ms=20 nonce=j";
+    const first = ask(says, { baseUrl: at(0), key, name: "j" });
+    const broken = expect(first).rejects.toThrow("fetch failed");
+    await until(async () => (await fleetLoad()) > 0, { what: "the machine to have the request" });
+    expect(await contentOf(await ask(says, { baseUrl: at(1), key, name: "j" }))).toBe(wanted("j", 60));
+    await broken;
+  });
+
   test("that is complete is given again, and nothing is made or counted anew", async () => {
     const { key, booked } = await newKey();
     const says = "/script tokens=8 nonce=b";

@@ -108,6 +108,20 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     ).toEqual(Array.from({ length: 60 }, (_, token) => `s-${token}`));
   });
 
+  test("breaks the connection from which another request takes it over, so that a live client asks again", async () => {
+    const says = "/script tokens=60 delay_ms=20 nonce=t";
+    const events: Event[] = [];
+    const reading = ask(says).then((answer) => eventsOf(answer, { onEvent: (event) => events.push(event) }));
+    const broken = expect(reading).rejects.toThrow("terminated");
+    await until(() => events.length > 5, { what: "some events" });
+    const taking = await ask(says, { gateway: 1, lastEventId: events[0]?.id });
+    await broken;
+    expect(dataOf(events).join("\n")).not.toContain("error");
+    const again = await eventsOf(await ask(says, { gateway: 2, lastEventId: events.at(-1)?.id }));
+    expect(dataOf(again).at(-1)).toBe("[DONE]");
+    await taking.body?.cancel().catch(() => undefined);
+  });
+
   test("is counted once, however often it is resumed, and no limit of its key refuses that", async () => {
     const { token, record } = await operator.issue({ limits: { concurrency: 1, requestsPerMinute: 1 } });
     const key = token.reveal();

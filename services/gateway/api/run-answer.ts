@@ -160,18 +160,27 @@ async function answerStream(
     const fault = adaptFault(Fault.from(thrown));
     account.endedIn(fault.code);
     stateOf(reply.request).reason = fault.reason;
-    if (!writer.begun) throw fault;
+    const breaksOff = isBrokenOff(fault);
+    if (!writer.begun && !breaksOff) throw fault;
     const fields = { ...logFieldsOf(reply.request), code: fault.code, internal: fault.reason };
     if (faultEntry(fault.code).status < 500) log.debug(fields, "stream ended by its client or its key");
     else log.warn(fields, "stream failed");
     reply.hijack();
-    if (fault.code === "slow_client") response.destroy();
+    if (breaksOff) response.destroy();
     else writer.fail(fault);
     return;
   }
   await account.ended(200);
   reply.hijack();
   if (!response.destroyed) writer.end();
+}
+
+/**
+ * True if the connection breaks without an error. A client that is still there when another request of its own takes its
+ * answer over asks again: that request may be an earlier one, which was on its way for longer.
+ */
+function isBrokenOff({ code }: Fault): boolean {
+  return code === "slow_client" || code === "client_closed";
 }
 
 /** Names the machine that answers in the headers, and the model if it has another name than the client asked for. */
@@ -198,7 +207,12 @@ async function answerWhole(admitted: Admitted, dependencies: InferenceDependenci
     const tell = (limit: string): void => void reply.header(limitHeader, limit);
     await runWithinLimits(admitted, { writer: collected, tell }, dependencies);
   } catch (thrown) {
-    throw adaptFault(Fault.from(thrown));
+    const fault = adaptFault(Fault.from(thrown));
+    if (!isBrokenOff(fault)) throw fault;
+    account.endedIn(fault.code);
+    reply.hijack();
+    reply.raw.destroy();
+    return;
   }
   await account.ended(200);
   const lines = rateLimitLines(reply.request);
