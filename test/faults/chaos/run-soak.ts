@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { findServers } from "../../harness/find-servers.ts";
-import type { LoadLedger } from "../../harness/load/load-ledger.ts";
+import { type LoadLedger, percentile } from "../../harness/load/load-ledger.ts";
 import { soak, violationsIn, type Soaked } from "./soak.ts";
 
 /**
@@ -17,7 +17,9 @@ console.log(tableOf(soaked));
 const violations = violationsIn(soaked, streams);
 for (const violation of violations) console.log(`VIOLATION: ${violation}`);
 if (violations.length > 0) {
-  for (const { chat, received, outcome, requestId, why } of soaked.ledger.cases) {
+  const { ledger, reconnected, afterwards, reconnectedAfterwards: last } = soaked;
+  const ledgers = [ledger, reconnected.resumed, reconnected.repeated, afterwards, last.resumed, last.repeated];
+  for (const { chat, received, outcome, requestId, why } of ledgers.flatMap(({ cases }) => cases)) {
     console.log(JSON.stringify({ outcome, requestId, nonce: chat.nonce, tokens: chat.tokens, why, ...received }));
   }
 }
@@ -29,26 +31,47 @@ function wholeNumber(name: keyof typeof values): number {
   throw new Error(`--${name} must be a whole number above 0`);
 }
 
-function tableOf({ ledger, faults, afterwards, tookMs }: Soaked): string {
-  const kinds = new Map<string, number>();
-  for (const fault of faults) {
-    const [kind = ""] = fault.split(/ for | by /);
-    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
-  }
+function tableOf({ ledger, reconnected, faults, afterwards, reconnectedAfterwards: last, tookMs }: Soaked): string {
+  const { clients, resumed, repeated } = reconnected;
+  const kinds = countsOf(faults.map((fault) => fault.split(/ for | by /)[0] ?? ""));
   const rows: (readonly [string, number | string])[] = [
     ["streams settled", ledger.settled],
     ["exact", ledger.of("exact")],
     ...Object.entries(ledger.told),
+    ["continued on another machine", ledger.continued],
     ["silent truncations", ledger.of("silent")],
     ["foreign bytes", ledger.of("foreign")],
     ["exact when all was over", `${afterwards.of("exact")} of ${afterwards.sent}`],
     ...timesOf(ledger),
+    ...rowsOf("resumed", resumed),
+    ...rowsOf("repeated", repeated),
+    ["connections dropped", clients.dropped],
+    ["connections broken", clients.broken],
+    ["resumptions", clients.resumedMs.length],
+    ["resumptionP95Ms", Math.round(percentile(clients.resumedMs, 95) ?? 0)],
+    ["replayed", clients.replayed],
+    ["made anew", clients.remade],
+    ...[...countsOf(clients.refusals)].map(([code, count]) => [`asked again after ${code}`, count] as const),
+    ["resumed exact when all was over", `${last.resumed.of("exact")} of ${last.resumed.sent}`],
+    ["repeated exact when all was over", `${last.repeated.of("exact")} of ${last.repeated.sent}`],
     ["faults", faults.length],
     ...[...kinds].toSorted(([one], [other]) => one.localeCompare(other)),
     ["seconds", (tookMs / 1_000).toFixed(1)],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
+}
+
+function countsOf(names: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
+function rowsOf(kind: string, ledger: LoadLedger): (readonly [string, number])[] {
+  const { settled, continued, told } = ledger;
+  const counts = { settled, exact: ledger.of("exact"), continued, ...told };
+  return Object.entries(counts).map(([name, count]) => [`${kind} ${name}`, count]);
 }
 
 function timesOf({ times }: LoadLedger): (readonly [string, number])[] {

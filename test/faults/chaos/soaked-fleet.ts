@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as pass } from "node:timers/promises";
 import type { FoundServers } from "../../harness/found-servers.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
@@ -39,8 +42,13 @@ export class SoakedFleet implements AsyncDisposable {
       const lines = new Map<string, TcpProxy>();
       for (const name of [...gateways, ...machines]) lines.set(name, parts.use(await TcpProxy.before(nats.url)));
       const natsUrl = ({ name }: { readonly name: string }): string => `nats://127.0.0.1:${lines.get(name)?.port}`;
-      const wish = { nats, redis, natsUrl, gateways: gatewayCount, machines: offered, ...(found && { found }) };
+      // A machine that is killed keeps its proofs, since it is never idle again in which to prove them anew.
+      const stateDir = await mkdtemp(join(tmpdir(), "trunkline-soak-"));
+      parts.defer(() => rm(stateDir, { recursive: true }));
+      const servers = { nats, redis, natsUrl, ...(found && { found }) };
+      const wish = { ...servers, stateDir, gateways: gatewayCount, machines: offered };
       const fleet = parts.use(await BalancedFleet.start(wish));
+      await fleet.untilProved();
       return new SoakedFleet(fleet, lines, parts);
     } catch (error) {
       await parts.disposeAsync();
