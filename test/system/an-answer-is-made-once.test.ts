@@ -110,6 +110,23 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
     expect(await booked(8)).toMatchObject({ requests: 1, failed: 0, completionTokens: 8 });
   });
 
+  test.each([false, true])(
+    "that its machine has lost is made anew once, and given again from then on (stream: %s)",
+    async (stream) => {
+      const { key, booked } = await newKey();
+      const answerAt = async (gateway: number): Promise<string | null> => {
+        const answer = await ask("/script tokens=8 nonce=l", { baseUrl: at(gateway), key, name: "l", stream });
+        expect(await answer.text()).toContain("l-7 ");
+        return answer.headers.get("idempotent-replayed");
+      };
+      await answerAt(0);
+      await fleet.agent("attic").kill();
+      await fleet.startAgent("attic");
+      expect([await answerAt(0), await answerAt(1)]).toEqual([null, "true"]);
+      expect(await booked(16)).toMatchObject({ requests: 2, failed: 0, completionTokens: 16 });
+    },
+  );
+
   test("is made anew after it failed, and for another key", async () => {
     const { key } = await newKey();
     const failing = "/script tokens=5 fail_at=0";

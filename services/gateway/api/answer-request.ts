@@ -126,14 +126,16 @@ async function answerOnce(
     try {
       await (place === undefined ? make() : join(place));
     } catch (thrown) {
-      await claim.release().catch(claimEndsItself);
-      const isGone = place !== undefined && thrown instanceof Fault && goneAnswers.has(thrown.code);
+      const { code } = Fault.from(thrown);
+      if (!claim.outlasts(code)) await claim.release().catch(claimEndsItself);
+      const isGone = place !== undefined && goneAnswers.has(code);
       if (!isGone || left === 0) throw thrown;
       reply.removeHeader(replayedHeader);
       continue;
     }
-    const account = accountOf(request);
-    const isMade = account.facts.outcome === "ok" && !account.hasMoved;
+    const { facts, hasMoved } = accountOf(request);
+    if (!hasMoved && claim.outlasts(facts.outcome)) return undefined;
+    const isMade = facts.outcome === "ok" && !hasMoved;
     return (isMade ? claim.made() : claim.release()).catch(claimEndsItself);
   }
 }

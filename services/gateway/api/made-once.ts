@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { type Clock, sleep, type Timer } from "#shared/process/clock.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { type AnswerClaims, type Claim, type ClaimName, claimsPerKeyMax } from "../jobs/answer-claims.ts";
@@ -37,6 +37,9 @@ interface OnceParts {
   readonly clock: Clock;
   readonly timing: Timing;
 }
+
+/** Outcomes of a request that leave its answer as it is on its machine. */
+const leavingAnswers: ReadonlySet<FaultCode | "ok"> = new Set(["backend_unavailable", "client_closed"]);
 
 /** Time between two looks for the machine of a claimed answer. */
 const lookMs = 100;
@@ -95,6 +98,11 @@ export class OnceClaim {
   async made(): Promise<void> {
     this.#renewing?.cancel();
     await this.#renew({}, this.#parts.timing.resumableForMs);
+  }
+
+  /** True if a machine has the answer, and goes on with it or keeps it after such an outcome of this request. */
+  outlasts(outcome: FaultCode | "ok" | undefined): boolean {
+    return this.#claimed.machine !== undefined && outcome !== undefined && leavingAnswers.has(outcome);
   }
 
   /** Frees the name of an answer that was not made, or is kept no more: the next request makes it anew. */

@@ -158,10 +158,11 @@ async function answerStream(
     await runWithinLimits(admitted, { writer, tell }, { placer, resumer, refusedEfforts });
   } catch (thrown) {
     const fault = adaptFault(Fault.from(thrown));
+    const breaksOff = isBrokenOff(fault);
+    // The request may still be answered: its caller makes an answer anew that is gone.
+    if (!writer.begun && !breaksOff) throw fault;
     account.endedIn(fault.code);
     stateOf(reply.request).reason = fault.reason;
-    const breaksOff = isBrokenOff(fault);
-    if (!writer.begun && !breaksOff) throw fault;
     const fields = { ...logFieldsOf(reply.request), code: fault.code, internal: fault.reason };
     if (faultEntry(fault.code).status < 500) log.debug(fields, "stream ended by its client or its key");
     else log.warn(fields, "stream failed");
