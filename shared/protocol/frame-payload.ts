@@ -61,6 +61,8 @@ export const faultPayload = z.object({
   retryAfterSeconds: z.int().positive().max(retryAfterSecondsMax).optional().catch(undefined),
   /** True if the connection to the runtime broke during this job, as when a runtime crashes. */
   runtimeDied: z.boolean().optional(),
+  /** The request from which a job moved, if that one resumed the answer too: another request may follow it there by now. */
+  movedFrom: z.string().regex(tokenText).optional(),
   usage: usage.nullable().optional(),
 });
 export type FaultPayload = z.infer<typeof faultPayload>;

@@ -263,14 +263,15 @@ export class JobTable {
   #attach({ job: id, from, keyId, credit, resumes }: Extract<Control, { kind: "attach" }>, reply: ReplyTo): void {
     const job = this.#jobs.get(id) ?? this.#left.get(id);
     if (job === undefined || !mayAttach(job, resumes) || (job.head.keyId ?? "") !== keyId) {
-      this.#refuseAttach(reply, "job_unknown", "The machine does not know this request any more.");
+      this.#refuseAttach(reply, { code: "job_unknown", message: "The machine does not know this request any more." });
       return;
     }
     if (resumes !== undefined) this.#resume(job, resumes, reply);
     job.gateway = reply.gateway;
     job.leftAtMs = undefined;
     if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit, resumes: resumes !== undefined })) return;
-    this.#refuseAttach(reply, "stream_gap", "Part of the answer was lost between the machine and the gateway.");
+    const message = "Part of the answer was lost between the machine and the gateway.";
+    this.#refuseAttach(reply, { code: "stream_gap", message });
   }
 
   /**
@@ -278,13 +279,14 @@ export class JobTable {
    * sent to it.
    */
   #resume(job: AgentJob, by: string, reply: ReplyTo): void {
-    const { head, frames, served, state, gateway } = job;
+    const { head, frames, served, state, gateway, resumedBy: movedFrom } = job;
     // An attach that comes again moves nothing.
     if (by !== job.resumedBy) job.resumes += 1;
     if (gateway !== undefined && by !== job.resumedBy) job.countedTokens = frames.sentTokens;
     job.resumedBy = by;
     if (gateway !== undefined && gateway !== reply.gateway) {
-      this.#refuseAttach({ ...reply, gateway }, "job_moved", "The client resumes its answer at another gateway.");
+      const message = "The client resumes its answer at another gateway.";
+      this.#refuseAttach({ ...reply, gateway }, { code: "job_moved", message, movedFrom });
     }
     this.#left.delete(head.id);
     this.#jobs.set(head.id, job);
@@ -295,9 +297,8 @@ export class JobTable {
   }
 
   /** Answers an attach with a fault frame outside the numbering, which ends no job. */
-  #refuseAttach(reply: ReplyTo, code: FaultCode, message: string): void {
-    const payload = encodeJson({ code, message } satisfies FaultPayload);
-    this.uplink.publish(this.#subjectOf(reply), encodeFrame({ kind: "fault" }, payload));
+  #refuseAttach(reply: ReplyTo, payload: FaultPayload & { readonly code: FaultCode }): void {
+    this.uplink.publish(this.#subjectOf(reply), encodeFrame({ kind: "fault" }, encodeJson(payload)));
   }
 
   #cancel(id: string): void {

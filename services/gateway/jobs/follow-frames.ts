@@ -36,8 +36,8 @@ interface FollowOptions {
   readonly creditBytes: number;
   /** Time limit for the machine's first frame. Afterwards the job counts as not taken. */
   readonly acceptWithinMs: number;
-  /** True if the job was given to its machine before, and a client resumes its answer here. */
-  readonly resumes?: boolean | undefined;
+  /** Names the request by which a client resumes an answer here: the job was given to its machine before. */
+  readonly resumes?: string | undefined;
   /** True if the machine may have been granted more by another gateway. */
   readonly isResumable?: boolean | undefined;
   readonly listener: JobListener;
@@ -124,9 +124,7 @@ export class FrameFollower {
   frame(frame: Frame, nowMs: number): void {
     if (this.#isSettled) return;
     this.#heardAtMs = nowMs;
-    // Frames that were sent to an earlier request of the same client may still be under way.
-    const isEarlier = this.#options.resumes && this.#phase.name === "offered" && frame.sequence > 0;
-    if (isEarlier) return;
+    if (this.#isEarlier(frame)) return;
     if (frame.kind !== "reject") this.#accept(frame, nowMs);
     switch (frame.kind) {
       case "reject": {
@@ -152,6 +150,15 @@ export class FrameFollower {
       case "beat":
         return;
     }
+  }
+
+  /** True for a frame that was sent to an earlier request of the same client, and was still under way. */
+  #isEarlier({ kind, sequence, payload }: Frame): boolean {
+    const { resumes } = this.#options;
+    if (resumes === undefined) return false;
+    if (sequence > 0) return this.#phase.name === "offered";
+    const fault = kind === "fault" ? decodeJson(faultPayload, payload) : undefined;
+    return fault?.code === "job_moved" && fault.movedFrom !== resumes;
   }
 
   /** Takes the job's row from a beat of its machine. Undefined means that the machine no longer has the job. */

@@ -129,7 +129,7 @@ export class OpenJob implements JobWire {
       creditBytes,
       acceptWithinMs,
       remainingMs: head.remainingMs,
-      resumes,
+      resumes: this.#resumes,
       isResumable: this.isResumable,
       listener,
       timing,

@@ -47,6 +47,8 @@ describe("an answer that may be resumed", () => {
     expect(told.map(({ payload }) => payload)).toMatchObject(
       [1, 1].map((countedTokens) => ({ resumed: { countedTokens } })),
     );
+    await gateway.attach(id, { from: 1, resumes: newToken() });
+    expect(other.lastOf(id)).toMatchObject({ payload: { code: "job_moved", movedFrom: resumes } });
   });
 
   test("is sent again for resumesMax requests at most, since each time costs the line of its machine", async () => {

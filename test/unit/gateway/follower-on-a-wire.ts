@@ -40,10 +40,12 @@ export class FollowerOnAWire {
       creditBytes?: number;
       /** The answer is gathered, and no client's reading holds it back. */
       gathered?: boolean;
+      /** The name of the request that resumes an answer of the machine. */
+      resumes?: string;
     } = {},
   ) {
     const { kind = "chat", partsBytes, acceptWithinMs = timing.lostAfterMs, remainingMs = timing.jobTotalMs } = options;
-    const { creditBytes = 100, gathered = false } = options;
+    const { creditBytes = 100, gathered = false, resumes } = options;
     const { said, told, outcomes } = this;
     const send = (offset: number): void => void said.push(`part ${offset / limits.partBytes}`);
     const parts =
@@ -56,6 +58,7 @@ export class FollowerOnAWire {
       acceptWithinMs,
       timing,
       nowMs: 0,
+      resumes,
       listener: {
         onAccept: () => void told.push("accepted"),
         onData: (bytes) => void told.push(Buffer.from(bytes).toString()),
