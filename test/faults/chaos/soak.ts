@@ -80,7 +80,7 @@ export async function soak(options: {
   // Told by the last requests, with all that was counted before.
   await until(healed, patience).catch(() => undefined);
   const last = await fleet.load({ wish: ordinaryChats, pace: { atOnce: 8 }, count: afterwards }).over;
-  const reconnectedAfterwards = await reconnect(soaked, seed, { count: 2 * reconnectingAtOnce }).over();
+  const reconnectedAfterwards = await reconnect(soaked, seed, { count: 4 * reconnectingAtOnce }).over();
   return { ledger, reconnected, faults, fallen, afterwards: last, reconnectedAfterwards, tookMs };
 }
 

@@ -22,7 +22,7 @@ export class ReconnectingClients {
   readonly resumedMs: number[] = [];
   /** Answers that were given again under their `Idempotency-Key`. */
   replayed = 0;
-  /** Whole answers that were made anew when their request was repeated. */
+  /** Answers that were made more than once under their `Idempotency-Key`. */
   remade = 0;
   readonly #random: SeededRandom;
   readonly #staysMaxMs: number;
@@ -50,21 +50,17 @@ export class ReconnectingClients {
   /** Asks with an `Idempotency-Key` until the answer is whole, and then once more. */
   readonly repeat: Ask = async (chat, options) => {
     const headers = { "idempotency-key": chat.nonce };
-    let idBefore: string | undefined;
+    const ids = new Set<string>();
     const attempt = async (): Promise<Asked> => {
       const asked = await this.#attempt(chat, { ...options, headers });
-      const { answerId, replayed } = asked;
-      const isOther = replayed && answerId !== undefined && idBefore !== undefined && answerId !== idBefore;
-      if (replayed) this.replayed += 1;
-      const why = `replayed as ${answerId}, which was ${idBefore}`;
-      idBefore = answerId;
-      return isOther ? { ...asked, outcome: "foreign", why } : asked;
+      if (asked.answerId !== undefined) ids.add(asked.answerId);
+      if (asked.replayed) this.replayed += 1;
+      return asked;
     };
     const first = await this.#untilOver(attempt);
-    if (first.outcome !== "exact") return first;
-    const again = await this.#untilOver(attempt);
-    if (again.outcome === "exact" && again.answerId !== first.answerId) this.remade += 1;
-    return again;
+    const last = first.outcome === "exact" ? await this.#untilOver(attempt) : first;
+    if (ids.size > 1) this.remade += 1;
+    return last;
   };
 
   async #untilOver(attempt: () => Promise<Asked>): Promise<Asked> {
