@@ -15,6 +15,8 @@ const atOnce = 64;
 const reconnectingAtOnce = 6;
 /** Clients that reconnect drop each connection within this time. */
 const staysMaxMs = 1_200;
+/** A single kill may find its machine without an answer that has begun. */
+const killsSurelyFelt = 3;
 /** When all is over, the fleet is as good as new within this. */
 const healsWithinMs = 20_000;
 const afterwards = 50;
@@ -144,7 +146,7 @@ export function violationsIn(soaked: Soaked, streams: number): string[] {
   insist(clients.resumedMs.length > 0, "no stream was resumed");
   insist(clients.replayed > 0, "no answer was given again under its Idempotency-Key");
   const continued = ledger.continued + resumed.continued + repeated.continued;
-  const isMachineKilled = faults.some((fault) => machines.some((machine) => fault.startsWith(`kill ${machine}`)));
-  insist(continued > 0 || !isMachineKilled, "machines were killed, and no answer went on at another one");
+  const kills = faults.filter((fault) => machines.some((machine) => fault.startsWith(`kill ${machine}`))).length;
+  insist(continued > 0 || kills < killsSurelyFelt, `${kills} machines were killed, and no answer went on elsewhere`);
   return violations;
 }
