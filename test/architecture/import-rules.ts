@@ -322,7 +322,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/console": 1_700,
   "services/console/pages": 3_450,
   "services/gateway": 1_700,
-  "services/gateway/api": 7_490,
+  "services/gateway/api": 7_510,
   "services/gateway/fleet": 1_270,
   "services/gateway/http": 2_330,
   "services/gateway/images": 340,

@@ -4,8 +4,9 @@ import { type LoadLedger, percentile } from "../../harness/load/load-ledger.ts";
 import { soak, violationsIn, type Soaked } from "./soak.ts";
 
 /**
- * Streams under random faults, by a seed: `npm run soak:faults -- --streams 50000 --seed 7`. Prints what became of them
- * and ends with 1 when any of them was lied to.
+ * Streams under random faults, by a seed: `npm run soak:faults -- --streams 50000 --seed 7`. Beside them, clients that
+ * drop their connections resume streams and repeat requests. Prints what became of all and ends with 1 when any of them
+ * was lied to.
  */
 const { values } = parseArgs({
   options: { streams: { type: "string", default: "50000" }, seed: { type: "string", default: "7" } },
