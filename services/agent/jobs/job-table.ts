@@ -157,7 +157,7 @@ export class JobTable {
   control(control: Control, reply?: ReplyTo): void {
     switch (control.kind) {
       case "cancel":
-        this.#cancel(control.job);
+        this.#cancel(control.job, reply);
         return;
       case "finish":
         for (const id of control.jobs) this.#finished(id);
@@ -301,23 +301,21 @@ export class JobTable {
     this.uplink.publish(this.#subjectOf(reply), encodeFrame({ kind: "fault" }, encodeJson(payload)));
   }
 
-  #cancel(id: string): void {
+  /** A cancel without an address comes from a gateway that does not know the job, which a beat told of. */
+  #cancel(id: string, from: ReplyTo | undefined): void {
     const job = this.#jobs.get(id);
     if (job === undefined) this.#past.add(id, this.#options.clock.now());
     // An ended job may still hold bytes that wait for credit.
     else if (job.state === "ended") this.#leave(job);
+    else if (from === undefined && job.frames.isResumable) this.#leaveToClient(job);
     else this.#runner.stop(job, new Fault("cancelled", { message: "The request was cancelled." }));
   }
 
   #abandon(gateway: string): void {
-    const nowMs = this.#options.clock.now();
     const abandoned = [...this.#jobs.values()].filter((job) => job.gateway === gateway);
     for (const job of abandoned) {
       if (job.frames.isResumable) {
-        job.gateway = undefined;
-        job.leftAtMs = nowMs;
-        job.countedTokens = job.frames.sentTokens;
-        job.frames.grant({ taken: 0, limit: limits.resumableBytes });
+        this.#leaveToClient(job);
         continue;
       }
       this.#runner.stop(job, new Fault("cancelled", { message: "The gateway that asked is gone." }));
@@ -325,6 +323,14 @@ export class JobTable {
     }
     if (abandoned.length === 0) return;
     this.#options.log.warn({ gateway, jobs: abandoned.length }, "a gateway is gone; its jobs are cancelled");
+  }
+
+  /** Goes on with a job that no gateway waits for, until its client resumes it. */
+  #leaveToClient(job: AgentJob): void {
+    job.gateway = undefined;
+    job.leftAtMs = this.#options.clock.now();
+    job.countedTokens = job.frames.sentTokens;
+    job.frames.grant({ taken: 0, limit: limits.resumableBytes });
   }
 
   /** Handles the receipt of a job's terminal frame. Its gateway has counted all of the answer. */

@@ -66,6 +66,21 @@ describe("an answer that may be resumed", () => {
     expect(other.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "job_unknown" } });
   });
 
+  test("goes on where a gateway that does not know it any more hears of it by a beat", async () => {
+    const { gateway, connectGateway, runtime, settle } = await agentOnBroker();
+    const id = await gateway.send(head);
+    runtime.begun().text("One, ");
+    await settle();
+    await gateway.say({ kind: "cancel", job: id, reason: "gave_up" });
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+    const other = connectGateway();
+    await other.attach(id, { from: 1, resumes: newToken() });
+    runtime.begun().finish();
+    await settle();
+    expect(kindsOf(other, id).slice(0, 2)).toEqual(["accept", "data 1"]);
+    expect(other.lastOf(id).kind).toBe("end");
+  });
+
   test("is ended when nobody resumed it in time, but not after its gateway came back", async () => {
     const { gateway, runtime, pass, timing } = await agentOnBroker({ slots: 2 });
     const id = await gateway.send(head);
