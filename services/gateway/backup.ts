@@ -72,11 +72,14 @@ async function fill(folder: string, { keys, state, clock }: Store, secrets: Read
     const extra = JSON.stringify({ ...secrets, id: newToken() });
     database.change("begin a backup", (sql) => [
       sql.run`CREATE TABLE extra (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT`,
-      // Records of requests are for looking at, and a session is for the site where it began: neither is restored.
+      // Records of requests are for looking at, and a session is for the site where it began: neither is restored. The
+      // texts of stored responses leave their store by no copy.
       sql.run`DELETE FROM requests`,
       sql.run`DELETE FROM sessions`,
+      sql.run`DELETE FROM responses`,
       sql.run`INSERT INTO extra SELECT key, value FROM json_each(${extra})`,
     ]);
+    database.compact();
     if (state.kind === "redis") {
       await copyFromRedis(state.redis, database);
       await copyUsage(state, { book: new SqliteLimitsBook(database, { clock }), id: newToken(), nowMs: clock.wall() });

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from "node:crypto";
+import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { z } from "zod";
 
 export const pepperBytesMin = 32;
@@ -55,6 +55,14 @@ class Pepper {
     return this.#hmacBytes(`trunkline placements ${gateway}`);
   }
 
+  /**
+   * Returns the key that encrypts the stored responses of an API key. A key of its own for each API key keeps the number
+   * of messages under one key far below the bound of AES-GCM with random nonces.
+   */
+  responsesKey(keyId: string): Buffer {
+    return Buffer.from(hkdfSync("sha256", this.#text, "", `trunkline stored responses ${keyId}`, 32));
+  }
+
   /** The seed with which all gateways of the site hash prompts, an int32. Nobody else can hash a guess. */
   get promptSeed(): number {
     return this.#hmacBytes("trunkline prompt seed").readInt32LE(0);
@@ -108,6 +116,11 @@ export class Peppers {
   /** Returns the keys under which a gateway's placements may be sealed. */
   placementsKeys(gateway: string): OfEach<Buffer> {
     return this.#each((pepper) => pepper.placementsKey(gateway));
+  }
+
+  /** Returns the keys under which the responses of an API key may be encrypted. */
+  responsesKeys(keyId: string): OfEach<Buffer> {
+    return this.#each((pepper) => pepper.responsesKey(keyId));
   }
 
   /** Returns the possible digests of a key. */

@@ -101,6 +101,7 @@ export interface NewTerms {
   readonly machines?: readonly string[] | null | undefined;
   readonly external?: boolean | undefined;
   readonly continues?: boolean | undefined;
+  readonly storesResponses?: boolean | undefined;
   readonly limits?: { readonly [Limit in keyof KeyLimits]?: KeyLimits[Limit] | null } | undefined;
 }
 
@@ -182,6 +183,7 @@ function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
     machines: terms.machines === undefined ? record.machines : (terms.machines ?? undefined),
     external: (terms.external ?? record.external) || undefined,
     continues: (terms.continues ?? record.continues) === false ? false : undefined,
+    storesResponses: (terms.storesResponses ?? record.storesResponses) || undefined,
     limits: limits.length === 0 ? undefined : Object.fromEntries(limits),
   };
   const [now, was] = [after, record].map((each) => ({ name: each.name, ...shownTerms(each) }));

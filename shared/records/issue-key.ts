@@ -24,6 +24,7 @@ export const newKey = z
     limits: keyLimits.optional(),
     external: keyRecord.shape.external,
     continues: keyRecord.shape.continues,
+    storesResponses: keyRecord.shape.storesResponses,
   })
   .refine(({ kind, ttlMs }) => kind !== "admin" || ttlMs <= adminTtlMsMax, {
     message: `of an admin key must be at most ${formatDuration(adminTtlMsMax)}`,
@@ -50,7 +51,8 @@ export async function issueKey(
   key: NewKey,
   { keys, peppers, clock, actor, admin }: KeyDependencies,
 ): Promise<IssuedKey> {
-  const { kind, name, scopes: granted, ttlMs, machines, limits, external, continues } = newKey.parse(key);
+  const { scopes: granted, ttlMs, ...terms } = newKey.parse(key);
+  const { kind, name, machines, limits, external, continues, storesResponses } = terms;
   if (admin !== undefined && kind !== "model" && (await issuersOf(admin, keys)).length + 1 >= adminLineageMax) {
     throw new Fault("key_change_refused", {
       message: `Admin keys issue admin keys at most ${adminLineageMax} in a row (adminLineageMax): issue this one from the command line.`,
@@ -70,6 +72,7 @@ export async function issueKey(
     limits: Object.values(limits ?? {}).some((limit) => limit !== undefined) ? limits : undefined,
     external,
     continues,
+    storesResponses,
     issuedBy: admin?.id,
     createdAt,
     // Without this limit an admin key would prolong itself by issuing its successor.

@@ -97,6 +97,8 @@ export const keyRecord = z.strictObject({
   external: z.literal(true).optional(),
   /** Absent if another machine may go on with an answer of the key whose machine is lost. */
   continues: z.literal(false).optional(),
+  /** The store keeps the responses of the key, encrypted, for its next turns. */
+  storesResponses: z.literal(true).optional(),
   /** The admin key that issued this key over the admin API. */
   issuedBy: keyId.optional(),
   createdAt: wallMs,

@@ -38,10 +38,13 @@ export interface KeyStore {
   find(id: KeyId): Promise<FoundKey>;
   /** Stores a new record. Its id has just been generated. */
   issue(record: KeyRecord, entry: AuditEntry): Promise<void>;
-  /** Replaces a record by one whose version is one higher. A revoked record leaves no tombstone. */
+  /**
+   * Replaces a record by one whose version is one higher. A revoked record leaves no tombstone, and its stored responses
+   * are deleted in the same step.
+   */
   replace(record: KeyRecord, entry: AuditEntry): Promise<Written>;
   /**
-   * Removes the tombstone of a key whose record has lapsed. A store that is not founded only writes the entry, for
+   * Removes the tombstone of a key whose record has lapsed, and its stored responses. A store that is not founded only writes the entry, for
    * gateways that still know the key.
    */
   forget(id: KeyId, entry: AuditEntry): Promise<Written>;

@@ -26,6 +26,7 @@ const terms = {
     .literal(false)
     .optional()
     .describe("False if its answers end with their machine; absent if another machine may go on with them."),
+  store_responses: z.literal(true).optional().describe("True if its responses are stored; absent otherwise."),
   expires_at: time,
 };
 
@@ -60,7 +61,7 @@ export function showKey(record: KeyRecord, nowMs: number): ShownKey {
 }
 
 export function shownTerms(record: KeyRecord) {
-  const { kind, scopes, machines = null, limits, external, continues, expiresAt } = record;
+  const { kind, scopes, machines = null, limits, external, continues, storesResponses, expiresAt } = record;
   return {
     kind,
     scopes,
@@ -72,6 +73,7 @@ export function shownTerms(record: KeyRecord) {
     ...(limits?.loadsPerMinute !== undefined && { loads: limits.loadsPerMinute }),
     ...(external && { external }),
     ...(continues === false && { continues }),
+    ...(storesResponses && { store_responses: storesResponses }),
     expires_at: isoTime(expiresAt),
   };
 }

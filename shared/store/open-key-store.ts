@@ -18,6 +18,9 @@ import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
 import { noteReplica, RedisKeyStore } from "./redis-key-store.ts";
 import { redisKeeps, redisRoutes } from "./redis-records.ts";
 import type { SessionStore } from "../records/session-record.ts";
+import type { StoredResponses } from "../records/stored-responses.ts";
+import { RedisResponseStore } from "./redis-response-store.ts";
+import { SqliteResponseStore } from "./sqlite-response-store.ts";
 import { RedisSessionStore, SqliteSessionStore } from "./session-stores.ts";
 import { SqliteKeyChanges, SqliteKeyStore } from "./sqlite-key-store.ts";
 import { openStateDatabase, pepperFile, readOrMakePepper, type StateDatabase } from "./state-database.ts";
@@ -65,6 +68,7 @@ export interface OpenedKeyStore {
   readonly routes: RouteStore;
   readonly keeps: KeepStore;
   readonly sessions: SessionStore;
+  readonly responses: StoredResponses;
   readonly peppers: Peppers;
   readonly state: StateStore;
   /** The clock by which keys are judged and changed. */
@@ -134,6 +138,7 @@ async function openRedis(url: string, settings: KeyStoreSettings, dependencies: 
     routes: redisRoutes(redis),
     keeps: redisKeeps(redis),
     sessions: new RedisSessionStore(redis),
+    responses: new RedisResponseStore(redis),
     clock: storeClock,
     peppers: new Peppers(pepper, pepperAlso),
     state: { kind: "redis", redis },
@@ -149,13 +154,15 @@ function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Depende
   const { stateDir, pepperAlso } = settings;
   const pepper = settings.pepper ?? readOrMakePepper(stateDir);
   const database = openStateDatabase(stateDir, { patienceMs });
+  const storeClock = new StoreClock(clock);
   return {
     keys: new SqliteKeyStore(database, { clock }),
     machines: new SqliteMachineStore(database),
     routes: sqliteRoutes(database),
     keeps: sqliteKeeps(database),
     sessions: new SqliteSessionStore(database),
-    clock: new StoreClock(clock),
+    responses: new SqliteResponseStore(database, { clock: storeClock }),
+    clock: storeClock,
     peppers: new Peppers(pepper, pepperAlso),
     state: { kind: "sqlite", database },
     place: `the folder ${stateDir}`,

@@ -21,8 +21,10 @@ import { pepperFingerprint, type PepperFingerprint } from "../keys/pepper.ts";
  * the same step and never expires. The fields of both hold JSON. The audit trail is a stream, which gateways follow to
  * learn of changes. The connection puts its prefix before all names.
  */
-const recordAt = (id: KeyId): string => `key:${id}`;
+export const recordAt = (id: KeyId): string => `key:${id}`;
 const tombstoneAt = (id: KeyId): string => `tombstone:${id}`;
+/** The ids of a key's stored responses, by the time of their end. The name of each response begins with this one. */
+export const responsesAt = (id: KeyId): string => `responses:${id}`;
 const idsAt = "keys";
 export const peppersAt = "pepper";
 /** Each entry has two fields: `key` is the subject (`subjectOf`), and `entry` is the audit entry as JSON. */
@@ -34,12 +36,20 @@ const replicaAt = "replica";
  * between.
  */
 
+/** Drops the responses of a key, whose names begin with that of their list. */
+const dropResponsesLua = `
+local function dropResponses(list)
+  for _, response in ipairs(redis.call("ZRANGE", list, 0, -1)) do redis.call("UNLINK", list .. ":" .. response) end
+  redis.call("UNLINK", list)
+end
+`;
+
 /**
- * KEYS: record, tombstone, ids, peppers, audit. ARGV: id, version that is replaced or `nothing`, fingerprint of the
+ * KEYS: record, tombstone, ids, peppers, audit, responses. ARGV: id, version that is replaced or `nothing`, fingerprint of the
  * pepper, time when the record lapses, audit entry, maximum number of audit entries, number of the tombstone's fields
  * and values, the tombstone's fields and values, the record's fields and values.
  */
-const writeKeyLua = `
+const writeKeyLua = `${dropResponsesLua}
 local peppers = redis.call("GET", KEYS[4])
 if ARGV[2] == "nothing" then
   if not peppers then
@@ -56,21 +66,22 @@ redis.call("DEL", KEYS[1], KEYS[2])
 local first = 8 + tonumber(ARGV[7])
 redis.call("HSET", KEYS[1], unpack(ARGV, first))
 redis.call("PEXPIREAT", KEYS[1], ARGV[4])
-if first > 8 then redis.call("HSET", KEYS[2], unpack(ARGV, 8, first - 1)) end
+if first > 8 then redis.call("HSET", KEYS[2], unpack(ARGV, 8, first - 1)) else dropResponses(KEYS[6]) end
 redis.call("SADD", KEYS[3], ARGV[1])
 redis.call("XADD", KEYS[5], "MAXLEN", "~", ARGV[6], "*", "key", ARGV[1], "entry", ARGV[5])
 return "written"
 `;
 
 /**
- * KEYS: record, tombstone, peppers, audit. ARGV: id, audit entry, maximum number of audit entries. An emptied store
+ * KEYS: record, tombstone, peppers, audit, responses. ARGV: id, audit entry, maximum number of audit entries. An emptied store
  * only gets the entry, because gateways may still know the key.
  */
-const forgetKeyLua = `
+const forgetKeyLua = `${dropResponsesLua}
 if redis.call("EXISTS", KEYS[3]) == 1 then
   if redis.call("EXISTS", KEYS[1]) == 1 then return "conflict" end
   if redis.call("DEL", KEYS[2]) == 0 then return "conflict" end
 end
+dropResponses(KEYS[5])
 redis.call("XADD", KEYS[4], "MAXLEN", "~", ARGV[3], "*", "key", ARGV[1], "entry", ARGV[2])
 return "written"
 `;
@@ -108,8 +119,8 @@ export class RedisKeyStore implements KeyStore {
     } = {},
   ) {
     this.#redis = redis;
-    redis.define("writeKey", { lua: writeKeyLua, numberOfKeys: 5 });
-    redis.define("forgetKey", { lua: forgetKeyLua, numberOfKeys: 4 });
+    redis.define("writeKey", { lua: writeKeyLua, numberOfKeys: 6 });
+    redis.define("forgetKey", { lua: forgetKeyLua, numberOfKeys: 5 });
     redis.define("addPepper", { lua: addPepperLua, numberOfKeys: 1 });
     this.#afterlifeMs = options.afterlifeMs ?? recordAfterlifeMs;
     this.#connectToWait = options.connectToWait;
@@ -134,7 +145,7 @@ export class RedisKeyStore implements KeyStore {
   }
 
   async forget(id: KeyId, entry: AuditEntry): Promise<Written> {
-    const names = [recordAt(id), tombstoneAt(id), peppersAt, auditAt];
+    const names = [recordAt(id), tombstoneAt(id), peppersAt, auditAt, responsesAt(id)];
     const reply = await this.#redis.run("revoke a key", (redis) =>
       redis.forgetKey(...names, id, JSON.stringify(entry), auditEntriesMax),
     );
@@ -219,7 +230,7 @@ export class RedisKeyStore implements KeyStore {
   async #write(change: { record: KeyRecord; entry: AuditEntry; replaces: string }): Promise<Written> {
     const { record, entry, replaces } = change;
     const { id, digest, expiresAt, revokedAt } = record;
-    const names = [recordAt(id), tombstoneAt(id), idsAt, peppersAt, auditAt];
+    const names = [recordAt(id), tombstoneAt(id), idsAt, peppersAt, auditAt, responsesAt(id)];
     const tombstone = revokedAt === undefined ? fieldsOf({ digest, expiresAt }) : [];
     const values = [id, replaces, record.pepper, expiresAt + this.#afterlifeMs, JSON.stringify(entry), auditEntriesMax];
     const reply = await this.#redis.run("keep a key", (redis) =>

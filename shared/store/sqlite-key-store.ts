@@ -61,6 +61,7 @@ export class SqliteKeyStore implements KeyStore {
       const row = rowOf(sql, id);
       if (row === undefined || this.#hasLapsed(row) || recordOf(row).version !== version - 1) return "conflict";
       sql.run`UPDATE keys SET record = ${JSON.stringify(record)}, expires_at = ${expiresAt} WHERE id = ${id}`;
+      if (record.revokedAt !== undefined) sql.run`DELETE FROM responses WHERE key_id = ${id}`;
       note(sql, entry);
       return "written";
     });
@@ -75,6 +76,7 @@ export class SqliteKeyStore implements KeyStore {
       }
       if (row === undefined || !this.#hasLapsed(row) || tombstoneIn(row) === undefined) return "conflict";
       sql.run`UPDATE keys SET record = json_set(record, '$.revokedAt', ${entry.at}) WHERE id = ${id}`;
+      sql.run`DELETE FROM responses WHERE key_id = ${id}`;
       note(sql, entry);
       return "written";
     });

@@ -54,6 +54,11 @@ const schemaSteps = [
   `CREATE TABLE running (id INTEGER PRIMARY KEY, usage TEXT NOT NULL) STRICT;`,
   `ALTER TABLE running ADD COLUMN made TEXT;
    ALTER TABLE running ADD COLUMN request TEXT;`,
+  `CREATE TABLE responses (
+     key_id TEXT NOT NULL, id TEXT NOT NULL, stored_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+     sealed BLOB NOT NULL, PRIMARY KEY (key_id, id)) STRICT;
+   CREATE INDEX responses_by_age ON responses (key_id, stored_at);
+   CREATE INDEX responses_by_end ON responses (expires_at);`,
 ];
 
 const lists = ["keys", "machines", "machine_keys", "routes", "keeps", "usage", "audit", "known_models"];
@@ -108,10 +113,16 @@ export class StateDatabase {
     this.read("copy itself", () => this.#database.prepare("VACUUM INTO ?").run(file));
   }
 
+  /** Removes the bytes of deleted rows from the file. */
+  compact(): void {
+    this.read("compact its file", () => this.#database.exec("VACUUM"));
+  }
+
   /** Replaces all rows by those of another file, in one step. The numbers of the trail go on, so that followers notice. */
   replaceBy(file: string): void {
     this.#database.prepare("ATTACH ? AS other").run(file);
-    this.change("restore itself", () => {
+    this.change("restore itself", (sql) => {
+      sql.run`DELETE FROM main.responses`;
       for (const table of tables) {
         const columns = table === "audit" ? "key_id, entry" : "*";
         const into = table === "audit" ? "audit (key_id, entry)" : table;

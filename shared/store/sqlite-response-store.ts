@@ -1,0 +1,63 @@
+import type { KeyId } from "../keys/key-token.ts";
+import type { Clock } from "../process/clock.ts";
+import { type SealedResponse, type StoredResponses, storedResponsesMax } from "../records/stored-responses.ts";
+import type { StateDatabase } from "./state-database.ts";
+
+/** Responses in the embedded database. Those whose time is over are found no more, and deleted now and then. */
+export class SqliteResponseStore implements StoredResponses {
+  readonly #database: StateDatabase;
+  readonly #clock: Pick<Clock, "wall">;
+  readonly #max: number;
+
+  constructor(
+    database: StateDatabase,
+    { clock, max = storedResponsesMax }: { readonly clock: Pick<Clock, "wall">; readonly max?: number },
+  ) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#max = max;
+  }
+
+  async put(key: KeyId, { id, sealed }: SealedResponse, keptMs: number): Promise<void> {
+    const nowMs = Math.floor(this.#clock.wall());
+    this.#database.change("store a response", (sql) => {
+      sql.run`
+        INSERT OR IGNORE INTO responses (key_id, id, stored_at, expires_at, sealed)
+        SELECT id, ${id}, ${nowMs}, ${nowMs + keptMs}, ${sealed}
+        FROM keys WHERE id = ${key} AND record ->> '$.revokedAt' IS NULL`;
+      sql.run`
+        DELETE FROM responses WHERE rowid IN (
+          SELECT rowid FROM responses WHERE key_id = ${key}
+          ORDER BY stored_at DESC, rowid DESC LIMIT -1 OFFSET ${this.#max})`;
+    });
+  }
+
+  async find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]> {
+    const rows = this.#database.read(
+      "find responses",
+      (sql) => sql.all`
+        SELECT id, sealed FROM responses
+        WHERE key_id = ${key} AND id IN (SELECT value FROM json_each(${JSON.stringify(ids)}))
+        AND expires_at > ${Math.floor(this.#clock.wall())}`,
+    );
+    const byId = new Map(rows.map(({ id, sealed }) => [id, sealed]));
+    return ids.map((id) => {
+      const sealed = byId.get(id);
+      return sealed instanceof Uint8Array ? sealed : undefined;
+    });
+  }
+
+  async remove(key: KeyId, id: string): Promise<boolean> {
+    const [found] = await this.find(key, [id]);
+    this.#database.change("delete a response", (sql) => {
+      sql.run`DELETE FROM responses WHERE key_id = ${key} AND id = ${id}`;
+    });
+    return found !== undefined;
+  }
+
+  async removeExpired(): Promise<void> {
+    this.#database.change("delete old responses", (sql) => {
+      sql.run`DELETE FROM responses WHERE expires_at <= ${Math.floor(this.#clock.wall())}`;
+    });
+  }
+}
