@@ -82,7 +82,8 @@ function addChange(keys: CliCommand, context: CliContext): void {
   const { stderr, clock } = context;
   const here = new Option("--no-external", "keep it from external machines");
   const again = new Option("--continue", "let other machines go on with its answers again");
-  const terms = [nameOption(), scopesOption(), again, ...limitingOptions(), here];
+  const unstored = new Option("--no-store-responses", "store no more of its responses");
+  const terms = [nameOption(), scopesOption(), again, ...limitingOptions(), here, unstored];
   const change = keys
     .command("change")
     .description("change what a key is called, what it may call, and its limits")

@@ -204,6 +204,7 @@ function termFields(shown: ShownKey): readonly Field[] {
     ["budget", budget === null ? "none" : budgetText(budget)],
     ["loads", loads === undefined ? undefined : loads === 0 ? "never" : `${countText(loads)} a minute`],
     ["continues", continues === false ? "no: its answers end with their machine" : undefined],
+    ["responses", shown.store_responses ? "stored, encrypted" : undefined],
   ];
 }
 

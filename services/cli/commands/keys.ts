@@ -83,7 +83,7 @@ Examples:
   export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`)
     .action(async (given: Options) => {
       const { name, scopes, ttl: ttlMs } = given;
-      const { machines, external, continues, limits } = givenTerms(given);
+      const { machines, external, continues, storesResponses, limits } = givenTerms(given);
       const wish = newKey.safeParse({
         kind: given.admin ? "admin" : given.viewer ? "viewer" : "model",
         name,
@@ -92,6 +92,7 @@ Examples:
         machines: machines ?? undefined,
         external: external || undefined,
         continues: continues === false ? continues : undefined,
+        storesResponses: storesResponses || undefined,
         limits: Object.fromEntries(Object.entries(limits ?? {}).filter(([, limit]) => limit !== null)),
       });
       if (!wish.success) issue.error(`error: the --ttl ${wish.error.issues[0]?.message}.`);

@@ -47,6 +47,7 @@ export interface TermOptions {
   readonly loads?: OrNone<number> | false;
   /** False for `--no-continue`. */
   readonly continue?: boolean;
+  readonly storeResponses?: boolean;
 }
 
 /** Ends the names of keys that `trunkline connect` issues. `trunkline keys list` hides those that it has revoked. */
@@ -91,13 +92,14 @@ export function limitingOptions(): readonly Option[] {
     ),
     new Option("--no-loads", "never load a model in place of others for it"),
     new Option("--no-continue", "let no other machine go on with its answers when theirs is lost"),
+    new Option("--store-responses", "store its responses, encrypted, so that clients go on from them"),
   ];
 }
 
 /** Returns the given machines and limits, null for `none`. Leaves out those that were not given. */
 export function givenTerms(
   given: TermOptions,
-): Pick<NewTerms, "machines" | "external" | "continues"> & Required<Pick<NewTerms, "limits">> {
+): Pick<NewTerms, "machines" | "external" | "continues" | "storesResponses"> & Required<Pick<NewTerms, "limits">> {
   const { machines, external, continue: continues, rpm, tpm, concurrency, budget, loads } = given;
   const limits = {
     requestsPerMinute: nullForNone(rpm),
@@ -106,7 +108,7 @@ export function givenTerms(
     budget: nullForNone(budget),
     loadsPerMinute: loads === false ? 0 : nullForNone(loads),
   };
-  return { machines: nullForNone(machines), external, continues, limits };
+  return { machines: nullForNone(machines), external, continues, storesResponses: given.storeResponses, limits };
 }
 
 function nullForNone<Value>(given: OrNone<Value> | undefined): Value | null | undefined {

@@ -50,6 +50,10 @@ const limits = {
     .boolean()
     .optional()
     .describe("False if its answers are to end with their machine, and no other machine goes on with them."),
+  store_responses: z
+    .boolean()
+    .optional()
+    .describe("True if the store keeps its responses, encrypted, so that clients go on from them."),
   rpm: keyLimits.shape.requestsPerMinute.nullable().describe("Requests a minute; null for no limit."),
   tpm: keyLimits.shape.tokensPerMinute.nullable().describe("Tokens a minute; null for no limit."),
   concurrency: keyLimits.shape.concurrency.nullable().describe("Requests under way at once; null for no limit."),
@@ -168,7 +172,7 @@ export const keyOperations = {
       budget: { tokens: 1e6, per: "month" },
     },
     async run({ body, asker }, parts) {
-      const { kind, name, scopes: granted, ttl: ttlMs, machines, external, continues } = body;
+      const { kind, name, scopes: granted, ttl: ttlMs, machines, external, continues, store_responses: stores } = body;
       const bound = machines === null || machines === undefined ? {} : { machines };
       const { token, record } = await issueKey(
         {
@@ -179,6 +183,7 @@ export const keyOperations = {
           ...bound,
           ...(external && { external }),
           ...(continues === false && { continues }),
+          ...(stores && { storesResponses: stores }),
           limits: firstLimits(body),
         },
         dependenciesOf(asker, parts),
@@ -205,8 +210,9 @@ export const keyOperations = {
     body: changeBody,
     example: { name: "alice's laptop", machines: ["attic"], rpm: 120, budget: null },
     async run({ params, body, asker }, parts) {
-      const { name, scopes: granted, machines, external, continues } = body;
-      const terms = { name, scopes: granted, machines, external, continues, limits: namedLimits(body) };
+      const { name, scopes: granted, machines, external, continues, store_responses: storesResponses } = body;
+      const limitsOf = { limits: namedLimits(body) };
+      const terms = { name, scopes: granted, machines, external, continues, storesResponses, ...limitsOf };
       return change(params.id, { action: "changed", terms }, asker, parts);
     },
   }),

@@ -66,6 +66,17 @@ test("a key keeps its answers on one machine only while it says so, and shows it
   expect(await json("change", id, "--no-continue")).toMatchObject({ outcome: "changed", continues: false });
 });
 
+test("a key has its responses stored only while it says so, and shows it", async () => {
+  const { keys, json, issue } = await commandLine();
+  const { id } = await issue("--rpm", "60");
+  expect(await json("show", id)).not.toHaveProperty("store_responses");
+  expect(await json("change", id, "--store-responses")).toMatchObject({ outcome: "changed", store_responses: true });
+  expect(await json("change", id, "--rpm", "90")).toMatchObject({ outcome: "changed", store_responses: true });
+  expect((await keys("show", id)).out).toMatch(/^responses +stored, encrypted$/m);
+  expect(await json("change", id, "--no-store-responses")).not.toHaveProperty("store_responses");
+  expect(await json("issue", "--name", "app", "--store-responses")).toMatchObject({ store_responses: true });
+});
+
 test("extend counts from now on, and an expired key works again", async () => {
   const { keys, json, issue, verdictOf, clock } = await commandLine();
   const { id, key } = await issue("--ttl", "1h");
