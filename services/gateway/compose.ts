@@ -46,6 +46,8 @@ import {
   rerankPaths,
 } from "./api/endpoints.ts";
 import { ollamaActions, ollamaModels, refuseOllamaActions, takeJsonByHabit } from "./api/ollama/ollama-routes.ts";
+import { KeptResponses } from "./api/responses/kept-responses.ts";
+import { storedItemsPath, storedPath, storedResponses } from "./api/responses/stored-endpoints.ts";
 import { addRateLimitHeaders } from "./api/limit-responses.ts";
 import { keepAccounts } from "./api/keep-accounts.ts";
 import { createServer } from "./server.ts";
@@ -54,6 +56,9 @@ import { probeStreams, refuseMachines, servePackage } from "./tunnels/routes-bef
 import { type BrokerFor, openTunnels } from "./compose-tunnels.ts";
 import { openFleet } from "./compose-fleet.ts";
 import { openOperations } from "./compose-operations.ts";
+
+/** Time between two deletions of stored responses that are too old. */
+const oldResponsesEveryMs = 600_000;
 
 /** Time to record the last usage at a stop, even when the shutdown deadline has passed. */
 const settleAtStopMs = 1_000;
@@ -153,12 +158,15 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     modelRoutes,
     reader,
     refusedEfforts: new RefusedEfforts(clock),
+    responses: new KeptResponses({ ...config.storesResponses, stored: store.responses, peppers: store.peppers, log }),
     images: new ImageFetcher({ hosts: config.imageHosts, clock }),
     cacheSaltOf,
     timing,
     clock,
     log,
   };
+  const lookAtOld = clock.every(oldResponsesEveryMs, () => void store.responses.removeExpired().catch(() => undefined));
+  lifecycle.onStop("old responses", () => lookAtOld.cancel());
   const proveKeys = (scope: FastifyInstance): void => proveCallers(scope, access);
   mountModelRoutes(server, { prefix: "/v1", prove: proveKeys }, publicParts);
   mountOllamaRoutes(server, proveKeys, publicParts);
@@ -273,6 +281,7 @@ function mountModelRoutes(
       addRateLimitHeaders(v1, { limits: parts.limited.limits, log: parts.log });
       getModels(v1, parts);
       getModel(v1, parts);
+      storedResponses(v1, parts);
       await v1.register(async (inference) => {
         bookRequests(inference, parts);
         inferenceRoutes(inference, paths, parts);
@@ -282,6 +291,8 @@ function mountModelRoutes(
     { prefix },
   );
   for (const read of ["/models", "/models/*"]) refuseOtherMethods(server, prefix + read, ["GET", "HEAD"]);
+  refuseOtherMethods(server, prefix + storedPath, ["GET", "HEAD", "DELETE"]);
+  refuseOtherMethods(server, prefix + storedItemsPath, ["GET", "HEAD"]);
   for (const asked of [...paths.map(([path]) => path), "/messages/count_tokens"])
     refuseOtherMethods(server, prefix + asked, ["POST"]);
 }

@@ -14,6 +14,7 @@ import {
   wholeNumber,
   type Environment,
 } from "#shared/process/config.ts";
+import { storedDaysMax } from "#shared/records/stored-responses.ts";
 import { keptRequestsDefault } from "#shared/requests/request-records.ts";
 import { dayMs } from "#shared/process/clock.ts";
 import { isLoopback, publicOrigin } from "#shared/protocol/pairing.ts";
@@ -126,6 +127,10 @@ const settings = z
     TRUNKLINE_IMAGE_HOSTS: imageHosts.default([]),
     /** `off`: an answer ends when its machine is lost, and no other machine goes on with it. */
     TRUNKLINE_CONTINUE: z.enum(["on", "off"]).default("on"),
+    /** `on`: the responses of all keys are stored, encrypted. Otherwise of those keys whose record says so. */
+    TRUNKLINE_STORE_RESPONSES: z.enum(["on", "off"]).default("off"),
+    /** Days for which a response is stored. */
+    TRUNKLINE_STORE_RESPONSES_DAYS: wholeNumber(1, storedDaysMax).default(storedDaysMax),
     /** `shared` lets keys use what machines cached of each other's prompts; for a site of one tenant. */
     TRUNKLINE_PROMPT_CACHE: z.enum(["per-key", "shared"]).default("per-key"),
   })
@@ -170,6 +175,10 @@ export function gatewayConfig(environment: Environment) {
     graceMs: given.TRUNKLINE_GRACE_MS,
     waitMs: given.TRUNKLINE_WAIT_MS,
     continues: given.TRUNKLINE_CONTINUE === "on",
+    storesResponses: {
+      ofAll: given.TRUNKLINE_STORE_RESPONSES === "on",
+      keptMs: given.TRUNKLINE_STORE_RESPONSES_DAYS * dayMs,
+    },
     promptCache: given.TRUNKLINE_PROMPT_CACHE,
     imageHosts: given.TRUNKLINE_IMAGE_HOSTS,
     corsOrigins: given.TRUNKLINE_CORS_ORIGINS,

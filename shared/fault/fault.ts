@@ -45,6 +45,7 @@ export const faultCodes = {
   keep_not_found: { status: 404, type: invalid },
   route_not_found: { status: 404, type: invalid },
   request_not_found: { status: 404, type: invalid },
+  response_not_found: { status: 404, type: invalid, retry: false },
   answer_not_found: { status: 404, type: invalid, retry: false },
   session_not_found: { status: 404, type: invalid },
   unknown_url: { status: 404, type: invalid },

@@ -25,5 +25,6 @@ export async function makeKeys(up: UpProcess): Promise<KeysOfTheTest> {
     revoked: await make({}, 0, "revoked"),
     revokedAndExpired: await make({}, 2 * dayMs, "revoked"),
     narrow: await make({ scopes: ["scripted:plain"] }),
+    storing: await make({ storesResponses: true }),
   };
 }

@@ -11,6 +11,8 @@ export interface KeysOfTheTest {
   readonly revokedAndExpired: string;
   /** May use `scripted:plain` and nothing else. */
   readonly narrow: string;
+  /** Its responses are stored. */
+  readonly storing: string;
 }
 
 /** What whoever sends a bad input is told. Every status from 400 on must come with the whole body of an error. */

@@ -8,6 +8,7 @@ import { messages } from "./messages.ts";
 import { ollama } from "./ollama.ts";
 import { pairing } from "./pairing.ts";
 import type { Section } from "./row.ts";
+import { stored } from "./stored.ts";
 import { leaving, trust } from "./trust.ts";
 import { volume } from "./volume.ts";
 
@@ -24,5 +25,6 @@ export const sections: readonly Section[] = [
   pairing,
   messages,
   ollama,
+  stored,
   leaving,
 ];

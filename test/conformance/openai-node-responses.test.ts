@@ -109,7 +109,7 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
     expect(await thrownBy(going)).toMatchObject({ status: 400, param: "previous_response_id" });
     const kept = await thrownBy(client.responses.retrieve("resp_1"));
     expect(kept).toBeInstanceOf(NotFoundError);
-    expect(String(kept)).toContain("No response is kept here");
+    expect(String(kept)).toContain("This key has no such response");
   });
 
   test("aborts in the middle of a stream, and the one slot of the machine is free again", async () => {

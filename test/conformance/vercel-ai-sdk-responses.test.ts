@@ -94,3 +94,22 @@ describe("the Vercel AI SDK's own provider for OpenAI, which speaks the Response
     expect(await asking.finishReason).toBe("error");
   });
 });
+
+describe("the same provider, as it is by default, where responses are stored,", () => {
+  test("runs a tool and comes to the end of its loop, and sends only the ids of earlier items", async () => {
+    await using staged = await startStagedVllm({ TRUNKLINE_STORE_RESPONSES: "on" });
+    staged.answers(answerAsOpenAi);
+    const { baseUrl: baseURL, key: apiKey } = staged.up.endpoint;
+    const watched = new WatchedFetch();
+    const model = createOpenAI({ baseURL, apiKey, fetch: watched.fetch })(staged.model);
+    const { asked, ...calling } = weatherOfAiSdk();
+    const { text } = await generateText({ model, prompt: questions.tool, ...calling });
+    expect([asked, text]).toEqual([[said.city], said.text]);
+    expect(JSON.stringify(watched.sent.at(-1)?.body)).toContain("item_reference");
+    expect(staged.asked()["messages"]).toMatchObject([
+      { role: "user" },
+      { role: "assistant", content: said.text, tool_calls: [{ function: { name: "get_weather" } }] },
+      { role: "tool" },
+    ]);
+  });
+});

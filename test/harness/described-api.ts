@@ -9,7 +9,7 @@ const ownHeaders = /^(?:x-|openai-|retry-after|www-authenticate$|allow$)/;
 const forProxies = new Set(["x-accel-buffering", "x-content-type-options"]);
 
 interface Asked {
-  readonly method: "get" | "post";
+  readonly method: "get" | "post" | "delete";
   /** As the document writes it. */
   readonly path: string;
 }

@@ -65,7 +65,7 @@ describe("with an origin named", () => {
     expect([answer.statusCode, answer.body]).toEqual([204, ""]);
     expect(answer.headers).toMatchObject({
       "access-control-allow-origin": app,
-      "access-control-allow-methods": "GET, HEAD, POST",
+      "access-control-allow-methods": "GET, HEAD, POST, DELETE",
       "access-control-allow-headers": headersOfTheSdk.replaceAll(",", ", "),
       "access-control-max-age": "7200",
       vary: "Origin",

@@ -11,6 +11,7 @@ import {
   ollamaPaths,
   paths,
 } from "../../services/gateway/api/endpoints.ts";
+import { storedResponses } from "../../services/gateway/api/responses/stored-endpoints.ts";
 import { ollamaActions, ollamaModels, refuseOllamaActions } from "../../services/gateway/api/ollama/ollama-routes.ts";
 import { getReference } from "../../services/gateway/openapi/get-reference.ts";
 import { createServer } from "../../services/gateway/server.ts";
@@ -21,7 +22,7 @@ const document = publicDocument(limit);
 /** Handlers are not called here, so they need no dependencies. */
 const nothing = {} as never;
 const mountV1 = (v1: FastifyInstance): void => {
-  for (const mount of [getModels, getModel, countTokens]) mount(v1, nothing);
+  for (const mount of [getModels, getModel, countTokens, storedResponses]) mount(v1, nothing);
   inferenceRoutes(v1, paths, nothing);
 };
 const mountOllama = (api: FastifyInstance): void => {
@@ -47,7 +48,7 @@ test("every route that is mounted is described, and every one that is described 
   const own = routes.filter(({ method }) => !Array.isArray(method) || method.length === 1);
   const mounted = own
     .flatMap(({ method, url }) =>
-      [method].flat().map((each) => `${each} ${url.replace(/\*$/, "{id}").replace(/:(\w+)$/, "{$1}")}`),
+      [method].flat().map((each) => `${each} ${url.replace(/\*$/, "{id}").replace(/:(\w+)/, "{$1}")}`),
     )
     // The root leads people to the page, and the page has files of its own.
     .filter((route) => !refused.has(route))

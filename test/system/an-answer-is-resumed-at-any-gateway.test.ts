@@ -178,6 +178,25 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     expect(booked?.completionTokens).toBeLessThanOrEqual(150);
   });
 
+  test("of a response whose gateway is killed is stored by the gateway that it goes on at", async () => {
+    const key = (await operator.issue({ storesResponses: true })).token.reveal();
+    const says = "/script tokens=60 delay_ms=20 nonce=r";
+    const first: Event[] = [];
+    const answer = await ask(says, { gateway: 2, key, api: "/responses" });
+    const broken = eventsOf(answer, { onEvent: (event) => void first.push(event) }).catch(() => []);
+    await until(() => first.length > 10, { what: "a part of the response" });
+    await fleet.gateways[2]?.kill();
+    await broken;
+    const asking = { gateway: 1, key, api: "/responses", lastEventId: first.at(-1)?.id } as const;
+    const last = (await eventsOf(await ask(says, asking))).at(-1)?.data ?? "";
+    const { response } = JSON.parse(last) as { response: { id: string; store: boolean } };
+    expect(response.store).toBe(true);
+    const headers = { authorization: `Bearer ${key}` };
+    const read = await fetch(`${fleet.endpoints[0]?.baseUrl}/responses/${response.id}`, { headers });
+    expect([read.status, await read.json()]).toEqual([200, response]);
+    await fleet.restartGateway(2);
+  });
+
   test("is nobody else's: another key, a made-up id and a plain text get nothing", async () => {
     const says = "/script tokens=200 delay_ms=20";
     const first = await begun(says, { events: 3 });

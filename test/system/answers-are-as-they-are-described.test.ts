@@ -39,7 +39,7 @@ interface Answer {
 }
 
 interface Wish {
-  readonly method?: "GET" | "POST";
+  readonly method?: "GET" | "POST" | "DELETE";
   readonly body?: object | string;
   readonly key?: string | undefined;
   readonly headers?: Record<string, string>;
@@ -62,7 +62,9 @@ async function asked(path: string, wish: Wish = {}): Promise<Answer> {
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
   });
   const answer = { status: response.status, headers: response.headers, body: await response.text() };
-  expect(api.faultsOf({ method: method === "GET" ? "get" : "post", path: as }, answer)).toEqual([]);
+  expect(
+    api.faultsOf({ method: method === "GET" ? "get" : method === "POST" ? "post" : "delete", path: as }, answer),
+  ).toEqual([]);
   return answer;
 }
 
@@ -169,6 +171,27 @@ describe("answers", () => {
     const { status, body, headers } = await asked(path, wish);
     expect(status).toBe(200);
     if (headers.get("content-type")?.startsWith("text/event-stream")) expect(body).toMatch(endOf[path] ?? never);
+  });
+
+  test("stored responses, and turns that go on from them", async () => {
+    const key = await issuedKey("--store-responses");
+    const input = "/script tokens=1 think=1 tool=get_weather";
+    const first = await asked(responses, { body: { ...inputs(input), ...calls }, key });
+    const { id, output } = JSON.parse(first.body) as { id: string; output: { call_id?: string }[] };
+    const result = { type: "function_call_output", call_id: output.at(-1)?.call_id, output: "7 degrees" };
+    const going = { model: "scripted", previous_response_id: id, input: [result], ...calls };
+    for (const stream of [false, true])
+      expect((await asked(responses, { body: { ...going, stream }, key })).status).toBe(200);
+    const as = "/v1/responses/{id}";
+    const path = `/v1/responses/${id}`;
+    expect((await asked(path, { key, as })).body).toBe(first.body);
+    const items = { key, as: `${as}/input_items` };
+    expect((await asked(`${path}/input_items?order=asc&limit=1`, items)).status).toBe(200);
+    expect((await asked(`${path}/input_items?limit=0`, items)).status).toBe(400);
+    expect((await asked(`${path}?stream=true`, { key, as })).status).toBe(400);
+    for (const status of [200, 404]) expect((await asked(path, { method: "DELETE", key, as })).status).toBe(status);
+    expect(codeOf(await asked(path, { key, as }))).toBe("response_not_found");
+    expect(codeOf(await asked(responses, { body: going, key }))).toBe("response_not_found");
   });
 
   test("how a key stands with its limits", async () => {

@@ -103,7 +103,7 @@ test.each([
 test.each([
   [
     "/v1/responses/resp_1/cancel",
-    "No response is kept here: send the whole conversation each time. The endpoints are listed at /docs.",
+    "No conversation is kept here, and no response runs in the background. The endpoints are listed at /docs.",
   ],
   ["/v1/audio/speech", "The endpoints are listed at /docs."],
 ])("a client that wants %s is told where to look", async (path, hint) => {

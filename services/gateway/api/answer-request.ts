@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Placement } from "../jobs/place-job.ts";
 import { callerOf } from "../keys/authenticate.ts";
+import { stateOf } from "../http/request-state.ts";
 import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
 import type { Needs } from "../routing/choose-machine.ts";
 import type { AnswerPlace } from "../jobs/resume-answer.ts";
@@ -39,7 +40,7 @@ interface RequestFrom {
 
 export type PlacingDependencies = Pick<
   InferenceDependencies,
-  "reader" | "placer" | "modelRoutes" | "images" | "timing" | "clock" | "cacheSaltOf"
+  "reader" | "responses" | "placer" | "modelRoutes" | "images" | "timing" | "clock" | "cacheSaltOf"
 >;
 
 /**
@@ -52,7 +53,7 @@ export async function placeableRequest(
   dependencies: PlacingDependencies,
 ): Promise<Placeable> {
   // `takeBody` removes the body from the request, so that the run does not keep it in memory.
-  const asked = read ?? (await dependencies.reader.read(outer, takeBody(request)));
+  const asked = read ?? (await readBody(outer, request, dependencies));
   const { stream: streamed, remoteImages } = asked;
   if (remoteImages !== undefined) dependencies.images.assertAllowed(remoteImages);
   const { key } = callerOf(request);
@@ -101,12 +102,11 @@ async function answerOnce(
   { request, reply, once }: RequestFrom & { readonly once: ClaimName },
   dependencies: InferenceDependencies,
 ): Promise<void> {
-  const body = takeBody(request);
-  const digest = digestOf(outer, body ?? "");
+  const digest = digestOf(outer, request.body ?? "");
   const { leaving } = callerOf(request);
   const claim = new OnceClaim(once, { owner: request.id, digest }, dependencies);
   const staysMs = dependencies.timing.onceForMs;
-  let read: ReadRequest | undefined = await dependencies.reader.read(outer, body);
+  let read: ReadRequest | undefined = await readBody(outer, request, dependencies);
   const make = async (): Promise<void> => {
     const placeable = await placeableRequest(outer, { request, reply, read }, dependencies);
     // The placer alone keeps the body while the answer runs.
@@ -160,7 +160,7 @@ async function resumedRequest(
   { request, reply, read, resumes }: RequestFrom & { readonly resumes: AnswerPlace },
   dependencies: PlacingDependencies,
 ): Promise<Admitted> {
-  const asked = read ?? (await dependencies.reader.read(outer, takeBody(request)));
+  const asked = read ?? (await readBody(outer, request, dependencies));
   const { stream: streamed } = asked;
   if (!streamed && resumesAnswer(request.headers))
     throw new Fault("invalid_value", { message: "An answer is resumed as a stream.", param: "stream" });
@@ -175,7 +175,7 @@ async function resumedRequest(
   account.resumes();
   const { ignored, effort, includeUsage } = asked;
   nameIgnored(reply, ignored);
-  const { render, ends, adaptFault } = renderingOf(outer, asked, request.id);
+  const { render, ...rendering } = renderingOf(outer, asked, request.id);
   const renderFor: Admitted["render"] = (by, offer, resumed) => {
     const { answer: id = "", created: createdSeconds = 0 } = resumed ?? {};
     const head = { id, createdSeconds, includeUsage, model: job.routed ?? by };
@@ -189,9 +189,8 @@ async function resumedRequest(
     account,
     job,
     streamed,
+    ...rendering,
     render: renderFor,
-    ends,
-    adaptFault,
     ignored,
     effort,
     resumes,
@@ -213,7 +212,7 @@ async function admitRequest(
   const { asked, account, job, ignored } = placeable;
   const { promptTokens, tokens, ceiling, stream: streamed, toolNames, effort, remoteImages } = asked;
   const { leaving } = callerOf(request);
-  const { render, ends, adaptFault } = renderingOf(outer, asked, request.id);
+  const { render, ...rendering } = renderingOf(outer, asked, request.id);
   const { limitStatus, fault } = await account.admit({ promptTokens, tokens, ceiling, signal: job.signal });
   noteRateLimits(request, limitStatus);
   if (fault !== undefined) throw fault;
@@ -238,7 +237,7 @@ async function admitRequest(
     const renderer = withClientNames(render({ ...answer, model: routed ?? by }), toolNames);
     return isResumable ? new NumberedEvents(renderer, offer) : renderer;
   };
-  const rendered = { render: renderFor, ends, adaptFault };
+  const rendered = { ...rendering, render: renderFor };
   return { reply, leaving, account, job, streamed, ...rendered, ignored, effort, ...(isResumable && { staysMs }) };
 }
 
@@ -299,6 +298,24 @@ function ownedBy(keyId: string, needs: Needs): Needs {
 function traceparentOf({ headers: { traceparent } }: FastifyRequest): string | undefined {
   const isOne = typeof traceparent === "string" && /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(traceparent);
   return isOne ? traceparent : undefined;
+}
+
+/** Reads the body of a request, and for the Responses API the stored turns that it names. */
+async function readBody(
+  outer: Outer,
+  request: RequestFrom["request"],
+  { reader, responses }: Pick<PlacingDependencies, "reader" | "responses">,
+): Promise<ReadRequest> {
+  const body = takeBody(request);
+  const { key } = callerOf(request);
+  if (outer !== "response" || body === undefined || !responses.mayStore(key)) return reader.read(outer, body);
+  // The stored turns take room as if they arrived with the body.
+  const { arriving } = stateOf(request);
+  try {
+    return await reader.read(outer, body, await responses.namedIn(key.id, body, (bytes) => arriving?.grow(bytes)));
+  } finally {
+    arriving?.leave();
+  }
 }
 
 /** Returns the body of a request and removes it there, so that the request does not keep its bytes. */

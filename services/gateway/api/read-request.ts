@@ -34,7 +34,12 @@ import { type RankingTerms, readRerankRequest, type ReadRerankRequest, readScore
 import { readOllamaChat, readOllamaPrompt, readOllamaTexts } from "./ollama/ollama-request.ts";
 import type { OllamaOuter, OllamaTerms } from "./ollama/ollama-request.ts";
 import { readMessageRequest } from "./messages/message-request.ts";
-import { readResponseRequest, type ResponseTerms } from "./responses/response-request.ts";
+import {
+  type ReadResponseRequest,
+  readResponseRequest,
+  type ResponseTerms,
+  type Stored,
+} from "./responses/response-request.ts";
 import { blocksOfChat, blocksOfText } from "../routing/prompt-blocks.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { WorkThread } from "#shared/process/work-thread.ts";
@@ -107,6 +112,8 @@ export interface ReadRequest {
 }
 
 export interface ReadOptions {
+  /** The stored turns that a request of the Responses API names; undefined if its key has none stored. */
+  readonly stored?: Stored;
   /** The secret number that hashes of prompts begin with. */
   readonly promptSeed?: number;
   /** Only the reading thread has it, since its table is large. */
@@ -117,14 +124,14 @@ export interface ReadOptions {
 export function readRequest(
   outer: Outer,
   bytes: Buffer | undefined,
-  { promptSeed = 0, textOfTokens }: ReadOptions = {},
+  { promptSeed = 0, textOfTokens, stored }: ReadOptions = {},
 ): ReadRequest {
   const input = readJsonObject(bytes);
   switch (outer) {
     case "chat":
       return chatOf(readChatRequest(input), { foldsSystem: false, promptSeed });
     case "response":
-      return responseOf(input, promptSeed);
+      return responseOf(readResponseRequest(input, stored), promptSeed);
     case "message":
     case "count":
       return messageOf(input, { counts: outer === "count", promptSeed });
@@ -194,8 +201,7 @@ function chatOf(request: ReadChatRequest, reading: ChatReading): ReadRequest {
 }
 
 /** Reads a response request as a chat. Its machine sends answer events, and this gateway renders them for the API. */
-function responseOf(input: Record<string, unknown>, promptSeed: number): ReadRequest {
-  const request = readResponseRequest(input);
+function responseOf(request: ReadResponseRequest, promptSeed: number): ReadRequest {
   return { ...chatOf(request, { foldsSystem: true, promptSeed }), idPrefix: "resp_", terms: request.terms };
 }
 
@@ -311,6 +317,7 @@ export interface ReadOrder {
   readonly outer: Outer;
   readonly bytes: Uint8Array;
   readonly promptSeed: number;
+  readonly stored?: Stored;
 }
 
 /** Up to this size a request is read in the main thread: that is faster than handing it over. */
@@ -330,18 +337,20 @@ export class RequestReader {
     this.#promptSeed = promptSeed;
   }
 
-  /** Reads a request, a large one in the reading thread. */
-  async read(outer: Outer, bytes: Buffer | undefined): Promise<ReadRequest> {
+  /** Reads a request, in the reading thread if it is large with the stored turns that it names. */
+  async read(outer: Outer, bytes: Buffer | undefined, stored?: Stored): Promise<ReadRequest> {
     const promptSeed = this.#promptSeed;
     if (bytes === undefined) return readRequest(outer, bytes);
     const hereBytesMax = outer === "count" ? countedHereBytesMax : readHereBytesMax;
-    const needsThread = bytes.byteLength > hereBytesMax || (outer === "embeddings" && seemToHoldTokens(bytes));
-    if (!needsThread) return readRequest(outer, bytes, { promptSeed });
+    const storedLength = stored?.values().reduce((sum, { length }) => sum + length, 0) ?? 0;
+    const needsThread =
+      bytes.byteLength + storedLength > hereBytesMax || (outer === "embeddings" && seemToHoldTokens(bytes));
+    if (!needsThread) return readRequest(outer, bytes, { promptSeed, stored });
     if (this.#thread.bytes + bytes.byteLength > readingBytesMax) {
       const message = `The large requests that this gateway reads hold ${readingBytesMax} bytes already (readingBytesMax).`;
       throw new Fault("server_is_overloaded", { message });
     }
-    return this.#thread.run({ outer, bytes, promptSeed }, bytes);
+    return this.#thread.run({ outer, bytes, promptSeed, stored }, bytes);
   }
 
   /** Stops the reading thread; requests that still wait end in a fault. */

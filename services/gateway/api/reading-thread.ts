@@ -29,10 +29,10 @@ function textOfTokens(ids: readonly unknown[], param: string): string {
 }
 
 serveOrders(
-  ({ outer, bytes, promptSeed }: ReadOrder) => {
+  ({ outer, bytes, promptSeed, stored }: ReadOrder) => {
     try {
       const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      return readRequest(outer, body, { promptSeed, textOfTokens });
+      return readRequest(outer, body, { promptSeed, textOfTokens, stored });
     } finally {
       // Nothing else refers to these bytes. Memory that waits for the garbage collector makes it run more often.
       if (bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);

@@ -5,6 +5,7 @@ import type { toolCall } from "#shared/protocol/job-bodies.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { faultBody } from "../http/answer-faults.ts";
 import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
+import type { MadeResponse } from "./responses/kept-responses.ts";
 import type { StreamEnds } from "../jobs/write-answer.ts";
 
 /** Returns usage in OpenAI's format, with details only where the runtime reports them. */
@@ -34,6 +35,8 @@ export interface Rendering {
   readonly render: (head: AnswerHead) => AnswerRenderer;
   readonly ends: StreamEnds;
   readonly adaptFault: (fault: Fault) => Fault;
+  /** Returns the answer that is to be stored, once it is complete; undefined if none is. */
+  readonly made?: (() => MadeResponse | undefined) | undefined;
 }
 
 export type ContentEvent = Exclude<AnswerEvent, { kind: "usage" | "embedding" | "scores" }>;

@@ -19,6 +19,8 @@ import type { JobPlacer, Placement } from "../jobs/place-job.ts";
 import { type AskedEffort, jobBody, type RequestReader } from "./read-request.ts";
 import type { RequestAccount } from "./request-account.ts";
 import type { Rendering } from "./render-chat.ts";
+import type { KeptResponses } from "./responses/kept-responses.ts";
+import { withoutStore } from "./responses/render-response.ts";
 import type { ImageFetcher } from "../images/image-fetcher.ts";
 import { staying } from "./resumable-answer.ts";
 import { callerOf } from "../keys/authenticate.ts";
@@ -48,6 +50,7 @@ export interface InferenceDependencies {
   readonly placer: JobPlacer;
   readonly resumer: AnswerResumer;
   readonly answerClaims: AnswerClaims;
+  readonly responses: KeptResponses;
   readonly refusedEfforts: RefusedEfforts;
   readonly modelRoutes: Pick<RouteRecords, "table">;
   readonly images: Pick<ImageFetcher, "assertAllowed" | "fetchAll">;
@@ -137,7 +140,7 @@ export function sendAnswer(admitted: Admitted, dependencies: InferenceDependenci
  */
 async function answerStream(
   admitted: Admitted,
-  { placer, resumer, refusedEfforts, timing, log }: InferenceDependencies,
+  { placer, resumer, refusedEfforts, responses, timing, log }: InferenceDependencies,
 ): Promise<void> {
   const { reply, leaving, account, job, ends, adaptFault } = admitted;
   const response = reply.raw;
@@ -171,6 +174,7 @@ async function answerStream(
     else writer.fail(fault);
     return;
   }
+  await storeAnswer(admitted, writer, responses);
   await account.ended(200);
   reply.hijack();
   if (!response.destroyed) writer.end();
@@ -182,6 +186,20 @@ async function answerStream(
  */
 function isBrokenOff({ code }: Fault): boolean {
   return code === "slow_client" || code === "client_closed";
+}
+
+/**
+ * Stores an answer that is to be stored, before its client gets the last byte: its next request, at any gateway, finds it.
+ * The last bytes say so if it could not be stored.
+ */
+async function storeAnswer(
+  { made, reply }: Admitted,
+  writer: StreamWriter | CollectedAnswer,
+  responses: KeptResponses,
+): Promise<void> {
+  const response = made?.();
+  if (response === undefined) return;
+  if (!(await responses.store(callerOf(reply.request).key.id, response))) writer.changeLast(withoutStore);
 }
 
 /** Names the machine that answers in the headers, and the model if it has another name than the client asked for. */
@@ -215,6 +233,7 @@ async function answerWhole(admitted: Admitted, dependencies: InferenceDependenci
     reply.raw.destroy();
     return;
   }
+  await storeAnswer(admitted, collected, dependencies.responses);
   await account.ended(200);
   const lines = rateLimitLines(reply.request);
   lines.push("content-type", "application/json; charset=utf-8");

@@ -76,7 +76,7 @@ function closeUnread(request: IncomingMessage): void {
 
 const shownPathCharactersMax = 200;
 
-const keptResponses = /^\/v1\/responses\/|^\/v1\/conversations(?:\/|$)/;
+const keptElsewhere = /^\/v1\/responses\/|^\/v1\/conversations(?:\/|$)/;
 const reference = "/docs";
 
 /** Returns the fault for an unknown URL, with a hint when the intended URL is plain. */
@@ -101,7 +101,9 @@ function hint(request: FastifyRequest, path: string): string {
   const meant = near.find((url) => isHere(url));
   if (meant !== undefined) return ` Did you mean ${meant}?`;
   if (!isHere(reference, "GET")) return "";
-  const isNotKept = keptResponses.test(path) ? " No response is kept here: send the whole conversation each time." : "";
+  const isNotKept = keptElsewhere.test(path)
+    ? " No conversation is kept here, and no response runs in the background."
+    : "";
   return `${isNotKept} The endpoints are listed at ${reference}.`;
 }
 

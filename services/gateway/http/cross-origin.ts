@@ -78,7 +78,7 @@ function permission(
   const { "access-control-request-method": method, "access-control-request-headers": headers } = request.headers;
   return {
     origin,
-    methods: ["GET", "HEAD", "POST"],
+    methods: ["GET", "HEAD", "POST", "DELETE"],
     // An OPTIONS request without `access-control-request-method` is no preflight, but a request like any other.
     preflight: method !== undefined,
     allowedHeaders: sendableHeaders(headers),

@@ -100,6 +100,10 @@ export class StreamWriter implements AnswerWriter {
     this.#last = bytes;
   }
 
+  changeLast(change: (bytes: Uint8Array) => Uint8Array): void {
+    this.#last = change(this.#last);
+  }
+
   onTick(nowMs: number, row: BeatRow | undefined, load?: LoadNews): void {
     const { timing } = this.#options;
     if (this.#acceptPending) {
@@ -257,6 +261,10 @@ export class CollectedAnswer implements AnswerWriter {
         param: "stream",
       }),
     );
+  }
+
+  changeLast(change: (bytes: Uint8Array) => Uint8Array): void {
+    this.#pieces.push(change(this.#pieces.pop() ?? nothing));
   }
 
   bytes(): Buffer {

@@ -5,6 +5,7 @@ import { reasoningEffort, toolCall } from "#shared/protocol/job-bodies.ts";
 import {
   customTool,
   functionTool,
+  inputItem,
   namespaceTool,
   outerTextFormat,
   responseToolChoice,
@@ -259,7 +260,7 @@ const asRequested = "As the request said.";
 
 /** A response: complete, or its present state in the middle of a stream. */
 export const response = z.object({
-  id: z.string().describe("The id of this response, the same in all events of a stream. It is not kept."),
+  id: z.string().describe("The id of this response, the same in all events of a stream."),
   object: z.literal("response"),
   created_at: count,
   model: answeringModel,
@@ -292,9 +293,27 @@ export const response = z.object({
   top_p: z.number().nullable().describe(asRequested),
   access_programs: nothing("there are none here"),
   background: z.literal(false),
-  previous_response_id: nothing("no response is kept, so that none can be gone on from"),
-  store: z.literal(false).describe("Always false: nothing is kept."),
+  previous_response_id: z.string().nullable().describe(asRequested),
+  store: z
+    .boolean()
+    .describe(
+      "True if the response is stored. Of a stream, the last event says so for good: it is false there if the response was too large, or the store was away.",
+    ),
   truncation: z.literal("disabled").describe("Always `disabled`: no input is cut."),
+});
+
+export const deletedResponse = z.object({
+  id: z.string().describe("The response's id."),
+  object: z.literal("response"),
+  deleted: z.literal(true).describe("Always true: a response that is not there is an error."),
+});
+
+export const responseItemList = z.object({
+  object: z.literal("list"),
+  data: z.array(inputItem).describe("The items, each with its id."),
+  first_id: z.string().nullable().describe("The id of the first item; null without any."),
+  last_id: z.string().nullable().describe("The id of the last item, for `after` of the next page; null without any."),
+  has_more: z.boolean().describe("True if more items follow the last one."),
 });
 
 const inStream = { sequence_number: count };

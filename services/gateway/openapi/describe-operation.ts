@@ -39,10 +39,11 @@ const commonHeaders = headerNames.filter((name) => name.startsWith("x-ratelimit-
 const textInPath = { type: "string", pattern: "^[^\\x00-\\x1f\\x7f]+$" };
 
 export function describeOperation(operationId: string, operation: PublicOperation) {
-  const { tag, summary, description, open, body, params = {} } = operation;
+  const { tag, summary, description, open, body, params = {}, query = {} } = operation;
   const inPath = Object.entries(params).map(([name, meaning]) => {
     return { name, in: "path", required: true, description: meaning, schema: textInPath };
   });
+  const inQuery = Object.entries(query).map(([name, each]) => ({ name, in: "query", ...each }));
   const inHead = Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
   const responses: Record<string, Response> = { 200: success(operation), ...refusals(operation) };
   return {
@@ -51,7 +52,7 @@ export function describeOperation(operationId: string, operation: PublicOperatio
     summary,
     description,
     ...(open ? { security: [] } : {}),
-    parameters: [...inPath, ...(open ? [] : inHead)],
+    parameters: [...inPath, ...inQuery, ...(open ? [] : inHead)],
     ...(body === undefined ? {} : { requestBody: requestBody(body) }),
     responses,
   };

@@ -70,7 +70,7 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   max_tokens: "The most tokens of each answer. 16 unless given.",
   message: "The answer of the model.",
   messages: "The conversation so far, the oldest message first.",
-  metadata: "Your own notes, which the response repeats; they are not kept.",
+  metadata: "Your own notes, which the response repeats.",
   min_p: "Leaves out tokens that are less likely than this share of the likeliest, where the runtime knows it.",
   mode: "`auto` if the model may call one of the allowed tools, `required` if it has to.",
   model: "The id of the model that is to answer: one of `GET /v1/models`.",
@@ -88,6 +88,8 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   parameters: "The arguments of the function, as a JSON Schema of an object. None unless given.",
   part: "The part as it stands.",
   presence_penalty: "Makes a token less likely once it was said; below 0 more likely.",
+  previous_response_id:
+    "The stored response that the request goes on from. Its input and output, and those of the turns before it, come in front of `input`; their `instructions` do not.",
   prompt: "The text that is to be continued as it is, or several, each on its own. Text, not tokens.",
   prompt_tokens: "The tokens of the prompt, or of all texts.",
   prompt_tokens_details: "Parts of these tokens, where the runtime tells them.",
@@ -116,7 +118,8 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   status: "The state of the item; `incomplete` where the answer was cut short in it.",
   stop: "Texts before which the answer ends: one, or several.",
   stop_token_ids: "Ids of tokens at which the answer ends, in the model's own tokenizer; where the runtime knows it.",
-  store: "No response is kept, so that true means nothing here.",
+  store:
+    "False keeps the response out of the store. Where the operator stores no responses of the key, true means nothing.",
   stream: "True if the answer is to come piece by piece, as server-sent events. False unless given.",
   stream_options: "Options of a stream; only with `stream`.",
   strict: "True if the model has to keep to the schema exactly, where the runtime can make it.",

@@ -1,6 +1,7 @@
 import type { PublicCode } from "./public-faults.ts";
 import type { AnswerHeaderName } from "./public-headers.ts";
 import type { SchemaName } from "./public-schemas.ts";
+import { itemsPageDefault, itemsPageMax } from "../api/responses/stored-endpoints.ts";
 import {
   chatExamples,
   completionExamples,
@@ -15,7 +16,7 @@ import {
 
 /** One operation of the public API, as its document describes it. */
 export interface PublicOperation {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
   readonly tag:
     | "Chat"
@@ -34,6 +35,8 @@ export interface PublicOperation {
   readonly open: boolean;
   /** Descriptions of the path parameters. */
   readonly params?: Readonly<Record<string, string>>;
+  /** Descriptions and schemas of the query's parameters. */
+  readonly query?: Readonly<Record<string, { readonly description: string; readonly schema: object }>>;
   readonly body?: { readonly schema: SchemaName; readonly examples: object };
   readonly answer: SchemaName | readonly SchemaName[] | { readonly media: string };
   /** The schema of one event when the answer is streamed. */
@@ -121,6 +124,14 @@ const refusalsOfChats: Codes = [
 ];
 
 const asksModel = { method: "POST", open: false, headers: [] } as const;
+const ofStored = {
+  path: "/v1/responses/{id}",
+  tag: "Responses",
+  open: false,
+  params: { id: "The response's id." },
+  refusals: [...refusalsOfKeys, "response_not_found", "backend_unavailable"] as Codes,
+  headers: [],
+} as const;
 const open = { method: "GET", open: true, refusals: [], headers: [] } as const;
 const asOllama = { tag: "Ollama", errors: ["OllamaError"] } as const;
 const runsAsOllama = {
@@ -157,12 +168,47 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     tag: "Responses",
     summary: "Have a model answer, in items and events",
     description:
-      "The same as a chat, told in items and events, for clients that speak the Responses API. No response is kept: send the whole conversation in `input`, with the items of earlier answers as they came. The tools are functions of your own.",
+      "The same as a chat, told in items and events, for clients that speak the Responses API. Where the operator stores the responses of the key, `previous_response_id` goes on from one, and an `item_reference` in `input` stands for an item of one. Otherwise send the whole conversation in `input`, with the items of earlier answers as they came. The tools are functions of your own.",
     body: { schema: "ResponseRequest", examples: responseExamples },
     answer: "Response",
     chunk: "ResponseEvent",
     endsBy: "event",
-    refusals: refusalsOfChats,
+    refusals: [...refusalsOfChats, "response_not_found"],
+  },
+  retrieveResponse: {
+    ...ofStored,
+    method: "GET",
+    summary: "Read a stored response",
+    description: "As its client got it. It comes whole: `stream` is refused.",
+    answer: "Response",
+    refusals: [...ofStored.refusals, "unsupported_parameter"],
+  },
+  deleteResponse: {
+    ...ofStored,
+    method: "DELETE",
+    summary: "Delete a stored response",
+    description: "Responses that went on from it cannot be gone on from any more.",
+    answer: "DeletedResponse",
+  },
+  listResponseItems: {
+    ...ofStored,
+    method: "GET",
+    path: "/v1/responses/{id}/input_items",
+    summary: "List the input of a stored response",
+    description: "The items of that request alone, without those of earlier turns.",
+    query: {
+      limit: {
+        description: "Items on a page.",
+        schema: { type: "integer", minimum: 1, maximum: itemsPageMax, default: itemsPageDefault },
+      },
+      order: {
+        description: "`asc` for the first item first.",
+        schema: { type: "string", enum: ["asc", "desc"], default: "desc" },
+      },
+      after: { description: "The id of the item before the page.", schema: { type: "string" } },
+    },
+    answer: "ResponseItemList",
+    refusals: [...ofStored.refusals, "invalid_value"],
   },
   createMessage: {
     ...asksModel,

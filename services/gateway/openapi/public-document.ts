@@ -10,6 +10,10 @@ import { messagesMax, unsupportedChatFields } from "../api/chat-request.ts";
 import { responseCharactersMax } from "../api/responses/response-output.ts";
 import { outerToolNameCharactersMax } from "../api/request-tools.ts";
 import { metadataPairsMax, repeatedCharactersMax } from "../api/responses/response-request.ts";
+import { storedResponsesMax } from "#shared/records/stored-responses.ts";
+import { storedResponseBytesMax, storedTurnsBytesMax } from "../api/responses/kept-responses.ts";
+import { itemsPageMax } from "../api/responses/stored-endpoints.ts";
+import { storedTurnsMax } from "../api/responses/stored-turns.ts";
 import { modelsPageMax } from "../api/endpoints.ts";
 import { unsupportedOllamaFields } from "../api/ollama/ollama-schema.ts";
 import { unsupportedMessagesFields } from "../api/messages/message-schema.ts";
@@ -124,6 +128,16 @@ function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit) {
       "The parts of its request that a response repeats: `instructions`, `tools` and the like.",
     ),
     limit("responseCharactersMax", responseCharactersMax, "characters", "The answer of a response."),
+    limit(
+      "storedResponseBytesMax",
+      storedResponseBytesMax,
+      "bytes",
+      "A stored response, with the input of its request.",
+    ),
+    limit("storedTurnsMax", storedTurnsMax, "turns", "A conversation that goes on from stored responses."),
+    limit("storedTurnsBytesMax", storedTurnsBytesMax, "bytes", "The stored turns that a request names."),
+    limit("storedResponsesMax", storedResponsesMax, "responses", "The stored responses of a key; the oldest go."),
+    limit("itemsPageMax", itemsPageMax, "items", "A page of the input of a stored response."),
     limit("modelsPageMax", modelsPageMax, "models", "A page of the list for Anthropic's clients."),
     limit("toolsMax", toolsMax, "tools", "The tools of a request."),
     limit("outerToolNameCharactersMax", outerToolNameCharactersMax, "characters", "The name of a tool."),

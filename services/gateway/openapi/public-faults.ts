@@ -26,6 +26,8 @@ const faultMeanings = {
   key_invalid: "No key was sent, or one that does not exist, is disabled or was taken back.",
   key_expired: "The key was good once. Ask whoever issued it for a new one.",
   model_not_found: "There is no such model, or the key may not use it.",
+  response_not_found:
+    "There is no such response of the key, or it needs an earlier one that is gone: it was deleted, or is too old.",
   answer_not_found:
     "The answer that `Last-Event-ID` resumes is not there, is not of this key, or is too long or too old.",
   unknown_url: "No endpoint at this URL.",

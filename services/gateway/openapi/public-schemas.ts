@@ -69,6 +69,8 @@ export const publicSchemas = {
   ChatCompletion: answers.chatCompletion,
   ChatCompletionChunk: answers.chatCompletionChunk,
   Response: answers.response,
+  DeletedResponse: answers.deletedResponse,
+  ResponseItemList: answers.responseItemList,
   ResponseEvent: answers.responseEvent,
   OutputItem: answers.outputItem,
   OutputMessage: answers.outputMessage,

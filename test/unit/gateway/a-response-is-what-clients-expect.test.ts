@@ -6,7 +6,9 @@ import {
   renderResponse,
   ResponseStream,
   WholeResponse,
+  withoutStore,
 } from "../../../services/gateway/api/responses/render-response.ts";
+import { readResponseRequest } from "../../../services/gateway/api/responses/response-request.ts";
 import { responseCharactersMax } from "../../../services/gateway/api/responses/response-output.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
@@ -299,4 +301,20 @@ describe.each([
     const events = Array.from({ length: 5_000 }, (_each, place) => event(place));
     expect(faultThrownBy(() => renderer.push(events)).message).toContain("(responseCharactersMax)");
   });
+});
+
+test("a response that was to be stored and is not says so in all of its last bytes, and changes nothing else", () => {
+  const tools = [{ type: "function", name: "f", parameters: { type: "object", default: { store: true } } }];
+  const asked = { model: "llama3", input: "Hello", metadata: { note: '\u2028"store":true' }, tools };
+  const { terms: storing } = readResponseRequest(asked, new Map());
+  const stream = new ResponseStream(head, storing);
+  const last = Buffer.concat([stream.push([says('"store":true'), ...stop]), stream.end()]);
+  const [told, untold] = [eventsIn(last), eventsIn(withoutStore(last))];
+  const all = told.flatMap(({ response }) => (response === undefined ? [] : [response]));
+  expect(all).toMatchObject([{ store: true }, { store: true }, { store: true, status: "completed" }]);
+  expect(untold).toEqual(
+    told.map((event) =>
+      event["response"] === undefined ? event : { ...event, response: { ...event["response"], store: false } },
+    ),
+  );
 });

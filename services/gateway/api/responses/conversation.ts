@@ -20,9 +20,20 @@ type OtherItem = MessageItem | CallOutputItem;
 type UserMessage = Extract<ChatMessage, { role: "user" }>;
 type TextPart = z.infer<typeof textPart>;
 
-/** Converts the input to the messages that machines get. The instructions come first. */
-export function conversationOf({ instructions, input }: ResponseRequest): ChatMessage[] {
-  const placed = placedItems(typeof input === "string" ? [{ role: "user", content: input }] : input);
+/** The items of a request, of which the first `earlier` are those of stored turns. */
+export interface PlacedItems {
+  readonly items: readonly InputItem[];
+  readonly earlier: number;
+}
+
+/** Returns the path of an item in the request. Those of stored turns are named by the field that put them there. */
+function paramOf(place: number, earlier: number): string {
+  return place < earlier ? "previous_response_id" : `input[${place - earlier}]`;
+}
+
+/** Converts the items to the messages that machines get. The instructions come first. */
+export function conversationOf(instructions: ResponseRequest["instructions"], items: PlacedItems): ChatMessage[] {
+  const placed = placedItems(items);
   if (instructions) placed.unshift({ message: { role: "system", content: instructions }, param: "instructions" });
   if (placed.length === 0) throw invalidValue("input", "'input' must not be empty.");
   const messages = placed.map(({ message }) => message);
@@ -30,10 +41,10 @@ export function conversationOf({ instructions, input }: ResponseRequest): ChatMe
   return messages;
 }
 
-function placedItems(items: readonly InputItem[]): MessageAt[] {
+function placedItems({ items, earlier }: PlacedItems): MessageAt[] {
   const turns: { readonly by: ModelTurn | OtherItem; readonly param: string }[] = [];
   for (const [place, item] of items.entries()) {
-    const param = `input[${place}]`;
+    const param = paramOf(place, earlier);
     if (!isOfModel(item)) {
       turns.push({ by: item, param });
       continue;
@@ -136,15 +147,14 @@ const toolOrder: ToolOrderErrors = {
 };
 
 /** Returns the images of a request. Every image must be in a message of a user or in the output of a function. */
-export function shownImages(input: string | readonly InputItem[]): RequestImages {
+export function shownImages({ items, earlier }: PlacedItems): RequestImages {
   const images = new FoundImages();
-  if (typeof input === "string") return images.fields();
-  for (const [place, item] of input.entries()) {
+  for (const [place, item] of items.entries()) {
     const [field, parts, role] = partsOf(item);
     if (typeof parts === "string") continue;
     for (const [at, part] of parts.entries()) {
       if (part.type !== "input_image") continue;
-      const param = `input[${place}].${field}[${at}]`;
+      const param = `${paramOf(place, earlier)}.${field}[${at}]`;
       if (role !== "user") throw invalidValue(param, "Only a user can show an image.");
       images.add(part.image_url, param, `${param}.image_url`);
     }

@@ -1,5 +1,7 @@
 import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
 import { ResponseOutput } from "./response-output.ts";
+import type { MadeResponse } from "./kept-responses.ts";
+import { writeTurn } from "./stored-turns.ts";
 import type { ResponseTerms } from "./response-request.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { FieldNames, Fault } from "#shared/fault/fault.ts";
@@ -9,24 +11,41 @@ import { endsOfChunks, type Rendering } from "../render-chat.ts";
 /** The fields of a response that has no output yet. */
 const startedResponse = { status: "in_progress", incomplete_details: null, output: [], usage: null } as const;
 
-/** Returns the response as JSON, with the fields of its answer so far. */
+/**
+ * Returns the response as JSON, with the fields of its answer so far. `store` stands before all fields that may hold names
+ * of the client's: see `withoutStore`.
+ */
 function writtenResponse(
   head: AnswerHead,
-  { repeated }: ResponseTerms,
+  { repeated, begun }: ResponseTerms,
   answer: ReturnType<ResponseOutput["end"]> | typeof startedResponse,
 ): string {
   const { id, createdSeconds: created_at, model } = head;
   const { output, usage, ...fields } = answer;
-  const first = JSON.stringify({ id, object: "response", created_at, model, error: null, ...fields }).slice(0, -1);
-  return `${first},${repeated},"output":${JSON.stringify(output)},"usage":${JSON.stringify(usage)}}`;
+  const begin = { id, object: "response", created_at, model, error: null, store: begun !== undefined, ...fields };
+  return `${JSON.stringify(begin).slice(0, -1)},${repeated},"output":${JSON.stringify(output)},"usage":${JSON.stringify(usage)}}`;
 }
 
 const nothing = new Uint8Array();
+
+/**
+ * Returns the last bytes of a response that could not be stored after all. The first `store` of a line is the response's
+ * own: before it are only texts, in which quotes are escaped.
+ */
+export function withoutStore(last: Uint8Array): Uint8Array {
+  return Buffer.from(
+    Buffer.from(last)
+      .toString()
+      .replaceAll(/(^|\n)([^\n]*?"store":)true/g, "$1$2false"),
+  );
+}
 
 export class WholeResponse implements AnswerRenderer {
   readonly #head: AnswerHead;
   readonly #terms: ResponseTerms;
   readonly #output: ResponseOutput;
+  /** The response, once it is complete. */
+  made: MadeResponse | undefined;
 
   constructor(head: AnswerHead, terms: ResponseTerms) {
     this.#head = head;
@@ -40,7 +59,9 @@ export class WholeResponse implements AnswerRenderer {
   }
 
   end(): Uint8Array {
-    return Buffer.from(writtenResponse(this.#head, this.#terms, this.#output.end()));
+    const written = writtenResponse(this.#head, this.#terms, this.#output.end());
+    this.made = madeOf(written, this.#head, this.#terms);
+    return Buffer.from(written);
   }
 }
 
@@ -52,6 +73,8 @@ export class ResponseStream implements AnswerRenderer {
   readonly #head: AnswerHead;
   readonly #terms: ResponseTerms;
   readonly #output: ResponseOutput;
+  /** The response, once it is complete. */
+  made: MadeResponse | undefined;
   #written = "";
   #number = 0;
 
@@ -70,7 +93,9 @@ export class ResponseStream implements AnswerRenderer {
   end(): Uint8Array {
     this.#begin();
     const answer = this.#output.end();
-    this.#emit(`response.${answer.status}`, this.#response(answer));
+    const written = writtenResponse(this.#head, this.#terms, answer);
+    this.made = madeOf(written, this.#head, this.#terms);
+    this.#emit(`response.${answer.status}`, `{"response":${written}}`);
     return this.#taken();
   }
 
@@ -84,12 +109,9 @@ export class ResponseStream implements AnswerRenderer {
 
   #begin(): void {
     if (this.#number > 0) return;
-    this.#emit("response.created", this.#response(startedResponse));
-    this.#emit("response.in_progress", this.#response(startedResponse));
-  }
-
-  #response(answer: Parameters<typeof writtenResponse>[2]): string {
-    return `{"response":${writtenResponse(this.#head, this.#terms, answer)}}`;
+    const started = `{"response":${writtenResponse(this.#head, this.#terms, startedResponse)}}`;
+    this.#emit("response.created", started);
+    this.#emit("response.in_progress", started);
   }
 
   #emit(type: string, fields: string): void {
@@ -102,6 +124,10 @@ export class ResponseStream implements AnswerRenderer {
     this.#written = "";
     return bytes;
   }
+}
+
+function madeOf(written: string, { id }: AnswerHead, { begun }: ResponseTerms): MadeResponse | undefined {
+  return begun && { id, text: writeTurn(begun, written) };
 }
 
 /** Maps the path of a chat field, as machines name it, to the field of the Responses API that it came from. */
@@ -125,8 +151,10 @@ export function faultForResponses(fault: Fault): Fault {
  */
 export function renderResponse(terms: ResponseTerms, { streamed }: { readonly streamed: boolean }): Rendering {
   let stream: ResponseStream | undefined;
+  let latest: ResponseStream | WholeResponse | undefined;
   return {
-    render: (head) => (streamed ? (stream = new ResponseStream(head, terms)) : new WholeResponse(head, terms)),
+    render: (head) => (latest = streamed ? (stream = new ResponseStream(head, terms)) : new WholeResponse(head, terms)),
+    made: () => latest?.made,
     ends: { ...endsOfChunks, whole: nothing, failed: (fault) => (stream ?? endsOfChunks).failed(fault) },
     adaptFault: faultForResponses,
   };

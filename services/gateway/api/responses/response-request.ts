@@ -1,7 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { type ChatBody, toolsMax, type ToolDefinition } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
-import type { ReadChatRequest } from "../chat-request.ts";
 import {
   dropEmptyLists,
   dropNulls,
@@ -16,12 +15,17 @@ import {
   verbosity,
 } from "../request-fields.ts";
 import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
-import { conversationOf, shownImages } from "./conversation.ts";
+import { messagesMax, type ReadChatRequest } from "../chat-request.ts";
+import { conversationOf, type PlacedItems, shownImages } from "./conversation.ts";
+import { storedResponseBytesMax } from "./kept-responses.ts";
+import { type BegunTurn, earlierTurns, resolveReferences, type StoredTurns, type TurnHead } from "./stored-turns.ts";
 import {
   innerTextFormat,
   isOwnTool,
+  fieldsOfStored,
   unsupportedResponseFields,
   type CustomTool,
+  type InputItem,
   responseRequest,
   type ResponseRequest,
   type CalledTool,
@@ -44,15 +48,21 @@ export interface ReadResponseRequest extends ReadChatRequest {
   readonly terms: ResponseTerms;
 }
 
+/** The stored turns that a request names; undefined for a key whose responses are not stored. */
+export type Stored = StoredTurns | undefined;
+
 /** Reads a request of the Responses API and translates it to the job body, which is a chat. */
-export function readResponseRequest(input: Record<string, unknown>): ReadResponseRequest {
+export function readResponseRequest(input: Record<string, unknown>, stored?: Stored): ReadResponseRequest {
   dropEmptyFields(input);
-  refuseUnsupported(input);
+  refuseUnsupported(input, stored);
+  if (stored !== undefined) resolveReferences(input["input"], stored);
   const { value, ignored } = readShape(responseRequest, input);
+  const earlier = earlierTurns(value.previous_response_id, stored ?? new Map());
   const { stream } = streamChoice(value);
   checkTogether(value);
   const inside = innerTools(value.tools ?? []);
-  const terms = termsOf(value, inside.called);
+  const terms = termsOf(value, { called: inside.called, begun: stored && begunTurn(value, earlier) });
+  const items = allItems(value.input, earlier.items);
   const format = value.text?.format;
   if (format?.type === "json_schema") assertSchemaSize(format.schema, "text.format.schema");
   assertTerms(terms, value);
@@ -60,22 +70,43 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
     model: value.model,
     stream,
     includeUsage: true,
-    body: bodyOf(value, inside),
-    ...shownImages(value.input),
-    ignored: [...ignored, ...ignoredWishes(value)],
+    body: bodyOf(value, { inside, items }),
+    ...shownImages(items),
+    ignored: [
+      ...ignored,
+      ...ignoredWishes(value, { isStored: terms.begun !== undefined, mayStore: stored !== undefined }),
+    ],
     terms,
   };
 }
 
-function refuseUnsupported(request: Record<string, unknown>): void {
+/** Returns the turn to store; undefined if the request asks not to, or its own part is too large already. */
+function begunTurn({ store, input }: ResponseRequest, { before, bytes }: TurnHead): BegunTurn | undefined {
+  if (store === false) return undefined;
+  const items = JSON.stringify(typeof input === "string" ? [{ type: "message", role: "user", content: input }] : input);
+  return items.length > storedResponseBytesMax ? undefined : { before, bytes, input: items };
+}
+
+/** Returns the items of earlier turns in front of a request's own. */
+function allItems(input: ResponseRequest["input"], earlier: readonly InputItem[]): PlacedItems {
+  const own: readonly InputItem[] = typeof input === "string" ? [{ role: "user", content: input }] : input;
+  if (earlier.length + own.length <= messagesMax) return { items: [...earlier, ...own], earlier: earlier.length };
+  throw new Fault("array_above_max_length", {
+    message: `'input' and the stored turns before it must hold at most ${messagesMax} items (messagesMax); send the conversation in 'input', or a summary of it.`,
+    param: "previous_response_id",
+  });
+}
+
+function refuseUnsupported(request: Record<string, unknown>, stored: Stored): void {
   refuseFields(request, unsupportedResponseFields);
+  if (stored === undefined) refuseFields(request, fieldsOfStored);
   const { text, input } = request;
   for (const wished of objectsIn([text])) refuseFields(wished, { verbosity }, "text.");
-  if (!Array.isArray(input)) return;
+  if (!Array.isArray(input) || stored !== undefined) return;
   const place = input.findIndex((item) => Reflect.get(Object(item), "type") === "item_reference");
   if (place === -1) return;
   throw new Fault("unsupported_value", {
-    message: `'input[${place}]' refers to an item of an earlier response, and none is kept here; send the item itself, as clients do that are told 'store: false'.`,
+    message: `'input[${place}]' refers to an item of an earlier response, and none is kept for this key; send the item itself, as clients do that are told 'store: false'.`,
     param: `input[${place}].type`,
   });
 }
@@ -89,12 +120,15 @@ function dropEmptyFields(input: Record<string, unknown>): void {
   for (const reasoning of objectsIn([input["reasoning"]])) dropUnset(reasoning);
 }
 
-function bodyOf(request: ResponseRequest, inside: InnerTools): ChatBody {
+function bodyOf(
+  request: ResponseRequest,
+  { inside, items }: { readonly inside: InnerTools; readonly items: PlacedItems },
+): ChatBody {
   const { tool_choice: choice, text: wished, reasoning } = request;
   const { parallel_tool_calls, max_output_tokens: max_tokens, temperature, top_p, top_logprobs } = request;
   const logprobs = request.include?.includes(logprobsIncluded) === true ? true : undefined;
   return {
-    messages: conversationOf(request),
+    messages: conversationOf(request.instructions, items),
     ...chosenTools(inside.tools, choice ? choiceOf(choice, inside) : undefined),
     ...givenFields({
       parallel_tool_calls,
@@ -136,17 +170,21 @@ function assertTerms({ repeated }: ResponseTerms, { instructions, text, tools }:
  * - web search tools;
  * - grammars of custom tools, which the model reads and no runtime enforces;
  * - `include` of unsupported tools' output, or of encrypted reasoning;
- * - `store`: no response is stored;
+ * - `store`, where no response is stored, or this one is too large for it;
  * - `truncation: "auto"`: input that is too long is an error here;
  * - a concise reasoning summary.
  */
-function ignoredWishes({ include, store, tools, truncation, reasoning }: ResponseRequest): string[] {
+function ignoredWishes(
+  { include, store, tools, truncation, reasoning }: ResponseRequest,
+  { isStored, mayStore }: { readonly isStored: boolean; readonly mayStore: boolean },
+): string[] {
+  const isLost = !isStored && (mayStore ? store !== false : store === true);
   return [
     ...(include ?? []).flatMap((each, place) => (each === logprobsIncluded ? [] : [`include[${place}]`])),
     ...(tools ?? []).flatMap((tool, place) =>
       isOwnTool(tool) ? grammarsIn(tool, `tools[${place}]`) : [`tools[${place}]`],
     ),
-    ...(store === true ? ["store"] : []),
+    ...(isLost ? ["store"] : []),
     ...(truncation === "auto" ? ["truncation"] : []),
     ...(reasoning?.summary === "concise" ? ["reasoning.summary"] : []),
   ];
@@ -171,17 +209,18 @@ export interface ResponseTerms {
    * values digit by digit. A field that the client left to the model has null or its default.
    */
   readonly repeated: string;
+  /** The turn that is stored with the response; undefined if it is not. */
+  readonly begun?: BegunTurn | undefined;
 }
 
-function termsOf(request: ResponseRequest, called: ResponseTerms["called"]): ResponseTerms {
+function termsOf(request: ResponseRequest, { called, begun }: Pick<ResponseTerms, "called" | "begun">): ResponseTerms {
   const { instructions, metadata, reasoning, text, tool_choice: choice, tools } = request;
   const summary = reasoning?.summary ?? null;
   const repeated = {
-    // No response is stored, none continues without its client, and no input is truncated.
+    // No response continues without its client, and no input is truncated.
     access_programs: null,
     background: false,
-    previous_response_id: null,
-    store: false,
+    previous_response_id: request.previous_response_id ?? null,
     truncation: "disabled",
     instructions: instructions ?? null,
     max_output_tokens: request.max_output_tokens ?? null,
@@ -197,6 +236,7 @@ function termsOf(request: ResponseRequest, called: ResponseTerms["called"]): Res
   };
   return {
     called,
+    begun,
     thoughts: summary === null ? "reasoning" : "summary",
     repeated: JSON.stringify(repeated).slice(1, -1),
   };

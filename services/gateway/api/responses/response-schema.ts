@@ -229,14 +229,19 @@ export const responseRequest = z.object({
     .describe("The thinking of the model."),
   metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
   store: z.boolean().nullish(),
+  previous_response_id: z.string().nullish(),
   truncation: z.enum(["auto", "disabled"]).nullish(),
 });
 export type ResponseRequest = z.infer<typeof responseRequest>;
 
-export const unsupportedResponseFields: UnsupportedFields = {
+/** Refused of keys whose responses are not stored. */
+export const fieldsOfStored: UnsupportedFields = {
   previous_response_id: {
-    why: "names an earlier response, and none is stored here, not even with 'store: true'; send the whole conversation in 'input'",
+    why: "names an earlier response, and none is stored for this key, not even with 'store: true'; send the whole conversation in 'input', or ask the operator to store its responses",
   },
+};
+
+export const unsupportedResponseFields: UnsupportedFields = {
   conversation: { why: "names a conversation that is kept, and none is kept here; send the whole of it in 'input'" },
   prompt: { why: "names a prompt that is kept, and none is kept here; send its text" },
   background: { why: "can only be false here: an answer ends with its client", isNeutral: (value) => value === false },

@@ -1,0 +1,156 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { tokenCharacters } from "#shared/protocol/identifiers.ts";
+import type { InputItem } from "./response-schema.ts";
+
+/** Turns of one conversation that goes on from stored responses. */
+export const storedTurnsMax = 500;
+
+/** The texts of stored turns by the id of their response. A text is what `writeTurn` returns. */
+export type StoredTurns = ReadonlyMap<string, string>;
+
+/** The turns that came before a response, and the bytes of all of them. */
+export interface TurnHead {
+  readonly before: readonly string[];
+  readonly bytes: number;
+}
+
+/** An item as it is stored: with the id by which clients refer to it. */
+export type StoredItem = InputItem & { readonly id: string };
+
+export interface StoredTurn {
+  readonly input: readonly StoredItem[];
+  readonly response: { readonly id: string; readonly output: readonly StoredItem[] };
+}
+
+/** The parts of a turn that are known before its answer. */
+export interface BegunTurn extends TurnHead {
+  /** The request's own input items as JSON. */
+  readonly input: string;
+}
+
+/** Returns the text of a turn: a line with its head, which is read alone, and a line with its items. */
+export function writeTurn({ before, bytes, input }: BegunTurn, response: string): string {
+  const items = `{"input":${input},"response":${response}}`;
+  const head: TurnHead = { before, bytes: bytes + Buffer.byteLength(items) };
+  return `${JSON.stringify(head)}\n${items}`;
+}
+
+export function headOf(text: string): TurnHead {
+  return JSON.parse(text.slice(0, text.indexOf("\n")));
+}
+
+/** Returns the items of a turn. An input item without an id gets one that names its response, as output items do. */
+export function readTurn(text: string): StoredTurn {
+  const { input, response } = JSON.parse(text.slice(text.indexOf("\n"))) as StoredTurn;
+  const name = response.id.slice(-tokenCharacters);
+  const named = input.map((item, at) => ({ ...item, id: item.id || `${idPrefixes[kindOf(item)]}${name}i${at}` }));
+  return { response, input: named };
+}
+
+const idPrefixes = {
+  message: "msg_",
+  reasoning: "rs_",
+  function_call: "fc_",
+  custom_tool_call: "ctc_",
+  function_call_output: "fco_",
+  custom_tool_call_output: "ctco_",
+} as const;
+
+/** Returns the kind of an item. Clients leave it out of messages. */
+export function kindOf(item: InputItem): keyof typeof idPrefixes {
+  return item.type ?? "message";
+}
+
+/** Returns the items of the turns up to a response, the oldest first, and those turns. Empty for a first turn. */
+export function earlierTurns(
+  id: string | null | undefined,
+  turns: StoredTurns,
+): TurnHead & { readonly items: InputItem[] } {
+  if (id === undefined || id === null) return { items: [], before: [], bytes: 0 };
+  const latest = turns.get(id);
+  if (latest === undefined) throw responseNotFound("previous_response_id");
+  const { before, bytes } = headOf(latest);
+  const chain = [...before, id];
+  const items = chain.flatMap((each) => {
+    const text = turns.get(each);
+    if (text === undefined) throw responseNotFound("previous_response_id");
+    const { input, response } = readTurn(text);
+    return [...input, ...response.output];
+  });
+  return { items, before: chain, bytes };
+}
+
+/** Puts the items of stored turns in place of the references to them. */
+export function resolveReferences(input: unknown, turns: StoredTurns): void {
+  if (!Array.isArray(input)) return;
+  const read = new Map<string, StoredTurn>();
+  for (const [place, item] of input.entries()) {
+    if (Reflect.get(Object(item), "type") !== "item_reference") continue;
+    const id = String(Reflect.get(Object(item), "id"));
+    const responseId = responseOfItem(id) ?? "";
+    const text = turns.get(responseId);
+    const turn = text === undefined ? undefined : read.getOrInsertComputed(responseId, () => readTurn(text));
+    const found = turn && [...turn.input, ...turn.response.output].find((each) => each.id === id);
+    if (found === undefined) throw responseNotFound(`input[${place}].id`);
+    input[place] = { ...found };
+  }
+}
+
+/** Returns the id of the response that an item belongs to, which the item's own id holds. */
+function responseOfItem(id: string): string | undefined {
+  const [, name] = itemId.exec(id) ?? [];
+  return name && `resp_${name}`;
+}
+const itemId = new RegExp(`^[a-z]{2,4}_([0-9A-Za-z]{${tokenCharacters}})i?\\d{1,5}$`);
+const quotedResponseId = new RegExp(`"(resp_[0-9A-Za-z]{${tokenCharacters}})"`);
+
+/** Bytes around the name of a field in which its id stands. */
+const nearBytes = 160;
+/** Places of a request that are looked at for the ids of stored turns. A valid request names one that it goes on from. */
+const previousMax = 4;
+const referencesMax = 2_000;
+
+/** The stored turns that a request names: the response that it goes on from, and those of items that it refers to. */
+export interface NamedTurns {
+  readonly previous: readonly string[];
+  readonly referred: readonly string[];
+}
+
+/**
+ * Finds the ids of stored turns in the bytes of a request, which are not parsed yet: parsing a large request would hold
+ * the event loop. Clients write the name of a field and its value next to each other. An id too many costs a look into the
+ * store and nothing else.
+ */
+export function namedTurns(bytes: Buffer): NamedTurns {
+  const previous = new Set<string>();
+  for (const at of placesOf('"previous_response_id"', bytes, previousMax)) {
+    const [, id] = quotedResponseId.exec(bytes.toString("latin1", at, at + nearBytes)) ?? [];
+    if (id !== undefined) previous.add(id);
+  }
+  const referred = new Set<string>();
+  for (const at of placesOf('"item_reference"', bytes, referencesMax)) {
+    const near = bytes.toString("latin1", Math.max(0, at - nearBytes), at + nearBytes);
+    for (const [text] of near.matchAll(/[a-z]{2,4}_\w+/g)) {
+      const id = responseOfItem(text);
+      if (id !== undefined) referred.add(id);
+    }
+  }
+  return { previous: [...previous], referred: [...referred] };
+}
+
+function* placesOf(name: string, bytes: Buffer, placesMax: number): Generator<number> {
+  let at = bytes.indexOf(name);
+  for (let places = 0; at !== -1 && places < placesMax; places += 1) {
+    yield at;
+    at = bytes.indexOf(name, at + name.length);
+  }
+}
+
+/** Returns the one fault of a response that is not there, whoever made it and wherever it is named. */
+export function responseNotFound(param?: string): Fault {
+  return new Fault("response_not_found", {
+    message:
+      "This key has no such response, or it needs an earlier one that is gone: it was deleted or is too old. Send the whole conversation in 'input'.",
+    param,
+  });
+}

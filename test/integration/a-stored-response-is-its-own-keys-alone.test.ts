@@ -1,0 +1,269 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { Peppers, pepperText } from "#shared/keys/pepper.ts";
+import type { KeyId } from "#shared/keys/key-token.ts";
+import { changeKey } from "#shared/records/change-key.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { KeptResponses, storedResponseBytesMax } from "../../services/gateway/api/responses/kept-responses.ts";
+import { storedTurnsMax, writeTurn } from "../../services/gateway/api/responses/stored-turns.ts";
+import { backUp } from "../../services/gateway/backup.ts";
+import { type Endpoint, errorOf } from "../harness/endpoint.ts";
+import { type GatewayInProcess, startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { testPepper } from "../harness/trunkline-command.ts";
+
+const response = z.looseObject({ id: z.string(), store: z.boolean(), status: z.string() });
+
+let stateDir: string;
+let gateway: GatewayInProcess;
+beforeAll(async () => {
+  stateDir = await mkdtemp(join(tmpdir(), "trunkline-stored-"));
+  gateway = await startGatewayInProcess({ stateDir, logLevel: "debug" });
+});
+afterAll(async () => {
+  await gateway?.[Symbol.asyncDispose]();
+  await rm(stateDir, { recursive: true });
+});
+
+type Init = Omit<RequestInit, "headers"> & { readonly headers?: Record<string, string> };
+
+function call({ baseUrl, key }: Endpoint, path: string, { headers, ...init }: Init = {}): Promise<Response> {
+  return fetch(`${baseUrl}/responses${path}`, { ...init, headers: { authorization: `Bearer ${key}`, ...headers } });
+}
+
+function post(endpoint: Endpoint, fields: object, headers: Record<string, string> = {}): Promise<Response> {
+  const body = JSON.stringify({ model: "scripted", input: "/script tokens=1", ...fields });
+  return call(endpoint, "", { method: "POST", body, headers: { "content-type": "application/json", ...headers } });
+}
+
+async function make(endpoint: Endpoint, fields: object = {}) {
+  const answer = await post(endpoint, fields);
+  expect(answer.status).toBe(200);
+  return response.parse(await answer.json());
+}
+
+const storing = () => gateway.issue({ storesResponses: true });
+
+/** The id and the text of a chain of so many turns, as if they had been stored one after the other. */
+function chainOf(turns: number): { id: string; text: string } {
+  const id = newToken("resp_");
+  const before = Array.from({ length: turns - 1 }, () => newToken("resp_"));
+  return { id, text: writeTurn({ before, bytes: 0, input: "[]" }, JSON.stringify({ id, output: [] })) };
+}
+
+const keptWith = (peppers: Peppers) =>
+  new KeptResponses({
+    stored: gateway.store.responses,
+    peppers,
+    ofAll: false,
+    keptMs: 60_000,
+    log: { warn: () => undefined },
+  });
+
+describe("a stored response", () => {
+  test("of another key, a deleted one and one that never was get the same words", async () => {
+    const [mine, yours] = [await storing(), await storing()];
+    const [{ id: other }, { id: deleted }] = [await make(yours.endpoint), await make(mine.endpoint)];
+    expect((await call(mine.endpoint, `/${deleted}`, { method: "DELETE" })).status).toBe(200);
+    const told = [];
+    for (const id of [newToken("resp_"), other, deleted, "resp_1", "a:b*"]) {
+      const ways = [
+        call(mine.endpoint, `/${id}`),
+        call(mine.endpoint, `/${id}/input_items`),
+        call(mine.endpoint, `/${id}`, { method: "DELETE" }),
+        post(mine.endpoint, { previous_response_id: id }),
+        post(mine.endpoint, { input: [{ type: "item_reference", id: `msg_${id.slice(5)}0` }] }),
+      ];
+      const errors = await Promise.all(
+        ways.map(async (way) => [(await way).status, await errorOf(await way)] as const),
+      );
+      told.push(errors.map(([status, { code, message, param }]) => [status, code, message, param]));
+    }
+    expect(told[0]?.[0]).toEqual([404, "response_not_found", expect.stringContaining("no such response"), null]);
+    for (const each of told) expect(each).toEqual(told[0]);
+    expect((await call(yours.endpoint, `/${other}`)).status).toBe(200);
+  });
+
+  test("is none of a key whose record does not say so, and such a key is told", async () => {
+    const { endpoint } = await gateway.issue();
+    const answer = await post(endpoint, { store: true });
+    expect(answer.headers.get("x-trunkline-ignored")).toBe("store");
+    const { id, store } = response.parse(await answer.json());
+    expect([store, (await call(endpoint, `/${id}`)).status]).toEqual([false, 404]);
+    const going = await post(endpoint, { previous_response_id: id });
+    expect([going.status, await errorOf(going)]).toMatchObject([400, { param: "previous_response_id" }]);
+  });
+
+  test("stays while its key may store no more, and is deleted with it", async () => {
+    const { endpoint, record } = await storing();
+    const { id } = await make(endpoint);
+    const parts = { ...gateway.store, actor: { by: "the test" } };
+    await changeKey(record.id, { action: "changed", terms: { storesResponses: false } }, parts);
+    const isIgnored = async (): Promise<boolean> =>
+      (await post(endpoint, { store: true })).headers.get("x-trunkline-ignored") === "store";
+    await vi.waitFor(async () => expect(await isIgnored()).toBe(true));
+    expect((await call(endpoint, `/${id}`)).status).toBe(200);
+    await changeKey(record.id, { action: "revoked" }, parts);
+    expect(await gateway.store.responses.find(record.id, [id])).toEqual([undefined]);
+  });
+
+  test("is in no file and no line of the log as text, and not in a backup", async () => {
+    const { endpoint } = await storing();
+    const { id } = await make(endpoint, { input: "/script tokens=3 nonce=canary-answer\ncanary-prompt" });
+    for (const file of await readdir(stateDir))
+      expect((await readFile(join(stateDir, file))).includes("canary")).toBe(false);
+    expect(gateway.logged.join("")).not.toContain("canary");
+    const file = join(stateDir, "site.backup");
+    await backUp({ ...gateway.store, actor: { by: "the test" } }, { file, secrets: {} });
+    const unpacked = gunzipSync(await readFile(file));
+    expect([unpacked.includes("CREATE TABLE responses"), unpacked.includes(id)]).toEqual([true, false]);
+  });
+
+  test("is read under a pepper that is being replaced, and not once it is gone", async () => {
+    const { record } = await gateway.issue();
+    const pepper = pepperText.parse(testPepper);
+    const next = pepperText.parse("another pepper that is long enough");
+    const made = chainOf(1);
+    await keptWith(new Peppers(pepper)).store(record.id, made);
+    expect(await keptWith(new Peppers(next, pepper)).find(record.id, made.id)).toBe(made.text);
+    expect(await keptWith(new Peppers(next)).find(record.id, made.id)).toBeUndefined();
+  });
+
+  test("does not pass for another one, or for another key's, by a writer of the store", async () => {
+    const [mine, yours] = [await storing(), await storing()];
+    const { id } = await make(mine.endpoint);
+    const { responses } = gateway.store;
+    const [sealed = new Uint8Array()] = await responses.find(mine.record.id, [id]);
+    const moved = newToken("resp_");
+    await responses.put(mine.record.id, { id: moved, sealed }, 60_000);
+    await responses.put(yours.record.id, { id, sealed }, 60_000);
+    expect((await call(mine.endpoint, `/${moved}`)).status).toBe(404);
+    expect((await call(yours.endpoint, `/${id}`)).status).toBe(404);
+  });
+});
+
+describe("a conversation of stored turns", () => {
+  const keep = async (key: KeyId, turns: number): Promise<string> => {
+    const chain = chainOf(turns);
+    expect(await keptWith(gateway.store.peppers).store(key, chain)).toBe(true);
+    return chain.id;
+  };
+
+  test("that is too long is refused by the name of its limit", async () => {
+    const { endpoint, record } = await storing();
+    const going = await post(endpoint, { previous_response_id: await keep(record.id, storedTurnsMax) });
+    expect([going.status, await errorOf(going)]).toMatchObject([
+      400,
+      {
+        code: "array_above_max_length",
+        param: "previous_response_id",
+        message: expect.stringContaining("storedTurnsMax"),
+      },
+    ]);
+  });
+
+  test("takes room as if it arrived with its request, so that small requests fill no memory", async () => {
+    const { endpoint, record } = await storing();
+    const { id, text } = chainOf(2);
+    const kept = keptWith(gateway.store.peppers);
+    await kept.store(record.id, { id, text: text.replace(/"bytes":\d+/, '"bytes":8000000') });
+    const { responses } = gateway.store;
+    const find = responses.find.bind(responses);
+    const gate = Promise.withResolvers<void>();
+    using _held = vi.spyOn(responses, "find").mockImplementation(async (key, ids) => {
+      if (ids[0] !== id) await gate.promise;
+      return find(key, ids);
+    });
+    const statusOf = async (): Promise<number> => (await post(endpoint, { previous_response_id: id })).status;
+    const asked = Array.from({ length: 20 }, statusOf);
+    expect(await Promise.race(asked)).toBe(503);
+    gate.resolve();
+    expect(new Set(await Promise.all(asked))).toEqual(new Set([404, 503]));
+    expect(await Promise.all(Array.from({ length: 8 }, statusOf))).toEqual(Array(8).fill(404));
+  });
+
+  test("without its beginning is refused, and no turn is left out in silence", async () => {
+    const { endpoint, record } = await storing();
+    const going = await post(endpoint, { previous_response_id: await keep(record.id, 2) });
+    expect([going.status, (await errorOf(going)).code]).toEqual([404, "response_not_found"]);
+  });
+
+  test("names a wrong item by its place in the request, and not by that among all turns", async () => {
+    const { endpoint } = await storing();
+    const { id } = await make(endpoint);
+    const input = [
+      { role: "user", content: "a" },
+      { type: "function_call_output", call_id: "c", output: "b" },
+    ];
+    const going = await post(endpoint, { previous_response_id: id, input });
+    expect((await errorOf(going)).param).toBe("input[1].call_id");
+  });
+});
+
+describe("a response that is not stored after all", () => {
+  const lastOf = async (answer: Response, isStream: boolean): Promise<unknown[]> => {
+    const text = await answer.text();
+    if (!isStream) return [JSON.parse(text)];
+    const events = text.split("\n\n").filter((each) => /^event: response\./m.test(each));
+    const responses = events.map((each) => JSON.parse(each.slice(each.indexOf("\ndata: ") + 7)).response);
+    return [responses[0], responses.at(-1)];
+  };
+  const noStore = { store: false, status: "completed" };
+
+  test.each([false, true])("because it is too large is answered and says so, with stream %s", async (stream) => {
+    const { endpoint } = await storing();
+    const tooLong = "a".repeat(storedResponseBytesMax);
+    const answer = await post(endpoint, { input: `/script tokens=1\n${tooLong}`, stream });
+    expect([answer.status, answer.headers.get("x-trunkline-ignored")]).toEqual([200, "store"]);
+    for (const each of await lastOf(answer, stream)) expect(each).toMatchObject({ store: false });
+    // With its answer only this one is too large.
+    const nearly = "a".repeat(storedResponseBytesMax - 200);
+    const answers = await lastOf(await post(endpoint, { input: `/script tokens=1\n${nearly}`, stream }), stream);
+    if (stream) expect(answers[0]).toMatchObject({ store: true });
+    expect(answers.at(-1)).toMatchObject(noStore);
+  });
+
+  test.each([
+    ["whole", false, {}],
+    ["streamed", true, {}],
+    ["resumable", true, { "x-trunkline-resumable": "1" }],
+  ])("because the store is away is answered and says so, %s", async (_, stream, headers) => {
+    const { endpoint } = await storing();
+    const away = new Fault("backend_unavailable", { message: "away" });
+    using put = vi.spyOn(gateway.store.responses, "put").mockRejectedValue(away);
+    const tools = [{ type: "function", name: "f", parameters: { type: "object", default: { store: true } } }];
+    const metadata = { '"store":true': '\u2028"store":true' };
+    const answer = await post(endpoint, { stream, metadata, tools }, headers);
+    const last = (await lastOf(answer, stream)).at(-1);
+    expect(put).toHaveBeenCalledOnce();
+    expect(last).toMatchObject({ ...noStore, metadata, tools });
+    expect(gateway.logged.join("")).toContain("a response was not stored");
+  });
+
+  test("is gone on from as the store says: with the store away it is no 404", async () => {
+    const { endpoint } = await storing();
+    const { id } = await make(endpoint);
+    const away = new Fault("backend_unavailable", { message: "away" });
+    using _find = vi.spyOn(gateway.store.responses, "find").mockRejectedValue(away);
+    expect((await call(endpoint, `/${id}`)).status).toBe(503);
+    expect((await post(endpoint, { previous_response_id: id })).status).toBe(503);
+  });
+});
+
+test("a response is stored for as long as the operator says", async () => {
+  const wall = vi.spyOn(clock, "wall");
+  const days = { TRUNKLINE_STORE_RESPONSES: "on", TRUNKLINE_STORE_RESPONSES_DAYS: "1" };
+  await using short = await startGatewayInProcess({ env: days });
+  const { endpoint } = await short.issue({ ttlMs: 10 * 86_400_000 });
+  const { id } = await make(endpoint);
+  expect((await call(endpoint, `/${id}`)).status).toBe(200);
+  const nowMs = Date.now();
+  wall.mockImplementation(() => nowMs + 86_400_000 + 1_000);
+  expect((await call(endpoint, `/${id}`)).status).toBe(404);
+  wall.mockRestore();
+});
