@@ -30,7 +30,7 @@ const choice = count.max(choicesMax - 1).optional();
  *
  * A tool call starts once, with its name. Its arguments follow in pieces of JSON text (one piece is fine). `index`
  * counts the tool calls of an answer from 0. An embedding is one vector for each text of the request, scores
- * are the relevances of its documents.
+ * are the relevances of its documents. Audio is a piece of a spoken answer, with its media type where the runtime told it.
  */
 export const answerEvent = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("text"), choice, text: z.string(), logprobs: tokenLogprobs.optional() }),
@@ -52,6 +52,11 @@ export const answerEvent = z.discriminatedUnion("kind", [
   }),
   z.strictObject({ kind: z.literal("embedding"), index: count, vector: z.array(z.number()) }),
   z.strictObject({ kind: z.literal("scores"), scores: z.array(z.number()) }),
+  z.strictObject({
+    kind: z.literal("audio"),
+    type: z.string().optional(),
+    bytes: z.custom<Uint8Array>((bytes) => bytes instanceof Uint8Array),
+  }),
   z.strictObject({ kind: z.literal("usage"), ...usage.shape }),
 ]);
 export type AnswerEvent = z.infer<typeof answerEvent>;

@@ -7,7 +7,7 @@ import { tokenText, epoch } from "./identifiers.ts";
 import { keepsMax } from "./presence.ts";
 
 /** The kinds of jobs. An agent rejects a kind that it does not know or does not allow. */
-export const jobKinds = ["models", "chat", "count", "complete", "embed", "rerank", "manage"] as const;
+export const jobKinds = ["models", "chat", "count", "complete", "embed", "rerank", "media", "manage"] as const;
 export type JobKind = (typeof jobKinds)[number];
 
 const count = z.int().nonnegative();

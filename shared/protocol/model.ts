@@ -27,7 +27,9 @@ const furtherCapabilities = z
   .array(z.string().max(50))
   .max(20)
   .optional()
-  .describe("Further abilities: `rerank` for a model that scores documents. Absent where there are none.");
+  .describe(
+    "Further abilities: `rerank` for a model that scores documents, `transcription` for one that writes down speech, `speech` for one that speaks, `image` for one that makes images. Absent where there are none.",
+  );
 
 /** The end of the year 9999, in seconds since 1970: outer APIs write dates with years of four digits. */
 export const createdSecondsMax = 253_402_300_799;
@@ -51,12 +53,17 @@ export const model = z.object({
 });
 export type Model = z.infer<typeof model>;
 
-/** The abilities that a request may need of its model: those of the contract, and `rerank`. */
-export type Ability = keyof Capabilities | "rerank";
+/** The abilities beside those of the contract that this version knows. */
+export const furtherAbilities = ["rerank", "transcription", "speech", "image"] as const;
+export type FurtherAbility = (typeof furtherAbilities)[number];
+
+/** The abilities that a request may need of its model. */
+export type Ability = keyof Capabilities | FurtherAbility;
 
 export function isAble(one: Pick<Model, "capabilities" | "x_capabilities">, ability: Ability): boolean {
-  if (ability === "rerank") return one.x_capabilities?.includes(ability) ?? false;
-  return one.capabilities[ability];
+  const further = furtherAbilities.find((each) => each === ability);
+  if (further !== undefined) return one.x_capabilities?.includes(further) ?? false;
+  return one.capabilities[ability as keyof Capabilities];
 }
 
 /**

@@ -1,3 +1,4 @@
+import { forms } from "./forms.ts";
 import { framing } from "./framing.ts";
 import { headers } from "./headers.ts";
 import { hostileAgents } from "./hostile-agents.ts";
@@ -26,5 +27,6 @@ export const sections: readonly Section[] = [
   messages,
   ollama,
   stored,
+  forms,
   leaving,
 ];

@@ -10,6 +10,8 @@ export interface FakeRequest {
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage["headers"];
   readonly body: Readonly<Record<string, unknown>>;
+  /** The body as it came. */
+  readonly bytes: Buffer;
   /** Whether the client closed the connection before it had the whole answer. */
   readonly closedEarly: boolean;
 }
@@ -127,8 +129,9 @@ export abstract class FakeOpenAiServer implements AsyncDisposable {
     const { method = "GET", url = "/", headers } = incoming;
     const { pathname: path, searchParams: query } = new URL(url, "http://127.0.0.1");
     const pieces: Buffer[] = await incoming.toArray();
-    const sent = jsonObject(Buffer.concat(pieces).toString());
-    const request = { method, path, query, headers, body: sent ?? {}, closedEarly: false };
+    const bytes = Buffer.concat(pieces);
+    const sent = jsonObject(bytes.toString());
+    const request = { method, path, query, headers, body: sent ?? {}, bytes, closedEarly: false };
     response.once("close", () => {
       request.closedEarly = !response.writableFinished;
     });

@@ -18,7 +18,7 @@ interface FakeVllmOptions {
   readonly maxModelLen?: number;
   /** Whether it was started with `--enable-auto-tool-choice --tool-call-parser …`. */
   readonly toolParser?: boolean;
-  readonly task?: "generate" | "embed" | "score";
+  readonly task?: "generate" | "embed" | "score" | "transcription";
   /** Whether it is of before the efforts beside low, medium and high. */
   readonly fewEfforts?: boolean;
   /** Whether its model was made to fill in what stands before a suffix. */
@@ -85,6 +85,10 @@ export class FakeVllm extends FakeOpenAiServer {
         return this.#embed(exchange);
       case "POST /v1/rerank":
         return this.#rerank(exchange);
+      case "POST /v1/audio/transcriptions":
+        // It has this path only with a model for it.
+        if (this.#options.task !== "transcription") return sendJson(response, 404, { detail: "Not Found" });
+        return sendJson(response, 200, { text: "Hello.", usage: { type: "duration", seconds: 1 } });
       default:
         return sendJson(response, 404, { detail: "Not Found" });
     }

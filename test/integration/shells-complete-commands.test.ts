@@ -52,7 +52,7 @@ const expected: readonly (readonly [line: string, completions: readonly string[]
   ["trunkline sta", ["status"]],
   ["trunkline keys r", ["revoke", "rotate"]],
   ["trunkline keys rotate 0aB1cD2eF3gH --", ["--grace", "--help", "--json", "--kind", "--quiet"]],
-  ["trunkline route --kind ", ["chat", "complete", "embed", "rerank"]],
+  ["trunkline route --kind ", ["chat", "complete", "embed", "image", "rerank", "speech", "transcription"]],
   ["trunkline completion ", ["bash", "fish", "powershell", "zsh"]],
   ["trunkline connect co", ["codex", "continue"]],
   // The message of a chat is no command.

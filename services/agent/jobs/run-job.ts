@@ -1,7 +1,8 @@
 import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
 import { addRecords, type DataRecord, jsonRecord } from "#shared/protocol/frame.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { readAnyBody, readBody } from "../runtimes/json-bodies.ts";
+import { abilityAt, decodeMediaBody } from "#shared/protocol/media-body.ts";
+import { readAnyBody, readBody, unknownPart } from "../runtimes/json-bodies.ts";
 import { completeEach, embedInBatches, fanOut, textsAtOnce } from "../runtimes/fan-out.ts";
 import { isAble } from "#shared/protocol/model.ts";
 import type { ModelPulls } from "../models/model-pulls.ts";
@@ -19,7 +20,10 @@ type RunningJob = Pick<AgentJob, "head" | "body" | "signal" | "width" | "moved" 
  * when the signal aborts, at once and with the signal's reason, even if the adapter hangs.
  */
 export async function runJob(job: RunningJob, served: ServedModel): Promise<Outcome> {
-  const assembly = new AnswerAssembly({ tellsStop: job.head.tellsStop === true });
+  const assembly = new AnswerAssembly({
+    tellsStop: job.head.tellsStop === true,
+    countsPieces: job.head.kind !== "media",
+  });
   try {
     await untilAborted(job.signal, answer(job, served, assembly));
     return { outcome: "end", finishReason: assembly.finishReason, usage: assembly.usage };
@@ -67,6 +71,14 @@ async function askRuntime(job: RunningJob, served: ServedModel): Promise<(emit: 
       const usage = { kind: "usage", promptTokens, completionTokens: 0 } as const;
       await emit([{ kind: "scores", scores }, { kind: "finish", reason: "stop" }, usage]);
     };
+  }
+  if (head.kind === "media") {
+    const media = decodeMediaBody(body);
+    if (media === undefined) throw unknownPart(undefined, "the body of a media job has another form");
+    if (!isAble(model, abilityAt[media.path]) || runtime.media === undefined)
+      throw unsupported(`The model '${model.id}' does not take '${media.path}'.`);
+    const ask = runtime.media.bind(runtime);
+    return (emit) => ask({ ...run, body: media }, emit);
   }
   if (head.kind === "complete") {
     if (!capabilities.completion || runtime.complete === undefined) {
@@ -126,9 +138,12 @@ export class AnswerAssembly {
   #usage: Extract<AnswerEvent, { kind: "usage" }> | undefined;
   #outputTokens = 0;
   readonly #tellsStop: boolean;
+  /** False for an answer whose pieces are no tokens. */
+  readonly #countsPieces: boolean;
 
-  constructor({ tellsStop = false }: { readonly tellsStop?: boolean } = {}) {
+  constructor({ tellsStop = false, countsPieces = true }: { tellsStop?: boolean; countsPieces?: boolean } = {}) {
     this.#tellsStop = tellsStop;
+    this.#countsPieces = countsPieces;
   }
 
   /**
@@ -181,7 +196,7 @@ export class AnswerAssembly {
       case "reasoning":
         if (event.text === "") return undefined;
         this.#choiceOf(event);
-        this.#outputTokens += 1;
+        if (this.#countsPieces) this.#outputTokens += 1;
         return event;
       case "tool-call-start":
         this.#choiceOf(event).start(event.index);
@@ -199,6 +214,7 @@ export class AnswerAssembly {
       }
       case "embedding":
       case "scores":
+      case "audio":
         return event;
       case "usage":
         this.#usage = event;

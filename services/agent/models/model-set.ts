@@ -4,6 +4,7 @@ import { z } from "zod";
 import {
   type Capabilities,
   capabilities,
+  furtherAbilities,
   modelsPerMachineMax,
   type OfferedModel,
   offeredModel,
@@ -97,7 +98,7 @@ export function completeModel(facts: {
 }): OfferedModel | undefined {
   const { id, described, settings = {}, runtime, counts, firstSeenSeconds } = facts;
   const able = completeCapabilities(described, settings);
-  const further = settings.x_capabilities ?? (described.reranks === true ? ["rerank"] : []);
+  const further = settings.x_capabilities ?? described.furtherAbilities ?? [];
   if (further.length === 0 && !Object.values(able).includes(true)) return undefined;
   const digest = settings.digest ?? described.digest;
   const sizeMb = described.sizeBytes === undefined ? 0 : Math.round(described.sizeBytes / 1_000_000);
@@ -121,14 +122,14 @@ export function completeModel(facts: {
   return completed.success ? completed.data : undefined;
 }
 
-/** Completes the capabilities. A model that is known to embed or to rerank is not assumed to chat as well. */
+/** Completes the capabilities. A model that is known to embed, or for a further ability, is not assumed to chat as well. */
 function completeCapabilities(
-  { capabilities: reported, reranks = false }: Pick<DescribedModel, "capabilities" | "reranks">,
+  { capabilities: reported, furtherAbilities: told = [] }: Pick<DescribedModel, "capabilities" | "furtherAbilities">,
   settings: ModelSettings,
 ): Capabilities {
   const given = { ...withoutUndefined(reported), ...withoutUndefined(settings.capabilities ?? {}) };
-  const ranks = settings.x_capabilities?.includes("rerank") ?? reranks;
-  return { ...capabilitiesDefault, completion: given.embedding !== true && !ranks, ...given };
+  const further = settings.x_capabilities ?? told;
+  return { ...capabilitiesDefault, completion: given.embedding !== true && further.length === 0, ...given };
 }
 
 function withoutUndefined(partial: {
@@ -140,7 +141,7 @@ function withoutUndefined(partial: {
 /** The operator's settings of a model. They override what its runtime reports. */
 const modelSettings = z.strictObject({
   capabilities: capabilities.partial().strict().optional(),
-  x_capabilities: z.array(z.enum(["rerank"])).optional(),
+  x_capabilities: z.array(z.enum(furtherAbilities)).optional(),
   context_window: z.int().positive().optional(),
   size_mb: z.int().nonnegative().optional(),
   owned_by: z.string().min(1).max(100).optional(),

@@ -65,7 +65,9 @@ async function runInTurn<Body>(
       for (const event of events) {
         if (event.kind === "finish") finished = true;
         if (event.kind === "usage") usage = event;
-        else ofThisChoice.push(event.kind === "embedding" || event.kind === "scores" ? event : { ...event, choice });
+        else if (event.kind === "embedding" || event.kind === "scores" || event.kind === "audio")
+          ofThisChoice.push(event);
+        else ofThisChoice.push({ ...event, choice });
       }
       return emit(ofThisChoice);
     });

@@ -27,7 +27,7 @@ export function readBody<Kind extends keyof Schemas>(kind: Kind, bytes: Uint8Arr
   return data as BodyOf<Kind>;
 }
 
-function unknownPart(field: PropertyKey | undefined, internal: string): Fault {
+export function unknownPart(field: PropertyKey | undefined, internal: string): Fault {
   return new Fault("unsupported_parameter", {
     message: "The agent on this machine does not know a part of this request; it may be older than its gateway.",
     ...(field === undefined ? {} : { param: String(field) }),

@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -41,6 +42,8 @@ interface AnswerOptions {
   readonly ask: (handler: Dispatcher.DispatchHandler, how: { readonly fresh: boolean }) => Promise<void> | undefined;
   /** Called once for an answer that has bytes which are no UTF-8. Its reader puts U+FFFD in their place. */
   readonly onNotUtf8?: () => void;
+  /** True if the answer is no text, so that any bytes may come. */
+  readonly isBinary?: boolean | undefined;
   /** Number of connections opened so far. A request went out on a kept connection if none was opened meanwhile. */
   readonly connects?: () => number;
 }
@@ -66,8 +69,12 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
   #cutCharacter: Uint8Array | undefined = nothing;
   #endWait: Timer | undefined;
 
+  /** The media type that the runtime names, without its parameters; empty until the head has come, or without one. */
+  mediaType = "";
+
   constructor(options: AnswerOptions) {
     this.#options = options;
+    if (options.isBinary === true) this.#cutCharacter = undefined;
   }
 
   /**
@@ -119,8 +126,13 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
     if (this.#abandoned) controller.abort(new Error("nobody waits for the answer any more"));
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, statusCode: number): void {
-    // The headers are not read. They are slices of the socket's data, and would keep it alive while the answer lasts.
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    statusCode: number,
+    { "content-type": type }: IncomingHttpHeaders,
+  ): void {
+    if (typeof type === "string") this.mediaType = (type.split(";", 1)[0] ?? "").trim().toLowerCase();
+    // The other headers are not read. They are slices of the socket's data, and would keep it alive while the answer lasts.
     controller.rawHeaders = null;
     if (statusCode >= 200) this.#status = statusCode;
   }

@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { Pool, type Dispatcher } from "undici";
 import type { z } from "zod";
 import type { Log } from "#shared/process/log.ts";
@@ -9,6 +10,10 @@ export interface Question {
   readonly path: string;
   /** The body, sent as JSON with POST. A request without a body is a GET. */
   readonly body?: unknown;
+  /** A body of another type, in pieces that are sent behind each other. */
+  readonly form?: { readonly type: string; readonly pieces: readonly Uint8Array[] };
+  /** True if the answer is no text. */
+  readonly isBinary?: boolean;
   /** The method, where it is neither GET nor POST. */
   readonly method?: "DELETE";
   readonly signal: AbortSignal;
@@ -108,6 +113,7 @@ export class RuntimeConnection {
       faultOf: this.#faultOf,
       onNotUtf8: () => this.#notUtf8(),
       connects: () => this.#connects,
+      isBinary: question.isBinary,
       ask: (handler, { fresh }) => this.#ask(question, handler, fresh ? this.#fresh : this.#pool),
     });
   }
@@ -124,8 +130,19 @@ export class RuntimeConnection {
   }
 
   /** Sends a request. Returns a promise for a large one, which is written beside the event loop. */
-  #ask({ path, body, method }: Question, handler: Dispatcher.DispatchHandler, pool: Pool): Promise<void> | undefined {
+  #ask(
+    { path, body, form, method }: Question,
+    handler: Dispatcher.DispatchHandler,
+    pool: Pool,
+  ): Promise<void> | undefined {
     const target = { path: this.#basePath + path, headers: this.#headers };
+    if (form !== undefined) {
+      const size = form.pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
+      const headers = { ...this.#headers, "content-type": form.type, "content-length": String(size) };
+      const written = Readable.from(form.pieces, { objectMode: false });
+      pool.dispatch({ ...target, headers, method: "POST", body: written }, handler);
+      return undefined;
+    }
     if (body === undefined) {
       pool.dispatch({ ...target, method: method ?? "GET" }, handler);
       return undefined;

@@ -1,5 +1,6 @@
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import type { Capabilities, ModelDetails } from "#shared/protocol/model.ts";
+import type { MediaBody } from "#shared/protocol/media-body.ts";
+import type { Capabilities, FurtherAbility, ModelDetails } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type {
@@ -60,6 +61,10 @@ export interface RerankRun extends Run {
   readonly body: RankBody;
 }
 
+export interface MediaRun extends Run {
+  readonly body: MediaBody;
+}
+
 export interface ManageRun {
   readonly action: ManageAction;
   /** The name as the operator wrote it: a model to pull has no other name yet. */
@@ -74,8 +79,8 @@ export interface DescribedModel {
   readonly createdSeconds?: number | undefined;
   readonly ownedBy: string;
   readonly capabilities: Partial<Capabilities>;
-  /** True if the runtime reports that the model reranks, or a probe showed it. */
-  readonly reranks?: boolean | undefined;
+  /** The abilities beside its capabilities that the runtime reports, or that a probe showed. */
+  readonly furtherAbilities?: readonly FurtherAbility[] | undefined;
   /** The window that the runtime uses on this machine, or would use if the model were loaded now. */
   readonly contextTokens?: number | undefined;
   readonly sizeBytes?: number | undefined;
@@ -141,6 +146,8 @@ export interface Runtime {
   embed?(run: EmbedRun): Promise<Embeddings>;
   /** Scores documents by their relevance to a query, in their order. A runtime without this method cannot rerank. */
   rerank?(run: RerankRun): Promise<{ scores: number[]; promptTokens: number }>;
+  /** Asks the runtime about speech or images, and emits its answer. A runtime without this method has no such paths. */
+  media?(run: MediaRun, emit: EmitEvents): Promise<void>;
   /** The supported actions on models, and how to run each. */
   readonly manages?: Partial<Record<ManageAction, (run: ManageRun) => Promise<void>>>;
   /**

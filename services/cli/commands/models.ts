@@ -115,6 +115,9 @@ const words: readonly (readonly [Ability, string])[] = [
   ["vision", "vision"],
   ["embedding", "embed"],
   ["rerank", "rerank"],
+  ["transcription", "transcribe"],
+  ["speech", "speak"],
+  ["image", "image"],
   ["tools", "tools"],
   ["thinking", "think"],
 ];

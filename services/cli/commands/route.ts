@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { shownRoute, type ShownRoute, type ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
-import { modelId } from "#shared/protocol/model.ts";
+import { furtherAbilities, modelId } from "#shared/protocol/model.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { commandIn, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
@@ -31,7 +31,7 @@ export function routeCommand(context: CliContext): Command {
       "show which machines a request for a model would be offered to, in which order, and why the others not",
     )
     .argument("<model>", "the model, as clients name it", readBy(modelId))
-    .addOption(kind.choices(["chat", "complete", "embed", "rerank"]).default("chat"))
+    .addOption(kind.choices(["chat", "complete", "embed", ...furtherAbilities]).default("chat"))
     .option("--tools", "for a request with tools")
     .option("--vision", "for a request with images")
     .option("--prompt-tokens <count>", "for a prompt of this length, none of it cached", readBy(promptTokens))

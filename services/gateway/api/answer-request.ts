@@ -2,6 +2,7 @@ import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Placement } from "../jobs/place-job.ts";
+import { formBoundary } from "../http/framing-fault.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import { stateOf } from "../http/request-state.ts";
 import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
@@ -17,6 +18,8 @@ import { chatCompletion, ChatChunks, endsOfChunks, type Rendering } from "./rend
 import { faultWithSentNames } from "./runtime-fields.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
+import { refuseUncounted } from "./media/media-request.ts";
+import { renderMedia, WholeMedia } from "./media/render-media.ts";
 import { EmbeddingList } from "./render-embeddings.ts";
 import { Ranking, ScoreList } from "./render-ranking.ts";
 import { textCompletion, TextChunks } from "./render-text.ts";
@@ -213,6 +216,7 @@ async function admitRequest(
   const { promptTokens, tokens, ceiling, stream: streamed, toolNames, effort, remoteImages } = asked;
   const { leaving } = callerOf(request);
   const { render, ...rendering } = renderingOf(outer, asked, request.id);
+  if (asked.media !== undefined) refuseUncounted(callerOf(request).key);
   const { limitStatus, fault } = await account.admit({ promptTokens, tokens, ceiling, signal: job.signal });
   noteRateLimits(request, limitStatus);
   if (fault !== undefined) throw fault;
@@ -246,7 +250,8 @@ const betaHeader = "anthropic-beta";
 
 /** The rendering of an answer for its API. Most need little of their request: its shape, and its names in faults. */
 function renderingOf(outer: Outer, asked: ReadRequest, requestId: string): Rendering {
-  const { shape, terms, ollama, ranking, sentNames = {}, stream: streamed } = asked;
+  const { shape, terms, ollama, ranking, media, sentNames = {}, stream: streamed } = asked;
+  if (media !== undefined) return renderMedia(media);
   if (ollama !== undefined) return renderOllama(ollama, { streamed });
   if (outer === "message") return renderMessage({ streamed, requestId });
   if (terms !== undefined) return renderResponse(terms, { streamed });
@@ -308,14 +313,21 @@ async function readBody(
 ): Promise<ReadRequest> {
   const body = takeBody(request);
   const { key } = callerOf(request);
-  if (outer !== "response" || body === undefined || !responses.mayStore(key)) return reader.read(outer, body);
+  if (outer !== "response" || body === undefined || !responses.mayStore(key))
+    return reader.read(outer, body, { boundary: boundaryIn(request) });
   // The stored turns take room as if they arrived with the body.
   const { arriving } = stateOf(request);
   try {
-    return await reader.read(outer, body, await responses.namedIn(key.id, body, (bytes) => arriving?.grow(bytes)));
+    const stored = await responses.namedIn(key.id, body, (bytes) => arriving?.grow(bytes));
+    return await reader.read(outer, body, { stored });
   } finally {
     arriving?.leave();
   }
+}
+
+/** Returns the boundary of a request's form; undefined on a route that takes JSON. */
+function boundaryIn({ routeOptions, headers }: FastifyRequest): string | undefined {
+  return routeOptions.config.takesForm === true ? formBoundary(headers) : undefined;
 }
 
 /** Returns the body of a request and removes it there, so that the request does not keep its bytes. */
@@ -335,6 +347,7 @@ const shapes = {
   "embeddings-base64": (head) => new EmbeddingList(head, "base64"),
   ranking: (head) => new Ranking(head),
   scores: (head) => new ScoreList(head),
+  media: () => new WholeMedia(),
 } as const satisfies Record<AnswerShape, (head: AnswerHead) => AnswerRenderer>;
 
 export const answerShapes = Object.freeze(Object.keys(shapes)) as readonly AnswerShape[];

@@ -4,6 +4,7 @@ import type { DetailedModel, Model } from "#shared/protocol/model.ts";
 import type { Outer } from "./read-request.ts";
 import type { FastifyInstance } from "fastify";
 import { answerRequest, placeableRequest, type Placeable, type PlacingDependencies } from "./answer-request.ts";
+import { formOuters } from "./media/media-request.ts";
 import { type InferenceDependencies, namedShortly } from "./run-answer.ts";
 import type { JobPlacements } from "../routing/job-placements.ts";
 import type { PromptCounter } from "../jobs/count-prompts.ts";
@@ -18,7 +19,7 @@ import { findListed, listModels } from "./resolve-model.ts";
 /** Serves the routes that ask a model for something: each request is one job on one machine. */
 export function inferenceRoutes(server: FastifyInstance, paths: Paths, dependencies: InferenceDependencies): void {
   for (const [path, outer] of paths) {
-    server.post(path, answerRequest(outer, dependencies));
+    server.post(path, { config: { takesForm: formOuters.has(outer) } }, answerRequest(outer, dependencies));
   }
 }
 
@@ -32,6 +33,11 @@ export const paths: Paths = [
   ["/embeddings", "embeddings"],
   ["/rerank", "rerank"],
   ["/score", "score"],
+  ["/audio/transcriptions", "transcription"],
+  ["/audio/translations", "translation"],
+  ["/audio/speech", "speech"],
+  ["/images/generations", "image"],
+  ["/images/edits", "image-edit"],
 ];
 
 /** The same without `/v1`, where some clients look for it. */

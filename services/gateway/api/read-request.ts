@@ -2,7 +2,9 @@ import { hash } from "node:crypto";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { encodeMediaBody } from "#shared/protocol/media-body.ts";
 import type { Needs } from "../routing/choose-machine.ts";
+import { readForm } from "../http/read-form.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import {
   estimateContinued,
@@ -31,6 +33,7 @@ import {
   type TextOfTokens,
 } from "./text-requests.ts";
 import { type RankingTerms, readRerankRequest, type ReadRerankRequest, readScoreRequest } from "./rerank-request.ts";
+import { type MediaAnswer, type MediaOuter, readMediaRequest, type ReadMediaRequest } from "./media/media-request.ts";
 import { readOllamaChat, readOllamaPrompt, readOllamaTexts } from "./ollama/ollama-request.ts";
 import type { OllamaOuter, OllamaTerms } from "./ollama/ollama-request.ts";
 import { readMessageRequest } from "./messages/message-request.ts";
@@ -54,6 +57,7 @@ export type Outer =
   | "embeddings"
   | "rerank"
   | "score"
+  | MediaOuter
   | OllamaOuter;
 
 /** The effort of a request, and the field of the request that it came from. */
@@ -67,7 +71,8 @@ export type AnswerShape =
   | `${"chat" | "text"}-${"stream" | "whole"}`
   | `embeddings-${"float" | "base64"}`
   | "ranking"
-  | "scores";
+  | "scores"
+  | "media";
 
 /** A request to a model, once its shape is valid. All of it is plain data: another thread may read the request. */
 export interface ReadRequest {
@@ -92,6 +97,8 @@ export interface ReadRequest {
   readonly ollama?: OllamaTerms | undefined;
   /** For a request to rerank: what its answer needs. */
   readonly ranking?: RankingTerms | undefined;
+  /** For a request about speech or images: the form of its answer. */
+  readonly media?: MediaAnswer | undefined;
   /** The client's names of tools that were renamed for machines. */
   readonly toolNames?: ClientToolNames | undefined;
   /** The images that have to be fetched; the body has their URLs. */
@@ -118,15 +125,17 @@ export interface ReadOptions {
   readonly promptSeed?: number;
   /** Only the reading thread has it, since its table is large. */
   readonly textOfTokens?: TextOfTokens;
+  /** The boundary of a body that is a form; undefined for one that is JSON. */
+  readonly boundary?: string | undefined;
 }
 
 /** Reads and checks a request from its bytes, and translates it to the body of its job. */
 export function readRequest(
   outer: Outer,
   bytes: Buffer | undefined,
-  { promptSeed = 0, textOfTokens, stored }: ReadOptions = {},
+  { promptSeed = 0, textOfTokens, stored, boundary }: ReadOptions = {},
 ): ReadRequest {
-  const input = readJsonObject(bytes);
+  const input = boundary === undefined ? readJsonObject(bytes) : readForm(bytes, boundary);
   switch (outer) {
     case "chat":
       return chatOf(readChatRequest(input), { foldsSystem: false, promptSeed });
@@ -143,6 +152,12 @@ export function readRequest(
       return rankingOf(readRerankRequest(input));
     case "score":
       return scoresOf(readScoreRequest(input));
+    case "transcription":
+    case "translation":
+    case "speech":
+    case "image":
+    case "image-edit":
+      return mediaOf(readMediaRequest(outer, input));
     case "ollama-chat":
       return ollamaOf(readOllamaChat(input), promptSeed);
     case "ollama-generate":
@@ -307,9 +322,39 @@ function scoresOf(request: ReadRerankRequest): ReadRequest {
   return { ...rankingOf(request), idPrefix: "score-", shape: "scores", sentNames };
 }
 
+/** Bytes of a request about speech or images that cost a machine about as much as a token of a prompt. */
+const bytesPerWorkToken = 1_000;
+
+function mediaOf({ model, ability, body: media, ignored, answer }: ReadMediaRequest): ReadRequest {
+  const job = jobBytes(encodeMediaBody(media));
+  if (job.body.byteLength > limits.jobBodyBytesMax) {
+    const message = `The request has more than ${limits.jobBodyBytesMax} bytes for its machine (jobBodyBytesMax).`;
+    throw new Fault("request_too_large", { message });
+  }
+  const workTokens = Math.ceil(job.body.byteLength / bytesPerWorkToken);
+  return {
+    kind: "media",
+    idPrefix: "media-",
+    model,
+    stream: answer.form === "transcript" || answer.form === "audio",
+    includeUsage: false,
+    ignored,
+    needs: { capability: ability, tools: false, imageParam: undefined, workTokens, answerTokensMax: 0 },
+    shape: "media",
+    media: answer,
+    ...job,
+    promptTokens: 0,
+    tokens: 0,
+    ceiling: { promptTokens: job.body.byteLength, prompts: 1, answers: 1, answerTokens: undefined },
+  };
+}
+
 /** Returns a job's body as bytes, and the hash of a body that is sent in parts. */
 export function jobBody(value: object): Pick<ReadRequest, "body" | "sha256"> {
-  const body = encodeJson(value);
+  return jobBytes(encodeJson(value));
+}
+
+function jobBytes(body: Uint8Array): Pick<ReadRequest, "body" | "sha256"> {
   return { body, sha256: body.byteLength > limits.partBytes ? hash("sha256", body) : undefined };
 }
 
@@ -318,6 +363,7 @@ export interface ReadOrder {
   readonly bytes: Uint8Array;
   readonly promptSeed: number;
   readonly stored?: Stored;
+  readonly boundary?: string | undefined;
 }
 
 /** Up to this size a request is read in the main thread: that is faster than handing it over. */
@@ -338,19 +384,23 @@ export class RequestReader {
   }
 
   /** Reads a request, in the reading thread if it is large with the stored turns that it names. */
-  async read(outer: Outer, bytes: Buffer | undefined, stored?: Stored): Promise<ReadRequest> {
+  async read(
+    outer: Outer,
+    bytes: Buffer | undefined,
+    { stored, boundary }: Pick<ReadOptions, "stored" | "boundary"> = {},
+  ): Promise<ReadRequest> {
     const promptSeed = this.#promptSeed;
-    if (bytes === undefined) return readRequest(outer, bytes);
+    if (bytes === undefined) return readRequest(outer, bytes, { boundary });
     const hereBytesMax = outer === "count" ? countedHereBytesMax : readHereBytesMax;
     const storedLength = stored?.values().reduce((sum, { length }) => sum + length, 0) ?? 0;
     const needsThread =
       bytes.byteLength + storedLength > hereBytesMax || (outer === "embeddings" && seemToHoldTokens(bytes));
-    if (!needsThread) return readRequest(outer, bytes, { promptSeed, stored });
+    if (!needsThread) return readRequest(outer, bytes, { promptSeed, stored, boundary });
     if (this.#thread.bytes + bytes.byteLength > readingBytesMax) {
       const message = `The large requests that this gateway reads hold ${readingBytesMax} bytes already (readingBytesMax).`;
       throw new Fault("server_is_overloaded", { message });
     }
-    return this.#thread.run({ outer, bytes, promptSeed, stored }, bytes);
+    return this.#thread.run({ outer, bytes, promptSeed, stored, boundary }, bytes);
   }
 
   /** Stops the reading thread; requests that still wait end in a fault. */

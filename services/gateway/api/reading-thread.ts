@@ -29,10 +29,10 @@ function textOfTokens(ids: readonly unknown[], param: string): string {
 }
 
 serveOrders(
-  ({ outer, bytes, promptSeed, stored }: ReadOrder) => {
+  ({ outer, bytes, promptSeed, stored, boundary }: ReadOrder) => {
     try {
       const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      return readRequest(outer, body, { promptSeed, textOfTokens, stored });
+      return readRequest(outer, body, { promptSeed, textOfTokens, stored, boundary });
     } finally {
       // Nothing else refers to these bytes. Memory that waits for the garbage collector makes it run more often.
       if (bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);

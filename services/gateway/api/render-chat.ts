@@ -34,12 +34,14 @@ export const endsOfChunks: StreamEnds = {
 export interface Rendering {
   readonly render: (head: AnswerHead) => AnswerRenderer;
   readonly ends: StreamEnds;
+  /** The media type of an answer that is sent whole; JSON unless given. */
+  readonly media?: string | undefined;
   readonly adaptFault: (fault: Fault) => Fault;
   /** Returns the answer that is to be stored, once it is complete; undefined if none is. */
   readonly made?: (() => MadeResponse | undefined) | undefined;
 }
 
-export type ContentEvent = Exclude<AnswerEvent, { kind: "usage" | "embedding" | "scores" }>;
+export type ContentEvent = Exclude<AnswerEvent, { kind: "usage" | "embedding" | "scores" | "audio" }>;
 
 /** One choice of an answer that is gathered and sent as a whole. */
 export interface FoldedChoice {
@@ -75,7 +77,8 @@ export abstract class ChunkStream implements AnswerRenderer {
     for (const event of events) {
       if (event.kind === "usage") {
         if (this.#includeUsage) text += `${this.open}],"usage":${JSON.stringify(tokenUsage(event))}}\n\n`;
-      } else if (event.kind !== "embedding" && event.kind !== "scores") text += this.chunk(event);
+      } else if (event.kind !== "embedding" && event.kind !== "scores" && event.kind !== "audio")
+        text += this.chunk(event);
     }
     return Buffer.from(text);
   }
@@ -117,7 +120,7 @@ export class WholeCompletion implements AnswerRenderer {
   }
 
   #fold(event: AnswerEvent): void {
-    if (event.kind === "embedding" || event.kind === "scores") return;
+    if (event.kind === "embedding" || event.kind === "scores" || event.kind === "audio") return;
     if (event.kind === "usage") {
       this.#usage = event;
       return;

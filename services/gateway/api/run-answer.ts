@@ -212,9 +212,11 @@ function nameSource(
   if (routed !== undefined) void reply.header(modelHeader, encodeURI(model));
 }
 
+const jsonMedia = "application/json; charset=utf-8";
+
 /** Runs a request and sends its answer in one piece, once the answer is complete. */
 async function answerWhole(admitted: Admitted, dependencies: InferenceDependencies): Promise<void> {
-  const { reply, leaving, account, job, adaptFault } = admitted;
+  const { reply, leaving, account, job, media = jsonMedia, adaptFault } = admitted;
   const collected = new CollectedAnswer({
     onTooLarge: (fault) => leaving.abort(fault),
     onAccept: (machine, model) => nameSource(reply, { machine, model, routed: job.routed }),
@@ -236,7 +238,7 @@ async function answerWhole(admitted: Admitted, dependencies: InferenceDependenci
   await storeAnswer(admitted, collected, dependencies.responses);
   await account.ended(200);
   const lines = rateLimitLines(reply.request);
-  lines.push("content-type", "application/json; charset=utf-8");
+  lines.push("content-type", media);
   writeWhole(reply, lines, collected.bytes());
 }
 

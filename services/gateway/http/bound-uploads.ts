@@ -3,12 +3,19 @@ import { getHeapStatistics } from "node:v8";
 import { errorCodes, type FastifyInstance, type FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { assertPlainJson } from "./framing-fault.ts";
+import { assertPlainJson, formBoundary } from "./framing-fault.ts";
 import { KeyedCounts } from "./bound-connections.ts";
 import { stateOf } from "./request-state.ts";
 
 /** Pieces of a body that are joined into one buffer. Each piece takes memory of its own, however small it is. */
 const piecesMax = 1_024;
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** True for a route whose body is a form with files. Every other body is JSON. */
+    readonly takesForm?: boolean;
+  }
+}
 
 /**
  * Reads every body as bytes, as long as `UploadRoom` has room for it. A client that sends `Expect` gets its `100
@@ -17,7 +24,7 @@ const piecesMax = 1_024;
 export function readBodies(server: FastifyInstance, bodyBytesMax: number): void {
   const room = new UploadRoom({ bodyBytesMax });
   server.removeAllContentTypeParsers();
-  server.addContentTypeParser("application/json", (request, payload, done) => {
+  server.addContentTypeParser(["application/json", "multipart/form-data"], (request, payload, done) => {
     const arriving = room.enter(stateOf(request).key ?? request.ip);
     stateOf(request).arriving = arriving;
     readBody(payload, { arriving, bodyBytesMax, declaredBytes: declaredBytesOf(request), done });
@@ -26,7 +33,8 @@ export function readBodies(server: FastifyInstance, bodyBytesMax: number): void 
   server.addHook("preParsing", (request, reply, payload, done) => {
     // `framingFault` has refused a GET or HEAD with a body. A content type alone makes no body.
     if (request.method !== "GET" && request.method !== "HEAD") {
-      assertPlainJson(request.headers);
+      if (request.routeOptions.config.takesForm === true) formBoundary(request.headers);
+      else assertPlainJson(request.headers);
       reply.raw.once("close", () => stateOf(request).arriving?.leave());
       const asksFirst = request.headers.expect !== undefined && request.raw.httpVersion === "1.1";
       if (asksFirst && (declaredBytesOf(request) ?? 0) <= bodyBytesMax) reply.raw.writeContinue();

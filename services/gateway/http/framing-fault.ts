@@ -119,15 +119,33 @@ const parameter = /;[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"([^"\\]*)"|([\w!#$%&'*+.^
  * large it becomes.
  */
 export function assertPlainJson(headers: IncomingHttpHeaders): void {
-  const encoding = headers["content-encoding"];
-  if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
-    throw unsupported("Send the body as it is, without Content-Encoding.");
-  }
+  assertNoCoding(headers);
   const type = headers["content-type"];
   if (type === undefined) return;
   const parameters = mediaType.exec(type)?.[1];
   if (parameters === undefined) throw unsupported("Send the request with Content-Type: application/json.");
   assertUtf8(parameters);
+}
+
+/** Matches a boundary of the characters that RFC 2046 allows, without those that have to be quoted twice. */
+const boundaryOf =
+  /^multipart\/form-data[ \t]*;[ \t]*(?:charset=utf-8[ \t]*;[ \t]*)?boundary=(?:"([\w'()+,./:=? -]{1,70})"|([\w'+.-]{1,70}))[ \t]*$/i;
+
+/** Returns the boundary of a form. Throws unless the headers declare one, without compression. */
+export function formBoundary(headers: IncomingHttpHeaders): string {
+  assertNoCoding(headers);
+  const [, quoted, bare] = boundaryOf.exec(headers["content-type"] ?? "") ?? [];
+  const boundary = quoted ?? bare;
+  if (boundary === undefined)
+    throw unsupported(
+      "Send the request with Content-Type: multipart/form-data and its boundary, of 1 to 70 characters.",
+    );
+  return boundary;
+}
+
+function assertNoCoding({ "content-encoding": coding }: IncomingHttpHeaders): void {
+  if (coding !== undefined && coding.toLowerCase() !== "identity")
+    throw unsupported("Send the body as it is, without Content-Encoding.");
 }
 
 function assertUtf8(parameters: string): void {

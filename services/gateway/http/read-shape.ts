@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
+import { FormFile } from "./read-form.ts";
 import { unknownFields } from "#shared/protocol/job-bodies.ts";
 
 type Issue = z.core.$ZodIssue;
@@ -115,6 +116,10 @@ function faultOf({ issue, path }: Leaf): Fault {
       const name = paramOf([...path, issue.keys[0] ?? ""]).slice(0, unknownCharactersMax);
       return new Fault("unsupported_parameter", { message: `Unknown parameter: '${name}'.`, param: name });
     }
+    case "custom":
+      if (issue.params?.["expected"] === undefined)
+        return fault("invalid_value", `Invalid value for '${param}': ${issue.message}.`);
+      return wrongType(`expected ${String(issue.params["expected"])}, but got ${got}`);
     default:
       return fault("invalid_value", `Invalid value for '${param}': ${issue.message}.`);
   }
@@ -133,13 +138,15 @@ function isMissing(issue: Issue): boolean {
       return issue.discriminator === undefined
         ? issue.input === undefined
         : Reflect.get(Object(issue.input), issue.discriminator) === undefined;
+    case "custom":
+      return issue.params?.["expected"] !== undefined && issue.input === undefined;
     default:
       return false;
   }
 }
 
 /** Fields that take decimals, by name: JSON does not distinguish 2 from 2.0. */
-const decimals = /^(temperature|top_p|min_p|typical_p|\w+_penalty|logit_bias\..*)$/;
+const decimals = /^(temperature|speed|top_p|min_p|typical_p|\w+_penalty|logit_bias\..*)$/;
 
 const expectedNames: Readonly<Record<string, string>> = {
   int: "an integer",
@@ -153,6 +160,7 @@ const expectedNames: Readonly<Record<string, string>> = {
 
 function typeName(value: unknown): string {
   if (value === null) return "null";
+  if (value instanceof FormFile) return "a file";
   if (Array.isArray(value)) return "an array";
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }

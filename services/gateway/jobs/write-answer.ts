@@ -14,6 +14,11 @@ export interface StreamEnds {
   readonly media?: string;
   /** Sent after a success, and only then. */
   readonly whole: Uint8Array;
+  /**
+   * True if the stream has no place for a comment or an error, as audio has none. The status line then waits for the
+   * first piece, and a failure cuts the connection.
+   */
+  readonly isBare?: boolean;
   /** Returns the bytes that report a failure after the first piece. */
   failed(fault: Fault): Uint8Array;
   /** Returns the bytes that keep a waiting client's connection alive and say what it waits for. */
@@ -114,7 +119,7 @@ export class StreamWriter implements AnswerWriter {
       this.#writtenSinceTick = false;
       this.#writtenAtMs = nowMs;
     }
-    if (this.#acceptedAtMs === undefined) return;
+    if (this.#acceptedAtMs === undefined || this.#options.ends.isBare) return;
     if (!this.begun) {
       if (nowMs - this.#acceptedAtMs < timing.statusHeldMs) return;
       this.#begin();
@@ -131,8 +136,10 @@ export class StreamWriter implements AnswerWriter {
 
   /** Writes a comment, which no client takes for a part of the answer. */
   tell(comment: string): void {
+    const { ends } = this.#options;
+    if (ends.isBare) return;
     this.#begin();
-    this.#write(this.#options.ends.waiting(comment));
+    this.#write(ends.waiting(comment));
   }
 
   end(): void {
@@ -145,7 +152,9 @@ export class StreamWriter implements AnswerWriter {
    * Ends the stream of an answer that broke off after its first bytes. No client may take it for a success.
    */
   fail(fault: Fault): void {
-    this.#body.end(this.#options.ends.failed(fault));
+    const { ends, response } = this.#options;
+    if (ends.isBare) response.destroy();
+    else this.#body.end(ends.failed(fault));
   }
 
   #waitFor(row: BeatRow | undefined, load: LoadNews | undefined): string {

@@ -179,6 +179,44 @@ export const scoreList = z.object({
   usage: z.object({ prompt_tokens: count, total_tokens: count }),
 });
 
+export const transcription = z
+  .object({
+    text: z.string().describe("All that was said."),
+    language: z.string().optional().describe("The language, with `verbose_json`."),
+    duration: z.union([z.number(), z.string()]).optional().describe("The length of the recording in seconds."),
+    segments: z.array(z.looseObject({})).optional().describe("The parts and their times, with `verbose_json`."),
+    words: z.array(z.looseObject({})).optional().describe("The words and their times, where they were asked for."),
+    usage: z.looseObject({}).optional().describe("What the server counted: seconds, or tokens."),
+  })
+  .describe("The text as the model's server tells it. `text`, `srt` and `vtt` come as a plain text instead.");
+
+const transcriptUsage = z.object({
+  type: z.literal("tokens"),
+  input_tokens: count.describe("The tokens of the recording."),
+  output_tokens: count.describe("The tokens of the text."),
+  total_tokens: count,
+});
+
+export const transcriptionEvent = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("transcript.text.delta"), delta: z.string().describe("The next piece of the text.") }),
+  z.object({
+    type: z.literal("transcript.text.done"),
+    text: z.string().describe("All of the text."),
+    usage: transcriptUsage.optional().describe("The tokens, where the server tells them."),
+  }),
+]);
+
+const madeImage = z.object({
+  b64_json: z.string().optional().describe("The image, as base64."),
+  url: z.string().optional().describe("Its address at the model's server, which clients may not reach."),
+  revised_prompt: z.string().optional().describe("The prompt as the server changed it."),
+});
+
+export const imageList = z.object({
+  created: count.describe("The time of the answer, in seconds since 1970."),
+  data: z.array(madeImage).describe("The images."),
+});
+
 export const modelList = z.object({
   object: z.literal("list"),
   data: z.array(model).describe("The models that the key may use, by id; empty where none is installed."),

@@ -27,6 +27,8 @@ const ends: Readonly<Record<NonNullable<PublicOperation["endsBy"]>, string>> = {
   message:
     "Each event has a name. The last is `message_stop`. What fails in between is told as an event `error`, and nothing follows it. A `ping` keeps the connection alive.",
   line: "Each line is one JSON object, as long as `stream` is not false. The last has `done`. What fails in between is told as an error in place of a line, and nothing follows it.",
+  transcript:
+    "The last event is `transcript.text.done`. What fails in between is told as an error in place of an event, and nothing follows it.",
   event:
     "Each event has a name and a number. The last is `response.completed`, or `response.incomplete` where the answer was cut short. What fails in between is told as an event `error`, and nothing follows it.",
 };
@@ -59,6 +61,8 @@ export function describeOperation(operationId: string, operation: PublicOperatio
 }
 
 function requestBody({ schema, examples }: NonNullable<PublicOperation["body"]>) {
+  if (examples === "a form")
+    return { required: true, content: { "multipart/form-data": { schema: { $ref: refTo(schema) } } } };
   const content: Record<string, Medium> = { "application/json": { schema: { $ref: refTo(schema) }, examples } };
   return { required: true, content };
 }
@@ -89,7 +93,11 @@ function success(operation: PublicOperation): Response {
 }
 
 /** The schema of an error in a stream, where the schema of the stream does not have it. */
-const streamErrors: Partial<Record<string, readonly SchemaName[]>> = { done: ["Error"], line: ["OllamaError"] };
+const streamErrors: Partial<Record<string, readonly SchemaName[]>> = {
+  done: ["Error"],
+  transcript: ["Error"],
+  line: ["OllamaError"],
+};
 
 function refusals(operation: PublicOperation): Record<string, Response> {
   const { refusals: own, otherwise, errors = ["Error"] } = operation;

@@ -41,6 +41,8 @@ export function refTo(name: string): string {
 function asWritten({ io, open }: Writing) {
   return {
     io,
+    // A file of a form is an instance of a class, which says by `meta` how it is written.
+    unrepresentable: "any" as const,
     override({ jsonSchema: written }: { readonly jsonSchema: Schema }): void {
       delete written.readOnly;
       if (written.format !== undefined) delete written.pattern;

@@ -10,6 +10,8 @@ import {
   messageExamples,
   ollamaExamples,
   rerankExamples,
+  imageExamples,
+  speechExamples,
   responseExamples,
   scoreExamples,
 } from "./request-examples.ts";
@@ -25,6 +27,8 @@ export interface PublicOperation {
     | "Completions"
     | "Embeddings"
     | "Rerank"
+    | "Audio"
+    | "Images"
     | "Models"
     | "Ollama"
     | "Health"
@@ -37,12 +41,12 @@ export interface PublicOperation {
   readonly params?: Readonly<Record<string, string>>;
   /** Descriptions and schemas of the query's parameters. */
   readonly query?: Readonly<Record<string, { readonly description: string; readonly schema: object }>>;
-  readonly body?: { readonly schema: SchemaName; readonly examples: object };
+  readonly body?: { readonly schema: SchemaName; readonly examples: object | "a form" };
   readonly answer: SchemaName | readonly SchemaName[] | { readonly media: string };
   /** The schema of one event when the answer is streamed. */
   readonly chunk?: SchemaName;
   /** The end of a successful stream: an event or a line of the answer's own, or `[DONE]`. */
-  readonly endsBy?: "event" | "message" | "line" | "done";
+  readonly endsBy?: "event" | "message" | "line" | "transcript" | "done";
   /** The shapes of its errors; OpenAI's unless given. */
   readonly errors?: readonly ("Error" | "MessageError" | "OllamaError")[];
   /** The answer of a status that is neither a success nor an error. */
@@ -122,6 +126,9 @@ const refusalsOfChats: Codes = [
   "idempotency_key_in_use",
   "idempotency_keys_used_up",
 ];
+
+/** The faults of a request about speech or images. */
+const refusalsOfMedia: Codes = [...refusalsOfJobs, ...refusalsOfDecimals, "insufficient_permissions"];
 
 const asksModel = { method: "POST", open: false, headers: [] } as const;
 const ofStored = {
@@ -293,6 +300,60 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     body: { schema: "ScoreRequest", examples: scoreExamples },
     answer: "ScoreList",
     refusals: refusalsOfJobs,
+  },
+  createTranscription: {
+    ...asksModel,
+    path: "/v1/audio/transcriptions",
+    tag: "Audio",
+    summary: "Write down what is said in a recording",
+    description:
+      "The recording goes to the model's server as it is, and the answer comes back as that server tells it. A key with a limit in tokens is refused, since the servers count none.",
+    body: { schema: "TranscriptionRequest", examples: "a form" },
+    answer: "Transcription",
+    chunk: "TranscriptionEvent",
+    endsBy: "transcript",
+    refusals: refusalsOfMedia,
+  },
+  createTranslation: {
+    ...asksModel,
+    path: "/v1/audio/translations",
+    tag: "Audio",
+    summary: "Write down in English what is said in a recording",
+    description: "The same as a transcription, for models that translate.",
+    body: { schema: "TranslationRequest", examples: "a form" },
+    answer: "Transcription",
+    refusals: refusalsOfMedia,
+  },
+  createSpeech: {
+    ...asksModel,
+    path: "/v1/audio/speech",
+    tag: "Audio",
+    summary: "Speak a text",
+    description:
+      "The audio comes piece by piece, with the media type that the model's server tells. A failure in between cuts the connection.",
+    body: { schema: "SpeechRequest", examples: speechExamples },
+    answer: { media: "audio/mpeg" },
+    refusals: refusalsOfMedia,
+  },
+  createImage: {
+    ...asksModel,
+    path: "/v1/images/generations",
+    tag: "Images",
+    summary: "Make images of a text",
+    description: "The images come whole, as the model's server gives them.",
+    body: { schema: "ImageRequest", examples: imageExamples },
+    answer: "ImageList",
+    refusals: refusalsOfMedia,
+  },
+  createImageEdit: {
+    ...asksModel,
+    path: "/v1/images/edits",
+    tag: "Images",
+    summary: "Make images of other images",
+    description: "The same, with one image or several to begin with.",
+    body: { schema: "ImageEditRequest", examples: "a form" },
+    answer: "ImageList",
+    refusals: refusalsOfMedia,
   },
   listModels: {
     method: "GET",

@@ -1,3 +1,5 @@
+import { mediaEndpoints, speechCharactersMax } from "../api/media/media-request.ts";
+import { formFieldBytesMax, formPartsMax } from "../http/read-form.ts";
 import { modelIdCharactersMax } from "#shared/protocol/model.ts";
 import { readOwnFile } from "#shared/process/own-files.ts";
 import { stopsMax, toolsMax, completionsMax, embedDimensionsMax, embedInputsMax } from "#shared/protocol/job-bodies.ts";
@@ -36,6 +38,8 @@ const tags = [
   { name: "Completions", description: "Texts that a model continues." },
   { name: "Embeddings", description: "Vectors of texts." },
   { name: "Rerank", description: "Documents in the order of their relevance." },
+  { name: "Audio", description: "Speech that is written down, and texts that are spoken." },
+  { name: "Images", description: "Images of texts and of other images." },
   { name: "Models", description: "The models that a key may ask." },
   { name: "Ollama", description: "The same for clients of Ollama's." },
   { name: "Health", description: "For balancers, without a key." },
@@ -92,6 +96,11 @@ const refusedFields = {
   MessageRequest: unsupportedMessagesFields,
   OllamaChatRequest: unsupportedOllamaFields,
   OllamaPromptRequest: unsupportedOllamaFields,
+  TranscriptionRequest: mediaEndpoints.transcription.unsupported,
+  TranslationRequest: mediaEndpoints.translation.unsupported,
+  SpeechRequest: mediaEndpoints.speech.unsupported,
+  ImageRequest: mediaEndpoints.image.unsupported,
+  ImageEditRequest: mediaEndpoints["image-edit"].unsupported,
 };
 
 /**
@@ -144,6 +153,9 @@ function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit) {
     limit("stopsMax", stopsMax, "texts", "The texts before which an answer ends."),
     limit("completionsMax", completionsMax, "answers", "The answers of a legacy completion: its prompts, times `n`."),
     limit("embedInputsMax", embedInputsMax, "texts", "The texts of one embeddings request."),
+    limit("formPartsMax", formPartsMax, "parts", "A form: its fields and files."),
+    limit("formFieldBytesMax", formFieldBytesMax, "bytes", "A field of a form that is no file."),
+    limit("speechCharactersMax", speechCharactersMax, "characters", "A text that is spoken."),
     limit("embedDimensionsMax", embedDimensionsMax, "numbers", "A vector."),
     limit("wholeAnswerCharactersMax", limits.wholeAnswerCharactersMax, "characters", "An answer that is not streamed."),
     limit(

@@ -28,6 +28,8 @@ const faultMeanings = {
   model_not_found: "There is no such model, or the key may not use it.",
   response_not_found:
     "There is no such response of the key, or it needs an earlier one that is gone: it was deleted, or is too old.",
+  insufficient_permissions:
+    "The key has a limit in tokens, by which a request about speech or images cannot be counted, or the action is the operator's.",
   answer_not_found:
     "The answer that `Last-Event-ID` resumes is not there, is not of this key, or is too long or too old.",
   unknown_url: "No endpoint at this URL.",
@@ -38,7 +40,8 @@ const faultMeanings = {
   idempotency_keys_used_up: "The key has 1,000 answers with an `Idempotency-Key` that are under way or kept.",
   request_too_large: "The body is larger than the limit.",
   uri_too_long: "The URL is longer than the limit.",
-  unsupported_media_type: "The body is no JSON in UTF-8 with `Content-Type: application/json`, or is compressed.",
+  unsupported_media_type:
+    "The body is no JSON in UTF-8 with `Content-Type: application/json`, or no form where one is asked for, or is compressed.",
   expectation_failed: "The header `Expect` asks for something else than `100-continue`.",
   headers_too_large: "The headers are larger, or more, than the limit.",
   rate_limit_requests: "The key sent as many requests a minute as it may; the type is `requests`.",

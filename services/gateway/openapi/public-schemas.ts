@@ -2,6 +2,7 @@ import { capabilities, model } from "#shared/protocol/model.ts";
 import { toolCall } from "#shared/protocol/job-bodies.ts";
 import { outerMessage, chatRequest, outerResponseFormat } from "../api/chat-request.ts";
 import { completionRequest, embeddingsRequest } from "../api/text-requests.ts";
+import * as media from "../api/media/media-request.ts";
 import { rerankRequest, scoreRequest } from "../api/rerank-request.ts";
 import * as responses from "../api/responses/response-schema.ts";
 import * as ollama from "../api/ollama/ollama-schema.ts";
@@ -22,6 +23,11 @@ export const publicSchemas = {
   EmbeddingsRequest: embeddingsRequest,
   RerankRequest: rerankRequest,
   ScoreRequest: scoreRequest,
+  TranscriptionRequest: media.transcriptionRequest,
+  TranslationRequest: media.translationRequest,
+  SpeechRequest: media.speechRequest,
+  ImageRequest: media.imageRequest,
+  ImageEditRequest: media.imageEditRequest,
   OllamaChatRequest: ollama.ollamaChatRequest,
   OllamaPromptRequest: ollama.ollamaGenerateRequest,
   OllamaTextsRequest: ollama.ollamaEmbedRequest,
@@ -88,6 +94,9 @@ export const publicSchemas = {
   Embedding: answers.embedding,
   Ranking: answers.ranking,
   ScoreList: answers.scoreList,
+  Transcription: answers.transcription,
+  TranscriptionEvent: answers.transcriptionEvent,
+  ImageList: answers.imageList,
   TokenUsage: answers.tokenUsage,
   TokenLogprob: answers.tokenLogprob,
   TextLogprobs: answers.textLogprobs,

@@ -139,6 +139,14 @@ export const scoreExamples = {
   two: example("Two texts", { ...embedder, text_1: why, text_2: ["Grass is green.", "Air scatters blue."] }),
 };
 
+export const speechExamples = {
+  sentence: example("A sentence", { model: "kokoro", input: why, voice: "af_heart", response_format: "wav" }),
+};
+
+export const imageExamples = {
+  sky: example("One image", { model: "flux", prompt: "A blue sky.", size: "512x512", response_format: "b64_json" }),
+};
+
 export const ollamaExamples = {
   chat: {
     question: example("A question, answered in lines", { messages: [user(why)] }),

@@ -2,7 +2,7 @@ import { routeName } from "#shared/protocol/identifiers.ts";
 import { z } from "zod";
 import { shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { replicatedIn } from "#shared/records/change-key.ts";
-import { modelId } from "#shared/protocol/model.ts";
+import { furtherAbilities, modelId } from "#shared/protocol/model.ts";
 import { removeRoute, routeUnknown, setRoute } from "#shared/records/change-route.ts";
 import { routeTargets, showRoute, shownModelRoute } from "#shared/records/route-record.ts";
 import { listOf, numberInUrl, defineOperation, reads, replicated, yesOrNo } from "./serve-operation.ts";
@@ -84,7 +84,10 @@ export const routeOperations = {
       "The machines that a request for a model would be offered to, in their order, and the reasons against the others",
     query: z.strictObject({
       model: modelId.describe("The model, as clients name it."),
-      kind: z.enum(["chat", "complete", "embed", "rerank"]).default("chat").describe("The kind of the request."),
+      kind: z
+        .enum(["chat", "complete", "embed", ...furtherAbilities])
+        .default("chat")
+        .describe("The kind of the request."),
       tools: yesOrNo.default(false).describe("True if the request has tools."),
       vision: yesOrNo.default(false).describe("True if the request has images."),
       prompt_tokens: numberInUrl(
@@ -93,8 +96,10 @@ export const routeOperations = {
     }),
     answer: shownRoute,
     async run({ query }, { view }) {
-      const { model, kind, tools, vision, prompt_tokens: promptTokens } = query;
-      const capability = kind === "rerank" ? kind : kind === "embed" ? "embedding" : "completion";
+      const { model, kind: asked, tools, vision, prompt_tokens: promptTokens } = query;
+      const further = furtherAbilities.find((each) => each === asked);
+      const capability = further ?? (asked === "embed" ? "embedding" : "completion");
+      const kind = asked === "transcription" || asked === "speech" || asked === "image" ? "media" : asked;
       const imageParam = vision ? "messages" : undefined;
       return view.route({ kind, modelId: model, needs: { capability, tools, imageParam, promptTokens } });
     },

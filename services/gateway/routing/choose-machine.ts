@@ -229,7 +229,14 @@ export function resumedChosen(presence: Presence, model: OfferedModel): Chosen {
   return { machine, epoch, model, reason: undefined, cost: noCost, load, cachedTokens: 0 };
 }
 
-const verbs = { completion: "generate text", embedding: "embed", rerank: "rerank" } as const;
+const verbs = {
+  completion: "generate text",
+  embedding: "embed",
+  rerank: "rerank",
+  transcription: "transcribe speech",
+  speech: "speak",
+  image: "make images",
+} as const;
 
 /** Returns the fault of a request that needs something the model cannot do. */
 export function lacks(model: Model, needs: Needs): Fault | undefined {

@@ -4,7 +4,7 @@ import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { offersTools } from "../../../services/agent/runtimes/adjust-answer.ts";
 import { OllamaAnswer } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
 import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
-import { otherServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
 
 /** The events of these choices, a chunk each, of a server that parses calls although the request offered no tools. */
 function told(...choices: readonly { readonly index?: number; readonly [field: string]: unknown }[]): AnswerEvent[] {

@@ -3,7 +3,7 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
-import { otherServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
 
 /** A chat with tools, to a server that gives several answers. */
 const usual = chatBody.parse({

@@ -7,7 +7,7 @@ import { lmStudio } from "../../../services/agent/runtimes/openai/lm-studio.ts";
 import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm.ts";
 import { openAiChatRequest, openAiTextRequest } from "../../../services/agent/runtimes/openai/openai-request.ts";
 import type { OpenAiProfile, ServedModel } from "../../../services/agent/runtimes/openai/openai-profile.ts";
-import { otherServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
 import { vllm } from "../../../services/agent/runtimes/openai/vllm.ts";
 
 const every = [vllm, llamaServer, lmStudio, mlxLm, otherServer].map((profile) => [profile.kind, profile] as const);

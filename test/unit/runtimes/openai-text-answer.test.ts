@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
-import { otherServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
 
 function read(chunks: readonly (object | string)[], { logprobs }: { readonly logprobs?: number } = {}) {
   const served = { profile: otherServer, model: { name: "m" } };

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { OpenAiAnswer, readAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
-import { otherServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
 import { emittedBy } from "../../harness/ask-runtime.ts";
 import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-connection.ts";
 

@@ -8,7 +8,7 @@ import { lmStudio } from "../../../services/agent/runtimes/openai/lm-studio.ts";
 import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm.ts";
 import type { OpenAiProfile } from "../../../services/agent/runtimes/openai/openai-profile.ts";
 import { openAiChatRequest, openAiTextRequest } from "../../../services/agent/runtimes/openai/openai-request.ts";
-import { otherServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
 import { vllm } from "../../../services/agent/runtimes/openai/vllm.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 

@@ -116,7 +116,7 @@ export function describedByArgs(args: readonly string[]) {
   return {
     ...(window > 0 && { contextTokens: Math.floor(window / Math.max(shared, 1)) }),
     ...(modelPath !== undefined && { modelPath }),
-    ...(has("--rerank", "--reranking") && { reranks: true }),
+    ...(has("--rerank", "--reranking") && { furtherAbilities: ["rerank" as const] }),
     capabilities: {
       ...(has("--rerank", "--reranking") && { completion: false }),
       ...(has("--embedding", "--embeddings") && { embedding: true, completion: false }),
@@ -130,7 +130,7 @@ const tokenized = z.object({ tokens: z.array(z.unknown()) });
 
 const slotList = z.array(z.object({ is_processing: z.boolean() }));
 
-type Probed = Pick<DescribedModel, "capabilities" | "reranks">;
+type Probed = Pick<DescribedModel, "capabilities" | "furtherAbilities">;
 type LlamaModel = DescribedModel & ServedModel;
 
 /**
@@ -239,7 +239,7 @@ export class LlamaServer implements OpenAiServer {
       {
         ...model,
         capabilities: { ...model.capabilities, ...found.capabilities },
-        reranks: found.reranks,
+        furtherAbilities: found.furtherAbilities,
         loaded: true,
       },
     ];
@@ -250,7 +250,7 @@ export class LlamaServer implements OpenAiServer {
       await probeEmbedding(this.#connection, model, signal);
       // With `--reranking` the server answers this request too, with a score in place of a vector.
       const reranks = await probeRerank(this.#connection, model, signal);
-      return { capabilities: { completion: false, embedding: !reranks }, reranks };
+      return { capabilities: { completion: false, embedding: !reranks }, furtherAbilities: reranks ? ["rerank"] : [] };
     } catch (error) {
       if (!(error instanceof Fault) || error.code !== "unsupported_value") throw error;
       return { capabilities: { completion: true, embedding: false } };
@@ -339,7 +339,7 @@ async function describe(entry: ListedModel, props: LlamaServerProps | undefined)
     name,
     createdSeconds: file?.createdSeconds,
     ownedBy: organisationIn(id) ?? "llamacpp",
-    reranks: byArgs.reranks,
+    furtherAbilities: byArgs.furtherAbilities,
     capabilities: { ...byArgs.capabilities, ...(props && capabilitiesByProps(props)) },
     contextTokens: meta?.n_ctx ?? known ?? byArgs.contextTokens ?? entry.context_length ?? undefined,
     sizeBytes: meta?.size ?? file?.sizeBytes,

@@ -12,12 +12,14 @@ import type {
   Embeddings,
   EmbedRun,
   EmitEvents,
+  MediaRun,
   RerankRun,
   Runtime,
   RuntimeSite,
 } from "../runtime.ts";
 import { OpenAiAnswer, readAnswer } from "./openai-answer.ts";
 import { openAiChatRequest, openAiTextRequest } from "./openai-request.ts";
+import { openAiMedia } from "./openai-media.ts";
 import { openAiRerank } from "./openai-rerank.ts";
 import { ModelLoading, PathUnknown } from "./openai-fault.ts";
 import type { OpenAiServer, Served, ServedModel } from "./openai-profile.ts";
@@ -55,7 +57,7 @@ export function openAiCompatible(options: {
    * the message if the server does not have the path of the request.
    */
   async function ask<Result>(
-    run: ChatRun | CompleteRun | EmbedRun | RerankRun,
+    run: ChatRun | CompleteRun | EmbedRun | RerankRun | MediaRun,
     unsupported: string,
     request: (target: Target) => Promise<Result>,
   ): Promise<Result> {
@@ -76,7 +78,8 @@ export function openAiCompatible(options: {
       }
     } catch (error) {
       if (!(error instanceof PathUnknown)) {
-        throw tellOverflow(error, run, "max_tokens" in body ? body.max_tokens : undefined);
+        if ("path" in body) throw error;
+        throw tellOverflow(error, { ...run, body }, "max_tokens" in body ? body.max_tokens : undefined);
       }
       throw new Fault("unsupported_value", { message: unsupported, param: "model", internal: error.internal });
     } finally {
@@ -127,6 +130,10 @@ export function openAiCompatible(options: {
     ...(server.reranks && {
       rerank: (run: RerankRun) => ask(run, "The model does not rerank.", (target) => openAiRerank(run, target)),
     }),
+    media: (run, emit) =>
+      ask(run, `The server of this model does not have '${run.body.path}'.`, (target) =>
+        openAiMedia(run, target, emit),
+      ),
     get manages() {
       const { load, unload } = server.manages ?? {};
       return {

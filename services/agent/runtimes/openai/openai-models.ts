@@ -14,6 +14,8 @@ export const openAiModelList = z.object({
       z.object({
         id: z.string(),
         owned_by: optionalText,
+        // speaches
+        task: optionalText,
         // vLLM
         root: optionalText,
         parent: optionalText,

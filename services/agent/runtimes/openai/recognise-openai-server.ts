@@ -6,9 +6,9 @@ import { lmStudioModels, lmStudioModelsBefore, LmStudioServer } from "./lm-studi
 import { openMlxLm } from "./mlx-lm.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 import { ModelLoading, refusalFault } from "./openai-fault.ts";
-import { byPlacedId, openAiModelList, type ListedModel, organisationIn } from "./openai-models.ts";
-import { plainServer, type OpenAiProfile, type OpenAiServer, type OpenAiServerKind } from "./openai-profile.ts";
-import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
+import { openAiModelList, type ListedModel } from "./openai-models.ts";
+import type { OpenAiServer, OpenAiServerKind } from "./openai-profile.ts";
+import { openOtherServer } from "./other-server.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type { Runtime, RuntimeSite } from "../runtime.ts";
 import { openVllm } from "./vllm.ts";
@@ -144,51 +144,4 @@ function serverOf(
     case "openai":
       return openOtherServer(connection);
   }
-}
-
-/**
- * Any other OpenAI-shaped server. The adapter assumes that it honours the fields that OpenAI does, and checks what its
- * answers can show.
- */
-export const otherServer: OpenAiProfile = {
-  ...plainServer,
-  kind: "openai",
-  honoured: honouring("logprobs", "top_logprobs", "logit_bias", "response_format"),
-  prefill: "as-the-template",
-  thinking: (effort) => ({ reasoning_effort: effort }),
-  failsSilently: true,
-  mayIgnoreLogprobs: true,
-  texts: { honoured: honouringInTexts("logprobs", "logit_bias"), takesEmpty: true, answerTokensUnset: 16 },
-};
-
-/** The slots of a server of unknown kind: as many as the most common servers run by default. */
-const otherServerSlotsDefault = 4;
-
-/** The owner of every model in the list of llama-cpp-python's server, and of no other server. */
-const llamaCppPythonOwner = "me";
-
-/** Returns a server that reports only its list of models. The operator declares their capabilities. */
-function openOtherServer(connection: RuntimeConnection): OpenAiServer {
-  /** True for llama-cpp-python's server, which works on one request at a time and leaves a stream for the next. */
-  let interrupts = false;
-  return {
-    profile: otherServer,
-    embeds: true,
-    reranks: true,
-    get slots() {
-      return interrupts ? 1 : otherServerSlotsDefault;
-    },
-    async catalogue(signal) {
-      const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });
-      interrupts = data.length > 0 && data.every((model) => model.owned_by === llamaCppPythonOwner);
-      return [...byPlacedId(data)].map(([id, model]) => ({
-        id,
-        name: model.id,
-        interrupts,
-        ownedBy: model.owned_by || organisationIn(id) || "openai",
-        capabilities: {},
-        contextTokens: model.max_model_len ?? undefined,
-      }));
-    },
-  };
 }

@@ -14,6 +14,7 @@ import {
   PatientProbes,
   probeEmbedding,
 } from "./openai-models.ts";
+import { probeTranscription } from "./openai-media.ts";
 import { probeRerank } from "./openai-rerank.ts";
 import { VllmSleep } from "./vllm-sleep.ts";
 import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
@@ -71,7 +72,7 @@ const vllmSlotsDefault = 256;
 const versionAnswer = z.object({ version: z.string() });
 const counted = z.object({ count: z.int().nonnegative() });
 
-type Probed = Pick<DescribedModel, "capabilities" | "reranks">;
+type Probed = Pick<DescribedModel, "capabilities" | "furtherAbilities">;
 
 /**
  * Returns one vLLM. It does not report the capabilities of its models. `thinking` and `vision` are read from the model's
@@ -93,18 +94,26 @@ export function openVllm(options: {
   let version: string | undefined;
 
   async function probe(model: string, signal: AbortSignal): Promise<Probed> {
+    const transcribes = await probeTranscription(connection, model, signal);
+    const heard = transcribes ? (["transcription"] as const) : [];
+    const chats = { ...(transcribes && { completion: true }) };
     try {
       await connection.text({ path: "/v1/chat/completions", body: toolProbe(model), signal });
-      return { capabilities: { tools: true } };
+      return { capabilities: { ...chats, tools: true }, furtherAbilities: heard };
     } catch (error) {
       if (error instanceof Fault && error.code === "model_does_not_support_tools")
-        return { capabilities: { tools: false } };
+        return { capabilities: { ...chats, tools: false }, furtherAbilities: heard };
     }
-    // The server is busy, or its model does not chat. A model for embeddings reranks too, by comparing vectors.
+    // The server is busy, or its model does not chat.
+    if (transcribes) return { capabilities: { completion: false, tools: false }, furtherAbilities: heard };
+    // A model for embeddings reranks too, by comparing vectors.
     const reranks = await probeRerank(connection, model, signal);
     const probed = probeEmbedding(connection, model, signal).then(() => true);
     const embedding = await (reranks ? probed.catch(() => false) : probed);
-    return { capabilities: { completion: false, embedding, tools: false }, reranks };
+    return {
+      capabilities: { completion: false, embedding, tools: false },
+      furtherAbilities: reranks ? ["rerank"] : [],
+    };
   }
 
   return {
@@ -139,7 +148,7 @@ export function openVllm(options: {
             name: listed.id,
             ownedBy: organisationIn(idByPlace(listed.root ?? listed.id)) ?? "vllm",
             capabilities: { ...(files && capabilitiesByFiles(files)), ...probed.capabilities },
-            reranks: probed.reranks,
+            furtherAbilities: probed.furtherAbilities,
             contextTokens: listed.max_model_len ?? base.max_model_len ?? undefined,
             sizeBytes: files?.sizeBytes,
             loaded: !sleep.isSleeping,

@@ -203,7 +203,7 @@ const models: readonly ScriptedModel[] = [
   demonstration("scripted", { completion: true, tools: true, thinking: true }),
   demonstration("scripted:plain", { completion: true }),
   demonstration("scripted:vision", { completion: true, vision: true }),
-  { ...demonstration("scripted:embed", { embedding: true }), reranks: true },
+  { ...demonstration("scripted:embed", { embedding: true }), furtherAbilities: ["rerank"] },
   { ...demonstration("scripted:mlx", { completion: true }), onAppleMlx: true },
 ];
 

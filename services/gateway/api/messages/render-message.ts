@@ -103,6 +103,7 @@ export class WholeMessage implements AnswerRenderer {
         return;
       case "embedding":
       case "scores":
+      case "audio":
     }
   }
 
@@ -190,6 +191,7 @@ export class MessageStream implements AnswerRenderer {
         return;
       case "embedding":
       case "scores":
+      case "audio":
         return;
       default:
         this.#begin();

@@ -72,7 +72,7 @@ class OllamaAnswer implements AnswerRenderer {
     let lines = "";
     for (const event of events) {
       if (event.kind === "usage") this.#usage = event;
-      else if (event.kind === "embedding" || event.kind === "scores") continue;
+      else if (event.kind === "embedding" || event.kind === "scores" || event.kind === "audio") continue;
       else if (this.#streamed && event.kind === "text") lines += this.#textLine(event);
       else if (this.#streamed && event.kind === "reasoning")
         lines += this.#words.thought + JSON.stringify(event.text) + this.#words.closePiece;

@@ -71,6 +71,7 @@ export class ResponseOutput {
         return;
       case "embedding":
       case "scores":
+      case "audio":
     }
   }
 

@@ -6,6 +6,7 @@ import { readResponseRequest } from "../../../../services/gateway/api/responses/
 import { ResponseStream, WholeResponse } from "../../../../services/gateway/api/responses/render-response.ts";
 import { renderOllama } from "../../../../services/gateway/api/ollama/render-ollama.ts";
 import { MessageStream, WholeMessage } from "../../../../services/gateway/api/messages/render-message.ts";
+import { renderMedia } from "../../../../services/gateway/api/media/render-media.ts";
 import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
 
@@ -88,6 +89,10 @@ const scores: AnswerEvent[] = [
   { kind: "scores", scores: [-1.5, 0.5] },
   { kind: "usage", promptTokens: 4, completionTokens: 0 },
 ];
+const ofMedia: typeof ofOllama = {
+  "transcript-stream": (head) => renderMedia({ form: "transcript", type: "text/event-stream" }).render(head),
+};
+
 const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
   "response-stream": { events: oneAnswer, schema: "ResponseEvent" },
   "response-whole": { events: oneAnswer, schema: "Response" },
@@ -109,13 +114,22 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
   "embeddings-base64": { events: vectors, schema: "EmbeddingList" },
   ranking: { events: scores, schema: "Ranking" },
   scores: { events: scores, schema: "ScoreList" },
+  media: { events: [{ kind: "text", text: '{"text":"Hello."}' }], schema: "Transcription" },
+  "transcript-stream": {
+    events: [
+      { kind: "text", text: "Hello." },
+      { kind: "finish", reason: "stop" },
+    ],
+    schema: "TranscriptionEvent",
+  },
 };
 
 function rendered(shape: string, { includeUsage = true, events = told[shape]?.events ?? [] } = {}): unknown[] {
   const head = { id: "id", createdSeconds: 1, model: "a", includeUsage };
   const known = answerShapes.find((each) => each === shape);
   const renderer =
-    (ofResponses[shape] ?? ofMessages[shape] ?? ofOllama[shape])?.(head) ?? (known && rendererFor(known, head));
+    (ofResponses[shape] ?? ofMessages[shape] ?? ofOllama[shape] ?? ofMedia[shape])?.(head) ??
+    (known && rendererFor(known, head));
   const bytesOf = [renderer?.push(events) ?? new Uint8Array(), renderer?.end(timings) ?? new Uint8Array()];
   const bytes = Buffer.concat(bytesOf).toString();
   const parts = shape.endsWith("-stream")
@@ -128,7 +142,10 @@ function rendered(shape: string, { includeUsage = true, events = told[shape]?.ev
 }
 
 test("every shape that clients get is described", () => {
-  const shapes = [...answerShapes, ...[ofResponses, ofMessages, ofOllama].flatMap((each) => Object.keys(each))];
+  const shapes = [
+    ...answerShapes,
+    ...[ofResponses, ofMessages, ofOllama, ofMedia].flatMap((each) => Object.keys(each)),
+  ];
   expect(Object.keys(told).toSorted()).toEqual(shapes.toSorted());
 });
 

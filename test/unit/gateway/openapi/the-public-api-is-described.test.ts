@@ -63,7 +63,6 @@ describe("errors", () => {
   test("are told of every fault that callers may see, in the words that they see", () => {
     const unseen = Object.keys(faultCodes).filter((code) => !publicCodes.some((each) => each === code));
     expect(unseen).toEqual([
-      "insufficient_permissions",
       "key_not_found",
       "machine_not_found",
       "keep_not_found",
@@ -132,7 +131,9 @@ test("every operation has a name of its own, an id in every answer, and needs a 
 });
 
 test("requests are described by the schemas that they are read with", () => {
-  const bodies = operations.flatMap(({ requestBody }) => requestBody?.content["application/json"]?.schema.$ref ?? []);
+  const bodies = operations.flatMap(({ requestBody: { content = {} } = {} }) =>
+    Object.values(content).flatMap(({ schema }) => schema.$ref ?? []),
+  );
   expect(bodies.map((ref) => ref.split("/").at(-1))).toEqual([
     "ChatRequest",
     "ResponseRequest",
@@ -142,6 +143,11 @@ test("requests are described by the schemas that they are read with", () => {
     "EmbeddingsRequest",
     "RerankRequest",
     "ScoreRequest",
+    "TranscriptionRequest",
+    "TranslationRequest",
+    "SpeechRequest",
+    "ImageRequest",
+    "ImageEditRequest",
     "OllamaChatRequest",
     "OllamaPromptRequest",
     "OllamaTextsRequest",

@@ -1,0 +1,261 @@
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import type { MediaBody, MediaHead, MediaPath } from "#shared/protocol/media-body.ts";
+import { abilityAt } from "#shared/protocol/media-body.ts";
+import { type FurtherAbility, modelId } from "#shared/protocol/model.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
+import { FormFile } from "../../http/read-form.ts";
+import { readShape } from "../../http/read-shape.ts";
+import { dropNulls, invalidValue, refuseFields, type UnsupportedFields } from "../request-fields.ts";
+
+/** Bounds the text that is spoken. OpenAI allows 4,096 characters; servers of one's own cut a text into sentences. */
+export const speechCharactersMax = 65_536;
+/** Bounds a text that steers an answer: a prompt, or instructions for a voice. */
+export const mediaPromptCharactersMax = 32_000;
+/** OpenAI's bounds. */
+const imagesMax = 10;
+const imagesSentMax = 16;
+
+const file = z
+  .custom<FormFile>((value) => value instanceof FormFile, { params: { expected: "a file" } })
+  .meta({ type: "string", format: "binary" });
+const word = z.string().min(1).max(100);
+const prompt = z.string().max(mediaPromptCharactersMax);
+const modelFor = (ability: FurtherAbility): typeof modelId =>
+  modelId.describe(`The id of a model whose \`x_capabilities\` hold \`${ability}\`.`);
+
+const audioFields = {
+  model: modelFor("transcription"),
+  file: file.describe("The recording, in a format that the model's server reads."),
+  prompt: prompt.nullish().describe("A text that shows the style, or what was said before."),
+  response_format: z
+    .enum(["json", "text", "srt", "verbose_json", "vtt"])
+    .nullish()
+    .describe("The form of the text, as far as the server has it. `json` unless given."),
+  temperature: z.number().min(0).max(1).nullish(),
+};
+
+/** A request for the text of a recording, as OpenAI's clients write it. */
+export const transcriptionRequest = z.object({
+  ...audioFields,
+  language: word.nullish().describe("The language that is spoken, such as `en`."),
+  "timestamp_granularities[]": z
+    .array(z.enum(["word", "segment"]))
+    .min(1)
+    .max(2)
+    .nullish()
+    .describe("The parts whose times are told, with `verbose_json` only."),
+  stream: z.boolean().nullish().describe("True if the text is to come piece by piece, where the server can."),
+});
+
+/** A request for the English text of a recording. */
+export const translationRequest = z.object(audioFields);
+
+/** A request for a spoken text. */
+export const speechRequest = z.object({
+  model: modelFor("speech"),
+  input: z.string().min(1).max(speechCharactersMax).describe("The text to speak."),
+  voice: z.string().min(1).max(1_000).nullish().describe("The voice, by its name at the server."),
+  response_format: z
+    .enum(["mp3", "opus", "aac", "flac", "wav", "pcm"])
+    .nullish()
+    .describe("The form of the audio, as far as the server has it. `mp3` unless given."),
+  speed: z.number().min(0.25).max(4).nullish().describe("The pace: 1 is the usual one."),
+  instructions: prompt.nullish().describe("The manner of speaking, for models that take one."),
+});
+
+const imageFields = {
+  model: modelFor("image"),
+  prompt: prompt.min(1).describe("What the image shows."),
+  n: z.int().min(1).max(imagesMax).nullish().describe("The number of images. 1 unless given."),
+  size: word.nullish().describe("Width and height in pixels, such as `1024x1024`, or `auto`."),
+  quality: word.nullish().describe("The quality, by the server's own words."),
+  response_format: z
+    .enum(["b64_json", "url"])
+    .nullish()
+    .describe("The images themselves, or addresses at the model's server, which clients may not reach."),
+  background: word.nullish().describe("The background, such as `transparent`, where the server knows it."),
+  output_format: word.nullish().describe("The format of an image, such as `png`."),
+  output_compression: z.int().min(0).max(100).nullish().describe("The compression of an image, in percent."),
+};
+
+/** A request for images of a text. */
+export const imageRequest = z.object({
+  ...imageFields,
+  style: word.nullish().describe("The style, by the server's own words."),
+});
+
+/** A request for images that are made of others. */
+export const imageEditRequest = z.object({
+  ...imageFields,
+  image: file.optional().describe("The image."),
+  "image[]": z.array(file).min(1).max(imagesSentMax).optional().describe("Several images, in place of `image`."),
+  mask: file.optional().describe("An image whose transparent parts say where to change the first one."),
+  input_fidelity: word.nullish().describe("How close to the images the answer stays, where the server knows it."),
+});
+
+/** The form of an answer: its own, as the runtime gives it, and its media type, as clients of OpenAI know it. */
+export interface MediaAnswer {
+  readonly form: MediaHead["answer"];
+  readonly type: string;
+}
+
+export interface ReadMediaRequest {
+  readonly model: string;
+  readonly ability: FurtherAbility;
+  readonly body: MediaBody;
+  readonly ignored: readonly string[];
+  readonly answer: MediaAnswer;
+}
+
+const json: MediaAnswer = { form: "json", type: "application/json; charset=utf-8" };
+const text: MediaAnswer = { form: "text", type: "text/plain; charset=utf-8" };
+const transcript: MediaAnswer = { form: "transcript", type: "text/event-stream; charset=utf-8" };
+const audioTypes = {
+  mp3: "audio/mpeg",
+  opus: "audio/ogg",
+  aac: "audio/aac",
+  flac: "audio/flac",
+  wav: "audio/wav",
+  pcm: "audio/pcm",
+};
+
+const onlyOfTranscriptions = { why: "is a field of transcriptions; ask at /v1/audio/transcriptions" };
+const notHere = { why: "is not supported here" };
+const notStreamed = { why: "is not supported here: images come whole", isNeutral: (value: unknown) => value === false };
+
+interface Endpoint {
+  readonly path: MediaPath;
+  readonly schema: z.ZodType<Record<string, unknown> & { readonly model: string }>;
+  readonly takesForm: boolean;
+  readonly unsupported: UnsupportedFields;
+  readonly answerOf: (value: Readonly<Record<string, unknown>>) => MediaAnswer;
+}
+
+/** The endpoints of speech and images: the path at the machine, and how the request is read. */
+export const mediaEndpoints = {
+  transcription: {
+    path: "/v1/audio/transcriptions",
+    schema: transcriptionRequest,
+    takesForm: true,
+    unsupported: {
+      "include[]": notHere,
+      chunking_strategy: { ...notHere, isNeutral: (value) => value === "auto" },
+      "known_speaker_names[]": notHere,
+      "known_speaker_references[]": notHere,
+    },
+    answerOf: transcriptionAnswer,
+  },
+  translation: {
+    path: "/v1/audio/translations",
+    schema: translationRequest,
+    takesForm: true,
+    unsupported: {
+      language: onlyOfTranscriptions,
+      stream: { ...onlyOfTranscriptions, isNeutral: (value) => value === false },
+      "timestamp_granularities[]": onlyOfTranscriptions,
+    },
+    answerOf: ({ response_format: format }) => textAnswer(format),
+  },
+  speech: {
+    path: "/v1/audio/speech",
+    schema: speechRequest,
+    takesForm: false,
+    unsupported: { stream_format: { why: "can only be 'audio' here", isNeutral: (value) => value === "audio" } },
+    answerOf: ({ response_format: format }) => ({
+      form: "audio",
+      type: audioTypes[(format ?? "mp3") as keyof typeof audioTypes],
+    }),
+  },
+  image: {
+    path: "/v1/images/generations",
+    schema: imageRequest,
+    takesForm: false,
+    unsupported: { stream: notStreamed, partial_images: notHere },
+    answerOf: () => json,
+  },
+  "image-edit": {
+    path: "/v1/images/edits",
+    schema: imageEditRequest,
+    takesForm: true,
+    unsupported: { stream: notStreamed, partial_images: notHere },
+    answerOf: editAnswer,
+  },
+} as const satisfies Record<string, Endpoint>;
+
+/** The kinds of requests about speech and images, by API. */
+export type MediaOuter = keyof typeof mediaEndpoints;
+
+/** The kinds whose body is a form with files. */
+export const formOuters: ReadonlySet<string> = new Set(
+  Object.entries(mediaEndpoints).flatMap(([outer, { takesForm }]) => (takesForm ? [outer] : [])),
+);
+
+/** Reads a request about speech or images, and separates its files from its fields. */
+export function readMediaRequest(outer: MediaOuter, input: Record<string, unknown>): ReadMediaRequest {
+  const { path, schema, takesForm, unsupported, answerOf }: Endpoint = mediaEndpoints[outer];
+  if (takesForm) readNumbers(input);
+  dropNulls(input);
+  refuseFields(input, unsupported);
+  const { value, ignored } = readShape(schema, input);
+  const { model, ...given } = value;
+  const answer = answerOf(given);
+  const files = Object.entries(given).flatMap(([field, each]) =>
+    filesIn(each).map(({ name, type, bytes }) => ({ field, name, type, bytes })),
+  );
+  const fields = Object.fromEntries(Object.entries(given).filter(([, each]) => filesIn(each).length === 0));
+  const body: MediaBody = {
+    path,
+    answer: answer.form,
+    fields: fields as MediaHead["fields"],
+    files: files.map(({ bytes, ...about }) => ({ ...about, bytes: bytes.byteLength })),
+    contents: files.map(({ bytes }) => bytes),
+  };
+  return { model, ability: abilityAt[path], body, ignored, answer };
+}
+
+function filesIn(value: unknown): FormFile[] {
+  return [value].flat().filter((each) => each instanceof FormFile);
+}
+
+/** A form has texts alone. The fields that are numbers or switches in JSON are read as such. */
+function readNumbers(form: Record<string, unknown>): void {
+  for (const field of ["temperature", "n", "output_compression"]) {
+    const value = form[field];
+    if (typeof value === "string" && /^-?\d{1,9}(?:\.\d{1,9})?$/.test(value)) form[field] = Number(value);
+  }
+  const { stream } = form;
+  if (typeof stream === "string" && /^(?:true|false)$/i.test(stream)) form["stream"] = stream.toLowerCase() === "true";
+}
+
+function textAnswer(format: unknown): MediaAnswer {
+  return format === "text" || format === "srt" || format === "vtt" ? text : json;
+}
+
+function transcriptionAnswer(asked: Readonly<Record<string, unknown>>): MediaAnswer {
+  const { stream, response_format: format = "json", "timestamp_granularities[]": times } = asked;
+  if (times !== undefined && format !== "verbose_json") {
+    const message = "'timestamp_granularities[]' is only allowed when 'response_format' is 'verbose_json'.";
+    throw invalidValue("timestamp_granularities[]", message);
+  }
+  if (stream !== true) return textAnswer(format);
+  if (format === "json" || format === "text") return transcript;
+  throw invalidValue("response_format", "'response_format' can only be 'json' or 'text' when 'stream' is true.");
+}
+
+function editAnswer({ image, "image[]": images }: Readonly<Record<string, unknown>>): MediaAnswer {
+  if (image === undefined && images === undefined)
+    throw new Fault("missing_required_parameter", { message: "Missing required parameter: 'image'.", param: "image" });
+  if (image !== undefined && images !== undefined)
+    throw invalidValue("image[]", "Send either 'image' or 'image[]', not both.");
+  return json;
+}
+
+/** Refuses a key whose limit counts tokens: servers of speech and images report none, so the limit would not hold. */
+export function refuseUncounted({ limits }: KeyRecord): void {
+  if (limits?.tokensPerMinute === undefined && limits?.budget === undefined) return;
+  throw new Fault("insufficient_permissions", {
+    message:
+      "This key has a limit in tokens (--tpm or --budget), and requests about speech and images cannot be counted in tokens. Use a key that has only --rpm and --concurrency.",
+  });
+}

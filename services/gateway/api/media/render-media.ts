@@ -1,0 +1,102 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import type { AnswerRenderer } from "../../jobs/answer-course.ts";
+import type { StreamEnds } from "../../jobs/write-answer.ts";
+import { endsOfChunks, type Rendering } from "../render-chat.ts";
+import type { MediaAnswer } from "./media-request.ts";
+
+const nothing = new Uint8Array();
+const adaptFault = (fault: Fault): Fault => fault;
+
+/** Returns the rendering of an answer about speech or images. */
+export function renderMedia({ form, type }: MediaAnswer): Rendering {
+  if (form === "transcript")
+    return { render: () => new TranscriptStream(), ends: { ...endsOfChunks, whole: nothing }, adaptFault };
+  if (form !== "audio") return { render: () => new WholeMedia(), ends: endsOfChunks, media: type, adaptFault };
+  // Audio has no place for a comment or an error: its status waits for the first piece, and a failure cuts it off.
+  const silent = (): Uint8Array => nothing;
+  const ends: StreamEnds & { media: string } = {
+    media: type,
+    isBare: true,
+    whole: nothing,
+    failed: silent,
+    waiting: silent,
+  };
+  return { render: () => new AudioStream((told) => (ends.media = told ?? type)), ends, adaptFault };
+}
+
+/** Gathers an answer that its client gets as the runtime wrote it, in one piece. */
+export class WholeMedia implements AnswerRenderer {
+  readonly #pieces: Uint8Array[] = [];
+
+  push(events: readonly AnswerEvent[]): Uint8Array {
+    const text = events.map((event) => (event.kind === "text" ? event.text : "")).join("");
+    if (text !== "") this.#pieces.push(Buffer.from(text));
+    return nothing;
+  }
+
+  end(): Uint8Array {
+    return Buffer.concat(this.#pieces);
+  }
+}
+
+/** Passes audio on as it comes. `onType` is called with the media type of the first piece, where the runtime told it. */
+class AudioStream implements AnswerRenderer {
+  readonly #onType: (type: string | undefined) => void;
+  #begun = false;
+
+  constructor(onType: (type: string | undefined) => void) {
+    this.#onType = onType;
+  }
+
+  push(events: readonly AnswerEvent[]): Uint8Array {
+    const pieces = events.filter((event) => event.kind === "audio");
+    if (!this.#begun && pieces.length > 0) {
+      this.#begun = true;
+      this.#onType(pieces[0]?.type);
+    }
+    return Buffer.concat(pieces.map(({ bytes }) => bytes));
+  }
+
+  end(): Uint8Array {
+    if (this.#begun) return nothing;
+    throw new Fault("upstream_error", { message: "The runtime answered without any audio." });
+  }
+}
+
+/** Renders the text of a recording as OpenAI's events: its pieces, then all of it. */
+class TranscriptStream implements AnswerRenderer {
+  #text = "";
+  #usage: Usage | undefined;
+
+  push(events: readonly AnswerEvent[]): Uint8Array {
+    let written = "";
+    for (const event of events) {
+      if (event.kind === "usage") this.#usage = event;
+      if (event.kind !== "text") continue;
+      this.#text += event.text;
+      written += eventOf({ type: "transcript.text.delta", delta: event.text });
+    }
+    if (this.#text.length > limits.wholeAnswerCharactersMax) {
+      const message = `The text is longer than ${limits.wholeAnswerCharactersMax} characters (wholeAnswerCharactersMax); send the recording in parts.`;
+      throw new Fault("invalid_value", { message, param: "file" });
+    }
+    return Buffer.from(written);
+  }
+
+  end(): Uint8Array {
+    const { promptTokens = 0, completionTokens = 0 } = this.#usage ?? {};
+    const usage = this.#usage && {
+      type: "tokens",
+      input_tokens: promptTokens,
+      output_tokens: completionTokens,
+      total_tokens: promptTokens + completionTokens,
+    };
+    return Buffer.from(eventOf({ type: "transcript.text.done", text: this.#text, usage }));
+  }
+}
+
+function eventOf(event: object): string {
+  return `data: ${JSON.stringify(event)}\n\n`;
+}

@@ -1,0 +1,72 @@
+import { z } from "zod";
+import { jsonIn } from "./frame-payload.ts";
+import type { FurtherAbility } from "./model.ts";
+
+/** The paths of a runtime that a `media` job may ask, all of OpenAI's API. */
+const mediaPaths = [
+  "/v1/audio/transcriptions",
+  "/v1/audio/translations",
+  "/v1/audio/speech",
+  "/v1/images/generations",
+  "/v1/images/edits",
+] as const;
+export type MediaPath = (typeof mediaPaths)[number];
+
+/** The ability that each path needs of its model. */
+export const abilityAt: Readonly<Record<MediaPath, FurtherAbility>> = {
+  "/v1/audio/transcriptions": "transcription",
+  "/v1/audio/translations": "transcription",
+  "/v1/audio/speech": "speech",
+  "/v1/images/generations": "image",
+  "/v1/images/edits": "image",
+};
+
+const value = z.union([z.string(), z.number(), z.boolean()]);
+
+const mediaHead = z.strictObject({
+  path: z.enum(mediaPaths),
+  /** The form of the runtime's answer; `transcript` is a stream of events, of which only the texts are passed on. */
+  answer: z.enum(["json", "text", "transcript", "audio"]),
+  /** The fields of the request without its model, whose name the agent knows. */
+  fields: z.record(z.string(), z.union([value, z.array(value)])),
+  files: z.array(
+    z.strictObject({ field: z.string(), name: z.string(), type: z.string(), bytes: z.int().nonnegative() }),
+  ),
+});
+export type MediaHead = z.infer<typeof mediaHead>;
+
+/** The body of a `media` job: a request for a path of the runtime, with the bytes of its files. */
+export interface MediaBody extends MediaHead {
+  readonly contents: readonly Uint8Array[];
+}
+
+const lengthBytes = 4;
+
+/**
+ * Encodes the body of a job: the length of its head, the head as JSON, and the bytes of the files behind each other. The
+ * files are copied once, into memory of their own, which may move to another thread.
+ */
+export function encodeMediaBody({ contents, ...head }: MediaBody): Uint8Array {
+  const json = Buffer.from(JSON.stringify(head));
+  const size = contents.reduce((sum, { byteLength }) => sum + byteLength, lengthBytes + json.byteLength);
+  const body = new Uint8Array(size);
+  new DataView(body.buffer).setUint32(0, json.byteLength, true);
+  body.set(json, lengthBytes);
+  let at = lengthBytes + json.byteLength;
+  for (const content of contents) {
+    body.set(content, at);
+    at += content.byteLength;
+  }
+  return body;
+}
+
+/** Decodes the body of a job; the files are views of `body`. Returns undefined for a body of another form. */
+export function decodeMediaBody(body: Uint8Array): MediaBody | undefined {
+  if (body.byteLength < lengthBytes) return undefined;
+  const end = lengthBytes + new DataView(body.buffer, body.byteOffset).getUint32(0, true);
+  const head = mediaHead.safeParse(jsonIn(Buffer.from(body.subarray(lengthBytes, end)).toString())).data;
+  if (head === undefined) return undefined;
+  let at = end;
+  const contents = head.files.map(({ bytes }) => body.subarray(at, (at += bytes)));
+  return at === body.byteLength ? { ...head, contents } : undefined;
+}
