@@ -23,8 +23,8 @@ interface FakeVllmOptions {
   readonly fewEfforts?: boolean;
   /** Whether its model was made to fill in what stands before a suffix. */
   readonly fillsIn?: boolean;
-  /** Whether it was started with `VLLM_SERVER_DEV_MODE=1` and `--enable-sleep-mode`. */
-  readonly sleeps?: boolean;
+  /** Whether it was started with `VLLM_SERVER_DEV_MODE=1` and `--enable-sleep-mode`, or with the first alone. */
+  readonly sleeps?: boolean | "in vain";
   readonly port?: number;
 }
 
@@ -100,6 +100,11 @@ export class FakeVllm extends FakeOpenAiServer {
       case "GET /is_sleeping":
         sendJson(response, 200, { is_sleeping: this.isSleeping });
         return true;
+      case "GET /server_info":
+        sendJson(response, 200, {
+          vllm_config: { model_config: { enable_sleep_mode: this.#options.sleeps === true } },
+        });
+        return true;
       case "POST /sleep":
       case "POST /wake_up":
         if (route === "POST /wake_up" && !this.mayWake()) {
@@ -107,7 +112,7 @@ export class FakeVllm extends FakeOpenAiServer {
           return true;
         }
         this.isSleeping = route !== "POST /wake_up";
-        response.writeHead(200, { "content-length": "0" }).end();
+        sendJson(response, 200, this.isSleeping ? { status: "sleeping", level: 1 } : { status: "awake", tags: null });
         return true;
       default:
         return this.isSleeping && route === "POST /v1/chat/completions";

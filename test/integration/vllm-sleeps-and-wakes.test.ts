@@ -5,7 +5,7 @@ import { until } from "../harness/until.ts";
 
 const [small, large] = ["Qwen/Qwen3-8B", "Qwen/Qwen3-32B"];
 
-async function vllm(id: string, sleeps: boolean): Promise<FakeVllm> {
+async function vllm(id: string, sleeps: boolean | "in vain"): Promise<FakeVllm> {
   const server = await FakeVllm.start({ models: [{ id }], sleeps });
   onTestFinished(() => server[Symbol.asyncDispose]());
   return server;
@@ -48,4 +48,16 @@ test("a vLLM without sleep mode is never told to sleep, and is not asked again a
   const before = looks();
   await until(() => looks() > before + 1, { what: "two more looks at its models" });
   expect(server.requests.filter(({ path }) => path === "/is_sleeping")).toHaveLength(1);
+});
+
+test("a vLLM that would sleep without freeing memory is not told to", async () => {
+  const [one, other] = [await vllm(small, "in vain"), await vllm(large, true)];
+  other.isSleeping = true;
+  let wakes = 0;
+  other.mayWake = () => (wakes += 1) > 1;
+  const { endpoint } = await machine([one, other]);
+  await endpoint.answer({ model: small, says: "Hi" });
+  await (await endpoint.chat({ model: large, says: "Hi" })).text();
+  expect(wakes).toBeGreaterThan(0);
+  expect(one.requests.filter(({ path }) => path.startsWith("/sleep"))).toEqual([]);
 });
