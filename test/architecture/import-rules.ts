@@ -311,7 +311,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent/jobs": 2_740,
   "services/agent/machine": 490,
   "services/agent/models": 2_150,
-  "services/agent/runtimes": 7_800,
+  "services/agent/runtimes": 7_810,
   "services/cli": 140,
   "services/cli/commands": 4_250,
   "services/cli/connect": 1_470,

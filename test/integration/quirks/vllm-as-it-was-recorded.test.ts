@@ -141,6 +141,27 @@ data: [DONE]
     expect(vllm.asked).toMatchObject({ continue_final_message: true, add_generation_prompt: false });
   });
 
+  test("the tokens so far, which it tells with each piece, are no usage before the end", async () => {
+    const odd = String.raw`
+data: {"id":"chatcmpl-a056b87e213c84d7","object":"chat.completion.chunk","created":1795886354,"model":"gemma3-270m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":{"prompt_tokens":15,"total_tokens":15,"completion_tokens":0,"completion_tokens_details":null},"prompt_token_ids":null,"prompt_text":null}
+data: {"id":"chatcmpl-a056b87e213c84d7","object":"chat.completion.chunk","created":1795886354,"model":"gemma3-270m","choices":[{"index":0,"delta":{"content":"Say"},"logprobs":null,"finish_reason":null,"token_ids":null}],"usage":{"prompt_tokens":15,"total_tokens":16,"completion_tokens":1,"completion_tokens_details":null}}
+data: {"id":"chatcmpl-a056b87e213c84d7","object":"chat.completion.chunk","created":1795886354,"model":"gemma3-270m","choices":[{"index":0,"delta":{"content":":"},"logprobs":null,"finish_reason":null,"token_ids":null}],"usage":{"prompt_tokens":15,"total_tokens":17,"completion_tokens":2,"completion_tokens_details":null}}
+data: {"id":"chatcmpl-a056b87e213c84d7","object":"chat.completion.chunk","created":1795886354,"model":"gemma3-270m","choices":[{"index":0,"delta":{"content":" "},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}],"usage":{"prompt_tokens":15,"total_tokens":18,"completion_tokens":3,"completion_tokens_details":null}}
+data: {"id":"chatcmpl-a056b87e213c84d7","object":"chat.completion.chunk","created":1795886354,"model":"gemma3-270m","choices":[],"usage":{"prompt_tokens":15,"total_tokens":18,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":0,"created_cache_tokens":0}},"system_fingerprint":"vllm-0.32.0-abd1e506"}
+data: [DONE]
+`;
+    expect(await vllm.streamed(odd, { stream_options: { include_usage: true } })).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"content":"Say"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"content":":"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"content":" "},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}],"usage":null}
+data: {… "choices":[],"usage":{"prompt_tokens":15,"completion_tokens":3,"total_tokens":18,"prompt_tokens_details":{"cached_tokens":0}}}
+data: [DONE]
+`);
+    expect(vllm.asked).toMatchObject({ stream_options: { continuous_usage_stats: true } });
+  });
+
   test("quirk 1: a limit above the window, which it refuses, is asked for as the window", async () => {
     const odd = String.raw`
 data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}

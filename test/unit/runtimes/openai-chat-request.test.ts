@@ -39,13 +39,19 @@ function refusal(profile: OpenAiProfile, body: Partial<ChatBody>, facts?: Parame
 
 describe("a request to any OpenAI-shaped server", () => {
   test.each(every)("asks %s for a stream with usage, and names only what the client named", (_, profile) => {
-    const { max_tokens: _limit, return_progress: _progress, ...rest } = request(profile);
-    expect(rest).toEqual({
-      model: "m",
-      messages: [question],
-      stream: true,
-      stream_options: { include_usage: true },
-    });
+    const { max_tokens: _limit, return_progress: _progress, stream_options: options, ...rest } = request(profile);
+    expect(rest).toEqual({ model: "m", messages: [question], stream: true });
+    expect(options).toMatchObject({ include_usage: true });
+  });
+
+  test("asks only vllm for the tokens so far, and only of one answer", () => {
+    const asking = every.filter(
+      ([, profile]) => "continuous_usage_stats" in Object(request(profile)["stream_options"]),
+    );
+    expect(asking.map(([kind]) => kind)).toEqual(["vllm"]);
+    for (const [, profile] of asking) {
+      expect(request(profile, { n: 2 })["stream_options"]).toEqual({ include_usage: true });
+    }
   });
 
   test.each(every)("asks %s with what every one of them honours", (_, profile) => {

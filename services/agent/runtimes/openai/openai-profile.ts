@@ -102,6 +102,11 @@ export interface OpenAiProfile {
    * that would read on past the window.
    */
   readonly promptTokensIn?: (comment: string) => number | undefined;
+  /**
+   * True if it tells the tokens so far with each chunk when it is asked to. Its chunks may hold several tokens, and a
+   * token of an unfinished character has no chunk. Of several answers it tells only the tokens of the chunk's own.
+   */
+  readonly tellsTokensSoFar?: boolean;
   /** True if it knows `cache_salt`, which keeps the cached prompts of different senders apart. */
   readonly saltsCache?: boolean;
   /** Refuses values and combinations that the server cannot honour. */

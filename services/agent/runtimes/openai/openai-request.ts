@@ -28,6 +28,8 @@ export function openAiChatRequest(served: Served, chat: ChatToRequest): Fields {
   const format = body.response_format;
   return {
     ...sharedFields(served, chat, profile.answerTokensUnset),
+    ...(profile.tellsTokensSoFar &&
+      (body.n ?? 1) === 1 && { stream_options: { include_usage: true, continuous_usage_stats: true } }),
     messages: placedMessages(profile, body).map(({ message, at }) =>
       openAiMessage(profile, message, `messages[${at}]`),
     ),

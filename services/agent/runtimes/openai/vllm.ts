@@ -56,6 +56,7 @@ export const vllm: OpenAiProfile = {
   reasoningFields: ["reasoning", "reasoning_content"],
   refusesLimitsOverWindow: true,
   saltsCache: true,
+  tellsTokensSoFar: true,
   // vLLM refuses several answers without sampling, because all of them would be the same.
   refusesSeveral: ({ temperature = 1 }) => temperature < greedyBelow,
   texts: {
