@@ -166,7 +166,7 @@ const failures: readonly Failure[] = [
     as: NotFoundError,
     status: 404,
     code: "unknown_url",
-    ask: (client) => client.audio.speech.create({ model: "scripted", input: "Hello", voice: "alloy" }),
+    ask: (client) => client.moderations.create({ input: "Hello" }),
   },
   {
     of: "a method that an endpoint does not take",

@@ -158,7 +158,7 @@ describe.skipIf("missing" in sdk)("the official Python SDK, changed in nothing b
       key: { as: "AuthenticationError", status: 401, code: "key_invalid", param: null, ...invalid },
       model: { as: "NotFoundError", status: 404, code: "model_not_found", param: "model", ...invalid },
       url: { as: "NotFoundError", status: 404, code: "unknown_url", param: null, ...invalid },
-      kept: { as: "NotFoundError", status: 404, code: "unknown_url", param: null, ...invalid },
+      kept: { as: "NotFoundError", status: 404, code: "response_not_found", param: null, ...invalid },
       response: { as: "APIError", code: "upstream_error", ...failed },
       method: { as: "APIStatusError", status: 405, code: "method_not_allowed", param: null, ...invalid },
       runtime: { as: "InternalServerError", status: 502, code: "upstream_error", request: "req_", ...failed },
