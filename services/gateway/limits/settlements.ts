@@ -53,7 +53,7 @@ type Sent = Pick<Settlement, "sequence" | "charges" | "usage" | "requests" | "ru
 };
 
 /** Bounds the requests under way that a settlement tells of; the others follow with the next ones. */
-const toldAtOnceMax = 500;
+const toldAtOnceMax = 200;
 
 /** The most rows that wait to be booked, each of a day, a key and a model. */
 export const unwrittenRowsMax = 10_000;

@@ -337,9 +337,9 @@ describe("requests under way", () => {
   test("are told in turns where they are many", async () => {
     const { clock, book, settlements } = await open();
     for (let each = 0; each < 750; each += 1) settlements.follow(running(each));
-    await clock.advanceAwaiting(200);
+    await clock.advanceAwaiting(400);
     const told = book.sent.map((each) => each.running.map(({ usage }) => usage.completionTokens));
-    expect(told.map(({ length }) => length)).toEqual([500, 500]);
+    expect(told.map(({ length }) => length)).toEqual([200, 200, 200, 200]);
     expect(new Set(told.flat()).size).toBe(750);
   });
 
