@@ -105,7 +105,7 @@ test.each([
     "/v1/responses/resp_1/cancel",
     "No conversation is kept here, and no response runs in the background. The endpoints are listed at /docs.",
   ],
-  ["/v1/audio/speech", "The endpoints are listed at /docs."],
+  ["/v1/moderations", "The endpoints are listed at /docs."],
 ])("a client that wants %s is told where to look", async (path, hint) => {
   const { origin } = new URL(up.endpoint.baseUrl);
   const { message } = await errorOf(await fetch(`${origin}${path}`, { method: "POST", body: good }));
