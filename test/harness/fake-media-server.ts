@@ -42,7 +42,7 @@ export class FakeMediaServer extends FakeOpenAiServer {
     response.write(Buffer.from([82, 73, 70, 70, 0, 255]));
     response.end(Buffer.from([254, 128]));
   };
-  /** What it answers to every request in place of its usual answer. */
+  /** An answer to every request, in place of the usual one. */
   onAny: ((response: ServerResponse, request: FakeRequest) => void) | undefined;
   /** The bytes of an image that it makes. */
   imageBytes = 12;

@@ -20,7 +20,7 @@ export class LoadLedger {
   begun = 0;
   settled = 0;
   tokensServed = 0;
-  /** Of the exact answers, those with which another machine went on. */
+  /** Exact answers with which another machine went on. */
   continued = 0;
   /** Of refusals, those that did not say when to come back. */
   refusedWithoutRetryAfter = 0;
