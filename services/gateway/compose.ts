@@ -43,7 +43,7 @@ import {
   inferenceRoutes,
   ollamaPaths,
   paths,
-  rerankPaths,
+  barePaths,
 } from "./api/endpoints.ts";
 import { ollamaActions, ollamaModels, refuseOllamaActions, takeJsonByHabit } from "./api/ollama/ollama-routes.ts";
 import { KeptResponses } from "./api/responses/kept-responses.ts";
@@ -170,7 +170,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const proveKeys = (scope: FastifyInstance): void => proveCallers(scope, access);
   mountModelRoutes(server, { prefix: "/v1", prove: proveKeys }, publicParts);
   mountOllamaRoutes(server, proveKeys, publicParts);
-  mountRerankRoutes(server, proveKeys, publicParts);
+  mountBareRoutes(server, proveKeys, publicParts);
   // The ports are known once the gateway listens, and no request comes before.
   const running = { baseUrl: "", consoleUrl: "" };
   const operations = openOperations({
@@ -303,15 +303,15 @@ function bookRequests(scope: FastifyInstance, parts: PublicParts): void {
   keepAccounts(scope, { ...parts, ...parts.limited });
 }
 
-/** Mounts reranking on the paths outside of `/v1`. */
-function mountRerankRoutes(server: FastifyInstance, prove: (scope: FastifyInstance) => void, parts: PublicParts): void {
+/** Mounts the paths outside of `/v1`. */
+function mountBareRoutes(server: FastifyInstance, prove: (scope: FastifyInstance) => void, parts: PublicParts): void {
   void server.register(async (scope) => {
     prove(scope);
     addRateLimitHeaders(scope, { limits: parts.limited.limits, log: parts.log });
     bookRequests(scope, parts);
-    inferenceRoutes(scope, rerankPaths, parts);
+    inferenceRoutes(scope, barePaths, parts);
   });
-  for (const [path] of rerankPaths) refuseOtherMethods(server, path, ["POST"]);
+  for (const [path] of barePaths) refuseOtherMethods(server, path, ["POST"]);
 }
 
 /** Mounts Ollama's API, which is reached with a proven key only. */

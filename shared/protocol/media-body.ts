@@ -2,13 +2,16 @@ import { z } from "zod";
 import { jsonIn } from "./frame-payload.ts";
 import type { FurtherAbility } from "./model.ts";
 
-/** The paths of a runtime that a `media` job may ask, all of OpenAI's API. */
+/** The paths of a runtime that a `media` job may ask: of OpenAI's API, and vLLM's and llama-server's about tokens. */
 const mediaPaths = [
   "/v1/audio/transcriptions",
   "/v1/audio/translations",
   "/v1/audio/speech",
   "/v1/images/generations",
   "/v1/images/edits",
+  "/v1/moderations",
+  "/tokenize",
+  "/detokenize",
 ] as const;
 export type MediaPath = (typeof mediaPaths)[number];
 
@@ -19,6 +22,9 @@ export const abilityAt: Readonly<Record<MediaPath, FurtherAbility>> = {
   "/v1/audio/speech": "speech",
   "/v1/images/generations": "image",
   "/v1/images/edits": "image",
+  "/v1/moderations": "moderation",
+  "/tokenize": "tokenize",
+  "/detokenize": "tokenize",
 };
 
 const value = z.union([z.string(), z.number(), z.boolean()]);

@@ -160,11 +160,30 @@ const other: readonly Case[] = [
   },
 ];
 
+const passed: readonly Case[] = (
+  [
+    ["no text to judge", "/v1/moderations", {}, "missing_required_parameter", "input"],
+    ["an empty list to judge", "/v1/moderations", { input: [] }, "empty_array", "input"],
+    ["an image to judge", "/v1/moderations", { input: [{ type: "image_url" }] }, "invalid_type", "input[0]"],
+    ["a judgement by a model that cannot", "/v1/moderations", { input: "a" }, "unsupported_value", "model"],
+    ["no text to cut into tokens", "/tokenize", {}, "missing_required_parameter", "prompt"],
+    ["messages to cut into tokens", "/tokenize", { messages: [] }, "unsupported_parameter", "messages"],
+    ["tokens of a model whose server tells none", "/tokenize", { prompt: "a" }, "unsupported_value", "model"],
+    ["tokens that are texts", "/detokenize", { tokens: ["a"] }, "invalid_type", "tokens[0]"],
+    ["a token below 0", "/detokenize", { tokens: [-1] }, "integer_below_min_value", "tokens[0]"],
+  ] as const
+).map(([what, at, fields, code, param]) => ({
+  rows: [226],
+  what,
+  sent: postedJson({ model: "scripted", ...fields }, { path: at }),
+  told: [wrong(code, { param })],
+}));
+
 export const forms: Section = {
-  title: "forms, speech and images",
+  title: "forms, speech, images, judgements and tokens",
   first: 216,
-  last: 225,
-  cases: [...framed, ...parts, ...other],
+  last: 226,
+  cases: [...framed, ...parts, ...other, ...passed],
   elsewhere: [],
   unasserted: [],
 };

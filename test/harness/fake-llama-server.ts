@@ -73,11 +73,15 @@ export class FakeLlamaServer extends FakeOpenAiServer {
       case "POST /apply-template":
         return this.#apply(exchange);
       case "POST /tokenize": {
-        const { content, add_special, parse_special } = exchange.request.body;
+        const { content, add_special, parse_special, with_pieces } = exchange.request.body;
         const marks = add_special === true && parse_special === true ? 1 : 0;
         const tokens = Array.from({ length: wordsIn(String(content)) + marks }, (_, id) => id);
-        return sendJson(response, 200, { tokens });
+        if (with_pieces !== true) return sendJson(response, 200, { tokens });
+        // A piece that is no whole character comes as bytes.
+        return sendJson(response, 200, { tokens: tokens.map((id) => ({ id, piece: id === 0 ? [240, 159] : "sky" })) });
       }
+      case "POST /detokenize":
+        return sendJson(response, 200, { content: String(exchange.request.body["tokens"]) });
       case "POST /v1/completions":
         return this.#text(exchange);
       case "POST /v1/embeddings":

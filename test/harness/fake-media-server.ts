@@ -83,6 +83,10 @@ export class FakeMediaServer extends FakeOpenAiServer {
         const image = Buffer.alloc(this.imageBytes, 7).toString("base64");
         return sendJson(response, 200, { created: 1_795_200_000, data: [{ b64_json: image }] });
       }
+      case "POST /v1/moderations": {
+        const results = [request.body["input"]].flat().map((text) => ({ flagged: text === "harm" }));
+        return sendJson(response, 200, { id: "modr-1", model: "guard", results });
+      }
       default:
         return sendJson(response, 404, { detail: "Not Found" });
     }

@@ -73,12 +73,21 @@ export class FakeVllm extends FakeOpenAiServer {
       case "POST /v1/chat/completions":
         return this.#chat(exchange);
       case "POST /tokenize": {
+        const { prompt, return_token_strs: strings } = exchange.request.body;
+        if (typeof prompt === "string") {
+          const pieces = prompt.match(/\s?\S+/g) ?? [];
+          const tokens = pieces.map(({ length }) => length);
+          const answer = { count: tokens.length, max_model_len: this.#options.maxModelLen, tokens };
+          return sendJson(response, 200, { ...answer, token_strs: strings === true ? pieces : null });
+        }
         const refusal = this.#refusal(exchange);
         if (refusal !== undefined) return sendJson(response, refusal[0], { error: errorOf(refusal[0], refusal[1]) });
         const { tools = [], ...asked } = askedChat.parse(exchange.sent);
         const count = tokensIn(asked) + tools.length;
         return sendJson(response, 200, { count, max_model_len: this.#options.maxModelLen, tokens: [] });
       }
+      case "POST /detokenize":
+        return sendJson(response, 200, { prompt: String(exchange.request.body["tokens"]) });
       case "POST /v1/completions":
         return this.#text(exchange);
       case "POST /v1/embeddings":

@@ -118,6 +118,7 @@ const words: readonly (readonly [Ability, string])[] = [
   ["transcription", "transcribe"],
   ["speech", "speak"],
   ["image", "image"],
+  ["moderation", "moderate"],
   ["tools", "tools"],
   ["thinking", "think"],
 ];

@@ -216,7 +216,7 @@ async function admitRequest(
   const { promptTokens, tokens, ceiling, stream: streamed, toolNames, effort, remoteImages } = asked;
   const { leaving } = callerOf(request);
   const { render, ...rendering } = renderingOf(outer, asked, request.id);
-  if (asked.media !== undefined) refuseUncounted(callerOf(request).key);
+  if (asked.media !== undefined) refuseUncounted(callerOf(request).key, asked.needs);
   const { limitStatus, fault } = await account.admit({ promptTokens, tokens, ceiling, signal: job.signal });
   noteRateLimits(request, limitStatus);
   if (fault !== undefined) throw fault;

@@ -38,10 +38,15 @@ export const paths: Paths = [
   ["/audio/speech", "speech"],
   ["/images/generations", "image"],
   ["/images/edits", "image-edit"],
+  ["/moderations", "moderation"],
 ];
 
-/** The same without `/v1`, where some clients look for it. */
-export const rerankPaths: Paths = [["/rerank", "rerank"]];
+/** The paths outside of `/v1`, where the clients of vLLM and others look for them. */
+export const barePaths: Paths = [
+  ["/rerank", "rerank"],
+  ["/tokenize", "tokenize"],
+  ["/detokenize", "detokenize"],
+];
 
 /** The same of Ollama's API. */
 export const ollamaPaths: Paths = [

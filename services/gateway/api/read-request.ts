@@ -157,6 +157,9 @@ export function readRequest(
     case "speech":
     case "image":
     case "image-edit":
+    case "moderation":
+    case "tokenize":
+    case "detokenize":
       return mediaOf(readMediaRequest(outer, input));
     case "ollama-chat":
       return ollamaOf(readOllamaChat(input), promptSeed);

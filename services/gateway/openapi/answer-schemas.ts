@@ -179,6 +179,23 @@ export const scoreList = z.object({
   usage: z.object({ prompt_tokens: count, total_tokens: count }),
 });
 
+export const moderationList = z
+  .object({
+    results: z
+      .array(z.object({ flagged: z.boolean().describe("True if the text is harmful.") }).loose())
+      .describe("A judgement of each text, in their order."),
+  })
+  .loose();
+
+export const tokenList = z.object({
+  count: count.describe("The number of the tokens."),
+  max_model_len: count.describe("The model's window, in tokens."),
+  tokens: z.array(count).describe("The ids of the tokens."),
+  token_strs: z.array(z.string()).nullable().describe("The tokens as text, with `return_token_strs`."),
+});
+
+export const detokenizedText = z.object({ prompt: z.string().describe("The text.") });
+
 export const transcription = z
   .object({
     text: z.string().describe("All that was said."),

@@ -14,6 +14,9 @@ import {
   speechExamples,
   responseExamples,
   scoreExamples,
+  moderationExamples,
+  tokenizeExamples,
+  detokenizeExamples,
 } from "./request-examples.ts";
 
 /** One operation of the public API, as its document describes it. */
@@ -29,6 +32,8 @@ export interface PublicOperation {
     | "Rerank"
     | "Audio"
     | "Images"
+    | "Moderations"
+    | "Tokens"
     | "Models"
     | "Ollama"
     | "Health"
@@ -354,6 +359,36 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     body: { schema: "ImageEditRequest", examples: "a form" },
     answer: "ImageList",
     refusals: refusalsOfMedia,
+  },
+  createModeration: {
+    ...asksModel,
+    path: "/v1/moderations",
+    tag: "Moderations",
+    summary: "Judge whether texts are harmful",
+    description: "The judgement of the model's server, as that server tells it.",
+    body: { schema: "ModerationRequest", examples: moderationExamples },
+    answer: "ModerationList",
+    refusals: [...refusalsOfJobs, "insufficient_permissions"],
+  },
+  tokenize: {
+    ...asksModel,
+    path: "/tokenize",
+    tag: "Tokens",
+    summary: "Tell the tokens of a text",
+    description: "In the shape of vLLM's API, from vLLM and llama-server. It takes no tokens of the key's limits.",
+    body: { schema: "TokenizeRequest", examples: tokenizeExamples },
+    answer: "TokenList",
+    refusals: refusalsOfJobs,
+  },
+  detokenize: {
+    ...asksModel,
+    path: "/detokenize",
+    tag: "Tokens",
+    summary: "Tell the text of tokens",
+    description: "The opposite of `/tokenize`.",
+    body: { schema: "DetokenizeRequest", examples: detokenizeExamples },
+    answer: "DetokenizedText",
+    refusals: refusalsOfJobs,
   },
   listModels: {
     method: "GET",

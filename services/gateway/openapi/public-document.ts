@@ -40,6 +40,8 @@ const tags = [
   { name: "Rerank", description: "Documents in the order of their relevance." },
   { name: "Audio", description: "Speech that is written down, and texts that are spoken." },
   { name: "Images", description: "Images of texts and of other images." },
+  { name: "Moderations", description: "Judgements of texts." },
+  { name: "Tokens", description: "Tokens of texts, and texts of tokens." },
   { name: "Models", description: "The models that a key may ask." },
   { name: "Ollama", description: "The same for clients of Ollama's." },
   { name: "Health", description: "For balancers, without a key." },

@@ -147,6 +147,18 @@ export const imageExamples = {
   sky: example("One image", { model: "flux", prompt: "A blue sky.", size: "512x512", response_format: "b64_json" }),
 };
 
+export const moderationExamples = {
+  text: example("One text", { model: "guard", input: why }),
+};
+
+export const tokenizeExamples = {
+  text: example("One text", { model: "llama3.2", prompt: why }),
+};
+
+export const detokenizeExamples = {
+  tokens: example("Three tokens", { model: "llama3.2", tokens: [1, 2, 3] }),
+};
+
 export const ollamaExamples = {
   chat: {
     question: example("A question, answered in lines", { messages: [user(why)] }),

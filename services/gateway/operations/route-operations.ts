@@ -98,8 +98,9 @@ export const routeOperations = {
     async run({ query }, { view }) {
       const { model, kind: asked, tools, vision, prompt_tokens: promptTokens } = query;
       const further = furtherAbilities.find((each) => each === asked);
+      const isOwn = asked === "chat" || asked === "complete" || asked === "embed" || asked === "rerank";
       const capability = further ?? (asked === "embed" ? "embedding" : "completion");
-      const kind = asked === "transcription" || asked === "speech" || asked === "image" ? "media" : asked;
+      const kind = isOwn ? asked : "media";
       const imageParam = vision ? "messages" : undefined;
       return view.route({ kind, modelId: model, needs: { capability, tools, imageParam, promptTokens } });
     },

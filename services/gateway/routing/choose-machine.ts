@@ -236,6 +236,8 @@ const verbs = {
   transcription: "transcribe speech",
   speech: "speak",
   image: "make images",
+  moderation: "moderate texts",
+  tokenize: "tell its tokens",
 } as const;
 
 /** Returns the fault of a request that needs something the model cannot do. */

@@ -141,6 +141,7 @@ export class LlamaServer implements OpenAiServer {
   readonly profile = llamaServer;
   readonly embeds = true;
   readonly reranks = true;
+  readonly tokenizes = true;
   readonly #connection: RuntimeConnection;
   readonly #clock: Clock;
   readonly #probes: PatientProbes<Probed>;

@@ -21,6 +21,7 @@ import { OpenAiAnswer, readAnswer } from "./openai-answer.ts";
 import { openAiChatRequest, openAiTextRequest } from "./openai-request.ts";
 import { openAiMedia } from "./openai-media.ts";
 import { openAiRerank } from "./openai-rerank.ts";
+import { openAiTokens, tokenPaths } from "./openai-tokens.ts";
 import { ModelLoading, PathUnknown } from "./openai-fault.ts";
 import type { OpenAiServer, Served, ServedModel } from "./openai-profile.ts";
 
@@ -118,7 +119,8 @@ export function openAiCompatible(options: {
     unknownKind: profile.kind === "openai",
     async catalogue(signal) {
       served = await server.catalogue(signal);
-      return served;
+      if (server.tokenizes !== true) return served;
+      return served.map((each) => ({ ...each, furtherAbilities: [...(each.furtherAbilities ?? []), "tokenize"] }));
     },
     chat: (run, emit) => (profile.refusesSeveral?.(run.body) ? fanOut(chatOnce, run, emit) : chatOnce(run, emit)),
     ...(server.count && { count: countPrompt }),
@@ -132,7 +134,7 @@ export function openAiCompatible(options: {
     }),
     media: (run, emit) =>
       ask(run, `The server of this model does not have '${run.body.path}'.`, (target) =>
-        openAiMedia(run, target, emit),
+        (tokenPaths.has(run.body.path) ? openAiTokens : openAiMedia)(run, target, emit),
       ),
     get manages() {
       const { load, unload } = server.manages ?? {};

@@ -148,6 +148,8 @@ export interface OpenAiServer extends Pick<Runtime, "working" | "close" | "slots
   readonly embeds: boolean;
   /** True if the server may have `/v1/rerank`. The catalogue or the operator says which models rerank. */
   readonly reranks?: boolean;
+  /** True if the server has `/tokenize` and `/detokenize`. */
+  readonly tokenizes?: boolean;
   /** The actions on models, which take the model's name at the server. */
   readonly manages?: Runtime["manages"];
   catalogue(signal: AbortSignal): Promise<readonly (DescribedModel & ServedModel)[]>;

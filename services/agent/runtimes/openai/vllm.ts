@@ -122,6 +122,7 @@ export function openVllm(options: {
     slots: vllmSlotsDefault,
     embeds: true,
     reranks: true,
+    tokenizes: true,
     get version() {
       return version;
     },

@@ -4,6 +4,7 @@ import type { MediaBody, MediaHead, MediaPath } from "#shared/protocol/media-bod
 import { abilityAt } from "#shared/protocol/media-body.ts";
 import { type FurtherAbility, modelId } from "#shared/protocol/model.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
+import type { Needs } from "../../routing/choose-machine.ts";
 import { FormFile } from "../../http/read-form.ts";
 import { readShape } from "../../http/read-shape.ts";
 import { dropNulls, invalidValue, refuseFields, type UnsupportedFields } from "../request-fields.ts";
@@ -15,11 +16,15 @@ export const mediaPromptCharactersMax = 32_000;
 /** OpenAI's bounds. */
 const imagesMax = 10;
 const imagesSentMax = 16;
+/** Bounds the texts that are judged at once, and the tokens of one text. */
+const textsMax = 2_048;
+export const tokensMax = 1_000_000;
 
 const file = z
   .custom<FormFile>((value) => value instanceof FormFile, { params: { expected: "a file" } })
   .meta({ type: "string", format: "binary" });
 const word = z.string().min(1).max(100);
+const text = z.string().min(1);
 const prompt = z.string().max(mediaPromptCharactersMax);
 const modelFor = (ability: FurtherAbility): typeof modelId =>
   modelId.describe(`The id of a model whose \`x_capabilities\` hold \`${ability}\`.`);
@@ -94,6 +99,26 @@ export const imageEditRequest = z.object({
   input_fidelity: word.nullish().describe("How close to the images the answer stays, where the server knows it."),
 });
 
+/** A request for a judgement of texts, as OpenAI's clients write it. */
+export const moderationRequest = z.object({
+  model: modelFor("moderation"),
+  input: z.union([text, z.array(text).min(1).max(textsMax)]).describe("The texts to judge: one, or a list."),
+});
+
+/** A request for the tokens of a text, as vLLM's clients write it. */
+export const tokenizeRequest = z.object({
+  model: modelFor("tokenize"),
+  prompt: z.string().describe("The text."),
+  add_special_tokens: z.boolean().nullish().describe("True for the marks that begin a prompt too, which is usual."),
+  return_token_strs: z.boolean().nullish().describe("True if each token is to be told as text too."),
+});
+
+/** A request for the text of tokens. */
+export const detokenizeRequest = z.object({
+  model: modelFor("tokenize"),
+  tokens: z.array(z.int().nonnegative()).max(tokensMax).describe("The ids of the tokens."),
+});
+
 /** The form of an answer: its own, as the runtime gives it, and its media type, as clients of OpenAI know it. */
 export interface MediaAnswer {
   readonly form: MediaHead["answer"];
@@ -109,7 +134,7 @@ export interface ReadMediaRequest {
 }
 
 const json: MediaAnswer = { form: "json", type: "application/json; charset=utf-8" };
-const text: MediaAnswer = { form: "text", type: "text/plain; charset=utf-8" };
+const plain: MediaAnswer = { form: "text", type: "text/plain; charset=utf-8" };
 const transcript: MediaAnswer = { form: "transcript", type: "text/event-stream; charset=utf-8" };
 const audioTypes = {
   mp3: "audio/mpeg",
@@ -121,6 +146,7 @@ const audioTypes = {
 };
 
 const onlyOfTranscriptions = { why: "is a field of transcriptions; ask at /v1/audio/transcriptions" };
+const inTokens = { why: "is not supported here; its tokens are counted at /v1/messages/count_tokens" };
 const notHere = { why: "is not supported here" };
 const notStreamed = { why: "is not supported here: images come whole", isNeutral: (value: unknown) => value === false };
 
@@ -132,7 +158,7 @@ interface Endpoint {
   readonly answerOf: (value: Readonly<Record<string, unknown>>) => MediaAnswer;
 }
 
-/** The endpoints of speech and images: the path at the machine, and how the request is read. */
+/** The endpoints that a model's server answers by itself: the path at the machine, and how the request is read. */
 export const mediaEndpoints = {
   transcription: {
     path: "/v1/audio/transcriptions",
@@ -181,9 +207,30 @@ export const mediaEndpoints = {
     unsupported: { stream: notStreamed, partial_images: notHere },
     answerOf: editAnswer,
   },
+  moderation: {
+    path: "/v1/moderations",
+    schema: moderationRequest,
+    takesForm: false,
+    unsupported: {},
+    answerOf: () => json,
+  },
+  tokenize: {
+    path: "/tokenize",
+    schema: tokenizeRequest,
+    takesForm: false,
+    unsupported: { messages: inTokens },
+    answerOf: () => json,
+  },
+  detokenize: {
+    path: "/detokenize",
+    schema: detokenizeRequest,
+    takesForm: false,
+    unsupported: {},
+    answerOf: () => json,
+  },
 } as const satisfies Record<string, Endpoint>;
 
-/** The kinds of requests about speech and images, by API. */
+/** The kinds of requests that a model's server answers by itself, by API. */
 export type MediaOuter = keyof typeof mediaEndpoints;
 
 /** The kinds whose body is a form with files. */
@@ -191,7 +238,7 @@ export const formOuters: ReadonlySet<string> = new Set(
   Object.entries(mediaEndpoints).flatMap(([outer, { takesForm }]) => (takesForm ? [outer] : [])),
 );
 
-/** Reads a request about speech or images, and separates its files from its fields. */
+/** Reads a request that a model's server answers by itself, and separates its files from its fields. */
 export function readMediaRequest(outer: MediaOuter, input: Record<string, unknown>): ReadMediaRequest {
   const { path, schema, takesForm, unsupported, answerOf }: Endpoint = mediaEndpoints[outer];
   if (takesForm) readNumbers(input);
@@ -229,7 +276,7 @@ function readNumbers(form: Record<string, unknown>): void {
 }
 
 function textAnswer(format: unknown): MediaAnswer {
-  return format === "text" || format === "srt" || format === "vtt" ? text : json;
+  return format === "text" || format === "srt" || format === "vtt" ? plain : json;
 }
 
 function transcriptionAnswer(asked: Readonly<Record<string, unknown>>): MediaAnswer {
@@ -251,11 +298,13 @@ function editAnswer({ image, "image[]": images }: Readonly<Record<string, unknow
   return json;
 }
 
-/** Refuses a key whose limit counts tokens: servers of speech and images report none, so the limit would not hold. */
-export function refuseUncounted({ limits }: KeyRecord): void {
+/** Refuses a key whose limit counts tokens: servers of speech, images and moderation report none, so the limit would not hold. */
+export function refuseUncounted({ limits }: KeyRecord, { capability }: Pick<Needs, "capability">): void {
+  // Telling tokens generates none.
+  if (capability === "tokenize") return;
   if (limits?.tokensPerMinute === undefined && limits?.budget === undefined) return;
   throw new Fault("insufficient_permissions", {
     message:
-      "This key has a limit in tokens (--tpm or --budget), and requests about speech and images cannot be counted in tokens. Use a key that has only --rpm and --concurrency.",
+      "This key has a limit in tokens (--tpm or --budget), and requests about speech, images and moderation cannot be counted in tokens. Use a key that has only --rpm and --concurrency.",
   });
 }

@@ -1,0 +1,89 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { errorOf, type Endpoint } from "../harness/endpoint.ts";
+import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
+import { FakeMediaServer } from "../harness/fake-media-server.ts";
+import { FakeVllm } from "../harness/fake-vllm.ts";
+import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { until } from "../harness/until.ts";
+
+async function inFrontOf(runtime: string, url: string, env: Record<string, string> = {}): Promise<GatewayInProcess> {
+  const gateway = await startGatewayInProcess({
+    env: { TRUNKLINE_RUNTIME: runtime, TRUNKLINE_RUNTIME_URL: url, ...env },
+  });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  return gateway;
+}
+
+function post({ baseUrl, key }: Endpoint, path: string, body: object): Promise<Response> {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  return fetch(new URL(path, baseUrl), { method: "POST", headers, body: JSON.stringify(body) });
+}
+
+const servers = {
+  vllm: {
+    start: () => FakeVllm.start({ models: [{ id: "m" }] }),
+    sent: { model: "m", prompt: "blue sky", add_special_tokens: true, return_token_strs: true },
+    answer: { count: 2, tokens: [4, 4], token_strs: ["blue", " sky"] },
+  },
+  "llama-server": {
+    start: () => FakeLlamaServer.start({ model: { name: "m" } }),
+    sent: { model: "m", content: "blue sky", add_special: true, with_pieces: true },
+    answer: { count: 2, tokens: [0, 1], token_strs: ["\ufffd", "sky"] },
+  },
+};
+
+describe.each(Object.entries(servers))("%s", (runtime, { start, sent, answer }) => {
+  test("tells the tokens of a text and the text of tokens in vLLM's shape, and charges none", async () => {
+    await using server = await start();
+    const gateway = await inFrontOf(runtime, server.url);
+    const { endpoint } = await gateway.issue({ limits: { tokensPerMinute: 1 } });
+    await until(async () => (await listed(endpoint))?.includes("tokenize"), { what: "the model to be listed" });
+    const told = await post(endpoint, "/tokenize", { model: "m", prompt: "blue sky", return_token_strs: true });
+    expect(told.status).toBe(200);
+    expect(await told.json()).toEqual({ ...answer, max_model_len: expect.any(Number) });
+    expect(server.requests.findLast(({ path }) => path === "/tokenize")?.body).toEqual(sent);
+    const text = await post(endpoint, "/detokenize", { model: "m", tokens: [4, 4] });
+    expect([text.status, await text.json()]).toEqual([200, { prompt: "4,4" }]);
+    expect(server.requests.findLast(({ path }) => path === "/detokenize")?.body).toEqual({
+      model: "m",
+      tokens: [4, 4],
+    });
+  });
+});
+
+async function listed(endpoint: Endpoint): Promise<readonly string[] | undefined> {
+  const { data } = (await (await endpoint.get("/models")).json()) as { data: { x_capabilities?: string[] }[] };
+  return data[0]?.x_capabilities;
+}
+
+describe("a server that judges texts, as its operator says", () => {
+  test("is asked as OpenAI is, and a key whose tokens are limited is refused", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-judge-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = join(folder, "models.json");
+    await writeFile(file, JSON.stringify({ m: { x_capabilities: ["moderation"] } }));
+    await using server = await FakeMediaServer.start();
+    const gateway = await inFrontOf("openai", server.url, { TRUNKLINE_MODELS_FILE: file });
+    const { endpoint } = await gateway.issue();
+    const ask = { model: "m", input: ["harm", "sky"] };
+    const response = await post(endpoint, "/v1/moderations", ask);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ results: [{ flagged: true }, { flagged: false }] });
+    expect(server.requests.findLast(({ path }) => path === "/v1/moderations")?.body).toEqual(ask);
+
+    const limited = (await gateway.issue({ limits: { tokensPerMinute: 1_000 } })).endpoint;
+    const refused = await post(limited, "/v1/moderations", ask);
+    expect([refused.status, await errorOf(refused)]).toMatchObject([403, { code: "insufficient_permissions" }]);
+
+    const untold = await post(endpoint, "/tokenize", { model: "m", prompt: "sky" });
+    expect([untold.status, await errorOf(untold)]).toMatchObject([400, { code: "unsupported_value", param: "model" }]);
+    const chat = await post(endpoint, "/tokenize", { model: "m", messages: [] });
+    expect([chat.status, await errorOf(chat)]).toMatchObject([
+      400,
+      { code: "unsupported_parameter", param: "messages" },
+    ]);
+  });
+});
