@@ -112,7 +112,7 @@ async function runWithinLimits(
   const ended = staysMs === undefined ? undefined : callerOf(reply.request).begin?.(stay);
   Object.assign(job, { signal: stay.signal });
   try {
-    const mayContinue = streamed && job.kind === "chat";
+    const mayContinue = streamed && (job.kind === "chat" || job.kind === "complete");
     await runJob(admitted, account.following(writer, { render, leaving: stay, mayContinue }), dependencies);
   } catch (thrown) {
     const limit = account.cutBy;

@@ -1,7 +1,7 @@
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
 import { encodeJson, readJson } from "#shared/protocol/frame-payload.ts";
-import { type ChatBody, type ChatMessage, contentText } from "#shared/protocol/job-bodies.ts";
+import { type ChatBody, type ChatMessage, type CompleteBody, contentText } from "#shared/protocol/job-bodies.ts";
 import type { OfferedModel, Seam } from "#shared/protocol/model.ts";
 
 /** Bounds what is kept of one request while its answer runs: its body, and the answer so far. */
@@ -9,7 +9,7 @@ export const continuedBytesMax = 1024 * 1024;
 /** Bounds that for all requests together. Without room an answer cannot go on elsewhere, and no request is refused. */
 export const continuedBytesInAllMax = 256 * 1024 * 1024;
 
-/** A chat that asks for the rest of an answer, and the kind of seam that its machine must have proved. */
+/** A request for the rest of an answer, and the kind of seam that its machine must have proved. */
 export interface Continuation {
   readonly body: Uint8Array;
   readonly seam: Seam;
@@ -109,15 +109,13 @@ export class DeliveredAnswer {
   continuation(madeTokens: number): Continuation | undefined {
     const made = this.#made();
     if (this.#body === undefined || made === undefined || made.text === "") return undefined;
-    const chat = readJson(this.#body) as ChatBody;
-    if (!isPlain(chat)) return undefined;
-    const { max_tokens: tokensMax } = chat;
-    const body = {
-      ...chat,
-      messages: withAnswer(chat.messages, made),
-      ...(tokensMax !== undefined && { max_tokens: Math.max(1, tokensMax - madeTokens) }),
-    };
-    return { body: encodeJson(body), seam: seamOf(chat.tools !== undefined, made.thought !== "") };
+    const asked = readJson(this.#body) as ChatBody | CompleteBody;
+    const begun = "messages" in asked ? chatWith(asked, made) : textWith(asked, made);
+    if (begun === undefined) return undefined;
+    const { max_tokens: tokensMax } = asked;
+    const body = { ...begun, ...(tokensMax !== undefined && { max_tokens: Math.max(1, tokensMax - madeTokens) }) };
+    const hasTools = "messages" in asked && asked.tools !== undefined;
+    return { body: encodeJson(body), seam: seamOf(hasTools, made.thought !== "") };
   }
 
   /** Returns the answer so far. Undefined if there is more in it than one text and one thought. */
@@ -169,11 +167,23 @@ function isPlain({
   return n === 1 && logprobs !== true && !isForm && !insists;
 }
 
+function chatWith(chat: ChatBody, made: Made): ChatBody | undefined {
+  return isPlain(chat) ? { ...chat, messages: withAnswer(chat.messages, made) } : undefined;
+}
+
+/** Returns the text with what was made of it at its end. An echo has begun the answer with the text itself. */
+function textWith({ echo, ...asked }: CompleteBody, { text }: Made): CompleteBody | undefined {
+  const { prompts, n = 1, logprobs, suffix } = asked;
+  const [prompt = "", ...others] = prompts;
+  if (others.length > 0 || n > 1 || logprobs !== undefined || suffix !== undefined) return undefined;
+  return { ...asked, prompts: [echo === true ? text : prompt + text] };
+}
+
 /** Returns the messages with the answer so far at their end. A client may have begun that answer itself. */
 function withAnswer(
   messages: readonly ChatMessage[],
   { text, thought }: Pick<Made, "text" | "thought">,
-): readonly ChatMessage[] {
+): ChatMessage[] {
   const last = messages.at(-1);
   const begun = last?.role === "assistant" && last.tool_calls === undefined ? last : undefined;
   const reasoning = `${begun?.reasoning_content ?? ""}${thought}`;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ChatBody } from "#shared/protocol/job-bodies.ts";
+import type { ChatBody, CompleteBody } from "#shared/protocol/job-bodies.ts";
 import type { OfferedModel, Seam } from "#shared/protocol/model.ts";
 import {
   continuedBytesInAllMax,
@@ -86,6 +86,30 @@ describe("the rest of an answer is asked for", () => {
     over.take(payloadOf({ kind: "finish", reason: "stop" }));
     expect([calling.continuation(1), over.continuation(1)]).toEqual([undefined, undefined]);
   });
+});
+
+describe("the rest of a continued text", () => {
+  const begun = (fields: Partial<CompleteBody> = {}): DeliveredAnswer => {
+    const answer = new DeliveredAnswer(new ContinuationRoom());
+    answer.take(payloadOf({ kind: "text", text: "two, three" }));
+    answer.keep(Buffer.from(JSON.stringify({ prompts: ["One, "], max_tokens: 10, ...fields })));
+    return answer;
+  };
+
+  test("is asked for with what was delivered behind its prompt, and the tokens that are left", () => {
+    expect(asksFor(begun())).toEqual({ prompts: ["One, two, three"], max_tokens: 8, seam: "plain" });
+  });
+
+  test("has its prompt once, where the answer began with it", () => {
+    expect(asksFor(begun({ echo: true }))).toMatchObject({ prompts: ["two, three"] });
+  });
+
+  test.each<Partial<CompleteBody>>([{ prompts: ["One", "Two"] }, { n: 2 }, { logprobs: 0 }, { suffix: "five" }])(
+    "is never asked for with %o",
+    (fields) => {
+      expect(begun(fields).continuation(1)).toBeUndefined();
+    },
+  );
 });
 
 describe("the memory for answers that may go on elsewhere", () => {

@@ -49,7 +49,15 @@ export function planContinuation({ prompt, max_tokens: tokensMax }: TextToContin
   if (script !== undefined && (script.think > 0 || script.tool !== undefined)) {
     throw scriptFault("a text is continued by text alone, without 'think' and 'tool'", "prompt");
   }
-  return plan({ script, call: undefined, tokensMax, prompt: [prompt] });
+  const begun =
+    script === undefined ? greetingAtEnd(prompt) : prompt.slice(prompt.split("\n", 1)[0]?.length).trimStart();
+  return plan({ script, call: undefined, tokensMax, prompt: [prompt], begun });
+}
+
+/** Returns the beginning of the greeting with which a text ends. */
+function greetingAtEnd(text: string): string {
+  const ends = greetingTokens.map((_, index) => greetingTokens.slice(0, index + 1).join(""));
+  return ends.findLast((end) => text.endsWith(end)) ?? "";
 }
 
 function plan(given: {
