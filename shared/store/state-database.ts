@@ -169,7 +169,8 @@ export function openStateDatabase(
   try {
     closeSync(openSync(file, "a", 0o600));
     database = new DatabaseSync(file, { timeout: patienceMs });
-    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    turnLogOn(database, patienceMs);
+    database.exec("PRAGMA synchronous = FULL");
     bringUpToDate(database, file);
     return new StateDatabase(database, file);
   } catch (error) {
@@ -180,6 +181,22 @@ export function openStateDatabase(
       `The state file ${file} cannot be used (${reasonOf(error)}): restore it, or move it away to start without any keys.`,
       { cause: error },
     );
+  }
+}
+
+const lockPollMs = 5;
+
+/** Turns the write-ahead log on. While another process writes, SQLite refuses that at once, whatever its timeout is. */
+function turnLogOn(database: DatabaseSync, patienceMs: number): void {
+  const endMs = performance.now() + patienceMs;
+  for (;;) {
+    try {
+      database.exec("PRAGMA journal_mode = WAL");
+      return;
+    } catch (error) {
+      if (performance.now() > endMs || !/locked/.test(reasonOf(error))) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockPollMs);
+    }
   }
 }
 

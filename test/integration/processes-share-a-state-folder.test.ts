@@ -1,13 +1,16 @@
 import { checkKey } from "#shared/records/judge-key.ts";
 import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { Worker } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore } from "#shared/store/open-key-store.ts";
 import { systemClock } from "#shared/process/clock.ts";
+import { openStateDatabase, stateFileName } from "#shared/store/state-database.ts";
 
 const processes = 6;
 const keysEach = 20;
@@ -47,4 +50,27 @@ test("processes that start at once on an absent folder agree on its pepper, and 
   const actors = (await keys.log({ entriesMax: 1_000 })).map(({ by }) => by);
   expect(actors).toHaveLength(texts.length);
   expect(new Set(actors).size).toBe(processes);
+});
+
+/** Writes into a file that has no write-ahead log yet, and is done a while after it said so. */
+const slowWriter = `
+  const { DatabaseSync } = require("node:sqlite");
+  const { parentPort, workerData } = require("node:worker_threads");
+  const database = new DatabaseSync(workerData);
+  database.exec("BEGIN IMMEDIATE");
+  parentPort.postMessage("writing");
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+  database.exec("COMMIT");
+  database.close();
+`;
+
+test("a process that comes while another one makes the file waits for it", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-shared-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const stateDir = join(folder, "state");
+  await mkdir(stateDir, { mode: 0o700 });
+  const writer = new Worker(slowWriter, { eval: true, workerData: join(stateDir, stateFileName) });
+  await once(writer, "message");
+  openStateDatabase(stateDir).close();
+  await once(writer, "exit");
 });
