@@ -47,6 +47,7 @@ import {
 } from "./api/endpoints.ts";
 import { ollamaActions, ollamaModels, refuseOllamaActions, takeJsonByHabit } from "./api/ollama/ollama-routes.ts";
 import { KeptResponses } from "./api/responses/kept-responses.ts";
+import * as conversation from "./api/responses/conversation-endpoints.ts";
 import { storedItemsPath, storedPath, storedResponses } from "./api/responses/stored-endpoints.ts";
 import { addRateLimitHeaders } from "./api/limit-responses.ts";
 import { keepAccounts } from "./api/keep-accounts.ts";
@@ -160,6 +161,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     refusedEfforts: new RefusedEfforts(clock),
     responses: new KeptResponses({ ...config.storesResponses, stored: store.responses, peppers: store.peppers, log }),
     images: new ImageFetcher({ hosts: config.imageHosts, clock }),
+    mediaPrices: config.mediaPrices,
     cacheSaltOf,
     timing,
     clock,
@@ -282,6 +284,7 @@ function mountModelRoutes(
       getModels(v1, parts);
       getModel(v1, parts);
       storedResponses(v1, parts);
+      conversation.conversations(v1, parts);
       await v1.register(async (inference) => {
         bookRequests(inference, parts);
         inferenceRoutes(inference, paths, parts);
@@ -293,6 +296,9 @@ function mountModelRoutes(
   for (const read of ["/models", "/models/*"]) refuseOtherMethods(server, prefix + read, ["GET", "HEAD"]);
   refuseOtherMethods(server, prefix + storedPath, ["GET", "HEAD", "DELETE"]);
   refuseOtherMethods(server, prefix + storedItemsPath, ["GET", "HEAD"]);
+  refuseOtherMethods(server, prefix + conversation.conversationsPath, ["POST"]);
+  refuseOtherMethods(server, prefix + conversation.conversationPath, ["GET", "HEAD", "DELETE"]);
+  refuseOtherMethods(server, prefix + conversation.conversationItemsPath, ["GET", "HEAD", "POST"]);
   for (const asked of [...paths.map(([path]) => path), "/messages/count_tokens"])
     refuseOtherMethods(server, prefix + asked, ["POST"]);
 }

@@ -20,6 +20,7 @@ import { dayMs } from "#shared/process/clock.ts";
 import { isLoopback, publicOrigin } from "#shared/protocol/pairing.ts";
 import type { OpenIdSettings } from "./operations/open-id.ts";
 import { type SessionRole, sessionRoles } from "#shared/records/session-record.ts";
+import { type MediaPrices, mediaUnits } from "./api/media/media-price.ts";
 import { crossOrigins } from "./http/cross-origin.ts";
 
 /** Reads names of hosts separated by commas, in small letters. */
@@ -59,6 +60,17 @@ const claimRoles = z.string().transform(
       }),
     ),
 );
+
+/** Prices in tokens, such as `second=50,character=0.3,image=1000`. */
+const mediaPrices = z.string().transform((text, context): MediaPrices => {
+  const rules = text.split(",").map((rule) => /^\s*(\w+)\s*=\s*(\d{1,7}(?:\.\d{1,3})?)\s*$/.exec(rule));
+  const prices = rules.map((rule) => [mediaUnits.find((unit) => unit === rule?.[1]), Number(rule?.[2])] as const);
+  if (prices.some(([unit]) => unit === undefined)) {
+    const message = "must be tokens for a second, a character or an image, such as second=50,character=0.3,image=1000";
+    context.addIssue({ code: "custom", message });
+  }
+  return Object.fromEntries(prices);
+});
 
 const settings = z
   .object({
@@ -125,6 +137,8 @@ const settings = z
     TRUNKLINE_TRUSTED_PROXIES: networkList.default([]),
     /** Hosts from which images are fetched; none by default. */
     TRUNKLINE_IMAGE_HOSTS: imageHosts.default([]),
+    /** The tokens that a second, character or image costs, where its server reports none. */
+    TRUNKLINE_MEDIA_TOKENS: mediaPrices.default({}),
     /** `off`: an answer ends when its machine is lost, and no other machine goes on with it. */
     TRUNKLINE_CONTINUE: z.enum(["on", "off"]).default("on"),
     /** `on`: the responses of all keys are stored, encrypted. Otherwise of those keys whose record says so. */
@@ -181,6 +195,7 @@ export function gatewayConfig(environment: Environment) {
     },
     promptCache: given.TRUNKLINE_PROMPT_CACHE,
     imageHosts: given.TRUNKLINE_IMAGE_HOSTS,
+    mediaPrices: given.TRUNKLINE_MEDIA_TOKENS,
     corsOrigins: given.TRUNKLINE_CORS_ORIGINS,
     trustedProxies: given.TRUNKLINE_TRUSTED_PROXIES,
   });

@@ -10,6 +10,8 @@ export const usage = z.object({
   completionTokens: count,
   cachedTokens: count.optional(),
   reasoningTokens: count.optional(),
+  /** The seconds of a recording, rounded up, where the runtime reports them in place of tokens. */
+  seconds: count.optional(),
 });
 export type Usage = z.infer<typeof usage>;
 

@@ -19,9 +19,10 @@ export interface SealedResponse {
 export interface StoredResponses {
   /**
    * Stores a response for `keptMs`. One with the same id stays as it is: a resumed answer is the same again. The oldest
-   * ones of the key go if it has more than `storedResponsesMax`. A key that was revoked meanwhile stores nothing.
+   * ones of the key go if it has more than `storedResponsesMax`. A key that was revoked meanwhile stores nothing. False
+   * if it was not stored.
    */
-  put(key: KeyId, response: SealedResponse, keptMs: number): Promise<void>;
+  put(key: KeyId, response: SealedResponse, keptMs: number): Promise<boolean>;
   /** Returns the responses with these ids in their order, undefined in place of a missing one. */
   find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]>;
   /** Deletes a response. False if there is none. */

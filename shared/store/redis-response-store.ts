@@ -56,12 +56,13 @@ export class RedisResponseStore implements StoredResponses {
     redis.define("putResponse", { lua: putResponseLua, numberOfKeys: 3 });
   }
 
-  async put(key: KeyId, { id, sealed }: SealedResponse, keptMs: number): Promise<void> {
+  async put(key: KeyId, { id, sealed }: SealedResponse, keptMs: number): Promise<boolean> {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
     const [at, list, record] = [responseAt(key, id), responsesAt(key), recordAt(key)];
-    await this.#redis.run("store a response", (redis) =>
+    const stored = await this.#redis.run("store a response", (redis) =>
       redis.putResponse(at, list, record, bytes, id, keptMs, this.#max, storedDaysMax * dayMs),
     );
+    return stored === 1;
   }
 
   async find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]> {

@@ -18,17 +18,18 @@ export class SqliteResponseStore implements StoredResponses {
     this.#max = max;
   }
 
-  async put(key: KeyId, { id, sealed }: SealedResponse, keptMs: number): Promise<void> {
+  async put(key: KeyId, { id, sealed }: SealedResponse, keptMs: number): Promise<boolean> {
     const nowMs = Math.floor(this.#clock.wall());
-    this.#database.change("store a response", (sql) => {
-      sql.run`
+    return this.#database.change("store a response", (sql) => {
+      const stored = sql.get`
         INSERT OR IGNORE INTO responses (key_id, id, stored_at, expires_at, sealed)
         SELECT id, ${id}, ${nowMs}, ${nowMs + keptMs}, ${sealed}
-        FROM keys WHERE id = ${key} AND record ->> '$.revokedAt' IS NULL`;
+        FROM keys WHERE id = ${key} AND record ->> '$.revokedAt' IS NULL RETURNING id`;
       sql.run`
         DELETE FROM responses WHERE rowid IN (
           SELECT rowid FROM responses WHERE key_id = ${key}
           ORDER BY stored_at DESC, rowid DESC LIMIT -1 OFFSET ${this.#max})`;
+      return stored !== undefined;
     });
   }
 

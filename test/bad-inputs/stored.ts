@@ -38,7 +38,25 @@ const queries: readonly Case[] = [
   ),
   reads(211, "an order that is none", `${never}/input_items?order=random`, wrong("invalid_value", "order")),
   reads(212, "a stored response as a stream", `${never}?stream=true`, wrong("unsupported_parameter", "stream")),
-  asks(212, "a conversation", { conversation: "conv_1" }, wrong("unsupported_parameter", "conversation")),
+  asks(
+    212,
+    "a conversation that never was",
+    { conversation: "conv_1" },
+    { ...notFound, says: /no such conversation/, param: "conversation" },
+  ),
+  asks(212, "a conversation that is a number", { conversation: 7 }, wrong("invalid_type", "conversation")),
+  asks(
+    212,
+    "a conversation and a turn",
+    { conversation: "conv_1", ...previous(never) },
+    wrong("invalid_value", "conversation"),
+  ),
+  asks(
+    212,
+    "a conversation without a store",
+    { conversation: "conv_1", store: false },
+    wrong("invalid_value", "store"),
+  ),
   asks(212, "an answer without its client", { background: true }, wrong("unsupported_value", "background")),
 ];
 

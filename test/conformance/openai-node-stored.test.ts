@@ -73,6 +73,47 @@ describe.each<[string, () => Promise<Site>]>([
     expect(messages()).toMatchObject([...talk, talk[1], { role: "user", content: "And you?" }]);
   });
 
+  test("talks in a conversation at any gateway, and reads its items", async () => {
+    site.vllm.onChat = sayHello;
+    const says = (content: string) => [{ type: "message" as const, role: "user" as const, content }];
+    const begun = await site.here.conversations.create({
+      items: says("My name is Ann."),
+      metadata: { topic: "names" },
+    });
+    const { id } = begun;
+    const first = await site.there.responses.create(ask("Hello.", { conversation: id }));
+    expect(first).toMatchObject({ conversation: { id }, previous_response_id: null, store: true });
+    await site.there.conversations.items.create(id, { items: says("I am fine.") });
+    await site.here.responses.stream(ask("Who am I?", { conversation: { id } })).finalResponse();
+    const said = ["My name is Ann.", "Hello.", "Hello there.", "I am fine.", "Who am I?"];
+    expect(messages()).toMatchObject(said.map((content) => ({ content })));
+
+    const listed = await site.there.conversations.items.list(id, { order: "asc", limit: 2 });
+    const texts: unknown[] = [];
+    for await (const item of listed) texts.push("content" in item && item.content);
+    expect(texts).toMatchObject([...said, "Hello there."].map((text) => [{ text }]));
+    const { _request_id, ...read } = await site.there.conversations.retrieve(id);
+    expect(begun).toMatchObject(read);
+    expect(read).toMatchObject({ object: "conversation", metadata: { topic: "names" } });
+
+    expect(await site.here.conversations.delete(id)).toMatchObject({ id, deleted: true });
+    await expect(site.there.conversations.retrieve(id)).rejects.toThrow(NotFoundError);
+    await expect(site.there.responses.create(ask("Hi", { conversation: id }))).rejects.toThrow(NotFoundError);
+    expect(await site.there.responses.retrieve(first.id)).toMatchObject({ output_text: "Hello there." });
+  });
+
+  test("keeps every turn of a conversation, also of two that end at once", async () => {
+    site.vllm.onChat = sayHello;
+    const { id } = await site.here.conversations.create();
+    const asking = [site.here, site.there].map((client) =>
+      client.responses.create(ask("Hello.", { conversation: id })),
+    );
+    await Promise.all(asking);
+    await site.here.responses.create(ask("Well?", { conversation: id }));
+    const own = await site.there.conversations.items.list(id);
+    expect(own.data).toHaveLength(6);
+  });
+
   test("goes on from a stream as soon as its last event has come", async () => {
     site.vllm.onChat = sayHello;
     const first = await site.here.responses.stream(ask("My name is Ann.")).finalResponse();

@@ -267,3 +267,28 @@ test("a response is stored for as long as the operator says", async () => {
   expect((await call(endpoint, `/${id}`)).status).toBe(404);
   wall.mockRestore();
 });
+
+test("a conversation of another key and one that never was get the same words", async () => {
+  const [mine, yours] = [await storing(), await storing()];
+  const json = { "content-type": "application/json" };
+  const made = await call(yours.endpoint, "/../conversations", { method: "POST", body: "{}", headers: json });
+  const { id: other } = (await made.json()) as { id: string };
+  const told = [];
+  for (const id of [other, newToken("conv_")]) {
+    const at = `/../conversations/${id}`;
+    const body = JSON.stringify({ items: [{ role: "user", content: "Hi" }] });
+    const ways = [
+      call(mine.endpoint, at),
+      call(mine.endpoint, `${at}/items`),
+      call(mine.endpoint, `${at}/items`, { method: "POST", body, headers: json }),
+      call(mine.endpoint, at, { method: "DELETE" }),
+      post(mine.endpoint, { conversation: id }),
+    ];
+    told.push(await Promise.all(ways.map(async (way) => [(await way).status, (await errorOf(await way)).message])));
+  }
+  expect(told[0]).toEqual(told[1]);
+  expect(told[0]?.map(([status]) => status)).toEqual([404, 404, 404, 404, 404]);
+  const unkept = await gateway.issue();
+  const refused = await call(unkept.endpoint, "/../conversations", { method: "POST", body: "{}", headers: json });
+  expect([refused.status, (await errorOf(refused)).code]).toEqual([403, "insufficient_permissions"]);
+});

@@ -9,8 +9,10 @@ import {
   getModels,
   inferenceRoutes,
   ollamaPaths,
+  barePaths,
   paths,
 } from "../../services/gateway/api/endpoints.ts";
+import { conversations } from "../../services/gateway/api/responses/conversation-endpoints.ts";
 import { storedResponses } from "../../services/gateway/api/responses/stored-endpoints.ts";
 import { ollamaActions, ollamaModels, refuseOllamaActions } from "../../services/gateway/api/ollama/ollama-routes.ts";
 import { getReference } from "../../services/gateway/openapi/get-reference.ts";
@@ -22,7 +24,7 @@ const document = publicDocument(limit);
 /** Handlers are not called here, so they need no dependencies. */
 const nothing = {} as never;
 const mountV1 = (v1: FastifyInstance): void => {
-  for (const mount of [getModels, getModel, countTokens, storedResponses]) mount(v1, nothing);
+  for (const mount of [getModels, getModel, countTokens, storedResponses, conversations]) mount(v1, nothing);
   inferenceRoutes(v1, paths, nothing);
 };
 const mountOllama = (api: FastifyInstance): void => {
@@ -43,10 +45,13 @@ test("every route that is mounted is described, and every one that is described 
   getReference(server, document);
   void server.register(async (v1) => mountV1(v1), { prefix: "/v1" });
   void server.register(async (api) => mountOllama(api), { prefix: "/api" });
+  void server.register(async (bare) => inferenceRoutes(bare, barePaths, nothing));
   await server.ready();
   // The answer of a URL to all its other methods is no route of its own.
   const own = routes.filter(({ method }) => !Array.isArray(method) || method.length === 1);
   const mounted = own
+    // The path without `/v1` is told in the description of the other.
+    .filter(({ url }) => url !== "/rerank")
     .flatMap(({ method, url }) =>
       [method].flat().map((each) => `${each} ${url.replace(/\*$/, "{id}").replace(/:(\w+)/, "{$1}")}`),
     )

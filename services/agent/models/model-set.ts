@@ -4,6 +4,7 @@ import { z } from "zod";
 import {
   type Capabilities,
   capabilities,
+  type FurtherAbility,
   furtherAbilities,
   modelsPerMachineMax,
   type OfferedModel,
@@ -99,7 +100,7 @@ export function completeModel(facts: {
   const { id, described, settings = {}, runtime, counts, firstSeenSeconds } = facts;
   const able = completeCapabilities(described, settings);
   const further = settings.x_capabilities ?? described.furtherAbilities ?? [];
-  if (further.length === 0 && !Object.values(able).includes(true)) return undefined;
+  if (!further.some(isPurpose) && !Object.values(able).includes(true)) return undefined;
   const digest = settings.digest ?? described.digest;
   const sizeMb = described.sizeBytes === undefined ? 0 : Math.round(described.sizeBytes / 1_000_000);
   const completed = offeredModel.safeParse({
@@ -129,7 +130,12 @@ function completeCapabilities(
 ): Capabilities {
   const given = { ...withoutUndefined(reported), ...withoutUndefined(settings.capabilities ?? {}) };
   const further = settings.x_capabilities ?? told;
-  return { ...capabilitiesDefault, completion: given.embedding !== true && further.length === 0, ...given };
+  return { ...capabilitiesDefault, completion: given.embedding !== true && !further.some(isPurpose), ...given };
+}
+
+/** True if an ability may be all that a model is for. */
+function isPurpose(ability: FurtherAbility): boolean {
+  return ability !== "tokenize";
 }
 
 function withoutUndefined(partial: {

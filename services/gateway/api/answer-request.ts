@@ -18,7 +18,7 @@ import { chatCompletion, ChatChunks, endsOfChunks, type Rendering } from "./rend
 import { faultWithSentNames } from "./runtime-fields.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
-import { refuseUncounted } from "./media/media-request.ts";
+import { priceOf } from "./media/media-price.ts";
 import { renderMedia, WholeMedia } from "./media/render-media.ts";
 import { EmbeddingList } from "./render-embeddings.ts";
 import { Ranking, ScoreList } from "./render-ranking.ts";
@@ -43,7 +43,7 @@ interface RequestFrom {
 
 export type PlacingDependencies = Pick<
   InferenceDependencies,
-  "reader" | "responses" | "placer" | "modelRoutes" | "images" | "timing" | "clock" | "cacheSaltOf"
+  "reader" | "responses" | "placer" | "modelRoutes" | "images" | "mediaPrices" | "timing" | "clock" | "cacheSaltOf"
 >;
 
 /**
@@ -216,8 +216,10 @@ async function admitRequest(
   const { promptTokens, tokens, ceiling, stream: streamed, toolNames, effort, remoteImages } = asked;
   const { leaving } = callerOf(request);
   const { render, ...rendering } = renderingOf(outer, asked, request.id);
-  if (asked.media !== undefined) refuseUncounted(callerOf(request).key, asked.needs);
-  const { limitStatus, fault } = await account.admit({ promptTokens, tokens, ceiling, signal: job.signal });
+  const { mediaPrices: prices } = dependencies;
+  const price = asked.media?.size && priceOf(asked.media.size, { key: callerOf(request).key, prices, ceiling });
+  const demand = { promptTokens, tokens, ceiling, ...price, signal: job.signal };
+  const { limitStatus, fault } = await account.admit(demand);
   noteRateLimits(request, limitStatus);
   if (fault !== undefined) throw fault;
   // An answer that may end at a limit of its key comes in pieces, so that its client gets what came until then.

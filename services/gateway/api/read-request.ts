@@ -348,7 +348,8 @@ function mediaOf({ model, ability, body: media, ignored, answer }: ReadMediaRequ
     ...job,
     promptTokens: 0,
     tokens: 0,
-    ceiling: { promptTokens: job.body.byteLength, prompts: 1, answers: 1, answerTokens: undefined },
+    // Its units are no tokens, which a window would bound.
+    ceiling: { promptTokens: job.body.byteLength, prompts: Infinity, answers: 1, answerTokens: undefined },
   };
 }
 

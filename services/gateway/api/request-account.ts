@@ -11,6 +11,7 @@ import type { JobOffer } from "../jobs/job-listener.ts";
 import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
 import { limitFault } from "./limit-responses.ts";
+import type { MediaPrice } from "./media/media-price.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
 import { boundOf, GrowingHold } from "../limits/growing-hold.ts";
@@ -47,7 +48,8 @@ export interface AccountDependencies {
   readonly continuations?: ContinuationRoom | undefined;
 }
 
-type Demanding = Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling"> & { readonly signal: AbortSignal };
+type Demanding = Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling"> &
+  Partial<Pick<MediaPrice, "tokensPerSecond">> & { readonly signal: AbortSignal };
 
 /** The rate-limit status of a key after a request asked to run, and the fault that ends the request if it may not. */
 export interface LimitOutcome {
@@ -83,6 +85,8 @@ export class RequestAccount {
   #mayLoad: Promise<void> | undefined;
   #promptTokens = 0;
   #ceiling: TokenCeiling | undefined;
+  /** The price of a second of a recording, whose server reports seconds in place of tokens. */
+  #tokensPerSecond: number | undefined;
   #outcome: RequestOutcome | undefined;
   #endedAtMs: number | undefined;
   /** True while admission is pending. The request is then settled once the admission resolves. */
@@ -149,12 +153,13 @@ export class RequestAccount {
    * Asks for admission under the key's limits. The request may run unless the returned fault names the limit that it
    * would break.
    */
-  async admit({ promptTokens, tokens, ceiling, signal }: Demanding): Promise<LimitOutcome> {
+  async admit({ promptTokens, tokens, ceiling, tokensPerSecond, signal }: Demanding): Promise<LimitOutcome> {
     // An aborted request is already settled: nothing would release a hold that it takes from now on.
     signal.throwIfAborted();
     if (this.#isResuming) this.#leaveResumed();
     this.#promptTokens = promptTokens;
     this.#ceiling = ceiling;
+    this.#tokensPerSecond = tokensPerSecond;
     return this.#ask({ tokens, promptTokens, seat: newToken() }, signal);
   }
 
@@ -461,10 +466,14 @@ export class RequestAccount {
       const completionTokens = Math.max(0, (usage?.completionTokens ?? outputTokens) - countedTokens);
       return { promptTokens: 0, completionTokens };
     }
+    const perSecond = this.#tokensPerSecond;
+    if (usage?.seconds !== undefined && perSecond !== undefined)
+      return { promptTokens: Math.ceil(usage.seconds * perSecond), completionTokens: 0 };
     if (usage !== undefined) return { promptTokens: usage.promptTokens, completionTokens: usage.completionTokens };
+    const most = this.#window * (this.#ceiling?.prompts ?? 1);
     const worked = hasBegun && leftIn.has(this.#outcome ?? "client_closed");
     return {
-      promptTokens: firstAtMs !== undefined || worked || isMoved ? Math.min(this.#promptTokens, this.#window) : 0,
+      promptTokens: firstAtMs !== undefined || worked || isMoved ? Math.min(this.#promptTokens, most) : 0,
       completionTokens: worked && !this.#streamed && !isMoved ? Math.max(outputTokens, madeTokens) : outputTokens,
     };
   }

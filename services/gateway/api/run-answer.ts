@@ -22,6 +22,7 @@ import type { Rendering } from "./render-chat.ts";
 import type { KeptResponses } from "./responses/kept-responses.ts";
 import { withoutStore } from "./responses/render-response.ts";
 import type { ImageFetcher } from "../images/image-fetcher.ts";
+import type { MediaPrices } from "./media/media-price.ts";
 import { staying } from "./resumable-answer.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import { rateLimitLines } from "./limit-responses.ts";
@@ -54,6 +55,7 @@ export interface InferenceDependencies {
   readonly refusedEfforts: RefusedEfforts;
   readonly modelRoutes: Pick<RouteRecords, "table">;
   readonly images: Pick<ImageFetcher, "assertAllowed" | "fetchAll">;
+  readonly mediaPrices: MediaPrices;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;

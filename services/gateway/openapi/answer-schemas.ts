@@ -349,6 +349,10 @@ export const response = z.object({
   access_programs: nothing("there are none here"),
   background: z.literal(false),
   previous_response_id: z.string().nullable().describe(asRequested),
+  conversation: z
+    .object({ id: z.string().describe("The conversation's id.") })
+    .nullable()
+    .describe("The conversation that it belongs to; null without one."),
   store: z
     .boolean()
     .describe(
@@ -363,6 +367,17 @@ export const deletedResponse = z.object({
   deleted: z.literal(true).describe("Always true: a response that is not there is an error."),
 });
 
+export const conversation = z.object({
+  id: z.string().describe("The conversation's id, for `conversation` of a response."),
+  object: z.literal("conversation"),
+  created_at: z.int().describe("The time at which it was begun, in seconds since 1970."),
+  metadata: z.record(z.string(), z.string()).describe("As it was begun with."),
+});
+export const deletedConversation = z.object({
+  id: z.string().describe("The conversation's id."),
+  object: z.literal("conversation.deleted"),
+  deleted: z.literal(true).describe("Always true: a conversation that is not there is an error."),
+});
 export const responseItemList = z.object({
   object: z.literal("list"),
   data: z.array(inputItem).describe("The items, each with its id."),

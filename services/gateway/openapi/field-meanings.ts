@@ -88,6 +88,9 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   parameters: "The arguments of the function, as a JSON Schema of an object. None unless given.",
   part: "The part as it stands.",
   presence_penalty: "Makes a token less likely once it was said; below 0 more likely.",
+  conversation:
+    "The stored conversation that the request belongs to, by its id. Its items come in front of `input`, and the response is put at its end.",
+  items: "The items, the oldest first.",
   previous_response_id:
     "The stored response that the request goes on from. Its input and output, and those of the turns before it, come in front of `input`; their `instructions` do not.",
   prompt: "The text that is to be continued as it is, or several, each on its own. Text, not tokens.",

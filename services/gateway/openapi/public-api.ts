@@ -14,6 +14,8 @@ import {
   speechExamples,
   responseExamples,
   scoreExamples,
+  conversationExamples,
+  conversationItemsExamples,
   moderationExamples,
   tokenizeExamples,
   detokenizeExamples,
@@ -144,6 +146,23 @@ const ofStored = {
   refusals: [...refusalsOfKeys, "response_not_found", "backend_unavailable"] as Codes,
   headers: [],
 } as const;
+/** The page of a list of items. */
+const itemsQuery = {
+  limit: {
+    description: "Items on a page.",
+    schema: { type: "integer", minimum: 1, maximum: itemsPageMax, default: itemsPageDefault },
+  },
+  order: {
+    description: "`asc` for the first item first.",
+    schema: { type: "string", enum: ["asc", "desc"], default: "desc" },
+  },
+  after: { description: "The id of the item before the page.", schema: { type: "string" } },
+};
+const ofConversation = {
+  ...ofStored,
+  path: "/v1/conversations/{id}",
+  params: { id: "The conversation's id." },
+} as const;
 const open = { method: "GET", open: true, refusals: [], headers: [] } as const;
 const asOllama = { tag: "Ollama", errors: ["OllamaError"] } as const;
 const runsAsOllama = {
@@ -208,19 +227,55 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     path: "/v1/responses/{id}/input_items",
     summary: "List the input of a stored response",
     description: "The items of that request alone, without those of earlier turns.",
-    query: {
-      limit: {
-        description: "Items on a page.",
-        schema: { type: "integer", minimum: 1, maximum: itemsPageMax, default: itemsPageDefault },
-      },
-      order: {
-        description: "`asc` for the first item first.",
-        schema: { type: "string", enum: ["asc", "desc"], default: "desc" },
-      },
-      after: { description: "The id of the item before the page.", schema: { type: "string" } },
-    },
+    query: itemsQuery,
     answer: "ResponseItemList",
     refusals: [...ofStored.refusals, "invalid_value"],
+  },
+  createConversation: {
+    ...ofConversation,
+    method: "POST",
+    path: "/v1/conversations",
+    params: {},
+    summary: "Begin a conversation",
+    description:
+      "Responses whose `conversation` names it go on from its items, and are put at its end. It is kept for as long as a response is, counted from its beginning. Only for keys whose responses are stored.",
+    body: { schema: "ConversationRequest", examples: conversationExamples },
+    answer: "Conversation",
+    refusals: [...refusalsOfKeys, ...refusalsOfBodies, "insufficient_permissions", "backend_unavailable"],
+  },
+  retrieveConversation: {
+    ...ofConversation,
+    method: "GET",
+    summary: "Read a conversation",
+    description: "Its items are at `/v1/conversations/{id}/items`.",
+    answer: "Conversation",
+  },
+  deleteConversation: {
+    ...ofConversation,
+    method: "DELETE",
+    summary: "Delete a conversation",
+    description: "Its responses stay until they are deleted themselves.",
+    answer: "DeletedConversation",
+  },
+  listConversationItems: {
+    ...ofConversation,
+    method: "GET",
+    path: "/v1/conversations/{id}/items",
+    summary: "List the items of a conversation",
+    description: "Those that were put into it, and those of its responses.",
+    query: itemsQuery,
+    answer: "ResponseItemList",
+    refusals: [...ofStored.refusals, "invalid_value", "array_above_max_length"],
+  },
+  createConversationItems: {
+    ...ofConversation,
+    method: "POST",
+    path: "/v1/conversations/{id}/items",
+    summary: "Put items at the end of a conversation",
+    description: "Such as messages that no model is to answer.",
+    body: { schema: "ConversationItemsRequest", examples: conversationItemsExamples },
+    answer: "ResponseItemList",
+    refusals: [...ofStored.refusals, ...refusalsOfBodies],
   },
   createMessage: {
     ...asksModel,

@@ -18,6 +18,8 @@ const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessa
 export const publicSchemas = {
   ChatRequest: chatRequest,
   ResponseRequest: responses.responseRequest,
+  ConversationRequest: responses.conversationRequest,
+  ConversationItemsRequest: responses.conversationItemsRequest,
   MessageRequest: messages.messageRequest,
   CompletionRequest: completionRequest,
   EmbeddingsRequest: embeddingsRequest,
@@ -78,6 +80,8 @@ export const publicSchemas = {
   ChatCompletion: answers.chatCompletion,
   ChatCompletionChunk: answers.chatCompletionChunk,
   Response: answers.response,
+  Conversation: answers.conversation,
+  DeletedConversation: answers.deletedConversation,
   DeletedResponse: answers.deletedResponse,
   ResponseItemList: answers.responseItemList,
   ResponseEvent: answers.responseEvent,

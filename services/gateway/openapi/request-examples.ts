@@ -131,6 +131,14 @@ export const embeddingsExamples = {
   }),
 };
 
+export const conversationExamples = {
+  begun: { summary: "One that has begun", value: { items: [user("My name is Ann.")], metadata: { topic: "names" } } },
+};
+
+export const conversationItemsExamples = {
+  message: { summary: "A message", value: { items: [user("My name is Ann.")] } },
+};
+
 export const rerankExamples = {
   best: example("Two documents", { ...embedder, query: why, documents: ["Grass is green.", "Air scatters blue."] }),
 };

@@ -120,10 +120,20 @@ const told = z.object({
   ]),
 });
 
-/** Returns the tokens that an answer tells. Most tell none, or the seconds of a recording. */
+const second = z.number().nonnegative().max(1_000_000);
+const lasting = z.union([
+  z.object({ usage: z.object({ seconds: second }) }).transform(({ usage: { seconds } }) => seconds),
+  z.object({ duration: second }).transform(({ duration }) => duration),
+]);
+
+/** Returns the tokens that an answer tells, or the seconds of a recording. */
 function usageIn(answer: unknown): UsageEvent | undefined {
   const { data } = told.safeParse(answer);
-  if (data === undefined) return undefined;
+  if (data === undefined) {
+    const { data: seconds } = lasting.safeParse(answer);
+    if (seconds === undefined) return undefined;
+    return { kind: "usage", promptTokens: 0, completionTokens: 0, seconds: Math.ceil(seconds) };
+  }
   const [promptTokens, completionTokens] =
     "input_tokens" in data.usage
       ? [data.usage.input_tokens, data.usage.output_tokens]

@@ -3,10 +3,9 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { MediaBody, MediaHead, MediaPath } from "#shared/protocol/media-body.ts";
 import { abilityAt } from "#shared/protocol/media-body.ts";
 import { type FurtherAbility, modelId } from "#shared/protocol/model.ts";
-import type { KeyRecord } from "#shared/records/key-record.ts";
-import type { Needs } from "../../routing/choose-machine.ts";
 import { FormFile } from "../../http/read-form.ts";
 import { readShape } from "../../http/read-shape.ts";
+import { type MediaSize, sizeOfRecordings, sizeOfTexts } from "./media-price.ts";
 import { dropNulls, invalidValue, refuseFields, type UnsupportedFields } from "../request-fields.ts";
 
 /** Bounds the text that is spoken. OpenAI allows 4,096 characters; servers of one's own cut a text into sentences. */
@@ -123,6 +122,8 @@ export const detokenizeRequest = z.object({
 export interface MediaAnswer {
   readonly form: MediaHead["answer"];
   readonly type: string;
+  /** The size of the request; undefined if it costs its key nothing. */
+  readonly size?: MediaSize | undefined;
 }
 
 export interface ReadMediaRequest {
@@ -156,6 +157,7 @@ interface Endpoint {
   readonly takesForm: boolean;
   readonly unsupported: UnsupportedFields;
   readonly answerOf: (value: Readonly<Record<string, unknown>>) => MediaAnswer;
+  readonly sizeOf?: (value: Readonly<Record<string, unknown>>, files: readonly FormFile[]) => MediaSize;
 }
 
 /** The endpoints that a model's server answers by itself: the path at the machine, and how the request is read. */
@@ -171,6 +173,7 @@ export const mediaEndpoints = {
       "known_speaker_references[]": notHere,
     },
     answerOf: transcriptionAnswer,
+    sizeOf: (_, files) => sizeOfRecordings(files),
   },
   translation: {
     path: "/v1/audio/translations",
@@ -182,6 +185,7 @@ export const mediaEndpoints = {
       "timestamp_granularities[]": onlyOfTranscriptions,
     },
     answerOf: ({ response_format: format }) => textAnswer(format),
+    sizeOf: (_, files) => sizeOfRecordings(files),
   },
   speech: {
     path: "/v1/audio/speech",
@@ -192,6 +196,7 @@ export const mediaEndpoints = {
       form: "audio",
       type: audioTypes[(format ?? "mp3") as keyof typeof audioTypes],
     }),
+    sizeOf: ({ input }) => sizeOfTexts(input),
   },
   image: {
     path: "/v1/images/generations",
@@ -199,6 +204,7 @@ export const mediaEndpoints = {
     takesForm: false,
     unsupported: { stream: notStreamed, partial_images: notHere },
     answerOf: () => json,
+    sizeOf: sizeOfImages,
   },
   "image-edit": {
     path: "/v1/images/edits",
@@ -206,6 +212,7 @@ export const mediaEndpoints = {
     takesForm: true,
     unsupported: { stream: notStreamed, partial_images: notHere },
     answerOf: editAnswer,
+    sizeOf: sizeOfImages,
   },
   moderation: {
     path: "/v1/moderations",
@@ -213,6 +220,7 @@ export const mediaEndpoints = {
     takesForm: false,
     unsupported: {},
     answerOf: () => json,
+    sizeOf: ({ input }) => sizeOfTexts(input),
   },
   tokenize: {
     path: "/tokenize",
@@ -240,17 +248,17 @@ export const formOuters: ReadonlySet<string> = new Set(
 
 /** Reads a request that a model's server answers by itself, and separates its files from its fields. */
 export function readMediaRequest(outer: MediaOuter, input: Record<string, unknown>): ReadMediaRequest {
-  const { path, schema, takesForm, unsupported, answerOf }: Endpoint = mediaEndpoints[outer];
+  const { path, schema, takesForm, unsupported, answerOf, sizeOf }: Endpoint = mediaEndpoints[outer];
   if (takesForm) readNumbers(input);
   dropNulls(input);
   refuseFields(input, unsupported);
   const { value, ignored } = readShape(schema, input);
   const { model, ...given } = value;
-  const answer = answerOf(given);
   const files = Object.entries(given).flatMap(([field, each]) =>
     filesIn(each).map(({ name, type, bytes }) => ({ field, name, type, bytes })),
   );
   const fields = Object.fromEntries(Object.entries(given).filter(([, each]) => filesIn(each).length === 0));
+  const answer = answerOf(given);
   const body: MediaBody = {
     path,
     answer: answer.form,
@@ -258,7 +266,12 @@ export function readMediaRequest(outer: MediaOuter, input: Record<string, unknow
     files: files.map(({ bytes, ...about }) => ({ ...about, bytes: bytes.byteLength })),
     contents: files.map(({ bytes }) => bytes),
   };
-  return { model, ability: abilityAt[path], body, ignored, answer };
+  const size = sizeOf?.(given, Object.values(given).flatMap(filesIn));
+  return { model, ability: abilityAt[path], body, ignored, answer: { ...answer, size } };
+}
+
+function sizeOfImages({ n }: Readonly<Record<string, unknown>>): MediaSize {
+  return { unit: "image", count: Number(n ?? 1) };
 }
 
 function filesIn(value: unknown): FormFile[] {
@@ -296,15 +309,4 @@ function editAnswer({ image, "image[]": images }: Readonly<Record<string, unknow
   if (image !== undefined && images !== undefined)
     throw invalidValue("image[]", "Send either 'image' or 'image[]', not both.");
   return json;
-}
-
-/** Refuses a key whose limit counts tokens: servers of speech, images and moderation report none, so the limit would not hold. */
-export function refuseUncounted({ limits }: KeyRecord, { capability }: Pick<Needs, "capability">): void {
-  // Telling tokens generates none.
-  if (capability === "tokenize") return;
-  if (limits?.tokensPerMinute === undefined && limits?.budget === undefined) return;
-  throw new Fault("insufficient_permissions", {
-    message:
-      "This key has a limit in tokens (--tpm or --budget), and requests about speech, images and moderation cannot be counted in tokens. Use a key that has only --rpm and --concurrency.",
-  });
 }

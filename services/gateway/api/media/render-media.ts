@@ -86,15 +86,15 @@ class TranscriptStream implements AnswerRenderer {
   }
 
   end(): Uint8Array {
-    const { promptTokens = 0, completionTokens = 0 } = this.#usage ?? {};
-    const usage = this.#usage && {
-      type: "tokens",
-      input_tokens: promptTokens,
-      output_tokens: completionTokens,
-      total_tokens: promptTokens + completionTokens,
-    };
+    const usage = this.#usage && usageOf(this.#usage);
     return Buffer.from(eventOf({ type: "transcript.text.done", text: this.#text, usage }));
   }
+}
+
+function usageOf({ promptTokens, completionTokens, seconds }: Usage) {
+  if (seconds !== undefined) return { type: "duration", seconds };
+  const total_tokens = promptTokens + completionTokens;
+  return { type: "tokens", input_tokens: promptTokens, output_tokens: completionTokens, total_tokens };
 }
 
 function eventOf(event: object): string {

@@ -5,7 +5,7 @@ import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { StoredResponses } from "#shared/records/stored-responses.ts";
-import { headOf, namedTurns, type StoredTurns, storedTurnsMax } from "./stored-turns.ts";
+import { headOf, type NamedTurns, namedTurns, type StoredTurns, storedTurnsMax } from "./stored-turns.ts";
 
 /** Bytes of one stored response with its input. A larger one is answered and not stored. */
 export const storedResponseBytesMax = 1024 * 1024;
@@ -18,6 +18,8 @@ const fetchedAtOnce = 8;
 export interface MadeResponse {
   readonly id: string;
   readonly text: string;
+  /** The conversation that it belongs to, if any. */
+  readonly conversation?: string | undefined;
 }
 
 interface Options {
@@ -42,17 +44,49 @@ export class KeptResponses {
   }
 
   /** Stores a response. False if it is too large or the store is away: its client is told so. */
-  async store(key: KeyId, { id, text }: MadeResponse): Promise<boolean> {
-    const { stored, peppers, keptMs, log } = this.#options;
+  async store(key: KeyId, { id, text, conversation }: MadeResponse): Promise<boolean> {
+    const { log } = this.#options;
     if (Buffer.byteLength(text) > storedResponseBytesMax) return false;
     try {
-      const sealed = seal(text, peppers.responsesKeys(key)[0], nameOf(key, id));
-      await stored.put(key, { id, sealed }, keptMs);
-      return true;
+      await this.put(key, id, text);
+      return conversation === undefined || (await this.append(key, conversation, id));
     } catch (error) {
       log.warn({ key, internal: Fault.from(error).reason }, "a response was not stored");
       return false;
     }
+  }
+
+  /** Stores a text under an id. False if there is one already: it stays as it is. */
+  put(key: KeyId, id: string, text: string): Promise<boolean> {
+    const { stored, peppers, keptMs } = this.#options;
+    const sealed = seal(text, peppers.responsesKeys(key)[0], nameOf(key, id));
+    return stored.put(key, { id, sealed }, keptMs);
+  }
+
+  /**
+   * Returns the ids of the turns of a conversation, undefined without it. Each turn is named at a place of its own, so that
+   * turns which end at once are all kept.
+   */
+  async turnsOf(key: KeyId, conversation: string): Promise<readonly string[] | undefined> {
+    const [first, ...turns] = await this.#fetch(key, placesIn(conversation));
+    return first?.[0] === conversation ? turns.map(([, id]) => id) : undefined;
+  }
+
+  /** Puts a turn at the end of a conversation. False if it is full, or was deleted meanwhile. */
+  async append(key: KeyId, conversation: string, id: string): Promise<boolean> {
+    const places = await this.#fetch(key, placesIn(conversation));
+    if (!places.has(conversation)) return false;
+    // A resumed answer may have been put there by another gateway.
+    if (places.values().some((each) => each === id)) return true;
+    for (const place of placesIn(conversation)) if (!places.has(place) && (await this.put(key, place, id))) return true;
+    return false;
+  }
+
+  /** Deletes a conversation. Its responses stay. */
+  async removeConversation(key: KeyId, id: string): Promise<boolean> {
+    const places = await this.#fetch(key, placesIn(id));
+    for (const place of [...places.keys()].toReversed()) await this.remove(key, place);
+    return places.has(id);
   }
 
   /** Returns a response with its input; undefined if this key has none with the id. */
@@ -68,26 +102,41 @@ export class KeptResponses {
    * Returns the stored turns that a request names, with the turns before them. Only a request that names one waits.
    * `takeRoom` is told their bytes, and throws where there is no memory for them: the request itself may be small.
    */
-  async namedIn(key: KeyId, bytes: Buffer, takeRoom: (bytes: number) => void): Promise<StoredTurns> {
-    const { previous, referred } = namedTurns(bytes);
+  namedIn(key: KeyId, bytes: Buffer, takeRoom: (bytes: number) => void): Promise<StoredTurns> {
+    return this.turnsNamed(key, namedTurns(bytes), takeRoom);
+  }
+
+  /** Returns these turns. At the id of a conversation are the ids of its turns, with spaces between. */
+  async turnsNamed(
+    key: KeyId,
+    { previous, conversations, referred }: NamedTurns,
+    takeRoom: (bytes: number) => void,
+  ): Promise<StoredTurns> {
+    const param = conversations.length > 0 ? "conversation" : "previous_response_id";
     const latest = await this.#fetch(key, previous);
     const turns = new Map(latest);
     for (const text of latest.values()) {
       const { before, bytes: chainBytes } = headOf(text);
       if (before.length + 1 >= storedTurnsMax) throw tooManyTurns();
-      if (chainBytes > storedTurnsBytesMax) throw tooLongTurns();
+      if (chainBytes > storedTurnsBytesMax) throw tooLongTurns(param);
       takeRoom(chainBytes);
       for (const [id, each] of await this.#fetch(key, before)) turns.set(id, each);
     }
+    const others = new Set(referred);
+    for (const id of conversations) {
+      const ids = await this.turnsOf(key, id);
+      if (ids !== undefined) turns.set(id, ids.join(" "));
+      for (const each of ids ?? []) others.add(each);
+    }
     let bytesLeft = storedTurnsBytesMax;
-    const others = referred.filter((id) => !turns.has(id));
-    for (let at = 0; at < others.length; at += fetchedAtOnce) {
-      for (const [id, text] of await this.#fetch(key, others.slice(at, at + fetchedAtOnce))) {
+    const missing = [...others].filter((id) => !turns.has(id));
+    for (let at = 0; at < missing.length; at += fetchedAtOnce) {
+      for (const [id, text] of await this.#fetch(key, missing.slice(at, at + fetchedAtOnce))) {
         turns.set(id, text);
         takeRoom(text.length);
         bytesLeft -= text.length;
       }
-      if (bytesLeft < 0) throw tooLongTurns();
+      if (bytesLeft < 0) throw tooLongTurns(param);
     }
     return turns;
   }
@@ -104,6 +153,13 @@ export class KeptResponses {
       }),
     );
   }
+}
+
+/** The id of a conversation, and the places of its turns. */
+function placesIn(conversation: string): string[] {
+  return Array.from({ length: storedTurnsMax }, (_, place) =>
+    place === 0 ? conversation : `${conversation}.${place}`,
+  );
 }
 
 function nameOf(key: KeyId, id: string): Buffer {
@@ -144,9 +200,9 @@ function tooManyTurns(): Fault {
   });
 }
 
-function tooLongTurns(): Fault {
+function tooLongTurns(param: string): Fault {
   return new Fault("invalid_value", {
     message: `The stored turns that a request names may hold at most ${storedTurnsBytesMax} bytes (storedTurnsBytesMax); ${remedy}.`,
-    param: "previous_response_id",
+    param,
   });
 }

@@ -127,7 +127,7 @@ export class ResponseStream implements AnswerRenderer {
 }
 
 function madeOf(written: string, { id }: AnswerHead, { begun }: ResponseTerms): MadeResponse | undefined {
-  return begun && { id, text: writeTurn(begun, written) };
+  return begun && { id, text: writeTurn(begun, written), conversation: begun.conversation };
 }
 
 /** Maps the path of a chat field, as machines name it, to the field of the Responses API that it came from. */

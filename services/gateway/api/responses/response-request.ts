@@ -18,7 +18,15 @@ import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
 import { messagesMax, type ReadChatRequest } from "../chat-request.ts";
 import { conversationOf, type PlacedItems, shownImages } from "./conversation.ts";
 import { storedResponseBytesMax } from "./kept-responses.ts";
-import { type BegunTurn, earlierTurns, resolveReferences, type StoredTurns, type TurnHead } from "./stored-turns.ts";
+import {
+  type BegunTurn,
+  conversationNotFound,
+  type EarlierTurns,
+  earlierTurns,
+  resolveReferences,
+  type StoredTurns,
+  turnsOfConversation,
+} from "./stored-turns.ts";
 import {
   innerTextFormat,
   isOwnTool,
@@ -57,11 +65,15 @@ export function readResponseRequest(input: Record<string, unknown>, stored?: Sto
   refuseUnsupported(input, stored);
   if (stored !== undefined) resolveReferences(input["input"], stored);
   const { value, ignored } = readShape(responseRequest, input);
-  const earlier = earlierTurns(value.previous_response_id, stored ?? new Map());
+  const { id: conversation, turns } = conversationIn(value, stored);
+  const earlier = turns ?? earlierTurns(value.previous_response_id, stored ?? new Map());
   const { stream } = streamChoice(value);
   checkTogether(value);
   const inside = innerTools(value.tools ?? []);
-  const terms = termsOf(value, { called: inside.called, begun: stored && begunTurn(value, earlier) });
+  const terms = termsOf(value, {
+    called: inside.called,
+    begun: stored && begunTurn(value, { ...earlier, conversation }),
+  });
   const items = allItems(value.input, earlier.items);
   const format = value.text?.format;
   if (format?.type === "json_schema") assertSchemaSize(format.schema, "text.format.schema");
@@ -80,11 +92,29 @@ export function readResponseRequest(input: Record<string, unknown>, stored?: Sto
   };
 }
 
+/** Returns the conversation that a request belongs to, and its turns. */
+function conversationIn(
+  { conversation, previous_response_id, store }: ResponseRequest,
+  stored: Stored,
+): { readonly id?: string; readonly turns?: EarlierTurns } {
+  if (conversation === undefined || conversation === null) return {};
+  const id = typeof conversation === "string" ? conversation : conversation.id;
+  if (typeof previous_response_id === "string")
+    throw invalidValue("conversation", "Send either 'conversation' or 'previous_response_id', not both.");
+  if (store === false) throw invalidValue("store", "'store' can only be true with 'conversation', which is stored.");
+  const turns = stored && turnsOfConversation(id, stored);
+  if (turns === undefined) throw conversationNotFound("conversation");
+  return { id, turns };
+}
+
 /** Returns the turn to store; undefined if the request asks not to, or its own part is too large already. */
-function begunTurn({ store, input }: ResponseRequest, { before, bytes }: TurnHead): BegunTurn | undefined {
+function begunTurn(
+  { store, input }: ResponseRequest,
+  { before, bytes, conversation }: Omit<BegunTurn, "input">,
+): BegunTurn | undefined {
   if (store === false) return undefined;
   const items = JSON.stringify(typeof input === "string" ? [{ type: "message", role: "user", content: input }] : input);
-  return items.length > storedResponseBytesMax ? undefined : { before, bytes, input: items };
+  return items.length > storedResponseBytesMax ? undefined : { before, bytes, input: items, conversation };
 }
 
 /** Returns the items of earlier turns in front of a request's own. */
@@ -220,6 +250,7 @@ function termsOf(request: ResponseRequest, { called, begun }: Pick<ResponseTerms
     // No response continues without its client, and no input is truncated.
     access_programs: null,
     background: false,
+    conversation: begun?.conversation === undefined ? null : { id: begun.conversation },
     previous_response_id: request.previous_response_id ?? null,
     truncation: "disabled",
     instructions: instructions ?? null,

@@ -204,6 +204,10 @@ export function innerTextFormat(format: TextFormat | null | undefined): Pick<Cha
 
 const inner = chatBody.shape;
 
+/** Items that one request puts into a conversation: OpenAI's bound. */
+export const conversationItemsMax = 20;
+const storedId = z.string().min(1).max(100);
+
 /** A request of the Responses API as OpenAI's clients write it. A null field counts as missing. */
 export const responseRequest = z.object({
   model: modelId,
@@ -230,19 +234,22 @@ export const responseRequest = z.object({
   metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
   store: z.boolean().nullish(),
   previous_response_id: z.string().nullish(),
+  conversation: z.union([storedId, z.object({ id: storedId })]).nullish(),
   truncation: z.enum(["auto", "disabled"]).nullish(),
 });
 export type ResponseRequest = z.infer<typeof responseRequest>;
 
 /** Refused of keys whose responses are not stored. */
 export const fieldsOfStored: UnsupportedFields = {
+  conversation: {
+    why: "names a conversation, and none is stored for this key; send the whole of it in 'input', or ask the operator to store its responses",
+  },
   previous_response_id: {
     why: "names an earlier response, and none is stored for this key, not even with 'store: true'; send the whole conversation in 'input', or ask the operator to store its responses",
   },
 };
 
 export const unsupportedResponseFields: UnsupportedFields = {
-  conversation: { why: "names a conversation that is kept, and none is kept here; send the whole of it in 'input'" },
   prompt: { why: "names a prompt that is kept, and none is kept here; send its text" },
   background: { why: "can only be false here: an answer ends with its client", isNeutral: (value) => value === false },
   moderation: { why: "asks for a verdict on the answer, and nothing here gives one" },
@@ -261,3 +268,12 @@ export const unsupportedResponseFields: UnsupportedFields = {
   frequency_penalty: onlyInChats,
   presence_penalty: onlyInChats,
 };
+
+/** A request for a conversation. Its items are the turns before its first response. */
+export const conversationRequest = z.object({
+  items: z.array(inputItem).max(conversationItemsMax).nullish(),
+  metadata: responseRequest.shape.metadata,
+});
+
+/** A request to put items at the end of a conversation. */
+export const conversationItemsRequest = z.object({ items: z.array(inputItem).min(1).max(conversationItemsMax) });

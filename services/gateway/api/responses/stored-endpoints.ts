@@ -56,7 +56,7 @@ const pageQuery = z.looseObject({
 });
 type Page = z.output<typeof pageQuery>;
 
-function pageOf(query: unknown): Page {
+export function pageOf(query: unknown): Page {
   const { data, error } = pageQuery.safeParse(query);
   if (data !== undefined) return data;
   const param = String(error.issues[0]?.path[0]);
@@ -64,7 +64,7 @@ function pageOf(query: unknown): Page {
   throw invalidValue(param, message);
 }
 
-function itemsPage(input: readonly StoredItem[], { limit, order, after }: Page) {
+export function itemsPage(input: readonly StoredItem[], { limit, order, after }: Page) {
   const items = order === "asc" ? input : input.toReversed();
   const from = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && from === 0) {

@@ -2,6 +2,8 @@ import { Fault } from "#shared/fault/fault.ts";
 import { tokenCharacters } from "#shared/protocol/identifiers.ts";
 import type { InputItem } from "./response-schema.ts";
 
+export const conversationPrefix = "conv_";
+
 /** Turns of one conversation that goes on from stored responses. */
 export const storedTurnsMax = 500;
 
@@ -26,6 +28,8 @@ export interface StoredTurn {
 export interface BegunTurn extends TurnHead {
   /** The request's own input items as JSON. */
   readonly input: string;
+  /** The conversation that the turn belongs to, if any. */
+  readonly conversation?: string | undefined;
 }
 
 /** Returns the text of a turn: a line with its head, which is read alone, and a line with its items. */
@@ -61,23 +65,35 @@ export function kindOf(item: InputItem): keyof typeof idPrefixes {
   return item.type ?? "message";
 }
 
+/** The turns before a request, and their items. */
+export interface EarlierTurns extends TurnHead {
+  readonly items: readonly StoredItem[];
+}
+
 /** Returns the items of the turns up to a response, the oldest first, and those turns. Empty for a first turn. */
-export function earlierTurns(
-  id: string | null | undefined,
-  turns: StoredTurns,
-): TurnHead & { readonly items: InputItem[] } {
+export function earlierTurns(id: string | null | undefined, turns: StoredTurns): EarlierTurns {
   if (id === undefined || id === null) return { items: [], before: [], bytes: 0 };
   const latest = turns.get(id);
   if (latest === undefined) throw responseNotFound("previous_response_id");
   const { before, bytes } = headOf(latest);
   const chain = [...before, id];
-  const items = chain.flatMap((each) => {
-    const text = turns.get(each);
-    if (text === undefined) throw responseNotFound("previous_response_id");
-    const { input, response } = readTurn(text);
-    return [...input, ...response.output];
-  });
-  return { items, before: chain, bytes };
+  const missing = (): Fault => responseNotFound("previous_response_id");
+  return { items: chain.flatMap((each) => itemsOf(turns.get(each), missing)), before: chain, bytes };
+}
+
+/** Returns the same of all turns of a conversation. Undefined without it. */
+export function turnsOfConversation(id: string, turns: StoredTurns): EarlierTurns | undefined {
+  const before = turns.get(id)?.split(" ").filter(Boolean);
+  if (before === undefined) return undefined;
+  const texts = before.flatMap((each) => turns.get(each) ?? []);
+  const bytes = texts.reduce((sum, { length }) => sum + length, 0);
+  return { items: texts.flatMap((text) => itemsOf(text)), before, bytes };
+}
+
+function itemsOf(text: string | undefined, missing = responseNotFound): readonly StoredItem[] {
+  if (text === undefined) throw missing();
+  const { input, response } = readTurn(text);
+  return [...input, ...response.output];
 }
 
 /** Puts the items of stored turns in place of the references to them. */
@@ -102,6 +118,7 @@ function responseOfItem(id: string): string | undefined {
   return name && `resp_${name}`;
 }
 const itemId = new RegExp(`^[a-z]{2,4}_([0-9A-Za-z]{${tokenCharacters}})i?\\d{1,5}$`);
+const quotedConversationId = new RegExp(`"(${conversationPrefix}[0-9A-Za-z]{${tokenCharacters}})"`);
 const quotedResponseId = new RegExp(`"(resp_[0-9A-Za-z]{${tokenCharacters}})"`);
 
 /** Bytes around the name of a field in which its id stands. */
@@ -110,9 +127,13 @@ const nearBytes = 160;
 const previousMax = 4;
 const referencesMax = 2_000;
 
-/** The stored turns that a request names: the response that it goes on from, and those of items that it refers to. */
+/**
+ * The stored turns that a request names: the response or conversation that it goes on from, and those of items that it
+ * refers to.
+ */
 export interface NamedTurns {
   readonly previous: readonly string[];
+  readonly conversations: readonly string[];
   readonly referred: readonly string[];
 }
 
@@ -122,11 +143,13 @@ export interface NamedTurns {
  * store and nothing else.
  */
 export function namedTurns(bytes: Buffer): NamedTurns {
-  const previous = new Set<string>();
-  for (const at of placesOf('"previous_response_id"', bytes, previousMax)) {
-    const [, id] = quotedResponseId.exec(bytes.toString("latin1", at, at + nearBytes)) ?? [];
-    if (id !== undefined) previous.add(id);
-  }
+  const behind = (field: string, quotedId: RegExp): string[] => {
+    const places = [...placesOf(field, bytes, previousMax)];
+    const ids = places.flatMap((at) => quotedId.exec(bytes.toString("latin1", at, at + nearBytes))?.[1] ?? []);
+    return [...new Set(ids)];
+  };
+  const previous = behind('"previous_response_id"', quotedResponseId);
+  const conversations = behind('"conversation"', quotedConversationId);
   const referred = new Set<string>();
   for (const at of placesOf('"item_reference"', bytes, referencesMax)) {
     const near = bytes.toString("latin1", Math.max(0, at - nearBytes), at + nearBytes);
@@ -135,7 +158,7 @@ export function namedTurns(bytes: Buffer): NamedTurns {
       if (id !== undefined) referred.add(id);
     }
   }
-  return { previous: [...previous], referred: [...referred] };
+  return { previous, conversations, referred: [...referred] };
 }
 
 function* placesOf(name: string, bytes: Buffer, placesMax: number): Generator<number> {
@@ -144,6 +167,12 @@ function* placesOf(name: string, bytes: Buffer, placesMax: number): Generator<nu
     yield at;
     at = bytes.indexOf(name, at + name.length);
   }
+}
+
+/** Returns the one fault of a conversation that is not there. */
+export function conversationNotFound(param?: string): Fault {
+  const message = "This key has no such conversation, or it is too old. Begin another one at /v1/conversations.";
+  return new Fault("response_not_found", { message, param });
 }
 
 /** Returns the one fault of a response that is not there, whoever made it and wherever it is named. */

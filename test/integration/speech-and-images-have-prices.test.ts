@@ -1,0 +1,81 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { errorOf, type Endpoint } from "../harness/endpoint.ts";
+import { FakeMediaServer } from "../harness/fake-media-server.ts";
+import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { Operator } from "../harness/operator.ts";
+import { until } from "../harness/until.ts";
+
+const parts = new AsyncDisposableStack();
+let gateway: GatewayInProcess;
+let operator: Operator;
+let server: FakeMediaServer;
+beforeAll(async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), "trunkline-prices-"));
+  parts.defer(() => rm(stateDir, { recursive: true }));
+  const file = join(stateDir, "models.json");
+  const x_capabilities = ["transcription", "speech", "image", "moderation"];
+  await writeFile(file, JSON.stringify({ m: { x_capabilities } }));
+  server = parts.use(await FakeMediaServer.start());
+  const env = {
+    TRUNKLINE_RUNTIME: "openai",
+    TRUNKLINE_RUNTIME_URL: server.url,
+    TRUNKLINE_MODELS_FILE: file,
+    TRUNKLINE_MEDIA_TOKENS: "second=50, image=1000, character=0.25",
+  };
+  gateway = parts.use(await startGatewayInProcess({ stateDir, env }));
+  operator = parts.use(await Operator.on({ stateDir }));
+});
+afterAll(() => parts.disposeAsync());
+
+/** Half a second of MP3, which the server calls a second, or another size. */
+function recordingOf(bytes: number, fields: Readonly<Record<string, string>> = {}): FormData {
+  const form = new FormData();
+  form.append("model", "m");
+  for (const [name, value] of Object.entries(fields)) form.append(name, value);
+  form.append("file", new File([Buffer.alloc(bytes)], "a.mp3"));
+  return form;
+}
+
+function post({ baseUrl, key }: Endpoint, path: string, body: FormData | object): Promise<Response> {
+  const isForm = body instanceof FormData;
+  const headers = { authorization: `Bearer ${key}`, ...(!isForm && { "content-type": "application/json" }) };
+  return fetch(`${baseUrl}${path}`, { method: "POST", headers, body: isForm ? body : JSON.stringify(body) });
+}
+
+test.each<[string, string, FormData | object, number]>([
+  ["the seconds that its server reports", "/audio/transcriptions", recordingOf(8_000), 50],
+  ["those of all its text", "/audio/transcriptions", recordingOf(8_000, { response_format: "verbose_json" }), 50],
+  ["seconds estimated from the bytes", "/audio/translations", recordingOf(48_000, { response_format: "srt" }), 150],
+  ["the characters that are spoken", "/audio/speech", { model: "m", input: "x".repeat(1_000) }, 250],
+  ["the characters that are judged", "/moderations", { model: "m", input: ["x".repeat(500), "xxxx"] }, 126],
+  ["its images", "/images/generations", { model: "m", prompt: "A sky", n: 2 }, 2_000],
+])("a key with a budget pays for %s", async (_, path, body, tokens) => {
+  const { endpoint, record } = await gateway.issue({ limits: { budget: { tokens: 10_000, per: "month" } } });
+  const response = await post(endpoint, path, body);
+  expect(response.status).toBe(200);
+  await response.arrayBuffer();
+  const booked = await until(() => operator.usageSum(record.id), { what: "the usage to be written" });
+  expect(booked).toMatchObject({ promptTokens: tokens, completionTokens: 0 });
+});
+
+test("a key whose budget is used up makes no further image", async () => {
+  const { endpoint } = await gateway.issue({ limits: { budget: { tokens: 1_000, per: "month" } } });
+  const ask = { model: "m", prompt: "A sky" };
+  await (await post(endpoint, "/images/generations", ask)).arrayBuffer();
+  const refused = await post(endpoint, "/images/generations", ask);
+  expect([refused.status, await errorOf(refused)]).toMatchObject([429, { code: "insufficient_quota" }]);
+});
+
+test("a server that reports more seconds than the recording can have is not believed", async () => {
+  server.onAny = (response) => {
+    server.onAny = undefined;
+    response.writeHead(200, { "content-type": "application/json" }).end('{"text":"Hi.","duration":900000}');
+  };
+  const { endpoint, record } = await gateway.issue();
+  await (await post(endpoint, "/audio/transcriptions", recordingOf(100))).arrayBuffer();
+  const booked = await until(() => operator.usageSum(record.id), { what: "the usage to be written" });
+  expect(booked.promptTokens).toBeLessThan(1_000);
+});
