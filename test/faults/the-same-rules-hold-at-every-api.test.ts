@@ -126,7 +126,7 @@ describe.skipIf(lentOnly("nats", "redis"))("every API", () => {
         body: JSON.stringify(fields),
       });
     const form = new FormData();
-    for (const [name, value] of Object.entries(fields)) form.append(name, `${value}`);
+    for (const [name, value] of Object.entries(fields)) form.append(name, value);
     form.append(file, new File(["abc"], "a.wav"));
     return fetch(url, { ...more, headers, body: form });
   }
