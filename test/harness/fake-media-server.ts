@@ -4,6 +4,8 @@ import { FakeOpenAiServer, type FakeRequest, sendJson, type Exchange } from "./f
 interface FakeMediaOptions {
   /** The models, and the fields of the list by which the server tells their purpose. */
   readonly models?: readonly Readonly<Record<string, unknown>>[];
+  /** True for whisper.cpp's server: it has no list of models, and one model for every name. */
+  readonly listless?: boolean;
 }
 
 /** A form as a server on FastAPI reads it, by another reader than the gateway's. */
@@ -47,8 +49,11 @@ export class FakeMediaServer extends FakeOpenAiServer {
   /** The bytes of an image that it makes. */
   imageBytes = 12;
 
-  private constructor({ models = [{ id: "m", owned_by: "someone" }] }: FakeMediaOptions) {
+  readonly #listless: boolean;
+
+  private constructor({ models = [{ id: "m", owned_by: "someone" }], listless = false }: FakeMediaOptions) {
     super();
+    this.#listless = listless;
     this.#models = models;
   }
 
@@ -63,6 +68,9 @@ export class FakeMediaServer extends FakeOpenAiServer {
 
   protected override async answer(exchange: Exchange): Promise<void> {
     const { request, response, route } = exchange;
+    if (this.#listless && route === "GET /health") return sendJson(response, 200, { status: "ok" });
+    if (this.#listless && request.path !== "/v1/audio/transcriptions")
+      return void response.writeHead(404, { "content-type": "text/plain" }).end(`File Not Found (${request.path})`);
     if (route === "GET /v1/models") {
       const data = this.#models.map((model) => ({ object: "model", ...model, capabilities: undefined }));
       return sendJson(response, 200, { object: "list", data });

@@ -222,6 +222,16 @@ describe("a transcription", () => {
     expect(await (await transcribe({ response_format: "text" })).text()).toBe("Hi.");
   });
 
+  test.each([
+    ["a plain text that whisper.cpp calls HTML", "Hello there.\n", 200],
+    ["no page of a proxy", "<html><body>Bad gateway</body></html>", 502],
+  ])("is %s", async (_, text, status) => {
+    server.onAny = (response) => void response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(text);
+    const response = await transcribe({ response_format: "text" });
+    expect(response.status).toBe(status);
+    if (status === 200) expect(await response.text()).toBe(text);
+  });
+
   test.each(["openai", "vllm", "speaches"] as const)(
     "is streamed as OpenAI's events by a server like %s's",
     async (as) => {
@@ -399,4 +409,25 @@ test("vLLM with a model that transcribes is found to do so", async () => {
   });
   const response = await post(own, "/audio/transcriptions", formWith({ model: "whisper", file: wav }));
   expect(await response.json()).toEqual({ text: "Hello.", usage: { type: "duration", seconds: 1 } });
+});
+
+test("a server like whisper.cpp's, which has no list of models, is offered as `whisper-1`", async () => {
+  await using listless = await FakeMediaServer.start({ listless: true });
+  const env = { TRUNKLINE_RUNTIME: "openai", TRUNKLINE_RUNTIME_URL: listless.url };
+  await using served = await startGatewayInProcess({ env });
+  const { endpoint: own } = await served.issue();
+  const listed = await until(
+    async () => {
+      const { data } = (await (await own.get("/models")).json()) as {
+        data: { id: string; x_capabilities?: string[] }[];
+      };
+      return data[0];
+    },
+    { what: "the model to be listed" },
+  );
+  expect(listed).toMatchObject({ id: "whisper-1", x_capabilities: ["transcription"] });
+  const response = await post(own, "/audio/transcriptions", formWith({ model: "whisper-1", file: wav }));
+  expect(await response.json()).toMatchObject({ text: "Hello there." });
+  const refused = await post(own, "/audio/translations", formWith({ model: "whisper-1", file: wav }));
+  expect([refused.status, await errorOf(refused)]).toMatchObject([400, { code: "unsupported_value", param: "model" }]);
 });

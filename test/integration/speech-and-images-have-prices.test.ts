@@ -61,6 +61,17 @@ test.each<[string, string, FormData | object, number]>([
   expect(booked).toMatchObject({ promptTokens: tokens, completionTokens: 0 });
 });
 
+test("a recording of silence, whose text is empty, is paid for too", async () => {
+  server.onAny = (response) => {
+    server.onAny = undefined;
+    response.writeHead(200, { "content-type": "text/plain" }).end();
+  };
+  const { endpoint, record } = await gateway.issue();
+  await (await post(endpoint, "/audio/transcriptions", recordingOf(16_000, { response_format: "text" }))).arrayBuffer();
+  const booked = await until(() => operator.usageSum(record.id), { what: "the usage to be written" });
+  expect(booked.promptTokens).toBe(50);
+});
+
 test("a key whose budget is used up makes no further image", async () => {
   const { endpoint } = await gateway.issue({ limits: { budget: { tokens: 1_000, per: "month" } } });
   const ask = { model: "m", prompt: "A sky" };

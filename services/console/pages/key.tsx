@@ -63,6 +63,8 @@ export function OneKey({ id }: { readonly id: string }) {
             ["Tokens a minute", key.tpm === null ? "no limit" : numberText(key.tpm)],
             ["Requests at once", key.concurrency === null ? "no limit" : numberText(key.concurrency)],
             ["Budget", key.budget === null ? "no limit" : <Budget id={id} budget={key.budget} />],
+            ["Answers", key.continues === false ? "end with their machine" : "go on elsewhere"],
+            ["Responses", key.store_responses ? "stored, encrypted" : "not stored"],
             [
               "Issued",
               <>

@@ -21,7 +21,7 @@ import { withClientNames } from "./request-tools.ts";
 import { priceOf } from "./media/media-price.ts";
 import { renderMedia, WholeMedia } from "./media/render-media.ts";
 import { EmbeddingList } from "./render-embeddings.ts";
-import { Ranking, ScoreList } from "./render-ranking.ts";
+import { rankingBy, ScoredDocuments, scoreList } from "./render-ranking.ts";
 import { textCompletion, TextChunks } from "./render-text.ts";
 import type { ClaimName } from "../jobs/answer-claims.ts";
 import { digestOf, OnceClaim, onceName, replayedHeader } from "./made-once.ts";
@@ -258,7 +258,8 @@ function renderingOf(outer: Outer, asked: ReadRequest, requestId: string): Rende
   if (outer === "message") return renderMessage({ streamed, requestId });
   if (terms !== undefined) return renderResponse(terms, { streamed });
   return {
-    render: (head) => (ranking === undefined ? rendererFor(shape, head) : new Ranking(head, ranking)),
+    render: (head) =>
+      ranking === undefined ? rendererFor(shape, head) : new ScoredDocuments(head, rankingBy(ranking)),
     ends: endsOfChunks,
     adaptFault: (fault) => faultWithSentNames(fault, sentNames),
   };
@@ -347,8 +348,8 @@ const shapes = {
   "text-whole": textCompletion,
   "embeddings-float": (head) => new EmbeddingList(head, "float"),
   "embeddings-base64": (head) => new EmbeddingList(head, "base64"),
-  ranking: (head) => new Ranking(head),
-  scores: (head) => new ScoreList(head),
+  ranking: (head) => new ScoredDocuments(head, rankingBy()),
+  scores: (head) => new ScoredDocuments(head, scoreList),
   media: () => new WholeMedia(),
 } as const satisfies Record<AnswerShape, (head: AnswerHead) => AnswerRenderer>;
 

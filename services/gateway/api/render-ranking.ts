@@ -3,18 +3,20 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
 import type { RankingTerms } from "./rerank-request.ts";
 
+/** Returns the fields of an answer that tell the scores, which are in the order of the documents. */
+type ScoreFields = (scores: readonly number[], head: AnswerHead) => object;
+
 /** Gathers the scores of documents, and renders them once all are there. */
-abstract class ScoredDocuments implements AnswerRenderer {
+export class ScoredDocuments implements AnswerRenderer {
   readonly #head: AnswerHead;
+  readonly #fieldsOf: ScoreFields;
   #scores: readonly number[] = [];
   #promptTokens = 0;
 
-  constructor(head: AnswerHead) {
+  constructor(head: AnswerHead, fieldsOf: ScoreFields) {
     this.#head = head;
+    this.#fieldsOf = fieldsOf;
   }
-
-  /** Returns the fields of the answer that tell the scores, which are in the order of the documents. */
-  protected abstract fieldsOf(scores: readonly number[], head: AnswerHead): object;
 
   push(events: readonly AnswerEvent[]): Uint8Array {
     for (const event of events) {
@@ -31,22 +33,14 @@ abstract class ScoredDocuments implements AnswerRenderer {
     }
     const usage = { prompt_tokens: this.#promptTokens, total_tokens: this.#promptTokens };
     const { id, model } = this.#head;
-    const fields = this.fieldsOf(this.#scores, this.#head);
+    const fields = this.#fieldsOf(this.#scores, this.#head);
     return Buffer.from(JSON.stringify({ id, object: "list", model, usage, ...fields }));
   }
 }
 
-/** Renders documents in the order of their scores, the most relevant first, in the shape of Jina's and Cohere's API. */
-export class Ranking extends ScoredDocuments {
-  readonly #terms: RankingTerms;
-
-  constructor(head: AnswerHead, terms: RankingTerms = {}) {
-    super(head);
-    this.#terms = terms;
-  }
-
-  protected override fieldsOf(scores: readonly number[]): object {
-    const { topN, documents } = this.#terms;
+/** The documents in the order of their scores, the most relevant first, in the shape of Jina's and Cohere's API. */
+export function rankingBy({ topN, documents }: RankingTerms = {}): ScoreFields {
+  return (scores) => {
     // The sort is stable, so equal scores keep the order of the documents.
     const sorted = [...scores.entries()].toSorted(([, one], [, other]) => other - one);
     const results = sorted.slice(0, topN).map(([index, score]) => ({
@@ -55,12 +49,11 @@ export class Ranking extends ScoredDocuments {
       ...(documents !== undefined && { document: { text: documents[index] } }),
     }));
     return { results };
-  }
+  };
 }
 
-/** Renders the scores in the order of the documents, in the shape of vLLM's API. */
-export class ScoreList extends ScoredDocuments {
-  protected override fieldsOf(scores: readonly number[], { createdSeconds: created }: AnswerHead): object {
-    return { created, data: scores.map((score, index) => ({ index, object: "score", score })) };
-  }
-}
+/** The scores in the order of the documents, in the shape of vLLM's API. */
+export const scoreList: ScoreFields = (scores, { createdSeconds: created }) => ({
+  created,
+  data: scores.map((score, index) => ({ index, object: "score", score })),
+});

@@ -471,9 +471,11 @@ export class RequestAccount {
       return { promptTokens: Math.ceil(usage.seconds * perSecond), completionTokens: 0 };
     if (usage !== undefined) return { promptTokens: usage.promptTokens, completionTokens: usage.completionTokens };
     const most = this.#window * (this.#ceiling?.prompts ?? 1);
+    // A recording of silence has an empty text, which comes without a token.
+    const isOver = firstAtMs !== undefined || this.#outcome === "ok";
     const worked = hasBegun && leftIn.has(this.#outcome ?? "client_closed");
     return {
-      promptTokens: firstAtMs !== undefined || worked || isMoved ? Math.min(this.#promptTokens, most) : 0,
+      promptTokens: isOver || worked || isMoved ? Math.min(this.#promptTokens, most) : 0,
       completionTokens: worked && !this.#streamed && !isMoved ? Math.max(outputTokens, madeTokens) : outputTokens,
     };
   }

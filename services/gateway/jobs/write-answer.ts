@@ -266,7 +266,7 @@ export class CollectedAnswer implements AnswerWriter {
     if (size <= limits.wholeAnswerBytesMax) return;
     this.#waiting.onTooLarge(
       new Fault("invalid_value", {
-        message: `The answer is longer than ${limits.wholeAnswerBytesMax} bytes (wholeAnswerBytesMax); ask for it as a stream.`,
+        message: `The answer is longer than ${limits.wholeAnswerBytesMax} bytes (wholeAnswerBytesMax); ask for less at once, or for a stream where the API has one.`,
         param: "stream",
       }),
     );

@@ -185,6 +185,7 @@ describe("a refusal", () => {
   test.each([
     ["vLLM", { detail: "Not Found" }],
     ["llama-server", { error: { message: "File Not Found", type: "not_found_error", code: 404 } }],
+    ["whisper.cpp", "File Not Found (/v1/audio/translations)"],
   ])("a refusal of an interface that %s does not have is told apart from a model that does not exist", (_, body) => {
     expect(refused(404, body)).toBeInstanceOf(PathUnknown);
     expect(refused(404, { error: "The model `m` does not exist." })).not.toBeInstanceOf(PathUnknown);

@@ -65,7 +65,8 @@ function complaintFault(complaint: Complaint): Fault {
   if (status === 503 || status === 429) {
     return new Fault("server_is_overloaded", { message: "The runtime is overloaded.", internal });
   }
-  if (status === 404 && /^(file )?not found$|^invalid url\b/i.test(text)) return new PathUnknown(internal);
+  if (status === 404 && /^(file )?not found(?: \([^)]*\))?$|^invalid url\b/i.test(text))
+    return new PathUnknown(internal);
   // A validation error quotes the request, so its text is not matched against other patterns.
   if (complaint.invalid !== undefined) {
     return new Fault("unsupported_value", {

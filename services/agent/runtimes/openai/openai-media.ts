@@ -60,7 +60,10 @@ const readers: Readonly<Record<MediaBody["answer"], Reader>> = {
     const isJson = answer.mediaType === "application/json";
     // vLLM and others answer with JSON where a plain text was asked for.
     const plain = isJson ? textIn(jsonIn(text)) : text;
-    const isFit = isJson ? fields["response_format"] === "text" : !/html|audio|image|video/.test(answer.mediaType);
+    // whisper.cpp calls a plain text HTML, which is otherwise a page of a proxy.
+    const isPage = /html/.test(answer.mediaType) && /^\s*</.test(text);
+    const isOther = isPage || /audio|image|video/.test(answer.mediaType);
+    const isFit = isJson ? fields["response_format"] === "text" : !isOther;
     assertType(answer, isFit && plain !== undefined, "the text");
     await emit([{ kind: "text", text: plain ?? "" }]);
     return undefined;

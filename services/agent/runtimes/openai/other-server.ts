@@ -1,9 +1,12 @@
 import { z } from "zod";
+import type { Clock } from "#shared/process/clock.ts";
 import type { FurtherAbility } from "#shared/protocol/model.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { DescribedModel } from "../runtime.ts";
-import { byPlacedId, openAiModelList, type ListedModel, organisationIn } from "./openai-models.ts";
+import { PathUnknown } from "./openai-fault.ts";
+import { probeTranscription } from "./openai-media.ts";
+import { PatientProbes, byPlacedId, openAiModelList, type ListedModel, organisationIn } from "./openai-models.ts";
 import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
 
 /**
@@ -27,9 +30,11 @@ const otherServerSlotsDefault = 4;
 /** The owner of every model in the list of llama-cpp-python's server, and of no other server. */
 const llamaCppPythonOwner = "me";
 
+const transcriptionTask = "automatic-speech-recognition";
+
 /** The tasks that speaches reports for its models, in the words of Hugging Face; it chats with none of them. */
 const abilityOfTask = new Map<string, FurtherAbility | undefined>([
-  ["automatic-speech-recognition", "transcription"],
+  [transcriptionTask, "transcription"],
   ["text-to-speech", "speech"],
   ["text-to-image", "image"],
   ["voice-activity-detection", undefined],
@@ -51,6 +56,12 @@ const abilityOfWord: Readonly<Record<string, FurtherAbility>> = {
   tts: "speech",
   image: "image",
 };
+
+/**
+ * The model of a server without a list that transcribes: whisper.cpp's serves one model, whatever a request names. Clients of
+ * OpenAI's ask for this name unless told.
+ */
+const unlistedTranscriber = "whisper-1";
 
 type Abilities = Pick<DescribedModel, "capabilities" | "furtherAbilities">;
 
@@ -82,9 +93,34 @@ function abilitiesOf({ task, owned_by: owner }: ListedModel): Abilities {
 }
 
 /** Returns a server that reports its list of models. The operator declares the capabilities that it does not report. */
-export function openOtherServer(connection: RuntimeConnection): OpenAiServer {
+export function openOtherServer({
+  connection,
+  clock,
+}: {
+  readonly connection: RuntimeConnection;
+  readonly clock: Clock;
+}): OpenAiServer {
   /** True for llama-cpp-python's server, which works on one request at a time and leaves a stream for the next. */
   let interrupts = false;
+  const probes = new PatientProbes<{ readonly transcribes: boolean }>({ clock });
+
+  async function listOrTranscriber(signal: AbortSignal): Promise<readonly ListedModel[]> {
+    try {
+      return (await connection.ask(openAiModelList, { path: "/v1/models", signal })).data;
+    } catch (error) {
+      if (!(error instanceof PathUnknown)) probes.forget();
+      else {
+        const probe = async (until: AbortSignal) => ({
+          transcribes: await probeTranscription(connection, unlistedTranscriber, until),
+        });
+        const { transcribes } = await probes.find(unlistedTranscriber, probe, signal);
+        if (transcribes === undefined) return [];
+        if (transcribes) return [{ id: unlistedTranscriber, owned_by: "whisper", task: transcriptionTask }];
+      }
+      throw error;
+    }
+  }
+
   return {
     profile: otherServer,
     embeds: true,
@@ -93,7 +129,7 @@ export function openOtherServer(connection: RuntimeConnection): OpenAiServer {
       return interrupts ? 1 : otherServerSlotsDefault;
     },
     async catalogue(signal) {
-      const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });
+      const data = await listOrTranscriber(signal);
       interrupts = data.length > 0 && data.every((model) => model.owned_by === llamaCppPythonOwner);
       const told = await localAiAbilities(connection, data, signal);
       return [...byPlacedId(data)].map(([id, model]) => ({
@@ -105,5 +141,6 @@ export function openOtherServer(connection: RuntimeConnection): OpenAiServer {
         contextTokens: model.max_model_len ?? undefined,
       }));
     },
+    close: async () => probes.close(),
   };
 }

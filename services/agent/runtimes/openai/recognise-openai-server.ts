@@ -56,7 +56,11 @@ export async function recogniseOpenAiServer(
 
 async function kindOf(connection: RuntimeConnection, options: RecogniseOptions): Promise<OpenAiServerKind | undefined> {
   const { wanted, allowOther = false, signal } = options;
-  if (wanted !== undefined) return (await listed(connection, signal)) === undefined ? undefined : wanted;
+  if (wanted !== undefined) {
+    if ((await listed(connection, signal)) !== undefined) return wanted;
+    // whisper.cpp's server has no list of models.
+    return wanted === "openai" && (await isHealthy(connection, signal)) ? wanted : undefined;
+  }
   const evidence = await ownEvidence(connection, signal);
   if (evidence === "ollama") return undefined;
   if (evidence === "llama-server" || evidence === "lm-studio") return evidence;
@@ -64,6 +68,18 @@ async function kindOf(connection: RuntimeConnection, options: RecogniseOptions):
   const models = await listed(connection, signal);
   if (models === undefined) return undefined;
   return kindByList(models, evidence) ?? (allowOther ? "openai" : undefined);
+}
+
+const health = z.object({ status: z.literal("ok") });
+
+async function isHealthy(connection: RuntimeConnection, signal: AbortSignal): Promise<boolean> {
+  return connection.ask(health, { path: "/health", signal }).then(
+    () => true,
+    () => {
+      signal.throwIfAborted();
+      return false;
+    },
+  );
 }
 
 /**
@@ -92,7 +108,7 @@ async function ownEvidence(
     answers("/api/v1/models", lmStudioModels),
     answers("/api/v0/models", lmStudioModelsBefore),
     answers("/version", z.object({ version: z.string() })),
-    answers("/health", z.object({ status: z.literal("ok") })),
+    answers("/health", health),
   ]);
   if (isOllama) return "ollama";
   if (isLlamaServer) return "llama-server";
@@ -142,6 +158,6 @@ function serverOf(
     case "mlx-lm":
       return openMlxLm({ connection, hubFolder, platform: options.platform ?? process.platform });
     case "openai":
-      return openOtherServer(connection);
+      return openOtherServer({ connection, clock });
   }
 }
