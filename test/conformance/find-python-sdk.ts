@@ -8,7 +8,7 @@ import { until } from "../harness/until.ts";
 
 const run = promisify(execFile);
 /** Newer ones may be tried by hand; a test that changes by itself tests nothing. */
-const versions = { openai: "3.54.0", anthropic: "2.12.0" } as const;
+const versions = { openai: "3.54.0", anthropic: "2.12.0", ollama: "0.6.3" } as const;
 type Package = keyof typeof versions;
 const installTimeoutMs = 50_000;
 const lookTimeoutMs = 10_000;
@@ -55,7 +55,7 @@ async function tagOf(python: string): Promise<string> {
 }
 
 async function hasSdk({ package: name, python, path }: PythonSdk): Promise<boolean> {
-  const program = `import ${name}; print(${name}.__version__)`;
+  const program = `import ${name}; from importlib.metadata import version; print(version("${name}"))`;
   const env = { ...process.env, PYTHONPATH: path };
   return run(python, ["-c", program], { env, timeout: lookTimeoutMs }).then(
     ({ stdout }) => stdout.trim() === versions[name],

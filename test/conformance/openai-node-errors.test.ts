@@ -166,7 +166,7 @@ const failures: readonly Failure[] = [
     as: NotFoundError,
     status: 404,
     code: "unknown_url",
-    ask: (client) => client.moderations.create({ input: "Hello" }),
+    ask: (client) => client.fineTuning.jobs.list(),
   },
   {
     of: "a method that an endpoint does not take",

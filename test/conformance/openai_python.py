@@ -222,7 +222,7 @@ def errors():
         "audio": thrown(lambda: chat("text", modalities=["text", "audio"])),
         "key": thrown(lambda: client.with_options(api_key="sk-nonsense").models.list()),
         "model": thrown(lambda: client.models.retrieve("absent")),
-        "url": thrown(lambda: client.moderations.create(input="Hello")),
+        "url": thrown(lambda: client.fine_tuning.jobs.list()),
         "kept": thrown(lambda: client.responses.retrieve("resp_1")),
         "response": thrown(lambda: list(respond("failing in the middle", stream=True))),
         "method": thrown(lambda: client.models.delete(MODEL)),

@@ -103,9 +103,9 @@ test.each([
 test.each([
   [
     "/v1/responses/resp_1/cancel",
-    "No conversation is kept here, and no response runs in the background. The endpoints are listed at /docs.",
+    "No response runs in the background here, and no single item of a conversation is changed. The endpoints are listed at /docs.",
   ],
-  ["/v1/moderations", "The endpoints are listed at /docs."],
+  ["/v1/fine_tuning/jobs", "The endpoints are listed at /docs."],
 ])("a client that wants %s is told where to look", async (path, hint) => {
   const { origin } = new URL(up.endpoint.baseUrl);
   const { message } = await errorOf(await fetch(`${origin}${path}`, { method: "POST", body: good }));

@@ -102,7 +102,7 @@ function hint(request: FastifyRequest, path: string): string {
   if (meant !== undefined) return ` Did you mean ${meant}?`;
   if (!isHere(reference, "GET")) return "";
   const isNotKept = keptElsewhere.test(path)
-    ? " No conversation is kept here, and no response runs in the background."
+    ? " No response runs in the background here, and no single item of a conversation is changed."
     : "";
   return `${isNotKept} The endpoints are listed at ${reference}.`;
 }
