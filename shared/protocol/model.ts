@@ -28,7 +28,7 @@ const furtherCapabilities = z
   .max(20)
   .optional()
   .describe(
-    "Further abilities: `rerank` for a model that scores documents, `transcription` for one that writes down speech, `speech` for one that speaks, `image` for one that makes images, `moderation` for one that judges texts, `tokenize` for one whose server tells the tokens of a text. Absent where there are none.",
+    "Further abilities: `rerank` for a model that scores documents, `transcription` for one that writes down speech, `speech` for one that speaks, `image` for one that makes images, `moderation` for one that judges texts. Operators also see `tokenize`, for one whose server tells the tokens of a text. Absent where there are none.",
   );
 
 /** The end of the year 9999, in seconds since 1970: outer APIs write dates with years of four digits. */

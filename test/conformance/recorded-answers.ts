@@ -153,6 +153,7 @@ const responseTerms = () => ({
   store: false as const,
   access_programs: null,
   background: false,
+  conversation: null,
   previous_response_id: null,
   truncation: "disabled" as const,
   instructions: "Be kind.",

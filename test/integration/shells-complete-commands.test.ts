@@ -52,7 +52,10 @@ const expected: readonly (readonly [line: string, completions: readonly string[]
   ["trunkline sta", ["status"]],
   ["trunkline keys r", ["revoke", "rotate"]],
   ["trunkline keys rotate 0aB1cD2eF3gH --", ["--grace", "--help", "--json", "--kind", "--quiet"]],
-  ["trunkline route --kind ", ["chat", "complete", "embed", "image", "rerank", "speech", "transcription"]],
+  [
+    "trunkline route --kind ",
+    ["chat", "complete", "embed", "image", "moderation", "rerank", "speech", "tokenize", "transcription"],
+  ],
   ["trunkline completion ", ["bash", "fish", "powershell", "zsh"]],
   ["trunkline connect co", ["codex", "continue"]],
   // The message of a chat is no command.

@@ -28,6 +28,8 @@ const prompt = z.string().max(mediaPromptCharactersMax);
 const modelFor = (ability: FurtherAbility): typeof modelId =>
   modelId.describe(`The id of a model whose \`x_capabilities\` hold \`${ability}\`.`);
 
+const tokenizing = modelId.describe("The id of a model of vLLM or llama-server.");
+
 const audioFields = {
   model: modelFor("transcription"),
   file: file.describe("The recording, in a format that the model's server reads."),
@@ -106,7 +108,7 @@ export const moderationRequest = z.object({
 
 /** A request for the tokens of a text, as vLLM's clients write it. */
 export const tokenizeRequest = z.object({
-  model: modelFor("tokenize"),
+  model: tokenizing,
   prompt: z.string().describe("The text."),
   add_special_tokens: z.boolean().nullish().describe("True for the marks that begin a prompt too, which is usual."),
   return_token_strs: z.boolean().nullish().describe("True if each token is to be told as text too."),
@@ -114,7 +116,7 @@ export const tokenizeRequest = z.object({
 
 /** A request for the text of tokens. */
 export const detokenizeRequest = z.object({
-  model: modelFor("tokenize"),
+  model: tokenizing,
   tokens: z.array(z.int().nonnegative()).max(tokensMax).describe("The ids of the tokens."),
 });
 
