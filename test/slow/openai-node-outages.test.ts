@@ -2,8 +2,8 @@ import OpenAI, { APIConnectionError, APIError, InternalServerError } from "opena
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
-import { thrownBy } from "./thrown-by.ts";
-import { WatchedFetch } from "./watched-fetch.ts";
+import { thrownBy } from "../conformance/thrown-by.ts";
+import { WatchedFetch } from "../conformance/watched-fetch.ts";
 
 const requestID = expect.stringMatching(/^req_\w{10,}$/);
 const talking = (line: string) => ({

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { fleets } from "../../bench/placing/fleets.ts";
-import { type FleetResult, policies, simulateFleet } from "../../bench/placing/simulate-fleet.ts";
+import { fleets } from "../bench/placing/fleets.ts";
+import { type FleetResult, policies, simulateFleet } from "../bench/placing/simulate-fleet.ts";
 
 async function run(fleet: string, policy: string): Promise<FleetResult> {
   const [found, by] = [fleets.find(({ name }) => name === fleet), policies.find(({ name }) => name === policy)];

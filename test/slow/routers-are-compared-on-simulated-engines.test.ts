@@ -1,19 +1,19 @@
 import { describe, expect, test } from "vitest";
-import { Engine, type EngineRequest, type EngineSpec } from "../../bench/routing/engine.ts";
-import { chatRequest, engineRequest } from "../../bench/routing/engine-prompt.ts";
-import { blocksOf } from "../../bench/routing/prefix-cache.ts";
-import { chooserOf, costOf } from "../../bench/routing/references.ts";
-import { remarks, resultOf, resultTable } from "../../bench/routing/results.ts";
-import { simulatedGateways } from "../../bench/routing/simulated-gateways.ts";
+import { Engine, type EngineRequest, type EngineSpec } from "../bench/routing/engine.ts";
+import { chatRequest, engineRequest } from "../bench/routing/engine-prompt.ts";
+import { blocksOf } from "../bench/routing/prefix-cache.ts";
+import { chooserOf, costOf } from "../bench/routing/references.ts";
+import { remarks, resultOf, resultTable } from "../bench/routing/results.ts";
+import { simulatedGateways } from "../bench/routing/simulated-gateways.ts";
 import {
   simulate,
   type Simulated,
   simulatedReference,
   type SimulatedResult,
   type SimulatedRouter,
-} from "../../bench/routing/simulation.ts";
-import { type Session, workloads } from "../../bench/routing/workloads.ts";
-import { SeededRandom } from "../../harness/seeded-random.ts";
+} from "../bench/routing/simulation.ts";
+import { type Session, workloads } from "../bench/routing/workloads.ts";
+import { SeededRandom } from "../harness/seeded-random.ts";
 
 const spec: EngineSpec = { slots: 2, cacheTokens: 320, prefillTokensPerSecond: 1_000, stepMs: 10, stepMsPerAnswer: 1 };
 let lastId = 0;
