@@ -92,9 +92,10 @@ export function getModel(server: FastifyInstance, parts: ModelParts): void {
 }
 
 /** Returns a model for clients. Nearly every server tells tokens, so that is not said of each model. */
-function contracted({ details: _, x_capabilities: told = [], ...model }: DetailedModel): Model {
+function contracted(model: DetailedModel): Model {
+  const { details: _, x_capabilities: told = [], ...fields } = model;
   const further = told.filter((ability) => ability !== "tokenize");
-  return further.length === 0 ? model : { ...model, x_capabilities: further };
+  return further.length === 0 ? fields : { ...fields, x_capabilities: further };
 }
 
 /** Models on one page of the list of the Messages API, unless the client asks for fewer. */
