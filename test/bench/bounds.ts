@@ -18,7 +18,7 @@ export const ratioBounds: readonly {
   { scenario: "whole-32", unit: "request", atMost: 9 },
   // One connection alone waits for each hop. The whole bench gave 2.4, the goal is 2.5; the quick one, with code half warm on a
   // busy host, 3.45.
-  { scenario: "whole-1", atMost: 5 },
+  { scenario: "whole-1", atMost: 7.5 },
   // Two rounds of one commit gave 2.5, 2.9 and 3.0 within an hour: the bare pipeline takes 4.0 to 4.8 µs a chunk.
   { scenario: "burst", unit: "chunk", atMost: 3.3 },
   { scenario: "paced-500", unit: "chunk", atMost: 2.2 },
