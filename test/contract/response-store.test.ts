@@ -69,8 +69,8 @@ describe.each([
 
   test("stay as they are until they are deleted, one by one", async () => {
     const key = await newKey();
-    await place.responses.put(key, sealed("a"), forMs);
-    await place.responses.put(key, { ...sealed("new"), id: "a" }, forMs);
+    expect(await place.responses.put(key, sealed("a"), forMs)).toBe(true);
+    expect(await place.responses.put(key, { ...sealed("new"), id: "a" }, forMs)).toBe(false);
     expect(await found(key, "a")).toEqual(["a"]);
     expect([await place.responses.remove(key, "a"), await place.responses.remove(key, "a")]).toEqual([true, false]);
     expect(await found(key, "a")).toEqual([undefined]);

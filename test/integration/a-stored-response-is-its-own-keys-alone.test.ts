@@ -292,3 +292,57 @@ test("a conversation of another key and one that never was get the same words", 
   const refused = await call(unkept.endpoint, "/../conversations", { method: "POST", body: "{}", headers: json });
   expect([refused.status, (await errorOf(refused)).code]).toEqual([403, "insufficient_permissions"]);
 });
+
+describe("a conversation", () => {
+  const json = { "content-type": "application/json" };
+  const begin = (endpoint: Endpoint, fields: object = {}): Promise<Response> =>
+    call(endpoint, "/../conversations", { method: "POST", body: JSON.stringify(fields), headers: json });
+
+  test("has ids of its own: no path serves its parts, and no response is taken for one", async () => {
+    const { endpoint } = await storing();
+    const items = [{ role: "user", content: "Hi" }];
+    const { id } = (await (await begin(endpoint, { items })).json()) as { id: string };
+    const { id: responseId } = await make(endpoint, { conversation: id });
+    const input = [{ type: "item_reference", id: `msg_${responseId.slice("resp_".length)}0` }];
+    const ways: readonly Promise<Response>[] = [
+      ...[id, `${id}.1`].flatMap((each) => [call(endpoint, `/${each}`), call(endpoint, `/${each}/input_items`)]),
+      ...[id, `${id}.1`].map((each) => call(endpoint, `/${each}`, { method: "DELETE" })),
+      ...[`${id}.1`, responseId].flatMap((each) => [
+        call(endpoint, `/../conversations/${each}`),
+        call(endpoint, `/../conversations/${each}/items`),
+        call(endpoint, `/../conversations/${each}`, { method: "DELETE" }),
+        post(endpoint, { conversation: each, input }),
+      ]),
+    ];
+    const statuses = await Promise.all(ways.map(async (way) => (await way).status));
+    expect(new Set(statuses)).toEqual(new Set([404]));
+    const listed = await call(endpoint, `/../conversations/${id}/items`);
+    expect(((await listed.json()) as { data: object[] }).data).toHaveLength(3);
+  });
+
+  test("is refused by its size before it is read, and by the number of its metadata", async () => {
+    const { endpoint } = await storing();
+    const large = await begin(endpoint, { items: [{ role: "user", content: "x".repeat(storedResponseBytesMax) }] });
+    expect([large.status, await errorOf(large)]).toMatchObject([413, { message: /storedResponseBytesMax/ }]);
+    const metadata = Object.fromEntries(Array.from({ length: 17 }, (_, place) => [`m${place}`, "a"]));
+    const many = await begin(endpoint, { metadata });
+    expect([many.status, await errorOf(many)]).toMatchObject([400, { param: "metadata" }]);
+  });
+
+  test("names what it ignores, and takes one of the requests of its key", async () => {
+    const { endpoint } = await gateway.issue({ storesResponses: true, limits: { requestsPerMinute: 1 } });
+    const begun = await begin(endpoint, { colour: "blue" });
+    expect([begun.status, begun.headers.get("x-trunkline-ignored")]).toEqual([200, "colour"]);
+    const refused = await begin(endpoint);
+    expect([refused.status, (await errorOf(refused)).code]).toEqual([429, "rate_limit_exceeded"]);
+  });
+
+  test("has a turn once, also where two gateways store the same answer", async () => {
+    const { endpoint, record } = await storing();
+    const { id: conversation } = (await (await begin(endpoint)).json()) as { id: string };
+    const made = { ...chainOf(1), conversation };
+    const kept = keptWith(gateway.store.peppers);
+    expect([await kept.store(record.id, made), await kept.store(record.id, made)]).toEqual([true, true]);
+    expect(await kept.turnsOf(record.id, conversation)).toEqual([made.id]);
+  });
+});

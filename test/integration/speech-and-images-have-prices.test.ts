@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { gatewayConfig } from "../../services/gateway/config.ts";
 import { errorOf, type Endpoint } from "../harness/endpoint.ts";
 import { FakeMediaServer } from "../harness/fake-media-server.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
@@ -51,7 +52,7 @@ test.each<[string, string, FormData | object, number]>([
   ["seconds estimated from the bytes", "/audio/translations", recordingOf(48_000, { response_format: "srt" }), 150],
   ["the characters that are spoken", "/audio/speech", { model: "m", input: "x".repeat(1_000) }, 250],
   ["the characters that are judged", "/moderations", { model: "m", input: ["x".repeat(500), "xxxx"] }, 126],
-  ["its images", "/images/generations", { model: "m", prompt: "A sky", n: 2 }, 2_000],
+  ["its images, beyond the window of a model", "/images/generations", { model: "m", prompt: "A sky", n: 6 }, 6_000],
 ])("a key with a budget pays for %s", async (_, path, body, tokens) => {
   const { endpoint, record } = await gateway.issue({ limits: { budget: { tokens: 10_000, per: "month" } } });
   const response = await post(endpoint, path, body);
@@ -60,6 +61,15 @@ test.each<[string, string, FormData | object, number]>([
   const booked = await until(() => operator.usageSum(record.id), { what: "the usage to be written" });
   expect(booked).toMatchObject({ promptTokens: tokens, completionTokens: 0 });
 });
+
+test.each(["second", "second=", "second=-1", "minute=50", "second=50,", "image=1e3"])(
+  "the start fails with prices that are none: %s",
+  (prices) => {
+    expect(() => gatewayConfig({ TRUNKLINE_MEDIA_TOKENS: prices })).toThrow(
+      /TRUNKLINE_MEDIA_TOKENS must be tokens for/,
+    );
+  },
+);
 
 test("a recording of silence, whose text is empty, is paid for too", async () => {
   server.onAny = (response) => {

@@ -52,10 +52,19 @@ describe.each(Object.entries(servers))("%s", (runtime, { start, sent, answer }) 
   });
 });
 
+test("a text of many tokens is told whole, beyond what one message of the broker holds", async () => {
+  await using server = await servers.vllm.start();
+  const { endpoint } = await (await inFrontOf("vllm", server.url)).issue();
+  const told = await post(endpoint, "/tokenize", { model: "m", prompt: "sky ".repeat(600_000) });
+  const { count, tokens } = (await told.json()) as { count: number; tokens: number[] };
+  expect([told.status, count, tokens.length]).toEqual([200, 600_000, 600_000]);
+});
+
 test("the models of the contract are listed without a word of it", async () => {
   await using server = await servers.vllm.start();
   const { endpoint } = await (await inFrontOf("vllm", server.url)).issue();
   const { data } = (await (await endpoint.get("/models")).json()) as { data: object[] };
+  expect(data).toMatchObject([{ id: "m" }]);
   expect(data[0]).not.toHaveProperty("x_capabilities");
 });
 

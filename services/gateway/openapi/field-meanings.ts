@@ -27,6 +27,8 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   content: "The text, or parts of it.",
   content_index: "The number of the part in the item, from 0.",
   context_window: "The most tokens that a request and its answer may have together.",
+  conversation:
+    "The stored conversation that the request belongs to, by its id. Its items come in front of `input`, and the response is put at its end.",
   created: "The time at which the answer was begun, in seconds since 1970.",
   created_at: "The time at which the answer was begun, in seconds since 1970.",
   description: "The purpose of it, for the model to read.",
@@ -59,6 +61,7 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   input_tokens_details: "Parts of these tokens.",
   instructions: "Instructions to the model for this answer. They stand before the input.",
   item_id: "The id of the item.",
+  items: "The items, the oldest first.",
   json: "A JSON Schema, as in `response_format`.",
   json_schema: "The schema that the answer is to fit.",
   keys: "True while the store of the keys answers, or is away for only a short time, and was not emptied.",
@@ -88,9 +91,6 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   parameters: "The arguments of the function, as a JSON Schema of an object. None unless given.",
   part: "The part as it stands.",
   presence_penalty: "Makes a token less likely once it was said; below 0 more likely.",
-  conversation:
-    "The stored conversation that the request belongs to, by its id. Its items come in front of `input`, and the response is put at its end.",
-  items: "The items, the oldest first.",
   previous_response_id:
     "The stored response that the request goes on from. Its input and output, and those of the turns before it, come in front of `input`; their `instructions` do not.",
   prompt: "The text that is to be continued as it is, or several, each on its own. Text, not tokens.",

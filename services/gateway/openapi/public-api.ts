@@ -241,7 +241,14 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
       "Responses whose `conversation` names it go on from its items, and are put at its end. It is kept for as long as a response is, counted from its beginning. Only for keys whose responses are stored.",
     body: { schema: "ConversationRequest", examples: conversationExamples },
     answer: "Conversation",
-    refusals: [...refusalsOfKeys, ...refusalsOfBodies, "insufficient_permissions", "backend_unavailable"],
+    refusals: [
+      ...refusalsOfKeys,
+      ...refusalsOfBodies,
+      "insufficient_permissions",
+      "rate_limit_requests",
+      "response_not_found",
+      "backend_unavailable",
+    ],
   },
   retrieveConversation: {
     ...ofConversation,
@@ -275,7 +282,7 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     description: "Such as messages that no model is to answer.",
     body: { schema: "ConversationItemsRequest", examples: conversationItemsExamples },
     answer: "ResponseItemList",
-    refusals: [...ofStored.refusals, ...refusalsOfBodies],
+    refusals: [...ofStored.refusals, ...refusalsOfBodies, "rate_limit_requests"],
   },
   createMessage: {
     ...asksModel,

@@ -24,6 +24,13 @@ describe("a text on the scripted runtime", () => {
     expect(textOf(await continued({ prompt: "Once upon a time" }))).toBe(greeting);
   });
 
+  test("goes on where an answer that was begun broke off", async () => {
+    const greeting = textOf(await continued({ prompt: "Once upon a time " }));
+    const begun = greeting.slice(0, greeting.indexOf("reached"));
+    expect(begun + textOf(await continued({ prompt: `Once upon a time ${begun}` }))).toBe(greeting);
+    expect(textOf(await continued({ prompt: "/script tokens=3 nonce=abc\nabc-0 abc-1 " }))).toBe("abc-2 ");
+  });
+
   test("ends at its limit, or exactly before a stop string", async () => {
     const prompt = "/script tokens=5 nonce=a";
     expect(await continued({ prompt, max_tokens: 2 })).toContainEqual({ kind: "finish", reason: "length" });

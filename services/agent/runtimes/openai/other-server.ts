@@ -114,8 +114,7 @@ export function openOtherServer({
           transcribes: await probeTranscription(connection, unlistedTranscriber, until),
         });
         const { transcribes } = await probes.find(unlistedTranscriber, probe, signal);
-        if (transcribes === undefined) return [];
-        if (transcribes) return [{ id: unlistedTranscriber, owned_by: "whisper", task: transcriptionTask }];
+        if (transcribes === true) return [{ id: unlistedTranscriber, owned_by: "whisper", task: transcriptionTask }];
       }
       throw error;
     }

@@ -256,11 +256,11 @@ export function readMediaRequest(outer: MediaOuter, input: Record<string, unknow
   refuseFields(input, unsupported);
   const { value, ignored } = readShape(schema, input);
   const { model, ...given } = value;
+  const answer = answerOf(given);
   const files = Object.entries(given).flatMap(([field, each]) =>
     filesIn(each).map(({ name, type, bytes }) => ({ field, name, type, bytes })),
   );
   const fields = Object.fromEntries(Object.entries(given).filter(([, each]) => filesIn(each).length === 0));
-  const answer = answerOf(given);
   const body: MediaBody = {
     path,
     answer: answer.form,

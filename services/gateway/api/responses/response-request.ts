@@ -23,6 +23,7 @@ import {
   conversationNotFound,
   type EarlierTurns,
   earlierTurns,
+  isConversationId,
   resolveReferences,
   type StoredTurns,
   turnsOfConversation,
@@ -102,7 +103,7 @@ function conversationIn(
   if (typeof previous_response_id === "string")
     throw invalidValue("conversation", "Send either 'conversation' or 'previous_response_id', not both.");
   if (store === false) throw invalidValue("store", "'store' can only be true with 'conversation', which is stored.");
-  const turns = stored && turnsOfConversation(id, stored);
+  const turns = stored && isConversationId(id) ? turnsOfConversation(id, stored) : undefined;
   if (turns === undefined) throw conversationNotFound("conversation");
   return { id, turns };
 }
@@ -178,9 +179,12 @@ function checkTogether({ top_logprobs: others, include, metadata }: ResponseRequ
   if (others && include?.includes(logprobsIncluded) !== true) {
     throw invalidValue("top_logprobs", `'top_logprobs' is only allowed when 'include' names '${logprobsIncluded}'.`);
   }
-  if (metadata && Object.keys(metadata).length > metadataPairsMax) {
+  assertMetadata(metadata);
+}
+
+export function assertMetadata(metadata: ResponseRequest["metadata"]): void {
+  if (metadata && Object.keys(metadata).length > metadataPairsMax)
     throw invalidValue("metadata", `'metadata' must have at most ${metadataPairsMax} fields (metadataPairsMax).`);
-  }
 }
 
 function assertTerms({ repeated }: ResponseTerms, { instructions, text, tools }: ResponseRequest): void {

@@ -5,7 +5,7 @@ import { callerOf } from "../../keys/authenticate.ts";
 import { invalidValue } from "../request-fields.ts";
 import type { KeptResponses } from "./kept-responses.ts";
 import type { InputItem } from "./response-schema.ts";
-import { kindOf, readTurn, responseNotFound, type StoredItem, type StoredTurn } from "./stored-turns.ts";
+import { isResponseId, kindOf, readTurn, responseNotFound, type StoredItem, type StoredTurn } from "./stored-turns.ts";
 
 /** Input items on one page, unless the client asks for fewer, and at most. */
 export const itemsPageDefault = 20;
@@ -34,7 +34,7 @@ export function storedResponses(server: FastifyInstance, { responses }: Parts): 
   });
   server.delete(storedPath, async (request: OfResponse) => {
     const { id } = request.params;
-    if (!(await responses.remove(callerOf(request).key.id, id))) throw responseNotFound();
+    if (!isResponseId(id) || !(await responses.remove(callerOf(request).key.id, id))) throw responseNotFound();
     return { id, object: "response", deleted: true };
   });
   server.get(storedItemsPath, async (request: OfResponse) => {
@@ -44,7 +44,8 @@ export function storedResponses(server: FastifyInstance, { responses }: Parts): 
 }
 
 async function storedTurn(request: OfResponse, responses: KeptResponses): Promise<StoredTurn> {
-  const text = await responses.find(callerOf(request).key.id, request.params.id);
+  const { id } = request.params;
+  const text = isResponseId(id) ? await responses.find(callerOf(request).key.id, id) : undefined;
   if (text === undefined) throw responseNotFound();
   return readTurn(text);
 }

@@ -118,6 +118,13 @@ function responseOfItem(id: string): string | undefined {
   return name && `resp_${name}`;
 }
 const itemId = new RegExp(`^[a-z]{2,4}_([0-9A-Za-z]{${tokenCharacters}})i?\\d{1,5}$`);
+const responseId = new RegExp(`^resp_[0-9A-Za-z]{${tokenCharacters}}$`);
+const conversationId = new RegExp(`^${conversationPrefix}[0-9A-Za-z]{${tokenCharacters}}$`);
+
+/** The store has all texts of a key by their ids: responses, conversations and the places of their turns. */
+export const isResponseId = (id: string): boolean => responseId.test(id);
+export const isConversationId = (id: string): boolean => conversationId.test(id);
+
 const quotedConversationId = new RegExp(`"(${conversationPrefix}[0-9A-Za-z]{${tokenCharacters}})"`);
 const quotedResponseId = new RegExp(`"(resp_[0-9A-Za-z]{${tokenCharacters}})"`);
 
