@@ -1,5 +1,5 @@
 import { alignedTable } from "../../services/cli/terminal/table-text.ts";
-import type { CheckedBound } from "./bounds.ts";
+import type { CheckedGoal } from "./goals.ts";
 import type { LoopHold } from "./loop-holds.ts";
 import { cpuPerUnit, type Measurement } from "./measurement.ts";
 import { overRounds, type Figure } from "./over-rounds.ts";
@@ -51,15 +51,15 @@ export function loopTable(holds: readonly LoopHold[]): string {
   return alignedTable(["ms of CPU that one request holds an event loop", ...right], rows, { right });
 }
 
-export function boundsTable(checked: readonly CheckedBound[]): string {
-  const rows = checked.map(({ verdict, name, atMost, measured, note }) => [
+export function goalsTable(checked: readonly CheckedGoal[]): string {
+  const rows = checked.map(({ verdict, name, goal, measured, note }) => [
     verdict,
     name,
-    text(atMost),
+    text(goal),
     text(measured),
     note,
   ]);
-  return alignedTable(["verdict", "bound", "at most", "measured", "note"], rows, { right: ["at most", "measured"] });
+  return alignedTable(["verdict", "figure", "goal", "measured", "note"], rows, { right: ["goal", "measured"] });
 }
 
 /** A number in about three digits. */

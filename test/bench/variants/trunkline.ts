@@ -55,7 +55,7 @@ export const messages: Variant = {
   name: "messages",
   title: "Trunkline at /v1/messages, only with chunks",
   missing: ownServersMissing,
-  scenarios: ["burst", "paced-500"],
+  scenarios: ["burst", "paced-100", "paced-500"],
   start: async (options) => ({ ...(await trunkline.start(options)), path: "/v1/messages" }),
 };
 

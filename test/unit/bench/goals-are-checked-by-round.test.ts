@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { checkBounds, loopHoldMsMax } from "../../bench/bounds.ts";
+import { checkGoals, loopHoldGoalMs, passes } from "../../bench/goals.ts";
 import { cpuPerUnit, type Measurement } from "../../bench/measurement.ts";
 import { overRounds, spreadOf } from "../../bench/over-rounds.ts";
 
@@ -71,26 +71,30 @@ describe("a ratio", () => {
   });
 });
 
-describe("a bound", () => {
+describe("a goal", () => {
   const verdicts = (measurements: readonly Measurement[], gatewayMs = 1): string[] =>
-    checkBounds(measurements, [{ name: "a chat", status: 200, gatewayMs, agentMs: 1 }]).map(({ verdict }) => verdict);
+    checkGoals(measurements, [{ name: "a chat", status: 200, gatewayMs, agentMs: 1 }]).map(({ verdict }) => verdict);
 
-  test("holds or is exceeded by the median of the rounds", () => {
+  test("is reached or missed by the median of the rounds, which fails above twice the goal", () => {
     const base = costing("bare", [10, 10, 10]);
-    expect(verdicts([...base, ...costing("trunkline", [20, 30, 900])])[0]).toBe("holds");
-    expect(verdicts([...base, ...costing("trunkline", [20, 900, 900])])[0]).toBe("exceeded");
+    expect(verdicts([...base, ...costing("trunkline", [20, 30, 900])])[0]).toBe("reached");
+    expect(verdicts([...base, ...costing("trunkline", [20, 100, 900])])[0]).toBe("missed");
+    expect(verdicts([...base, ...costing("trunkline", [20, 900, 900])])[0]).toBe("failed");
   });
 
-  test("is broken by wrong answers in any round, and is not measured without a round", () => {
+  test("fails by wrong answers in any round, and without a round that measured it", () => {
     const base = costing("bare", [10, 10]);
     const wrong = costing("trunkline", [10, 10]).map((one) => (one.round === 2 ? { ...one, bad: 1 } : one));
     expect(verdicts([...base, ...wrong])[0]).toBe("wrong answers");
     expect(verdicts(base)[0]).toBe("not measured");
+    const [wrongGoal, missingGoal] = [checkGoals([...base, ...wrong], [])[0], checkGoals(base, [])[0]];
+    expect([wrongGoal, missingGoal].map((goal) => goal && passes(goal))).toEqual([false, false]);
   });
 
   test("limits the longest time that a request holds the gateway's event loop", () => {
-    expect(verdicts([], loopHoldMsMax).at(-1)).toBe("holds");
-    expect(verdicts([], loopHoldMsMax + 1).at(-1)).toBe("exceeded");
-    expect(checkBounds([], []).at(-1)?.verdict).toBe("not measured");
+    expect(verdicts([], loopHoldGoalMs).at(-1)).toBe("reached");
+    expect(verdicts([], 2 * loopHoldGoalMs).at(-1)).toBe("missed");
+    expect(verdicts([], 2 * loopHoldGoalMs + 1).at(-1)).toBe("failed");
+    expect(checkGoals([], []).at(-1)?.verdict).toBe("not measured");
   });
 });
