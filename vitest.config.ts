@@ -4,7 +4,8 @@ import { laneOf } from "./test/faults/lane.ts";
 import { ClosingLine } from "./test/harness/closing-line.ts";
 
 const faultTable = laneOf(process.env).isWhole ? [new FaultTable()] : [];
-const shared = { testTimeout: 20_000, hookTimeout: 60_000 };
+/** Files of a worker share their modules, which keep no state: to load and compile them anew for each takes half the time. */
+const shared = { testTimeout: 20_000, hookTimeout: 60_000, isolate: false };
 /** No servers: unit tests, and the tests that compare sources with tables. */
 const pure = ["test/{unit,architecture}/**/*.test.ts", "test/**/every-*.test.ts"];
 
@@ -14,8 +15,7 @@ export default defineConfig({
     // One for each core: tests mostly wait for servers and processes, and those have to run beside them.
     maxWorkers: "100%",
     projects: [
-      // What a unit test tests keeps nothing that another could trip over, and to load it anew for each takes longest.
-      { test: { ...shared, name: "unit", include: pure, isolate: false } },
+      { test: { ...shared, name: "unit", include: pure } },
       // Only these need servers: `npm run test:unit` runs on a machine that has neither NATS nor Redis.
       {
         test: {

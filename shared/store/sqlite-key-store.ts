@@ -216,8 +216,9 @@ export class SqliteKeyChanges implements KeyChanges {
         "tell of changed keys",
         (sql) => sql.all`SELECT sequence, key_id, entry FROM audit WHERE sequence >= ${lastSeen} ORDER BY sequence`,
       );
-      if (lastSeen > 0 && rows.shift()?.["sequence"] !== lastSeen)
-        throw new Error("a restored store has another trail");
+      // The numbers begin at 1. Those of a restored trail go on behind the last one that was replaced.
+      const before = lastSeen > 0 ? rows.shift()?.["sequence"] : Number(rows[0]?.["sequence"] ?? 1) - 1;
+      if (before !== lastSeen) throw new Error("a restored store has another trail");
       for (const { sequence, key_id: subject, entry } of rows) {
         tellEntry({ subject: String(subject), text: String(entry) }, listener);
         this.#lastSeen = Number(sequence);

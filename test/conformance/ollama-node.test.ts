@@ -1,11 +1,8 @@
 import { Ollama } from "ollama";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { lentOnly } from "../harness/found-servers.ts";
-import { type Fleet, startFleet } from "../harness/start-fleet.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
-import { scriptedText } from "../faults/scripted-request.ts";
 import { limitedKey } from "./limited-key.ts";
 import { callTwice, cities, failInTheMiddle, sayHello } from "./staged-answers.ts";
 import { startStagedVllm, type StagedVllm } from "./staged-vllm.ts";
@@ -200,50 +197,5 @@ describe("Ollama's package", () => {
     stream.abort();
     expect(await over).toMatchObject({ name: "AbortError" });
     await until(() => staged.vllm.atWork === 0, { what: "the runtime to stop" });
-  });
-});
-
-describe.skipIf(lentOnly("nats", "redis"))("Ollama's package, whose machine is killed,", () => {
-  const attic = { attic: { models: ["scripted"] } };
-  const cellar = { models: ["scripted"] };
-
-  test("is answered by another machine where no token has come", async () => {
-    await using fleet = await startFleet({ machines: attic });
-    const watched = new WatchedFetch();
-    const answer = clientOf(fleet, { fetch: watched.fetch }).chat(says("/script tokens=2 first_ms=4000"));
-    await fleet.startAgent("cellar", cellar);
-    await fleet.agent("attic").kill();
-    expect(await answer).toMatchObject({ message: { content: "token-0 token-1 " }, done: true });
-    expect(watched.sent.at(-1)?.answered?.headers.get("x-trunkline-machine")).toBe("cellar");
-  });
-
-  /** Hears an answer of so many tokens; the last piece is `done` where the answer is whole. */
-  const hear = (fleet: Fleet, tokens: number) => {
-    const heard: string[] = [];
-    const over = (async () => {
-      const asked = says(`/script tokens=${tokens} delay_ms=40 nonce=abc`);
-      for await (const { message, done } of await clientOf(fleet).chat({ ...asked, stream: true }))
-        heard.push(done ? "done" : message.content);
-    })();
-    return { heard, over };
-  };
-
-  test("gets every piece of a stream once where another machine goes on", async () => {
-    await using fleet = await startFleet({ machines: attic });
-    const { heard, over } = hear(fleet, 120);
-    await fleet.startAgent("cellar", cellar);
-    await fleet.agent("attic").kill();
-    await over;
-    expect(heard.join("")).toBe(`${scriptedText("abc", 120)}done`);
-  });
-
-  test("gets an error and no end where no other machine is left", async () => {
-    await using fleet = await startFleet({ machines: attic });
-    const { heard, over } = hear(fleet, 120);
-    const broken = thrownBy(over);
-    await until(() => heard.length > 3, { what: "the first tokens" });
-    await fleet.agent("attic").kill();
-    expect(await broken).toMatchObject({ message: expect.stringMatching(/machine/) });
-    expect(heard).not.toContain("done");
   });
 });

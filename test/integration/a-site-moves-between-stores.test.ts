@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { Command } from "commander";
 import { Redis } from "ioredis";
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { changeKey, rotateKey } from "#shared/records/change-key.ts";
 import { type IssuedKey, issueKey, type NewKey } from "#shared/records/issue-key.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
@@ -27,7 +27,6 @@ import { joinOnStore, lineOnStore, pairOnStore } from "../harness/pair-on-store.
 import { startRedisServer } from "../harness/redis-server.ts";
 import { type Settings, testPepper } from "../harness/trunkline-command.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
-import { until } from "../harness/until.ts";
 import { admissionOf, rowOf, settlementOf } from "../contract/limits-book.contract.ts";
 
 const dayMs = 86_400_000;
@@ -283,7 +282,7 @@ describe.skipIf(lentOnly("redis")).each([
     const later = await gateway.issue();
     const statusOf = async ({ endpoint }: typeof kept) => (await endpoint.models()).status;
     const untilStatus = (key: typeof kept, status: number) =>
-      until(async () => (await statusOf(key)) === status, { what: `a key to get ${status}` });
+      vi.waitFor(async () => expect(await statusOf(key)).toBe(status), { timeout: 5_000 });
     await untilStatus(kept, 200);
     await untilStatus(later, 200);
     await restore(place, "--replace");

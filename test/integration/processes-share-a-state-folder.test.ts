@@ -56,7 +56,7 @@ test("processes that start at once on an absent folder agree on its pepper, and 
 const slowWriter = `
   const { DatabaseSync } = require("node:sqlite");
   const { parentPort, workerData } = require("node:worker_threads");
-  const database = new DatabaseSync(workerData);
+  const database = new DatabaseSync(workerData, { timeout: 5_000 });
   database.exec("BEGIN IMMEDIATE");
   parentPort.postMessage("writing");
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
