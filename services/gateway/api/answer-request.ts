@@ -1,28 +1,22 @@
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Placement } from "../jobs/place-job.ts";
 import { formBoundary } from "../http/framing-fault.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import { stateOf } from "../http/request-state.ts";
-import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
 import type { Needs } from "../routing/choose-machine.ts";
 import type { AnswerPlace } from "../jobs/resume-answer.ts";
-import { type Outer, type ReadRequest, type AnswerShape } from "./read-request.ts";
+import type { Rendering } from "./render-chat.ts";
+import type { Outer, ReadRequest } from "./read-request.ts";
 import { type ResolvedModel, resolveModel, withoutLatest } from "./resolve-model.ts";
-import { loadedAnswer, renderOllama } from "./ollama/render-ollama.ts";
-import { renderMessage } from "./messages/render-message.ts";
-import { renderResponse } from "./responses/render-response.ts";
+import { idPrefixes, renderingOf } from "./render-answer.ts";
+import { loadedAnswer } from "./ollama/render-ollama.ts";
 import { accountOf } from "./keep-accounts.ts";
-import { chatCompletion, ChatChunks, endsOfChunks, type Rendering } from "./render-chat.ts";
-import { faultWithSentNames } from "./runtime-fields.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
 import { priceOf } from "./media/media-price.ts";
-import { renderMedia, WholeMedia } from "./media/render-media.ts";
-import { EmbeddingList } from "./render-embeddings.ts";
-import { rankingBy, ScoredDocuments, scoreList } from "./render-ranking.ts";
-import { textCompletion, TextChunks } from "./render-text.ts";
 import type { ClaimName } from "../jobs/answer-claims.ts";
 import { digestOf, OnceClaim, onceName, replayedHeader } from "./made-once.ts";
 import { asksResumable, resumesAnswer, NumberedEvents, resumableHeader, resumedPlace } from "./resumable-answer.ts";
@@ -62,7 +56,7 @@ export async function placeableRequest(
   const { key } = callerOf(request);
   const account = accountOf(request);
   const routes = dependencies.modelRoutes.table;
-  const model = asked.ollama === undefined ? asked.model : withoutLatest(asked.model, key, routes);
+  const model = asked.form.api === "ollama" ? withoutLatest(asked.model, key, routes) : asked.model;
   account.asksFor(model, { streamed });
   const resolved = resolveModel(model, key, routes);
   if (resolved.routed !== undefined) account.routedTo(resolved.first.modelId);
@@ -84,12 +78,12 @@ export function answerRequest(outer: Outer, dependencies: InferenceDependencies)
     if (once !== undefined) return answerOnce(outer, { ...from, once }, dependencies);
     const placeable = await placeableRequest(outer, { request, reply }, dependencies);
     const { asked, account, job } = placeable;
-    if (asked.ollama?.loads) {
+    if (asked.form.api === "ollama" && asked.form.terms.loads) {
       // A load takes one of the requests of its key, as a count does.
       const { fault } = await account.admitCount(job.signal);
       if (fault !== undefined) throw fault;
       account.endedIn("ok");
-      return void reply.send(loadedAnswer(asked.ollama, dependencies.clock.wall()));
+      return void reply.send(loadedAnswer(asked.form.terms, dependencies.clock.wall()));
     }
     const admitted = await admitRequest(outer, { request, reply, placeable }, dependencies);
     return sendAnswer(admitted, dependencies);
@@ -176,15 +170,9 @@ async function resumedRequest(
   const job = { ...jobOf(request, { asked, resolved }, undefined), body: new Uint8Array() };
   leaving.signal.throwIfAborted();
   account.resumes();
-  const { ignored, effort, includeUsage } = asked;
+  const { ignored, effort } = asked;
   nameIgnored(reply, ignored);
-  const { render, ...rendering } = renderingOf(outer, asked, request.id);
-  const renderFor: Admitted["render"] = (by, offer, resumed) => {
-    const { answer: id = "", created: createdSeconds = 0 } = resumed ?? {};
-    const head = { id, createdSeconds, includeUsage, model: job.routed ?? by };
-    const renderer = withClientNames(render(head), asked.toolNames);
-    return isNumbered ? new NumberedEvents(renderer, offer, resumes.event) : renderer;
-  };
+  const rendered = renderedFor(request, { asked, job, from: isNumbered ? resumes.event : undefined });
   if (isNumbered) reply.header(resumableHeader, "1");
   return {
     reply,
@@ -192,8 +180,7 @@ async function resumedRequest(
     account,
     job,
     streamed,
-    ...rendering,
-    render: renderFor,
+    ...rendered,
     ignored,
     effort,
     resumes,
@@ -213,11 +200,11 @@ async function admitRequest(
   dependencies: PlacingDependencies,
 ): Promise<Admitted> {
   const { asked, account, job, ignored } = placeable;
-  const { promptTokens, tokens, ceiling, stream: streamed, toolNames, effort, remoteImages } = asked;
+  const { promptTokens, tokens, ceiling, stream: streamed, effort, remoteImages } = asked;
   const { leaving } = callerOf(request);
-  const { render, ...rendering } = renderingOf(outer, asked, request.id);
   const { mediaPrices: prices } = dependencies;
-  const price = asked.media?.size && priceOf(asked.media.size, { key: callerOf(request).key, prices, ceiling });
+  const size = asked.form.api === "media" ? asked.form.answer.size : undefined;
+  const price = size && priceOf(size, { key: callerOf(request).key, prices, ceiling });
   const demand = { promptTokens, tokens, ceiling, ...price, signal: job.signal };
   const { limitStatus, fault } = await account.admit(demand);
   noteRateLimits(request, limitStatus);
@@ -228,42 +215,39 @@ async function admitRequest(
     const images = await dependencies.images.fetchAll(remoteImages, job.signal);
     Object.assign(job, await bodyWithImages(job.body, remoteImages, images));
   }
-  const { idPrefix, includeUsage } = asked;
-  const answer = {
-    id: newToken(idPrefix),
-    createdSeconds: Math.floor(dependencies.clock.wall() / 1_000),
-    includeUsage,
-  };
-  const { routed } = job;
+  const made = { answer: newToken(idPrefixes[asked.form.api]), created: Math.floor(dependencies.clock.wall() / 1_000) };
   const isResumable = streamed && chatLike.has(outer) && asksResumable(request.headers);
   if (isResumable) reply.header(resumableHeader, "1");
-  if (isResumable || isOnce) Object.assign(job, { resumable: { answer: answer.id, created: answer.createdSeconds } });
+  if (isResumable || isOnce) Object.assign(job, { resumable: made });
+  const rendered = renderedFor(request, { asked, job, made, from: isResumable ? 0 : undefined });
   const staysMs = isResumable ? dependencies.timing.resumableForMs : undefined;
-  const renderFor: Admitted["render"] = (by, offer) => {
-    const renderer = withClientNames(render({ ...answer, model: routed ?? by }), toolNames);
-    return isResumable ? new NumberedEvents(renderer, offer) : renderer;
-  };
-  const rendered = { ...rendering, render: renderFor };
   return { reply, leaving, account, job, streamed, ...rendered, ignored, effort, ...(isResumable && { staysMs }) };
+}
+
+/** Returns the rendering of an answer in the words of its client, with numbered events behind `from` if that is given. */
+function renderedFor(
+  { id: requestId }: FastifyRequest,
+  parts: Pick<Placeable, "asked" | "job"> & {
+    readonly made?: Pick<ResumedAnswer, "answer" | "created">;
+    readonly from: number | undefined;
+  },
+): Pick<Admitted, keyof Rendering> {
+  const { asked, job, made, from } = parts;
+  const { form, stream: streamed, sentNames, includeUsage, toolNames } = asked;
+  const { render, ...rendering } = renderingOf(form, { streamed, requestId, sentNames });
+  return {
+    ...rendering,
+    render: (by, offer, resumed) => {
+      const { answer: id = "", created: createdSeconds = 0 } = resumed ?? made ?? {};
+      const head = { id, createdSeconds, includeUsage, model: job.routed ?? by };
+      const renderer = withClientNames(render(head), toolNames);
+      return from === undefined ? renderer : new NumberedEvents(renderer, offer, from);
+    },
+  };
 }
 
 /** Anthropic's clients name features of its service here, and models need none of them. */
 const betaHeader = "anthropic-beta";
-
-/** The rendering of an answer for its API. Most need little of their request: its shape, and its names in faults. */
-function renderingOf(outer: Outer, asked: ReadRequest, requestId: string): Rendering {
-  const { shape, terms, ollama, ranking, media, sentNames = {}, stream: streamed } = asked;
-  if (media !== undefined) return renderMedia(media);
-  if (ollama !== undefined) return renderOllama(ollama, { streamed });
-  if (outer === "message") return renderMessage({ streamed, requestId });
-  if (terms !== undefined) return renderResponse(terms, { streamed });
-  return {
-    render: (head) =>
-      ranking === undefined ? rendererFor(shape, head) : new ScoredDocuments(head, rankingBy(ranking)),
-    ends: endsOfChunks,
-    adaptFault: (fault) => faultWithSentNames(fault, sentNames),
-  };
-}
 
 function jobOf(
   request: FastifyRequest,
@@ -338,23 +322,4 @@ function takeBody(request: RequestFrom["request"]): Buffer | undefined {
   const { body } = request;
   request.body = undefined;
   return body;
-}
-
-/** The renderers of answers, by the name of the shape. */
-const shapes = {
-  "chat-stream": (head) => new ChatChunks(head),
-  "chat-whole": chatCompletion,
-  "text-stream": (head) => new TextChunks(head),
-  "text-whole": textCompletion,
-  "embeddings-float": (head) => new EmbeddingList(head, "float"),
-  "embeddings-base64": (head) => new EmbeddingList(head, "base64"),
-  ranking: (head) => new ScoredDocuments(head, rankingBy()),
-  scores: (head) => new ScoredDocuments(head, scoreList),
-  media: () => new WholeMedia(),
-} as const satisfies Record<AnswerShape, (head: AnswerHead) => AnswerRenderer>;
-
-export const answerShapes = Object.freeze(Object.keys(shapes)) as readonly AnswerShape[];
-
-export function rendererFor(shape: AnswerShape, head: AnswerHead): AnswerRenderer {
-  return shapes[shape](head);
 }

@@ -32,17 +32,13 @@ import {
   seemToHoldTokens,
   type TextOfTokens,
 } from "./text-requests.ts";
-import { type RankingTerms, readRerankRequest, type ReadRerankRequest, readScoreRequest } from "./rerank-request.ts";
-import { type MediaAnswer, type MediaOuter, readMediaRequest, type ReadMediaRequest } from "./media/media-request.ts";
+import type { AnswerForm } from "./render-answer.ts";
+import { readRerankRequest, type ReadRerankRequest, readScoreRequest } from "./rerank-request.ts";
+import { type MediaOuter, readMediaRequest, type ReadMediaRequest } from "./media/media-request.ts";
 import { readOllamaChat, readOllamaPrompt, readOllamaTexts } from "./ollama/ollama-request.ts";
 import type { OllamaOuter, OllamaTerms } from "./ollama/ollama-request.ts";
 import { readMessageRequest } from "./messages/message-request.ts";
-import {
-  type ReadResponseRequest,
-  readResponseRequest,
-  type ResponseTerms,
-  type Stored,
-} from "./responses/response-request.ts";
+import { type ReadResponseRequest, readResponseRequest, type Stored } from "./responses/response-request.ts";
 import { blocksOfChat, blocksOfText } from "../routing/prompt-blocks.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { WorkThread } from "#shared/process/work-thread.ts";
@@ -66,14 +62,6 @@ export interface AskedEffort {
   readonly value: string;
 }
 
-/** The shapes of answers. A response is rendered with its request's terms: see `responses/render-response.ts`. */
-export type AnswerShape =
-  | `${"chat" | "text"}-${"stream" | "whole"}`
-  | `embeddings-${"float" | "base64"}`
-  | "ranking"
-  | "scores"
-  | "media";
-
 /** A request to a model, once its shape is valid. All of it is plain data: another thread may read the request. */
 export interface ReadRequest {
   readonly kind: JobKind;
@@ -82,23 +70,12 @@ export interface ReadRequest {
   /** The body of the job, and the hash of a body that is sent in parts. */
   readonly body: Uint8Array;
   readonly sha256: string | undefined;
-  /** True if the answer is streamed; `shape` is the shape of the answer. */
+  /** True if the answer is streamed. */
   readonly stream: boolean;
-  readonly shape: AnswerShape;
+  readonly form: AnswerForm;
   readonly includeUsage: boolean;
-  readonly idPrefix: string;
   /** Paths of the request's unknown fields, which are ignored. */
   readonly ignored: readonly string[];
-  /**
-   * For a response: the parts of its request that the answer repeats. The gateway renders it, because only it has them.
-   */
-  readonly terms?: ResponseTerms | undefined;
-  /** For a request of Ollama's API: what its answer needs. */
-  readonly ollama?: OllamaTerms | undefined;
-  /** For a request to rerank: what its answer needs. */
-  readonly ranking?: RankingTerms | undefined;
-  /** For a request about speech or images: the form of its answer. */
-  readonly media?: MediaAnswer | undefined;
   /** The client's names of tools that were renamed for machines. */
   readonly toolNames?: ClientToolNames | undefined;
   /** The images that have to be fetched; the body has their URLs. */
@@ -187,7 +164,6 @@ function chatOf(request: ReadChatRequest, reading: ChatReading): ReadRequest {
   const job = jobBody(body);
   return {
     kind: "chat",
-    idPrefix: "chatcmpl-",
     model,
     stream,
     includeUsage,
@@ -207,7 +183,7 @@ function chatOf(request: ReadChatRequest, reading: ChatReading): ReadRequest {
         prompt.turns.map(({ place }) => place),
       ),
     }),
-    shape: stream ? "chat-stream" : "chat-whole",
+    form: { api: "chat" },
     toolNames,
     sentNames,
     remoteImages,
@@ -220,7 +196,8 @@ function chatOf(request: ReadChatRequest, reading: ChatReading): ReadRequest {
 
 /** Reads a response request as a chat. Its machine sends answer events, and this gateway renders them for the API. */
 function responseOf(request: ReadResponseRequest, promptSeed: number): ReadRequest {
-  return { ...chatOf(request, { foldsSystem: true, promptSeed }), idPrefix: "resp_", terms: request.terms };
+  const form: AnswerForm = { api: "response", terms: request.terms };
+  return { ...chatOf(request, { foldsSystem: true, promptSeed }), form };
 }
 
 /** Reads a request of the Messages API as a chat, like a response. */
@@ -230,7 +207,7 @@ function messageOf(input: Record<string, unknown>, reading: Omit<ChatReading, "f
   const { reasoning_effort: value } = request.body;
   const tellsStop = request.body.stop === undefined ? undefined : true;
   const chat = chatOf(request, { ...reading, foldsSystem: true, loadedTools });
-  return { ...chat, idPrefix: "msg_", effort: field && value && { field, value }, tellsStop };
+  return { ...chat, form: { api: "message" }, effort: field && value && { field, value }, tellsStop };
 }
 
 /** Reads a request of Ollama's API as a chat, a text to continue, or embeddings. */
@@ -238,13 +215,13 @@ function ollamaOf(
   request: (ReadChatRequest | ReadCompletionRequest | ReadEmbeddingsRequest) & { readonly terms: OllamaTerms },
   promptSeed: number,
 ): ReadRequest {
-  const { terms: ollama } = request;
-  if ("format" in request) return { ...embeddingsOf(request), ollama };
-  if (!("messages" in request.body)) return { ...completionOf(request as ReadCompletionRequest, promptSeed), ollama };
+  const form: AnswerForm = { api: "ollama", terms: request.terms };
+  if ("format" in request) return { ...embeddingsOf(request), form };
+  if (!("messages" in request.body)) return { ...completionOf(request as ReadCompletionRequest, promptSeed), form };
   const chat = chatOf(request as ReadChatRequest, { foldsSystem: false, promptSeed });
   // Clients switch thinking off by habit, also where a model always thinks.
   const isOff = request.body.reasoning_effort === "none";
-  return { ...chat, ollama, effort: isOff ? { field: "think", value: "none" } : undefined };
+  return { ...chat, form, effort: isOff ? { field: "think", value: "none" } : undefined };
 }
 
 function completionOf(request: ReadCompletionRequest, promptSeed: number): ReadRequest {
@@ -256,7 +233,6 @@ function completionOf(request: ReadCompletionRequest, promptSeed: number): ReadR
   const job = jobBody(body);
   return {
     kind: "complete",
-    idPrefix: "cmpl-",
     model,
     stream,
     includeUsage,
@@ -270,7 +246,7 @@ function completionOf(request: ReadCompletionRequest, promptSeed: number): ReadR
       answers: body.n,
       prompt,
     },
-    shape: stream ? "text-stream" : "text-whole",
+    form: { api: "text" },
     sentNames,
     ...job,
     ...estimate,
@@ -278,18 +254,22 @@ function completionOf(request: ReadCompletionRequest, promptSeed: number): ReadR
   };
 }
 
+/** Returns the needs of a request whose work is in its input alone. */
+function needsOfInput(capability: Needs["capability"], workTokens: number): Needs {
+  return { capability, tools: false, imageParam: undefined, workTokens, answerTokensMax: 0 };
+}
+
 function embeddingsOf({ model, format, body, ignored }: ReadEmbeddingsRequest): ReadRequest {
   const tokens = estimateTexts(body.input);
   const job = jobBody(body);
   return {
     kind: "embed",
-    idPrefix: "embd-",
     model,
     stream: false,
     includeUsage: true,
     ignored,
-    needs: { capability: "embedding", tools: false, imageParam: undefined, workTokens: tokens, answerTokensMax: 0 },
-    shape: `embeddings-${format}`,
+    needs: needsOfInput("embedding", tokens),
+    form: { api: "embeddings", format },
     ...job,
     promptTokens: tokens,
     tokens,
@@ -304,14 +284,12 @@ function rankingOf({ model, body, ignored, ranking }: ReadRerankRequest): ReadRe
   const job = jobBody(body);
   return {
     kind: "rerank",
-    idPrefix: "rerank-",
     model,
     stream: false,
     includeUsage: true,
     ignored,
-    needs: { capability: "rerank", tools: false, imageParam: undefined, workTokens: tokens, answerTokensMax: 0 },
-    shape: "ranking",
-    ranking,
+    needs: needsOfInput("rerank", tokens),
+    form: { api: "ranking", terms: ranking },
     ...job,
     promptTokens: tokens,
     tokens,
@@ -322,7 +300,7 @@ function rankingOf({ model, body, ignored, ranking }: ReadRerankRequest): ReadRe
 /** Reads a request for scores as one to rerank, whose answer keeps the order of the documents. */
 function scoresOf(request: ReadRerankRequest): ReadRequest {
   const sentNames = { query: "text_1", documents: "text_2" };
-  return { ...rankingOf(request), idPrefix: "score-", shape: "scores", sentNames };
+  return { ...rankingOf(request), form: { api: "scores" }, sentNames };
 }
 
 /** Bytes of a request about speech or images that cost a machine about as much as a token of a prompt. */
@@ -337,14 +315,12 @@ function mediaOf({ model, ability, body: media, ignored, answer }: ReadMediaRequ
   const workTokens = Math.ceil(job.body.byteLength / bytesPerWorkToken);
   return {
     kind: "media",
-    idPrefix: "media-",
     model,
     stream: answer.form === "transcript" || answer.form === "audio",
     includeUsage: false,
     ignored,
-    needs: { capability: ability, tools: false, imageParam: undefined, workTokens, answerTokensMax: 0 },
-    shape: "media",
-    media: answer,
+    needs: needsOfInput(ability, workTokens),
+    form: { api: "media", answer },
     ...job,
     promptTokens: 0,
     tokens: 0,

@@ -2,9 +2,8 @@ import * as fc from "fast-check";
 import type { ChatCompletion, ChatCompletionChunk } from "openai/resources/chat/completions";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { rendererFor } from "../../../services/gateway/api/answer-request.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { chunksOf, head, regular, rendered, runtimeEvents, wholeOf } from "./answers.ts";
+import { chunksOf, head, regular, rendered, rendererFor, runtimeEvents, wholeOf } from "./answers.ts";
 
 /** Puts a stream together as every client does. */
 function folded(chunks: readonly ChatCompletionChunk[]) {

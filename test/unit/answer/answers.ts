@@ -2,9 +2,9 @@ import * as fc from "fast-check";
 import type { ChatCompletion, ChatCompletionChunk } from "openai/resources/chat/completions";
 import { Stream } from "openai/streaming";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { rendererFor } from "../../../services/gateway/api/answer-request.ts";
-import type { AnswerShape } from "../../../services/gateway/api/read-request.ts";
 import { AnswerAssembly } from "../../../services/agent/jobs/run-job.ts";
+import { type AnswerForm, renderingOf } from "../../../services/gateway/api/render-answer.ts";
+import type { AnswerHead, AnswerRenderer } from "../../../services/gateway/jobs/answer-course.ts";
 
 export const head = { id: "chatcmpl-1", createdSeconds: 1_767_225_600, model: "llama3:8b", includeUsage: false };
 
@@ -12,6 +12,20 @@ export const head = { id: "chatcmpl-1", createdSeconds: 1_767_225_600, model: "l
 export function regular(events: readonly AnswerEvent[]): AnswerEvent[] {
   const assembly = new AnswerAssembly();
   return [...assembly.push(events), ...assembly.end()];
+}
+
+const forms = {
+  "chat-stream": { api: "chat" },
+  "chat-whole": { api: "chat" },
+  "text-stream": { api: "text" },
+  "text-whole": { api: "text" },
+  "embeddings-float": { api: "embeddings", format: "float" },
+  "embeddings-base64": { api: "embeddings", format: "base64" },
+} as const satisfies Record<string, AnswerForm>;
+export type AnswerShape = keyof typeof forms;
+
+export function rendererFor(shape: AnswerShape, of: AnswerHead): AnswerRenderer {
+  return renderingOf(forms[shape], { streamed: shape.endsWith("-stream"), requestId: "req_1" }).render(of);
 }
 
 /** The bytes that a client is sent for these events, which come in batches of this size. */

@@ -2,9 +2,8 @@ import * as fc from "fast-check";
 import type { CreateEmbeddingResponse } from "openai/resources/embeddings";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { rendererFor } from "../../../services/gateway/api/answer-request.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { head, regular, rendered } from "./answers.ts";
+import { head, regular, rendered, rendererFor } from "./answers.ts";
 import { eventsIn, payloadOf } from "../../harness/answer-payload.ts";
 
 type Shape = "embeddings-float" | "embeddings-base64";

@@ -1,8 +1,7 @@
 import type { ChatCompletionTokenLogprob } from "openai/resources/chat/completions";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { rendererFor } from "../../../services/gateway/api/answer-request.ts";
-import { chunksOf, head, regular, rendered, wholeOf } from "./answers.ts";
+import { chunksOf, head, regular, rendered, rendererFor, wholeOf } from "./answers.ts";
 import { eventsIn, payloadOf } from "../../harness/answer-payload.ts";
 
 const probable = (token: string): ChatCompletionTokenLogprob => ({

@@ -214,7 +214,7 @@ describe("the job of a message", () => {
     expect(writtenMessages(other).slice(0, start.length)).toBe(start);
     expect(start).toContain("<system-reminder>");
     expect(start).not.toContain("billing");
-    expect(one).toMatchObject({ idPrefix: "msg_", tellsStop: true });
+    expect(one).toMatchObject({ form: { api: "message" }, tellsStop: true });
     expect(one.ignored).toContain("x-anthropic-billing-header");
   });
 

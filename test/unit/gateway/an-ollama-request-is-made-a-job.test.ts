@@ -79,7 +79,7 @@ describe("a request of Ollama's API", () => {
     ["ollama-embed", { input: "" }],
     ["ollama-embeddings", {}],
   ])("%s with %j asks for no answer", (outer, fields) => {
-    expect(read(outer, fields).ollama?.loads).toBe(true);
+    expect(read(outer, fields).form).toMatchObject({ api: "ollama", terms: { loads: true } });
   });
 });
 

@@ -1,12 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { answerShapes, rendererFor } from "../../../../services/gateway/api/answer-request.ts";
-import type { AnswerHead, AnswerRenderer } from "../../../../services/gateway/jobs/answer-course.ts";
 import { readResponseRequest } from "../../../../services/gateway/api/responses/response-request.ts";
-import { ResponseStream, WholeResponse } from "../../../../services/gateway/api/responses/render-response.ts";
-import { renderOllama } from "../../../../services/gateway/api/ollama/render-ollama.ts";
-import { MessageStream, WholeMessage } from "../../../../services/gateway/api/messages/render-message.ts";
-import { renderMedia } from "../../../../services/gateway/api/media/render-media.ts";
+import type { OllamaTerms } from "../../../../services/gateway/api/ollama/ollama-request.ts";
+import { type AnswerForm, idPrefixes, renderingOf } from "../../../../services/gateway/api/render-answer.ts";
 import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
 
@@ -56,25 +52,34 @@ const termsWith = (summary: "auto" | null) =>
     reasoning: { effort: "low", summary },
     metadata: { team: "blue" },
   }).terms;
-const ofResponses: Record<string, (head: AnswerHead) => AnswerRenderer> = {
-  "response-stream": (head) => new ResponseStream(head, termsWith(null)),
-  "response-whole": (head) => new WholeResponse(head, termsWith(null)),
-  "summarised-response-stream": (head) => new ResponseStream(head, termsWith("auto")),
-  "summarised-response-whole": (head) => new WholeResponse(head, termsWith("auto")),
-};
-const ofMessages: Record<string, (head: AnswerHead) => AnswerRenderer> = {
-  "message-stream": (head) => new MessageStream(head),
-  "message-whole": (head) => new WholeMessage(head),
-};
-const asOllama = (shape: "chat" | "generate" | "embed" | "embeddings", streamed: boolean) => (head: AnswerHead) =>
-  renderOllama({ shape, model: "a", loads: false }, { streamed }).render(head);
-const ofOllama: Record<string, (head: AnswerHead) => AnswerRenderer> = {
-  "ollama-chat-lines": asOllama("chat", true),
-  "ollama-chat-whole": asOllama("chat", false),
-  "ollama-prompt-lines": asOllama("generate", true),
-  "ollama-prompt-whole": asOllama("generate", false),
-  "ollama-vectors": asOllama("embed", false),
-  "ollama-vector": asOllama("embeddings", false),
+function asOllama(shape: OllamaTerms["shape"]): AnswerForm {
+  return { api: "ollama", terms: { shape, model: "a", loads: false } };
+}
+
+/** Every form of an answer, whole and in pieces where it has both. */
+const forms: Record<string, AnswerForm> = {
+  "response-stream": { api: "response", terms: termsWith(null) },
+  "response-whole": { api: "response", terms: termsWith(null) },
+  "summarised-response-stream": { api: "response", terms: termsWith("auto") },
+  "summarised-response-whole": { api: "response", terms: termsWith("auto") },
+  "message-stream": { api: "message" },
+  "message-whole": { api: "message" },
+  "chat-stream": { api: "chat" },
+  "chat-whole": { api: "chat" },
+  "text-stream": { api: "text" },
+  "text-whole": { api: "text" },
+  "ollama-chat-lines": asOllama("chat"),
+  "ollama-chat-whole": asOllama("chat"),
+  "ollama-prompt-lines": asOllama("generate"),
+  "ollama-prompt-whole": asOllama("generate"),
+  "ollama-vectors": asOllama("embed"),
+  "ollama-vector": asOllama("embeddings"),
+  "embeddings-float": { api: "embeddings", format: "float" },
+  "embeddings-base64": { api: "embeddings", format: "base64" },
+  ranking: { api: "ranking", terms: undefined },
+  scores: { api: "scores" },
+  media: { api: "media", answer: { form: "json", type: "application/json" } },
+  "transcript-stream": { api: "media", answer: { form: "transcript", type: "text/event-stream" } },
 };
 const oneAnswer: AnswerEvent[] = [
   { kind: "tool-call-start", index: 1, id: "call_2", name: "home__open" },
@@ -89,10 +94,6 @@ const scores: AnswerEvent[] = [
   { kind: "scores", scores: [-1.5, 0.5] },
   { kind: "usage", promptTokens: 4, completionTokens: 0 },
 ];
-const ofMedia: typeof ofOllama = {
-  "transcript-stream": (head) => renderMedia({ form: "transcript", type: "text/event-stream" }).render(head),
-};
-
 const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
   "response-stream": { events: oneAnswer, schema: "ResponseEvent" },
   "response-whole": { events: oneAnswer, schema: "Response" },
@@ -126,10 +127,9 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
 
 function rendered(shape: string, { includeUsage = true, events = told[shape]?.events ?? [] } = {}): unknown[] {
   const head = { id: "id", createdSeconds: 1, model: "a", includeUsage };
-  const known = answerShapes.find((each) => each === shape);
-  const renderer =
-    (ofResponses[shape] ?? ofMessages[shape] ?? ofOllama[shape] ?? ofMedia[shape])?.(head) ??
-    (known && rendererFor(known, head));
+  const form = forms[shape];
+  const streamed = /-(?:stream|lines)$/.test(shape);
+  const renderer = form && renderingOf(form, { streamed, requestId: "req_1" }).render(head);
   const bytesOf = [renderer?.push(events) ?? new Uint8Array(), renderer?.end(timings) ?? new Uint8Array()];
   const bytes = Buffer.concat(bytesOf).toString();
   const parts = shape.endsWith("-stream")
@@ -142,20 +142,16 @@ function rendered(shape: string, { includeUsage = true, events = told[shape]?.ev
 }
 
 test("every shape that clients get is described", () => {
-  const shapes = [
-    ...answerShapes,
-    ...[ofResponses, ofMessages, ofOllama, ofMedia].flatMap((each) => Object.keys(each)),
-  ];
-  expect(Object.keys(told).toSorted()).toEqual(shapes.toSorted());
+  expect(new Set(Object.values(forms).map(({ api: name }) => name))).toEqual(new Set(Object.keys(idPrefixes)));
+  expect(Object.keys(told).toSorted()).toEqual(Object.keys(forms).toSorted());
 });
 
 describe.each(Object.entries(told))("%s", (shape, { schema }) => {
   const $ref = `#/components/schemas/${schema}`;
 
   test("holds nothing that is not described", () => {
-    const isOllama = shape in ofOllama && !shape.startsWith("ollama-vector");
-    const shorter =
-      shape in ofResponses || shape in ofMessages || isOllama ? { events: cutShort } : { includeUsage: false };
+    const hasOneChoice = told[shape]?.events === oneAnswer || told[shape]?.events === cutShort;
+    const shorter = hasOneChoice ? { events: cutShort } : { includeUsage: false };
     const objects = [...rendered(shape), ...rendered(shape, shorter)];
     expect(objects.length).toBeGreaterThan(1);
     for (const each of objects) expect(api.misfits({ $ref }, each)).toEqual([]);
