@@ -1,10 +1,20 @@
 import { type FaultCode, faultEntry } from "#shared/fault/fault.ts";
 import { refTo, type Schema } from "./json-schemas.ts";
-import { type PublicOperation, refusalsOfAll } from "./public-api.ts";
+import {
+  type OperationId,
+  type PublicOperation,
+  publicApi,
+  refusalsOfAll,
+  refusalsOfBodies,
+  refusalsOfKeys,
+  sections,
+} from "./public-api.ts";
 import { anthropicStatus, byStatus, openAiStatus, refusedWith, publicCode } from "./public-faults.ts";
 import { type AnswerHeaderName, answerHeaders, requestHeaders } from "./public-headers.ts";
+import { mediaEndpoints } from "../api/media/media-request.ts";
 import { linesMedia } from "#shared/protocol/model.ts";
 import type { SchemaName } from "./public-schemas.ts";
+import { requestExamples } from "./request-examples.ts";
 
 /** The part of OpenAPI's media types and responses that this API uses. */
 interface Medium {
@@ -22,7 +32,7 @@ export interface Response {
 const always: readonly AnswerHeaderName[] = ["x-request-id", "openai-processing-ms"];
 
 /** The description of a stream's last event, after success and after failure. */
-const ends: Readonly<Record<NonNullable<PublicOperation["endsBy"]>, string>> = {
+const ends = {
   done: "Each event's data is one chunk, after the last of them `[DONE]`. What fails in between is told as an error in place of a chunk, and then no `[DONE]` follows.",
   message:
     "Each event has a name. The last is `message_stop`. What fails in between is told as an event `error`, and nothing follows it. A `ping` keeps the connection alive.",
@@ -37,96 +47,108 @@ const headerNames = Object.keys(answerHeaders) as AnswerHeaderName[];
 /** The headers of a key's rate-limit status. */
 const commonHeaders = headerNames.filter((name) => name.startsWith("x-ratelimit-"));
 
+/** The paths whose requests are forms. */
+const formPaths = Object.values(mediaEndpoints).flatMap(({ path, takesForm }) => (takesForm ? [path] : []));
+
 /** A URL may hold any character but encoded control characters. */
 const textInPath = { type: "string", pattern: "^[^\\x00-\\x1f\\x7f]+$" };
 
-export function describeOperation(operationId: string, operation: PublicOperation) {
-  const { tag, summary, description, open, body, params = {}, query = {} } = operation;
+/** Returns an operation with the properties of its section. */
+function placeInSection(operation: PublicOperation) {
+  const section = sections.find(({ paths }) => paths.some((each) => operation.path.startsWith(each)));
+  if (section === undefined) throw new Error(`The path ${operation.path} belongs to no section of the public API.`);
+  const { name: tag, open = false, errors = ["Error" as const], endsBy = "done" as const } = section;
+  return { ...operation, tag, open, errors, endsBy };
+}
+type PlacedOperation = ReturnType<typeof placeInSection>;
+
+/** Returns the description of an operation, for its path and its method. */
+export function describeOperation(operationId: OperationId) {
+  const operation = placeInSection(publicApi[operationId]);
+  const { path, tag, summary, description, open, body, params = {}, query = {} } = operation;
   const inPath = Object.entries(params).map(([name, meaning]) => {
     return { name, in: "path", required: true, description: meaning, schema: textInPath };
   });
   const inQuery = Object.entries(query).map(([name, each]) => ({ name, in: "query", ...each }));
   const inHead = Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
+  const { method = body === undefined ? "GET" : "POST" } = operation;
   const responses: Record<string, Response> = { 200: success(operation), ...refusals(operation) };
-  return {
+  const described = {
     operationId,
     tags: [tag],
     summary,
     description,
     ...(open ? { security: [] } : {}),
     parameters: [...inPath, ...inQuery, ...(open ? [] : inHead)],
-    ...(body === undefined ? {} : { requestBody: requestBody(body) }),
+    ...(body === undefined ? {} : { requestBody: requestBody(body, path, requestExamples[operationId]) }),
     responses,
   };
+  return { path, method: method.toLowerCase(), described };
 }
 
-function requestBody({ schema, examples }: NonNullable<PublicOperation["body"]>) {
-  if (examples === "a form")
-    return { required: true, content: { "multipart/form-data": { schema: { $ref: refTo(schema) } } } };
-  const content: Record<string, Medium> = { "application/json": { schema: { $ref: refTo(schema) }, examples } };
+function requestBody(name: SchemaName, path: string, examples: object | undefined) {
+  const media = formPaths.some((each) => each === path) ? "multipart/form-data" : "application/json";
+  const content: Record<string, Medium> = { [media]: { schema: { $ref: refTo(name) }, ...(examples && { examples }) } };
   return { required: true, content };
 }
 
-function success(operation: PublicOperation): Response {
-  const { answer, chunk, endsBy = "done", headers } = operation;
+function success(operation: PlacedOperation): Response {
+  const { answer, chunk, headers = [], errors } = operation;
+  const stream = chunk === undefined ? { description: "Done.", content: {} } : streamed(chunk, operation);
+  const ofSection = errors.every((each) => each === "MessageError") ? (["request-id"] as const) : [];
   return {
-    description:
-      chunk === undefined
-        ? "Done."
-        : endsBy === "line"
-          ? `Done. ${ends[endsBy]}`
-          : `Done: the answer whole, or with \`stream\` as server-sent events. ${ends[endsBy]} Lines that begin with a colon only keep the connection alive.`,
-    headers: headerRefs([...always, ...onceProven(operation), ...headers]),
+    description: stream.description,
+    headers: headerRefs([...always, ...onceProven(operation), ...ofSection, ...headers]),
     content: {
       ...(typeof answer === "object" && "media" in answer
         ? { [answer.media]: { schema: { type: answer.media === "application/json" ? "object" : "string" } } }
         : json(...[answer].flat())),
-      ...(chunk === undefined
-        ? {}
-        : {
-            [endsBy === "line" ? linesMedia : "text/event-stream"]: {
-              schema: eitherOf(chunk, ...(streamErrors[endsBy] ?? [])),
-            },
-          }),
+      ...stream.content,
     },
   };
 }
 
-/** The schema of an error in a stream, where the schema of the stream does not have it. */
-const streamErrors: Partial<Record<string, readonly SchemaName[]>> = {
-  done: ["Error"],
-  transcript: ["Error"],
-  line: ["OllamaError"],
-};
+/** Returns the description and the content of a stream. Events with names include their errors in `chunk`. */
+function streamed(chunk: SchemaName, { endsBy, errors }: PlacedOperation) {
+  const schema = eitherOf(chunk, ...(endsBy === "event" || endsBy === "message" ? [] : errors));
+  if (endsBy === "line") return { description: `Done. ${ends.line}`, content: { [linesMedia]: { schema } } };
+  const whole = "Done: the answer whole, or with `stream` as server-sent events.";
+  const comments = "Lines that begin with a colon only keep the connection alive.";
+  return { description: `${whole} ${ends[endsBy]} ${comments}`, content: { "text/event-stream": { schema } } };
+}
 
-function refusals(operation: PublicOperation): Record<string, Response> {
-  const { refusals: own, otherwise, errors = ["Error"] } = operation;
+function refusals(operation: PlacedOperation): Record<string, Response> {
+  const { refusals: own, otherwise, errors, open, body } = operation;
+  const ofKeys = open ? [] : refusalsOfKeys;
+  const ofBodies = body === undefined ? [] : refusalsOfBodies;
   const statusOf = errors.every((each) => each === "MessageError") ? anthropicStatus : openAiStatus;
-  const responses = byStatus([...refusalsOfAll, ...own], statusOf).map(([status, codes]): [string, Response] => {
-    const isOtherwise = otherwise !== undefined && String(otherwise.status) === status;
-    const content = json(...(isOtherwise ? [otherwise.schema] : []), ...errors);
-    return [
-      status,
-      {
-        description: refusedWith(codes),
-        headers: headerRefs([...always, ...headersWith(operation, codes)]),
-        content,
-        "x-trunkline-codes": [...new Set(codes.map(publicCode))],
-      },
-    ];
-  });
+  const responses = byStatus([...refusalsOfAll, ...ofKeys, ...ofBodies, ...own], statusOf).map(
+    ([status, codes]): [string, Response] => {
+      const isOtherwise = otherwise !== undefined && String(otherwise.status) === status;
+      const content = json(...(isOtherwise ? [otherwise.schema] : []), ...errors);
+      return [
+        status,
+        {
+          description: refusedWith(codes),
+          headers: headerRefs([...always, ...headersWith(operation, codes)]),
+          content,
+          "x-trunkline-codes": [...new Set(codes.map(publicCode))],
+        },
+      ];
+    },
+  );
   return Object.fromEntries(responses);
 }
 
 /** Returns the headers that an operation adds when the key is valid. */
-function onceProven({ open, body }: PublicOperation): readonly AnswerHeaderName[] {
+function onceProven({ open, body }: PlacedOperation): readonly AnswerHeaderName[] {
   if (open) return [];
   return body === undefined
     ? commonHeaders
     : [...commonHeaders, "x-trunkline-ignored", "x-trunkline-machine", "x-trunkline-model"];
 }
 
-function headersWith(operation: PublicOperation, codes: readonly FaultCode[]): readonly AnswerHeaderName[] {
+function headersWith(operation: PlacedOperation, codes: readonly FaultCode[]): readonly AnswerHeaderName[] {
   const entries = codes.map(faultEntry);
   const waits = entries.some(({ status, retryAfterSeconds }) => status === 429 || retryAfterSeconds !== undefined);
   return [

@@ -23,30 +23,13 @@ import { unsupportedResponseFields } from "../api/responses/response-schema.ts";
 import { describeOperation } from "./describe-operation.ts";
 import { fieldMeanings } from "./field-meanings.ts";
 import { fieldsOf, namedSchemas, type Schema, sentLeniently } from "./json-schemas.ts";
-import { publicApi } from "./public-api.ts";
+import { operationIds, sections } from "./public-api.ts";
 import { faultDescriptions } from "./public-faults.ts";
 import { answerHeaders, requestHeaders } from "./public-headers.ts";
 import { publicSchemas } from "./public-schemas.ts";
 
 /** Markdown: the start of a request, and the rules that all endpoints share. */
 const introduction = readOwnFile(new URL("./introduction.md", import.meta.url)).toString();
-
-const tags = [
-  { name: "Chat", description: "Conversations with a model." },
-  { name: "Responses", description: "The same in items and events, as OpenAI has them now." },
-  { name: "Messages", description: "The same for clients of Anthropic's." },
-  { name: "Completions", description: "Texts that a model continues." },
-  { name: "Embeddings", description: "Vectors of texts." },
-  { name: "Rerank", description: "Documents in the order of their relevance." },
-  { name: "Audio", description: "Speech that is written down, and texts that are spoken." },
-  { name: "Images", description: "Images of texts and of other images." },
-  { name: "Moderations", description: "Judgements of texts." },
-  { name: "Tokens", description: "Tokens of texts, and texts of tokens." },
-  { name: "Models", description: "The models that a key may ask." },
-  { name: "Ollama", description: "The same for clients of Ollama's." },
-  { name: "Health", description: "For balancers, without a key." },
-  { name: "Reference", description: "The description of this API, without a key." },
-];
 
 /** Returns the OpenAPI 3.1 document of the public API, generated from the schemas that also validate its requests. */
 export function publicDocument(bodyLimit: BodyLimit) {
@@ -55,7 +38,7 @@ export function publicDocument(bodyLimit: BodyLimit) {
     info: { title: "Trunkline", version: "1", description: introduction },
     servers: [{ url: "/", description: "The gateway that this document is from." }],
     security: [{ apiKey: [] }, { headerKey: [] }],
-    tags,
+    tags: sections.map(({ name, description }) => ({ name, description })),
     paths: pathsOf(),
     components: {
       securitySchemes: {
@@ -84,10 +67,10 @@ export function publicDocument(bodyLimit: BodyLimit) {
 export type OpenApiDocument = ReturnType<typeof publicDocument>;
 
 function pathsOf() {
-  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {};
-  for (const [operationId, operation] of Object.entries(publicApi)) {
-    const { path, method } = operation;
-    paths[path] = { ...paths[path], [method.toLowerCase()]: describeOperation(operationId, operation) };
+  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>["described"]>> = {};
+  for (const operationId of operationIds) {
+    const { path, method, described } = describeOperation(operationId);
+    paths[path] = { ...paths[path], [method]: described };
   }
   return paths;
 }

@@ -1,3 +1,5 @@
+import type { OperationId } from "./public-api.ts";
+
 /** Returns an example request. The models are those of the demonstration, which `npm start` serves. */
 const example = (summary: string, request: Readonly<Record<string, unknown>>) => ({
   summary,
@@ -36,54 +38,11 @@ const shown = [
 ];
 const geography = [user("Name a city and its country.")];
 
-export const chatExamples = {
-  question: example("A question, answered whole", { messages: [user(why)] }),
-  stream: example("The same, piece by piece and with its usage", {
-    messages: [user(why)],
-    stream: true,
-    stream_options: { include_usage: true },
-  }),
-  tools: example("A tool that the model may call", { messages: [user(umbrella)], tools }),
-  tool_answer: example("What the tool answered", {
-    messages: [
-      user(umbrella),
-      { role: "assistant", content: null, tool_calls: [called] },
-      { role: "tool", tool_call_id: "call_1", content: rain },
-    ],
-    tools,
-  }),
-  image: example("A question about an image", { ...seeing, messages: [user(shown)] }),
-  json: example("An answer that fits a schema", {
-    messages: geography,
-    response_format: { type: "json_schema", json_schema: city },
-  }),
-};
-
 const functions = [{ type: "function", ...weather }];
 const shownAsInput = [
   { type: "input_text", text: "What is this?" },
   { type: "input_image", image_url: url },
 ];
-
-export const responseExamples = {
-  question: example("A question, answered whole", { input: why, instructions: "Answer like a pirate." }),
-  stream: example("The same, piece by piece", { input: [user(why)], stream: true }),
-  tools: example("A function that the model may call", { input: umbrella, tools: functions }),
-  tool_answer: example("What the function gave", {
-    input: [
-      user(umbrella),
-      { type: "function_call", call_id: "call_1", name, arguments: args },
-      { type: "function_call_output", call_id: "call_1", output: rain },
-    ],
-    tools: functions,
-  }),
-  image: example("A question about an image", { ...seeing, input: [user(shownAsInput)] }),
-  json: example("An answer that fits a schema", {
-    input: "Name a city and its country.",
-    text: { format: { type: "json_schema", ...city } },
-  }),
-};
-
 const max_tokens = 1_024;
 const shownInBlocks = [
   { type: "text", text: "What is this?" },
@@ -91,90 +50,106 @@ const shownInBlocks = [
 ];
 const ownTools = [{ name, description: weather.description, input_schema: weather.parameters }];
 
-export const messageExamples = {
-  question: example("A question, answered whole", {
-    max_tokens,
-    system: "Answer like a pirate.",
-    messages: [user(why)],
-  }),
-  stream: example("The same, piece by piece", { max_tokens, messages: [user(why)], stream: true }),
-  tools: example("A tool that the model may call", { max_tokens, messages: [user(umbrella)], tools: ownTools }),
-  tool_answer: example("What the tool gave", {
-    max_tokens,
-    messages: [
-      user(umbrella),
-      { role: "assistant", content: [{ type: "tool_use", id: "call_1", name, input: { city: "Oslo" } }] },
-      user([{ type: "tool_result", tool_use_id: "call_1", content: rain }]),
-    ],
-    tools: ownTools,
-  }),
-  image: example("A question about an image", { ...seeing, max_tokens, messages: [user(shownInBlocks)] }),
-  json: example("An answer that fits a schema", {
-    max_tokens,
-    messages: geography,
-    output_config: { format: { type: "json_schema", schema } },
-  }),
-};
-
-export const countExamples = { question: example("A question", { messages: [user(why)] }) };
-
-export const completionExamples = {
-  text: example("A text that is continued", { prompt: "Once upon a time", max_tokens: 64 }),
-};
-
-export const embeddingsExamples = {
-  text: example("One text", { ...embedder, input: "The sky is blue." }),
-  texts: example("Several texts, in the smaller form", {
-    ...embedder,
-    input: ["The sky is blue.", "Grass is green."],
-    encoding_format: "base64",
-  }),
-};
-
-export const conversationExamples = {
-  begun: { summary: "One that has begun", value: { items: [user("My name is Ann.")], metadata: { topic: "names" } } },
-};
-
-export const conversationItemsExamples = {
-  message: { summary: "A message", value: { items: [user("My name is Ann.")] } },
-};
-
-export const rerankExamples = {
-  best: example("Two documents", { ...embedder, query: why, documents: ["Grass is green.", "Air scatters blue."] }),
-};
-
-export const scoreExamples = {
-  two: example("Two texts", { ...embedder, text_1: why, text_2: ["Grass is green.", "Air scatters blue."] }),
-};
-
-export const speechExamples = {
-  sentence: example("A sentence", { model: "kokoro", input: why, voice: "af_heart", response_format: "wav" }),
-};
-
-export const imageExamples = {
-  sky: example("One image", { model: "flux", prompt: "A blue sky.", size: "512x512", response_format: "b64_json" }),
-};
-
-export const moderationExamples = {
-  text: example("One text", { model: "guard", input: why }),
-};
-
-export const tokenizeExamples = {
-  text: example("One text", { model: "llama3.2", prompt: why }),
-};
-
-export const detokenizeExamples = {
-  tokens: example("Three tokens", { model: "llama3.2", tokens: [1, 2, 3] }),
-};
-
-export const ollamaExamples = {
-  chat: {
+/** Example requests of each operation whose body is JSON. */
+export const requestExamples: Readonly<Partial<Record<OperationId, object>>> = {
+  createChatCompletion: {
+    question: example("A question, answered whole", { messages: [user(why)] }),
+    stream: example("The same, piece by piece and with its usage", {
+      messages: [user(why)],
+      stream: true,
+      stream_options: { include_usage: true },
+    }),
+    tools: example("A tool that the model may call", { messages: [user(umbrella)], tools }),
+    tool_answer: example("What the tool answered", {
+      messages: [
+        user(umbrella),
+        { role: "assistant", content: null, tool_calls: [called] },
+        { role: "tool", tool_call_id: "call_1", content: rain },
+      ],
+      tools,
+    }),
+    image: example("A question about an image", { ...seeing, messages: [user(shown)] }),
+    json: example("An answer that fits a schema", {
+      messages: geography,
+      response_format: { type: "json_schema", json_schema: city },
+    }),
+  },
+  createResponse: {
+    question: example("A question, answered whole", { input: why, instructions: "Answer like a pirate." }),
+    stream: example("The same, piece by piece", { input: [user(why)], stream: true }),
+    tools: example("A function that the model may call", { input: umbrella, tools: functions }),
+    tool_answer: example("What the function gave", {
+      input: [
+        user(umbrella),
+        { type: "function_call", call_id: "call_1", name, arguments: args },
+        { type: "function_call_output", call_id: "call_1", output: rain },
+      ],
+      tools: functions,
+    }),
+    image: example("A question about an image", { ...seeing, input: [user(shownAsInput)] }),
+    json: example("An answer that fits a schema", {
+      input: "Name a city and its country.",
+      text: { format: { type: "json_schema", ...city } },
+    }),
+  },
+  createMessage: {
+    question: example("A question, answered whole", {
+      max_tokens,
+      system: "Answer like a pirate.",
+      messages: [user(why)],
+    }),
+    stream: example("The same, piece by piece", { max_tokens, messages: [user(why)], stream: true }),
+    tools: example("A tool that the model may call", { max_tokens, messages: [user(umbrella)], tools: ownTools }),
+    tool_answer: example("What the tool gave", {
+      max_tokens,
+      messages: [
+        user(umbrella),
+        { role: "assistant", content: [{ type: "tool_use", id: "call_1", name, input: { city: "Oslo" } }] },
+        user([{ type: "tool_result", tool_use_id: "call_1", content: rain }]),
+      ],
+      tools: ownTools,
+    }),
+    image: example("A question about an image", { ...seeing, max_tokens, messages: [user(shownInBlocks)] }),
+    json: example("An answer that fits a schema", {
+      max_tokens,
+      messages: geography,
+      output_config: { format: { type: "json_schema", schema } },
+    }),
+  },
+  countMessageTokens: { question: example("A question", { messages: [user(why)] }) },
+  createCompletion: { text: example("A text that is continued", { prompt: "Once upon a time", max_tokens: 64 }) },
+  createEmbedding: {
+    text: example("One text", { ...embedder, input: "The sky is blue." }),
+    texts: example("Several texts, in the smaller form", {
+      ...embedder,
+      input: ["The sky is blue.", "Grass is green."],
+      encoding_format: "base64",
+    }),
+  },
+  createConversation: {
+    begun: { summary: "One that has begun", value: { items: [user("My name is Ann.")], metadata: { topic: "names" } } },
+  },
+  createConversationItems: { message: { summary: "A message", value: { items: [user("My name is Ann.")] } } },
+  rerank: {
+    best: example("Two documents", { ...embedder, query: why, documents: ["Grass is green.", "Air scatters blue."] }),
+  },
+  score: { two: example("Two texts", { ...embedder, text_1: why, text_2: ["Grass is green.", "Air scatters blue."] }) },
+  createSpeech: {
+    sentence: example("A sentence", { model: "kokoro", input: why, voice: "af_heart", response_format: "wav" }),
+  },
+  createImage: {
+    sky: example("One image", { model: "flux", prompt: "A blue sky.", size: "512x512", response_format: "b64_json" }),
+  },
+  createModeration: { text: example("One text", { model: "guard", input: why }) },
+  tokenize: { text: example("One text", { model: "llama3.2", prompt: why }) },
+  detokenize: { tokens: example("Three tokens", { model: "llama3.2", tokens: [1, 2, 3] }) },
+  ollamaChat: {
     question: example("A question, answered in lines", { messages: [user(why)] }),
     tools: example("A tool that the model may call", { messages: [user(umbrella)], tools, stream: false }),
     json: example("An answer that fits a schema", { messages: geography, format: schema, stream: false }),
   },
-  generate: { prompt: example("One prompt", { prompt: why, options: { num_predict: 64 } }) },
-  embed: { texts: example("Several texts", { ...embedder, input: ["The sky is blue.", "Grass is green."] }) },
-  embeddings: { text: example("One text", { ...embedder, prompt: "The sky is blue." }) },
-  show: { model: example("A model of the demonstration", {}) },
+  ollamaGenerate: { prompt: example("One prompt", { prompt: why, options: { num_predict: 64 } }) },
+  ollamaEmbed: { texts: example("Several texts", { ...embedder, input: ["The sky is blue.", "Grass is green."] }) },
+  ollamaEmbeddings: { text: example("One text", { ...embedder, prompt: "The sky is blue." }) },
+  ollamaShow: { model: example("A model of the demonstration", {}) },
 };
