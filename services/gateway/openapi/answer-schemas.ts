@@ -10,10 +10,10 @@ import {
   outerTextFormat,
   responseToolChoice,
 } from "../api/responses/response-schema.ts";
+import { count, event } from "./schema-parts.ts";
 
-// The answers of the public API, as its document describes them. `fieldMeanings` has what is not described here.
+// The answers of the public API. The document has each export by its name. `fieldMeanings` has what is not described here.
 
-export const count = z.int().nonnegative();
 const nothing = (why: string) => z.null().describe(`Always null: ${why}.`);
 const refusal = nothing("a refusal is text like any other here");
 const answeringModel = z.string().describe("The model that answered.");
@@ -243,14 +243,14 @@ export const health = z.object({
   status: z.literal("ok").describe("Always `ok`: a process that does not run says nothing."),
 });
 
-export const readinessAnswer = z.object({
+export const readiness = z.object({
   ready: z.boolean(),
   checks: z.object({ serving: z.boolean(), broker: z.boolean(), keys: z.boolean() }),
   reasons: z.array(z.string()),
 });
 
 /** The error body of every refusal and every failure, as an answer and inside a stream. */
-export const errorAnswer = z.object({
+export const error = z.object({
   error: z.object({
     message: z.string().describe("The error and its remedy, for a person."),
     type: z.string().describe("The kind of error, as OpenAI has them; of a limit, which one it is."),
@@ -294,7 +294,7 @@ export const outputReasoning = z.object({
   content: z.array(reasoningText).optional().describe("The thoughts; absent where a summary was asked for."),
 });
 
-export const outputCall = z.object({
+export const outputFunctionCall = z.object({
   id: itemId,
   type: z.literal("function_call"),
   status: itemStatus,
@@ -304,12 +304,17 @@ export const outputCall = z.object({
   arguments: z.string(),
 });
 
-export const outputCustomCall = outputCall.omit({ arguments: true }).extend({
+export const outputCustomCall = outputFunctionCall.omit({ arguments: true }).extend({
   type: z.literal("custom_tool_call"),
   input: z.string().describe("The text that the model gave the tool. The model wrote it: check it."),
 });
 
-export const outputItem = z.discriminatedUnion("type", [outputMessage, outputReasoning, outputCall, outputCustomCall]);
+export const outputItem = z.discriminatedUnion("type", [
+  outputMessage,
+  outputReasoning,
+  outputFunctionCall,
+  outputCustomCall,
+]);
 
 const asRequested = "As the request said.";
 
@@ -396,10 +401,6 @@ const ofResponse = { ...inStream, response: response.describe("The response as i
 const anItem = { ...ofItem, item: outputItem.describe("The item as it stands.") };
 const delta = z.string().describe("The next piece.");
 
-/** An event of a stream whose events have names. */
-export const event = <Name extends string, Fields extends z.ZodRawShape>(type: Name, fields: Fields) =>
-  z.object({ type: z.literal(type).describe("The kind of the event; its name says the same."), ...fields });
-
 export const responseEvent = z.discriminatedUnion("type", [
   event("response.created", ofResponse),
   event("response.in_progress", ofResponse),
@@ -422,7 +423,7 @@ export const responseEvent = z.discriminatedUnion("type", [
   }),
   event("response.content_part.done", { ...inPart, part }),
   event("response.output_item.done", anItem),
-  event("error", { ...inStream, ...errorAnswer.shape, ...errorAnswer.shape.error.omit({ type: true }).shape }),
+  event("error", { ...inStream, ...error.shape, ...error.shape.error.omit({ type: true }).shape }),
   event("response.completed", ofResponse),
   event("response.incomplete", ofResponse),
 ]);

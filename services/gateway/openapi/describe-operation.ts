@@ -55,9 +55,10 @@ const textInPath = { type: "string", pattern: "^[^\\x00-\\x1f\\x7f]+$" };
 
 /** Returns an operation with the properties of its section. */
 function placeInSection(operation: PublicOperation) {
-  const section = sections.find(({ paths }) => paths.some((each) => operation.path.startsWith(each)));
-  if (section === undefined) throw new Error(`The path ${operation.path} belongs to no section of the public API.`);
-  const { name: tag, open = false, errors = ["Error" as const], endsBy = "done" as const } = section;
+  const { path } = operation;
+  const found = Object.entries(sections).find(([, { paths }]) => paths.some((each) => path.startsWith(each)));
+  if (found === undefined) throw new Error(`The path ${path} belongs to no section of the public API.`);
+  const [tag, { open = false, errors = ["Error" as const], endsBy = "done" as const }] = found;
   return { ...operation, tag, open, errors, endsBy };
 }
 type PlacedOperation = ReturnType<typeof placeInSection>;

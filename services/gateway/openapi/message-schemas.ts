@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { count, event } from "./answer-schemas.ts";
+import { count, event } from "./schema-parts.ts";
 
-// The answers of the Messages API, as the public document describes them.
+// The answers of the Messages API. The public document has each export by its name.
 
 const place = count.describe("The number of the block in `content`, from 0.");
 const signature = z.string().describe("Sent back with the thoughts. It proves nothing here.");

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { ollamaMessage } from "../api/ollama/ollama-schema.ts";
-import { count, tokenLogprob } from "./answer-schemas.ts";
+import { tokenLogprob } from "./answer-schemas.ts";
+import { count } from "./schema-parts.ts";
 
-// The answers of Ollama's API, as the public document describes them.
+// The answers of Ollama's API. The public document has each export by its name.
 
 const text = (what: string) => z.string().describe(what);
 const facts = (what: string) => z.record(z.string(), z.unknown()).describe(what);
@@ -68,7 +69,7 @@ export const ollamaShown = z.object({
   ...known,
   model_info: facts("`general.architecture` is `unknown`, and `unknown.context_length` is the context window."),
 });
-export const ollamaVersionAnswer = z.object({ version: text("The version of Ollama's API.") });
+export const ollamaVersion = z.object({ version: text("The version of Ollama's API.") });
 
 export const ollamaError = z.object({
   error: text("The error and its remedy, for a person."),

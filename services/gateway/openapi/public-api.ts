@@ -5,8 +5,6 @@ import { itemsPageDefault, itemsPageMax } from "../api/responses/stored-endpoint
 
 /** A section of the public API. Its operations share what is told here. */
 export interface PublicSection {
-  /** The name and the description of the section's tag. */
-  readonly name: string;
   readonly description: string;
   /** The beginnings of its operations' paths. */
   readonly paths: readonly string[];
@@ -41,55 +39,45 @@ export interface PublicOperation {
   readonly headers?: readonly AnswerHeaderName[];
 }
 
-/** The sections of the public API, the most used first. */
-export const sections: readonly PublicSection[] = [
-  { name: "Chat", paths: ["/v1/chat/"], description: "Conversations with a model." },
-  {
-    name: "Responses",
+/** The sections of the public API by the names of their tags, the most used first. */
+export const sections: Readonly<Record<string, PublicSection>> = {
+  Chat: { paths: ["/v1/chat/"], description: "Conversations with a model." },
+  Responses: {
     paths: ["/v1/responses", "/v1/conversations"],
     endsBy: "event",
     description: "The same in items and events, as OpenAI has them now.",
   },
-  {
-    name: "Messages",
+  Messages: {
     paths: ["/v1/messages"],
     errors: ["MessageError"],
     endsBy: "message",
     description: "The same for clients of Anthropic's.",
   },
-  { name: "Completions", paths: ["/v1/completions"], description: "Texts that a model continues." },
-  { name: "Embeddings", paths: ["/v1/embeddings"], description: "Vectors of texts." },
-  { name: "Rerank", paths: ["/v1/rerank", "/v1/score"], description: "Documents in the order of their relevance." },
-  {
-    name: "Audio",
+  Completions: { paths: ["/v1/completions"], description: "Texts that a model continues." },
+  Embeddings: { paths: ["/v1/embeddings"], description: "Vectors of texts." },
+  Rerank: { paths: ["/v1/rerank", "/v1/score"], description: "Documents in the order of their relevance." },
+  Audio: {
     paths: ["/v1/audio/"],
     endsBy: "transcript",
     description: "Speech that is written down, and texts that are spoken.",
   },
-  { name: "Images", paths: ["/v1/images/"], description: "Images of texts and of other images." },
-  { name: "Moderations", paths: ["/v1/moderations"], description: "Judgements of texts." },
-  { name: "Tokens", paths: ["/tokenize", "/detokenize"], description: "Tokens of texts, and texts of tokens." },
-  {
-    name: "Models",
-    paths: ["/v1/models"],
-    errors: ["Error", "MessageError"],
-    description: "The models that a key may ask.",
-  },
-  {
-    name: "Ollama",
+  Images: { paths: ["/v1/images/"], description: "Images of texts and of other images." },
+  Moderations: { paths: ["/v1/moderations"], description: "Judgements of texts." },
+  Tokens: { paths: ["/tokenize", "/detokenize"], description: "Tokens of texts, and texts of tokens." },
+  Models: { paths: ["/v1/models"], errors: ["Error", "MessageError"], description: "The models that a key may ask." },
+  Ollama: {
     paths: ["/api/"],
     errors: ["OllamaError"],
     endsBy: "line",
     description: "The same for clients of Ollama's.",
   },
-  { name: "Health", paths: ["/healthz", "/readyz"], open: true, description: "For balancers, without a key." },
-  {
-    name: "Reference",
+  Health: { paths: ["/healthz", "/readyz"], open: true, description: "For balancers, without a key." },
+  Reference: {
     paths: ["/openapi.json", "/docs"],
     open: true,
     description: "The description of this API, without a key.",
   },
-];
+};
 
 type Codes = readonly PublicCode[];
 

@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import { mediaEndpoints, speechCharactersMax } from "../api/media/media-request.ts";
 import { formFieldBytesMax, formPartsMax } from "../http/read-form.ts";
 import { modelIdCharactersMax } from "#shared/protocol/model.ts";
@@ -17,6 +18,7 @@ import { storedResponseBytesMax, storedTurnsBytesMax } from "../api/responses/ke
 import { itemsPageMax } from "../api/responses/stored-endpoints.ts";
 import { storedTurnsMax } from "../api/responses/stored-turns.ts";
 import { modelsPageMax } from "../api/endpoints.ts";
+import type { UnsupportedFields } from "../api/request-fields.ts";
 import { unsupportedOllamaFields } from "../api/ollama/ollama-schema.ts";
 import { unsupportedMessagesFields } from "../api/messages/message-schema.ts";
 import { unsupportedResponseFields } from "../api/responses/response-schema.ts";
@@ -38,7 +40,7 @@ export function publicDocument(bodyLimit: BodyLimit) {
     info: { title: "Trunkline", version: "1", description: introduction },
     servers: [{ url: "/", description: "The gateway that this document is from." }],
     security: [{ apiKey: [] }, { headerKey: [] }],
-    tags: sections.map(({ name, description }) => ({ name, description })),
+    tags: Object.entries(sections).map(([name, { description }]) => ({ name, description })),
     paths: pathsOf(),
     components: {
       securitySchemes: {
@@ -51,12 +53,7 @@ export function publicDocument(bodyLimit: BodyLimit) {
         },
       },
       parameters: requestHeaders,
-      headers: Object.fromEntries(
-        Object.entries(answerHeaders).map(([name, { description, example }]) => {
-          const type = typeof example === "number" ? "integer" : "string";
-          return [name, { description, schema: { type }, example }];
-        }),
-      ),
+      headers: answerHeaders,
       schemas: describedSchemas(),
     },
     "x-trunkline-errors": faultDescriptions(),
@@ -75,18 +72,15 @@ function pathsOf() {
   return paths;
 }
 
-const refusedFields = {
-  ChatRequest: unsupportedChatFields,
-  ResponseRequest: unsupportedResponseFields,
-  MessageRequest: unsupportedMessagesFields,
-  OllamaChatRequest: unsupportedOllamaFields,
-  OllamaPromptRequest: unsupportedOllamaFields,
-  TranscriptionRequest: mediaEndpoints.transcription.unsupported,
-  TranslationRequest: mediaEndpoints.translation.unsupported,
-  SpeechRequest: mediaEndpoints.speech.unsupported,
-  ImageRequest: mediaEndpoints.image.unsupported,
-  ImageEditRequest: mediaEndpoints["image-edit"].unsupported,
-};
+/** The fields that a request's clients may know and that are refused here. */
+const refusedFields = new Map<z.ZodType, UnsupportedFields>([
+  [publicSchemas.ChatRequest, unsupportedChatFields],
+  [publicSchemas.ResponseRequest, unsupportedResponseFields],
+  [publicSchemas.MessageRequest, unsupportedMessagesFields],
+  [publicSchemas.OllamaChatRequest, unsupportedOllamaFields],
+  [publicSchemas.OllamaPromptRequest, unsupportedOllamaFields],
+  ...Object.values(mediaEndpoints).map(({ schema, unsupported }) => [schema, unsupported] as const),
+]);
 
 /**
  * Returns all schemas with the descriptions of their fields. Lists OpenAI's refused fields beside the accepted ones.
@@ -97,67 +91,53 @@ function describedSchemas(): Record<string, Schema> {
     const meaning = fieldMeanings[name];
     if (meaning !== undefined) schema.description ??= meaning;
   }
-  for (const [name, unsupported] of Object.entries(refusedFields)) {
-    const refused = Object.entries(unsupported).map(([field, { why }]) => [field, why]);
-    schemas[name] = { ...schemas[name], "x-trunkline-refused": Object.fromEntries(refused) };
+  for (const [name, schema] of Object.entries(publicSchemas)) {
+    const refused = Object.entries(refusedFields.get(schema) ?? {}).map(([field, { why }]) => [field, why]);
+    if (refused.length > 0) schemas[name] = { ...schemas[name], "x-trunkline-refused": Object.fromEntries(refused) };
   }
   return schemas;
 }
 
 /** Returns the limits that clients may reach, by the names that error messages use. */
 function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit) {
+  const { wholeAnswerCharactersMax, embeddingsCharactersMax } = limits;
   return [
-    limit(bodyLimitName, bodyBytesMax, "bytes", "The body of a request. The operator chooses it."),
-    limit("headersBytesMax", headersBytesMax, "bytes", "The headers of a request together."),
-    limit("headerLinesMax", headerLinesMax, "headers", "The headers of a request."),
-    limit("urlBytesMax", urlBytesMax, "bytes", "The URL of a request."),
-    limit("clientRequestCharactersMax", clientRequestCharactersMax, "characters", "Your own name for a request."),
-    limit("modelIdCharactersMax", modelIdCharactersMax, "characters", "The id of a model."),
-    limit("messagesMax", messagesMax, "messages", "A conversation, in messages or items."),
-    limit("metadataPairsMax", metadataPairsMax, "fields", "The `metadata` of a response."),
+    limit({ [bodyLimitName]: bodyBytesMax }, "bytes", "The body of a request. The operator chooses it."),
+    limit({ headersBytesMax }, "bytes", "The headers of a request together."),
+    limit({ headerLinesMax }, "headers", "The headers of a request."),
+    limit({ urlBytesMax }, "bytes", "The URL of a request."),
+    limit({ clientRequestCharactersMax }, "characters", "Your own name for a request."),
+    limit({ modelIdCharactersMax }, "characters", "The id of a model."),
+    limit({ messagesMax }, "messages", "A conversation, in messages or items."),
+    limit({ metadataPairsMax }, "fields", "The `metadata` of a response."),
     limit(
-      "repeatedCharactersMax",
-      repeatedCharactersMax,
+      { repeatedCharactersMax },
       "characters",
       "The parts of its request that a response repeats: `instructions`, `tools` and the like.",
     ),
-    limit("responseCharactersMax", responseCharactersMax, "characters", "The answer of a response."),
-    limit(
-      "storedResponseBytesMax",
-      storedResponseBytesMax,
-      "bytes",
-      "A stored response, with the input of its request.",
-    ),
-    limit("storedTurnsMax", storedTurnsMax, "turns", "A conversation that goes on from stored responses."),
-    limit("storedTurnsBytesMax", storedTurnsBytesMax, "bytes", "The stored turns that a request names."),
-    limit("storedResponsesMax", storedResponsesMax, "responses", "The stored responses of a key; the oldest go."),
-    limit("itemsPageMax", itemsPageMax, "items", "A page of the input of a stored response."),
-    limit("modelsPageMax", modelsPageMax, "models", "A page of the list for Anthropic's clients."),
-    limit("toolsMax", toolsMax, "tools", "The tools of a request."),
-    limit("outerToolNameCharactersMax", outerToolNameCharactersMax, "characters", "The name of a tool."),
-    limit("stopsMax", stopsMax, "texts", "The texts before which an answer ends."),
-    limit("completionsMax", completionsMax, "answers", "The answers of a legacy completion: its prompts, times `n`."),
-    limit("embedInputsMax", embedInputsMax, "texts", "The texts of one embeddings request."),
-    limit("formPartsMax", formPartsMax, "parts", "A form: its fields and files."),
-    limit("formFieldBytesMax", formFieldBytesMax, "bytes", "A field of a form that is no file."),
-    limit("speechCharactersMax", speechCharactersMax, "characters", "A text that is spoken."),
-    limit("embedDimensionsMax", embedDimensionsMax, "numbers", "A vector."),
-    limit("wholeAnswerCharactersMax", limits.wholeAnswerCharactersMax, "characters", "An answer that is not streamed."),
-    limit(
-      "embeddingsCharactersMax",
-      limits.embeddingsCharactersMax,
-      "characters",
-      "The vectors of one answer, as written.",
-    ),
-    limit(
-      "clientBacklogBytesMax",
-      clientBacklogBytesMax,
-      "bytes",
-      "The part of a stream that a slow reader may leave unread.",
-    ),
+    limit({ responseCharactersMax }, "characters", "The answer of a response."),
+    limit({ storedResponseBytesMax }, "bytes", "A stored response, with the input of its request."),
+    limit({ storedTurnsMax }, "turns", "A conversation that goes on from stored responses."),
+    limit({ storedTurnsBytesMax }, "bytes", "The stored turns that a request names."),
+    limit({ storedResponsesMax }, "responses", "The stored responses of a key; the oldest go."),
+    limit({ itemsPageMax }, "items", "A page of the input of a stored response."),
+    limit({ modelsPageMax }, "models", "A page of the list for Anthropic's clients."),
+    limit({ toolsMax }, "tools", "The tools of a request."),
+    limit({ outerToolNameCharactersMax }, "characters", "The name of a tool."),
+    limit({ stopsMax }, "texts", "The texts before which an answer ends."),
+    limit({ completionsMax }, "answers", "The answers of a legacy completion: its prompts, times `n`."),
+    limit({ embedInputsMax }, "texts", "The texts of one embeddings request."),
+    limit({ formPartsMax }, "parts", "A form: its fields and files."),
+    limit({ formFieldBytesMax }, "bytes", "A field of a form that is no file."),
+    limit({ speechCharactersMax }, "characters", "A text that is spoken."),
+    limit({ embedDimensionsMax }, "numbers", "A vector."),
+    limit({ wholeAnswerCharactersMax }, "characters", "An answer that is not streamed."),
+    limit({ embeddingsCharactersMax }, "characters", "The vectors of one answer, as written."),
+    limit({ clientBacklogBytesMax }, "bytes", "The part of a stream that a slow reader may leave unread."),
   ];
 }
 
-function limit(name: string, value: number, unit: string, meaning: string) {
+function limit(named: Readonly<Record<string, number>>, unit: string, meaning: string) {
+  const [name = "", value = 0] = Object.entries(named)[0] ?? [];
   return { name, value, unit, meaning };
 }

@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import { capabilities, model } from "#shared/protocol/model.ts";
 import { toolCall } from "#shared/protocol/job-bodies.ts";
 import { outerMessage, chatRequest, outerResponseFormat } from "../api/chat-request.ts";
@@ -16,15 +17,11 @@ const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessa
 
 /** All named schemas of the public API. Requests use the schemas that also validate them. */
 export const publicSchemas = {
-  ChatRequest: chatRequest,
+  ...byTypeName({ chatRequest, completionRequest, embeddingsRequest, rerankRequest, scoreRequest }),
   ResponseRequest: responses.responseRequest,
   ConversationRequest: responses.conversationRequest,
   ConversationItemsRequest: responses.conversationItemsRequest,
   MessageRequest: messages.messageRequest,
-  CompletionRequest: completionRequest,
-  EmbeddingsRequest: embeddingsRequest,
-  RerankRequest: rerankRequest,
-  ScoreRequest: scoreRequest,
   TranscriptionRequest: media.transcriptionRequest,
   TranslationRequest: media.translationRequest,
   SpeechRequest: media.speechRequest,
@@ -47,7 +44,6 @@ export const publicSchemas = {
   ToolMessage: toolMessage,
   Tool: outerTool,
   ToolChoice: outerToolChoice,
-  ToolCall: toolCall,
   ResponseFormat: outerResponseFormat,
 
   InputItem: responses.inputItem,
@@ -77,59 +73,16 @@ export const publicSchemas = {
   MessageToolChoice: messages.messageToolChoice,
   OutputFormat: messages.outputFormat,
 
-  ChatCompletion: answers.chatCompletion,
-  ChatCompletionChunk: answers.chatCompletionChunk,
-  Response: answers.response,
-  Conversation: answers.conversation,
-  DeletedConversation: answers.deletedConversation,
-  DeletedResponse: answers.deletedResponse,
-  ResponseItemList: answers.responseItemList,
-  ResponseEvent: answers.responseEvent,
-  OutputItem: answers.outputItem,
-  OutputMessage: answers.outputMessage,
-  OutputReasoning: answers.outputReasoning,
-  OutputFunctionCall: answers.outputCall,
-  OutputCustomCall: answers.outputCustomCall,
-  ResponseLogprob: answers.responseLogprob,
-  Message: messageAnswers.message,
-  MessageEvent: messageAnswers.messageEvent,
-  ContentBlock: messageAnswers.contentBlock,
-  TokenCount: messageAnswers.tokenCount,
-  TextCompletion: answers.textCompletion,
-  TextCompletionChunk: answers.textCompletionChunk,
-  EmbeddingList: answers.embeddingList,
-  Embedding: answers.embedding,
-  Ranking: answers.ranking,
-  ScoreList: answers.scoreList,
-  Transcription: answers.transcription,
-  TranscriptionEvent: answers.transcriptionEvent,
-  ImageList: answers.imageList,
-  ModerationList: answers.moderationList,
-  TokenList: answers.tokenList,
-  DetokenizedText: answers.detokenizedText,
-  TokenUsage: answers.tokenUsage,
-  TokenLogprob: answers.tokenLogprob,
-  TextLogprobs: answers.textLogprobs,
-
-  OllamaChatAnswer: ollamaAnswers.ollamaChatAnswer,
-  OllamaPromptAnswer: ollamaAnswers.ollamaPromptAnswer,
-  OllamaVectors: ollamaAnswers.ollamaVectors,
-  OllamaVector: ollamaAnswers.ollamaVector,
-  OllamaModels: ollamaAnswers.ollamaModels,
-  OllamaShown: ollamaAnswers.ollamaShown,
-  OllamaVersion: ollamaAnswers.ollamaVersionAnswer,
-
-  ModelList: answers.modelList,
-  Model: model,
-  Capabilities: capabilities,
-  MessageModelPage: messageAnswers.messageModelPage,
-  MessageModel: messageAnswers.messageModel,
-
-  Error: answers.errorAnswer,
-  MessageError: messageAnswers.messageError,
-  OllamaError: ollamaAnswers.ollamaError,
-  Health: answers.health,
-  Readiness: answers.readinessAnswer,
+  ...byTypeName(answers),
+  ...byTypeName(messageAnswers),
+  ...byTypeName(ollamaAnswers),
+  ...byTypeName({ toolCall, model, capabilities }),
 } as const;
 
 export type SchemaName = keyof typeof publicSchemas;
+
+/** Returns schemas by their names, which begin with a capital letter in the document. */
+function byTypeName<Schemas extends Readonly<Record<string, z.ZodType>>>(schemas: Schemas) {
+  const named = Object.entries(schemas).map(([name, schema]) => [name.charAt(0).toUpperCase() + name.slice(1), schema]);
+  return Object.fromEntries(named) as { [Name in keyof Schemas & string as Capitalize<Name>]: Schemas[Name] };
+}
