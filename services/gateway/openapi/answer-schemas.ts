@@ -2,14 +2,7 @@ import { z } from "zod";
 import { finishReasons, tokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { model } from "#shared/protocol/model.ts";
 import { reasoningEffort, toolCall } from "#shared/protocol/job-bodies.ts";
-import {
-  customTool,
-  functionTool,
-  inputItem,
-  namespaceTool,
-  outerTextFormat,
-  responseToolChoice,
-} from "../api/responses/response-schema.ts";
+import * as requests from "../api/responses/response-schema.ts";
 import { count, event } from "./schema-parts.ts";
 
 // The answers of the public API. The document has each export by its name. `fieldMeanings` has what is not described here.
@@ -37,6 +30,8 @@ export const tokenUsage = z.object({
   completion_tokens_details: z.object({ reasoning_tokens: count }).optional(),
 });
 
+/** The usage of a request whose answer is no text. */
+const promptUsage = tokenUsage.pick({ prompt_tokens: true, total_tokens: true });
 const streamedUsage = tokenUsage
   .nullish()
   .describe("Only with `stream_options.include_usage`: null in every chunk but the last, which has it and no choices.");
@@ -76,28 +71,25 @@ const calledInPieces = z.object({
   }),
 });
 
+const chatDelta = z.object({
+  role: z.literal("assistant").optional().describe("The speaker, in the first chunk of a choice."),
+  content: z.string().optional().describe("The next piece of the text."),
+  refusal: refusal.optional(),
+  reasoning_content: z.string().optional(),
+  reasoning: z.string().optional(),
+  tool_calls: z.array(calledInPieces).optional().describe("The next piece of a call."),
+});
+const chatPiece = z.object({
+  index: count,
+  delta: chatDelta.describe("The next piece; empty in the chunk that has the reason for the end."),
+  logprobs: chatLogprobs,
+  finish_reason: z.enum(finishReasons).nullable().describe(lastOnly),
+});
+
 export const chatCompletionChunk = z.object({
   ...answer,
   object: z.literal("chat.completion.chunk"),
-  choices: z
-    .array(
-      z.object({
-        index: count,
-        delta: z
-          .object({
-            role: z.literal("assistant").optional().describe("The speaker, in the first chunk of a choice."),
-            content: z.string().optional().describe("The next piece of the text."),
-            refusal: refusal.optional(),
-            reasoning_content: z.string().optional(),
-            reasoning: z.string().optional(),
-            tool_calls: z.array(calledInPieces).optional().describe("The next piece of a call."),
-          })
-          .describe("The next piece; empty in the chunk that has the reason for the end."),
-        logprobs: chatLogprobs,
-        finish_reason: z.enum(finishReasons).nullable().describe(lastOnly),
-      }),
-    )
-    .describe(ofChunks),
+  choices: z.array(chatPiece).describe(ofChunks),
   usage: streamedUsage,
 });
 
@@ -147,7 +139,7 @@ export const embeddingList = z.object({
   object: z.literal("list"),
   data: z.array(embedding).describe("One vector for each text, in the order of the texts."),
   model: answeringModel,
-  usage: z.object({ prompt_tokens: count, total_tokens: count }),
+  usage: promptUsage,
 });
 
 const rankedDocument = z.object({
@@ -161,7 +153,7 @@ export const ranking = z.object({
   object: z.literal("list"),
   results: z.array(rankedDocument).describe("The documents, the most relevant first: `top_n` of them, or all."),
   model: answeringModel,
-  usage: z.object({ prompt_tokens: count, total_tokens: count }),
+  usage: promptUsage,
 });
 
 const scoredDocument = z.object({
@@ -176,16 +168,13 @@ export const scoreList = z.object({
   created: z.int().describe("The time of the answer, in seconds since 1970."),
   data: z.array(scoredDocument).describe("One score for each text of `text_2`, in their order."),
   model: answeringModel,
-  usage: z.object({ prompt_tokens: count, total_tokens: count }),
+  usage: promptUsage,
 });
 
-export const moderationList = z
-  .object({
-    results: z
-      .array(z.object({ flagged: z.boolean().describe("True if the text is harmful.") }).loose())
-      .describe("A judgement of each text, in their order."),
-  })
-  .loose();
+const judgement = z.looseObject({ flagged: z.boolean().describe("True if the text is harmful.") });
+export const moderationList = z.looseObject({
+  results: z.array(judgement).describe("A judgement of each text, in their order."),
+});
 
 export const tokenList = z.object({
   count: count.describe("The number of the tokens."),
@@ -317,6 +306,15 @@ export const outputItem = z.discriminatedUnion("type", [
 ]);
 
 const asRequested = "As the request said.";
+const { functionTool, customTool, namespaceTool, outerTextFormat } = requests;
+const requestedTool = z.discriminatedUnion("type", [functionTool, customTool, namespaceTool]);
+const responseUsage = z.object({
+  input_tokens: count,
+  input_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: z.literal(0) }),
+  output_tokens: count,
+  output_tokens_details: z.object({ reasoning_tokens: count }),
+  total_tokens: count,
+});
 
 /** A response: complete, or its present state in the middle of a stream. */
 export const response = z.object({
@@ -328,16 +326,7 @@ export const response = z.object({
   incomplete_details: z.object({ reason: z.enum(["max_output_tokens", "content_filter"]) }).nullable(),
   error: nothing("what fails is told as an error in place of a response"),
   output: z.array(outputItem).describe("The acts of the model in their order: thoughts, texts and calls of functions."),
-  usage: z
-    .object({
-      input_tokens: count,
-      input_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: z.literal(0) }),
-      output_tokens: count,
-      output_tokens_details: z.object({ reasoning_tokens: count }),
-      total_tokens: count,
-    })
-    .nullable()
-    .describe("The tokens that the request used; null until they are known."),
+  usage: responseUsage.nullable().describe("The tokens that the request used; null until they are known."),
   instructions: z.string().nullable().describe(asRequested),
   max_output_tokens: z.int().nullable().describe(asRequested),
   metadata: z.record(z.string(), z.string()),
@@ -347,8 +336,8 @@ export const response = z.object({
     .describe(asRequested),
   temperature: z.number().nullable().describe(asRequested),
   text: z.object({ format: outerTextFormat.describe(asRequested) }).describe("The requested form of the text."),
-  tool_choice: responseToolChoice.describe(asRequested),
-  tools: z.array(z.discriminatedUnion("type", [functionTool, customTool, namespaceTool])).describe(asRequested),
+  tool_choice: requests.responseToolChoice.describe(asRequested),
+  tools: z.array(requestedTool).describe(asRequested),
   top_logprobs: z.int().describe(asRequested),
   top_p: z.number().nullable().describe(asRequested),
   access_programs: nothing("there are none here"),
@@ -385,7 +374,7 @@ export const deletedConversation = z.object({
 });
 export const responseItemList = z.object({
   object: z.literal("list"),
-  data: z.array(inputItem).describe("The items, each with its id."),
+  data: z.array(requests.inputItem).describe("The items, each with its id."),
   first_id: z.string().nullable().describe("The id of the first item; null without any."),
   last_id: z.string().nullable().describe("The id of the last item, for `after` of the next page; null without any."),
   has_more: z.boolean().describe("True if more items follow the last one."),

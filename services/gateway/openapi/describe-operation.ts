@@ -1,15 +1,7 @@
 import { type FaultCode, faultEntry } from "#shared/fault/fault.ts";
 import { refTo, type Schema } from "./json-schemas.ts";
-import {
-  type OperationId,
-  type PublicOperation,
-  publicApi,
-  refusalsOfAll,
-  refusalsOfBodies,
-  refusalsOfKeys,
-  sections,
-} from "./public-api.ts";
-import { anthropicStatus, byStatus, openAiStatus, refusedWith, publicCode } from "./public-faults.ts";
+import { type OperationId, type PublicOperation, publicApi, sections } from "./public-api.ts";
+import { anthropicStatus, byStatus, faultsOf, openAiStatus, refusedWith, publicCode } from "./public-faults.ts";
 import { type AnswerHeaderName, answerHeaders, requestHeaders } from "./public-headers.ts";
 import { mediaEndpoints } from "../api/media/media-request.ts";
 import { linesMedia } from "#shared/protocol/model.ts";
@@ -120,24 +112,23 @@ function streamed(chunk: SchemaName, { endsBy, errors }: PlacedOperation) {
 
 function refusals(operation: PlacedOperation): Record<string, Response> {
   const { refusals: own, otherwise, errors, open, body } = operation;
-  const ofKeys = open ? [] : refusalsOfKeys;
-  const ofBodies = body === undefined ? [] : refusalsOfBodies;
+  const ofKeys = open ? [] : faultsOf("keys");
+  const ofBodies = body === undefined ? [] : faultsOf("bodies");
+  const all = [...faultsOf("all"), ...ofKeys, ...ofBodies, ...own];
   const statusOf = errors.every((each) => each === "MessageError") ? anthropicStatus : openAiStatus;
-  const responses = byStatus([...refusalsOfAll, ...ofKeys, ...ofBodies, ...own], statusOf).map(
-    ([status, codes]): [string, Response] => {
-      const isOtherwise = otherwise !== undefined && String(otherwise.status) === status;
-      const content = json(...(isOtherwise ? [otherwise.schema] : []), ...errors);
-      return [
-        status,
-        {
-          description: refusedWith(codes),
-          headers: headerRefs([...always, ...headersWith(operation, codes)]),
-          content,
-          "x-trunkline-codes": [...new Set(codes.map(publicCode))],
-        },
-      ];
-    },
-  );
+  const responses = byStatus(all, statusOf).map(([status, codes]): [string, Response] => {
+    const isOtherwise = otherwise !== undefined && String(otherwise.status) === status;
+    const content = json(...(isOtherwise ? [otherwise.schema] : []), ...errors);
+    return [
+      status,
+      {
+        description: refusedWith(codes),
+        headers: headerRefs([...always, ...headersWith(operation, codes)]),
+        content,
+        "x-trunkline-codes": [...new Set(codes.map(publicCode))],
+      },
+    ];
+  });
   return Object.fromEntries(responses);
 }
 
@@ -163,7 +154,7 @@ function headersWith(operation: PlacedOperation, codes: readonly FaultCode[]): r
 /** True if the fault occurs before a key is accepted. Such an answer has no headers about a key. */
 function isAnsweredBeforeKeys(code: FaultCode): boolean {
   const { status } = faultEntry(code);
-  return status === 401 || (status < 500 && refusalsOfAll.some((each) => each === code));
+  return status === 401 || (status < 500 && faultsOf("all").some((each) => each === code));
 }
 
 function headerRefs(names: readonly AnswerHeaderName[]): Record<string, { $ref: string }> {
@@ -172,11 +163,10 @@ function headerRefs(names: readonly AnswerHeaderName[]): Record<string, { $ref: 
 }
 
 function json(...names: readonly SchemaName[]): Record<string, Medium> {
-  const [only] = names;
-  const schema = only !== undefined && names.length === 1 ? { $ref: refTo(only) } : eitherOf(...names);
-  return { "application/json": { schema } };
+  return { "application/json": { schema: eitherOf(...names) } };
 }
 
-function eitherOf(...names: readonly SchemaName[]): Medium["schema"] {
-  return { anyOf: names.map((name) => ({ $ref: refTo(name) })) };
+function eitherOf(...names: readonly SchemaName[]): Schema {
+  const [first = {}, ...others] = names.map((name) => ({ $ref: refTo(name) }));
+  return others.length === 0 ? first : { anyOf: [first, ...others] };
 }

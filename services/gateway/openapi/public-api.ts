@@ -1,4 +1,4 @@
-import type { PublicCode } from "./public-faults.ts";
+import { faultsOf, type PublicCode } from "./public-faults.ts";
 import type { AnswerHeaderName } from "./public-headers.ts";
 import type { SchemaName } from "./public-schemas.ts";
 import { itemsPageDefault, itemsPageMax } from "../api/responses/stored-endpoints.ts";
@@ -79,81 +79,14 @@ export const sections: Readonly<Record<string, PublicSection>> = {
   },
 };
 
-type Codes = readonly PublicCode[];
-
-/** The faults of every operation. */
-export const refusalsOfAll: Codes = [
-  "bad_request",
-  "uri_too_long",
-  "expectation_failed",
-  "headers_too_large",
-  "internal_error",
-  "shutting_down",
-];
-
-/** The faults of operations that require a key. */
-export const refusalsOfKeys: Codes = ["key_invalid", "key_expired", "auth_unavailable"];
-
-/** The faults of operations with a body. */
-export const refusalsOfBodies: Codes = [
-  "invalid_json",
-  "missing_required_parameter",
-  "invalid_type",
-  "invalid_value",
-  "integer_below_min_value",
-  "integer_above_max_value",
-  "string_too_long",
-  "empty_array",
-  "array_above_max_length",
-  "unsupported_parameter",
-  "unsupported_value",
-  "request_timeout",
-  "request_too_large",
-  "unsupported_media_type",
-];
-
-const refusalsOfMachines: Codes = ["agent_offline", "runtime_offline", "backend_unavailable"];
-const refusalsOfDecimals: Codes = ["decimal_below_min_value", "decimal_above_max_value"];
-const refusalsOfTools: Codes = ["tool_messages_out_of_order", "model_does_not_support_tools"];
-
-/** The faults of any request for a model. */
-const refusalsOfJobs: Codes = [
-  "context_length_exceeded",
-  "model_not_found",
-  "rate_limit_requests",
-  "rate_limit_tokens",
-  "rate_limit_loads",
-  "loads_not_allowed",
-  "concurrency_limit_exceeded",
-  "insufficient_quota",
-  "upstream_error",
-  "agent_disconnected",
-  "poison_request",
-  "stream_gap",
-  ...refusalsOfMachines,
-  "model_loading",
-  "server_is_overloaded",
-  "upstream_timeout",
-];
-
+const refusalsOfMachines = faultsOf("machines");
+const refusalsOfStored: readonly PublicCode[] = ["response_not_found", "backend_unavailable"];
+const refusalsOfJobs = faultsOf("machines", "jobs");
 /** The faults of a request for a model with settings that are decimals. */
-const refusalsOfSettings: Codes = [...refusalsOfJobs, ...refusalsOfDecimals];
-
-/** The faults of a request that is read as a chat. */
-const refusalsOfChats: Codes = [
-  ...refusalsOfSettings,
-  ...refusalsOfTools,
-  "answer_not_found",
-  "idempotency_key_reused",
-  "idempotency_key_in_use",
-  "idempotency_keys_used_up",
-];
-
+const refusalsOfSettings = faultsOf("machines", "jobs", "decimals");
+const refusalsOfChats = faultsOf("machines", "jobs", "decimals", "tools", "repeats");
 /** The faults of a request about speech or images. */
-const refusalsOfMedia: Codes = [...refusalsOfSettings, "insufficient_permissions"];
-
-/** The faults of a request for what is stored. */
-const refusalsOfStored: Codes = ["response_not_found", "backend_unavailable"];
+const refusalsOfMedia: readonly PublicCode[] = [...refusalsOfSettings, "insufficient_permissions"];
 
 const ofResponse = { path: "/v1/responses/{id}", params: { id: "The response's id." } };
 const ofConversation = { path: "/v1/conversations/{id}", params: { id: "The conversation's id." } };
@@ -278,10 +211,8 @@ export const publicApi = {
     answer: "TokenCount",
     headers: ["x-trunkline-estimate"],
     refusals: [
-      ...refusalsOfDecimals,
+      ...faultsOf("decimals", "tools", "machines"),
       "model_not_found",
-      ...refusalsOfTools,
-      ...refusalsOfMachines,
       "concurrency_limit_exceeded",
       "rate_limit_requests",
       "insufficient_quota",
@@ -416,7 +347,7 @@ export const publicApi = {
     body: "OllamaChatRequest",
     answer: "OllamaChatAnswer",
     chunk: "OllamaChatAnswer",
-    refusals: [...refusalsOfSettings, ...refusalsOfTools],
+    refusals: faultsOf("machines", "jobs", "decimals", "tools"),
   },
   ollamaGenerate: {
     path: "/api/generate",
