@@ -2,21 +2,11 @@ import { z } from "zod";
 import { jsonIn } from "./frame-payload.ts";
 import type { FurtherAbility } from "./model.ts";
 
-/** The paths of a runtime that a `media` job may ask: of OpenAI's API, and vLLM's and llama-server's about tokens. */
-const mediaPaths = [
-  "/v1/audio/transcriptions",
-  "/v1/audio/translations",
-  "/v1/audio/speech",
-  "/v1/images/generations",
-  "/v1/images/edits",
-  "/v1/moderations",
-  "/tokenize",
-  "/detokenize",
-] as const;
-export type MediaPath = (typeof mediaPaths)[number];
-
-/** The ability that each path needs of its model. */
-export const abilityAt: Readonly<Record<MediaPath, FurtherAbility>> = {
+/**
+ * The paths of a runtime that a `media` job may ask, of OpenAI's API and, about tokens, of vLLM and llama-server, with the
+ * ability that each needs of its model.
+ */
+export const abilityAt = {
   "/v1/audio/transcriptions": "transcription",
   "/v1/audio/translations": "transcription",
   "/v1/audio/speech": "speech",
@@ -25,12 +15,13 @@ export const abilityAt: Readonly<Record<MediaPath, FurtherAbility>> = {
   "/v1/moderations": "moderation",
   "/tokenize": "tokenize",
   "/detokenize": "tokenize",
-};
+} as const satisfies Readonly<Record<string, FurtherAbility>>;
+export type MediaPath = keyof typeof abilityAt;
 
 const value = z.union([z.string(), z.number(), z.boolean()]);
 
 const mediaHead = z.strictObject({
-  path: z.enum(mediaPaths),
+  path: z.literal(Object.keys(abilityAt) as MediaPath[]),
   /** The form of the runtime's answer; `transcript` is a stream of events, of which only the texts are passed on. */
   answer: z.enum(["json", "text", "transcript", "audio"]),
   /** The fields of the request without its model, whose name the agent knows. */
@@ -54,14 +45,14 @@ const lengthBytes = 4;
  */
 export function encodeMediaBody({ contents, ...head }: MediaBody): Uint8Array {
   const json = Buffer.from(JSON.stringify(head));
-  const size = contents.reduce((sum, { byteLength }) => sum + byteLength, lengthBytes + json.byteLength);
-  const body = new Uint8Array(size);
-  new DataView(body.buffer).setUint32(0, json.byteLength, true);
-  body.set(json, lengthBytes);
-  let at = lengthBytes + json.byteLength;
-  for (const content of contents) {
-    body.set(content, at);
-    at += content.byteLength;
+  const length = Buffer.alloc(lengthBytes);
+  length.writeUInt32LE(json.byteLength);
+  const pieces = [length, json, ...contents];
+  const body = new Uint8Array(pieces.reduce((sum, { byteLength }) => sum + byteLength, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    body.set(piece, at);
+    at += piece.byteLength;
   }
   return body;
 }

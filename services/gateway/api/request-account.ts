@@ -11,7 +11,6 @@ import type { JobOffer } from "../jobs/job-listener.ts";
 import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
 import { limitFault } from "./limit-responses.ts";
-import type { MediaPrice } from "./media/media-price.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
 import { boundOf, GrowingHold } from "../limits/growing-hold.ts";
@@ -48,8 +47,11 @@ export interface AccountDependencies {
   readonly continuations?: ContinuationRoom | undefined;
 }
 
-type Demanding = Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling"> &
-  Partial<Pick<MediaPrice, "tokensPerSecond">> & { readonly signal: AbortSignal };
+interface Demanding extends Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling"> {
+  /** The price of a second of a recording, whose server may report its length. */
+  readonly tokensPerSecond?: number | undefined;
+  readonly signal: AbortSignal;
+}
 
 /** The rate-limit status of a key after a request asked to run, and the fault that ends the request if it may not. */
 export interface LimitOutcome {

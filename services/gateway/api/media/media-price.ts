@@ -1,10 +1,11 @@
 import { Fault } from "#shared/fault/fault.ts";
+import type { MediaBody } from "#shared/protocol/media-body.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { TokenCeiling } from "../../limits/token-estimates.ts";
 
 /** The units of requests whose servers report no tokens. */
 export const mediaUnits = ["second", "character", "image"] as const;
-type MediaUnit = (typeof mediaUnits)[number];
+export type MediaUnit = (typeof mediaUnits)[number];
 
 /** The tokens that an operator charges for each unit. */
 export type MediaPrices = Readonly<Partial<Record<MediaUnit, number>>>;
@@ -18,30 +19,26 @@ export interface MediaSize {
 /** Bytes of a second of MP3 at 128 kbit/s. */
 const recordedBytesPerSecond = 16_000;
 
-export function sizeOfRecordings(files: readonly { readonly bytes: Uint8Array }[]): MediaSize {
-  const bytes = files.reduce((sum, { bytes: { byteLength } }) => sum + byteLength, 0);
-  return { unit: "second", count: bytes / recordedBytesPerSecond };
+export function sizeIn(unit: MediaUnit, { fields: { n = 1, input = "" }, files }: MediaBody): MediaSize {
+  const counts = {
+    second: files.reduce((sum, { bytes }) => sum + bytes, 0) / recordedBytesPerSecond,
+    character: [input].flat().join("").length,
+    image: Number(n),
+  };
+  return { unit, count: counts[unit] };
 }
 
-export function sizeOfTexts(texts: unknown): MediaSize {
-  return { unit: "character", count: [texts].flat().reduce((sum: number, text) => sum + String(text).length, 0) };
-}
-
-export interface MediaPrice {
-  readonly promptTokens: number;
-  readonly tokens: number;
+interface Pricing {
+  readonly key: Pick<KeyRecord, "limits">;
+  readonly prices: MediaPrices;
   readonly ceiling: TokenCeiling;
-  readonly tokensPerSecond: number | undefined;
 }
 
 /**
- * Returns what a request costs its key; undefined without a price. Throws for a key whose limit counts tokens where there
- * is no price: the limit would not hold.
+ * Returns the cost of a request to its key; undefined without a price. Throws for a key whose limit counts tokens where
+ * there is no price: the limit would not hold.
  */
-export function priceOf(
-  { unit, count }: MediaSize,
-  { key: { limits }, prices, ceiling }: Pricing,
-): MediaPrice | undefined {
+export function priceOf({ unit, count }: MediaSize, { key: { limits }, prices, ceiling }: Pricing) {
   const each = prices[unit];
   if (each !== undefined) {
     const tokens = Math.ceil(each * count);
@@ -53,10 +50,4 @@ export function priceOf(
   throw new Fault("insufficient_permissions", {
     message: `This key has a limit in tokens (--tpm or --budget), and this request is counted in ${unit}s, which have no price in tokens. Use a key that has only --rpm and --concurrency, or have the operator set TRUNKLINE_MEDIA_TOKENS.`,
   });
-}
-
-interface Pricing {
-  readonly key: Pick<KeyRecord, "limits">;
-  readonly prices: MediaPrices;
-  readonly ceiling: TokenCeiling;
 }

@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import type { MediaBody, MediaHead, MediaPath } from "#shared/protocol/media-body.ts";
-import { abilityAt } from "#shared/protocol/media-body.ts";
+import { abilityAt, type MediaBody, type MediaHead, type MediaPath } from "#shared/protocol/media-body.ts";
 import { type FurtherAbility, modelId } from "#shared/protocol/model.ts";
 import { FormFile } from "../../http/read-form.ts";
 import { readShape } from "../../http/read-shape.ts";
-import { type MediaSize, sizeOfRecordings, sizeOfTexts } from "./media-price.ts";
+import { type MediaSize, type MediaUnit, sizeIn } from "./media-price.ts";
 import { dropNulls, invalidValue, refuseFields, type UnsupportedFields } from "../request-fields.ts";
 
 /** Bounds the text that is spoken. OpenAI allows 4,096 characters; servers of one's own cut a text into sentences. */
@@ -136,9 +135,6 @@ export interface ReadMediaRequest {
   readonly answer: MediaAnswer;
 }
 
-const json: MediaAnswer = { form: "json", type: "application/json; charset=utf-8" };
-const plain: MediaAnswer = { form: "text", type: "text/plain; charset=utf-8" };
-const transcript: MediaAnswer = { form: "transcript", type: "text/event-stream; charset=utf-8" };
 const audioTypes = {
   mp3: "audio/mpeg",
   opus: "audio/ogg",
@@ -148,136 +144,108 @@ const audioTypes = {
   pcm: "audio/pcm",
 };
 
+const isFalse = (value: unknown): boolean => value === false;
 const onlyOfTranscriptions = { why: "is a field of transcriptions; ask at /v1/audio/transcriptions" };
 const inTokens = { why: "is not supported here; its tokens are counted at /v1/messages/count_tokens" };
 const notHere = { why: "is not supported here" };
-const notStreamed = { why: "is not supported here: images come whole", isNeutral: (value: unknown) => value === false };
+const onlyWholeImages = {
+  stream: { why: "is not supported here: images come whole", isNeutral: isFalse },
+  partial_images: notHere,
+};
 
 interface Endpoint {
   readonly path: MediaPath;
   readonly schema: z.ZodType<Record<string, unknown> & { readonly model: string }>;
-  readonly takesForm: boolean;
+  /** The unit in which a request costs its key something; undefined if it costs nothing. */
+  readonly unit?: MediaUnit;
   readonly unsupported: UnsupportedFields;
-  readonly answerOf: (value: Readonly<Record<string, unknown>>) => MediaAnswer;
-  readonly sizeOf?: (value: Readonly<Record<string, unknown>>, files: readonly FormFile[]) => MediaSize;
+  /** True if the body is a form with files. */
+  readonly takesForm?: boolean;
 }
 
+/** The kinds of requests that a model's server answers by itself, by API. */
+export type MediaOuter =
+  | "transcription"
+  | "translation"
+  | "speech"
+  | "image"
+  | "image-edit"
+  | "moderation"
+  | "tokenize"
+  | "detokenize";
+
 /** The endpoints that a model's server answers by itself: the path at the machine, and how the request is read. */
-export const mediaEndpoints = {
+export const mediaEndpoints: Readonly<Record<MediaOuter, Endpoint>> = {
   transcription: {
     path: "/v1/audio/transcriptions",
     schema: transcriptionRequest,
     takesForm: true,
+    unit: "second",
     unsupported: {
       "include[]": notHere,
       chunking_strategy: { ...notHere, isNeutral: (value) => value === "auto" },
       "known_speaker_names[]": notHere,
       "known_speaker_references[]": notHere,
     },
-    answerOf: transcriptionAnswer,
-    sizeOf: (_, files) => sizeOfRecordings(files),
   },
   translation: {
     path: "/v1/audio/translations",
     schema: translationRequest,
     takesForm: true,
+    unit: "second",
     unsupported: {
       language: onlyOfTranscriptions,
-      stream: { ...onlyOfTranscriptions, isNeutral: (value) => value === false },
+      stream: { ...onlyOfTranscriptions, isNeutral: isFalse },
       "timestamp_granularities[]": onlyOfTranscriptions,
     },
-    answerOf: ({ response_format: format }) => textAnswer(format),
-    sizeOf: (_, files) => sizeOfRecordings(files),
   },
   speech: {
     path: "/v1/audio/speech",
     schema: speechRequest,
-    takesForm: false,
+    unit: "character",
     unsupported: { stream_format: { why: "can only be 'audio' here", isNeutral: (value) => value === "audio" } },
-    answerOf: ({ response_format: format }) => ({
-      form: "audio",
-      type: audioTypes[(format ?? "mp3") as keyof typeof audioTypes],
-    }),
-    sizeOf: ({ input }) => sizeOfTexts(input),
   },
-  image: {
-    path: "/v1/images/generations",
-    schema: imageRequest,
-    takesForm: false,
-    unsupported: { stream: notStreamed, partial_images: notHere },
-    answerOf: () => json,
-    sizeOf: sizeOfImages,
-  },
+  image: { path: "/v1/images/generations", schema: imageRequest, unit: "image", unsupported: onlyWholeImages },
   "image-edit": {
     path: "/v1/images/edits",
     schema: imageEditRequest,
     takesForm: true,
-    unsupported: { stream: notStreamed, partial_images: notHere },
-    answerOf: editAnswer,
-    sizeOf: sizeOfImages,
+    unit: "image",
+    unsupported: onlyWholeImages,
   },
-  moderation: {
-    path: "/v1/moderations",
-    schema: moderationRequest,
-    takesForm: false,
-    unsupported: {},
-    answerOf: () => json,
-    sizeOf: ({ input }) => sizeOfTexts(input),
-  },
-  tokenize: {
-    path: "/tokenize",
-    schema: tokenizeRequest,
-    takesForm: false,
-    unsupported: { messages: inTokens },
-    answerOf: () => json,
-  },
-  detokenize: {
-    path: "/detokenize",
-    schema: detokenizeRequest,
-    takesForm: false,
-    unsupported: {},
-    answerOf: () => json,
-  },
-} as const satisfies Record<string, Endpoint>;
-
-/** The kinds of requests that a model's server answers by itself, by API. */
-export type MediaOuter = keyof typeof mediaEndpoints;
+  moderation: { path: "/v1/moderations", schema: moderationRequest, unit: "character", unsupported: {} },
+  tokenize: { path: "/tokenize", schema: tokenizeRequest, unsupported: { messages: inTokens } },
+  detokenize: { path: "/detokenize", schema: detokenizeRequest, unsupported: {} },
+};
 
 /** The kinds whose body is a form with files. */
 export const formOuters: ReadonlySet<string> = new Set(
-  Object.entries(mediaEndpoints).flatMap(([outer, { takesForm }]) => (takesForm ? [outer] : [])),
+  Object.entries(mediaEndpoints).flatMap(([outer, { takesForm }]) => (takesForm === true ? [outer] : [])),
 );
 
 /** Reads a request that a model's server answers by itself, and separates its files from its fields. */
 export function readMediaRequest(outer: MediaOuter, input: Record<string, unknown>): ReadMediaRequest {
-  const { path, schema, takesForm, unsupported, answerOf, sizeOf }: Endpoint = mediaEndpoints[outer];
-  if (takesForm) readNumbers(input);
+  const { path, schema, takesForm, unit, unsupported } = mediaEndpoints[outer];
+  if (takesForm === true) readNumbers(input);
   dropNulls(input);
   refuseFields(input, unsupported);
   const { value, ignored } = readShape(schema, input);
   const { model, ...given } = value;
-  const answer = answerOf(given);
-  const files = Object.entries(given).flatMap(([field, each]) =>
-    filesIn(each).map(({ name, type, bytes }) => ({ field, name, type, bytes })),
-  );
-  const fields = Object.fromEntries(Object.entries(given).filter(([, each]) => filesIn(each).length === 0));
-  const body: MediaBody = {
-    path,
-    answer: answer.form,
-    fields: fields as MediaHead["fields"],
-    files: files.map(({ bytes, ...about }) => ({ ...about, bytes: bytes.byteLength })),
-    contents: files.map(({ bytes }) => bytes),
-  };
-  const size = sizeOf?.(given, Object.values(given).flatMap(filesIn));
-  return { model, ability: abilityAt[path], body, ignored, answer: { ...answer, size } };
-}
-
-function sizeOfImages({ n }: Readonly<Record<string, unknown>>): MediaSize {
-  return { unit: "image", count: Number(n ?? 1) };
-}
-
-function filesIn(value: unknown): FormFile[] {
-  return [value].flat().filter((each) => each instanceof FormFile);
+  checkTogether(path, given);
+  const answer = answerOf(path, given);
+  const fields: Record<string, unknown> = {};
+  const files: MediaHead["files"] = [];
+  const contents: Uint8Array[] = [];
+  for (const [field, each] of Object.entries(given)) {
+    const sent = [each].flat().filter((one) => one instanceof FormFile);
+    if (sent.length === 0) fields[field] = each;
+    for (const { name, type, bytes } of sent) {
+      files.push({ field, name, type, bytes: bytes.byteLength });
+      contents.push(bytes);
+    }
+  }
+  const body = { path, answer: answer.form, fields: fields as MediaHead["fields"], files, contents };
+  return { model, ability: abilityAt[path], body, ignored, answer: { ...answer, size: unit && sizeIn(unit, body) } };
 }
 
 /** A form has texts alone. The fields that are numbers or switches in JSON are read as such. */
@@ -290,25 +258,29 @@ function readNumbers(form: Record<string, unknown>): void {
   if (typeof stream === "string" && /^(?:true|false)$/i.test(stream)) form["stream"] = stream.toLowerCase() === "true";
 }
 
-function textAnswer(format: unknown): MediaAnswer {
-  return format === "text" || format === "srt" || format === "vtt" ? plain : json;
-}
-
-function transcriptionAnswer(asked: Readonly<Record<string, unknown>>): MediaAnswer {
-  const { stream, response_format: format = "json", "timestamp_granularities[]": times } = asked;
+/** Checks rules that involve two fields, which the schema of a single field cannot express. */
+function checkTogether(path: MediaPath, request: Readonly<Record<string, unknown>>): void {
+  const { stream, response_format: format = "json", "timestamp_granularities[]": times } = request;
   if (times !== undefined && format !== "verbose_json") {
     const message = "'timestamp_granularities[]' is only allowed when 'response_format' is 'verbose_json'.";
     throw invalidValue("timestamp_granularities[]", message);
   }
-  if (stream !== true) return textAnswer(format);
-  if (format === "json" || format === "text") return transcript;
-  throw invalidValue("response_format", "'response_format' can only be 'json' or 'text' when 'stream' is true.");
-}
-
-function editAnswer({ image, "image[]": images }: Readonly<Record<string, unknown>>): MediaAnswer {
-  if (image === undefined && images === undefined)
+  if (stream === true && format !== "json" && format !== "text")
+    throw invalidValue("response_format", "'response_format' can only be 'json' or 'text' when 'stream' is true.");
+  const { image, "image[]": images } = request;
+  if (path === "/v1/images/edits" && image === undefined && images === undefined)
     throw new Fault("missing_required_parameter", { message: "Missing required parameter: 'image'.", param: "image" });
   if (image !== undefined && images !== undefined)
     throw invalidValue("image[]", "Send either 'image' or 'image[]', not both.");
-  return json;
+}
+
+/** Returns the form of the answer. Only transcriptions have `stream` left, since other requests are refused with it. */
+function answerOf(path: MediaPath, request: Readonly<Record<string, unknown>>): MediaAnswer {
+  const { stream, response_format: format } = request;
+  if (path === "/v1/audio/speech")
+    return { form: "audio", type: audioTypes[(format ?? "mp3") as keyof typeof audioTypes] };
+  if (stream === true) return { form: "transcript", type: "text/event-stream; charset=utf-8" };
+  if (format === "text" || format === "srt" || format === "vtt")
+    return { form: "text", type: "text/plain; charset=utf-8" };
+  return { form: "json", type: "application/json; charset=utf-8" };
 }

@@ -2,7 +2,6 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerRenderer } from "../../jobs/answer-course.ts";
-import type { StreamEnds } from "../../jobs/write-answer.ts";
 import { endsOfChunks, type Rendering } from "../render-chat.ts";
 import type { MediaAnswer } from "./media-request.ts";
 
@@ -16,14 +15,8 @@ export function renderMedia({ form, type }: MediaAnswer): Rendering {
   if (form !== "audio") return { render: () => new WholeMedia(), ends: endsOfChunks, media: type, adaptFault };
   // Audio has no place for a comment or an error: its status waits for the first piece, and a failure cuts it off.
   const silent = (): Uint8Array => nothing;
-  const ends: StreamEnds & { media: string } = {
-    media: type,
-    isBare: true,
-    whole: nothing,
-    failed: silent,
-    waiting: silent,
-  };
-  return { render: () => new AudioStream((told) => (ends.media = told ?? type)), ends, adaptFault };
+  const ends = { media: type, isBare: true, whole: nothing, failed: silent, waiting: silent };
+  return { render: () => audioStream(ends), ends, adaptFault };
 }
 
 /** Gathers an answer that its client gets as the runtime wrote it, in one piece. */
@@ -31,8 +24,7 @@ export class WholeMedia implements AnswerRenderer {
   readonly #pieces: Uint8Array[] = [];
 
   push(events: readonly AnswerEvent[]): Uint8Array {
-    const text = events.map((event) => (event.kind === "text" ? event.text : "")).join("");
-    if (text !== "") this.#pieces.push(Buffer.from(text));
+    for (const event of events) if (event.kind === "text") this.#pieces.push(Buffer.from(event.text));
     return nothing;
   }
 
@@ -41,28 +33,21 @@ export class WholeMedia implements AnswerRenderer {
   }
 }
 
-/** Passes audio on as it comes. `onType` is called with the media type of the first piece, where the runtime told it. */
-class AudioStream implements AnswerRenderer {
-  readonly #onType: (type: string | undefined) => void;
-  #begun = false;
-
-  constructor(onType: (type: string | undefined) => void) {
-    this.#onType = onType;
-  }
-
-  push(events: readonly AnswerEvent[]): Uint8Array {
-    const pieces = events.filter((event) => event.kind === "audio");
-    if (!this.#begun && pieces.length > 0) {
-      this.#begun = true;
-      this.#onType(pieces[0]?.type);
-    }
-    return Buffer.concat(pieces.map(({ bytes }) => bytes));
-  }
-
-  end(): Uint8Array {
-    if (this.#begun) return nothing;
-    throw new Fault("upstream_error", { message: "The runtime answered without any audio." });
-  }
+/** Passes audio on as it comes. Sets the media type of the answer to that of the first piece, where the runtime told it. */
+function audioStream(answer: { media: string }): AnswerRenderer {
+  let hasBegun = false;
+  return {
+    push(events) {
+      const pieces = events.filter((event) => event.kind === "audio");
+      if (!hasBegun) answer.media = pieces[0]?.type ?? answer.media;
+      hasBegun ||= pieces.length > 0;
+      return Buffer.concat(pieces.map(({ bytes }) => bytes));
+    },
+    end() {
+      if (hasBegun) return nothing;
+      throw new Fault("upstream_error", { message: "The runtime answered without any audio." });
+    },
+  };
 }
 
 /** Renders the text of a recording as OpenAI's events: its pieces, then all of it. */
