@@ -1,5 +1,4 @@
-import { Readable } from "node:stream";
-import { Pool, type Dispatcher } from "undici";
+import { type Dispatcher, type FormData, Pool } from "undici";
 import type { z } from "zod";
 import type { Log } from "#shared/process/log.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -10,8 +9,8 @@ export interface Question {
   readonly path: string;
   /** The body, sent as JSON with POST. A request without a body is a GET. */
   readonly body?: unknown;
-  /** A body of another type, in pieces that are sent behind each other. */
-  readonly form?: { readonly type: string; readonly pieces: readonly Uint8Array[] };
+  /** A form with files, in place of a body. */
+  readonly form?: FormData;
   /** True if the answer is no text. */
   readonly isBinary?: boolean;
   /** The method, where it is neither GET nor POST. */
@@ -42,6 +41,23 @@ const connectMs = 5_000;
 
 /** The most bytes of an answer that is read whole. Ollama's description of a model lists every tensor. */
 export const runtimeAnswerBytesMax = 16 * 1024 * 1024;
+
+/** Reads the text of an answer to its end. */
+export async function wholeText(answer: RuntimeAnswer): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  await answer.read((piece) => {
+    pieces.push(piece);
+    bytes += piece.byteLength;
+    if (bytes > runtimeAnswerBytesMax) {
+      throw new Fault("upstream_error", {
+        message: `The runtime sent an answer longer than ${runtimeAnswerBytesMax} bytes (runtimeAnswerBytesMax).`,
+      });
+    }
+    return undefined;
+  });
+  return Buffer.concat(pieces).toString();
+}
 
 /**
  * HTTP to one runtime. Only connecting has a timeout: runtimes send no byte while they queue, load and read the prompt.
@@ -76,20 +92,8 @@ export class RuntimeConnection {
     this.#basePath = pathname.replace(/\/+$/, "");
   }
 
-  async text(question: Question): Promise<string> {
-    const pieces: Uint8Array[] = [];
-    let bytes = 0;
-    await this.stream(question).read((piece) => {
-      pieces.push(piece);
-      bytes += piece.byteLength;
-      if (bytes > runtimeAnswerBytesMax) {
-        throw new Fault("upstream_error", {
-          message: `The runtime sent an answer longer than ${runtimeAnswerBytesMax} bytes (runtimeAnswerBytesMax).`,
-        });
-      }
-      return undefined;
-    });
-    return Buffer.concat(pieces).toString();
+  text(question: Question): Promise<string> {
+    return wholeText(this.stream(question));
   }
 
   async ask<Schema extends z.ZodType>(schema: Schema, question: Question): Promise<z.output<Schema>> {
@@ -137,10 +141,7 @@ export class RuntimeConnection {
   ): Promise<void> | undefined {
     const target = { path: this.#basePath + path, headers: this.#headers };
     if (form !== undefined) {
-      const size = form.pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
-      const headers = { ...this.#headers, "content-type": form.type, "content-length": String(size) };
-      const written = Readable.from(form.pieces, { objectMode: false });
-      pool.dispatch({ ...target, headers, method: "POST", body: written }, handler);
+      pool.dispatch({ ...target, method: "POST", body: form }, handler);
       return undefined;
     }
     if (body === undefined) {

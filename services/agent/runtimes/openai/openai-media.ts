@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { FormData } from "undici";
 import { z } from "zod";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -6,11 +6,12 @@ import type { SentEvent } from "#shared/process/cut-stream.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import type { MediaBody } from "#shared/protocol/media-body.ts";
 import { readStream, type RuntimeAnswer, sentEvents } from "../runtime-answer.ts";
-import type { Question, RuntimeConnection } from "../runtime-connection.ts";
+import { type RuntimeConnection, wholeText } from "../runtime-connection.ts";
 import type { EmitEvents, MediaRun } from "../runtime.ts";
 import { answerFault, invalidEvent } from "./openai-fault.ts";
+import { optionalText, passesProbe } from "./openai-models.ts";
 
-/** The longest answer of which the usage is read, and the longest text that is not JSON. Images are passed on unread. */
+/** The longest answer in JSON of which the usage is read. Images are passed on unread. */
 const readBytesMax = 1024 * 1024;
 
 /** Asks a server about speech or images on the path of the request, and emits its answer as it comes. */
@@ -20,10 +21,11 @@ export async function openAiMedia(
   emit: EmitEvents,
 ): Promise<void> {
   onProgress("prefill");
-  const answer = connection.stream({ ...questionOf(body, model.name), isBinary: body.answer === "audio", signal });
+  const { path, fields, files } = body;
+  const sent = files.length === 0 ? { body: { model: model.name, ...fields } } : { form: formOf(model.name, body) };
+  const answer = connection.stream({ path, ...sent, isBinary: body.answer === "audio", signal });
   const usage = await readers[body.answer](answer, emit, body);
-  const told = usage === undefined ? [] : [usage];
-  await emit([{ kind: "finish", reason: "stop" }, ...told]);
+  await emit([{ kind: "finish", reason: "stop" }, ...(usage ? [usage] : [])]);
 }
 
 type UsageEvent = Extract<AnswerEvent, { kind: "usage" }>;
@@ -48,15 +50,7 @@ const readers: Readonly<Record<MediaBody["answer"], Reader>> = {
   },
 
   async text(answer, emit, { fields }) {
-    const pieces: Uint8Array[] = [];
-    let bytes = 0;
-    await answer.read((piece) => {
-      pieces.push(piece);
-      bytes += piece.byteLength;
-      assertType(answer, bytes <= readBytesMax, `a text of at most ${readBytesMax} bytes (readBytesMax)`);
-      return undefined;
-    });
-    const text = Buffer.concat(pieces).toString();
+    const text = await wholeText(answer);
     const isJson = answer.mediaType === "application/json";
     // vLLM and others answer with JSON where a plain text was asked for.
     const plain = isJson ? textIn(jsonIn(text)) : text;
@@ -70,29 +64,22 @@ const readers: Readonly<Record<MediaBody["answer"], Reader>> = {
   },
 
   async transcript(answer, emit) {
-    const events = sentEvents();
     let usage: UsageEvent | undefined;
     let hasText = false;
-    const assertEvents = (): void => {
-      if (answer.mediaType === "text/event-stream") return;
-      const message = "The server of this model does not stream transcriptions; send the request without 'stream'.";
-      throw new Fault("unsupported_value", { message, param: "stream" });
-    };
-    const splitter: typeof events = {
-      push(piece, onItem) {
-        assertEvents();
-        events.push(piece, onItem);
-      },
-      end: (onItem) => events.end(onItem),
-    };
-    const read = (event: SentEvent, into: AnswerEvent[]): void => {
-      const piece = pieceIn(event, hasText);
+    const read = (sent: SentEvent, into: AnswerEvent[]): void => {
+      const piece = pieceIn(sent, hasText);
       usage = piece.usage ?? usage;
       if (piece.text === "") return;
       hasText = true;
       into.push({ kind: "text", text: piece.text });
     };
-    await readStream(answer, { splitter, read, onPiece: () => undefined }, emit);
+    const assertEvents = (): void => {
+      if (answer.mediaType === "text/event-stream") return;
+      const message = "The server of this model does not stream transcriptions; send the request without 'stream'.";
+      throw new Fault("unsupported_value", { message, param: "stream" });
+    };
+    // `onPiece` comes before the events of a piece are emitted, and its fault replaces that of a piece without events.
+    await readStream(answer, { splitter: sentEvents(), read, onPiece: assertEvents }, emit);
     return usage;
   },
 
@@ -115,85 +102,77 @@ function assertType({ mediaType }: RuntimeAnswer, isRight: boolean, wanted: stri
   });
 }
 
-const tokens = z.int().nonnegative();
-const told = z.object({
-  usage: z.union([
-    z.object({ input_tokens: tokens, output_tokens: tokens }),
-    z.object({ prompt_tokens: tokens, completion_tokens: tokens }),
-  ]),
-});
+const count = z.int().nonnegative().optional().catch(undefined);
+const second = z.number().nonnegative().max(1_000_000).optional().catch(undefined);
 
-const second = z.number().nonnegative().max(1_000_000);
-const lasting = z.union([
-  z.object({ usage: z.object({ seconds: second }) }).transform(({ usage: { seconds } }) => seconds),
-  z.object({ duration: second }).transform(({ duration }) => duration),
-]);
+/** An answer or event, with the usage in the words of OpenAI's old and new API, or in seconds. */
+const told = z.object({
+  usage: z
+    .object({
+      input_tokens: count,
+      output_tokens: count,
+      prompt_tokens: count,
+      completion_tokens: count,
+      seconds: second,
+    })
+    .optional()
+    .catch(undefined),
+  duration: second,
+});
 
 /** Returns the tokens that an answer tells, or the seconds of a recording. */
 function usageIn(answer: unknown): UsageEvent | undefined {
-  const { data } = told.safeParse(answer);
-  if (data === undefined) {
-    const { data: seconds } = lasting.safeParse(answer);
-    if (seconds === undefined) return undefined;
-    return { kind: "usage", promptTokens: 0, completionTokens: 0, seconds: Math.ceil(seconds) };
-  }
-  const [promptTokens, completionTokens] =
-    "input_tokens" in data.usage
-      ? [data.usage.input_tokens, data.usage.output_tokens]
-      : [data.usage.prompt_tokens, data.usage.completion_tokens];
-  return { kind: "usage", promptTokens, completionTokens };
+  const { usage = {}, duration } = told.safeParse(answer).data ?? {};
+  const promptTokens = usage.input_tokens ?? usage.prompt_tokens;
+  const completionTokens = usage.output_tokens ?? usage.completion_tokens;
+  if (promptTokens !== undefined && completionTokens !== undefined)
+    return { kind: "usage", promptTokens, completionTokens };
+  const seconds = usage.seconds ?? duration;
+  if (seconds === undefined) return undefined;
+  return { kind: "usage", promptTokens: 0, completionTokens: 0, seconds: Math.ceil(seconds) };
 }
 
 function textIn(answer: unknown): string | undefined {
-  return z.union([z.string(), z.object({ text: z.string() }).transform(({ text }) => text)]).safeParse(answer).data;
+  return typeof answer === "string" ? answer : z.object({ text: z.string() }).safeParse(answer).data?.text;
 }
 
-const chunk = z.object({ choices: z.array(z.object({ delta: z.object({ content: z.string().nullish() }) })) });
-const delta = z.object({ type: z.literal("transcript.text.delta"), delta: z.string() });
-const done = z.object({ type: z.literal("transcript.text.done"), text: z.string() });
+/** An event of OpenAI's, whose last one repeats the text, a chunk of vLLM's, or a segment of speaches'. */
+const transcriptEvent = z.object({
+  error: z.unknown().optional(),
+  type: z.unknown().optional(),
+  delta: optionalText,
+  text: optionalText,
+  choices: z
+    .array(z.object({ delta: z.object({ content: z.string().nullish() }) }))
+    .optional()
+    .catch(undefined),
+});
 
-/** Returns the text of an event: OpenAI's delta, a chunk of vLLM's, or a segment of speaches'. */
+/** Returns the text that an event adds to a transcription, and its usage. */
 function pieceIn(sent: SentEvent, hasText: boolean): { text: string; usage?: UsageEvent | undefined } {
   if (sent.kind === "comment" || sent.data === "[DONE]") return { text: "" };
   const event = jsonIn(sent.data);
-  if (typeof event !== "object" || event === null) throw invalidEvent("an event of a transcription is no JSON object");
-  if ("error" in event) throw answerFault(event.error, { hasOutput: hasText });
+  const { success, data } = transcriptEvent.safeParse(event);
+  if (!success) throw invalidEvent("an event of a transcription is no JSON object");
+  const { error, type, delta, text, choices = [] } = data;
+  if (error !== undefined) throw answerFault(error, { hasOutput: hasText });
   const usage = usageIn(event);
-  const [choice] = chunk.safeParse(event).data?.choices ?? [];
-  if (choice !== undefined) return { text: choice.delta.content ?? "", usage };
-  const next = delta.safeParse(event).data;
-  if (next !== undefined) return { text: next.delta };
-  const all = done.safeParse(event).data;
-  if (all !== undefined) return { text: hasText ? "" : all.text, usage };
-  return { text: "type" in event ? "" : (textIn(event) ?? ""), usage };
+  if (choices[0] !== undefined) return { text: choices[0].delta.content ?? "", usage };
+  if (type === "transcript.text.delta") return { text: delta ?? "", usage };
+  const isNew = type === undefined || (type === "transcript.text.done" && !hasText);
+  return { text: (isNew && text) || "", usage };
 }
 
-/** Returns the request for a server: JSON, or a form with the files as they came. */
-function questionOf(
-  { path, fields, files, contents }: Omit<MediaBody, "answer">,
-  model: string,
-): Pick<Question, "path" | "body" | "form"> {
-  if (files.length === 0) return { path, body: { model, ...fields } };
-  const boundary = `trunkline-${randomBytes(16).toString("hex")}`;
-  const open = (head: string): Uint8Array =>
-    Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; ${head}\r\n\r\n`);
-  const lineEnd = Buffer.from("\r\n");
-  const pieces: Uint8Array[] = [];
-  for (const [name, value] of Object.entries({ model, ...fields })) {
-    for (const each of Array.isArray(value) ? value : [value])
-      pieces.push(open(`name="${name}"`), Buffer.from(`${each}`), lineEnd);
+/** Returns the form of a request, with the files as they came. */
+function formOf(model: string, { fields, files, contents }: MediaBody): FormData {
+  const form = new FormData();
+  form.append("model", model);
+  for (const [name, value] of Object.entries(fields)) {
+    for (const each of [value].flat()) form.append(name, String(each));
   }
-  for (const [at, { field, name, type }] of files.entries()) {
-    const head = `name="${field}"; filename="${escaped(name)}"\r\nContent-Type: ${escaped(type)}`;
-    pieces.push(open(head), contents[at] ?? new Uint8Array(), lineEnd);
-  }
-  pieces.push(Buffer.from(`--${boundary}--\r\n`));
-  return { path, form: { type: `multipart/form-data; boundary=${boundary}`, pieces } };
-}
-
-/** Escapes a name as browsers do, so that it ends neither its quotes nor its line. */
-function escaped(name: string): string {
-  return name.replaceAll(/["\\\r\n]/g, (sign) => encodeURIComponent(sign));
+  for (const [at, { field, name, type }] of files.entries())
+    form.append(field, new File([contents[at] as Uint8Array<ArrayBuffer>], name, { type }));
+  return form;
 }
 
 /** Half a second of silence as a WAV file: its head, for 16,000 samples a second of 16 bits, and the samples. */
@@ -203,25 +182,9 @@ const silence = Buffer.concat([
 ]);
 
 /** Returns true if the model transcribes, by a recording of silence. Rejects if the server is busy or loads its model. */
-export async function probeTranscription(
-  connection: RuntimeConnection,
-  model: string,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const question = questionOf(
-    {
-      path: "/v1/audio/transcriptions",
-      fields: {},
-      files: [{ field: "file", name: "silence.wav", type: "audio/wav", bytes: silence.byteLength }],
-      contents: [silence],
-    },
-    model,
-  );
-  return connection.ask(z.object({ text: z.string() }), { ...question, signal }).then(
-    () => true,
-    (error: unknown) => {
-      if (Fault.from(error).code === "server_is_overloaded") throw error;
-      return false;
-    },
-  );
+export function probeTranscription(connection: RuntimeConnection, model: string, signal: AbortSignal) {
+  const form = new FormData();
+  form.append("model", model);
+  form.append("file", new File([silence], "silence.wav", { type: "audio/wav" }));
+  return passesProbe(connection, z.object({ text: z.string() }), { path: "/v1/audio/transcriptions", form, signal });
 }

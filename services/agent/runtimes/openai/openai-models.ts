@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
 import { modelsPerMachineMax } from "#shared/protocol/model.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
-import type { RuntimeConnection } from "../runtime-connection.ts";
+import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 
 /** Fields that only describe a model. A malformed one counts as missing. */
 export const optionalCount = z.int().positive().nullish().catch(undefined);
@@ -125,6 +126,21 @@ export class PatientProbes<Finding extends object> {
 
   close(): void {
     this.#closed.abort(new Error("the runtime is let go of"));
+  }
+}
+
+/** Returns true if a server answers a small request. Rejects if it is busy or loads its model. */
+export async function passesProbe(
+  connection: RuntimeConnection,
+  answer: z.ZodType,
+  question: Question,
+): Promise<boolean> {
+  try {
+    await connection.ask(answer, question);
+    return true;
+  } catch (error) {
+    if (Fault.from(error).code === "server_is_overloaded") throw error;
+    return false;
   }
 }
 

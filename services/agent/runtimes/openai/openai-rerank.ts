@@ -3,6 +3,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import { estimatePromptTokens } from "../runtime-faults.ts";
 import type { RerankRun, Runtime } from "../runtime.ts";
+import { passesProbe } from "./openai-models.ts";
 
 const path = "/v1/rerank";
 const tokens = z.int().nonnegative().nullish();
@@ -30,13 +31,7 @@ export async function openAiRerank(
 }
 
 /** Returns true if the model reranks. Rejects if the server is busy or loads its model. */
-export async function probeRerank(connection: RuntimeConnection, model: string, signal: AbortSignal): Promise<boolean> {
+export function probeRerank(connection: RuntimeConnection, model: string, signal: AbortSignal): Promise<boolean> {
   const body = { model, query: "a", documents: ["a"] };
-  return connection.ask(rerankAnswer, { path, body, signal }).then(
-    () => true,
-    (error: unknown) => {
-      if (Fault.from(error).code === "server_is_overloaded") throw error;
-      return false;
-    },
-  );
+  return passesProbe(connection, rerankAnswer, { path, body, signal });
 }
