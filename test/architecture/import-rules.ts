@@ -330,7 +330,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/keys": 830,
   "services/gateway/limits": 2_340,
   "services/gateway/metrics": 700,
-  "services/gateway/openapi": 2_300,
+  "services/gateway/openapi": 2_280,
   "services/gateway/operations": 3_140,
   "services/gateway/placing": 270,
   "services/gateway/routing": 2_990,

@@ -17,72 +17,52 @@ const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessa
 
 /** All named schemas of the public API. Requests use the schemas that also validate them. */
 export const publicSchemas = {
-  ...byTypeName({ chatRequest, completionRequest, embeddingsRequest, rerankRequest, scoreRequest }),
-  ResponseRequest: responses.responseRequest,
-  ConversationRequest: responses.conversationRequest,
-  ConversationItemsRequest: responses.conversationItemsRequest,
-  MessageRequest: messages.messageRequest,
-  TranscriptionRequest: media.transcriptionRequest,
-  TranslationRequest: media.translationRequest,
-  SpeechRequest: media.speechRequest,
-  ImageRequest: media.imageRequest,
-  ImageEditRequest: media.imageEditRequest,
-  ModerationRequest: media.moderationRequest,
-  TokenizeRequest: media.tokenizeRequest,
-  DetokenizeRequest: media.detokenizeRequest,
-  OllamaChatRequest: ollama.ollamaChatRequest,
+  ...named({ chatRequest, completionRequest, embeddingsRequest, rerankRequest, scoreRequest }),
+  ...named(responses, "responseRequest", "conversationRequest", "conversationItemsRequest"),
+  ...named(messages, "messageRequest"),
+  ...named(media, "transcriptionRequest", "translationRequest", "speechRequest", "imageRequest", "imageEditRequest"),
+  ...named(media, "moderationRequest", "tokenizeRequest", "detokenizeRequest"),
+  ...named(ollama, "ollamaChatRequest", "ollamaShowRequest"),
   OllamaPromptRequest: ollama.ollamaGenerateRequest,
   OllamaTextsRequest: ollama.ollamaEmbedRequest,
   OllamaTextRequest: ollama.ollamaEmbeddingsRequest,
-  OllamaShowRequest: ollama.ollamaShowRequest,
 
   ChatMessage: outerMessage,
-  SystemMessage: systemMessage,
-  DeveloperMessage: developerMessage,
-  UserMessage: userMessage,
-  AssistantMessage: assistantMessage,
-  ToolMessage: toolMessage,
+  ...named({ systemMessage, developerMessage, userMessage, assistantMessage, toolMessage, toolCall }),
   Tool: outerTool,
   ToolChoice: outerToolChoice,
   ResponseFormat: outerResponseFormat,
 
-  InputItem: responses.inputItem,
   InputMessage: responses.messageItem,
   InputReasoning: responses.reasoningItem,
   InputFunctionCall: responses.callItem,
   InputCustomCall: responses.customCallItem,
   InputFunctionCallOutput: responses.callOutputItem,
-  ResponseTool: responses.responseTool,
-  FunctionTool: responses.functionTool,
-  CustomTool: responses.customTool,
-  NamespaceTool: responses.namespaceTool,
-  ResponseToolChoice: responses.responseToolChoice,
   TextFormat: responses.outerTextFormat,
-
-  OllamaMessage: ollama.ollamaMessage,
+  ...named(responses, "inputItem", "responseTool", "functionTool", "customTool", "namespaceTool", "responseToolChoice"),
 
   MessageTurn: messages.message,
-  ImageBlock: messages.imageBlock,
-  DocumentBlock: messages.documentBlock,
-  SearchResultBlock: messages.searchResultBlock,
-  ToolResultBlock: messages.toolResultBlock,
-  ThinkingBlock: messages.thinkingBlock,
-  ToolUseBlock: messages.toolUseBlock,
-  MessageTool: messages.messageTool,
-  ClientTool: messages.clientTool,
-  MessageToolChoice: messages.messageToolChoice,
-  OutputFormat: messages.outputFormat,
+  ...named(messages, "imageBlock", "documentBlock", "searchResultBlock", "toolResultBlock", "thinkingBlock"),
+  ...named(messages, "toolUseBlock", "messageTool", "clientTool", "messageToolChoice", "outputFormat"),
+  ...named(ollama, "ollamaMessage"),
 
-  ...byTypeName(answers),
-  ...byTypeName(messageAnswers),
-  ...byTypeName(ollamaAnswers),
-  ...byTypeName({ toolCall, model, capabilities }),
+  ...named(answers),
+  ...named(messageAnswers),
+  ...named(ollamaAnswers),
+  ...named({ model, capabilities }),
 } as const;
 
 export type SchemaName = keyof typeof publicSchemas;
 
-/** Returns schemas by their names, which begin with a capital letter in the document. */
-function byTypeName<Schemas extends Readonly<Record<string, z.ZodType>>>(schemas: Schemas) {
-  const named = Object.entries(schemas).map(([name, schema]) => [name.charAt(0).toUpperCase() + name.slice(1), schema]);
-  return Object.fromEntries(named) as { [Name in keyof Schemas & string as Capitalize<Name>]: Schemas[Name] };
+/**
+ * Returns schemas by the names that they have in the document, with a capital letter. All of them are returned if no
+ * name is given.
+ */
+function named<Name extends string, Schemas extends Readonly<Record<Name, z.ZodType>>>(
+  schemas: Schemas,
+  ...names: Name[]
+) {
+  const entries = Object.entries(schemas).filter(([name]) => names.length === 0 || names.some((each) => each === name));
+  const capitalized = entries.map(([name, schema]) => [name.charAt(0).toUpperCase() + name.slice(1), schema]);
+  return Object.fromEntries(capitalized) as { [Key in keyof Schemas & Name as Capitalize<Key>]: Schemas[Key] };
 }
