@@ -139,19 +139,17 @@ export class RuntimeConnection {
     handler: Dispatcher.DispatchHandler,
     pool: Pool,
   ): Promise<void> | undefined {
-    const target = { path: this.#basePath + path, headers: this.#headers };
-    if (form !== undefined) {
-      pool.dispatch({ ...target, method: "POST", body: form }, handler);
-      return undefined;
-    }
+    const send = (sent?: Uint8Array | FormData): void => {
+      const headers = sent instanceof Uint8Array ? this.#jsonHeaders : this.#headers;
+      const how = method ?? (sent === undefined ? "GET" : "POST");
+      pool.dispatch({ path: this.#basePath + path, headers, method: how, body: sent ?? null }, handler);
+    };
     if (body === undefined) {
-      pool.dispatch({ ...target, method: method ?? "GET" }, handler);
+      send(form);
       return undefined;
     }
-    const post = (written: Uint8Array): void =>
-      void pool.dispatch({ ...target, headers: this.#jsonHeaders, method: method ?? "POST", body: written }, handler);
     const writing = writeLargeJson(body);
-    if (writing === undefined) post(encoder.encode(JSON.stringify(body)));
-    return writing?.then(post);
+    if (writing === undefined) send(encoder.encode(JSON.stringify(body)));
+    return writing?.then(send);
   }
 }

@@ -4,8 +4,8 @@ import { renderMessage } from "./messages/render-message.ts";
 import type { OllamaTerms } from "./ollama/ollama-request.ts";
 import { renderOllama } from "./ollama/render-ollama.ts";
 import { chatCompletion, ChatChunks, endsOfChunks, type Rendering } from "./render-chat.ts";
-import { EmbeddingList } from "./render-embeddings.ts";
-import { rankingBy, ScoredDocuments, scoreList } from "./render-ranking.ts";
+import { embeddingList } from "./render-embeddings.ts";
+import { rankingBy, scoredDocuments, scoreList } from "./render-ranking.ts";
 import { textCompletion, TextChunks } from "./render-text.ts";
 import type { RankingTerms } from "./rerank-request.ts";
 import { renderResponse } from "./responses/render-response.ts";
@@ -52,11 +52,11 @@ export function renderingOf(form: AnswerForm, { streamed, requestId, sentNames =
     case "text":
       return plain((head) => (streamed ? new TextChunks(head) : textCompletion(head)));
     case "embeddings":
-      return plain((head) => new EmbeddingList(head, form.format));
+      return plain((head) => embeddingList(head, form.format));
     case "ranking":
-      return plain((head) => new ScoredDocuments(head, rankingBy(form.terms)));
+      return plain((head) => scoredDocuments(head, rankingBy(form.terms)));
     case "scores":
-      return plain((head) => new ScoredDocuments(head, scoreList));
+      return plain((head) => scoredDocuments(head, scoreList));
     case "message":
       return renderMessage({ streamed, requestId });
     case "response":

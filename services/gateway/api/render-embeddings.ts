@@ -1,6 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { AnswerHead, AnswerRenderer, AnswerTimings } from "../jobs/answer-course.ts";
 
 /** Encoding of vectors: numbers, or base64 of 32-bit floats, little-endian. */
@@ -23,75 +22,60 @@ function listOfOpenAi({ model }: AnswerHead): ListWords {
 }
 
 /**
- * Renders embeddings as a list, OpenAI's unless `words` has another, one vector for each text and in the order of the texts. The next vector in order
- * is written at once; an early vector is kept until its turn.
+ * Renders embeddings as a list, OpenAI's unless `words` has another, one vector for each text and in the order of the texts. The
+ * next vector in order is written at once; an early vector is kept until its turn.
  */
-export class EmbeddingList implements AnswerRenderer {
-  readonly #words: ListWords;
-  readonly #format: VectorFormat;
-  readonly #early = new Map<number, string>();
-  #next = 0;
-  #characters = 0;
-  #promptTokens = 0;
+export function embeddingList(head: AnswerHead, format: VectorFormat, words = listOfOpenAi(head)): AnswerRenderer {
+  const early = new Map<number, string>();
+  let next = 0;
+  let characters = 0;
+  let promptTokens = 0;
 
-  constructor(head: AnswerHead, format: VectorFormat, words = listOfOpenAi(head)) {
-    this.#words = words;
-    this.#format = format;
-  }
-
-  push(events: readonly AnswerEvent[]): Uint8Array {
-    let text = "";
-    for (const event of events) {
-      if (event.kind === "usage") this.#promptTokens = event.promptTokens;
-      if (event.kind === "embedding") text += this.#add(event.index, event.vector);
-    }
-    return Buffer.from(text);
-  }
-
-  end(timings?: AnswerTimings): Uint8Array {
-    if (this.#next === 0 || this.#early.size > 0) throw irregular(`there is no vector ${this.#next}`);
-    return Buffer.from(this.#words.close(this.#promptTokens, timings));
-  }
-
-  #add(index: number, vector: readonly number[]): string {
-    if (index < this.#next || this.#early.has(index)) throw irregular(`vector ${index} came twice`);
+  function add(index: number, vector: readonly number[]): void {
+    if (index < next || early.has(index)) throw irregular(`vector ${index} came twice`);
     if (!vector.every(Number.isFinite)) throw irregular(`vector ${index} holds what is no number`);
-    const written = this.#format === "float" ? JSON.stringify(vector) : `"${base64(vector)}"`;
-    const item = this.#words.item(index, written);
-    this.#characters += item.length;
-    if (this.#characters > limits.embeddingsCharactersMax) throw tooLong(this.#format);
-    this.#early.set(index, item);
-    return this.#due();
+    const item = words.item(index, format === "float" ? JSON.stringify(vector) : `"${base64(vector)}"`);
+    characters += item.length;
+    if (characters > limits.embeddingsCharactersMax) throw tooLong(format);
+    early.set(index, item);
   }
 
   /** Returns all vectors that are next in order. */
-  #due(): string {
+  function takeNext(): string {
     let text = "";
-    for (let item = this.#early.get(this.#next); item !== undefined; item = this.#early.get(this.#next)) {
-      text += (this.#next === 0 ? this.#words.open : ",") + item;
-      this.#early.delete(this.#next);
-      this.#next += 1;
+    for (let item = early.get(next); item !== undefined; item = early.get(next)) {
+      text += (next === 0 ? words.open : ",") + item;
+      early.delete(next);
+      next += 1;
     }
     return text;
   }
+
+  return {
+    push(events) {
+      for (const event of events) {
+        if (event.kind === "usage") promptTokens = event.promptTokens;
+        if (event.kind === "embedding") add(event.index, event.vector);
+      }
+      return Buffer.from(takeNext());
+    },
+    end(timings) {
+      if (next === 0 || early.size > 0) throw irregular(`there is no vector ${next}`);
+      return Buffer.from(words.close(promptTokens, timings));
+    },
+  };
 }
 
+/** Returns 32-bit floats, little-endian as on every processor that Node runs on. */
 function base64(vector: readonly number[]): string {
-  const bytes = Buffer.allocUnsafe(vector.length * 4);
-  for (const [at, component] of vector.entries()) bytes.writeFloatLE(component, at * 4);
-  return bytes.toString("base64");
+  return Buffer.from(Float32Array.from(vector).buffer).toString("base64");
 }
 
-/**
- * Returns the fault of overlong vectors. The same texts give the same vectors, so the client must change the request.
- */
+/** Returns the fault of overlong vectors. The same texts give the same vectors, so the client must change the request. */
 function tooLong(format: VectorFormat): Fault {
-  const remedy =
-    format === "float" ? "send fewer texts at once, or ask for them as base64" : "send fewer texts at once";
-  return new Fault("invalid_value", {
-    message: `The vectors are longer than ${limits.embeddingsCharactersMax} characters (embeddingsCharactersMax); ${remedy}.`,
-    param: "input",
-  });
+  const remedy = `send fewer texts at once${format === "float" ? ", or ask for them as base64" : ""}`;
+  const message = `The vectors are longer than ${limits.embeddingsCharactersMax} characters (embeddingsCharactersMax); ${remedy}.`;
+  return new Fault("invalid_value", { message, param: "input" });
 }
 
 function irregular(what: string): Fault {

@@ -1,5 +1,4 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
 import type { RankingTerms } from "./rerank-request.ts";
 
@@ -7,35 +6,27 @@ import type { RankingTerms } from "./rerank-request.ts";
 type ScoreFields = (scores: readonly number[], head: AnswerHead) => object;
 
 /** Gathers the scores of documents, and renders them once all are there. */
-export class ScoredDocuments implements AnswerRenderer {
-  readonly #head: AnswerHead;
-  readonly #fieldsOf: ScoreFields;
-  #scores: readonly number[] = [];
-  #promptTokens = 0;
-
-  constructor(head: AnswerHead, fieldsOf: ScoreFields) {
-    this.#head = head;
-    this.#fieldsOf = fieldsOf;
-  }
-
-  push(events: readonly AnswerEvent[]): Uint8Array {
-    for (const event of events) {
-      if (event.kind === "usage") this.#promptTokens = event.promptTokens;
-      if (event.kind === "scores") this.#scores = event.scores;
-    }
-    return new Uint8Array();
-  }
-
-  end(): Uint8Array {
-    if (this.#scores.length === 0) {
-      const message = "The model's scores could not be understood.";
-      throw new Fault("upstream_error", { message, internal: "there is no score" });
-    }
-    const usage = { prompt_tokens: this.#promptTokens, total_tokens: this.#promptTokens };
-    const { id, model } = this.#head;
-    const fields = this.#fieldsOf(this.#scores, this.#head);
-    return Buffer.from(JSON.stringify({ id, object: "list", model, usage, ...fields }));
-  }
+export function scoredDocuments(head: AnswerHead, fieldsOf: ScoreFields): AnswerRenderer {
+  let scores: readonly number[] = [];
+  let tokens = 0;
+  return {
+    push(events) {
+      for (const event of events) {
+        if (event.kind === "usage") tokens = event.promptTokens;
+        if (event.kind === "scores") scores = event.scores;
+      }
+      return new Uint8Array();
+    },
+    end() {
+      if (scores.length === 0) {
+        const message = "The model's scores could not be understood.";
+        throw new Fault("upstream_error", { message, internal: "there is no score" });
+      }
+      const { id, model } = head;
+      const usage = { prompt_tokens: tokens, total_tokens: tokens };
+      return Buffer.from(JSON.stringify({ id, object: "list", model, usage, ...fieldsOf(scores, head) }));
+    },
+  };
 }
 
 /** The documents in the order of their scores, the most relevant first, in the shape of Jina's and Cohere's API. */

@@ -52,14 +52,10 @@ export function readRerankRequest(input: Record<string, unknown>): ReadRerankReq
 export function readScoreRequest(input: Record<string, unknown>): ReadRerankRequest {
   dropNulls(input);
   const { value, ignored } = readShape(scoreRequest, input);
-  const [query = "", ...others] = listOf(value.text_1);
+  const [query = "", ...others] = [value.text_1].flat();
   if (others.length > 0) {
     const message = "'text_1' must be one text, with which each of 'text_2' is scored: send a request for each text.";
     throw new Fault("unsupported_value", { message, param: "text_1" });
   }
-  return { model: value.model, body: { query, documents: listOf(value.text_2) }, ignored, ranking: undefined };
-}
-
-function listOf(given: string | string[]): string[] {
-  return typeof given === "string" ? [given] : given;
+  return { model: value.model, body: { query, documents: [value.text_2].flat() }, ignored, ranking: undefined };
 }

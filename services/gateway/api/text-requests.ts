@@ -52,13 +52,17 @@ type CompletionRequest = z.infer<typeof completionRequest>;
 const onlyWithChats = { why: "is a field of chats; a text is continued as it is" };
 const unsupportedCompletionFields: UnsupportedFields = {
   max_completion_tokens: { why: "is a field of chats; send 'max_tokens'" },
-  response_format: onlyWithChats,
-  grammar: onlyWithChats,
-  structured_outputs: onlyWithChats,
-  guided_json: onlyWithChats,
-  guided_regex: onlyWithChats,
-  guided_choice: onlyWithChats,
-  guided_grammar: onlyWithChats,
+  ...Object.fromEntries(
+    [
+      "response_format",
+      "grammar",
+      "structured_outputs",
+      "guided_json",
+      "guided_regex",
+      "guided_choice",
+      "guided_grammar",
+    ].map((field) => [field, onlyWithChats]),
+  ),
 };
 
 export interface ReadCompletionRequest extends StreamChoice {
@@ -92,9 +96,8 @@ export function readCompletionRequest(input: Record<string, unknown>): ReadCompl
  */
 function bodyOf(request: CompletionRequest, isUnlimited: boolean): CompleteBody {
   const { model: _m, stream: _s, stream_options: _o, best_of: _b, prompt, suffix, stop, ...same } = request;
-  const prompts = typeof prompt === "string" ? [prompt] : prompt;
   const limit = isUnlimited ? {} : { max_tokens: maxTokensByDefault };
-  const body = { ...limit, ...withoutRuntimeFields(same), prompts, ...stopStrings(stop) };
+  const body = { ...limit, ...withoutRuntimeFields(same), prompts: [prompt].flat(), ...stopStrings(stop) };
   return suffix ? { ...body, suffix } : body;
 }
 
@@ -164,11 +167,9 @@ export function readEmbeddingsRequest(
   else input["input"] = textsFor(input["input"], textOfTokens);
   const { value, ignored } = readShape(embeddingsRequest, input);
   const { model, input: texts, encoding_format: format, dimensions } = value;
-  const body = { input: typeof texts === "string" ? [texts] : texts };
-  return {
-    model,
-    format: format ?? "float",
-    body: typeof dimensions === "number" ? { ...body, dimensions } : body,
-    ignored,
+  const body = {
+    input: typeof texts === "string" ? [texts] : texts,
+    ...(typeof dimensions === "number" && { dimensions }),
   };
+  return { model, format: format ?? "float", body, ignored };
 }

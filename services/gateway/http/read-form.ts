@@ -39,23 +39,17 @@ const fieldName = /^[a-z][\w.-]{0,63}(?:\[\w{0,63}\])?$/i;
  * 270 ms. This one copies no file.
  */
 export function readForm(bytes: Buffer | undefined, boundary: string): Form {
-  const values = new Map<string, FormValue[]>();
-  for (const part of partsOf(bytes ?? Buffer.alloc(0), boundary)) {
-    const { name, value } = readPart(part);
+  const values = new Map<string, FormValue | FormValue[]>();
+  for (const [name, value] of partsOf(bytes ?? Buffer.alloc(0), boundary)) {
     const known = values.get(name);
-    if (known === undefined) values.set(name, [value]);
-    else if (name.endsWith("[]")) known.push(value);
+    if (name.endsWith("[]")) values.set(name, [known ?? [], value].flat());
+    else if (known === undefined) values.set(name, value);
     else throw new Fault("invalid_value", { message: `The form says '${name}' more than once.`, param: name });
   }
-  return Object.fromEntries([...values].map(([name, all]) => [name, name.endsWith("[]") ? all : (all[0] ?? "")]));
+  return Object.fromEntries(values);
 }
 
-interface Part {
-  readonly head: Buffer;
-  readonly content: Buffer;
-}
-
-function* partsOf(bytes: Buffer, boundary: string): Generator<Part> {
+function* partsOf(bytes: Buffer, boundary: string): Generator<[name: string, value: FormValue]> {
   const delimiter = `${lineEnd}--${boundary}`;
   const opening = delimiter.slice(lineEnd.length);
   if (bytes.subarray(0, opening.length).toString("latin1") !== opening)
@@ -72,7 +66,7 @@ function* partsOf(bytes: Buffer, boundary: string): Generator<Part> {
     const from = at + headed + headEnd.length;
     const to = bytes.indexOf(delimiter, from);
     if (to === -1) throw broken("ends before its last boundary");
-    yield { head: bytes.subarray(at + lineEnd.length, at + headed), content: bytes.subarray(from, to) };
+    yield readPart(bytes.subarray(at + lineEnd.length, at + headed), bytes.subarray(from, to));
     at = to + delimiter.length;
   }
   const rest = bytes.subarray(at + "--".length).toString("latin1");
@@ -84,7 +78,7 @@ const disposition = /^form-data((?:;[ \t]*[\w*-]+=(?:"(?:[^"\\]|\\.)*"|[^\s;"]+)
 const parameter = /;[ \t]*([\w*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))/g;
 const asItIs = /^(?:7bit|8bit|binary)$/i;
 
-function readPart({ head, content }: Part): { readonly name: string; readonly value: FormValue } {
+function readPart(head: Buffer, content: Buffer): [name: string, value: FormValue] {
   const headers = new Map<string, string>();
   for (const line of textOf(head, "the headers of a part").split(lineEnd)) {
     const [, field = "", value = ""] = header.exec(line) ?? [];
@@ -100,17 +94,15 @@ function readPart({ head, content }: Part): { readonly name: string; readonly va
   if (name === undefined) throw broken('has a part without a name; send Content-Disposition: form-data; name="…"');
   if (!fieldName.test(name)) throw broken("has a part whose name is none of a field");
   const file = given.get("filename") ?? given.get("filename*");
-  if (file === undefined) return { name, value: fieldOf(name, content) };
+  if (file === undefined) {
+    if (content.byteLength <= formFieldBytesMax) return [name, textOf(content, `'${name}'`)];
+    const message = `'${name}' must have at most ${formFieldBytesMax} bytes (formFieldBytesMax).`;
+    throw new Fault("string_too_long", { message, param: name });
+  }
   if (content.byteLength === 0)
     throw new Fault("invalid_value", { message: `The file in '${name}' is empty.`, param: name });
   const type = headers.get("content-type") ?? "application/octet-stream";
-  return { name, value: new FormFile({ name: file, type, bytes: content }) };
-}
-
-function fieldOf(name: string, content: Buffer): string {
-  if (content.byteLength <= formFieldBytesMax) return textOf(content, `'${name}'`);
-  const message = `'${name}' must have at most ${formFieldBytesMax} bytes (formFieldBytesMax).`;
-  throw new Fault("string_too_long", { message, param: name });
+  return [name, new FormFile({ name: file, type, bytes: content })];
 }
 
 function textOf(bytes: Buffer, what: string): string {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { rerankDocumentsMax } from "#shared/protocol/job-bodies.ts";
-import { rankingBy, ScoredDocuments, scoreList } from "../../../services/gateway/api/render-ranking.ts";
+import { rankingBy, scoredDocuments, scoreList } from "../../../services/gateway/api/render-ranking.ts";
 import { readRerankRequest, readScoreRequest } from "../../../services/gateway/api/rerank-request.ts";
 import { faultWithSentNames } from "../../../services/gateway/api/runtime-fields.ts";
 import { readRequest } from "../../../services/gateway/api/read-request.ts";
@@ -84,10 +84,7 @@ describe("a request for scores", () => {
 
 describe("the answer to a request for scores", () => {
   test("has the scores in the order of the texts, with the time of the answer", () => {
-    const list = new ScoredDocuments(
-      { id: "score-1", createdSeconds: 1, model: "rank", includeUsage: true },
-      scoreList,
-    );
+    const list = scoredDocuments({ id: "score-1", createdSeconds: 1, model: "rank", includeUsage: true }, scoreList);
     list.push([{ kind: "scores", scores: [-3, 2] }]);
     list.push([{ kind: "usage", promptTokens: 9, completionTokens: 0 }]);
     expect(JSON.parse(Buffer.from(list.end()).toString())).toEqual({
@@ -106,14 +103,14 @@ describe("the answer to a request for scores", () => {
 
 describe("the answer to a request to rerank", () => {
   const head = { id: "rerank-1", createdSeconds: 1, model: "rank", includeUsage: true };
-  const answer = (list: ScoredDocuments, scores: number[]) => {
+  const answer = (list: ReturnType<typeof scoredDocuments>, scores: number[]) => {
     list.push([{ kind: "scores", scores }]);
     list.push([{ kind: "usage", promptTokens: 9, completionTokens: 0 }]);
     return JSON.parse(Buffer.from(list.end()).toString()) as unknown;
   };
 
   test("has the most relevant documents first, only as many as were asked for, with their texts", () => {
-    const list = new ScoredDocuments(head, rankingBy({ topN: 2, documents: ["a", "b", "c"] }));
+    const list = scoredDocuments(head, rankingBy({ topN: 2, documents: ["a", "b", "c"] }));
     expect(answer(list, [-3, 2, 0.5])).toEqual({
       id: "rerank-1",
       object: "list",
@@ -127,7 +124,7 @@ describe("the answer to a request to rerank", () => {
   });
 
   test("has equal scores in the order of the documents", () => {
-    const list = new ScoredDocuments(head, rankingBy({ topN: undefined, documents: undefined }));
+    const list = scoredDocuments(head, rankingBy({ topN: undefined, documents: undefined }));
     expect(answer(list, [1, 1])).toMatchObject({
       results: [
         { index: 0, relevance_score: 1 },
@@ -137,7 +134,7 @@ describe("the answer to a request to rerank", () => {
   });
 
   test("without scores is a fault of the machine", () => {
-    const list = new ScoredDocuments(head, rankingBy());
+    const list = scoredDocuments(head, rankingBy());
     expect(faultThrownBy(() => list.end())).toMatchObject({ code: "upstream_error" });
   });
 });

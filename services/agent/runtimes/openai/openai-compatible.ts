@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep } from "#shared/process/clock.ts";
+import { abilityAt } from "#shared/protocol/media-body.ts";
 import { cutAtStops, prefilledText, trimPrefix } from "../adjust-answer.ts";
 import { estimatePromptTokens, tellOverflow } from "../runtime-faults.ts";
 import { fanOut } from "../fan-out.ts";
@@ -21,7 +22,7 @@ import { OpenAiAnswer, readAnswer } from "./openai-answer.ts";
 import { openAiChatRequest, openAiTextRequest } from "./openai-request.ts";
 import { openAiMedia } from "./openai-media.ts";
 import { openAiRerank } from "./openai-rerank.ts";
-import { openAiTokens, tokenPaths } from "./openai-tokens.ts";
+import { openAiTokens } from "./openai-tokens.ts";
 import { ModelLoading, PathUnknown } from "./openai-fault.ts";
 import type { OpenAiServer, Served, ServedModel } from "./openai-profile.ts";
 
@@ -134,7 +135,7 @@ export function openAiCompatible(options: {
     }),
     media: (run, emit) =>
       ask(run, `The server of this model does not have '${run.body.path}'.`, (target) =>
-        (tokenPaths.has(run.body.path) ? openAiTokens : openAiMedia)(run, target, emit),
+        (abilityAt[run.body.path] === "tokenize" ? openAiTokens : openAiMedia)(run, target, emit),
       ),
     get manages() {
       const { load, unload } = server.manages ?? {};

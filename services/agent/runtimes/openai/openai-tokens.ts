@@ -1,11 +1,7 @@
 import { z } from "zod";
-import type { MediaPath } from "#shared/protocol/media-body.ts";
 import type { EmitEvents, MediaRun } from "../runtime.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { Served } from "./openai-profile.ts";
-
-/** The paths about the tokens of a text, at any server that has them. */
-export const tokenPaths: ReadonlySet<MediaPath> = new Set(["/tokenize", "/detokenize"]);
 
 const token = z.int().nonnegative();
 /** llama-server writes a piece that is no whole character as its bytes. */
@@ -17,8 +13,8 @@ const tokenized = z.object({
 });
 /** The text is `prompt` at vLLM and `content` at llama-server. */
 const detokenized = z.union([
-  z.object({ prompt: z.string() }).transform(({ prompt }) => prompt),
-  z.object({ content: z.string() }).transform(({ content }) => content),
+  z.object({ prompt: z.string() }),
+  z.object({ content: z.string() }).transform(({ content }) => ({ prompt: content })),
 ]);
 
 /** Asks a server for the tokens of a text, or for the text of tokens, and answers in the shape of vLLM's API. */
@@ -36,7 +32,7 @@ export async function openAiTokens(
   const body = { model: model.name, ...others, ...(prompt !== undefined && asked) };
   const answer =
     path === "/detokenize"
-      ? { prompt: await connection.ask(detokenized, { path, body, signal }) }
+      ? await connection.ask(detokenized, { path, body, signal })
       : tokensIn(await connection.ask(tokenized, { path, body, signal }), contextWindow);
   await emit([
     { kind: "text", text: JSON.stringify(answer) },

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
+import type { Usage } from "#shared/protocol/answer-events.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerRenderer } from "../../jobs/answer-course.ts";
 import { endsOfChunks, type Rendering } from "../render-chat.ts";
@@ -10,9 +10,8 @@ const adaptFault = (fault: Fault): Fault => fault;
 
 /** Returns the rendering of an answer about speech or images. */
 export function renderMedia({ form, type }: MediaAnswer): Rendering {
-  if (form === "transcript")
-    return { render: () => new TranscriptStream(), ends: { ...endsOfChunks, whole: nothing }, adaptFault };
-  if (form !== "audio") return { render: () => new WholeMedia(), ends: endsOfChunks, media: type, adaptFault };
+  if (form === "transcript") return { render: transcriptStream, ends: { ...endsOfChunks, whole: nothing }, adaptFault };
+  if (form !== "audio") return { render: wholeMedia, ends: endsOfChunks, media: type, adaptFault };
   // Audio has no place for a comment or an error: its status waits for the first piece, and a failure cuts it off.
   const silent = (): Uint8Array => nothing;
   const ends = { media: type, isBare: true, whole: nothing, failed: silent, waiting: silent };
@@ -20,17 +19,15 @@ export function renderMedia({ form, type }: MediaAnswer): Rendering {
 }
 
 /** Gathers an answer that its client gets as the runtime wrote it, in one piece. */
-export class WholeMedia implements AnswerRenderer {
-  readonly #pieces: Uint8Array[] = [];
-
-  push(events: readonly AnswerEvent[]): Uint8Array {
-    for (const event of events) if (event.kind === "text") this.#pieces.push(Buffer.from(event.text));
-    return nothing;
-  }
-
-  end(): Uint8Array {
-    return Buffer.concat(this.#pieces);
-  }
+function wholeMedia(): AnswerRenderer {
+  const pieces: Uint8Array[] = [];
+  return {
+    push(events) {
+      for (const event of events) if (event.kind === "text") pieces.push(Buffer.from(event.text));
+      return nothing;
+    },
+    end: () => Buffer.concat(pieces),
+  };
 }
 
 /** Passes audio on as it comes. Sets the media type of the answer to that of the first piece, where the runtime told it. */
@@ -51,29 +48,26 @@ function audioStream(answer: { media: string }): AnswerRenderer {
 }
 
 /** Renders the text of a recording as OpenAI's events: its pieces, then all of it. */
-class TranscriptStream implements AnswerRenderer {
-  #text = "";
-  #usage: Usage | undefined;
-
-  push(events: readonly AnswerEvent[]): Uint8Array {
-    let written = "";
-    for (const event of events) {
-      if (event.kind === "usage") this.#usage = event;
-      if (event.kind !== "text") continue;
-      this.#text += event.text;
-      written += eventOf({ type: "transcript.text.delta", delta: event.text });
-    }
-    if (this.#text.length > limits.wholeAnswerCharactersMax) {
-      const message = `The text is longer than ${limits.wholeAnswerCharactersMax} characters (wholeAnswerCharactersMax); send the recording in parts.`;
-      throw new Fault("invalid_value", { message, param: "file" });
-    }
-    return Buffer.from(written);
-  }
-
-  end(): Uint8Array {
-    const usage = this.#usage && usageOf(this.#usage);
-    return Buffer.from(eventOf({ type: "transcript.text.done", text: this.#text, usage }));
-  }
+function transcriptStream(): AnswerRenderer {
+  let text = "";
+  let usage: ReturnType<typeof usageOf> | undefined;
+  return {
+    push(events) {
+      let written = "";
+      for (const event of events) {
+        if (event.kind === "usage") usage = usageOf(event);
+        if (event.kind !== "text") continue;
+        text += event.text;
+        written += eventOf({ type: "transcript.text.delta", delta: event.text });
+      }
+      if (text.length > limits.wholeAnswerCharactersMax) {
+        const message = `The text is longer than ${limits.wholeAnswerCharactersMax} characters (wholeAnswerCharactersMax); send the recording in parts.`;
+        throw new Fault("invalid_value", { message, param: "file" });
+      }
+      return Buffer.from(written);
+    },
+    end: () => Buffer.from(eventOf({ type: "transcript.text.done", text, usage })),
+  };
 }
 
 function usageOf({ promptTokens, completionTokens, seconds }: Usage) {

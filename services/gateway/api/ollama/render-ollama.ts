@@ -5,7 +5,7 @@ import { ollamaFaultBody } from "../../http/answer-faults.ts";
 import type { AnswerRenderer, AnswerTimings } from "../../jobs/answer-course.ts";
 import { argumentsText } from "../messages/render-message.ts";
 import { assertLength, ChatChoice, eventCharactersMin, type Rendering } from "../render-chat.ts";
-import { EmbeddingList, type ListWords } from "../render-embeddings.ts";
+import { embeddingList, type ListWords } from "../render-embeddings.ts";
 import type { OllamaTerms } from "./ollama-request.ts";
 
 const nothing = new Uint8Array();
@@ -142,7 +142,7 @@ export function renderOllama(terms: OllamaTerms, { streamed }: { readonly stream
   return {
     render: (head) =>
       shape === "embed" || shape === "embeddings"
-        ? new EmbeddingList(head, "float", listWords(terms))
+        ? embeddingList(head, "float", listWords(terms))
         : new OllamaAnswer(openLine(model, head.createdSeconds * 1_000), shape, streamed),
     ends: {
       media: linesMedia,
