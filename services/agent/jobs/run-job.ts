@@ -52,18 +52,19 @@ async function askRuntime(job: RunningJob, served: ServedModel): Promise<(emit: 
   const { capabilities, context_window: contextWindow } = model;
   const { cacheSalt } = head;
   const run = { model: ownId, capabilities, contextWindow, cacheSalt, signal, onProgress };
+  /** Returns a method of the runtime. Throws if the runtime or the model lacks it. */
+  const requireMethod = <Method>(method: Method | undefined, isFit: boolean, lack: string): Method => {
+    if (method !== undefined && isFit) return method;
+    throw unsupported(`The model '${model.id}' ${lack}.`);
+  };
   if (head.kind === "embed") {
-    if (!capabilities.embedding || runtime.embed === undefined)
-      throw unsupported(`The model '${model.id}' does not embed.`);
-    const embed = runtime.embed.bind(runtime);
+    const embed = requireMethod(runtime.embed?.bind(runtime), capabilities.embedding, "does not embed");
     const texts = await readAnyBody("embed", body);
     job.width = Math.min(texts.input.length, textsAtOnce);
     return (emit) => embedInBatches(embed, { ...run, body: texts }, emit);
   }
   if (head.kind === "rerank") {
-    if (!isAble(model, "rerank") || runtime.rerank === undefined)
-      throw unsupported(`The model '${model.id}' does not rerank.`);
-    const rerank = runtime.rerank.bind(runtime);
+    const rerank = requireMethod(runtime.rerank?.bind(runtime), isAble(model, "rerank"), "does not rerank");
     const query = await readAnyBody("rerank", body);
     return async (emit) => {
       onProgress("prefill");
@@ -75,16 +76,13 @@ async function askRuntime(job: RunningJob, served: ServedModel): Promise<(emit: 
   if (head.kind === "media") {
     const media = decodeMediaBody(body);
     if (media === undefined) throw unknownPart(undefined, "the body of a media job has another form");
-    if (!isAble(model, abilityAt[media.path]) || runtime.media === undefined)
-      throw unsupported(`The model '${model.id}' does not take '${media.path}'.`);
-    const ask = runtime.media.bind(runtime);
+    const isFit = isAble(model, abilityAt[media.path]);
+    const ask = requireMethod(runtime.media?.bind(runtime), isFit, `does not take '${media.path}'`);
     return (emit) => ask({ ...run, body: media }, emit);
   }
   if (head.kind === "complete") {
-    if (!capabilities.completion || runtime.complete === undefined) {
-      throw unsupported(`The model '${model.id}' does not continue texts; it may be asked at /v1/chat/completions.`);
-    }
-    const complete = runtime.complete.bind(runtime);
+    const lack = "does not continue texts; it may be asked at /v1/chat/completions";
+    const complete = requireMethod(runtime.complete?.bind(runtime), capabilities.completion, lack);
     const completion = await readAnyBody("complete", body);
     return (emit) => completeEach(complete, { ...run, body: completion }, emit);
   }

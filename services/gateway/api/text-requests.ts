@@ -52,17 +52,13 @@ type CompletionRequest = z.infer<typeof completionRequest>;
 const onlyWithChats = { why: "is a field of chats; a text is continued as it is" };
 const unsupportedCompletionFields: UnsupportedFields = {
   max_completion_tokens: { why: "is a field of chats; send 'max_tokens'" },
-  ...Object.fromEntries(
-    [
-      "response_format",
-      "grammar",
-      "structured_outputs",
-      "guided_json",
-      "guided_regex",
-      "guided_choice",
-      "guided_grammar",
-    ].map((field) => [field, onlyWithChats]),
-  ),
+  response_format: onlyWithChats,
+  grammar: onlyWithChats,
+  structured_outputs: onlyWithChats,
+  guided_json: onlyWithChats,
+  guided_regex: onlyWithChats,
+  guided_choice: onlyWithChats,
+  guided_grammar: onlyWithChats,
 };
 
 export interface ReadCompletionRequest extends StreamChoice {

@@ -12,7 +12,7 @@ import { answerFault, invalidEvent } from "./openai-fault.ts";
 import { optionalText, passesProbe } from "./openai-models.ts";
 
 /** The longest answer in JSON of which the usage is read. Images are passed on unread. */
-const readBytesMax = 1024 * 1024;
+const readCharactersMax = 1024 * 1024;
 
 /** Asks a server about speech or images on the path of the request, and emits its answer as it comes. */
 export async function openAiMedia(
@@ -35,15 +35,13 @@ const readers: Readonly<Record<MediaBody["answer"], Reader>> = {
   async json(answer, emit) {
     const decoder = new TextDecoder();
     let start = "";
-    let isShort = true;
     await answer.read((piece) => {
       assertType(answer, answer.mediaType === "application/json", "JSON");
       const text = decoder.decode(piece, { stream: true });
-      isShort &&= start.length + text.length <= readBytesMax;
-      if (isShort) start += text;
+      if (start.length <= readCharactersMax) start += text;
       return emit([{ kind: "text", text }]);
     });
-    if (!isShort) return undefined;
+    if (start.length > readCharactersMax) return undefined;
     const parsed = jsonIn(start);
     assertType(answer, typeof parsed === "object" && parsed !== null, "JSON");
     return usageIn(parsed);

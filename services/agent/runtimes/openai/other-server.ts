@@ -33,13 +33,13 @@ const llamaCppPythonOwner = "me";
 const transcriptionTask = "automatic-speech-recognition";
 
 /** The tasks that speaches reports for its models, in the words of Hugging Face; it chats with none of them. */
-const abilityOfTask = new Map<string, FurtherAbility | undefined>([
-  [transcriptionTask, "transcription"],
-  ["text-to-speech", "speech"],
-  ["text-to-image", "image"],
-  ["voice-activity-detection", undefined],
-  ["speaker-embedding", undefined],
-  ["speaker-diarization", undefined],
+const abilitiesOfTask = new Map<string, readonly FurtherAbility[]>([
+  [transcriptionTask, ["transcription"]],
+  ["text-to-speech", ["speech"]],
+  ["text-to-image", ["image"]],
+  ["voice-activity-detection", []],
+  ["speaker-embedding", []],
+  ["speaker-diarization", []],
 ]);
 
 /** The owner of every model in the list of Kokoro-FastAPI. */
@@ -86,10 +86,8 @@ async function localAiAbilities(
 }
 
 function abilitiesOf({ task, owned_by: owner }: ListedModel): Abilities {
-  if (owner === kokoroOwner) return { capabilities: {}, furtherAbilities: ["speech"] };
-  if (!task || !abilityOfTask.has(task)) return { capabilities: {} };
-  const ability = abilityOfTask.get(task);
-  return { capabilities: { completion: false }, furtherAbilities: ability === undefined ? [] : [ability] };
+  const furtherAbilities = owner === kokoroOwner ? (["speech"] as const) : abilitiesOfTask.get(task ?? "");
+  return furtherAbilities ? { capabilities: { completion: false }, furtherAbilities } : { capabilities: {} };
 }
 
 /** Returns a server that reports its list of models. The operator declares the capabilities that it does not report. */
@@ -108,15 +106,16 @@ export function openOtherServer({
     try {
       return (await connection.ask(openAiModelList, { path: "/v1/models", signal })).data;
     } catch (error) {
-      if (!(error instanceof PathUnknown)) probes.forget();
-      else {
-        const probe = async (until: AbortSignal) => ({
-          transcribes: await probeTranscription(connection, unlistedTranscriber, until),
-        });
-        const { transcribes } = await probes.find(unlistedTranscriber, probe, signal);
-        if (transcribes === true) return [{ id: unlistedTranscriber, owned_by: "whisper", task: transcriptionTask }];
+      if (!(error instanceof PathUnknown)) {
+        probes.forget();
+        throw error;
       }
-      throw error;
+      const probe = async (until: AbortSignal) => ({
+        transcribes: await probeTranscription(connection, unlistedTranscriber, until),
+      });
+      const { transcribes } = await probes.find(unlistedTranscriber, probe, signal);
+      if (transcribes !== true) throw error;
+      return [{ id: unlistedTranscriber, owned_by: "whisper", task: transcriptionTask }];
     }
   }
 

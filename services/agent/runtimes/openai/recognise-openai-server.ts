@@ -73,13 +73,9 @@ async function kindOf(connection: RuntimeConnection, options: RecogniseOptions):
 const health = z.object({ status: z.literal("ok") });
 
 async function isHealthy(connection: RuntimeConnection, signal: AbortSignal): Promise<boolean> {
-  return connection.ask(health, { path: "/health", signal }).then(
-    () => true,
-    () => {
-      signal.throwIfAborted();
-      return false;
-    },
-  );
+  const answer = await connection.ask(health, { path: "/health", signal }).catch(() => undefined);
+  signal.throwIfAborted();
+  return answer !== undefined;
 }
 
 /**
