@@ -12,16 +12,12 @@ export const formFieldBytesMax = 64 * 1024;
 export class FormFile {
   readonly name: string;
   readonly type: string;
-  readonly #bytes: Uint8Array;
+  readonly bytes: Uint8Array;
 
-  constructor(file: { readonly name: string; readonly type: string; readonly bytes: Uint8Array }) {
-    this.name = file.name;
-    this.type = file.type;
-    this.#bytes = file.bytes;
-  }
-
-  get bytes(): Uint8Array {
-    return this.#bytes;
+  constructor(name: string, type: string, bytes: Uint8Array) {
+    this.name = name;
+    this.type = type;
+    this.bytes = bytes;
   }
 }
 
@@ -102,7 +98,7 @@ function readPart(head: Buffer, content: Buffer): [name: string, value: FormValu
   if (content.byteLength === 0)
     throw new Fault("invalid_value", { message: `The file in '${name}' is empty.`, param: name });
   const type = headers.get("content-type") ?? "application/octet-stream";
-  return [name, new FormFile({ name: file, type, bytes: content })];
+  return [name, new FormFile(file, type, content)];
 }
 
 function textOf(bytes: Buffer, what: string): string {

@@ -163,19 +163,8 @@ interface Endpoint {
   readonly takesForm?: boolean;
 }
 
-/** The kinds of requests that a model's server answers by itself, by API. */
-export type MediaOuter =
-  | "transcription"
-  | "translation"
-  | "speech"
-  | "image"
-  | "image-edit"
-  | "moderation"
-  | "tokenize"
-  | "detokenize";
-
 /** The endpoints that a model's server answers by itself: the path at the machine, and how the request is read. */
-export const mediaEndpoints: Readonly<Record<MediaOuter, Endpoint>> = {
+const endpoints = {
   transcription: {
     path: "/v1/audio/transcriptions",
     schema: transcriptionRequest,
@@ -216,7 +205,11 @@ export const mediaEndpoints: Readonly<Record<MediaOuter, Endpoint>> = {
   moderation: { path: "/v1/moderations", schema: moderationRequest, unit: "character", unsupported: {} },
   tokenize: { path: "/tokenize", schema: tokenizeRequest, unsupported: { messages: inTokens } },
   detokenize: { path: "/detokenize", schema: detokenizeRequest, unsupported: {} },
-};
+} satisfies Record<string, Endpoint>;
+
+/** The kinds of requests that a model's server answers by itself, by API. */
+export type MediaOuter = keyof typeof endpoints;
+export const mediaEndpoints: Readonly<Record<MediaOuter, Endpoint>> = endpoints;
 
 /** The kinds whose body is a form with files. */
 export const formOuters: ReadonlySet<string> = new Set(
