@@ -1,5 +1,5 @@
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { Peppers } from "#shared/keys/pepper.ts";
+import { seal, sealBytes, unseal } from "#shared/keys/seal.ts";
 import { epoch as epochText, machineName } from "#shared/protocol/identifiers.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { placedSubject } from "#shared/protocol/subjects.ts";
@@ -15,12 +15,10 @@ export interface PlacementsPart extends Placements {
 }
 
 const version = 1;
-const cipher = "aes-256-gcm";
-const nonceBytes = 12;
-const tagBytes = 16;
-const sealBytes = 1 + nonceBytes + tagBytes;
 /** Time, number and flag of a message. */
 const headBytes = 8 + 1 + 1;
+/** The bytes of a message without records: its version, its seal and its head. */
+const emptyBytes = 1 + sealBytes + headBytes;
 const loadRecord = 1;
 const promptRecord = 2;
 const bytesOfInt = 4;
@@ -38,7 +36,7 @@ export interface CutPlacements {
 export function cutPlacements({ loads, prompts }: Placements): CutPlacements {
   const parts: { loads: PlacedLoad[]; prompts: PlacedPrompt[]; bytes: number }[] = [];
   let dropped = 0;
-  let last = { loads: [] as PlacedLoad[], prompts: [] as PlacedPrompt[], bytes: sealBytes + headBytes };
+  let last = { loads: [] as PlacedLoad[], prompts: [] as PlacedPrompt[], bytes: emptyBytes };
   parts.push(last);
   for (const record of [...loads, ...prompts.map(cutBlocks)]) {
     const bytes = recordBytes(record);
@@ -47,7 +45,7 @@ export function cutPlacements({ loads, prompts }: Placements): CutPlacements {
         dropped += 1;
         continue;
       }
-      last = { loads: [], prompts: [], bytes: sealBytes + headBytes };
+      last = { loads: [], prompts: [], bytes: emptyBytes };
       parts.push(last);
     }
     last.bytes += bytes;
@@ -73,11 +71,7 @@ export function sealPlacements(
   { gateway, peppers }: { readonly gateway: string; readonly peppers: Pick<Peppers, "placementsKeys"> },
 ): Buffer {
   const [key] = peppers.placementsKeys(gateway);
-  const nonce = randomBytes(nonceBytes);
-  const sealing = createCipheriv(cipher, key, nonce, { authTagLength: tagBytes }).setAAD(associated(gateway));
-  const sealed = sealing.update(encode(part));
-  sealing.final();
-  return Buffer.concat([Buffer.of(version), nonce, sealed, sealing.getAuthTag()]);
+  return Buffer.concat([Buffer.of(version), seal(encode(part), key, nameOf(gateway))]);
 }
 
 export type OpenedPlacements =
@@ -94,37 +88,19 @@ export function openPlacements(
   data: Uint8Array,
   { gateway, peppers }: { readonly gateway: string; readonly peppers: Pick<Peppers, "placementsKeys"> },
 ): OpenedPlacements {
-  if (data.byteLength < sealBytes + headBytes || data.byteLength > limits.placementsBytesMax) {
+  if (data.byteLength < emptyBytes || data.byteLength > limits.placementsBytesMax) {
     return { outcome: "malformed" };
   }
   if (data[0] !== version) return { outcome: "other-version" };
-  for (const [at, key] of peppers.placementsKeys(gateway).entries()) {
-    const bytes = unsealed(data, { key, gateway });
-    if (bytes === undefined) continue;
-    const part = decode(bytes);
-    return part === undefined ? { outcome: "malformed" } : { outcome: "opened", part, isCurrent: at === 0 };
-  }
-  return { outcome: "other-pepper" };
-}
-
-function unsealed(data: Uint8Array, { key, gateway }: { key: Buffer; gateway: string }): Buffer | undefined {
-  const nonce = data.subarray(1, 1 + nonceBytes);
-  const tagAt = data.byteLength - tagBytes;
-  const opening = createDecipheriv(cipher, key, nonce, { authTagLength: tagBytes })
-    .setAAD(associated(gateway))
-    .setAuthTag(data.subarray(tagAt));
-  const bytes = opening.update(data.subarray(1 + nonceBytes, tagAt));
-  try {
-    opening.final();
-    return bytes;
-  } catch {
-    return undefined;
-  }
+  const opened = unseal(data.subarray(1), peppers.placementsKeys(gateway), nameOf(gateway));
+  if (opened === undefined) return { outcome: "other-pepper" };
+  const part = decode(opened.bytes);
+  return part === undefined ? { outcome: "malformed" } : { outcome: "opened", part, isCurrent: opened.at === 0 };
 }
 
 /** Binds a message to its version, its subject and thereby its gateway. */
-function associated(gateway: string): Buffer {
-  return Buffer.from(`${version} ${placedSubject(gateway)}`);
+function nameOf(gateway: string): string {
+  return `${version} ${placedSubject(gateway)}`;
 }
 
 function encode({ sentAtMs, part, isLast, loads, prompts }: PlacementsPart): Buffer {
