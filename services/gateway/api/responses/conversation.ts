@@ -5,7 +5,6 @@ import {
   type CallOutputItem,
   type InputItem,
   type MessageItem,
-  type MessagePart,
   type ResponseRequest,
   type CallItem,
   type CustomCallItem,
@@ -42,43 +41,35 @@ export function conversationOf(instructions: ResponseRequest["instructions"], it
 }
 
 function placedItems({ items, earlier }: PlacedItems): MessageAt[] {
-  const turns: { readonly by: ModelTurn | OtherItem; readonly param: string }[] = [];
+  const turns: { readonly by: OtherItem | ModelItem[]; readonly param: string }[] = [];
   for (const [place, item] of items.entries()) {
-    const param = paramOf(place, earlier);
-    if (!isOfModel(item)) {
-      turns.push({ by: item, param });
-      continue;
-    }
-    let turn = turns.at(-1)?.by;
-    if (!(turn instanceof ModelTurn)) turns.push({ by: (turn = new ModelTurn()), param });
-    turn.add(item);
+    const last = turns.at(-1)?.by;
+    if (isOfModel(item) && Array.isArray(last)) last.push(item);
+    else turns.push({ by: isOfModel(item) ? [item] : item, param: paramOf(place, earlier) });
   }
   return turns.flatMap(({ by, param }) => {
-    const message = by instanceof ModelTurn ? by.message() : chatMessageOf(by);
+    const message = Array.isArray(by) ? assistantMessage(by) : chatMessageOf(by);
     return message === undefined ? [] : [{ message, param }];
   });
 }
 
 function chatMessageOf(item: OtherItem): ChatMessage {
-  if ("output" in item) {
-    const { call_id: id, output } = item;
-    return { role: "tool", tool_call_id: id, content: typeof output === "string" ? output : userContent(output) };
-  }
+  if ("output" in item) return { role: "tool", tool_call_id: item.call_id, content: userContent(item.output) };
   const { role, content } = item;
-  if (role === "user") return { role, content: typeof content === "string" ? content : userContent(content) };
-  return { role: "system", content: typeof content === "string" ? content : textContent(content) };
+  return role === "user" ? { role, content: userContent(content) } : { role: "system", content: textContent(content) };
 }
 
-function userContent(parts: readonly MessagePart[]): UserMessage["content"] {
-  if (!parts.some(({ type }) => type === "input_image")) return textContent(parts);
-  return parts.map((part) =>
+function userContent(content: MessageItem["content"]): UserMessage["content"] {
+  if (typeof content === "string" || !content.some(({ type }) => type === "input_image")) return textContent(content);
+  return content.map((part) =>
     part.type === "input_image" ? innerImage(part.image_url, part.detail) : { type: "text", text: textOf(part) },
   );
 }
 
 /** Returns the text of a single part as a string, the form that most clients send. */
-function textContent(parts: readonly MessagePart[]): string | TextPart[] {
-  const texts = parts.map((part): TextPart => ({ type: "text", text: textOf(part) }));
+function textContent(content: MessageItem["content"]): string | TextPart[] {
+  if (typeof content === "string") return content;
+  const texts = content.map((part): TextPart => ({ type: "text", text: textOf(part) }));
   return texts.length > 1 ? texts : (texts[0]?.text ?? "");
 }
 
@@ -93,42 +84,31 @@ function isOfModel(item: InputItem): item is ModelItem {
 }
 
 /**
- * One turn of the model. Its reasoning, texts and calls are separate items in this API, and become one message to a
- * model.
+ * Returns one turn of the model. Its reasoning, texts and calls are separate items in this API, and become one message
+ * to a model. Returns undefined when the turn is empty, as with encrypted reasoning only.
  */
-class ModelTurn {
-  readonly #thoughts: string[] = [];
-  readonly #texts: string[] = [];
-  readonly #calls: ToolCalls = [];
-
-  add(item: ModelItem): void {
-    switch (item.type) {
-      case "reasoning":
-        // Some clients send the reasoning in full, some its summary, some neither.
-        for (const { text } of item.content?.length ? item.content : (item.summary ?? [])) this.#thoughts.push(text);
-        return;
-      case "function_call":
-      case "custom_tool_call": {
-        const { call_id: id } = item;
-        // Models call a custom tool with JSON.
-        const given = "input" in item ? JSON.stringify({ input: item.input }) : item.arguments;
-        this.#calls.push({ id, type: "function", function: { name: innerName(item), arguments: given } });
-        return;
-      }
-      default:
-        this.#texts.push(typeof item.content === "string" ? item.content : item.content.map(textOf).join(""));
+function assistantMessage(items: readonly ModelItem[]): AssistantMessage | undefined {
+  const thoughts: string[] = [];
+  const texts: string[] = [];
+  const calls: ToolCalls = [];
+  for (const item of items) {
+    if ("role" in item) texts.push(typeof item.content === "string" ? item.content : item.content.map(textOf).join(""));
+    else if (item.type === "reasoning") {
+      // Some clients send the reasoning in full, some its summary, some neither.
+      for (const { text } of item.content?.length ? item.content : (item.summary ?? [])) thoughts.push(text);
+    } else {
+      // Models call a custom tool with JSON.
+      const given = "input" in item ? JSON.stringify({ input: item.input }) : item.arguments;
+      calls.push({ id: item.call_id, type: "function", function: { name: innerName(item), arguments: given } });
     }
   }
-
-  /** Returns the turn's message. Returns undefined when the turn is empty, as with encrypted reasoning only. */
-  message(): AssistantMessage | undefined {
-    if (this.#texts.length + this.#thoughts.length + this.#calls.length === 0) return undefined;
-    const message: AssistantMessage = { role: "assistant" };
-    if (this.#texts.length > 0 || this.#calls.length === 0) message.content = this.#texts.join("\n\n");
-    if (this.#thoughts.length > 0) message.reasoning_content = this.#thoughts.join("\n\n");
-    if (this.#calls.length > 0) message.tool_calls = this.#calls;
-    return message;
-  }
+  if (texts.length + thoughts.length + calls.length === 0) return undefined;
+  return {
+    role: "assistant",
+    ...((texts.length > 0 || calls.length === 0) && { content: texts.join("\n\n") }),
+    ...(thoughts.length > 0 && { reasoning_content: thoughts.join("\n\n") }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
 }
 
 /** A message, and the path in the request where it begins. */
@@ -150,19 +130,14 @@ const toolOrder: ToolOrderErrors = {
 export function shownImages({ items, earlier }: PlacedItems): RequestImages {
   const images = new FoundImages();
   for (const [place, item] of items.entries()) {
-    const [field, parts, role] = partsOf(item);
-    if (typeof parts === "string") continue;
+    const [field, parts] = "output" in item ? ["output", item.output] : ["content", "content" in item && item.content];
+    if (!Array.isArray(parts)) continue;
     for (const [at, part] of parts.entries()) {
       if (part.type !== "input_image") continue;
       const param = `${paramOf(place, earlier)}.${field}[${at}]`;
-      if (role !== "user") throw invalidValue(param, "Only a user can show an image.");
+      if ("role" in item && item.role !== "user") throw invalidValue(param, "Only a user can show an image.");
       images.add(part.image_url, param, `${param}.image_url`);
     }
   }
   return images.fields();
-}
-
-function partsOf(item: InputItem): readonly [field: string, parts: string | readonly MessagePart[], role: string] {
-  if ("role" in item) return ["content", item.content, item.role];
-  return "output" in item ? ["output", item.output, "user"] : ["content", "", "assistant"];
 }
