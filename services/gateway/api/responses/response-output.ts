@@ -134,19 +134,49 @@ function renderedUsage({ promptTokens, completionTokens, cachedTokens = 0, reaso
 }
 
 /** Emits an event of the stream: its type and its fields. */
-type EmitEvent = (type: string, fields: Readonly<Record<string, unknown>>) => void;
+export type EmitEvent = (type: string, fields: Readonly<Record<string, unknown>>) => void;
 
 /** The status of an item. When an answer was cut short, its last item is `incomplete`. */
 type ItemStatus = "in_progress" | "completed" | "incomplete";
 
-/** An output item of a response. It emits the events of its own progress. */
 /** The place of an item in the output, and the end of its id. */
 interface ItemPlace {
   readonly index: number;
   readonly name: string;
 }
 
-type OutputItem = CallItem | TextItem;
+/** An output item of a response. It emits the events of its own progress. */
+abstract class OutputItem {
+  protected readonly own: { readonly id: string; status: ItemStatus };
+  readonly #index: number;
+  readonly #emit: EmitEvent;
+
+  constructor(idPrefix: string, { index, name }: ItemPlace, emit: EmitEvent) {
+    this.own = { id: idPrefix + name, status: "in_progress" };
+    this.#index = index;
+    this.#emit = emit;
+  }
+
+  /** Returns the item as the response shows it: at its beginning, or once it has ended. */
+  abstract json(): object;
+  /** Emits the events of its complete content. */
+  protected abstract emitContent(): void;
+
+  end(status: ItemStatus): void {
+    this.own.status = status;
+    this.emitContent();
+    this.emitItem("done", this.json());
+  }
+
+  protected emitItem(step: "added" | "done", item: object): void {
+    this.#emit(`response.output_item.${step}`, { output_index: this.#index, item });
+  }
+
+  /** Emits an event about its content. */
+  protected emit(type: string, fields: object): void {
+    this.#emit(type, { item_id: this.own.id, output_index: this.#index, ...fields });
+  }
+}
 
 interface Called extends CalledTool {
   /** The id by which the client sends the tool's output back. */
@@ -159,54 +189,35 @@ const callKinds = {
 } as const;
 
 /** An output item: a call of a function or of a custom tool. A custom tool gets its text in one piece. */
-class CallItem {
-  readonly #kind: (typeof callKinds)[keyof typeof callKinds];
-  readonly #id: string;
-  readonly #index: number;
+class CallItem extends OutputItem {
   readonly #called: Called;
-  readonly #emit: EmitEvent;
   /** The arguments of a function. For a custom tool the JSON around its text, and at the end the text. */
   #given = "";
-  #status: ItemStatus = "in_progress";
 
-  constructor(called: Called, { index, name }: ItemPlace, emit: EmitEvent) {
-    this.#kind = callKinds[called.is];
-    this.#id = this.#kind.idPrefix + name;
+  constructor(called: Called, place: ItemPlace, emit: EmitEvent) {
+    super(callKinds[called.is].idPrefix, place, emit);
     this.#called = called;
-    this.#index = index;
-    this.#emit = emit;
-    emit("response.output_item.added", { output_index: index, item: this.json() });
+    this.emitItem("added", this.json());
   }
 
   add(delta: string): void {
     this.#given += delta;
-    if (this.#called.is === "function") this.#emit(`${this.#kind.event}.delta`, { ...this.#place(), delta });
+    if (this.#called.is === "function") this.emit(`${callKinds.function.event}.delta`, { delta });
   }
 
-  end(status: ItemStatus): void {
-    const { is, name } = this.#called;
-    const { event } = this.#kind;
-    const place = this.#place();
-    this.#status = status;
-    if (is === "function") this.#emit(`${event}.done`, { ...place, name, arguments: this.#given });
-    else {
-      const input = customInput(this.#given);
-      this.#given = input;
-      this.#emit(`${event}.delta`, { ...place, delta: input });
-      this.#emit(`${event}.done`, { ...place, input });
-    }
-    this.#emit("response.output_item.done", { output_index: this.#index, item: this.json() });
-  }
-
-  /** Returns the call as the response shows it: at its beginning, or once it has ended. */
   json(): object {
     const { is, id: call_id, name, namespace } = this.#called;
-    const begin = { id: this.#id, status: this.#status, type: this.#kind.type, call_id, namespace, name };
+    const begin = { ...this.own, type: callKinds[is].type, call_id, namespace, name };
     return is === "function" ? { ...begin, arguments: this.#given } : { ...begin, input: this.#given };
   }
 
-  #place(): object {
-    return { item_id: this.#id, output_index: this.#index };
+  protected emitContent(): void {
+    const { is, name } = this.#called;
+    const { event } = callKinds[is];
+    if (is === "function") return this.emit(`${event}.done`, { name, arguments: this.#given });
+    this.#given = customInput(this.#given);
+    this.emit(`${event}.delta`, { delta: this.#given });
+    this.emit(`${event}.done`, { input: this.#given });
   }
 }
 
@@ -230,8 +241,6 @@ interface TextKind {
   readonly place: object;
   item(parts: readonly object[]): object;
   part(text: string, logprobs: readonly object[]): object;
-  /** The fields of its events beside the text. */
-  beside(logprobs: readonly object[]): object;
 }
 
 const kinds = {
@@ -242,7 +251,6 @@ const kinds = {
     place: { content_index: 0 },
     item: (content) => ({ type: "message", role: "assistant", content }),
     part: (text, logprobs) => ({ type: "output_text", text, annotations: [], logprobs }),
-    beside: (logprobs) => ({ logprobs }),
   },
   reasoning: {
     idPrefix: "rs_",
@@ -251,7 +259,6 @@ const kinds = {
     place: { content_index: 0 },
     item: (content) => ({ type: "reasoning", summary: [], content }),
     part: (text) => ({ type: "reasoning_text", text }),
-    beside: () => ({}),
   },
   summary: {
     idPrefix: "rs_",
@@ -260,60 +267,49 @@ const kinds = {
     place: { summary_index: 0 },
     item: (summary) => ({ type: "reasoning", summary }),
     part: (text) => ({ type: "summary_text", text }),
-    beside: () => ({}),
   },
 } as const satisfies Record<string, TextKind>;
 
 /** An output item of one part: text or reasoning of an answer. */
-class TextItem {
+class TextItem extends OutputItem {
   readonly is: keyof typeof kinds;
   readonly #kind: TextKind;
-  readonly #id: string;
-  readonly #index: number;
-  readonly #emit: EmitEvent;
   readonly #logprobs: object[] = [];
   #text = "";
-  #status: ItemStatus = "in_progress";
 
-  constructor(is: keyof typeof kinds, { index, name }: ItemPlace, emit: EmitEvent) {
+  constructor(is: keyof typeof kinds, place: ItemPlace, emit: EmitEvent) {
+    super(kinds[is].idPrefix, place, emit);
     this.is = is;
     this.#kind = kinds[is];
-    this.#id = this.#kind.idPrefix + name;
-    this.#index = index;
-    this.#emit = emit;
-    emit("response.output_item.added", { output_index: index, item: this.#with([]) });
-    emit(`${this.#kind.partEvent}.added`, { ...this.#place(), part: this.#part() });
+    this.emitItem("added", { ...this.own, ...this.#kind.item([]) });
+    this.emit(`${this.#kind.partEvent}.added`, { ...this.#kind.place, part: this.#part() });
   }
 
   add(delta: string, logprobs: TokenLogprobs = []): void {
     const likely = logprobs.map(renderedLogprob);
     this.#text += delta;
     this.#logprobs.push(...likely);
-    this.#emit(`${this.#kind.event}.delta`, { ...this.#place(), delta, ...this.#kind.beside(likely) });
-  }
-
-  end(status: ItemStatus): void {
-    this.#status = status;
-    const place = this.#place();
-    this.#emit(`${this.#kind.event}.done`, { ...place, text: this.#text, ...this.#kind.beside(this.#logprobs) });
-    this.#emit(`${this.#kind.partEvent}.done`, { ...place, part: this.#part() });
-    this.#emit("response.output_item.done", { output_index: this.#index, item: this.json() });
+    const { event, place } = this.#kind;
+    this.emit(`${event}.delta`, { ...place, delta, ...this.#beside(likely) });
   }
 
   json(): object {
-    return this.#with([this.#part()]);
+    return { ...this.own, ...this.#kind.item([this.#part()]) };
   }
 
-  #with(parts: readonly object[]): object {
-    return { id: this.#id, status: this.#status, ...this.#kind.item(parts) };
+  protected emitContent(): void {
+    const { event, partEvent, place } = this.#kind;
+    this.emit(`${event}.done`, { ...place, text: this.#text, ...this.#beside(this.#logprobs) });
+    this.emit(`${partEvent}.done`, { ...place, part: this.#part() });
+  }
+
+  /** Returns the fields of its text events besides the text. */
+  #beside(logprobs: readonly object[]): object {
+    return this.is === "text" ? { logprobs } : {};
   }
 
   #part(): object {
     return this.#kind.part(this.#text, this.#logprobs);
-  }
-
-  #place(): object {
-    return { item_id: this.#id, output_index: this.#index, ...this.#kind.place };
   }
 }
 
