@@ -47,8 +47,7 @@ import {
 } from "./api/endpoints.ts";
 import { ollamaActions, ollamaModels, refuseOllamaActions, takeJsonByHabit } from "./api/ollama/ollama-routes.ts";
 import { KeptResponses } from "./api/responses/kept-responses.ts";
-import * as conversation from "./api/responses/conversation-endpoints.ts";
-import { storedItemsPath, storedPath, storedResponses } from "./api/responses/stored-endpoints.ts";
+import { storedPaths, storedResponses } from "./api/responses/stored-endpoints.ts";
 import { addRateLimitHeaders } from "./api/limit-responses.ts";
 import { keepAccounts } from "./api/keep-accounts.ts";
 import { createServer } from "./server.ts";
@@ -284,7 +283,6 @@ function mountModelRoutes(
       getModels(v1, parts);
       getModel(v1, parts);
       storedResponses(v1, parts);
-      conversation.conversations(v1, parts);
       await v1.register(async (inference) => {
         bookRequests(inference, parts);
         inferenceRoutes(inference, paths, parts);
@@ -294,11 +292,7 @@ function mountModelRoutes(
     { prefix },
   );
   for (const read of ["/models", "/models/*"]) refuseOtherMethods(server, prefix + read, ["GET", "HEAD"]);
-  refuseOtherMethods(server, prefix + storedPath, ["GET", "HEAD", "DELETE"]);
-  refuseOtherMethods(server, prefix + storedItemsPath, ["GET", "HEAD"]);
-  refuseOtherMethods(server, prefix + conversation.conversationsPath, ["POST"]);
-  refuseOtherMethods(server, prefix + conversation.conversationPath, ["GET", "HEAD", "DELETE"]);
-  refuseOtherMethods(server, prefix + conversation.conversationItemsPath, ["GET", "HEAD", "POST"]);
+  for (const [path, methods] of storedPaths) refuseOtherMethods(server, prefix + path, methods);
   for (const asked of [...paths.map(([path]) => path), "/messages/count_tokens"])
     refuseOtherMethods(server, prefix + asked, ["POST"]);
 }

@@ -25,6 +25,8 @@ export interface StoredResponses {
   put(key: KeyId, response: SealedResponse, keptMs: number): Promise<boolean>;
   /** Returns the responses with these ids in their order, undefined in place of a missing one. */
   find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]>;
+  /** Returns the bytes of all responses with these ids together. */
+  bytesOf(key: KeyId, ids: readonly string[]): Promise<number>;
   /** Deletes a response. False if there is none. */
   remove(key: KeyId, id: string): Promise<boolean>;
   /** Deletes all responses whose time is over. A store that does so by itself does nothing. */

@@ -161,7 +161,7 @@ function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Depende
     routes: sqliteRoutes(database),
     keeps: sqliteKeeps(database),
     sessions: new SqliteSessionStore(database),
-    responses: new SqliteResponseStore(database, { clock: storeClock }),
+    responses: new SqliteResponseStore(database, storeClock),
     clock: storeClock,
     peppers: new Peppers(pepper, pepperAlso),
     state: { kind: "sqlite", database },

@@ -32,16 +32,7 @@ return 1
 
 declare module "ioredis" {
   interface RedisCommander<Context> {
-    putResponse(
-      at: string,
-      list: string,
-      key: string,
-      sealed: Buffer,
-      id: string,
-      keptMs: number,
-      max: number,
-      listMs: number,
-    ): Result<number, Context>;
+    putResponse(...keysAndValues: (string | number | Buffer)[]): Result<number, Context>;
   }
 }
 
@@ -50,7 +41,7 @@ export class RedisResponseStore implements StoredResponses {
   readonly #redis: RedisConnection;
   readonly #max: number;
 
-  constructor(redis: RedisConnection, { max = storedResponsesMax }: { readonly max?: number } = {}) {
+  constructor(redis: RedisConnection, max = storedResponsesMax) {
     this.#redis = redis;
     this.#max = max;
     redis.define("putResponse", { lua: putResponseLua, numberOfKeys: 3 });
@@ -71,6 +62,14 @@ export class RedisResponseStore implements StoredResponses {
       redis.mgetBuffer(ids.map((id) => responseAt(key, id))),
     );
     return found.map((each) => each ?? undefined);
+  }
+
+  async bytesOf(key: KeyId, ids: readonly string[]): Promise<number> {
+    const lengths = await this.#redis.pipeline("measure responses", (batch) => {
+      for (const id of ids) batch.strlen(responseAt(key, id));
+      return batch;
+    });
+    return lengths.reduce<number>((sum, each) => sum + Number(each), 0);
   }
 
   async remove(key: KeyId, id: string): Promise<boolean> {

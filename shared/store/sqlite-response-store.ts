@@ -9,10 +9,7 @@ export class SqliteResponseStore implements StoredResponses {
   readonly #clock: Pick<Clock, "wall">;
   readonly #max: number;
 
-  constructor(
-    database: StateDatabase,
-    { clock, max = storedResponsesMax }: { readonly clock: Pick<Clock, "wall">; readonly max?: number },
-  ) {
+  constructor(database: StateDatabase, clock: Pick<Clock, "wall">, max = storedResponsesMax) {
     this.#database = database;
     this.#clock = clock;
     this.#max = max;
@@ -37,23 +34,32 @@ export class SqliteResponseStore implements StoredResponses {
     const rows = this.#database.read(
       "find responses",
       (sql) => sql.all`
-        SELECT id, sealed FROM responses
-        WHERE key_id = ${key} AND id IN (SELECT value FROM json_each(${JSON.stringify(ids)}))
-        AND expires_at > ${Math.floor(this.#clock.wall())}`,
+        SELECT sealed FROM json_each(${JSON.stringify(ids)}) AS named
+        LEFT JOIN responses ON key_id = ${key} AND responses.id = named.value
+        AND expires_at > ${Math.floor(this.#clock.wall())}
+        ORDER BY named.key`,
     );
-    const byId = new Map(rows.map(({ id, sealed }) => [id, sealed]));
-    return ids.map((id) => {
-      const sealed = byId.get(id);
-      return sealed instanceof Uint8Array ? sealed : undefined;
-    });
+    return rows.map(({ sealed }) => (sealed instanceof Uint8Array ? sealed : undefined));
+  }
+
+  async bytesOf(key: KeyId, ids: readonly string[]): Promise<number> {
+    const row = this.#database.read(
+      "measure responses",
+      (sql) => sql.get`
+        SELECT sum(length(sealed)) AS bytes FROM responses
+        WHERE key_id = ${key} AND id IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`,
+    );
+    return Number(row?.["bytes"]);
   }
 
   async remove(key: KeyId, id: string): Promise<boolean> {
-    const [found] = await this.find(key, [id]);
-    this.#database.change("delete a response", (sql) => {
-      sql.run`DELETE FROM responses WHERE key_id = ${key} AND id = ${id}`;
-    });
-    return found !== undefined;
+    const removed = this.#database.change(
+      "delete a response",
+      (sql) => sql.get`
+        DELETE FROM responses WHERE key_id = ${key} AND id = ${id}
+        AND expires_at > ${Math.floor(this.#clock.wall())} RETURNING id`,
+    );
+    return removed !== undefined;
   }
 
   async removeExpired(): Promise<void> {

@@ -21,8 +21,8 @@ interface Place extends AsyncDisposable {
 
 function responsesIn({ store: { state } }: Operator): StoredResponses {
   return state.kind === "redis"
-    ? new RedisResponseStore(state.redis, { max })
-    : new SqliteResponseStore(state.database, { clock, max });
+    ? new RedisResponseStore(state.redis, max)
+    : new SqliteResponseStore(state.database, clock, max);
 }
 
 async function inSqlite(): Promise<Place> {
@@ -65,6 +65,8 @@ describe.each([
     expect(await found(key, "b", "none", "a")).toEqual(["b", undefined, "a"]);
     expect(await found(other, "a")).toEqual([undefined]);
     expect(await place.responses.find(key, [])).toEqual([]);
+    expect(await place.responses.bytesOf(key, ["b", "none", "a"])).toBe(6);
+    expect(await place.responses.bytesOf(other, ["a"])).toBe(0);
   });
 
   test("stay as they are until they are deleted, one by one", async () => {

@@ -53,7 +53,7 @@ const storing = () => gateway.issue({ storesResponses: true });
 function chainOf(turns: number): { id: string; text: string } {
   const id = newToken("resp_");
   const before = Array.from({ length: turns - 1 }, () => newToken("resp_"));
-  return { id, text: writeTurn({ before, bytes: 0, input: "[]" }, JSON.stringify({ id, output: [] })) };
+  return { id, text: writeTurn(id, { before, input: "[]" }, JSON.stringify({ id, output: [] })) };
 }
 
 const keptWith = (peppers: Peppers) =>
@@ -169,10 +169,9 @@ describe("a conversation of stored turns", () => {
 
   test("takes room as if it arrived with its request, so that small requests fill no memory", async () => {
     const { endpoint, record } = await storing();
-    const { id, text } = chainOf(2);
-    const kept = keptWith(gateway.store.peppers);
-    await kept.store(record.id, { id, text: text.replace(/"bytes":\d+/, '"bytes":8000000') });
+    const id = await keep(record.id, 2);
     const { responses } = gateway.store;
+    using _large = vi.spyOn(responses, "bytesOf").mockResolvedValue(8_000_000);
     const find = responses.find.bind(responses);
     const gate = Promise.withResolvers<void>();
     using _held = vi.spyOn(responses, "find").mockImplementation(async (key, ids) => {
@@ -313,6 +312,7 @@ describe("a conversation", () => {
         call(endpoint, `/../conversations/${each}`, { method: "DELETE" }),
         post(endpoint, { conversation: each, input }),
       ]),
+      post(endpoint, { previous_response_id: id, metadata: { conversation: id } }),
     ];
     const statuses = await Promise.all(ways.map(async (way) => (await way).status));
     expect(new Set(statuses)).toEqual(new Set([404]));
@@ -343,6 +343,6 @@ describe("a conversation", () => {
     const made = { ...chainOf(1), conversation };
     const kept = keptWith(gateway.store.peppers);
     expect([await kept.store(record.id, made), await kept.store(record.id, made)]).toEqual([true, true]);
-    expect(await kept.turnsOf(record.id, conversation)).toEqual([made.id]);
+    expect([...((await kept.turnsOf(record.id, conversation))?.values() ?? [])]).toEqual([made.id]);
   });
 });

@@ -12,7 +12,6 @@ import {
   barePaths,
   paths,
 } from "../../services/gateway/api/endpoints.ts";
-import { conversations } from "../../services/gateway/api/responses/conversation-endpoints.ts";
 import { storedResponses } from "../../services/gateway/api/responses/stored-endpoints.ts";
 import { ollamaActions, ollamaModels, refuseOllamaActions } from "../../services/gateway/api/ollama/ollama-routes.ts";
 import { getReference } from "../../services/gateway/openapi/get-reference.ts";
@@ -24,7 +23,7 @@ const document = publicDocument(limit);
 /** Handlers are not called here, so they need no dependencies. */
 const nothing = {} as never;
 const mountV1 = (v1: FastifyInstance): void => {
-  for (const mount of [getModels, getModel, countTokens, storedResponses, conversations]) mount(v1, nothing);
+  for (const mount of [getModels, getModel, countTokens, storedResponses]) mount(v1, nothing);
   inferenceRoutes(v1, paths, nothing);
 };
 const mountOllama = (api: FastifyInstance): void => {

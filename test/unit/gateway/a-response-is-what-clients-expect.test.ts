@@ -4,8 +4,7 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import {
   renderResponse,
-  ResponseStream,
-  WholeResponse,
+  ResponseRenderer,
   withoutStore,
 } from "../../../services/gateway/api/responses/render-response.ts";
 import { readResponseRequest } from "../../../services/gateway/api/responses/response-request.ts";
@@ -42,13 +41,13 @@ function eventsIn(bytes: Uint8Array): Told[] {
 }
 
 function streamed(events: readonly AnswerEvent[], asked = terms): Told[] {
-  const stream = new ResponseStream(head, asked);
+  const stream = new ResponseRenderer(head, asked, { streamed: true });
   const pieces = [...events.map((event) => stream.push([event])), stream.end()];
   return pieces.flatMap(eventsIn);
 }
 
 function whole(events: readonly AnswerEvent[], asked = terms): Told {
-  const response = new WholeResponse(head, asked);
+  const response = new ResponseRenderer(head, asked, { streamed: false });
   for (const event of events) expect(response.push([event])).toHaveLength(0);
   return JSON.parse(Buffer.from(response.end()).toString()) as Told;
 }
@@ -233,7 +232,7 @@ describe("its stream", () => {
   });
 
   test("that breaks off says so as clients of either kind read it, with the next number", () => {
-    const stream = new ResponseStream(head, terms);
+    const stream = new ResponseRenderer(head, terms, { streamed: true });
     const before = eventsIn(stream.push([says("Hel")])).length;
     const error = { message: "The runtime failed.", type: "server_error", param: null, code: "upstream_error" };
     const { type: _, ...flat } = error;
@@ -269,13 +268,13 @@ describe("its stream", () => {
   });
 
   test("says nothing before there is something to say", () => {
-    expect(new ResponseStream(head, terms).push([])).toHaveLength(0);
+    expect(new ResponseRenderer(head, terms, { streamed: true }).push([])).toHaveLength(0);
   });
 });
 
 describe.each([
-  ["a response", () => new WholeResponse(head, terms)],
-  ["its stream", () => new ResponseStream(head, terms)],
+  ["a response", () => new ResponseRenderer(head, terms, { streamed: false })],
+  ["its stream", () => new ResponseRenderer(head, terms, { streamed: true })],
 ])("%s has a longest length, since all of it is told once more at its end,", (_, begin) => {
   test("and says which", () => {
     const renderer = begin();
@@ -307,7 +306,7 @@ test("a response that was to be stored and is not says so in all of its last byt
   const tools = [{ type: "function", name: "f", parameters: { type: "object", default: { store: true } } }];
   const asked = { model: "llama3", input: "Hello", metadata: { note: '\u2028"store":true' }, tools };
   const { terms: storing } = readResponseRequest(asked, new Map());
-  const stream = new ResponseStream(head, storing);
+  const stream = new ResponseRenderer(head, storing, { streamed: true });
   const last = Buffer.concat([stream.push([says('"store":true'), ...stop]), stream.end()]);
   const [told, untold] = [eventsIn(last), eventsIn(withoutStore(last))];
   const all = told.flatMap(({ response }) => (response === undefined ? [] : [response]));

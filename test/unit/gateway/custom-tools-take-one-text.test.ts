@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { ResponseStream, WholeResponse } from "../../../services/gateway/api/responses/render-response.ts";
+import { ResponseRenderer } from "../../../services/gateway/api/responses/render-response.ts";
 import { faultOf, readResponse } from "./response-requests.ts";
 
 const grammar = { type: "grammar", syntax: "lark", definition: 'start: "a"+' };
@@ -68,7 +68,7 @@ describe("a custom tool of the Responses API", () => {
     ["nothing", [], ""],
   ])("is called with the text that a model wrote as %s", (_, pieces, input) => {
     const { terms } = readResponse({ tools: [patch] });
-    const whole = new WholeResponse(head, terms);
+    const whole = new ResponseRenderer(head, terms, { streamed: false });
     whole.push(answered(...pieces));
     const { output } = JSON.parse(Buffer.from(whole.end()).toString()) as { output: object[] };
     const item = { type: "custom_tool_call", status: "completed", call_id: "call_1", name: "apply_patch", input };
@@ -76,7 +76,7 @@ describe("a custom tool of the Responses API", () => {
   });
 
   test("is called in a stream by one piece of text, between the beginning and the end of its item", () => {
-    const stream = new ResponseStream(head, readResponse({ tools: [patch] }).terms);
+    const stream = new ResponseRenderer(head, readResponse({ tools: [patch] }).terms, { streamed: true });
     const text = Buffer.concat([stream.push(answered('{"input":', '"a"}')), stream.end()]).toString();
     const events = [...text.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => JSON.parse(data) as { type: string });
     expect(events.slice(2, -1)).toMatchObject([

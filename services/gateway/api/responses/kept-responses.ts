@@ -1,18 +1,25 @@
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
+import { seal, unseal } from "#shared/keys/seal.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { StoredResponses } from "#shared/records/stored-responses.ts";
-import { headOf, type NamedTurns, namedTurns, type StoredTurns, storedTurnsMax } from "./stored-turns.ts";
+import {
+  idsIn,
+  isConversationId,
+  type NamedTurns,
+  namedTurns,
+  type StoredTurns,
+  storedTurnsMax,
+  tooLong,
+  writeIds,
+} from "./stored-turns.ts";
 
 /** Bytes of one stored response with its input. A larger one is answered and not stored. */
 export const storedResponseBytesMax = 1024 * 1024;
 /** Bytes of the stored turns that one request goes on from. */
 export const storedTurnsBytesMax = 8 * 1024 * 1024;
-/** Turns that are fetched at once where their size is not known before. */
-const fetchedAtOnce = 8;
 
 /** A response that is complete: its id, and the text that `writeTurn` made of it. */
 export interface MadeResponse {
@@ -44,58 +51,58 @@ export class KeptResponses {
   }
 
   /** Stores a response. False if it is too large or the store is away: its client is told so. */
-  async store(key: KeyId, { id, text, conversation }: MadeResponse): Promise<boolean> {
-    const { log } = this.#options;
-    if (Buffer.byteLength(text) > storedResponseBytesMax) return false;
+  async store(key: KeyId, response: MadeResponse): Promise<boolean> {
+    if (Buffer.byteLength(response.text) > storedResponseBytesMax) return false;
     try {
-      await this.put(key, id, text);
-      return conversation === undefined || (await this.append(key, conversation, id));
+      return await this.putTurn(key, response);
     } catch (error) {
-      log.warn({ key, internal: Fault.from(error).reason }, "a response was not stored");
+      this.#options.log.warn({ key, internal: Fault.from(error).reason }, "a response was not stored");
       return false;
     }
+  }
+
+  /**
+   * Stores a turn, at the end of its conversation if it has one. False if that is full or gone. Each turn is named at a
+   * place of its own, so that turns which end at once are all kept.
+   */
+  async putTurn(key: KeyId, { id, text, conversation }: MadeResponse): Promise<boolean> {
+    const turns = conversation === undefined ? new Map<string, string>() : await this.turnsOf(key, conversation);
+    if (turns === undefined) return false;
+    await this.put(key, id, text);
+    // A resumed answer may have been put there by another gateway.
+    if (conversation === undefined || turns.values().some((each) => each === id)) return true;
+    for (const place of placesIn(conversation)) if (!turns.has(place) && (await this.put(key, place, id))) return true;
+    return false;
   }
 
   /** Stores a text under an id. False if there is one already: it stays as it is. */
   put(key: KeyId, id: string, text: string): Promise<boolean> {
     const { stored, peppers, keptMs } = this.#options;
-    const sealed = seal(text, peppers.responsesKeys(key)[0], nameOf(key, id));
+    const sealed = seal(Buffer.from(text), peppers.responsesKeys(key)[0], nameOf(key, id));
     return stored.put(key, { id, sealed }, keptMs);
   }
 
-  /**
-   * Returns the ids of the turns of a conversation, undefined without it. Each turn is named at a place of its own, so that
-   * turns which end at once are all kept.
-   */
-  async turnsOf(key: KeyId, conversation: string): Promise<readonly string[] | undefined> {
-    const [first, ...turns] = await this.#fetch(key, placesIn(conversation));
-    return first?.[0] === conversation ? turns.map(([, id]) => id) : undefined;
-  }
-
-  /** Puts a turn at the end of a conversation. False if it is full, or was deleted meanwhile. */
-  async append(key: KeyId, conversation: string, id: string): Promise<boolean> {
-    const places = await this.#fetch(key, placesIn(conversation));
-    if (!places.has(conversation)) return false;
-    // A resumed answer may have been put there by another gateway.
-    if (places.values().some((each) => each === id)) return true;
-    for (const place of placesIn(conversation)) if (!places.has(place) && (await this.put(key, place, id))) return true;
-    return false;
-  }
-
-  /** Deletes a conversation. Its responses stay. */
-  async removeConversation(key: KeyId, id: string): Promise<boolean> {
-    const places = await this.#fetch(key, placesIn(id));
-    for (const place of [...places.keys()].toReversed()) await this.remove(key, place);
-    return places.has(id);
-  }
-
-  /** Returns a response with its input; undefined if this key has none with the id. */
+  /** Returns the text at an id; undefined if this key has none. */
   async find(key: KeyId, id: string): Promise<string | undefined> {
     return (await this.#fetch(key, [id])).get(id);
   }
 
   remove(key: KeyId, id: string): Promise<boolean> {
     return this.#options.stored.remove(key, id);
+  }
+
+  /** Deletes a conversation. Its responses stay. */
+  async removeConversation(key: KeyId, id: string): Promise<boolean> {
+    const turns = await this.turnsOf(key, id);
+    const isRemoved = await this.remove(key, id);
+    for (const place of turns?.keys() ?? []) await this.remove(key, place);
+    return isRemoved;
+  }
+
+  /** Returns the ids of the turns of a conversation by their places; undefined without the conversation. */
+  async turnsOf(key: KeyId, conversation: string): Promise<ReadonlyMap<string, string> | undefined> {
+    const turns = await this.#fetch(key, [conversation, ...placesIn(conversation)]);
+    return turns.delete(conversation) ? turns : undefined;
   }
 
   /**
@@ -106,103 +113,63 @@ export class KeptResponses {
     return this.turnsNamed(key, namedTurns(bytes), takeRoom);
   }
 
-  /** Returns these turns. At the id of a conversation are the ids of its turns, with spaces between. */
   async turnsNamed(
     key: KeyId,
-    { previous, conversations, referred }: NamedTurns,
+    { latest, referred }: NamedTurns,
     takeRoom: (bytes: number) => void,
   ): Promise<StoredTurns> {
-    const param = conversations.length > 0 ? "conversation" : "previous_response_id";
-    const latest = await this.#fetch(key, previous);
-    const turns = new Map(latest);
-    for (const text of latest.values()) {
-      const { before, bytes: chainBytes } = headOf(text);
-      if (before.length + 1 >= storedTurnsMax) throw tooManyTurns();
-      if (chainBytes > storedTurnsBytesMax) throw tooLongTurns(param);
-      takeRoom(chainBytes);
-      for (const [id, each] of await this.#fetch(key, before)) turns.set(id, each);
-    }
-    const others = new Set(referred);
-    for (const id of conversations) {
-      const ids = await this.turnsOf(key, id);
-      if (ids !== undefined) turns.set(id, ids.join(" "));
-      for (const each of ids ?? []) others.add(each);
-    }
-    let bytesLeft = storedTurnsBytesMax;
-    const missing = [...others].filter((id) => !turns.has(id));
-    for (let at = 0; at < missing.length; at += fetchedAtOnce) {
-      for (const [id, text] of await this.#fetch(key, missing.slice(at, at + fetchedAtOnce))) {
-        turns.set(id, text);
-        takeRoom(text.length);
-        bytesLeft -= text.length;
+    const turns = new Map<string, string>();
+    const needed = new Set(referred);
+    for (const id of latest) {
+      const text = await this.#latestText(key, id);
+      if (text === undefined) continue;
+      const ids = idsIn(text);
+      if (ids.length >= storedTurnsMax) {
+        const bound = `A conversation may go on from at most ${storedTurnsMax} stored turns (storedTurnsMax)`;
+        throw tooLong("array_above_max_length", bound);
       }
-      if (bytesLeft < 0) throw tooLongTurns(param);
+      turns.set(id, text);
+      for (const each of ids) needed.add(each);
     }
+    if (needed.size === 0) return turns;
+    const bytes = await this.#options.stored.bytesOf(key, [...needed]);
+    if (bytes > storedTurnsBytesMax) {
+      const bound = `The stored turns that a request names may hold at most ${storedTurnsBytesMax} bytes (storedTurnsBytesMax)`;
+      throw tooLong("invalid_value", bound, latest.values().some(isConversationId) ? "conversation" : undefined);
+    }
+    takeRoom(bytes);
+    const missing = [...needed].filter((id) => !turns.has(id));
+    for (const [id, text] of await this.#fetch(key, missing)) turns.set(id, text);
     return turns;
   }
 
+  async #latestText(key: KeyId, id: string): Promise<string | undefined> {
+    if (!isConversationId(id)) return this.find(key, id);
+    const turns = await this.turnsOf(key, id);
+    return turns && writeIds([...turns.values()]);
+  }
+
+  /** Returns the texts at the ids. Those that were altered, or are under a pepper that is gone, count as deleted. */
   async #fetch(key: KeyId, ids: readonly string[]): Promise<Map<string, string>> {
-    if (ids.length === 0) return new Map();
     const { stored, peppers } = this.#options;
     const keys = peppers.responsesKeys(key);
     const found = await stored.find(key, ids);
-    return new Map(
-      ids.flatMap((id, at) => {
-        const text = open(found[at], keys, nameOf(key, id));
-        return text === undefined ? [] : [[id, text] as const];
-      }),
-    );
+    const texts = new Map<string, string>();
+    for (const [at, id] of ids.entries()) {
+      const sealed = found[at];
+      const text = sealed && unseal(sealed, keys, nameOf(key, id))?.bytes;
+      if (text !== undefined) texts.set(id, text.toString());
+    }
+    return texts;
   }
 }
 
-/** The id of a conversation, and the places of its turns. */
+/** The names of the places of a conversation's turns. */
 function placesIn(conversation: string): string[] {
-  return Array.from({ length: storedTurnsMax }, (_, place) =>
-    place === 0 ? conversation : `${conversation}.${place}`,
-  );
+  return Array.from({ length: storedTurnsMax - 1 }, (_, place) => `${conversation}.${place + 1}`);
 }
 
-function nameOf(key: KeyId, id: string): Buffer {
-  return Buffer.from(`${key} ${id}`);
-}
-
-const cipher = "aes-256-gcm";
-const nonceBytes = 12;
-const tagBytes = 16;
-
-function seal(text: string, key: Buffer, name: Buffer): Buffer {
-  const nonce = randomBytes(nonceBytes);
-  const sealing = createCipheriv(cipher, key, nonce).setAAD(name);
-  return Buffer.concat([nonce, sealing.update(text, "utf8"), sealing.final(), sealing.getAuthTag()]);
-}
-
-/** Undefined for bytes that were altered, or are under a pepper that is gone: they count as deleted. */
-function open(sealed: Uint8Array | undefined, keys: readonly Buffer[], name: Buffer): string | undefined {
-  if (sealed === undefined || sealed.byteLength < nonceBytes + tagBytes) return undefined;
-  for (const key of keys) {
-    const opening = createDecipheriv(cipher, key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes });
-    opening.setAAD(name).setAuthTag(sealed.subarray(-tagBytes));
-    try {
-      const text = opening.update(sealed.subarray(nonceBytes, -tagBytes));
-      opening.final();
-      return text.toString();
-    } catch {}
-  }
-  return undefined;
-}
-
-const remedy = "send the conversation in 'input', or a summary of it";
-
-function tooManyTurns(): Fault {
-  return new Fault("array_above_max_length", {
-    message: `A conversation may go on from at most ${storedTurnsMax} stored turns (storedTurnsMax); ${remedy}.`,
-    param: "previous_response_id",
-  });
-}
-
-function tooLongTurns(param: string): Fault {
-  return new Fault("invalid_value", {
-    message: `The stored turns that a request names may hold at most ${storedTurnsBytesMax} bytes (storedTurnsBytesMax); ${remedy}.`,
-    param,
-  });
+/** The name under which a text is sealed: no writer of the store can pass it for another one, or for another key's. */
+function nameOf(key: KeyId, id: string): string {
+  return `${key} ${id}`;
 }

@@ -1,5 +1,5 @@
 import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
-import { ResponseOutput } from "./response-output.ts";
+import { type EmitEvent, ResponseOutput } from "./response-output.ts";
 import type { MadeResponse } from "./kept-responses.ts";
 import { writeTurn } from "./stored-turns.ts";
 import type { ResponseTerms } from "./response-request.ts";
@@ -26,62 +26,35 @@ function writtenResponse(
   return `${JSON.stringify(begin).slice(0, -1)},${repeated},"output":${JSON.stringify(output)},"usage":${JSON.stringify(usage)}}`;
 }
 
-const nothing = new Uint8Array();
-
 /**
  * Returns the last bytes of a response that could not be stored after all. The first `store` of a line is the response's
  * own: before it are only texts, in which quotes are escaped.
  */
 export function withoutStore(last: Uint8Array): Uint8Array {
-  return Buffer.from(
-    Buffer.from(last)
-      .toString()
-      .replaceAll(/(^|\n)([^\n]*?"store":)true/g, "$1$2false"),
-  );
-}
-
-export class WholeResponse implements AnswerRenderer {
-  readonly #head: AnswerHead;
-  readonly #terms: ResponseTerms;
-  readonly #output: ResponseOutput;
-  /** The response, once it is complete. */
-  made: MadeResponse | undefined;
-
-  constructor(head: AnswerHead, terms: ResponseTerms) {
-    this.#head = head;
-    this.#terms = terms;
-    this.#output = new ResponseOutput(() => undefined, terms, head.id);
-  }
-
-  push(events: readonly AnswerEvent[]): Uint8Array {
-    for (const event of events) this.#output.take(event);
-    return nothing;
-  }
-
-  end(): Uint8Array {
-    const written = writtenResponse(this.#head, this.#terms, this.#output.end());
-    this.made = madeOf(written, this.#head, this.#terms);
-    return Buffer.from(written);
-  }
+  const text = Buffer.from(last).toString();
+  return Buffer.from(text.replaceAll(/(^|\n)([^\n]*?"store":)true/g, "$1$2false"));
 }
 
 /**
- * Renders a response as a stream of named server-sent events, each with a sequence number. This API has no `data:
- * [DONE]`.
+ * Renders a response: whole, or as a stream of named server-sent events, each with a sequence number. This API has no
+ * `data: [DONE]`.
  */
-export class ResponseStream implements AnswerRenderer {
+export class ResponseRenderer implements AnswerRenderer {
   readonly #head: AnswerHead;
   readonly #terms: ResponseTerms;
+  readonly #streamed: boolean;
   readonly #output: ResponseOutput;
   /** The response, once it is complete. */
   made: MadeResponse | undefined;
   #written = "";
   #number = 0;
 
-  constructor(head: AnswerHead, terms: ResponseTerms) {
+  constructor(head: AnswerHead, terms: ResponseTerms, { streamed }: { readonly streamed: boolean }) {
     this.#head = head;
     this.#terms = terms;
-    this.#output = new ResponseOutput((type, fields) => this.#emit(type, JSON.stringify(fields)), terms, head.id);
+    this.#streamed = streamed;
+    const emit: EmitEvent = (type, fields) => this.#emit(type, JSON.stringify(fields));
+    this.#output = new ResponseOutput(streamed ? emit : () => undefined, terms, head.id);
   }
 
   push(events: readonly AnswerEvent[]): Uint8Array {
@@ -92,9 +65,12 @@ export class ResponseStream implements AnswerRenderer {
 
   end(): Uint8Array {
     this.#begin();
+    const { id } = this.#head;
+    const { begun } = this.#terms;
     const answer = this.#output.end();
     const written = writtenResponse(this.#head, this.#terms, answer);
-    this.made = madeOf(written, this.#head, this.#terms);
+    this.made = begun && { id, text: writeTurn(id, begun, written), conversation: begun.conversation };
+    if (!this.#streamed) return Buffer.from(written);
     this.#emit(`response.${answer.status}`, `{"response":${written}}`);
     return this.#taken();
   }
@@ -108,7 +84,7 @@ export class ResponseStream implements AnswerRenderer {
   }
 
   #begin(): void {
-    if (this.#number > 0) return;
+    if (!this.#streamed || this.#number > 0) return;
     const started = `{"response":${writtenResponse(this.#head, this.#terms, startedResponse)}}`;
     this.#emit("response.created", started);
     this.#emit("response.in_progress", started);
@@ -124,10 +100,6 @@ export class ResponseStream implements AnswerRenderer {
     this.#written = "";
     return bytes;
   }
-}
-
-function madeOf(written: string, { id }: AnswerHead, { begun }: ResponseTerms): MadeResponse | undefined {
-  return begun && { id, text: writeTurn(begun, written), conversation: begun.conversation };
 }
 
 /** Maps the path of a chat field, as machines name it, to the field of the Responses API that it came from. */
@@ -149,13 +121,12 @@ export function faultForResponses(fault: Fault): Fault {
  * complete response contains the whole response. The event of a failed one has a sequence number like all others. A
  * failover to another machine starts a new rendering.
  */
-export function renderResponse(terms: ResponseTerms, { streamed }: { readonly streamed: boolean }): Rendering {
-  let stream: ResponseStream | undefined;
-  let latest: ResponseStream | WholeResponse | undefined;
+export function renderResponse(terms: ResponseTerms, form: { readonly streamed: boolean }): Rendering {
+  let latest: ResponseRenderer | undefined;
   return {
-    render: (head) => (latest = streamed ? (stream = new ResponseStream(head, terms)) : new WholeResponse(head, terms)),
+    render: (head) => (latest = new ResponseRenderer(head, terms, form)),
     made: () => latest?.made,
-    ends: { ...endsOfChunks, whole: nothing, failed: (fault) => (stream ?? endsOfChunks).failed(fault) },
+    ends: { ...endsOfChunks, whole: new Uint8Array(), failed: (fault) => (latest ?? endsOfChunks).failed(fault) },
     adaptFault: faultForResponses,
   };
 }

@@ -24,9 +24,11 @@ import {
   type EarlierTurns,
   earlierTurns,
   isConversationId,
+  isResponseId,
   resolveReferences,
+  responseNotFound,
   type StoredTurns,
-  turnsOfConversation,
+  tooLong,
 } from "./stored-turns.ts";
 import {
   innerTextFormat,
@@ -45,7 +47,7 @@ import {
   type ResponseToolChoice,
 } from "./response-schema.ts";
 
-export const metadataPairsMax = 16;
+export { metadataPairsMax } from "./response-schema.ts";
 /**
  * Maximum length of the request fields that a response repeats, and of the descriptions that its functions repeat. A
  * streamed response repeats the fields three times.
@@ -64,82 +66,68 @@ export type Stored = StoredTurns | undefined;
 export function readResponseRequest(input: Record<string, unknown>, stored?: Stored): ReadResponseRequest {
   dropEmptyFields(input);
   refuseUnsupported(input, stored);
-  if (stored !== undefined) resolveReferences(input["input"], stored);
+  resolveReferences(input["input"], stored);
   const { value, ignored } = readShape(responseRequest, input);
-  const { id: conversation, turns } = conversationIn(value, stored);
-  const earlier = turns ?? earlierTurns(value.previous_response_id, stored ?? new Map());
+  const { items: earlier, ...before } = turnsBefore(value, stored);
   const { stream } = streamChoice(value);
-  checkTogether(value);
+  assertLogprobs(value);
   const inside = innerTools(value.tools ?? []);
-  const terms = termsOf(value, {
-    called: inside.called,
-    begun: stored && begunTurn(value, { ...earlier, conversation }),
-  });
-  const items = allItems(value.input, earlier.items);
+  const own: readonly InputItem[] =
+    typeof value.input === "string" ? [{ type: "message", role: "user", content: value.input }] : value.input;
+  const mayStore = stored !== undefined && value.store !== false;
+  const terms = termsOf(value, { called: inside.called, begun: mayStore ? begunTurn(own, before) : undefined });
+  const items = allItems(own, earlier);
   const format = value.text?.format;
   if (format?.type === "json_schema") assertSchemaSize(format.schema, "text.format.schema");
   assertTerms(terms, value);
+  // No response is stored, or this one is too large for it.
+  const isLost = terms.begun === undefined && (mayStore || value.store === true);
   return {
     model: value.model,
     stream,
     includeUsage: true,
     body: bodyOf(value, { inside, items }),
     ...shownImages(items),
-    ignored: [
-      ...ignored,
-      ...ignoredWishes(value, { isStored: terms.begun !== undefined, mayStore: stored !== undefined }),
-    ],
+    ignored: [...ignored, ...ignoredWishes(value), ...(isLost ? ["store"] : [])],
     terms,
   };
 }
 
-/** Returns the conversation that a request belongs to, and its turns. */
-function conversationIn(
-  { conversation, previous_response_id, store }: ResponseRequest,
-  stored: Stored,
-): { readonly id?: string; readonly turns?: EarlierTurns } {
-  if (conversation === undefined || conversation === null) return {};
-  const id = typeof conversation === "string" ? conversation : conversation.id;
-  if (typeof previous_response_id === "string")
+/** Returns the turns of the conversation or up to the response that a request goes on from. */
+function turnsBefore(request: ResponseRequest, stored: StoredTurns = new Map()): EarlierTurns {
+  const { conversation, previous_response_id: previous, store } = request;
+  if (!conversation) {
+    if (typeof previous !== "string") return { before: [], items: [] };
+    const turns = isResponseId(previous) ? earlierTurns(previous, stored) : undefined;
+    if (turns === undefined) throw responseNotFound("previous_response_id");
+    return turns;
+  }
+  if (typeof previous === "string")
     throw invalidValue("conversation", "Send either 'conversation' or 'previous_response_id', not both.");
   if (store === false) throw invalidValue("store", "'store' can only be true with 'conversation', which is stored.");
-  const turns = stored && isConversationId(id) ? turnsOfConversation(id, stored) : undefined;
+  const id = typeof conversation === "string" ? conversation : conversation.id;
+  const turns = isConversationId(id) ? earlierTurns(id, stored) : undefined;
   if (turns === undefined) throw conversationNotFound("conversation");
-  return { id, turns };
+  return { ...turns, conversation: id };
 }
 
-/** Returns the turn to store; undefined if the request asks not to, or its own part is too large already. */
-function begunTurn(
-  { store, input }: ResponseRequest,
-  { before, bytes, conversation }: Omit<BegunTurn, "input">,
-): BegunTurn | undefined {
-  if (store === false) return undefined;
-  const items = JSON.stringify(typeof input === "string" ? [{ type: "message", role: "user", content: input }] : input);
-  return items.length > storedResponseBytesMax ? undefined : { before, bytes, input: items, conversation };
+/** Returns the turn to store; undefined if the request's own part is too large already. */
+function begunTurn(own: readonly InputItem[], turns: Omit<BegunTurn, "input">): BegunTurn | undefined {
+  const input = JSON.stringify(own);
+  return input.length > storedResponseBytesMax ? undefined : { ...turns, input };
 }
 
 /** Returns the items of earlier turns in front of a request's own. */
-function allItems(input: ResponseRequest["input"], earlier: readonly InputItem[]): PlacedItems {
-  const own: readonly InputItem[] = typeof input === "string" ? [{ role: "user", content: input }] : input;
+function allItems(own: readonly InputItem[], earlier: readonly InputItem[]): PlacedItems {
   if (earlier.length + own.length <= messagesMax) return { items: [...earlier, ...own], earlier: earlier.length };
-  throw new Fault("array_above_max_length", {
-    message: `'input' and the stored turns before it must hold at most ${messagesMax} items (messagesMax); send the conversation in 'input', or a summary of it.`,
-    param: "previous_response_id",
-  });
+  const bound = `'input' and the stored turns before it must hold at most ${messagesMax} items (messagesMax)`;
+  throw tooLong("array_above_max_length", bound);
 }
 
 function refuseUnsupported(request: Record<string, unknown>, stored: Stored): void {
   refuseFields(request, unsupportedResponseFields);
   if (stored === undefined) refuseFields(request, fieldsOfStored);
-  const { text, input } = request;
-  for (const wished of objectsIn([text])) refuseFields(wished, { verbosity }, "text.");
-  if (!Array.isArray(input) || stored !== undefined) return;
-  const place = input.findIndex((item) => Reflect.get(Object(item), "type") === "item_reference");
-  if (place === -1) return;
-  throw new Fault("unsupported_value", {
-    message: `'input[${place}]' refers to an item of an earlier response, and none is kept for this key; send the item itself, as clients do that are told 'store: false'.`,
-    param: `input[${place}].type`,
-  });
+  for (const wished of objectsIn([request["text"]])) refuseFields(wished, { verbosity }, "text.");
 }
 
 function dropEmptyFields(input: Record<string, unknown>): void {
@@ -174,17 +162,11 @@ function bodyOf(
   };
 }
 
-/** Checks rules that involve two fields, which the schema of a single field cannot express. */
-function checkTogether({ top_logprobs: others, include, metadata }: ResponseRequest): void {
+/** Checks a rule that involves two fields, which the schema of a single field cannot express. */
+function assertLogprobs({ top_logprobs: others, include }: ResponseRequest): void {
   if (others && include?.includes(logprobsIncluded) !== true) {
     throw invalidValue("top_logprobs", `'top_logprobs' is only allowed when 'include' names '${logprobsIncluded}'.`);
   }
-  assertMetadata(metadata);
-}
-
-export function assertMetadata(metadata: ResponseRequest["metadata"]): void {
-  if (metadata && Object.keys(metadata).length > metadataPairsMax)
-    throw invalidValue("metadata", `'metadata' must have at most ${metadataPairsMax} fields (metadataPairsMax).`);
 }
 
 function assertTerms({ repeated }: ResponseTerms, { instructions, text, tools }: ResponseRequest): void {
@@ -204,21 +186,15 @@ function assertTerms({ repeated }: ResponseTerms, { instructions, text, tools }:
  * - web search tools;
  * - grammars of custom tools, which the model reads and no runtime enforces;
  * - `include` of unsupported tools' output, or of encrypted reasoning;
- * - `store`, where no response is stored, or this one is too large for it;
  * - `truncation: "auto"`: input that is too long is an error here;
  * - a concise reasoning summary.
  */
-function ignoredWishes(
-  { include, store, tools, truncation, reasoning }: ResponseRequest,
-  { isStored, mayStore }: { readonly isStored: boolean; readonly mayStore: boolean },
-): string[] {
-  const isLost = !isStored && (mayStore ? store !== false : store === true);
+function ignoredWishes({ include, tools, truncation, reasoning }: ResponseRequest): string[] {
   return [
     ...(include ?? []).flatMap((each, place) => (each === logprobsIncluded ? [] : [`include[${place}]`])),
     ...(tools ?? []).flatMap((tool, place) =>
       isOwnTool(tool) ? grammarsIn(tool, `tools[${place}]`) : [`tools[${place}]`],
     ),
-    ...(isLost ? ["store"] : []),
     ...(truncation === "auto" ? ["truncation"] : []),
     ...(reasoning?.summary === "concise" ? ["reasoning.summary"] : []),
   ];
@@ -350,27 +326,21 @@ function choiceOf(choice: ResponseToolChoice, { called }: InnerTools): Choice {
 }
 
 function functionsOf(tool: ResponseTool, param: string): ToolAt[] {
-  if (tool.type === "function" || tool.type === "custom") return [placedTool(tool, { param })];
-  if (tool.type !== "namespace") return [];
+  if (!isOwnTool(tool)) return [];
+  if (tool.type !== "namespace") return [{ tool: functionOf(tool), called: { is: tool.type, name: tool.name }, param }];
   const { name: namespace, description, tools } = tool;
-  return tools.map((each, place) =>
-    placedTool(
-      // Models do not support namespaces, so each function's description begins with its namespace's description.
-      { ...each, description: [description, each.description].filter(Boolean).join("\n\n") },
-      { namespace, param: `${param}.tools[${place}]` },
-    ),
-  );
+  return tools.map((each, place) => {
+    // Models do not support namespaces, so each function's description begins with its namespace's description.
+    const described = { ...each, description: [description, each.description].filter(Boolean).join("\n\n") };
+    const called = { is: each.type, name: each.name, namespace };
+    return { tool: functionOf(described), called, param: `${param}.tools[${place}]` };
+  });
 }
 
-function placedTool(
-  tool: FunctionTool | CustomTool,
-  { namespace, param }: { readonly namespace?: string; readonly param: string },
-): ToolAt {
-  const { type: is, name } = tool;
-  const called = { is, name, namespace };
-  if (tool.type === "function") return { tool, called, param };
-  const inner = { type: "function", name, description: customDescription(tool), parameters: customParameters } as const;
-  return { tool: inner, called, param };
+/** Returns a tool as a function: a model gives a custom tool its text as the only argument. */
+function functionOf(tool: FunctionTool | CustomTool): FunctionTool {
+  if (tool.type === "function") return tool;
+  return { type: "function", name: tool.name, description: customDescription(tool), parameters: customParameters };
 }
 
 /** The parameters of a custom tool towards a model: models call functions with JSON only. */

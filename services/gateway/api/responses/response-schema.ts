@@ -51,22 +51,17 @@ export const reasoningItem = z.object({
   ...asAnswered,
 });
 
-export const callItem = z.object({
-  type: z.literal("function_call"),
+const callFields = {
   call_id: z.string().min(1),
   namespace: z.string().min(1).nullish(),
   name: z.string().min(1),
-  arguments: z.string(),
   ...asAnswered,
-});
-
+};
+export const callItem = z.object({ type: z.literal("function_call"), ...callFields, arguments: z.string() });
 export const customCallItem = z.object({
   type: z.literal("custom_tool_call"),
-  call_id: z.string().min(1),
-  namespace: z.string().min(1).nullish(),
-  name: z.string().min(1),
+  ...callFields,
   input: z.string().describe("The text that the model gave the tool."),
-  ...asAnswered,
 });
 
 export const callOutputItem = z.object({
@@ -204,6 +199,7 @@ export function innerTextFormat(format: TextFormat | null | undefined): Pick<Cha
 
 const inner = chatBody.shape;
 
+export const metadataPairsMax = 16;
 /** Items that one request puts into a conversation: OpenAI's bound. */
 export const conversationItemsMax = 20;
 const storedId = z.string().min(1).max(100);
@@ -231,7 +227,12 @@ export const responseRequest = z.object({
     })
     .nullish()
     .describe("The thinking of the model."),
-  metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
+  metadata: z
+    .record(z.string().max(64), z.string().max(512))
+    .refine((metadata) => Object.keys(metadata).length <= metadataPairsMax, {
+      error: `it must have at most ${metadataPairsMax} fields (metadataPairsMax)`,
+    })
+    .nullish(),
   store: z.boolean().nullish(),
   previous_response_id: z.string().nullish(),
   conversation: z.union([storedId, z.object({ id: storedId })]).nullish(),

@@ -1,28 +1,65 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
+import { readJsonObject } from "../../http/read-json.ts";
+import { readShape } from "../../http/read-shape.ts";
 import { callerOf } from "../../keys/authenticate.ts";
-import { invalidValue } from "../request-fields.ts";
-import type { KeptResponses } from "./kept-responses.ts";
-import type { InputItem } from "./response-schema.ts";
-import { isResponseId, kindOf, readTurn, responseNotFound, type StoredItem, type StoredTurn } from "./stored-turns.ts";
+import { noSeat, type Limits } from "../../limits/limits.ts";
+import { limitFault } from "../limit-responses.ts";
+import { dropNulls, dropNullsAt, invalidValue } from "../request-fields.ts";
+import { nameIgnored } from "../run-answer.ts";
+import { type KeptResponses, storedResponseBytesMax } from "./kept-responses.ts";
+import { conversationItemsRequest, conversationRequest, type InputItem } from "./response-schema.ts";
+import {
+  conversationNotFound,
+  conversationPrefix,
+  earlierTurns,
+  isConversationId,
+  isResponseId,
+  kindOf,
+  readTurn,
+  responseNotFound,
+  type StoredItem,
+  writeTurn,
+} from "./stored-turns.ts";
 
-/** Input items on one page, unless the client asks for fewer, and at most. */
+/** Items on one page, unless the client asks for fewer, and at most. */
 export const itemsPageDefault = 20;
 export const itemsPageMax = 100;
 
-export const storedPath = "/responses/:id";
-export const storedItemsPath = "/responses/:id/input_items";
+/** The paths of this file, with the methods that they take. */
+export const storedPaths: readonly (readonly [path: string, methods: readonly string[]])[] = [
+  ["/responses/:id", ["GET", "HEAD", "DELETE"]],
+  ["/responses/:id/input_items", ["GET", "HEAD"]],
+  ["/conversations", ["POST"]],
+  ["/conversations/:id", ["GET", "HEAD", "DELETE"]],
+  ["/conversations/:id/items", ["GET", "HEAD", "POST"]],
+];
 
 interface Parts {
   readonly responses: KeptResponses;
+  readonly clock: Pick<Clock, "wall">;
+  readonly limited: { readonly limits: Pick<Limits, "admit"> };
 }
 
-type OfResponse = FastifyRequest<{ Params: { id: string } }>;
+type StoredRequest = FastifyRequest<{ Params: { id: string }; Body: Buffer | undefined }>;
 
-/** Serves the responses that are stored for the calling key. */
-export function storedResponses(server: FastifyInstance, { responses }: Parts): void {
-  server.get(storedPath, async (request: OfResponse) => {
+/** Serves the responses and the conversations that are stored for the calling key. */
+export function storedResponses(server: FastifyInstance, parts: Parts): void {
+  serveResponses(server, parts);
+  serveConversations(server, parts);
+}
+
+function serveResponses(server: FastifyInstance, { responses }: Parts): void {
+  const turnOf = async (request: StoredRequest) => {
+    const text = await responses.find(callerOf(request).key.id, idOf(request, isResponseId, responseNotFound));
+    if (text === undefined) throw responseNotFound();
+    return readTurn(text);
+  };
+  server.get("/responses/:id", async (request: StoredRequest) => {
     const stream = Reflect.get(Object(request.query), "stream");
     if (stream !== undefined && stream !== "false") {
       throw new Fault("unsupported_parameter", {
@@ -30,24 +67,104 @@ export function storedResponses(server: FastifyInstance, { responses }: Parts): 
         param: "stream",
       });
     }
-    return (await storedTurn(request, responses)).response;
+    return (await turnOf(request)).response;
   });
-  server.delete(storedPath, async (request: OfResponse) => {
-    const { id } = request.params;
-    if (!isResponseId(id) || !(await responses.remove(callerOf(request).key.id, id))) throw responseNotFound();
+  server.delete("/responses/:id", async (request: StoredRequest) => {
+    const id = idOf(request, isResponseId, responseNotFound);
+    if (!(await responses.remove(callerOf(request).key.id, id))) throw responseNotFound();
     return { id, object: "response", deleted: true };
   });
-  server.get(storedItemsPath, async (request: OfResponse) => {
+  server.get("/responses/:id/input_items", async (request: StoredRequest) => {
     const page = pageOf(request.query);
-    return itemsPage((await storedTurn(request, responses)).input, page);
+    return itemsPage((await turnOf(request)).input, page);
   });
 }
 
-async function storedTurn(request: OfResponse, responses: KeptResponses): Promise<StoredTurn> {
-  const { id } = request.params;
-  const text = isResponseId(id) ? await responses.find(callerOf(request).key.id, id) : undefined;
-  if (text === undefined) throw responseNotFound();
-  return readTurn(text);
+/** The items of a conversation are those of the turns that it names. */
+function serveConversations(server: FastifyInstance, { responses, clock, limited }: Parts): void {
+  /** Puts items at the end of a conversation, as a turn without an answer. Returns them with their ids. */
+  const addItems = async (key: KeyRecord, conversation: string, items: readonly InputItem[]) => {
+    const id = newToken("resp_");
+    const turn = { before: [], input: JSON.stringify(items) };
+    const text = writeTurn(id, turn, JSON.stringify({ id, output: [] }));
+    if (!(await responses.putTurn(key.id, { id, text, conversation }))) throw conversationNotFound();
+    return readTurn(text).input;
+  };
+  server.post("/conversations", async (request: StoredRequest, reply) => {
+    const { key } = callerOf(request);
+    if (!responses.mayStore(key)) {
+      throw new Fault("insufficient_permissions", {
+        message:
+          "Nothing is stored for this key. Send the whole conversation in 'input', or ask the operator to store its responses (keys issue --store-responses).",
+      });
+    }
+    const { items, metadata } = readStored(conversationRequest, request, reply);
+    await takeRequest(key, limited);
+    const id = newToken(conversationPrefix);
+    const created_at = Math.floor(clock.wall() / 1_000);
+    const conversation = { id, object: "conversation", created_at, metadata: metadata ?? {} };
+    await responses.put(key.id, id, JSON.stringify(conversation));
+    if (items?.length) await addItems(key, id, items);
+    return conversation;
+  });
+  server.get("/conversations/:id", async (request: StoredRequest) => {
+    const found = await responses.find(callerOf(request).key.id, idOf(request, isConversationId, conversationNotFound));
+    if (found === undefined) throw conversationNotFound();
+    return JSON.parse(found) as object;
+  });
+  server.delete("/conversations/:id", async (request: StoredRequest) => {
+    const id = idOf(request, isConversationId, conversationNotFound);
+    if (!(await responses.removeConversation(callerOf(request).key.id, id))) throw conversationNotFound();
+    return { id, object: "conversation.deleted", deleted: true };
+  });
+  server.get("/conversations/:id/items", async (request: StoredRequest) => {
+    const page = pageOf(request.query);
+    const id = idOf(request, isConversationId, conversationNotFound);
+    const named = { latest: new Set([id]), referred: new Set<string>() };
+    const turns = await responses.turnsNamed(callerOf(request).key.id, named, () => undefined);
+    const found = earlierTurns(id, turns);
+    if (found === undefined) throw conversationNotFound();
+    return itemsPage(found.items, page);
+  });
+  server.post("/conversations/:id/items", async (request: StoredRequest, reply) => {
+    const { key } = callerOf(request);
+    const conversation = idOf(request, isConversationId, conversationNotFound);
+    const { items } = readStored(conversationItemsRequest, request, reply);
+    await takeRequest(key, limited);
+    const added = await addItems(key, conversation, items);
+    return itemsPage(added, { limit: added.length, order: "asc" });
+  });
+}
+
+function idOf({ params: { id } }: StoredRequest, isId: (id: string) => boolean, notFound: () => Fault): string {
+  if (!isId(id)) throw notFound();
+  return id;
+}
+
+/** Reads a request that is stored, so that its size is bounded. Names what it ignores. */
+function readStored<Value extends object>(
+  schema: z.ZodType<Value>,
+  { body }: StoredRequest,
+  reply: FastifyReply,
+): Value {
+  if (body !== undefined && body.byteLength > storedResponseBytesMax)
+    throw new Fault("request_too_large", {
+      message: `The request may have at most ${storedResponseBytesMax} bytes (storedResponseBytesMax).`,
+    });
+  const input = readJsonObject(body);
+  dropNulls(input);
+  dropNullsAt(input, ["items", "items.content", "items.output"]);
+  const { value, ignored } = readShape(schema, input);
+  nameIgnored(reply, ignored);
+  return value;
+}
+
+/** Takes one of the requests that a key may send a minute, as a count of tokens does. */
+async function takeRequest({ id: keyId, limits }: KeyRecord, { limits: book }: Parts["limited"]): Promise<void> {
+  if (limits?.requestsPerMinute === undefined) return;
+  const demand = { keyId, limits, tokens: 0, seat: noSeat };
+  const admission = await book.admit(demand);
+  if (admission.outcome === "refused") throw limitFault(admission, demand);
 }
 
 const pageQuery = z.looseObject({
@@ -57,7 +174,7 @@ const pageQuery = z.looseObject({
 });
 type Page = z.output<typeof pageQuery>;
 
-export function pageOf(query: unknown): Page {
+function pageOf(query: unknown): Page {
   const { data, error } = pageQuery.safeParse(query);
   if (data !== undefined) return data;
   const param = String(error.issues[0]?.path[0]);
@@ -65,7 +182,7 @@ export function pageOf(query: unknown): Page {
   throw invalidValue(param, message);
 }
 
-export function itemsPage(input: readonly StoredItem[], { limit, order, after }: Page) {
+function itemsPage(input: readonly StoredItem[], { limit, order, after }: Page) {
   const items = order === "asc" ? input : input.toReversed();
   const from = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && from === 0) {

@@ -1,4 +1,4 @@
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { tokenCharacters } from "#shared/protocol/identifiers.ts";
 import type { InputItem } from "./response-schema.ts";
 
@@ -7,14 +7,11 @@ export const conversationPrefix = "conv_";
 /** Turns of one conversation that goes on from stored responses. */
 export const storedTurnsMax = 500;
 
-/** The texts of stored turns by the id of their response. A text is what `writeTurn` returns. */
+/**
+ * The stored turns that a request names, by the id of their response, as `writeTurn` returns them. The id of a
+ * conversation has the first line alone.
+ */
 export type StoredTurns = ReadonlyMap<string, string>;
-
-/** The turns that came before a response, and the bytes of all of them. */
-export interface TurnHead {
-  readonly before: readonly string[];
-  readonly bytes: number;
-}
 
 /** An item as it is stored: with the id by which clients refer to it. */
 export type StoredItem = InputItem & { readonly id: string };
@@ -25,22 +22,27 @@ export interface StoredTurn {
 }
 
 /** The parts of a turn that are known before its answer. */
-export interface BegunTurn extends TurnHead {
+export interface BegunTurn {
+  /** The ids of the turns before it, the oldest first. */
+  readonly before: readonly string[];
   /** The request's own input items as JSON. */
   readonly input: string;
   /** The conversation that the turn belongs to, if any. */
   readonly conversation?: string | undefined;
 }
 
-/** Returns the text of a turn: a line with its head, which is read alone, and a line with its items. */
-export function writeTurn({ before, bytes, input }: BegunTurn, response: string): string {
-  const items = `{"input":${input},"response":${response}}`;
-  const head: TurnHead = { before, bytes: bytes + Buffer.byteLength(items) };
-  return `${JSON.stringify(head)}\n${items}`;
+/** Returns the text of a turn: a line with the ids of all turns up to this one, and a line with its own items. */
+export function writeTurn(id: string, { before, input }: BegunTurn, response: string): string {
+  return `${writeIds([...before, id])}{"input":${input},"response":${response}}`;
 }
 
-export function headOf(text: string): TurnHead {
-  return JSON.parse(text.slice(0, text.indexOf("\n")));
+export function writeIds(ids: readonly string[]): string {
+  return `${ids.join(" ")}\n`;
+}
+
+/** Returns the ids in the first line of a text, without reading any items. */
+export function idsIn(text: string): string[] {
+  return text.slice(0, text.indexOf("\n")).split(" ").filter(Boolean);
 }
 
 /** Returns the items of a turn. An input item without an id gets one that names its response, as output items do. */
@@ -66,82 +68,70 @@ export function kindOf(item: InputItem): keyof typeof idPrefixes {
 }
 
 /** The turns before a request, and their items. */
-export interface EarlierTurns extends TurnHead {
+export interface EarlierTurns extends Omit<BegunTurn, "input"> {
   readonly items: readonly StoredItem[];
 }
 
-/** Returns the items of the turns up to a response, the oldest first, and those turns. Empty for a first turn. */
-export function earlierTurns(id: string | null | undefined, turns: StoredTurns): EarlierTurns {
-  if (id === undefined || id === null) return { items: [], before: [], bytes: 0 };
-  const latest = turns.get(id);
-  if (latest === undefined) throw responseNotFound("previous_response_id");
-  const { before, bytes } = headOf(latest);
-  const chain = [...before, id];
-  const missing = (): Fault => responseNotFound("previous_response_id");
-  return { items: chain.flatMap((each) => itemsOf(turns.get(each), missing)), before: chain, bytes };
+/**
+ * Returns the turns of a conversation, or those up to a response, the oldest first. A conversation goes on without its
+ * deleted turns. A response does not: undefined if one is missing.
+ */
+export function earlierTurns(id: string, turns: StoredTurns): EarlierTurns | undefined {
+  const text = turns.get(id);
+  if (text === undefined) return undefined;
+  const ids = idsIn(text);
+  const before = ids.filter((each) => turns.has(each));
+  if (before.length < ids.length && !isConversationId(id)) return undefined;
+  return { before, items: before.flatMap((each) => itemsOf(readTurn(turns.get(each) ?? ""))) };
 }
 
-/** Returns the same of all turns of a conversation. Undefined without it. */
-export function turnsOfConversation(id: string, turns: StoredTurns): EarlierTurns | undefined {
-  const before = turns.get(id)?.split(" ").filter(Boolean);
-  if (before === undefined) return undefined;
-  const texts = before.flatMap((each) => turns.get(each) ?? []);
-  const bytes = texts.reduce((sum, { length }) => sum + length, 0);
-  return { items: texts.flatMap((text) => itemsOf(text)), before, bytes };
-}
-
-function itemsOf(text: string | undefined, missing = responseNotFound): readonly StoredItem[] {
-  if (text === undefined) throw missing();
-  const { input, response } = readTurn(text);
+function itemsOf({ input, response }: StoredTurn): readonly StoredItem[] {
   return [...input, ...response.output];
 }
 
-/** Puts the items of stored turns in place of the references to them. */
-export function resolveReferences(input: unknown, turns: StoredTurns): void {
+/** Puts the items of stored turns in place of the references to them. A key without stored turns can refer to none. */
+export function resolveReferences(input: unknown, turns: StoredTurns | undefined): void {
   if (!Array.isArray(input)) return;
-  const read = new Map<string, StoredTurn>();
+  const read = new Map<string, readonly StoredItem[]>();
   for (const [place, item] of input.entries()) {
     if (Reflect.get(Object(item), "type") !== "item_reference") continue;
+    if (turns === undefined) {
+      throw new Fault("unsupported_value", {
+        message: `'input[${place}]' refers to an item of an earlier response, and none is kept for this key; send the item itself, as clients do that are told 'store: false'.`,
+        param: `input[${place}].type`,
+      });
+    }
     const id = String(Reflect.get(Object(item), "id"));
-    const responseId = responseOfItem(id) ?? "";
-    const text = turns.get(responseId);
-    const turn = text === undefined ? undefined : read.getOrInsertComputed(responseId, () => readTurn(text));
-    const found = turn && [...turn.input, ...turn.response.output].find((each) => each.id === id);
+    const text = turns.get(`resp_${itemId.exec(id)?.[1]}`);
+    const items = text === undefined ? [] : read.getOrInsertComputed(text, () => itemsOf(readTurn(text)));
+    const found = items.find((each) => each.id === id);
     if (found === undefined) throw responseNotFound(`input[${place}].id`);
     input[place] = { ...found };
   }
 }
 
-/** Returns the id of the response that an item belongs to, which the item's own id holds. */
-function responseOfItem(id: string): string | undefined {
-  const [, name] = itemId.exec(id) ?? [];
-  return name && `resp_${name}`;
-}
-const itemId = new RegExp(`^[a-z]{2,4}_([0-9A-Za-z]{${tokenCharacters}})i?\\d{1,5}$`);
-const responseId = new RegExp(`^resp_[0-9A-Za-z]{${tokenCharacters}}$`);
-const conversationId = new RegExp(`^${conversationPrefix}[0-9A-Za-z]{${tokenCharacters}}$`);
+const token = `[0-9A-Za-z]{${tokenCharacters}}`;
+const responseId = new RegExp(`^resp_${token}$`);
+const conversationId = new RegExp(`^${conversationPrefix}${token}$`);
+const quotedId = new RegExp(`"((?:resp_|${conversationPrefix})${token})"`);
+/** The id of an item, which holds the name of its response. */
+const itemId = new RegExp(`\\b[a-z]{2,4}_(${token})i?\\d{1,5}\\b`);
+const itemIds = new RegExp(itemId, "g");
 
 /** The store has all texts of a key by their ids: responses, conversations and the places of their turns. */
 export const isResponseId = (id: string): boolean => responseId.test(id);
 export const isConversationId = (id: string): boolean => conversationId.test(id);
 
-const quotedConversationId = new RegExp(`"(${conversationPrefix}[0-9A-Za-z]{${tokenCharacters}})"`);
-const quotedResponseId = new RegExp(`"(resp_[0-9A-Za-z]{${tokenCharacters}})"`);
-
 /** Bytes around the name of a field in which its id stands. */
 const nearBytes = 160;
 /** Places of a request that are looked at for the ids of stored turns. A valid request names one that it goes on from. */
-const previousMax = 4;
+const latestMax = 4;
 const referencesMax = 2_000;
 
-/**
- * The stored turns that a request names: the response or conversation that it goes on from, and those of items that it
- * refers to.
- */
+/** The ids of the responses and conversations that a request goes on from, and of responses to whose items it refers. */
 export interface NamedTurns {
-  readonly previous: readonly string[];
-  readonly conversations: readonly string[];
-  readonly referred: readonly string[];
+  readonly latest: ReadonlySet<string>;
+  readonly referred: ReadonlySet<string>;
 }
 
 /**
@@ -150,43 +140,32 @@ export interface NamedTurns {
  * store and nothing else.
  */
 export function namedTurns(bytes: Buffer): NamedTurns {
-  const behind = (field: string, quotedId: RegExp): string[] => {
-    const places = [...placesOf(field, bytes, previousMax)];
-    const ids = places.flatMap((at) => quotedId.exec(bytes.toString("latin1", at, at + nearBytes))?.[1] ?? []);
-    return [...new Set(ids)];
-  };
-  const previous = behind('"previous_response_id"', quotedResponseId);
-  const conversations = behind('"conversation"', quotedConversationId);
-  const referred = new Set<string>();
-  for (const at of placesOf('"item_reference"', bytes, referencesMax)) {
-    const near = bytes.toString("latin1", Math.max(0, at - nearBytes), at + nearBytes);
-    for (const [text] of near.matchAll(/[a-z]{2,4}_\w+/g)) {
-      const id = responseOfItem(text);
-      if (id !== undefined) referred.add(id);
-    }
-  }
-  return { previous, conversations, referred: [...referred] };
+  const latest = ['"previous_response_id"', '"conversation"'].flatMap((field) =>
+    [...textsNear(field, bytes).take(latestMax)].flatMap((text) => quotedId.exec(text)?.[1] ?? []),
+  );
+  const referred = textsNear('"item_reference"', bytes, nearBytes)
+    .take(referencesMax)
+    .flatMap((text) => text.matchAll(itemIds))
+    .map(([, name]) => `resp_${name}`);
+  return { latest: new Set(latest), referred: new Set(referred) };
 }
 
-function* placesOf(name: string, bytes: Buffer, placesMax: number): Generator<number> {
-  let at = bytes.indexOf(name);
-  for (let places = 0; at !== -1 && places < placesMax; places += 1) {
-    yield at;
-    at = bytes.indexOf(name, at + name.length);
-  }
+function* textsNear(field: string, bytes: Buffer, bytesBefore = 0): Generator<string> {
+  for (let at = bytes.indexOf(field); at !== -1; at = bytes.indexOf(field, at + field.length))
+    yield bytes.toString("latin1", Math.max(0, at - bytesBefore), at + nearBytes);
 }
 
-/** Returns the one fault of a conversation that is not there. */
-export function conversationNotFound(param?: string): Fault {
-  const message = "This key has no such conversation, or it is too old. Begin another one at /v1/conversations.";
-  return new Fault("response_not_found", { message, param });
-}
+/** Returns the one fault of a stored thing that is not there, whoever made it and wherever it is named. */
+const notFound = (message: string) => (param?: string) => new Fault("response_not_found", { message, param });
 
-/** Returns the one fault of a response that is not there, whoever made it and wherever it is named. */
-export function responseNotFound(param?: string): Fault {
-  return new Fault("response_not_found", {
-    message:
-      "This key has no such response, or it needs an earlier one that is gone: it was deleted or is too old. Send the whole conversation in 'input'.",
-    param,
-  });
+export const conversationNotFound = notFound(
+  "This key has no such conversation, or it is too old. Begin another one at /v1/conversations.",
+);
+export const responseNotFound = notFound(
+  "This key has no such response, or it needs an earlier one that is gone: it was deleted or is too old. Send the whole conversation in 'input'.",
+);
+
+/** Returns the fault of a request that goes on from more than one may. */
+export function tooLong(code: FaultCode, bound: string, param = "previous_response_id"): Fault {
+  return new Fault(code, { message: `${bound}; send the conversation in 'input', or a summary of it.`, param });
 }
