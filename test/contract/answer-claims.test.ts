@@ -21,42 +21,53 @@ function claimsOfAnswers(kind: string, open: () => AnswerClaims): void {
 
     test("go to the first request, and any other one is told whose it is and where it runs", async () => {
       const [claims, name] = [open(), nameOfNewKey()];
-      expect(await claims.take(name, mine, forMs)).toEqual(mine);
-      expect(await claims.take(name, yours, forMs)).toEqual(mine);
+      expect(await claims.put(name, mine, { forMs })).toEqual(mine);
+      expect(await claims.put(name, yours, { forMs })).toEqual(mine);
       const placed = { ...mine, machine: "attic", job: "j" };
-      await claims.renew(name, "one", placed, forMs);
-      expect(await claims.take(name, yours, forMs)).toEqual(placed);
-      expect(await claims.take({ ...name, keyId: "another" }, yours, forMs)).toEqual(yours);
+      await claims.put(name, placed, { from: "one", forMs });
+      expect(await claims.put(name, yours, { forMs })).toEqual(placed);
+      expect(await claims.put({ ...name, keyId: "another" }, yours, { forMs })).toEqual(yours);
     });
 
     test("are changed and freed by their owner alone", async () => {
       const [claims, name] = [open(), nameOfNewKey()];
-      await claims.take(name, mine, forMs);
-      await claims.release(name, "other");
-      await claims.renew(name, "other", yours, forMs);
-      expect(await claims.take(name, yours, forMs)).toEqual(mine);
-      await claims.renew(name, "one", yours, forMs);
-      await claims.release(name, "one");
-      expect(await claims.take(name, mine, forMs)).toEqual(yours);
-      await claims.release(name, "other");
-      expect(await claims.take(name, mine, forMs)).toEqual(mine);
+      await claims.put(name, mine, { forMs });
+      await claims.put(name, mine, { from: "other", forMs: 0 });
+      await claims.put(name, yours, { from: "other", forMs });
+      expect(await claims.put(name, yours, { forMs })).toEqual(mine);
+      await claims.put(name, yours, { from: "one", forMs });
+      await claims.put(name, mine, { from: "one", forMs: 0 });
+      expect(await claims.put(name, mine, { forMs })).toEqual(yours);
+      await claims.put(name, mine, { from: "other", forMs: 0 });
+      expect(await claims.put(name, mine, { forMs })).toEqual(mine);
     });
 
     test("end by themselves", async () => {
       const [claims, name] = [open(), nameOfNewKey()];
-      await claims.take(name, mine, 50);
-      const taken = async (): Promise<boolean> => (await claims.take(name, yours, forMs))?.owner === "other";
+      await claims.put(name, mine, { forMs: 50 });
+      const taken = async (): Promise<boolean> => (await claims.put(name, yours, { forMs }))?.owner === "other";
       await until(taken, { what: "the claim to end" });
+    });
+
+    test("stay bounded for each key after a short claim of it has ended", async () => {
+      const [claims, { keyId }] = [open(), nameOfNewKey()];
+      for (let name = 1; name < claimsPerKeyMax; name += 1)
+        await claims.put({ keyId, name: String(name) }, mine, { forMs });
+      await claims.put({ keyId, name: "short" }, mine, { forMs: 50 });
+      const taken = async (): Promise<boolean> =>
+        (await claims.put({ keyId, name: "short" }, yours, { forMs }))?.owner === "other";
+      await until(taken, { what: "the short claim to end" });
+      expect(await claims.put({ keyId, name: "more" }, mine, { forMs })).toBeUndefined();
     });
 
     test("are bounded for each key, and a name that is free again makes room", async () => {
       const [claims, { keyId }] = [open(), nameOfNewKey()];
       for (let name = 0; name < claimsPerKeyMax; name += 1)
-        await claims.take({ keyId, name: String(name) }, mine, forMs);
-      expect(await claims.take({ keyId, name: "more" }, mine, forMs)).toBeUndefined();
-      expect(await claims.take({ keyId, name: "7" }, yours, forMs)).toEqual(mine);
-      await claims.release({ keyId, name: "7" }, "one");
-      expect(await claims.take({ keyId, name: "more" }, mine, forMs)).toEqual(mine);
+        await claims.put({ keyId, name: String(name) }, mine, { forMs });
+      expect(await claims.put({ keyId, name: "more" }, mine, { forMs })).toBeUndefined();
+      expect(await claims.put({ keyId, name: "7" }, yours, { forMs })).toEqual(mine);
+      await claims.put({ keyId, name: "7" }, mine, { from: "one", forMs: 0 });
+      expect(await claims.put({ keyId, name: "more" }, mine, { forMs })).toEqual(mine);
     });
   });
 }

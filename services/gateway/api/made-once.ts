@@ -18,10 +18,8 @@ export function onceName(headers: IncomingHttpHeaders, keyId: string): ClaimName
   const name = headers[idempotencyHeader];
   if (name === undefined || name === "") return undefined;
   if (typeof name !== "string" || name.length > nameCharactersMax) {
-    throw new Fault("invalid_value", {
-      message: `The header 'Idempotency-Key' must have at most ${nameCharactersMax} characters (nameCharactersMax).`,
-      param: "Idempotency-Key",
-    });
+    const message = `The header 'Idempotency-Key' must have at most ${nameCharactersMax} characters (nameCharactersMax).`;
+    throw refusal("invalid_value", message);
   }
   return { keyId, name: digestOf(name) };
 }
@@ -64,40 +62,40 @@ export class OnceClaim {
    */
   async take(signal: AbortSignal): Promise<AnswerPlace | undefined> {
     const { answerClaims, clock, timing } = this.#parts;
+    const forMs = timing.onceForMs * 2;
     const untilMs = clock.now() + timing.onceForMs;
     const { owner, digest } = this.#claimed;
     this.#claimed = { owner, digest };
     for (;;) {
-      const held = await answerClaims.take(this.#name, this.#claimed, this.#takenMs);
-      if (held === undefined) throw tooManyClaims();
+      const held = await answerClaims.put(this.#name, this.#claimed, { forMs });
+      if (held === undefined) throw refusal("idempotency_keys_used_up", tooManyClaims);
       if (held.owner === owner) {
-        this.#renewing = clock.every(
-          timing.onceForMs,
-          () => void this.#renew({}, this.#takenMs).catch(() => undefined),
-        );
+        this.#renewing = clock.every(timing.onceForMs, () => void this.#hold(forMs).catch(() => undefined));
         return undefined;
       }
-      if (held.digest !== digest) throw otherRequest();
+      if (held.digest !== digest) throw refusal("idempotency_key_reused", otherRequest);
       const { machine, job } = held;
       if (machine !== undefined && job !== undefined) {
-        await this.#renew({ machine, job }, this.#heldMs, held.owner);
+        await this.placed({ machine, job }, held.owner);
         return { machine, job, event: 0 };
       }
-      if (clock.now() > untilMs) throw stillClaimed();
+      if (clock.now() > untilMs) throw refusal("idempotency_key_in_use", stillClaimed);
       await sleep(clock, lookMs, signal);
     }
   }
 
-  /** Notes the machine that makes the answer. */
-  async placed({ machine, job }: Pick<AnswerPlace, "machine" | "job">): Promise<void> {
+  /** Notes the machine that makes the answer, which ends in time and is kept for a while. */
+  async placed({ machine, job }: Pick<AnswerPlace, "machine" | "job">, from?: string): Promise<void> {
+    const { jobTotalMs, resumableForMs } = this.#parts.timing;
     this.#renewing?.cancel();
-    await this.#renew({ machine, job }, this.#heldMs);
+    this.#claimed = { ...this.#claimed, machine, job };
+    await this.#hold(jobTotalMs + resumableForMs, from);
   }
 
   /** Keeps the name for as long as machines keep a made answer. */
   async made(): Promise<void> {
     this.#renewing?.cancel();
-    await this.#renew({}, this.#parts.timing.resumableForMs);
+    await this.#hold(this.#parts.timing.resumableForMs);
   }
 
   /** True if a machine has the answer, and goes on with it or keeps it after such an outcome of this request. */
@@ -108,43 +106,20 @@ export class OnceClaim {
   /** Frees the name of an answer that was not made, or is kept no more: the next request makes it anew. */
   async release(): Promise<void> {
     this.#renewing?.cancel();
-    await this.#parts.answerClaims.release(this.#name, this.#claimed.owner);
+    await this.#hold(0);
   }
 
-  async #renew(place: Pick<Claim, "machine" | "job">, forMs: number, owner = this.#claimed.owner): Promise<void> {
-    this.#claimed = { ...this.#claimed, ...place };
-    await this.#parts.answerClaims.renew(this.#name, owner, this.#claimed, forMs);
-  }
-
-  get #takenMs(): number {
-    return this.#parts.timing.onceForMs * 2;
-  }
-
-  /** An answer ends at the latest then, and is kept for a while. */
-  get #heldMs(): number {
-    const { jobTotalMs, resumableForMs } = this.#parts.timing;
-    return jobTotalMs + resumableForMs;
+  async #hold(forMs: number, from = this.#claimed.owner): Promise<void> {
+    await this.#parts.answerClaims.put(this.#name, this.#claimed, { from, forMs });
   }
 }
 
-function otherRequest(): Fault {
-  return new Fault("idempotency_key_reused", {
-    message: "The 'Idempotency-Key' stands for another request of this key, with another body. Send a new one for it.",
-    param: "Idempotency-Key",
-  });
-}
+const otherRequest =
+  "The 'Idempotency-Key' stands for another request of this key, with another body. Send a new one for it.";
+const stillClaimed =
+  "A request with this 'Idempotency-Key' is under way, and no machine has taken it yet. Ask again in a moment.";
+const tooManyClaims = `This key has ${claimsPerKeyMax} answers with an 'Idempotency-Key' that are under way or kept (claimsPerKeyMax). Ask again in a moment, or without that header.`;
 
-function stillClaimed(): Fault {
-  return new Fault("idempotency_key_in_use", {
-    message:
-      "A request with this 'Idempotency-Key' is under way, and no machine has taken it yet. Ask again in a moment.",
-    param: "Idempotency-Key",
-  });
-}
-
-function tooManyClaims(): Fault {
-  return new Fault("idempotency_keys_used_up", {
-    message: `This key has ${claimsPerKeyMax} answers with an 'Idempotency-Key' that are under way or kept (claimsPerKeyMax). Ask again in a moment, or without that header.`,
-    param: "Idempotency-Key",
-  });
+function refusal(code: FaultCode, message: string): Fault {
+  return new Fault(code, { message, param: "Idempotency-Key" });
 }

@@ -22,17 +22,22 @@ export type Claim = z.infer<typeof claim>;
 /** Bounds the names of one key that are claimed at once. */
 export const claimsPerKeyMax = 1_000;
 
-/**
- * The names of answers that are being made, or were made lately, for all gateways of a site. Methods fail with a Fault
- * `backend_unavailable` while the store is unavailable.
- */
+/** The claim that is to be replaced, and the time that the new one lasts. */
+export interface Hold {
+  /** The request whose claim is replaced. Undefined takes a name that is free. */
+  readonly from?: string | undefined;
+  /** 0 frees the name. */
+  readonly forMs: number;
+}
+
+/** The names of answers that are being made, or were made lately, for all gateways of a site. */
 export interface AnswerClaims {
-  /** Claims a name. Returns the claim that stands: this one if the name was free. Undefined if the key has too many. */
-  take(name: ClaimName, claimed: Claim, forMs: number): Promise<Claim | undefined>;
-  /** Replaces the claim of this owner by another one, which ends after `forMs`. */
-  renew(name: ClaimName, owner: string, claimed: Claim, forMs: number): Promise<void>;
-  /** Frees a name, if this request holds it. */
-  release(name: ClaimName, owner: string): Promise<void>;
+  /**
+   * Puts a claim at a name, if the name is held by `from`. Returns the claim that stands then: another one if it is not.
+   * Undefined if none stands, because it ended or the key has too many. Fails with a Fault `backend_unavailable` while the
+   * store is unavailable.
+   */
+  put(name: ClaimName, claimed: Claim, hold: Hold): Promise<Claim | undefined>;
 }
 
 /** The claims of the only gateway of a site. Its answers end with its process, and so do these. */
@@ -44,29 +49,16 @@ export class OwnClaims implements AnswerClaims {
     this.#clock = clock;
   }
 
-  async take(name: ClaimName, claimed: Claim, forMs: number): Promise<Claim | undefined> {
-    const held = this.#find(name);
-    if (held !== undefined) return held;
-    const ofKey = this.#byKey.getOrInsertComputed(name.keyId, () => new Map());
-    if (ofKey.size >= claimsPerKeyMax) return undefined;
-    ofKey.set(name.name, { claimed, untilMs: this.#clock.now() + forMs });
-    return claimed;
-  }
-
-  async renew(name: ClaimName, owner: string, claimed: Claim, forMs: number): Promise<void> {
-    if (this.#find(name)?.owner !== owner) return;
-    this.#byKey.get(name.keyId)?.set(name.name, { claimed, untilMs: this.#clock.now() + forMs });
-  }
-
-  async release(name: ClaimName, owner: string): Promise<void> {
-    if (this.#find(name)?.owner === owner) this.#byKey.get(name.keyId)?.delete(name.name);
-  }
-
-  #find({ keyId, name }: ClaimName): Claim | undefined {
-    const ofKey = this.#byKey.get(keyId);
+  async put({ keyId, name }: ClaimName, claimed: Claim, { from, forMs }: Hold): Promise<Claim | undefined> {
     const nowMs = this.#clock.now();
-    for (const [each, { untilMs }] of ofKey ?? []) if (untilMs <= nowMs) ofKey?.delete(each);
-    if (ofKey?.size === 0) this.#byKey.delete(keyId);
-    return ofKey?.get(name)?.claimed;
+    const ofKey = this.#byKey.getOrInsertComputed(keyId, () => new Map());
+    for (const [each, { untilMs }] of ofKey) if (untilMs <= nowMs) ofKey.delete(each);
+    const held = ofKey.get(name)?.claimed;
+    if (held?.owner !== from) return held;
+    if (held === undefined && ofKey.size >= claimsPerKeyMax) return undefined;
+    if (forMs > 0) ofKey.set(name, { claimed, untilMs: nowMs + forMs });
+    else ofKey.delete(name);
+    if (ofKey.size === 0) this.#byKey.delete(keyId);
+    return ofKey.get(name)?.claimed;
   }
 }
