@@ -73,6 +73,11 @@ export function isAble(one: Pick<Model, "capabilities" | "x_capabilities">, abil
 export const seams = ["plain", "thought", "tools", "tools and thought"] as const;
 export type Seam = (typeof seams)[number];
 
+export function seamWith({ tools, thought }: { readonly tools: boolean; readonly thought: boolean }): Seam {
+  if (tools) return thought ? "tools and thought" : "tools";
+  return thought ? "thought" : "plain";
+}
+
 const detailCharactersMax = 60;
 const detail = z
   .string()

@@ -222,15 +222,25 @@ function faultPayloadOf(fault: Fault, usage: Usage | null): FaultPayload {
 }
 
 type Progress = Pick<AgentJob, "state" | "acceptedAtMs" | "progressAtMs"> &
-  Partial<Pick<AgentJob, "heldBack" | "silence">> & { readonly head: Pick<JobHead, "kind" | "remainingMs"> };
+  Partial<Pick<AgentJob, "frames" | "heldBack" | "leftAtMs" | "silence">> & {
+    readonly head: Pick<JobHead, "kind" | "remainingMs">;
+  };
 
-/** Returns the fault that ends a job that waited, hung or ran for too long; undefined otherwise. */
+/**
+ * Returns the fault that ends a job that waited, hung or ran for too long, or that ran without a client for too long or got
+ * too long to be resumed; undefined otherwise.
+ */
 export function judgeProgress(job: Progress, nowMs: number, timing: Timing): Fault | undefined {
   if (job.state === "ended") return undefined;
   const totalMs = Math.min(job.head.remainingMs, job.head.kind === "manage" ? Infinity : timing.jobTotalMs);
   if (nowMs - job.acceptedAtMs > totalMs) {
     return timedOut(`The request took longer than ${totalMs} ms in all (jobTotalMs).`);
   }
+  const { resumableForMs } = timing;
+  if (job.leftAtMs !== undefined && nowMs - job.leftAtMs >= resumableForMs)
+    return cancelled(`No client resumed the answer within ${resumableForMs} ms (resumableForMs).`);
+  if (job.leftAtMs !== undefined && job.frames?.heldBack)
+    return cancelled(`The answer is longer than the ${limits.resumableBytes} bytes that are kept (resumableBytes).`);
   const silentMs = nowMs - job.progressAtMs;
   if (job.state === "queued" || job.heldBack) return undefined;
   if (job.state === "receiving") {
@@ -251,6 +261,10 @@ export function judgeProgress(job: Progress, nowMs: number, timing: Timing): Fau
   return silentMs > timing.firstTokenMs
     ? timedOut(`The model said nothing for ${timing.firstTokenMs} ms before its answer (firstTokenMs).`)
     : undefined;
+}
+
+function cancelled(message: string): Fault {
+  return new Fault("cancelled", { message });
 }
 
 function timedOut(message: string): Fault {

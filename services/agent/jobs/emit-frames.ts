@@ -16,11 +16,20 @@ interface EmitterOptions {
   readonly keepsAll?: boolean | undefined;
 }
 
+/** The receiver of the frames from a number on. */
+interface Attachment {
+  readonly subject: string;
+  readonly from: number;
+  readonly credit: number;
+  /** True if a client resumes the answer there. */
+  readonly resumes?: boolean;
+}
+
 /** The course of an answer: open while records come, ending until all of them are sent, then ended by its terminal frame. */
 type Phase =
   | { readonly name: "open" }
   | { readonly name: "ending"; readonly kind: "end" | "fault"; readonly payload: EndPayload | FaultPayload }
-  | { readonly name: "ended"; readonly frame: Uint8Array; sentAtMs: number };
+  | { readonly name: "ended"; readonly kind: "end" | "fault"; readonly frame: Uint8Array; sentAtMs: number };
 
 /** An answer that its client gets in one piece waits until it fills a frame of this size, or ends. */
 const wholeFrameBytes = 32 * 1024;
@@ -62,7 +71,6 @@ export class FrameEmitter implements UplinkSender {
   #sentTokens = 0;
   #silent = true;
   #phase: Phase = { name: "open" };
-  #ending: "end" | "fault" | undefined;
   #room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
   constructor({ uplink, clock, subject, credit, whole = false, keepsAll = false }: EmitterOptions) {
@@ -90,14 +98,10 @@ export class FrameEmitter implements UplinkSender {
     return this.#sentTokens;
   }
 
-  /** True if the job failed without a part of an answer. */
-  get #isVoid(): boolean {
-    return this.#offset === 0 && this.#ending === "fault";
-  }
-
-  /** True if a client can still get the answer from its beginning on. */
+  /** True if a client can still get the answer from its beginning on. A job that failed without a part of it has none. */
   get isResumable(): boolean {
-    return this.#keepsAll && !this.#isVoid && this.#offset <= limits.resumableBytes;
+    const hasFailed = this.#phase.name !== "open" && this.#phase.kind === "fault";
+    return this.#keepsAll && !(hasFailed && this.#offset === 0) && this.#offset <= limits.resumableBytes;
   }
 
   get isFresh(): boolean {
@@ -184,25 +188,19 @@ export class FrameEmitter implements UplinkSender {
   /**
    * Sends all frames from this number on again, and every later frame to this subject. Frames that may still be on
    * their way to the broker are not repeated for the same gateway, unless a client resumes the answer there: a gateway that
-   * misses them attaches again. Returns false and sends
-   * nothing when one of the frames is no longer kept.
+   * misses them attaches again. Returns false and sends nothing when one of the frames is no longer kept.
    */
-  attach(to: {
-    readonly subject: string;
-    readonly from: number;
-    readonly credit: number;
-    readonly resumes?: boolean | undefined;
-  }): boolean {
-    if (to.from <= this.#sequence && to.from < this.#oldestKept) return false;
-    const isElsewhere = to.resumes === true || to.subject !== this.#subject;
-    this.#subject = to.subject;
+  attach({ subject, from, credit, resumes = false }: Attachment): boolean {
+    if (from <= this.#sequence && from < this.#oldestKept) return false;
+    const isElsewhere = resumes || subject !== this.#subject;
+    this.#subject = subject;
     const wasSentBelow = this.#againFrom ?? this.#sequence + 1;
-    if (to.from > wasSentBelow) this.#againFrom = to.from > this.#sequence ? undefined : to.from;
-    else if (isElsewhere || to.from <= this.#drained(wasSentBelow - 1)) this.#sendAgainFrom(to.from);
+    if (from > wasSentBelow) this.#againFrom = from > this.#sequence ? undefined : from;
+    else if (isElsewhere || from <= this.#drained(wasSentBelow - 1)) this.#sendAgainFrom(from);
     else this.#uplink.measure();
     // The gateway that resumes the answer knows nothing of what others granted.
-    if (to.resumes) this.#limit = to.credit;
-    this.grant({ taken: 0, limit: to.credit });
+    if (resumes) this.#limit = credit;
+    this.grant({ taken: 0, limit: credit });
     return true;
   }
 
@@ -219,7 +217,6 @@ export class FrameEmitter implements UplinkSender {
 
   #finish(ending: Phase & { readonly name: "ending" }): void {
     if (this.#phase.name !== "open") return;
-    this.#ending = ending.kind;
     this.#phase = ending;
     this.#enqueue();
   }
@@ -276,8 +273,9 @@ export class FrameEmitter implements UplinkSender {
     }
     if (this.#pending.bytes > 0) return this.#canSend;
     if (this.#phase.name !== "ending") return false;
-    const frame = this.#send(this.#phase.kind, encodeJson(this.#phase.payload));
-    this.#phase = { name: "ended", frame, sentAtMs: this.#clock.now() };
+    const { kind, payload } = this.#phase;
+    const frame = this.#send(kind, encodeJson(payload));
+    this.#phase = { name: "ended", kind, frame, sentAtMs: this.#clock.now() };
     return false;
   }
 

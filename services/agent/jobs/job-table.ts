@@ -17,7 +17,6 @@ import { addedSilenceMs } from "#shared/protocol/timing.ts";
 import { AgentJob, busy, judgeAdmission, judgeProgress } from "./agent-job.ts";
 import { beatRows, GatewaySigns } from "./beats.ts";
 import { FrameEmitter } from "./emit-frames.ts";
-import { LeftAnswers } from "./left-answers.ts";
 import { JobRunner, type RunnerOptions } from "./job-runner.ts";
 import { Uplink } from "./uplink.ts";
 
@@ -30,6 +29,9 @@ interface JobTableOptions extends RunnerOptions {
 
 /** The kinds of jobs that take no slot of a runtime. */
 const besideSlots: ReadonlySet<JobKind> = new Set(["models", "manage", "count"]);
+
+/** Bounds the ended answers that are kept for clients that may resume them; the oldest are dropped first. */
+const leftAnswersMax = 64;
 
 /** The address of a job's answer. */
 export interface ReplyTo {
@@ -49,7 +51,8 @@ export class JobTable {
   readonly #jobs = new Map<string, AgentJob>();
   readonly #runner: JobRunner;
   readonly #past: PastJobs;
-  readonly #left: LeftAnswers;
+  /** Resumable answers that are over, in the order in which they were left. */
+  readonly #left = new Map<string, AgentJob>();
   readonly #gateways: GatewaySigns;
   #draining = false;
   #tickedAtMs: number;
@@ -60,7 +63,6 @@ export class JobTable {
     this.#options = options;
     this.uplink = new Uplink(options);
     this.#past = new PastJobs(timing.cancelRememberMs);
-    this.#left = new LeftAnswers(timing);
     this.#gateways = new GatewaySigns(timing);
     this.#tickedAtMs = this.#hearingSinceMs = clock.now();
     broker.onChange(() => {
@@ -206,10 +208,10 @@ export class JobTable {
         else if (nowMs - endedAtMs >= timing.terminalRepeatMs) job.frames.repeatTerminal();
         continue;
       }
-      const fault = this.#left.judge(job, nowMs) ?? judgeProgress(job, nowMs, timing);
+      const fault = judgeProgress(job, nowMs, timing);
       if (fault !== undefined) this.#runner.stop(job, fault);
     }
-    this.#left.forgetOld(nowMs);
+    for (const [id, { leftAtMs = 0 }] of this.#left) if (nowMs - leftAtMs >= timing.resumableForMs) this.#forget(id);
     const waiting = new Set([...this.#jobs.values()].flatMap(({ gateway }) => gateway ?? []));
     const addedMs = addedSilenceMs({ roundTripMs: broker.roundTripMs, tunnelled }, timing);
     const hearing = { connected: broker.connected, sinceMs: this.#hearingSinceMs, addedSilenceMs: addedMs };
@@ -263,7 +265,7 @@ export class JobTable {
   #attach({ job: id, from, keyId, credit, resumes }: Extract<Control, { kind: "attach" }>, reply: ReplyTo): void {
     const job = this.#jobs.get(id) ?? this.#left.get(id);
     if (job === undefined || !mayAttach(job, resumes) || (job.head.keyId ?? "") !== keyId) {
-      this.#refuseAttach(reply, { code: "job_unknown", message: "The machine does not know this request any more." });
+      this.#tell(reply, "fault", { code: "job_unknown", message: "The machine does not know this request any more." });
       return;
     }
     if (resumes !== undefined) this.#resume(job, resumes, reply);
@@ -271,7 +273,7 @@ export class JobTable {
     job.leftAtMs = undefined;
     if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit, resumes: resumes !== undefined })) return;
     const message = "Part of the answer was lost between the machine and the gateway.";
-    this.#refuseAttach(reply, { code: "stream_gap", message });
+    this.#tell(reply, "fault", { code: "stream_gap", message });
   }
 
   /**
@@ -281,24 +283,25 @@ export class JobTable {
   #resume(job: AgentJob, by: string, reply: ReplyTo): void {
     const { head, frames, served, state, gateway, resumedBy: movedFrom } = job;
     // An attach that comes again moves nothing.
-    if (by !== job.resumedBy) job.resumes += 1;
-    if (gateway !== undefined && by !== job.resumedBy) job.countedTokens = frames.sentTokens;
-    job.resumedBy = by;
+    if (by !== movedFrom) {
+      job.resumes += 1;
+      if (gateway !== undefined) job.countedTokens = frames.sentTokens;
+      job.resumedBy = by;
+    }
     if (gateway !== undefined && gateway !== reply.gateway) {
       const message = "The client resumes its answer at another gateway.";
-      this.#refuseAttach({ ...reply, gateway }, { code: "job_moved", message, movedFrom });
+      this.#tell({ ...reply, gateway }, "fault", { code: "job_moved", message, movedFrom });
     }
     this.#left.delete(head.id);
     this.#jobs.set(head.id, job);
     const { countedTokens } = job;
     const resumed = head.resumable && { ...head.resumable, model: served?.model.id ?? "", countedTokens };
-    const payload = { state, resumed } satisfies AcceptPayload;
-    this.uplink.publish(this.#subjectOf(reply), encodeFrame({ kind: "accept" }, encodeJson(payload)));
+    this.#tell(reply, "accept", { state, resumed });
   }
 
-  /** Answers an attach with a fault frame outside the numbering, which ends no job. */
-  #refuseAttach(reply: ReplyTo, payload: FaultPayload & { readonly code: FaultCode }): void {
-    this.uplink.publish(this.#subjectOf(reply), encodeFrame({ kind: "fault" }, encodeJson(payload)));
+  /** Answers an attach with a frame outside the numbering. A fault in it ends no job. */
+  #tell(reply: ReplyTo, ...[kind, payload]: ["accept", AcceptPayload] | ["fault", AttachFault]): void {
+    this.uplink.publish(this.#subjectOf(reply), encodeFrame({ kind }, encodeJson(payload)));
   }
 
   /** A cancel without an address comes from a gateway that does not know the job, which a beat told of. */
@@ -314,12 +317,11 @@ export class JobTable {
   #abandon(gateway: string): void {
     const abandoned = [...this.#jobs.values()].filter((job) => job.gateway === gateway);
     for (const job of abandoned) {
-      if (job.frames.isResumable) {
-        this.#leaveToClient(job);
-        continue;
+      if (job.frames.isResumable) this.#leaveToClient(job);
+      else {
+        this.#runner.stop(job, new Fault("cancelled", { message: "The gateway that asked is gone." }));
+        this.#forget(job.head.id);
       }
-      this.#runner.stop(job, new Fault("cancelled", { message: "The gateway that asked is gone." }));
-      this.#forget(job.head.id);
     }
     if (abandoned.length === 0) return;
     this.#options.log.warn({ gateway, jobs: abandoned.length }, "a gateway is gone; its jobs are cancelled");
@@ -344,21 +346,23 @@ export class JobTable {
 
   /** Ends the work on a job that is over. A resumable answer is kept for a while. */
   #leave(job: AgentJob): void {
-    const { head, frames } = job;
-    if (!frames.isResumable) {
-      this.#forget(head.id);
-      return;
-    }
-    this.#jobs.delete(head.id);
-    this.#past.add(head.id, this.#options.clock.now());
+    const { id } = job.head;
+    const nowMs = this.#options.clock.now();
+    if (!job.frames.isResumable) return this.#forget(id);
+    this.#jobs.delete(id);
+    this.#past.add(id, nowMs);
     job.gateway = undefined;
-    job.leftAtMs ??= this.#options.clock.now();
-    this.#left.keep(job);
+    job.leftAtMs ??= nowMs;
+    this.#left.set(id, job);
+    const [oldest = id] = this.#left.keys();
+    if (this.#left.size > leftAnswersMax) this.#forget(oldest);
   }
 
   #forget(id: string): void {
-    this.#jobs.get(id)?.frames.release();
+    const job = this.#jobs.get(id) ?? this.#left.get(id);
+    job?.frames.release();
     this.#jobs.delete(id);
+    this.#left.delete(id);
     this.#past.add(id, this.#options.clock.now());
   }
 
@@ -401,6 +405,8 @@ class PastJobs {
     }
   }
 }
+
+type AttachFault = FaultPayload & { readonly code: FaultCode };
 
 /** True if the frames of a job can be sent again: to its own gateway, or to one at which its client resumes the answer. */
 function mayAttach({ frames, resumes, resumedBy }: AgentJob, by: string | undefined): boolean {

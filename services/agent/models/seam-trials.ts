@@ -1,6 +1,6 @@
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { ChatBody, ToolDefinition } from "#shared/protocol/job-bodies.ts";
-import type { Capabilities, Seam } from "#shared/protocol/model.ts";
+import { type Capabilities, type Seam, seamWith } from "#shared/protocol/model.ts";
 
 /** One whole answer of a proof, and then its continuations. */
 export interface Trial {
@@ -86,8 +86,7 @@ export class Heard {
 /** Returns the kind of a whole answer; undefined if it is too short to prove something. */
 export function seamOf({ tools }: Trial, whole: Heard): Seam | undefined {
   if (whole.hasCalled || whole.pieces.length < textTokensMin) return undefined;
-  if (whole.thought === "") return tools ? "tools" : "plain";
-  return tools ? "tools and thought" : "thought";
+  return seamWith({ tools, thought: whole.thought !== "" });
 }
 
 /**

@@ -1,8 +1,8 @@
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
 import { encodeJson, readJson } from "#shared/protocol/frame-payload.ts";
-import { type ChatBody, type ChatMessage, type CompleteBody, contentText } from "#shared/protocol/job-bodies.ts";
-import type { OfferedModel, Seam } from "#shared/protocol/model.ts";
+import { type ChatBody, type CompleteBody, contentText } from "#shared/protocol/job-bodies.ts";
+import { type OfferedModel, type Seam, seamWith } from "#shared/protocol/model.ts";
 
 /** Bounds what is kept of one request while its answer runs: its body, and the answer so far. */
 export const continuedBytesMax = 1024 * 1024;
@@ -48,7 +48,8 @@ const recordBytesMin = 1_024;
  */
 export class DeliveredAnswer {
   readonly #room: ContinuationRoom;
-  #body: Uint8Array | undefined;
+  /** The body of the request; undefined if the answer cannot go on elsewhere. */
+  body: Uint8Array | undefined;
   /** The part that earlier machines made. */
   #before: Made = { text: "", thought: "", thoughtTokens: 0 };
   /** The records of the present machine, as they came: only an answer that breaks off is read once more. */
@@ -61,26 +62,16 @@ export class DeliveredAnswer {
     this.#room = room;
   }
 
-  /** The body of the request; undefined if the answer cannot go on elsewhere. */
-  get body(): Uint8Array | undefined {
-    return this.#body;
-  }
-
   /** Keeps the body of the request. The body of a continuation is not kept: the answer so far is added anew each time. */
   keep(body: Uint8Array): void {
-    if (this.#body !== undefined || this.#isOver) return;
-    if (this.#hold(body.byteLength)) this.#body = body;
-    else this.end();
+    if (this.body === undefined && this.#hold(body.byteLength)) this.body = body;
   }
 
   /** Takes the records of a frame that was passed on to the client. */
   take(payload: Uint8Array): void {
     if (this.#isOver) return;
     const bytes = this.#recordBytes + payload.byteLength;
-    if (bytes > this.#records.byteLength && !this.#grow(bytes)) {
-      this.end();
-      return;
-    }
+    if (bytes > this.#records.byteLength && !this.#grow(bytes)) return;
     this.#records.set(payload, this.#recordBytes);
     this.#recordBytes = bytes;
   }
@@ -95,7 +86,7 @@ export class DeliveredAnswer {
   /** Releases all of it, because the answer is over or cannot go on elsewhere. */
   end(): void {
     this.#isOver = true;
-    this.#body = undefined;
+    this.body = undefined;
     this.#records = nothing;
     this.#recordBytes = 0;
     this.#room.giveBack(this.#heldBytes);
@@ -108,14 +99,14 @@ export class DeliveredAnswer {
    */
   continuation(madeTokens: number): Continuation | undefined {
     const made = this.#made();
-    if (this.#body === undefined || made === undefined || made.text === "") return undefined;
-    const asked = readJson(this.#body) as ChatBody | CompleteBody;
+    if (this.body === undefined || made === undefined || made.text === "") return undefined;
+    const asked = readJson(this.body) as ChatBody | CompleteBody;
     const begun = "messages" in asked ? chatWith(asked, made) : textWith(asked, made);
     if (begun === undefined) return undefined;
     const { max_tokens: tokensMax } = asked;
     const body = { ...begun, ...(tokensMax !== undefined && { max_tokens: Math.max(1, tokensMax - madeTokens) }) };
     const hasTools = "messages" in asked && asked.tools !== undefined;
-    return { body: encodeJson(body), seam: seamOf(hasTools, made.thought !== "") };
+    return { body: encodeJson(body), seam: seamWith({ tools: hasTools, thought: made.thought !== "" }) };
   }
 
   /** Returns the answer so far. Undefined if there is more in it than one text and one thought. */
@@ -145,46 +136,25 @@ export class DeliveredAnswer {
     return true;
   }
 
+  /** Takes memory for the answer. Without room for it, nothing of the answer is kept any more. */
   #hold(bytes: number): boolean {
-    if (this.#isOver || this.#heldBytes + bytes > continuedBytesMax || !this.#room.take(bytes)) return false;
-    this.#heldBytes += bytes;
-    return true;
+    const hasRoom = !this.#isOver && this.#heldBytes + bytes <= continuedBytesMax && this.#room.take(bytes);
+    if (hasRoom) this.#heldBytes += bytes;
+    else this.end();
+    return hasRoom;
   }
 }
 
-/** True if nothing but the text before it decides how an answer goes on. A grammar would begin anew at the seam. */
-function isPlain({
-  n = 1,
-  logprobs,
-  response_format: format,
-  grammar,
-  structured_outputs,
-  tool_choice,
-}: ChatBody): boolean {
-  const isForm =
-    (format !== undefined && format.type !== "text") || grammar !== undefined || structured_outputs !== undefined;
+/**
+ * Returns the chat with the answer so far at its end, where the client may have begun the answer itself. Undefined if more
+ * than the text before it decides how the answer goes on: a grammar would begin anew at the seam.
+ */
+function chatWith(chat: ChatBody, { text, thought }: Made): ChatBody | undefined {
+  const { n = 1, logprobs, response_format: format, grammar, structured_outputs: structured, tool_choice } = chat;
+  const isForm = (format && format.type !== "text") || grammar !== undefined || structured !== undefined;
   const insists = tool_choice === "required" || typeof tool_choice === "object";
-  return n === 1 && logprobs !== true && !isForm && !insists;
-}
-
-function chatWith(chat: ChatBody, made: Made): ChatBody | undefined {
-  return isPlain(chat) ? { ...chat, messages: withAnswer(chat.messages, made) } : undefined;
-}
-
-/** Returns the text with what was made of it at its end. An echo has begun the answer with the text itself. */
-function textWith({ echo, ...asked }: CompleteBody, { text }: Made): CompleteBody | undefined {
-  const { prompts, n = 1, logprobs, suffix } = asked;
-  const [prompt = "", ...others] = prompts;
-  if (others.length > 0 || n > 1 || logprobs !== undefined || suffix !== undefined) return undefined;
-  return { ...asked, prompts: [echo === true ? text : prompt + text] };
-}
-
-/** Returns the messages with the answer so far at their end. A client may have begun that answer itself. */
-function withAnswer(
-  messages: readonly ChatMessage[],
-  { text, thought }: Pick<Made, "text" | "thought">,
-): ChatMessage[] {
-  const last = messages.at(-1);
+  if (n > 1 || logprobs === true || isForm || insists) return undefined;
+  const last = chat.messages.at(-1);
   const begun = last?.role === "assistant" && last.tool_calls === undefined ? last : undefined;
   const reasoning = `${begun?.reasoning_content ?? ""}${thought}`;
   const answer = {
@@ -193,12 +163,15 @@ function withAnswer(
     content: `${contentText(begun?.content)}${text}`,
     ...(reasoning !== "" && { reasoning_content: reasoning }),
   };
-  return [...(begun === undefined ? messages : messages.slice(0, -1)), answer];
+  return { ...chat, messages: [...(begun === undefined ? chat.messages : chat.messages.slice(0, -1)), answer] };
 }
 
-function seamOf(hasTools: boolean, hasThought: boolean): Seam {
-  if (hasTools) return hasThought ? "tools and thought" : "tools";
-  return hasThought ? "thought" : "plain";
+/** Returns the text with what was made of it at its end. An echo has begun the answer with the text itself. */
+function textWith({ echo, ...asked }: CompleteBody, { text }: Made): CompleteBody | undefined {
+  const { prompts, n = 1, logprobs, suffix } = asked;
+  const [prompt = "", ...others] = prompts;
+  if (others.length > 0 || n > 1 || logprobs !== undefined || suffix !== undefined) return undefined;
+  return { ...asked, prompts: [echo === true ? text : prompt + text] };
 }
 
 /** True if a model is known to be the same as the one that began an answer. */

@@ -151,17 +151,7 @@ export class OpenJob implements JobWire {
 
   sendJob(): void {
     const { reply, target } = this;
-    if (this.#resumes !== undefined) {
-      this.#tell({
-        kind: "attach",
-        job: this.id,
-        from: 1,
-        keyId: this.#keyId,
-        credit: this.#creditBytes,
-        resumes: this.#resumes,
-      });
-      return;
-    }
+    if (this.#resumes !== undefined) return this.#attach(1, this.#creditBytes, this.#resumes);
     const body = this.#inParts ? nothing : this.#body;
     this.#dependencies.broker.publish(machineSubject(target, "job"), body, { reply, headers: this.#headers });
   }
@@ -185,7 +175,7 @@ export class OpenJob implements JobWire {
 
   sendAttach(from: number, credit: number): void {
     this.#dependencies.meter?.replayAsked();
-    this.#tell({ kind: "attach", job: this.id, from, keyId: this.#keyId, credit });
+    this.#attach(from, credit);
   }
 
   gapFilled(frames: number): void {
@@ -219,6 +209,10 @@ export class OpenJob implements JobWire {
   #sendPart(offset: number, part: Uint8Array): void {
     const headers = encodeHead({ id: this.id, offset });
     this.#dependencies.broker.publish(machineSubject(this.target, "part"), part, { headers });
+  }
+
+  #attach(from: number, credit: number, resumes?: string): void {
+    this.#tell({ kind: "attach", job: this.id, from, keyId: this.#keyId, credit, resumes });
   }
 
   #tell(control: Control): void {

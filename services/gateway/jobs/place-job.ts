@@ -9,7 +9,7 @@ import type { Breakers } from "../routing/breakers.ts";
 import { contradictionsMax } from "../routing/busy-claims.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import { DeadlyRequests, moves, RetryBudget } from "./bound-failover.ts";
-import { type Continuation, isSame } from "./continue-answer.ts";
+import { isSame } from "./continue-answer.ts";
 import type { JobOutcome, OfferListener } from "./job-listener.ts";
 import type { JobPlacements, ModelTarget } from "../routing/job-placements.ts";
 import { machineDisconnected, machineOffline } from "./machine-fault.ts";
@@ -217,19 +217,14 @@ export class JobPlacer {
    * Returns the machines that could go on with the answer that the client has a part of, undefined if there is none. Those
    * that failed under this request are not asked again; one that was drained may be back.
    */
-  #elsewhere(
-    { listener }: Placement,
-    { wanted, failures }: Pick<RankedTarget, "wanted" | "failures">,
-    from: Chosen,
-  ): Required<Pick<RankedTarget, "ranked" | "continuation">> | undefined {
+  #elsewhere({ listener }: Placement, { wanted, failures }: RankedTarget, from: Chosen) {
     if (listener.delivered?.body === undefined) return undefined;
     const failed = failures.filter(({ fault }) => fault.code !== "shutting_down").map(({ by }) => by.machine);
     const others = this.#options.ranking.others(wanted, new Set([from.machine, ...failed]));
-    if (!others.some(({ model }) => isSame(model, from.model))) return undefined;
-    const continuation = listener.delivered.continuation(listener.outputTokens ?? 0);
+    const same = others.filter(({ model }) => isSame(model, from.model));
+    const continuation = same.length === 0 ? undefined : listener.delivered.continuation(listener.outputTokens ?? 0);
     if (continuation === undefined) return undefined;
-    const { seam } = continuation;
-    const ranked = others.filter(({ model }) => isSame(model, from.model) && model.continues?.includes(seam));
+    const ranked = same.filter(({ model }) => model.continues?.includes(continuation.seam));
     return ranked.length === 0 ? undefined : { ranked, continuation };
   }
 
@@ -295,10 +290,11 @@ export class JobPlacer {
    */
   async #offerInTurn(
     placement: Placement,
-    { wanted, ranked, failures, continuation }: RankedTarget,
+    at: RankedTarget,
     deadlineMs: number,
   ): Promise<Unfinished | { readonly end: EndPayload }> {
     const { breakers, clock } = this.#options;
+    const { ranked } = at;
     const offers = ranked.slice(0, offersMax);
     let refusal: Fault | undefined;
     for (const [place, by] of offers.entries()) {
@@ -313,16 +309,8 @@ export class JobPlacer {
       const isLast = by === offers.at(-1);
       let outcome: JobOutcome;
       try {
-        outcome = await this.#offer({
-          placement,
-          wanted,
-          failures,
-          continuation,
-          chosen: by,
-          next: ranked.slice(place + 1, place + 1 + nextTold),
-          isLast,
-          remainingMs,
-        });
+        const next = ranked.slice(place + 1, place + 1 + nextTold);
+        outcome = await this.#offer({ placement, at, chosen: by, next, isLast, remainingMs });
       } catch (thrown) {
         if (placement.signal.aborted) throw thrown;
         return { fault: Fault.from(thrown) };
@@ -349,7 +337,7 @@ export class JobPlacer {
       if (refusal === undefined || loadLimits.has(refusal.code) || fault.code === "server_is_overloaded")
         refusal = fault;
     }
-    return { fault: this.#withRetryAfter(refusal ?? machineOffline(), wanted) };
+    return { fault: this.#withRetryAfter(refusal ?? machineOffline(), at.wanted) };
   }
 
   /** Counts a busy that contradicts the machine's own presence. */
@@ -369,8 +357,9 @@ export class JobPlacer {
     return refusal.with({ retryAfterSeconds: this.#options.placements.retryAfterSeconds(wanted) });
   }
 
-  #offer({ placement, wanted, failures, continuation, chosen, next, isLast, remainingMs }: Offer): Promise<JobOutcome> {
+  #offer({ placement, at, chosen, next, isLast, remainingMs }: Offer): Promise<JobOutcome> {
     const { timing, jobs, placements } = this.#options;
+    const { wanted, continuation } = at;
     const { kind, keyId, cacheSalt, tellsStop, whole, traceparent, listener, signal } = placement;
     // A machine that goes on with an answer has a part of it only.
     const resumable = continuation === undefined ? placement.resumable : undefined;
@@ -406,7 +395,7 @@ export class JobPlacer {
           placement.body = taken;
         },
         mayGoOn: () => {
-          const [first] = this.#elsewhere(placement, { wanted, failures }, chosen)?.ranked ?? [];
+          const [first] = this.#elsewhere(placement, at, chosen)?.ranked ?? [];
           return first !== undefined && !occupied.has(first.reason);
         },
         ended: (outcome) => placed.ended(outcome.outcome === "end" ? outcome : undefined),
@@ -430,9 +419,7 @@ function barredFrom(
 
 interface Offer {
   readonly placement: Placement;
-  readonly wanted: Wanted;
-  readonly failures: readonly Failure[];
-  readonly continuation: Continuation | undefined;
+  readonly at: RankedTarget;
   readonly chosen: Chosen;
   /** The machines that come next in the ranking. */
   readonly next: readonly Chosen[];
