@@ -25,11 +25,9 @@ interface ProverOptions {
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
-}
-
-/** The models on offer, and the listener that offers them anew. */
-interface Surroundings {
+  /** Returns the models on offer. */
   readonly served: () => readonly ServedModel[];
+  /** Called after proofs, to offer the models anew. */
   readonly onProved: () => void;
 }
 
@@ -45,7 +43,7 @@ const interrupted = new Error("the agent has other work than the proof");
  * an answer, and then for the rest of the same answer from three places of it. It does so while the agent is idle.
  */
 export class SeamProver {
-  readonly #options: ProverOptions & Surroundings;
+  readonly #options: ProverOptions;
   /** Proofs of models whose runtime tells no version, as long as they are in memory. */
   #passing = new Map<string, Proof>();
   readonly #againAtMs = new Map<string, number>();
@@ -55,7 +53,7 @@ export class SeamProver {
   #isIdle: () => boolean = () => true;
   #isOver = false;
 
-  constructor(options: ProverOptions & Surroundings) {
+  constructor(options: ProverOptions) {
     this.#options = options;
   }
 
@@ -107,37 +105,40 @@ export class SeamProver {
     this.#proving = { abort, over };
   }
 
-  /** The models that are in memory and known by a digest. */
+  /** The models that answer, are in memory and are known by a digest. */
   #provable(): ServedModel[] {
-    return this.#options.served().filter(({ model }) => model.digest !== undefined && model.loaded !== false);
+    const isProvable = ({ digest, loaded, capabilities }: OfferedModel): boolean =>
+      digest !== undefined && loaded !== false && capabilities.completion;
+    return this.#options.served().filter(({ model }) => isProvable(model));
   }
 
   #next(): ServedModel | undefined {
     if (!this.#isIdle()) return undefined;
     const nowMs = this.#options.clock.now();
     return this.#provable().find(({ runtime, model }) => {
-      const waits = nowMs < (this.#againAtMs.get(keyOf(runtime, model)) ?? -Infinity);
-      return !waits && model.capabilities.completion && this.#known(runtime, model) === undefined;
+      const againAtMs = this.#againAtMs.get(keyOf(runtime, model)) ?? -Infinity;
+      return nowMs >= againAtMs && this.#known(runtime, model) === undefined;
     });
   }
 
   async #proveAll(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const next = signal.aborted ? undefined : this.#next();
-      this.#at = next?.runtime;
-      if (next === undefined) return;
+    for (let next = this.#next(); next !== undefined; next = signal.aborted ? undefined : this.#next()) {
+      this.#at = next.runtime;
       await this.#prove(next, signal);
     }
+    this.#at = undefined;
   }
 
   #known(runtime: Runtime, model: OfferedModel): Proof | undefined {
-    if (model.digest === undefined) return undefined;
-    const key = keyOf(runtime, model);
-    return runtime.version === undefined ? this.#passing.get(key) : this.#options.proofs?.get(key);
+    return this.#notesOn(runtime)?.get(keyOf(runtime, model));
+  }
+
+  #notesOn({ version }: Runtime): Pick<ModelNotes<Proof>, "get" | "set"> | undefined {
+    return version === undefined ? this.#passing : this.#options.proofs;
   }
 
   async #prove(served: ServedModel, signal: AbortSignal): Promise<void> {
-    const { proofs, clock, log } = this.#options;
+    const { clock, log } = this.#options;
     const { runtime, model } = served;
     const key = keyOf(runtime, model);
     const verdicts = new Map<Seam, string | undefined>();
@@ -154,19 +155,17 @@ export class SeamProver {
     }
     const continues = seams.filter((seam) => verdicts.has(seam) && verdicts.get(seam) === undefined);
     const differs = Object.fromEntries([...verdicts].filter(([, difference]) => difference !== undefined));
-    const fields = { model: model.id, runtime: runtime.name, continues, differs };
+    const proved = { model: model.id, continues, differs };
+    const fields = { ...proved, runtime: runtime.name };
     if (Object.keys(differs).length === 0) log.debug(fields, "a model goes on with answers that were begun");
     else log.info(fields, "a model does not go on with answers of some kinds");
-    if (runtime.version === undefined) this.#passing.set(key, { model: model.id, continues, differs });
-    else proofs?.set(key, { model: model.id, continues, differs });
+    this.#notesOn(runtime)?.set(key, proved);
   }
 
   /** Returns the kind of a trial's answer, and how continuing it failed; undefined if the answer proves nothing. */
   async #try(trial: Trial, served: ServedModel, signal: AbortSignal) {
-    const whole = await this.#hear(chatOf(trial), served, {
-      signal,
-      isEnough: ({ pieces }) => pieces.length >= textTokens,
-    });
+    const isLong = ({ pieces }: Heard): boolean => pieces.length >= textTokens;
+    const whole = await this.#hear(chatOf(trial), served, { signal, isEnough: isLong });
     const seam = whole && seamOf(trial, whole);
     if (whole === undefined || seam === undefined) return undefined;
     for (const cut of cutsOf(whole.pieces)) {
