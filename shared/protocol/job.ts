@@ -104,6 +104,8 @@ export const control = z.discriminatedUnion("kind", [
     credit: offset,
     /** Names the request by which a client resumes the answer. The agent accepts it first, and tells the gateway before. */
     resumes: token.optional(),
+    /** The tokens that this gateway counts for an earlier request, which followed the answer here until now. */
+    countedTokens: count.optional(),
   }),
   /** The client has read `taken` bytes, and the agent may send up to `limit`, both counted from the start. */
   z.object({ kind: z.literal("credit"), job: token, taken: offset, limit: offset }),

@@ -262,13 +262,14 @@ export class JobTable {
    * Sends the job's frames from number `from` on to `reply`. The gateway misses frames, or another gateway goes on with
    * the request.
    */
-  #attach({ job: id, from, keyId, credit, resumes }: Extract<Control, { kind: "attach" }>, reply: ReplyTo): void {
+  #attach(attach: Attach, reply: ReplyTo): void {
+    const { job: id, from, keyId, credit, resumes } = attach;
     const job = this.#jobs.get(id) ?? this.#left.get(id);
     if (job === undefined || !mayAttach(job, resumes) || (job.head.keyId ?? "") !== keyId) {
       this.#tell(reply, "fault", { code: "job_unknown", message: "The machine does not know this request any more." });
       return;
     }
-    if (resumes !== undefined) this.#resume(job, resumes, reply);
+    if (resumes !== undefined) this.#resume(job, attach, reply);
     job.gateway = reply.gateway;
     job.leftAtMs = undefined;
     if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit, resumes: resumes !== undefined })) return;
@@ -277,15 +278,16 @@ export class JobTable {
   }
 
   /**
-   * Gives a job to the gateway at which its client resumes it. The gateway before, if it still waits, has counted what was
-   * sent to it.
+   * Gives a job to the gateway at which its client resumes it. The gateway before, if it still waits, counts what was sent
+   * to it. The same gateway tells what it counts, since it drops frames that are still on their way to the request before.
    */
-  #resume(job: AgentJob, by: string, reply: ReplyTo): void {
+  #resume(job: AgentJob, { resumes: by, countedTokens: countedHere }: Attach, reply: ReplyTo): void {
     const { head, frames, served, state, gateway, resumedBy: movedFrom } = job;
     // An attach that comes again moves nothing.
     if (by !== movedFrom) {
       job.resumes += 1;
-      if (gateway !== undefined) job.countedTokens = frames.sentTokens;
+      if (gateway === reply.gateway) job.countedTokens = countedHere ?? frames.sentTokens;
+      else if (gateway !== undefined) job.countedTokens = frames.sentTokens;
       job.resumedBy = by;
     }
     if (gateway !== undefined && gateway !== reply.gateway) {
@@ -406,6 +408,7 @@ class PastJobs {
   }
 }
 
+type Attach = Extract<Control, { kind: "attach" }>;
 type AttachFault = FaultPayload & { readonly code: FaultCode };
 
 /** True if the frames of a job can be sent again: to its own gateway, or to one at which its client resumes the answer. */

@@ -273,9 +273,10 @@ export class AnswerCourse implements OfferListener {
     this.usage = wholeUsage(usage, this.#earlier);
   }
 
-  onMoved(): void {
+  onMoved(): number {
     this.isMoved = true;
     this.outputTokens = this.#receivedTokens;
+    return Math.max(this.outputTokens, this.countedTokens ?? 0);
   }
 
   hasLeft(): boolean {

@@ -285,10 +285,11 @@ export class FrameFollower {
     this.#fail(fault);
   }
 
-  /** Ends the follower, because the client resumes the answer by another request at this gateway. */
-  moved(): void {
-    this.#options.listener.onMoved?.();
+  /** Ends the follower, because the client resumes the answer by another request. Returns the tokens counted up to here. */
+  moved(): number | undefined {
+    const countedTokens = this.#options.listener.onMoved?.();
     this.#fail(resumedElsewhere());
+    return countedTokens;
   }
 
   /**

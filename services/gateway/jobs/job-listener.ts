@@ -34,8 +34,11 @@ export interface JobListener {
   backlogBytes?(): number;
   /** True if a part of the answer was passed on. A listener without this method passes on every piece. */
   hasSaid?(): boolean;
-  /** Called when the client resumes the answer by another request. Each of the two counts the tokens that came to it. */
-  onMoved?(): void;
+  /**
+   * Called when the client resumes the answer by another request. Each of the two counts the tokens that came to it.
+   * Returns the tokens that are counted up to this one.
+   */
+  onMoved?(): number;
   /** True if the client of the answer has left, and may come back. */
   hasLeft?(): boolean;
   /** Called at a steady pace while the job is open, with the job's latest row of a beat. */

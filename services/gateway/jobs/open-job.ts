@@ -73,6 +73,8 @@ const nothing = new Uint8Array();
 /** An open job: its body while that may be needed, its follower, and the messages to its machine. */
 export class OpenJob implements JobWire {
   readonly id: string;
+  /** The tokens of a resumed answer that this gateway counts for the request before. */
+  countedTokens: number | undefined;
   readonly target: Target;
   /** The reply subject of the job's answers, which no other job has. */
   readonly reply: string;
@@ -151,7 +153,7 @@ export class OpenJob implements JobWire {
 
   sendJob(): void {
     const { reply, target } = this;
-    if (this.#resumes !== undefined) return this.#attach(1, this.#creditBytes, this.#resumes);
+    if (this.#resumes !== undefined) return this.#attach(1, this.#creditBytes, this.#resumes, this.countedTokens);
     const body = this.#inParts ? nothing : this.#body;
     this.#dependencies.broker.publish(machineSubject(target, "job"), body, { reply, headers: this.#headers });
   }
@@ -211,8 +213,8 @@ export class OpenJob implements JobWire {
     this.#dependencies.broker.publish(machineSubject(this.target, "part"), part, { headers });
   }
 
-  #attach(from: number, credit: number, resumes?: string): void {
-    this.#tell({ kind: "attach", job: this.id, from, keyId: this.#keyId, credit, resumes });
+  #attach(from: number, credit: number, resumes?: string, countedTokens?: number): void {
+    this.#tell({ kind: "attach", job: this.id, from, keyId: this.#keyId, credit, resumes, countedTokens });
   }
 
   #tell(control: Control): void {

@@ -141,8 +141,9 @@ export class OpenJobs {
       return Promise.resolve(refused);
     }
     // The client may resume an answer here that this gateway still follows for it.
-    this.#followers.get(submission.head.id)?.follower.moved();
+    const countedTokens = this.#followers.get(submission.head.id)?.follower.moved();
     const job = new OpenJob(submission, this.#options, this);
+    job.countedTokens = countedTokens;
     this.#keptBodyBytes += body.byteLength;
     this.#followers.set(job.id, job);
     this.#byMachine.getOrInsertComputed(target.machine, () => new Set()).add(job);

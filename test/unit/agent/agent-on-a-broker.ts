@@ -161,10 +161,10 @@ export class Gateway {
   /** Asks for the frames of a job from this number on. */
   async attach(
     job: string,
-    { from, keyId = "key", resumes }: { from: number; keyId?: string; resumes?: string },
+    { from, keyId = "key", ...resuming }: { from: number; keyId?: string; resumes?: string; countedTokens?: number },
   ): Promise<void> {
     const reply = replySubject({ gateway: this.id, machine: this.#self.machine, job });
-    const told: Control = { kind: "attach", job, from, keyId, credit: 1_000_000, ...(resumes && { resumes }) };
+    const told: Control = { kind: "attach", job, from, keyId, credit: 1_000_000, ...resuming };
     this.connection.publish(machineSubject(this.#self, "control"), encodeJson(told), { reply });
     await this.#settle();
   }

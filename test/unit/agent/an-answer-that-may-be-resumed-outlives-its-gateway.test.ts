@@ -51,6 +51,19 @@ describe("an answer that may be resumed", () => {
     expect(other.lastOf(id)).toMatchObject({ payload: { code: "job_moved", movedFrom: resumes } });
   });
 
+  test("is counted from the token on that the same gateway had, which drops what was still on its way", async () => {
+    const { gateway, connectGateway, runtime, settle } = await agentOnBroker();
+    const id = await gateway.send(head);
+    for (const text of ["One, ", "two, ", "three."]) runtime.begun().text(text);
+    await settle();
+    const countedAt = (at: Gateway): unknown => at.frames(id).findLast(({ kind }) => kind === "accept")?.payload;
+    await gateway.attach(id, { from: 1, resumes: newToken(), countedTokens: 1 });
+    expect(countedAt(gateway)).toMatchObject({ resumed: { countedTokens: 1 } });
+    const other = connectGateway();
+    await other.attach(id, { from: 1, resumes: newToken(), countedTokens: 1 });
+    expect(countedAt(other)).toMatchObject({ resumed: { countedTokens: 3 } });
+  });
+
   test("is sent again for resumesMax requests at most, since each time costs the line of its machine", async () => {
     const { connectGateway, gateway, runtime, settle } = await agentOnBroker();
     const id = await gateway.send(head);

@@ -73,7 +73,7 @@ describe("an answer that another gateway goes on with", () => {
     before.onOffer(offerOf("attic"));
     before.onAccept("attic", "running");
     before.onData(payloadOf({ kind: "text", text: "a" }), 40);
-    before.onMoved();
+    expect(before.onMoved()).toBe(40);
     first.close(499);
     const second = open();
     const after = follow(second);
