@@ -43,13 +43,11 @@ const wholeFrameBytes = 32 * 1024;
 export class FrameEmitter implements UplinkSender {
   readonly #uplink: Uplink;
   readonly #clock: Pick<Clock, "now">;
-  /** True if frames may have to be sent again. */
-  readonly #keeps: boolean;
   /** Sent frames that the client has not read, in order. The gateway's credit bounds their size. */
   #kept: { readonly sequence: number; readonly frame: Uint8Array; readonly endOffset: number }[] = [];
   readonly #whole: boolean;
   readonly #keepsAll: boolean;
-  /** Bytes that the answer may be ahead of what its client has read. */
+  /** Bytes that the answer may be ahead of what its client has read. Without a bound, no frame is sent again. */
   readonly #window: number;
   #subject: string;
   #limit: number;
@@ -81,7 +79,6 @@ export class FrameEmitter implements UplinkSender {
     this.#limit = this.#window;
     this.#whole = whole;
     this.#keepsAll = keepsAll;
-    this.#keeps = credit !== undefined;
   }
 
   get lastSequence(): number {
@@ -285,7 +282,7 @@ export class FrameEmitter implements UplinkSender {
     this.#silent = false;
     this.#sentTokens = this.#outputTokens;
     const endOffset = kind === "data" ? this.#offset : Infinity;
-    if (this.#keeps) this.#kept.push({ sequence: this.#sequence, frame, endOffset });
+    if (this.#window < Infinity) this.#kept.push({ sequence: this.#sequence, frame, endOffset });
     this.#publish(this.#sequence, frame);
     return frame;
   }

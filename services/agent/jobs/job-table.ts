@@ -50,7 +50,11 @@ export class JobTable {
   readonly #options: JobTableOptions;
   readonly #jobs = new Map<string, AgentJob>();
   readonly #runner: JobRunner;
-  readonly #past: PastJobs;
+  /**
+   * Jobs that are over, or were cancelled before they arrived, by the time until which a late message about them may still
+   * be under way. The oldest is the first.
+   */
+  readonly #pastUntilMs = new Map<string, number>();
   /** Resumable answers that are over, in the order in which they were left. */
   readonly #left = new Map<string, AgentJob>();
   readonly #gateways: GatewaySigns;
@@ -62,7 +66,6 @@ export class JobTable {
     const { broker, clock, timing } = options;
     this.#options = options;
     this.uplink = new Uplink(options);
-    this.#past = new PastJobs(timing.cancelRememberMs);
     this.#gateways = new GatewaySigns(timing);
     this.#tickedAtMs = this.#hearingSinceMs = clock.now();
     broker.onChange(() => {
@@ -98,7 +101,7 @@ export class JobTable {
       whole,
       keepsAll,
     });
-    if (this.#past.has(head.id)) {
+    if (this.#pastUntilMs.has(head.id)) {
       frames.fault({ code: "cancelled", message: "The request was cancelled or is over already." });
       return;
     }
@@ -196,7 +199,10 @@ export class JobTable {
   tick(): void {
     const { broker, clock, timing, tunnelled } = this.#options;
     const nowMs = clock.now();
-    this.#past.forgetOld(nowMs);
+    for (const [id, untilMs] of this.#pastUntilMs) {
+      if (nowMs < untilMs) break;
+      this.#pastUntilMs.delete(id);
+    }
     const stoodStill = nowMs - this.#tickedAtMs > timing.probeAfterMs;
     this.#tickedAtMs = nowMs;
     // Messages that came while this process stood still are not read yet, so no gateway was silent.
@@ -309,7 +315,7 @@ export class JobTable {
   /** A cancel without an address comes from a gateway that does not know the job, which a beat told of. */
   #cancel(id: string, from: ReplyTo | undefined): void {
     const job = this.#jobs.get(id);
-    if (job === undefined) this.#past.add(id, this.#options.clock.now());
+    if (job === undefined) this.#remember(id);
     // An ended job may still hold bytes that wait for credit.
     else if (job.state === "ended") this.#leave(job);
     else if (from === undefined && job.frames.isResumable) this.#leaveToClient(job);
@@ -349,12 +355,11 @@ export class JobTable {
   /** Ends the work on a job that is over. A resumable answer is kept for a while. */
   #leave(job: AgentJob): void {
     const { id } = job.head;
-    const nowMs = this.#options.clock.now();
     if (!job.frames.isResumable) return this.#forget(id);
     this.#jobs.delete(id);
-    this.#past.add(id, nowMs);
+    this.#remember(id);
     job.gateway = undefined;
-    job.leftAtMs ??= nowMs;
+    job.leftAtMs ??= this.#options.clock.now();
     this.#left.set(id, job);
     const [oldest = id] = this.#left.keys();
     if (this.#left.size > leftAnswersMax) this.#forget(oldest);
@@ -365,7 +370,13 @@ export class JobTable {
     job?.frames.release();
     this.#jobs.delete(id);
     this.#left.delete(id);
-    this.#past.add(id, this.#options.clock.now());
+    this.#remember(id);
+  }
+
+  #remember(id: string): void {
+    // An id that is added again becomes the newest.
+    this.#pastUntilMs.delete(id);
+    this.#pastUntilMs.set(id, this.#options.clock.now() + this.#options.timing.cancelRememberMs);
   }
 
   /** Returns how many jobs of a kind are not over. */
@@ -375,36 +386,6 @@ export class JobTable {
 
   #receivingBytes(): number {
     return [...this.#jobs.values()].reduce((sum, job) => sum + job.receivingBytes, 0);
-  }
-}
-
-/**
- * Remembers the ids of jobs that are over, or were cancelled before they arrived. It keeps them while a late message
- * about them may still be under way. A job id that was seen once is never run again.
- */
-class PastJobs {
-  readonly #rememberMs: number;
-  readonly #untilMs = new Map<string, number>();
-
-  constructor(rememberMs: number) {
-    this.#rememberMs = rememberMs;
-  }
-
-  add(job: string, nowMs: number): void {
-    // An id that is added again becomes the newest: the map is in the order in which ids are forgotten.
-    this.#untilMs.delete(job);
-    this.#untilMs.set(job, nowMs + this.#rememberMs);
-  }
-
-  has(job: string): boolean {
-    return this.#untilMs.has(job);
-  }
-
-  forgetOld(nowMs: number): void {
-    for (const [job, untilMs] of this.#untilMs) {
-      if (nowMs < untilMs) return;
-      this.#untilMs.delete(job);
-    }
   }
 }
 

@@ -30,8 +30,7 @@ const digestByFile = new Map<string, string>();
  */
 export async function digestOfFiles(path: string): Promise<string | undefined> {
   try {
-    const digests = await Promise.all(partsOf(path).map((part) => digestOfFile(part)));
-    return hashed(...digests);
+    return hashed(...(await Promise.all(partsOf(path).map(digestOfFile))));
   } catch {
     return undefined;
   }

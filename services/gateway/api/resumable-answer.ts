@@ -30,10 +30,9 @@ export function resumedPlace(headers: IncomingHttpHeaders): AnswerPlace | undefi
   if (id === lostId) throw answerNotFound();
   const place = typeof id === "string" ? readEventId(id) : undefined;
   if (place !== undefined) return place;
-  throw new Fault("invalid_value", {
-    message: `The header 'Last-Event-ID' must be the id of an event that this site sent; without it the request asks for a new answer.`,
-    param: "Last-Event-ID",
-  });
+  const message =
+    "The header 'Last-Event-ID' must be the id of an event that this site sent; without it the request asks for a new answer.";
+  throw new Fault("invalid_value", { message, param: "Last-Event-ID" });
 }
 
 const nothing = new Uint8Array();
@@ -73,14 +72,13 @@ export class NumberedEvents implements AnswerRenderer {
   #numbered(bytes: Uint8Array): Uint8Array {
     if (bytes.byteLength === 0) return bytes;
     const events = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString().split("\n\n").slice(0, -1);
-    const written = events.map((event) => {
+    let written = "";
+    for (const event of events) {
       this.#event += 1;
-      return this.#event > this.#skipped
-        ? `id: ${this.#hasMoved ? lostId : eventId({ ...this.#place, event: this.#event })}\n${event}\n\n`
-        : "";
-    });
-    const text = written.join("");
-    return text === "" ? nothing : Buffer.from(text);
+      const id = this.#hasMoved ? lostId : eventId({ ...this.#place, event: this.#event });
+      if (this.#event > this.#skipped) written += `id: ${id}\n${event}\n\n`;
+    }
+    return written === "" ? nothing : Buffer.from(written);
   }
 }
 
