@@ -311,7 +311,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent/jobs": 2_670,
   "services/agent/machine": 490,
   "services/agent/models": 2_160,
-  "services/agent/runtimes": 7_910,
+  "services/agent/runtimes": 7_940,
   "services/cli": 140,
   "services/cli/commands": 4_250,
   "services/cli/connect": 1_470,

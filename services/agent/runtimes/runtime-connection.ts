@@ -1,16 +1,23 @@
-import { type Dispatcher, type FormData, Pool } from "undici";
+import { Readable } from "node:stream";
+import { type Dispatcher, Pool } from "undici";
 import type { z } from "zod";
 import type { Log } from "#shared/process/log.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { writeLargeJson } from "./json-bodies.ts";
 import { type Refusal, RuntimeAnswer } from "./runtime-answer.ts";
 
+/** A form in pieces that are sent behind each other, so that no file lies in memory twice. */
+export interface Form {
+  readonly type: string;
+  readonly pieces: readonly Uint8Array[];
+}
+
 export interface Question {
   readonly path: string;
   /** The body, sent as JSON with POST. A request without a body is a GET. */
   readonly body?: unknown;
   /** A form with files, in place of a body. */
-  readonly form?: FormData;
+  readonly form?: Form;
   /** True if the answer is no text. */
   readonly isBinary?: boolean;
   /** The method, where it is neither GET nor POST. */
@@ -139,17 +146,24 @@ export class RuntimeConnection {
     handler: Dispatcher.DispatchHandler,
     pool: Pool,
   ): Promise<void> | undefined {
-    const send = (sent?: Uint8Array | FormData): void => {
-      const headers = sent instanceof Uint8Array ? this.#jsonHeaders : this.#headers;
+    const send = (sent?: Uint8Array | Readable, headers = this.#headers): void => {
       const how = method ?? (sent === undefined ? "GET" : "POST");
       pool.dispatch({ path: this.#basePath + path, headers, method: how, body: sent ?? null }, handler);
     };
-    if (body === undefined) {
-      send(form);
+    if (form !== undefined) {
+      const { type, pieces } = form;
+      const size = String(pieces.reduce((sum, { byteLength }) => sum + byteLength, 0));
+      const headers = { ...this.#headers, "content-type": type, "content-length": size };
+      send(Readable.from(pieces, { objectMode: false }), headers);
       return undefined;
     }
+    if (body === undefined) {
+      send();
+      return undefined;
+    }
+    const sendJson = (json: Uint8Array): void => send(json, this.#jsonHeaders);
     const writing = writeLargeJson(body);
-    if (writing === undefined) send(encoder.encode(JSON.stringify(body)));
-    return writing?.then(send);
+    if (writing === undefined) sendJson(encoder.encode(JSON.stringify(body)));
+    return writing?.then(sendJson);
   }
 }

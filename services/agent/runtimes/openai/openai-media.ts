@@ -1,4 +1,4 @@
-import { FormData } from "undici";
+import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -6,7 +6,7 @@ import type { SentEvent } from "#shared/process/cut-stream.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import type { MediaBody } from "#shared/protocol/media-body.ts";
 import { readStream, type RuntimeAnswer, sentEvents } from "../runtime-answer.ts";
-import { type RuntimeConnection, wholeText } from "../runtime-connection.ts";
+import { type Form, type RuntimeConnection, wholeText } from "../runtime-connection.ts";
 import type { EmitEvents, MediaRun } from "../runtime.ts";
 import { answerFault, invalidEvent } from "./openai-fault.ts";
 import { optionalText, passesProbe } from "./openai-models.ts";
@@ -162,15 +162,27 @@ function pieceIn(sent: SentEvent, hasText: boolean): { text: string; usage?: Usa
 }
 
 /** Returns the form of a request, with the files as they came. */
-function formOf(model: string, { fields, files, contents }: MediaBody): FormData {
-  const form = new FormData();
-  form.append("model", model);
-  for (const [name, value] of Object.entries(fields)) {
-    for (const each of [value].flat()) form.append(name, String(each));
-  }
-  for (const [at, { field, name, type }] of files.entries())
-    form.append(field, new File([contents[at] as Uint8Array<ArrayBuffer>], name, { type }));
-  return form;
+function formOf(model: string, { fields, files, contents }: Pick<MediaBody, "fields" | "files" | "contents">): Form {
+  const boundary = `trunkline-${randomBytes(16).toString("hex")}`;
+  const part = (head: string, content: Uint8Array): readonly Uint8Array[] => {
+    return [Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; ${head}\r\n\r\n`), content, lineEnd];
+  };
+  const texts = Object.entries({ model, ...fields }).flatMap(([name, value]) =>
+    [value].flat().flatMap((each) => part(`name="${name}"`, Buffer.from(String(each)))),
+  );
+  const parts = files.flatMap(({ field, name, type }, at) => {
+    const head = `name="${field}"; filename="${escaped(name)}"\r\nContent-Type: ${escaped(type)}`;
+    return part(head, contents[at] ?? new Uint8Array());
+  });
+  const pieces = [...texts, ...parts, Buffer.from(`--${boundary}--\r\n`)];
+  return { type: `multipart/form-data; boundary=${boundary}`, pieces };
+}
+
+const lineEnd = Buffer.from("\r\n");
+
+/** Escapes a name as browsers do, so that it ends neither its quotes nor its line. */
+function escaped(name: string): string {
+  return name.replaceAll(/["\\\r\n]/g, (sign) => encodeURIComponent(sign));
 }
 
 /** Half a second of silence as a WAV file: its head, for 16,000 samples a second of 16 bits, and the samples. */
@@ -181,8 +193,7 @@ const silence = Buffer.concat([
 
 /** Returns true if the model transcribes, by a recording of silence. Rejects if the server is busy or loads its model. */
 export function probeTranscription(connection: RuntimeConnection, model: string, signal: AbortSignal) {
-  const form = new FormData();
-  form.append("model", model);
-  form.append("file", new File([silence], "silence.wav", { type: "audio/wav" }));
+  const file = { field: "file", name: "silence.wav", type: "audio/wav", bytes: silence.byteLength };
+  const form = formOf(model, { fields: {}, files: [file], contents: [silence] });
   return passesProbe(connection, z.object({ text: z.string() }), { path: "/v1/audio/transcriptions", form, signal });
 }
