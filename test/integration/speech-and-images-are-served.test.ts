@@ -186,17 +186,17 @@ describe("a transcription", () => {
     expect(files["file"]?.bytes.equals(recording)).toBe(true);
   });
 
-  test("with a file name that ends its quotes reaches the server as one file of that name", async () => {
+  test("with lines in a text and quotes in a file name reaches the server as it was written", async () => {
     const head = (disposition: string): string => `--x\r\nContent-Disposition: form-data; ${disposition}\r\n\r\n`;
     const hostile = 'name="file"; filename="a\\"; name=\\"model"';
     const response = await fetch(`${endpoint.baseUrl}/audio/transcriptions`, {
       method: "POST",
       headers: { authorization: `Bearer ${endpoint.key}`, "content-type": "multipart/form-data; boundary=x" },
-      body: `${head('name="model"')}m\r\n${head(hostile)}abc\r\n--x--\r\n`,
+      body: `${head('name="model"')}m\r\n${head('name="prompt"')}a\nb\r\n${head(hostile)}abc\r\n--x--\r\n`,
     });
     expect(response.status).toBe(200);
     const { fields, files } = await formOf(asked()[0] ?? expect.fail("the server was not asked"));
-    expect([fields, Object.keys(files)]).toEqual([{ model: "m" }, ["file"]]);
+    expect([fields, Object.keys(files)]).toEqual([{ model: "m", prompt: "a\nb" }, ["file"]]);
     expect(asked()[0]?.bytes.toString()).toContain('filename="a%22; name=%22model"');
   });
 

@@ -168,7 +168,7 @@ function formOf(model: string, { fields, files, contents }: Pick<MediaBody, "fie
     return [Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; ${head}\r\n\r\n`), content, lineEnd];
   };
   const texts = Object.entries({ model, ...fields }).flatMap(([name, value]) =>
-    [value].flat().flatMap((each) => part(`name="${name}"`, Buffer.from(String(each)))),
+    [value].flat().flatMap((each) => part(`name="${name}"`, Buffer.from(each))),
   );
   const parts = files.flatMap(({ field, name, type }, at) => {
     const head = `name="${field}"; filename="${escaped(name)}"\r\nContent-Type: ${escaped(type)}`;
