@@ -167,8 +167,8 @@ function formOf(model: string, { fields, files, contents }: Pick<MediaBody, "fie
   const part = (head: string, content: Uint8Array): readonly Uint8Array[] => {
     return [Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; ${head}\r\n\r\n`), content, lineEnd];
   };
-  const texts = Object.entries({ model, ...fields }).flatMap(([name, value]) =>
-    [value].flat().flatMap((each) => part(`name="${name}"`, Buffer.from(each))),
+  const texts = Object.entries<unknown>({ model, ...fields }).flatMap(([name, value]) =>
+    [value].flat().flatMap((each) => part(`name="${name}"`, Buffer.from(String(each)))),
   );
   const parts = files.flatMap(({ field, name, type }, at) => {
     const head = `name="${field}"; filename="${escaped(name)}"\r\nContent-Type: ${escaped(type)}`;
