@@ -8,6 +8,8 @@ const faultTable = laneOf(process.env).isWhole ? [new FaultTable()] : [];
 const shared = { testTimeout: 20_000, hookTimeout: 60_000, isolate: false };
 /** No servers: unit tests, and the tests that compare sources with tables. */
 const pure = ["test/{unit,architecture}/**/*.test.ts", "test/**/every-*.test.ts"];
+/** Simulations go on turn by turn of the event loop, so that whatever else is in their process slows them: each has its own. */
+const simulated = ["test/slow/{models-are-placed,routers-are-compared}-*.test.ts"];
 
 export default defineConfig({
   test: {
@@ -16,13 +18,14 @@ export default defineConfig({
     maxWorkers: "100%",
     projects: [
       { test: { ...shared, name: "unit", include: pure } },
+      { test: { ...shared, name: "simulated", include: simulated, isolate: true } },
       // Only these need servers: `npm run test:unit` runs on a machine that has neither NATS nor Redis.
       {
         test: {
           ...shared,
           name: "real",
           include: ["test/**/*.test.ts"],
-          exclude: pure,
+          exclude: [...pure, ...simulated],
           globalSetup: ["test/harness/global-setup.ts"],
         },
       },

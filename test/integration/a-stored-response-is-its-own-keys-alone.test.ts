@@ -255,7 +255,7 @@ describe("a response that is not stored after all", () => {
 });
 
 test("a response is stored for as long as the operator says", async () => {
-  const wall = vi.spyOn(clock, "wall");
+  using wall = vi.spyOn(clock, "wall");
   const days = { TRUNKLINE_STORE_RESPONSES: "on", TRUNKLINE_STORE_RESPONSES_DAYS: "1" };
   await using short = await startGatewayInProcess({ env: days });
   const { endpoint } = await short.issue({ ttlMs: 10 * 86_400_000 });
