@@ -167,6 +167,29 @@ describe("a conversation of stored turns", () => {
     ]);
   });
 
+  test("that is full takes no turn more, and neither a response nor items are stored for it", async () => {
+    const { endpoint, record } = await storing();
+    const conversation = newToken("conv_");
+    const kept = keptWith(gateway.store.peppers);
+    await kept.put(record.id, conversation, "{}");
+    for (let place = 1; place <= storedTurnsMax; place += 1)
+      await kept.put(record.id, `${conversation}.${place}`, newToken("resp_"));
+    const id = newToken("resp_");
+    expect(await kept.store(record.id, { id, text: chainOf(1).text, conversation })).toBe(false);
+    expect((await call(endpoint, `/${id}`)).status).toBe(404);
+    const items = { items: [{ role: "user", content: "Hello" }] };
+    const headers = { "content-type": "application/json" };
+    const adding = { method: "POST", body: JSON.stringify(items), headers };
+    for (const refused of [
+      await post(endpoint, { conversation }),
+      await call(endpoint, `/../conversations/${conversation}/items`, adding),
+    ])
+      expect([refused.status, await errorOf(refused)]).toMatchObject([
+        400,
+        { code: "array_above_max_length", param: "conversation", message: expect.stringContaining("storedTurnsMax") },
+      ]);
+  });
+
   test("takes room as if it arrived with its request, so that small requests fill no memory", async () => {
     const { endpoint, record } = await storing();
     const id = await keep(record.id, 2);

@@ -13,6 +13,7 @@ import {
   type StoredTurns,
   storedTurnsMax,
   tooLong,
+  tooManyTurns,
   writeIds,
 } from "./stored-turns.ts";
 
@@ -68,11 +69,13 @@ export class KeptResponses {
   async putTurn(key: KeyId, { id, text, conversation }: MadeResponse): Promise<boolean> {
     const turns = conversation === undefined ? new Map<string, string>() : await this.turnsOf(key, conversation);
     if (turns === undefined) return false;
-    await this.put(key, id, text);
     // A resumed answer may have been put there by another gateway.
-    if (conversation === undefined || turns.values().some((each) => each === id)) return true;
-    for (const place of placesIn(conversation)) if (!turns.has(place) && (await this.put(key, place, id))) return true;
-    return false;
+    const isPlaced = conversation === undefined || turns.values().some((each) => each === id);
+    const free = isPlaced ? [] : placesIn(conversation).filter((place) => !turns.has(place));
+    if (!isPlaced && free.length === 0) return false;
+    await this.put(key, id, text);
+    for (const place of free) if (await this.put(key, place, id)) return true;
+    return isPlaced;
   }
 
   /** Stores a text under an id. False if there is one already: it stays as it is. */
@@ -124,10 +127,7 @@ export class KeptResponses {
       const text = await this.#latestText(key, id);
       if (text === undefined) continue;
       const ids = idsIn(text);
-      if (ids.length >= storedTurnsMax) {
-        const bound = `A conversation may go on from at most ${storedTurnsMax} stored turns (storedTurnsMax)`;
-        throw tooLong("array_above_max_length", bound);
-      }
+      if (ids.length >= storedTurnsMax) throw tooManyTurns(isConversationId(id) ? "conversation" : undefined);
       turns.set(id, text);
       for (const each of ids) needed.add(each);
     }
@@ -166,7 +166,7 @@ export class KeptResponses {
 
 /** The names of the places of a conversation's turns. */
 function placesIn(conversation: string): string[] {
-  return Array.from({ length: storedTurnsMax - 1 }, (_, place) => `${conversation}.${place + 1}`);
+  return Array.from({ length: storedTurnsMax }, (_, place) => `${conversation}.${place + 1}`);
 }
 
 /** The name under which a text is sealed: no writer of the store can pass it for another one, or for another key's. */

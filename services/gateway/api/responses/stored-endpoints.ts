@@ -23,6 +23,7 @@ import {
   readTurn,
   responseNotFound,
   type StoredItem,
+  tooManyTurns,
   writeTurn,
 } from "./stored-turns.ts";
 
@@ -87,8 +88,8 @@ function serveConversations(server: FastifyInstance, { responses, clock, limited
     const id = newToken("resp_");
     const turn = { before: [], input: JSON.stringify(items) };
     const text = writeTurn(id, turn, JSON.stringify({ id, output: [] }));
-    if (!(await responses.putTurn(key.id, { id, text, conversation }))) throw conversationNotFound();
-    return readTurn(text).input;
+    if (await responses.putTurn(key.id, { id, text, conversation })) return readTurn(text).input;
+    throw (await responses.turnsOf(key.id, conversation)) ? tooManyTurns("conversation") : conversationNotFound();
   };
   server.post("/conversations", async (request: StoredRequest, reply) => {
     const { key } = callerOf(request);

@@ -169,3 +169,8 @@ export const responseNotFound = notFound(
 export function tooLong(code: FaultCode, bound: string, param = "previous_response_id"): Fault {
   return new Fault(code, { message: `${bound}; send the conversation in 'input', or a summary of it.`, param });
 }
+
+export function tooManyTurns(param?: string): Fault {
+  const bound = `A conversation may go on from at most ${storedTurnsMax} stored turns (storedTurnsMax)`;
+  return tooLong("array_above_max_length", bound, param);
+}
