@@ -10,7 +10,7 @@ const kills = sized({ fast: 2, whole: 10 });
 /** Were all of them on the machine that is killed, they would be a tenth of the requests up to the next kill. */
 const atOnce = count / kills / 10;
 /** Long beside the rest of an answer, so that whoever is killed is killed before a first token. */
-const firstMs = 150;
+const firstMs = 400;
 /** One machine cannot take all requests, however much better it is than the others. */
 const slots = Math.max(1, Math.floor(0.4 * atOnce));
 const spare = "spare";
