@@ -206,6 +206,14 @@ describe("a transcription", () => {
     expect([response.status, await response.text()]).toEqual([200, ""]);
   });
 
+  test("of five million characters comes whole as a text", async () => {
+    const long = "Hello. ".repeat(700_000);
+    server.onAny = (response) => void response.writeHead(200, { "content-type": "text/plain" }).end(long);
+    const response = await transcribe({ response_format: "text" });
+    expect(response.status).toBe(200);
+    expect((await response.text()) === long).toBe(true);
+  });
+
   test.each([
     ["json", "application/json; charset=utf-8", '{"text":"Hello there.","usage":{"type":"duration","seconds":1}}'],
     ["text", "text/plain; charset=utf-8", "Hello there."],
