@@ -12,7 +12,6 @@ import { MeanMachine, offering } from "./mean-machine.ts";
 describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere", () => {
   let fleet: Fleet;
   let cloud: MeanMachine;
-  let announcing: NodeJS.Timeout;
   const run = async (...args: string[]): Promise<CommandResult> => {
     const result = await trunkline(args, fleet.keyStore);
     expect(result.exitCode, result.stderr).toBe(0);
@@ -47,13 +46,13 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
     cloud = await MeanMachine.start({
       natsUrl: fleet.nats.url,
       machine: "cloud",
+      presence: () => ({ slots: 64 }),
       catalogue: () => offering(["scripted", "large"].map((id) => ({ ...handMadeModel, id }))),
       answer: () => [
         ["data", saying("far away"), 1],
         ["end", handMadeEnd, 2],
       ],
     });
-    announcing = setInterval(() => cloud.announce({ slots: 64 }), 200);
     await run("routes", "set", "best", "large external");
     await run("routes", "set", "near", "scripted", "--then", "scripted external");
     await run("routes", "set", "named", "large on cloud");
@@ -63,7 +62,6 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
     });
   });
   afterAll(async () => {
-    clearInterval(announcing);
     await cloud?.[Symbol.asyncDispose]();
     await fleet?.[Symbol.asyncDispose]();
   });

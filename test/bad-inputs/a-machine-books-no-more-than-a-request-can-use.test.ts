@@ -34,6 +34,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies about tokens", (
     mean = await MeanMachine.start({
       natsUrl: fleet.nats.url,
       machine: "mean",
+      hears: true,
       catalogue: () => offering([{ ...handMadeModel, id: "mean" }]),
       answer: (job) => answer(job),
     });
@@ -47,8 +48,6 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies about tokens", (
   });
   beforeEach(() => {
     answer = () => ending(hugeUsage);
-    // A machine that says nothing for 3 s is offline.
-    mean.announce();
   });
 
   const issue = async (terms: Partial<NewKey> = {}): Promise<{ id: KeyId; endpoint: Endpoint }> => {

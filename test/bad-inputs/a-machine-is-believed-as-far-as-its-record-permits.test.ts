@@ -2,7 +2,6 @@ import { afterAll, beforeAll, expect, describe, test } from "vitest";
 import { z } from "zod";
 import { shownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { shownMachineRecord } from "#shared/records/shown-machine.ts";
-import { systemClock as clock, type Timer } from "#shared/process/clock.ts";
 import { contradictionsMax } from "../../services/gateway/routing/busy-claims.ts";
 import { slotsBelievedMax } from "../../services/gateway/routing/expected-cost.ts";
 import { errorOf } from "../harness/endpoint.ts";
@@ -21,7 +20,6 @@ const named = (id: string): object => ({ ...handMadeModel, id });
 describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model and a million slots", () => {
   let fleet: Fleet;
   let mean: MeanMachine;
-  let announcing: Timer;
   let adminKey: string;
   let offered = ["scripted", "mean"];
   let refuses = false;
@@ -32,6 +30,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
     mean = await MeanMachine.start({
       natsUrl: fleet.nats.url,
       machine: "mean",
+      presence: () => ({ slots, catalogueDigest: offered.join(" ") }),
       catalogue: () => offering(offered.map(named)),
       answer: () => [
         ["data", saying("mean"), 1],
@@ -39,10 +38,8 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
       ],
       refuses: () => refuses,
     });
-    announcing = clock.every(200, () => mean.announce({ slots, catalogueDigest: offered.join(" ") }));
   });
   afterAll(async () => {
-    announcing?.cancel();
     await mean?.[Symbol.asyncDispose]();
     await fleet?.[Symbol.asyncDispose]();
   });

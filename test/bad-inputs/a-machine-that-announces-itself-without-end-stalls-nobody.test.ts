@@ -18,6 +18,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces itself tens
     mean = await MeanMachine.start({
       natsUrl: fleet.nats.url,
       machine: "mean",
+      announces: false,
       catalogue: () => offering([{ ...handMadeModel, id: "mean" }]),
     });
     await until(() => lists("mean"), { what: "the machine to be listed" });

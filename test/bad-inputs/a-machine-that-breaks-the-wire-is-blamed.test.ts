@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { systemClock as clock, type Timer } from "#shared/process/clock.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { errorIn, errorOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
@@ -31,7 +30,6 @@ function inFrames(...pieces: readonly (string | Buffer)[]): readonly Said[] {
 describe.skipIf(lentOnly("nats", "redis"))("a machine that breaks the rules of the wire", () => {
   let fleet: Fleet;
   let mean: MeanMachine;
-  let announcing: Timer;
   let answer: readonly Said[];
   beforeAll(async () => {
     fleet = await startFleet({ machines: {} });
@@ -41,11 +39,9 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that breaks the rules of t
       catalogue: () => offering([{ ...handMadeModel, id: "mean" }]),
       answer: () => answer,
     });
-    announcing = clock.every(500, () => mean.announce());
     await until(async () => (await fleet.endpoint.models()).ids.includes("mean"), { what: "the machine to be listed" });
   });
   afterAll(async () => {
-    announcing?.cancel();
     await mean?.[Symbol.asyncDispose]();
     await fleet?.[Symbol.asyncDispose]();
   });

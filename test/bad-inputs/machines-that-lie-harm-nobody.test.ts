@@ -31,6 +31,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
     mean = await MeanMachine.start({
       natsUrl: fleet.nats.url,
       machine: "mean",
+      hears: true,
       catalogue: () => catalogue,
       answer: (job) => answer(job),
     });

@@ -1,6 +1,6 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
-import { systemClock as clock } from "#shared/process/clock.ts";
+import { systemClock as clock, type Timer } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
@@ -19,12 +19,14 @@ export interface MeanJob {
 
 export type Said = readonly [kind: FrameKind, payload: unknown, sequence?: number];
 
+const announceIntervalMs = 500;
+
 /**
- * A machine on a real NATS that lies: it tells of its models and answers jobs as a test wants, says things nobody asked
- * for as often as it is told to, and hears everything that goes over the broker.
+ * A machine on a real NATS that lies: it tells of its models and answers jobs as a test wants, and says things nobody
+ * asked for as often as it is told to. It announces itself like any other machine, so that a slow test does not lose it.
  */
 export class MeanMachine implements AsyncDisposable {
-  /** The subject of every message on the broker since it came, its own among them. */
+  /** With `hears`: the subject of every message on the broker since it came, its own among them. */
   readonly heard: string[] = [];
   /** The jobs that it was given, but for those that ask for its models. */
   readonly jobs: MeanJob[] = [];
@@ -33,12 +35,14 @@ export class MeanMachine implements AsyncDisposable {
   readonly machine: string;
   readonly epoch = newEpoch(Date.now());
   readonly #broker: Broker;
-  readonly #presence: object;
+  readonly #presence: () => object;
+  readonly #parts = new AsyncDisposableStack();
 
-  private constructor(machine: string, broker: Broker, presence: object) {
+  private constructor(machine: string, broker: Broker, presence: () => object) {
     this.machine = machine;
     this.#presence = presence;
     this.#broker = broker;
+    this.#parts.defer(() => broker.close());
   }
 
   static async start(options: {
@@ -47,17 +51,27 @@ export class MeanMachine implements AsyncDisposable {
     /** What it answers when it is asked for its models. */
     readonly catalogue: () => readonly Said[];
     /** Fields of its presence that are not as an agent of this build has them. */
-    readonly presence?: object;
+    readonly presence?: () => object;
+    /** False for a machine that announces itself only when it is told to. */
+    readonly announces?: boolean;
+    /** True for a machine that listens to all subjects, on a connection of its own. */
+    readonly hears?: boolean;
     readonly answer?: (job: MeanJob) => readonly Said[];
     /** Whether it refuses a job as busy once it has read it. */
     readonly refuses?: () => boolean;
   }): Promise<MeanMachine> {
     const { natsUrl: url, machine: name, catalogue, answer = () => [], refuses = () => false } = options;
-    const { presence = {} } = options;
-    const broker = await connectNats({ url, name, clock, log: createLog({ level: "silent", name }) });
+    const { presence = () => ({}), announces = true, hears = false } = options;
+    const connect = (): Promise<Broker> => connectNats({ url, name, clock, log: createLog({ level: "silent", name }) });
+    const broker = await connect();
     const machine = new MeanMachine(name, broker, presence);
     const { epoch } = machine;
-    broker.subscribe(">", ({ subject }) => void machine.heard.push(subject));
+    if (hears) {
+      const tap = await connect();
+      machine.#parts.defer(() => tap.close());
+      tap.subscribe(">", ({ subject }) => void machine.heard.push(subject));
+      await tap.flush();
+    }
     broker.subscribe(machineSubject({ machine: name, epoch }, "job"), (message) => {
       const decoded = decodeJobHead(message.headers?.[headHeader]);
       const { reply } = message;
@@ -76,6 +90,10 @@ export class MeanMachine implements AsyncDisposable {
     });
     broker.subscribe(rollcallSubject, () => machine.announce());
     machine.announce();
+    if (announces) {
+      const announcing: Timer = clock.every(announceIntervalMs, () => machine.announce());
+      machine.#parts.defer(() => announcing.cancel());
+    }
     return machine;
   }
 
@@ -84,7 +102,16 @@ export class MeanMachine implements AsyncDisposable {
     const load = { slots: 1, running: 0, queued: 0, queueMax: 1 };
     const about = { catalogueDigest: "mean", wire: frameVersion, scale: 1 };
     const { machine, epoch } = this;
-    const presence = { machine, epoch, state: "ready", runtime: "mean", ...load, ...about, ...this.#presence, ...lies };
+    const presence = {
+      machine,
+      epoch,
+      state: "ready",
+      runtime: "mean",
+      ...load,
+      ...about,
+      ...this.#presence(),
+      ...lies,
+    };
     this.#broker.publish(presenceSubject(machine), encodeJson(presence));
   }
 
@@ -101,7 +128,7 @@ export class MeanMachine implements AsyncDisposable {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.#broker.close();
+    return this.#parts.disposeAsync();
   }
 }
 

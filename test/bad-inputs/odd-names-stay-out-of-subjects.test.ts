@@ -28,6 +28,7 @@ describe.skipIf(lentOnly("nats", "redis"))("names in a request", () => {
     machine = await MeanMachine.start({
       natsUrl: fleet.nats.url,
       machine: "attic",
+      hears: true,
       catalogue: () => offering([canary, "plain", "a.b"].map((id) => ({ ...handMadeModel, id }))),
       answer: () => answering,
     });

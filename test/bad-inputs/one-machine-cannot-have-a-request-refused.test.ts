@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { NewKey } from "#shared/records/issue-key.ts";
 import { errorOf, type Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
@@ -42,10 +42,6 @@ describe.skipIf(lentOnly("nats", "redis"))("a request under which runtimes die",
     for (const machine of Object.values(machines ?? {})) await machine[Symbol.asyncDispose]();
     await operator?.[Symbol.asyncDispose]();
     await fleet?.[Symbol.asyncDispose]();
-  });
-  beforeEach(() => {
-    // A machine that says nothing for 3 s is offline.
-    for (const machine of Object.values(machines)) machine.announce();
   });
 
   const issue = async (terms: Partial<NewKey> = {}): Promise<Endpoint> =>

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
+import { openEngine } from "../../services/agent/runtimes/llama/gguf-engine.ts";
 import { llamaRuntime } from "../../services/agent/runtimes/llama/llama.ts";
 import { writeTinyGguf } from "../harness/tiny-gguf.ts";
 import { noEngine, quietly } from "./tiny-runtime.ts";
@@ -41,7 +42,11 @@ describe.skipIf(noEngine)("a file that cannot be served", () => {
   test("is not there", () => refused("absent.gguf").toMatchObject(inOneLine("no GGUF file at .*absent.gguf")));
   test("is no GGUF file", () => refused("no-model.gguf").toMatchObject(inOneLine("not a GGUF file: .*no-model")));
   test("ends in its head", () => refused("cut-in-head.gguf").toMatchObject(inOneLine("cut-in-head")));
-  test("ends in its weights", () => refused("cut-in-weights.gguf").toMatchObject(inOneLine("corrupted or incomplete")));
+  test("ends in its weights, and is told so after another file failed in its head", async () => {
+    const { llama } = await openEngine({ ...quietly, dir: quietly.engineDir });
+    await expect(llama.loadModel({ modelPath: join(folder, "cut-in-head.gguf") })).rejects.toThrow();
+    await refused("cut-in-weights.gguf").toMatchObject(inOneLine("corrupted or incomplete"));
+  });
   test("lacks a part", () => refused("part-00001-of-00002.gguf").toMatchObject(inOneLine("part-00002-of-00002.gguf")));
   test("has a template that makes no sense", () =>
     refused("bad-template.gguf").toMatchObject(inOneLine("chat template in .*bad-template")));

@@ -56,7 +56,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine of another build", () => {
     await using machine = await MeanMachine.start({
       natsUrl: fleet.nats.url,
       machine: `other-${wire ?? 1}`,
-      presence: { wire, shapes: ["chat-stream"] },
+      presence: () => ({ wire, shapes: ["chat-stream"] }),
       catalogue: () => offering([{ ...handMadeModel, id: "out-of-reach" }]),
       answer,
     });
@@ -66,7 +66,6 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine of another build", () => {
       TRUNKLINE_OPERATIONS_URL: fleet.gateways[0]?.operationsUrl ?? "",
     };
     const told = async (): Promise<string | undefined> => {
-      machine.announce();
       const { stdout } = await trunkline(["status"], settings);
       return stdout.split("\n").find((line) => line.includes(machine.machine));
     };

@@ -10,8 +10,8 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 export interface Engine {
   readonly library: Library;
   readonly llama: Llama;
-  /** Returns the first error in llama.cpp's log since the last call. A failed load gives no other reason. */
-  lastError(): Promise<string | undefined>;
+  /** Runs a load. It fails with the first error that llama.cpp logs meanwhile, since a failed load gives no other reason. */
+  explained<Loaded>(load: () => Promise<Loaded>): Promise<Loaded>;
 }
 
 export interface EngineOptions {
@@ -64,12 +64,16 @@ async function start(options: Omit<EngineOptions, "dir"> & { readonly folder: st
     return {
       library,
       llama,
-      async lastError() {
-        // llama.cpp's log arrives one turn of the event loop later than its errors.
-        await new Promise((resolve) => void setImmediate(resolve));
-        const error = firstError;
+      async explained(load) {
+        // The log of an earlier failure goes on after its first line.
         firstError = undefined;
-        return error;
+        try {
+          return await load();
+        } catch (error) {
+          // llama.cpp's log arrives one turn of the event loop later than its errors.
+          await new Promise((resolve) => void setImmediate(resolve));
+          throw firstError === undefined ? error : new Error(firstError, { cause: error });
+        }
       },
     };
   } catch (error) {

@@ -57,8 +57,8 @@ export async function readGgufFile(path: string, engine: Engine): Promise<GgufFi
   );
   // Loads the vocabulary alone, and checks all the same that all weights are there and that the kind of model is known.
   const model = await orRefuse(
-    () => engine.llama.loadModel({ modelPath: first, vocabOnly: true, gpuLayers: 0 }),
-    async (error) => `llama.cpp cannot load ${first}: ${(await engine.lastError()) ?? String(error)}`,
+    () => engine.explained(() => engine.llama.loadModel({ modelPath: first, vocabOnly: true, gpuLayers: 0 })),
+    (error) => `llama.cpp cannot load ${first}: ${error instanceof Error ? error.message : String(error)}`,
   );
   const wrapper = await orRefuse(
     async () => {
@@ -104,14 +104,11 @@ export function idOf(path: string, ownName: unknown): string {
   return partStem(name) ?? name.replace(/\.gguf$/i, "");
 }
 
-async function orRefuse<Value>(
-  work: () => Promise<Value>,
-  why: (error: unknown) => string | Promise<string>,
-): Promise<Value> {
+async function orRefuse<Value>(work: () => Promise<Value>, why: (error: unknown) => string): Promise<Value> {
   try {
     return await work();
   } catch (error) {
-    throw new StartFailure(exitCodes.config, await why(error), { cause: error });
+    throw new StartFailure(exitCodes.config, why(error), { cause: error });
   }
 }
 
