@@ -79,6 +79,8 @@ export const requestRecord = z.object({
   completionTokens: tokens,
   /** The limit of the key that refused the request or ended its answer. */
   limit: z.string().optional(),
+  /** The machine that had the answer of this `Idempotency-Key` before and has lost it, so that it was made anew. */
+  anewAfter: z.string().optional(),
   /** Refusals of the same key just before, which have no record of their own (`refusalsRecordedPerSecond`). */
   refusedBefore: z.number().optional(),
 });

@@ -30,6 +30,9 @@ export function stepsOf(request: ShownRequest): Step[] {
   });
   const steps = [
     step(0, "arrived"),
+    ...(request.anew_after === null
+      ? []
+      : [step(0, `${request.anew_after} has lost the answer of its Idempotency-Key, so it is made anew`)]),
     ...(request.tried_before > 0 ? [step(0, `${request.tried_before} machines were tried before`)] : []),
     ...offers,
   ];

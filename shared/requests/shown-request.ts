@@ -42,6 +42,10 @@ export const shownRequest = z.object({
   ended_by: z.enum(requestEnders).describe("Whose doing its end was."),
   advice: z.string().nullable().describe("What to do about the fault; null where its message says that."),
   limit: z.string().nullable().describe("The limit of the key that refused it or ended its answer."),
+  anew_after: z
+    .string()
+    .nullable()
+    .describe("The machine that has lost the answer of its Idempotency-Key, which was therefore made anew."),
   accepted_ms: count.nullable().describe("When a machine took it."),
   load_wait_ms: count.nullable().describe("How long it waited there for its model to load; null if not at all."),
   first_token_ms: count.nullable().describe("When the first piece of the answer came."),
@@ -77,6 +81,7 @@ export function showRequest(record: RequestRecord): ShownRequest {
     ended_by: record.endedBy,
     advice: (isFaultCode(code) && faultAdvice[code]) || null,
     limit: record.limit ?? null,
+    anew_after: record.anewAfter ?? null,
     accepted_ms: record.acceptedMs ?? null,
     load_wait_ms: record.loadWaitMs ?? null,
     first_token_ms: record.firstTokenMs ?? null,

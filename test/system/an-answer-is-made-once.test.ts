@@ -28,6 +28,17 @@ function ask(says: string, { baseUrl, key, name, stream = false, signal }: Askin
 const wanted = (nonce: string, tokens: number): string =>
   Array.from({ length: tokens }, (_, token) => `${nonce}-${token} `).join("");
 
+/** The jobs that a gateway waits for. */
+async function openJobs(operationsUrl: string): Promise<number> {
+  return (await MetricsText.scrape(operationsUrl)).value("trunkline_open_jobs") ?? 0;
+}
+
+/** What a client is told of an answer: if it was made for an earlier request, and its text. */
+async function answered(answer: Response, nonce: string): Promise<[string | null, string]> {
+  const text = [...(await answer.text()).matchAll(new RegExp(`${nonce}-\\d+ `, "g"))].join("");
+  return [answer.headers.get("idempotent-replayed"), text];
+}
+
 describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", () => {
   let fleet: Fleet;
   let operator: Operator;
@@ -40,11 +51,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
     await fleet[Symbol.asyncDispose]();
   });
 
-  /** The jobs that the first gateway waits for. */
-  const fleetLoad = async (): Promise<number> => {
-    const metrics = await MetricsText.scrape(fleet.gateways[0]?.operationsUrl ?? "");
-    return metrics.value("trunkline_open_jobs") ?? 0;
-  };
+  const fleetLoad = (): Promise<number> => openJobs(fleet.gateways[0]?.operationsUrl ?? "");
 
   const at = (gateway: number): string => fleet.endpoints[gateway]?.baseUrl ?? "";
 
@@ -82,15 +89,24 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
     },
   );
 
-  test("breaks the connection that waits for it when a repeat joins it, and is not a refusal there", async () => {
-    const { key } = await newKey();
-    const says = "/script tokens=60 delay_ms=20 nonce=j";
-    const first = ask(says, { baseUrl: at(0), key, name: "j" });
-    const broken = expect(first).rejects.toThrow("fetch failed");
-    await until(async () => (await fleetLoad()) > 0, { what: "the machine to have the request" });
-    expect(await contentOf(await ask(says, { baseUrl: at(1), key, name: "j" }))).toBe(wanted("j", 60));
-    await broken;
-  });
+  test.each([false, true])(
+    "is waited for by repeats while its first client is there, and they get it whole and count as one (stream: %s)",
+    async (stream) => {
+      const { key, booked } = await newKey();
+      const asking = { key, name: "w", stream };
+      const says = "/script tokens=40 delay_ms=20 nonce=w";
+      const leaving = new AbortController();
+      const first = ask(says, { baseUrl: at(0), ...asking });
+      await until(async () => (await fleetLoad()) > 0, { what: "the machine to have the request" });
+      const left = ask(says, { baseUrl: at(1), ...asking, signal: leaving.signal });
+      const repeats = [0, 1, 1].map((gateway) => ask(says, { baseUrl: at(gateway), ...asking }));
+      const answers = await Promise.all([first, ...repeats].map(async (each) => answered(await each, "w")));
+      leaving.abort();
+      await left.then((answer) => answer.text()).catch(() => undefined);
+      expect(answers).toEqual([null, "true", "true", "true"].map((replayed) => [replayed, wanted("w", 40)]));
+      expect(await booked(40)).toMatchObject({ requests: 1, failed: 0, completionTokens: 40 });
+    },
+  );
 
   test("that is complete is given again, and nothing is made or counted anew", async () => {
     const { key, booked } = await newKey();
@@ -152,11 +168,17 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
   });
 });
 
-test("an up makes an answer once, too", async () => {
-  await using up = await startUp({});
+test("an up makes an answer once, and tells a repeat's stream in time that it waits for the first one", async () => {
+  await using up = await startUp({ TRUNKLINE_TIME_SCALE: "0.2" });
   const { baseUrl, key } = up.endpoint;
-  const says = "/script tokens=4 nonce=u";
-  const answers = [await ask(says, { baseUrl, key, name: "u" }), await ask(says, { baseUrl, key, name: "u" })];
-  expect(answers.map(({ headers }) => headers.get("idempotent-replayed"))).toEqual([null, "true"]);
-  expect(await Promise.all(answers.map(contentOf))).toEqual([wanted("u", 4), wanted("u", 4)]);
+  const says = "/script tokens=4 first_ms=2000 nonce=u";
+  const asking = { baseUrl, key, name: "u", stream: true };
+  const first = ask(says, asking);
+  await until(async () => (await openJobs(up.operationsUrl)) > 0, { what: "the machine to have the request" });
+  const repeat = await ask(says, asking);
+  expect(await openJobs(up.operationsUrl)).toBe(1);
+  const waited = repeat.clone().text();
+  expect(await answered(await first, "u")).toEqual([null, wanted("u", 4)]);
+  expect(await waited).toMatch(/^: waiting for the request/);
+  expect(await answered(repeat, "u")).toEqual(["true", wanted("u", 4)]);
 });

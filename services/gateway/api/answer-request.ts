@@ -1,4 +1,5 @@
-import { Fault, type FaultCode } from "#shared/fault/fault.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { sleep } from "#shared/process/clock.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
@@ -18,9 +19,10 @@ import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
 import { priceOf } from "./media/media-price.ts";
 import type { ClaimName } from "../jobs/answer-claims.ts";
-import { digestOf, OnceClaim, onceName, replayedHeader } from "./made-once.ts";
+import { digestOf, lostJob, OnceClaim, onceName, replayedHeader } from "./made-once.ts";
 import { asksResumable, resumesAnswer, NumberedEvents, resumableHeader, resumedPlace } from "./resumable-answer.ts";
-import { type Admitted, type InferenceDependencies, nameIgnored, sendAnswer } from "./run-answer.ts";
+import { failStream, nameIgnored, sendAnswer, streamOf } from "./run-answer.ts";
+import type { Admitted, InferenceDependencies } from "./run-answer.ts";
 import { noteRateLimits } from "./limit-responses.ts";
 
 /** A request that a machine can take, before it is admitted under its key's limits. */
@@ -91,25 +93,44 @@ export function answerRequest(outer: Outer, dependencies: InferenceDependencies)
 }
 
 /**
- * Answers a request whose answer is made once. The first request of the name makes it, and each later one with the same
- * body gets the same answer from its machine, also while it is being made.
+ * Answers a request whose answer is made once. The first request of the name makes it. Each later one with the same body
+ * waits while a client before it is there, and then gets the same answer from its machine.
  */
 async function answerOnce(
   outer: Outer,
   { request, reply, once }: RequestFrom & { readonly once: ClaimName },
   dependencies: InferenceDependencies,
 ): Promise<void> {
-  const digest = digestOf(outer, request.body ?? "");
+  const { body } = request;
+  const digest = digestOf(outer, body ?? "");
   const { leaving } = callerOf(request);
+  const { timing, clock, resumer, log } = dependencies;
   const claim = new OnceClaim(once, { owner: request.id, digest }, dependencies);
-  const staysMs = dependencies.timing.onceForMs;
+  const staysMs = timing.onceForMs;
   let read: ReadRequest | undefined = await readBody(outer, request, dependencies);
+  const { form, stream: streamed, sentNames } = read;
+  const { ends, adaptFault } = renderingOf(form, { streamed, requestId: request.id, sentNames });
+  const account = accountOf(request);
+  account.isOnce = true;
+  const writer = streamOf({ reply, leaving, ends }, dependencies);
+  const { arriving } = stateOf(request);
+  const sinceMs = clock.now();
+  let toldAtMs = sinceMs + timing.statusHeldMs - timing.commentIntervalMs;
+  const wait = async (): Promise<void> => {
+    const nowMs = clock.now();
+    if (streamed && nowMs - toldAtMs >= timing.commentIntervalMs) {
+      reply.header(replayedHeader, "true");
+      writer.tell("waiting for the request that has this Idempotency-Key already");
+      toldAtMs = nowMs;
+    }
+    await sleep(clock, Math.min(Math.max((nowMs - sinceMs) / 10, lookMs), lookMs * 10), leaving.signal);
+  };
   const make = async (): Promise<void> => {
     const placeable = await placeableRequest(outer, { request, reply, read }, dependencies);
     // The placer alone keeps the body while the answer runs.
     read = undefined;
     const admitted = await admitRequest(outer, { request, reply, placeable, isOnce: true }, dependencies);
-    const onPlaced: Placement["onPlaced"] = (place) => void claim.placed(place).catch(claimEndsItself);
+    const onPlaced: Placement["onPlaced"] = (place) => void claim.placed(place);
     Object.assign(admitted.job, { onPlaced });
     return sendAnswer({ staysMs, ...admitted }, dependencies);
   };
@@ -118,30 +139,46 @@ async function answerOnce(
     const joined = await resumedRequest(outer, { request, reply, read, resumes: place }, dependencies);
     return sendAnswer({ ...joined, staysMs }, dependencies);
   };
-  for (let left = repeatsMax; ; left -= 1) {
-    const place = await claim.take(leaving.signal);
+  /** Makes the answer or joins it. Returns false if its machine has to be looked for again. */
+  const answer = async (isLast: boolean): Promise<boolean> => {
+    arriving?.grow(body?.byteLength ?? 0);
+    const taken = await claim.take(wait);
+    const isGone = taken !== undefined && (taken.job === lostJob || !(await resumer.isThere(taken, wait)));
+    arriving?.leave();
+    const place = isGone ? undefined : taken;
+    if (isGone) account.anewAfter = taken.machine;
     try {
       await (place === undefined ? make() : join(place));
     } catch (thrown) {
       const { code } = Fault.from(thrown);
-      if (!claim.outlasts(code)) await claim.release().catch(claimEndsItself);
-      const isGone = place !== undefined && goneAnswers.has(code);
-      if (!isGone || left === 0) throw thrown;
+      const isMissing = place !== undefined && code === "answer_not_found";
+      const isAway = place !== undefined && code === "agent_offline";
+      const { machine } = (isMissing && place) || account.facts.answer || {};
+      if (!isAway && !claim.outlasts(code)) await claim.release(machine);
+      if (isLast || !(isMissing || isAway)) throw thrown;
       reply.removeHeader(replayedHeader);
-      continue;
+      return false;
     }
-    const { facts, hasMoved } = accountOf(request);
-    if (!hasMoved && claim.outlasts(facts.outcome)) return undefined;
+    const { facts, hasMoved } = account;
+    if (!hasMoved && claim.outlasts(facts.outcome)) return true;
     const isMade = facts.outcome === "ok" && !hasMoved;
-    return (isMade ? claim.made() : claim.release()).catch(claimEndsItself);
+    await (isMade ? claim.made() : claim.release(facts.answer?.machine));
+    return true;
+  };
+  leaving.signal.addEventListener("abort", () => claim.leave(), { once: true });
+  try {
+    for (let left = repeatsMax; !(await answer(left === 0)); left -= 1);
+  } catch (thrown) {
+    if (!writer.begun) throw thrown;
+    failStream({ reply, account }, { writer, fault: adaptFault(Fault.from(thrown)), log });
+  } finally {
+    claim.leave();
   }
 }
 
-/** The store is away: then the claim ends by itself, and what was said to the client holds. */
-function claimEndsItself(): void {}
+/** Time between two looks for another request or a machine; longer after a while, up to ten times. */
+const lookMs = 100;
 
-/** Faults of an answer that its machine does not have any more, or cannot be asked for. */
-const goneAnswers: ReadonlySet<FaultCode> = new Set(["answer_not_found", "agent_offline"]);
 /** How often a request finds an answer gone before it gives up. */
 const repeatsMax = 3;
 

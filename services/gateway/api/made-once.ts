@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
-import { type Clock, sleep, type Timer } from "#shared/process/clock.ts";
+import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { type AnswerClaims, type Claim, type ClaimName, claimsPerKeyMax } from "../jobs/answer-claims.ts";
-import type { AnswerPlace } from "../jobs/resume-answer.ts";
+import type { AnswerPlace, Wait } from "../jobs/resume-answer.ts";
 
 /** Names an answer that is made once, however often its request is repeated. */
 const idempotencyHeader = "idempotency-key";
@@ -30,6 +30,12 @@ export function digestOf(...parts: readonly (string | Uint8Array)[]): string {
   return hash.digest("base64url");
 }
 
+/** Stands in a claim for the job of an answer that its machine has lost. */
+export const lostJob = "lost";
+
+type Place = Pick<AnswerPlace, "machine" | "job">;
+type Holding = { [Field in keyof Place]?: string | undefined } & { name?: ClaimName; from?: string | undefined };
+
 interface OnceParts {
   readonly answerClaims: AnswerClaims;
   readonly clock: Clock;
@@ -39,85 +45,106 @@ interface OnceParts {
 /** Outcomes of a request that leave its answer as it is on its machine. */
 const leavingAnswers: ReadonlySet<FaultCode | "ok"> = new Set(["backend_unavailable", "client_closed"]);
 
-/** Time between two looks for the machine of a claimed answer. */
-const lookMs = 100;
-
-/** One request for an answer that is made once. */
+/**
+ * One request for an answer that is made once. Of the requests with its name, one at a time has the turn, as long as its
+ * client is there: only this one makes the answer, or takes it over from a request whose client has left.
+ */
 export class OnceClaim {
   readonly #name: ClaimName;
+  readonly #turn: ClaimName;
   readonly #parts: OnceParts;
-  #claimed: Claim;
-  /** Renews the claim until a machine has the answer. A killed gateway leaves it for a moment only. */
+  readonly #untilMs: number;
+  readonly #own: Claim;
+  #place: Place | undefined;
+  /** Renews the turn. A killed gateway leaves it for a moment only. */
+  #keepingTurn: Timer | undefined;
+  /** Renews the claim until a machine has the answer. */
   #renewing: Timer | undefined;
 
   constructor(name: ClaimName, { owner, digest }: Pick<Claim, "owner" | "digest">, parts: OnceParts) {
     this.#name = name;
-    this.#claimed = { owner, digest };
+    this.#turn = { ...name, keyId: `${name.keyId}:turns` };
+    this.#own = { owner, digest };
     this.#parts = parts;
+    this.#untilMs = parts.clock.now() + parts.timing.jobTotalMs;
   }
 
   /**
-   * Claims the answer. Returns the place of the answer if another request has made it or makes it now, and takes it over from
-   * that request. Undefined if this one is to make it. Throws if the name stands for another request.
+   * Waits for the turn and claims the answer. Returns the place of the answer if another request made it, and takes it over
+   * from that request. Undefined if this one is to make it. Throws if the name stands for another request.
    */
-  async take(signal: AbortSignal): Promise<AnswerPlace | undefined> {
-    const { answerClaims, clock, timing } = this.#parts;
+  async take(wait: Wait): Promise<AnswerPlace | undefined> {
+    const { clock, timing } = this.#parts;
+    const turnMs = timing.gatewayGoneAfterMs;
     const forMs = timing.onceForMs * 2;
-    const untilMs = clock.now() + timing.onceForMs;
-    const { owner, digest } = this.#claimed;
-    this.#claimed = { owner, digest };
+    await this.#claim(this.#turn, turnMs, wait);
+    this.#keepingTurn ??= clock.every(timing.leaseIntervalMs, () => void this.#hold(turnMs, { name: this.#turn }));
+    const { owner, machine, job } = await this.#claim(this.#name, forMs, wait);
+    if (machine !== undefined && job !== undefined) {
+      await this.placed({ machine, job }, owner);
+      return { machine, job, event: 0 };
+    }
+    this.#renewing = clock.every(timing.onceForMs, () => void this.#hold(forMs));
+    return undefined;
+  }
+
+  /** Gives the turn to the next request: this one is over, or its client has left. */
+  leave(): void {
+    if (this.#keepingTurn === undefined) return;
+    this.#keepingTurn.cancel();
+    void this.#hold(0, { name: this.#turn });
+  }
+
+  /** Returns the claim at a name once it is this request's, or that of another one with a place. */
+  async #claim(name: ClaimName, forMs: number, wait: Wait): Promise<Claim> {
+    const { answerClaims, clock } = this.#parts;
+    const { owner, digest } = this.#own;
     for (;;) {
-      const held = await answerClaims.put(this.#name, this.#claimed, { forMs });
+      const held = await answerClaims.put(name, this.#own, { forMs });
       if (held === undefined) throw refusal("idempotency_keys_used_up", tooManyClaims);
-      if (held.owner === owner) {
-        this.#renewing = clock.every(timing.onceForMs, () => void this.#hold(forMs).catch(() => undefined));
-        return undefined;
-      }
       if (held.digest !== digest) throw refusal("idempotency_key_reused", otherRequest);
-      const { machine, job } = held;
-      if (machine !== undefined && job !== undefined) {
-        await this.placed({ machine, job }, held.owner);
-        return { machine, job, event: 0 };
-      }
-      if (clock.now() > untilMs) throw refusal("idempotency_key_in_use", stillClaimed);
-      await sleep(clock, lookMs, signal);
+      if (held.owner === owner || held.job !== undefined) return held;
+      if (clock.now() > this.#untilMs) throw refusal("idempotency_key_in_use", stillClaimed);
+      await wait();
     }
   }
 
   /** Notes the machine that makes the answer, which ends in time and is kept for a while. */
-  async placed({ machine, job }: Pick<AnswerPlace, "machine" | "job">, from?: string): Promise<void> {
+  async placed({ machine, job }: Place, from?: string): Promise<void> {
     const { jobTotalMs, resumableForMs } = this.#parts.timing;
     this.#renewing?.cancel();
-    this.#claimed = { ...this.#claimed, machine, job };
-    await this.#hold(jobTotalMs + resumableForMs, from);
+    this.#place = { machine, job };
+    await this.#hold(jobTotalMs + resumableForMs, { ...this.#place, from });
   }
 
   /** Keeps the name for as long as machines keep a made answer. */
   async made(): Promise<void> {
     this.#renewing?.cancel();
-    await this.#hold(this.#parts.timing.resumableForMs);
+    await this.#hold(this.#parts.timing.resumableForMs, this.#place);
   }
 
   /** True if a machine has the answer, and goes on with it or keeps it after such an outcome of this request. */
   outlasts(outcome: FaultCode | "ok" | undefined): boolean {
-    return this.#claimed.machine !== undefined && outcome !== undefined && leavingAnswers.has(outcome);
+    return this.#place !== undefined && outcome !== undefined && leavingAnswers.has(outcome);
   }
 
-  /** Frees the name of an answer that was not made, or is kept no more: the next request makes it anew. */
-  async release(): Promise<void> {
+  /** Lets the next request make an answer anew that was not made, or that `machine` has lost. */
+  async release(machine?: string): Promise<void> {
     this.#renewing?.cancel();
-    await this.#hold(0);
+    await this.#hold(machine === undefined ? 0 : this.#parts.timing.resumableForMs, { machine, job: lostJob });
   }
 
-  async #hold(forMs: number, from = this.#claimed.owner): Promise<void> {
-    await this.#parts.answerClaims.put(this.#name, this.#claimed, { from, forMs });
+  /** While the store is away the claim ends by itself, and what was said to the client holds. */
+  async #hold(forMs: number, { name = this.#name, from = this.#own.owner, ...place }: Holding = {}): Promise<void> {
+    const claimed = { ...this.#own, ...place };
+    await this.#parts.answerClaims.put(name, claimed, { from, forMs }).catch(() => undefined);
   }
 }
 
 const otherRequest =
   "The 'Idempotency-Key' stands for another request of this key, with another body. Send a new one for it.";
 const stillClaimed =
-  "A request with this 'Idempotency-Key' is under way, and no machine has taken it yet. Ask again in a moment.";
+  "Another request with this 'Idempotency-Key' is still under way (jobTotalMs). Ask again in a moment.";
 const tooManyClaims = `This key has ${claimsPerKeyMax} answers with an 'Idempotency-Key' that are under way or kept (claimsPerKeyMax). Ask again in a moment, or without that header.`;
 
 function refusal(code: FaultCode, message: string): Fault {

@@ -29,12 +29,13 @@ interface Ended {
   readonly status: number;
   readonly totalMs: number;
   readonly limit: string | undefined;
+  readonly anewAfter: string | undefined;
   readonly refusedBefore: number | undefined;
 }
 
 /** Returns the record of an ended request. It takes no text of the prompt or of the answer. */
 export function recordOf(ended: Ended): WrittenRecord {
-  const { id, at, keyId, from, facts, course, startedAtMs, status, totalMs, limit, refusedBefore } = ended;
+  const { id, at, keyId, from, facts, course, startedAtMs, status, totalMs, limit, anewAfter, refusedBefore } = ended;
   const { streamed = false, model: asked, outcome: code = "client_closed", answer } = facts;
   const { address, path, headers } = from;
   const { machine, tried } = course;
@@ -63,6 +64,7 @@ export function recordOf(ended: Ended): WrittenRecord {
     cachedTokens: cached === undefined ? undefined : Math.min(cached, answer?.promptTokens ?? 0),
     completionTokens: answer?.completionTokens ?? 0,
     limit,
+    anewAfter,
     refusedBefore,
   };
 }

@@ -96,6 +96,10 @@ export class RequestAccount {
   #closed = false;
   /** True for a request that resumes an answer. */
   #isResuming = false;
+  /** True for a request with an `Idempotency-Key`. All requests with one name count as one, unless the answer is made anew. */
+  isOnce = false;
+  /** The machine that had the answer of that name before, and has lost it. */
+  anewAfter: string | undefined;
   #stays: Promise<unknown> | undefined;
   #status = 0;
 
@@ -347,14 +351,15 @@ export class RequestAccount {
   #usage(outcome: RequestOutcome, { promptTokens, completionTokens }: TokenCounts): UsageRow {
     const { clock } = this.#dependencies;
     const { firstAtMs, countedTokens, isMoved } = this.#course;
-    const isResumed = countedTokens !== undefined;
+    const hasLeft = outcome === "client_closed" && this.#course.machine === undefined;
+    const isResumed = countedTokens !== undefined || (this.isOnce && (this.#isResuming || hasLeft));
     return {
       day: budgetPeriodAt("day", clock.wall()).name,
       keyId: this.#key.id,
       model: this.#bookedModel(outcome),
       // A request that resumes an answer is no other request: the one before it is in the books.
       requests: isResumed ? 0 : 1,
-      failed: outcome === "ok" || isMoved ? 0 : 1,
+      failed: outcome === "ok" || isMoved || (this.isOnce && isResumed && outcome === "client_closed") ? 0 : 1,
       promptTokens,
       completionTokens,
       answered: firstAtMs === undefined || isResumed ? 0 : 1,
@@ -409,6 +414,7 @@ export class RequestAccount {
         status,
         totalMs,
         limit: this.#cutBy ?? this.#refusedBy,
+        anewAfter: this.anewAfter,
         refusedBefore,
       }),
     );

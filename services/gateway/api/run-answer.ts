@@ -144,10 +144,31 @@ async function answerStream(
   admitted: Admitted,
   { placer, resumer, refusedEfforts, responses, timing, log }: InferenceDependencies,
 ): Promise<void> {
-  const { reply, leaving, account, job, ends, adaptFault } = admitted;
-  const response = reply.raw;
-  const writer = new StreamWriter({
-    response,
+  const { reply, account, adaptFault, job } = admitted;
+  const writer = streamOf(admitted, { timing, routed: job.routed });
+  try {
+    const tell = (limit: string): void => writer.tell(`${limitHeader}: ${limit}`);
+    await runWithinLimits(admitted, { writer, tell }, { placer, resumer, refusedEfforts });
+  } catch (thrown) {
+    const fault = adaptFault(Fault.from(thrown));
+    // The request may still be answered: its caller makes an answer anew that is gone.
+    if (!writer.begun && !isBrokenOff(fault)) throw fault;
+    failStream({ reply, account }, { writer, fault, log });
+    return;
+  }
+  await storeAnswer(admitted, writer, responses);
+  await account.ended(200);
+  reply.hijack();
+  if (!reply.raw.destroyed) writer.end();
+}
+
+/** Opens the stream of an answer. Its status line is written once, by whichever writer of the response begins first. */
+export function streamOf(
+  { reply, leaving, ends }: Pick<Admitted, "reply" | "leaving" | "ends">,
+  { timing, routed }: Pick<InferenceDependencies, "timing"> & Pick<Placement, "routed">,
+): StreamWriter {
+  return new StreamWriter({
+    response: reply.raw,
     ends,
     timing,
     headers: () => {
@@ -155,31 +176,24 @@ async function answerStream(
       addReplyHeaders(lines, reply);
       return lines;
     },
-    onAccept: (machine, model) => nameSource(reply, { machine, model, routed: job.routed }),
+    onAccept: (machine, model) => nameSource(reply, { machine, model, routed }),
     onSlow: (fault) => leaving.abort(fault),
   });
-  try {
-    const tell = (limit: string): void => writer.tell(`${limitHeader}: ${limit}`);
-    await runWithinLimits(admitted, { writer, tell }, { placer, resumer, refusedEfforts });
-  } catch (thrown) {
-    const fault = adaptFault(Fault.from(thrown));
-    const breaksOff = isBrokenOff(fault);
-    // The request may still be answered: its caller makes an answer anew that is gone.
-    if (!writer.begun && !breaksOff) throw fault;
-    account.endedIn(fault.code);
-    stateOf(reply.request).reason = fault.reason;
-    const fields = { ...logFieldsOf(reply.request), code: fault.code, internal: fault.reason };
-    if (faultEntry(fault.code).status < 500) log.debug(fields, "stream ended by its client or its key");
-    else log.warn(fields, "stream failed");
-    reply.hijack();
-    if (breaksOff) response.destroy();
-    else writer.fail(fault);
-    return;
-  }
-  await storeAnswer(admitted, writer, responses);
-  await account.ended(200);
+}
+
+/** Ends a stream that has begun with the event of its fault, and breaks that of a client that has left. */
+export function failStream(
+  { reply, account }: Pick<Admitted, "reply" | "account">,
+  { writer, fault, log }: { readonly writer: StreamWriter; readonly fault: Fault; readonly log: Log },
+): void {
+  account.endedIn(fault.code);
+  stateOf(reply.request).reason = fault.reason;
+  const fields = { ...logFieldsOf(reply.request), code: fault.code, internal: fault.reason };
+  if (faultEntry(fault.code).status < 500) log.debug(fields, "stream ended by its client or its key");
+  else log.warn(fields, "stream failed");
   reply.hijack();
-  if (!response.destroyed) writer.end();
+  if (isBrokenOff(fault)) reply.raw.destroy();
+  else writer.fail(fault);
 }
 
 /**
@@ -222,6 +236,7 @@ async function answerWhole(admitted: Admitted, dependencies: InferenceDependenci
   const collected = new CollectedAnswer({
     onTooLarge: (fault) => leaving.abort(fault),
     onAccept: (machine, model) => nameSource(reply, { machine, model, routed: job.routed }),
+    hasLeft: () => reply.raw.destroyed,
     onGrow: (bytes) => {
       if (reply.raw instanceof TimedResponse) reply.raw.keptBytes = bytes;
     },

@@ -249,7 +249,9 @@ export class JobPlacer {
 
   /** True if another machine may do better. Throws `poison_request` if the request is too dangerous for any machine. */
   #isRetryable(placement: Placement, { code }: Fault, codes: ReadonlySet<FaultCode>): boolean {
-    if (placement.signal.aborted || this.#options.jobs.isStopping || !codes.has(code)) return false;
+    // A client that left asks again for what its machine has lost.
+    const hasLeft = placement.signal.aborted || placement.listener.hasLeft?.() === true;
+    if (hasLeft || this.#options.jobs.isStopping || !codes.has(code)) return false;
     this.#deadly.refuse(placement, this.#options.clock.now());
     return true;
   }

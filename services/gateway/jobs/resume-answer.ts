@@ -28,6 +28,9 @@ export function readEventId(id: string): AnswerPlace | undefined {
   return isOne && rest.length === 0 ? { machine, job, event: Number(number) } : undefined;
 }
 
+/** Waits a moment, for another request or for a machine. Rejects when the client has left. */
+export type Wait = () => Promise<void>;
+
 interface ResumerParts {
   readonly jobs: OpenJobs;
   readonly roster: Roster;
@@ -53,6 +56,20 @@ export class AnswerResumer {
 
   constructor(parts: ResumerParts) {
     this.#parts = parts;
+  }
+
+  /** Waits until the machine of an answer is there. Returns false if it is gone for good: nothing came of it for `onceForMs`. */
+  async isThere({ machine }: AnswerPlace, wait: Wait): Promise<boolean> {
+    const { jobs, roster, timing, clock } = this.#parts;
+    const sinceMs = clock.now();
+    for (;;) {
+      const nowMs = clock.now();
+      const { presence, status = "offline", heardAtMs = sinceMs } = roster.find(machine, nowMs) ?? {};
+      if (status !== "offline") return true;
+      const isSilent = !jobs.wasAway && nowMs - heardAtMs > timing.onceForMs;
+      if (isSilent || presence?.state === "gone") return false;
+      await wait();
+    }
   }
 
   async run({ place, keyId, course, signal }: Resuming): Promise<EndPayload> {

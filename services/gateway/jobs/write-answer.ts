@@ -174,6 +174,7 @@ export class StreamWriter implements AnswerWriter {
   #begin(): void {
     if (this.#begun) return;
     this.#begun = true;
+    if (this.#options.response.headersSent) return;
     const lines = this.#options.headers();
     lines.push("content-type", this.#options.ends.media ?? streamMedia, ...streamLines);
     this.#options.response.writeHead(200, lines);
@@ -236,10 +237,12 @@ interface Waiting {
   readonly onTooLarge: (fault: Fault) => void;
   readonly onAccept: (machine: string, model: string) => void;
   readonly onGrow?: (bytes: number) => void;
+  readonly hasLeft?: () => boolean;
 }
 
 /** Gathers an answer that is sent whole, up to `wholeAnswerBytesMax`. */
 export class CollectedAnswer implements AnswerWriter {
+  readonly hasLeft: () => boolean;
   readonly #waiting: Waiting;
   readonly #pieces: Uint8Array[] = [];
   #size = 0;
@@ -247,6 +250,7 @@ export class CollectedAnswer implements AnswerWriter {
 
   constructor(waiting: Waiting) {
     this.#waiting = waiting;
+    this.hasLeft = waiting.hasLeft ?? (() => false);
   }
 
   onAccept(machine: string, model: string): void {

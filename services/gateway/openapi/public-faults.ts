@@ -79,7 +79,8 @@ const faultMeanings = {
     answer_not_found:
       "The answer that `Last-Event-ID` resumes is not there, is not of this key, or is too long or too old.",
     idempotency_key_reused: "The `Idempotency-Key` stands for another request of the key, with another body.",
-    idempotency_key_in_use: "A request with this `Idempotency-Key` is under way, and no machine has taken it yet.",
+    idempotency_key_in_use:
+      "A request with this `Idempotency-Key` is still under way after the longest time of an answer (`jobTotalMs`).",
     idempotency_keys_used_up: "The key has 1,000 answers with an `Idempotency-Key` that are under way or kept.",
   },
   /** Some operations, or no operation at all. */

@@ -18,6 +18,7 @@ const request: ShownRequest = {
   ended_by: "machine",
   advice: "Look at the machine.",
   limit: null,
+  anew_after: null,
   accepted_ms: 1_010,
   load_wait_ms: null,
   first_token_ms: 1_200,

@@ -5,17 +5,16 @@ import { OnceClaim } from "../../../services/gateway/api/made-once.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const name = { keyId: "key", name: "n" };
-const signal = new AbortController().signal;
+const neverWaits = (): Promise<void> => Promise.reject(new Error("the request waits"));
 
-function requests() {
-  const clock = new TurnableClock();
-  const parts = { answerClaims: new OwnClaims(clock), clock, timing: timingAt(1) };
+function requests(clock = new TurnableClock(), answerClaims = new OwnClaims(clock)) {
+  const parts = { answerClaims, clock, timing: timingAt(1) };
   return (owner: string) => new OnceClaim(name, { owner, digest: "d" }, parts);
 }
 
 test("a claim outlasts a request that lost the broker or its client, once a machine has the answer", async () => {
   const claim = requests()("one");
-  await claim.take(signal);
+  await claim.take(neverWaits);
   expect(claim.outlasts("backend_unavailable")).toBe(false);
   await claim.placed({ machine: "attic", job: "j" });
   const outcomes = ["backend_unavailable", "client_closed", "agent_disconnected", "answer_not_found", "ok"] as const;
@@ -25,10 +24,21 @@ test("a claim outlasts a request that lost the broker or its client, once a mach
 test("a claim that a repeat joined outlasts that repeat too, and leads the next one to the same machine", async () => {
   const requestOf = requests();
   const first = requestOf("one");
-  await first.take(signal);
+  await first.take(neverWaits);
   await first.placed({ machine: "attic", job: "j" });
   const repeat = requestOf("two");
-  await repeat.take(signal);
+  await expect(repeat.take(neverWaits)).rejects.toThrow("the request waits");
+  first.leave();
+  await repeat.take(neverWaits);
   expect(repeat.outlasts("client_closed")).toBe(true);
-  expect(await requestOf("three").take(signal)).toMatchObject({ machine: "attic", job: "j" });
+  repeat.leave();
+  expect(await requestOf("three").take(neverWaits)).toMatchObject({ machine: "attic", job: "j" });
+});
+
+test("a request that an older gateway placed, which takes no turn, is taken over at once", async () => {
+  const clock = new TurnableClock();
+  const answerClaims = new OwnClaims(clock);
+  await answerClaims.put(name, { owner: "old", digest: "d", machine: "attic", job: "j" }, { forMs: 1_000 });
+  const repeat = requests(clock, answerClaims)("two");
+  expect(await repeat.take(neverWaits)).toMatchObject({ machine: "attic", job: "j" });
 });

@@ -43,6 +43,7 @@ describe("the record of a request", () => {
     status: 200,
     totalMs: 12.4,
     limit: undefined,
+    anewAfter: undefined,
     refusedBefore: undefined,
   };
 

@@ -30,6 +30,7 @@ const request: ShownRequest = {
   ended_by: "machine",
   advice: null,
   limit: null,
+  anew_after: null,
   accepted_ms: 1_510,
   load_wait_ms: null,
   first_token_ms: 1_700,
