@@ -166,7 +166,9 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     clock,
     log,
   };
-  const lookAtOld = clock.every(oldResponsesEveryMs, () => void store.responses.removeExpired().catch(() => undefined));
+  const dropOld = (): void => void store.responses.removeExpired().catch(() => undefined);
+  dropOld();
+  const lookAtOld = clock.every(oldResponsesEveryMs, dropOld);
   lifecycle.onStop("old responses", () => lookAtOld.cancel());
   const proveKeys = (scope: FastifyInstance): void => proveCallers(scope, access);
   mountModelRoutes(server, { prefix: "/v1", prove: proveKeys }, publicParts);

@@ -14,7 +14,7 @@ import {
   wholeNumber,
   type Environment,
 } from "#shared/process/config.ts";
-import { storedDaysMax } from "#shared/records/stored-responses.ts";
+import { storedBytesDefault, storedDaysMax } from "#shared/records/stored-responses.ts";
 import { keptRequestsDefault } from "#shared/requests/request-records.ts";
 import { dayMs } from "#shared/process/clock.ts";
 import { isLoopback, publicOrigin } from "#shared/protocol/pairing.ts";
@@ -145,6 +145,9 @@ const settings = z
     TRUNKLINE_STORE_RESPONSES: z.enum(["on", "off"]).default("off"),
     /** Days for which a response is stored. */
     TRUNKLINE_STORE_RESPONSES_DAYS: wholeNumber(1, storedDaysMax).default(storedDaysMax),
+    /** Bytes of the stored responses of the site, and of one key. One response is always kept. */
+    TRUNKLINE_STORE_RESPONSES_BYTES_MAX: wholeNumber(mib, 2 ** 50).default(storedBytesDefault.site),
+    TRUNKLINE_STORE_RESPONSES_BYTES_PER_KEY_MAX: wholeNumber(mib, 2 ** 50).default(storedBytesDefault.key),
     /** `shared` lets keys use what machines cached of each other's prompts; for a site of one tenant. */
     TRUNKLINE_PROMPT_CACHE: z.enum(["per-key", "shared"]).default("per-key"),
   })
@@ -191,7 +194,11 @@ export function gatewayConfig(environment: Environment) {
     continues: given.TRUNKLINE_CONTINUE === "on",
     storesResponses: {
       ofAll: given.TRUNKLINE_STORE_RESPONSES === "on",
-      keptMs: given.TRUNKLINE_STORE_RESPONSES_DAYS * dayMs,
+      terms: {
+        keptMs: given.TRUNKLINE_STORE_RESPONSES_DAYS * dayMs,
+        keyBytesMax: given.TRUNKLINE_STORE_RESPONSES_BYTES_PER_KEY_MAX,
+        siteBytesMax: given.TRUNKLINE_STORE_RESPONSES_BYTES_MAX,
+      },
     },
     promptCache: given.TRUNKLINE_PROMPT_CACHE,
     imageHosts: given.TRUNKLINE_IMAGE_HOSTS,

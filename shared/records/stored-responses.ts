@@ -6,6 +6,25 @@ export const storedDaysMax = 30;
 /** Bounds the stored responses of one key; above it the oldest go. */
 export const storedResponsesMax = 10_000;
 
+/** Bytes of the stored responses of one key, and of a whole site, unless the operator says otherwise. */
+export const storedBytesDefault = { key: 256 * 1024 * 1024, site: 4 * 1024 * 1024 * 1024 };
+
+/** How long a response is stored, and the bytes that the responses of its key and of the site may have. */
+export interface StoringTerms {
+  readonly keptMs: number;
+  readonly keyBytesMax: number;
+  readonly siteBytesMax: number;
+}
+
+/**
+ * The outcome of a put. `known`: there is one with this id, which stays as it is. `full`: the site has no room left.
+ * `closed`: the key was revoked meanwhile.
+ */
+export type PutOutcome = "stored" | "known" | "full" | "closed";
+
+/** Time for which a place of a conversation is held for its turn. */
+export const placeHeldMs = 10_000;
+
 /** A response with its input, encrypted for the key that made it. The store cannot read it. */
 export interface SealedResponse {
   readonly id: string;
@@ -18,17 +37,22 @@ export interface SealedResponse {
  */
 export interface StoredResponses {
   /**
-   * Stores a response for `keptMs`. One with the same id stays as it is: a resumed answer is the same again. The oldest
-   * ones of the key go if it has more than `storedResponsesMax`. A key that was revoked meanwhile stores nothing. False
-   * if it was not stored.
+   * Stores a response. One with the same id stays as it is: a resumed answer is the same again. The oldest ones of the
+   * key go if it has more than `storedResponsesMax`, or more than `keyBytesMax` bytes.
    */
-  put(key: KeyId, response: SealedResponse, keptMs: number): Promise<boolean>;
+  put(key: KeyId, response: SealedResponse, terms: StoringTerms): Promise<PutOutcome>;
+  /**
+   * Holds the first free place of a conversation, for `placeHeldMs`, and returns the id under which its turn is put
+   * there. Undefined if the conversation is gone or has no place left. An older gateway holds none: a put may find that
+   * it has taken the place.
+   */
+  holdPlace(key: KeyId, conversation: string, placesMax: number): Promise<string | undefined>;
   /** Returns the responses with these ids in their order, undefined in place of a missing one. */
   find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]>;
   /** Returns the bytes of all responses with these ids together. */
   bytesOf(key: KeyId, ids: readonly string[]): Promise<number>;
   /** Deletes a response. False if there is none. */
   remove(key: KeyId, id: string): Promise<boolean>;
-  /** Deletes all responses whose time is over. A store that does so by itself does nothing. */
+  /** Deletes all responses whose time is over, and counts those that an older gateway stored. */
   removeExpired(): Promise<void>;
 }

@@ -25,7 +25,9 @@ export const recordAt = (id: KeyId): string => `key:${id}`;
 const tombstoneAt = (id: KeyId): string => `tombstone:${id}`;
 /** The ids of a key's stored responses, by the time of their end. The name of each response begins with this one. */
 export const responsesAt = (id: KeyId): string => `responses:${id}`;
-const idsAt = "keys";
+/** The bytes of the stored responses by the id of their key, and those of the whole site under an empty name. */
+export const responseBytesAt = "response-bytes";
+export const idsAt = "keys";
 export const peppersAt = "pepper";
 /** Each entry has two fields: `key` is the subject (`subjectOf`), and `entry` is the audit entry as JSON. */
 export const auditAt = "audit";
@@ -36,16 +38,27 @@ const replicaAt = "replica";
  * between.
  */
 
-/** Drops the responses of a key, whose names begin with that of their list. */
-const dropResponsesLua = `
-local function dropResponses(list)
+/**
+ * Drops the responses of a key, whose names begin with that of their list. The hash `<list>:bytes` has the bytes of each
+ * response, and their sum stands at `responseBytesAt`.
+ */
+export const dropResponsesLua = `
+local function countBytes(sums, key, by)
+  if by == 0 then return end
+  redis.call("HINCRBY", sums, key, by)
+  redis.call("HINCRBY", sums, "", by)
+end
+local function bytesOf(sums, key) return tonumber(redis.call("HGET", sums, key)) or 0 end
+local function dropResponses(list, sums, key)
   for _, response in ipairs(redis.call("ZRANGE", list, 0, -1)) do redis.call("UNLINK", list .. ":" .. response) end
-  redis.call("UNLINK", list)
+  redis.call("UNLINK", list, list .. ":bytes")
+  countBytes(sums, key, -bytesOf(sums, key))
+  redis.call("HDEL", sums, key)
 end
 `;
 
 /**
- * KEYS: record, tombstone, ids, peppers, audit, responses. ARGV: id, version that is replaced or `nothing`, fingerprint of the
+ * KEYS: record, tombstone, ids, peppers, audit, responses, bytes of responses. ARGV: id, version that is replaced or `nothing`, fingerprint of the
  * pepper, time when the record lapses, audit entry, maximum number of audit entries, number of the tombstone's fields
  * and values, the tombstone's fields and values, the record's fields and values.
  */
@@ -66,14 +79,14 @@ redis.call("DEL", KEYS[1], KEYS[2])
 local first = 8 + tonumber(ARGV[7])
 redis.call("HSET", KEYS[1], unpack(ARGV, first))
 redis.call("PEXPIREAT", KEYS[1], ARGV[4])
-if first > 8 then redis.call("HSET", KEYS[2], unpack(ARGV, 8, first - 1)) else dropResponses(KEYS[6]) end
+if first > 8 then redis.call("HSET", KEYS[2], unpack(ARGV, 8, first - 1)) else dropResponses(KEYS[6], KEYS[7], ARGV[1]) end
 redis.call("SADD", KEYS[3], ARGV[1])
 redis.call("XADD", KEYS[5], "MAXLEN", "~", ARGV[6], "*", "key", ARGV[1], "entry", ARGV[5])
 return "written"
 `;
 
 /**
- * KEYS: record, tombstone, peppers, audit, responses. ARGV: id, audit entry, maximum number of audit entries. An emptied store
+ * KEYS: record, tombstone, peppers, audit, responses, bytes of responses. ARGV: id, audit entry, maximum number of audit entries. An emptied store
  * only gets the entry, because gateways may still know the key.
  */
 const forgetKeyLua = `${dropResponsesLua}
@@ -81,7 +94,7 @@ if redis.call("EXISTS", KEYS[3]) == 1 then
   if redis.call("EXISTS", KEYS[1]) == 1 then return "conflict" end
   if redis.call("DEL", KEYS[2]) == 0 then return "conflict" end
 end
-dropResponses(KEYS[5])
+dropResponses(KEYS[5], KEYS[6], ARGV[1])
 redis.call("XADD", KEYS[4], "MAXLEN", "~", ARGV[3], "*", "key", ARGV[1], "entry", ARGV[2])
 return "written"
 `;
@@ -119,8 +132,8 @@ export class RedisKeyStore implements KeyStore {
     } = {},
   ) {
     this.#redis = redis;
-    redis.define("writeKey", { lua: writeKeyLua, numberOfKeys: 6 });
-    redis.define("forgetKey", { lua: forgetKeyLua, numberOfKeys: 5 });
+    redis.define("writeKey", { lua: writeKeyLua, numberOfKeys: 7 });
+    redis.define("forgetKey", { lua: forgetKeyLua, numberOfKeys: 6 });
     redis.define("addPepper", { lua: addPepperLua, numberOfKeys: 1 });
     this.#afterlifeMs = options.afterlifeMs ?? recordAfterlifeMs;
     this.#connectToWait = options.connectToWait;
@@ -145,7 +158,7 @@ export class RedisKeyStore implements KeyStore {
   }
 
   async forget(id: KeyId, entry: AuditEntry): Promise<Written> {
-    const names = [recordAt(id), tombstoneAt(id), peppersAt, auditAt, responsesAt(id)];
+    const names = [recordAt(id), tombstoneAt(id), peppersAt, auditAt, responsesAt(id), responseBytesAt];
     const reply = await this.#redis.run("revoke a key", (redis) =>
       redis.forgetKey(...names, id, JSON.stringify(entry), auditEntriesMax),
     );
@@ -230,7 +243,7 @@ export class RedisKeyStore implements KeyStore {
   async #write(change: { record: KeyRecord; entry: AuditEntry; replaces: string }): Promise<Written> {
     const { record, entry, replaces } = change;
     const { id, digest, expiresAt, revokedAt } = record;
-    const names = [recordAt(id), tombstoneAt(id), idsAt, peppersAt, auditAt, responsesAt(id)];
+    const names = [recordAt(id), tombstoneAt(id), idsAt, peppersAt, auditAt, responsesAt(id), responseBytesAt];
     const tombstone = revokedAt === undefined ? fieldsOf({ digest, expiresAt }) : [];
     const values = [id, replaces, record.pepper, expiresAt + this.#afterlifeMs, JSON.stringify(entry), auditEntriesMax];
     const reply = await this.#redis.run("keep a key", (redis) =>

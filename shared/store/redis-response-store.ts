@@ -1,38 +1,100 @@
 import type { Result } from "ioredis";
+import { z } from "zod";
 import type { KeyId } from "../keys/key-token.ts";
 import { dayMs } from "../process/clock.ts";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import {
+  placeHeldMs,
+  type PutOutcome,
   type SealedResponse,
   storedDaysMax,
   type StoredResponses,
+  type StoringTerms,
   storedResponsesMax,
 } from "../records/stored-responses.ts";
-import { recordAt, responsesAt } from "./redis-key-store.ts";
+import { dropResponsesLua, idsAt, recordAt, responseBytesAt, responsesAt } from "./redis-key-store.ts";
 
 /**
- * KEYS: response, list of the key's responses, record of the key. ARGV: sealed, id, ms until its end, most responses,
- * ms until the end of the list, which outlives each response in it.
+ * Drops the responses that have ended. An older gateway counts no bytes: where it has stored or dropped some, all of
+ * the key are measured again.
  */
-const putResponseLua = `
-if redis.call("EXISTS", KEYS[3]) == 0 or redis.call("HEXISTS", KEYS[3], "revokedAt") == 1 then return 0 end
-local time = redis.call("TIME")
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if not redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[3], "NX") then return 0 end
-redis.call("ZADD", KEYS[2], now + ARGV[3], ARGV[2])
-redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
-local over = redis.call("ZCARD", KEYS[2]) - tonumber(ARGV[4])
-if over > 0 then
-  local oldest = redis.call("ZPOPMIN", KEYS[2], over)
-  for at = 1, #oldest, 2 do redis.call("UNLINK", KEYS[2] .. ":" .. oldest[at]) end
+const settleLua = `${dropResponsesLua}
+local function drop(list, sums, key, ids)
+  for _, id in ipairs(ids) do
+    redis.call("UNLINK", list .. ":" .. id)
+    redis.call("ZREM", list, id)
+    countBytes(sums, key, -(tonumber(redis.call("HGET", list .. ":bytes", id)) or 0))
+    redis.call("HDEL", list .. ":bytes", id)
+  end
 end
-redis.call("PEXPIRE", KEYS[2], ARGV[5])
-return 1
+local function settle(list, sums, key)
+  local time = redis.call("TIME")
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  drop(list, sums, key, redis.call("ZRANGEBYSCORE", list, "-inf", now))
+  local count = redis.call("ZCARD", list)
+  if count > 0 and count == redis.call("HLEN", list .. ":bytes") then return now end
+  local bytes = 0
+  redis.call("UNLINK", list .. ":bytes")
+  for _, id in ipairs(redis.call("ZRANGE", list, 0, -1)) do
+    local length = redis.call("STRLEN", list .. ":" .. id)
+    redis.call("HSET", list .. ":bytes", id, length)
+    bytes = bytes + length
+  end
+  countBytes(sums, key, bytes - bytesOf(sums, key))
+  if bytes == 0 then redis.call("HDEL", sums, key) end
+  return now
+end
+`;
+
+/** KEYS: list of the key's responses, bytes of responses. ARGV: id of the key. */
+const settleResponsesLua = `${settleLua} settle(KEYS[1], KEYS[2], ARGV[1])`;
+
+/** KEYS: list of the key's responses, bytes of responses, response. ARGV: id of the key, id. */
+const dropResponseLua = `${settleLua}
+local found = redis.call("EXISTS", KEYS[3])
+drop(KEYS[1], KEYS[2], ARGV[1], { ARGV[2] })
+return found
+`;
+
+/**
+ * KEYS: list of the key's responses, bytes of responses, response, record of the key. ARGV: id of the key, id, sealed,
+ * ms until its end, most responses, ms until the end of the list, which outlives each response in it, most bytes of the
+ * key and of the site. A held place is an empty response.
+ */
+const putResponseLua = `${settleLua}
+local list, sums, key, id = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+if redis.call("EXISTS", KEYS[4]) == 0 or redis.call("HEXISTS", KEYS[4], "revokedAt") == 1 then return "closed" end
+if redis.call("STRLEN", KEYS[3]) > 0 then return "known" end
+local now = settle(list, sums, key)
+if bytesOf(sums, "") + #ARGV[3] > tonumber(ARGV[8]) then return "full" end
+redis.call("SET", KEYS[3], ARGV[3], "PX", ARGV[4])
+redis.call("ZADD", list, now + ARGV[4], id)
+redis.call("HSET", list .. ":bytes", id, #ARGV[3])
+countBytes(sums, key, #ARGV[3])
+for at = 1, redis.call("ZCARD", list) - 1 do
+  if redis.call("ZCARD", list) <= tonumber(ARGV[5]) and bytesOf(sums, key) <= tonumber(ARGV[7]) then break end
+  drop(list, sums, key, redis.call("ZRANGE", list, 0, 0))
+end
+redis.call("PEXPIRE", list, ARGV[6])
+redis.call("PEXPIRE", list .. ":bytes", ARGV[6])
+return "stored"
+`;
+
+/** KEYS: conversation. ARGV: most places, ms for which the place is held. */
+const holdPlaceLua = `
+if redis.call("EXISTS", KEYS[1]) == 0 then return 0 end
+for place = 1, tonumber(ARGV[1]) do
+  if redis.call("SET", KEYS[1] .. "." .. place, "", "NX", "PX", ARGV[2]) then return place end
+end
+return 0
 `;
 
 declare module "ioredis" {
   interface RedisCommander<Context> {
-    putResponse(...keysAndValues: (string | number | Buffer)[]): Result<number, Context>;
+    putResponse(...keysAndValues: (string | number | Buffer)[]): Result<PutOutcome, Context>;
+    dropResponse(...keysAndValues: string[]): Result<number, Context>;
+    settleResponses(...keysAndValues: string[]): Result<null, Context>;
+    holdPlace(...keysAndValues: (string | number)[]): Result<number, Context>;
   }
 }
 
@@ -44,16 +106,25 @@ export class RedisResponseStore implements StoredResponses {
   constructor(redis: RedisConnection, max = storedResponsesMax) {
     this.#redis = redis;
     this.#max = max;
-    redis.define("putResponse", { lua: putResponseLua, numberOfKeys: 3 });
+    redis.define("putResponse", { lua: putResponseLua, numberOfKeys: 4 });
+    redis.define("dropResponse", { lua: dropResponseLua, numberOfKeys: 3 });
+    redis.define("settleResponses", { lua: settleResponsesLua, numberOfKeys: 2 });
+    redis.define("holdPlace", { lua: holdPlaceLua, numberOfKeys: 1 });
   }
 
-  async put(key: KeyId, { id, sealed }: SealedResponse, keptMs: number): Promise<boolean> {
+  async put(key: KeyId, { id, sealed }: SealedResponse, terms: StoringTerms): Promise<PutOutcome> {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
-    const [at, list, record] = [responseAt(key, id), responsesAt(key), recordAt(key)];
-    const stored = await this.#redis.run("store a response", (redis) =>
-      redis.putResponse(at, list, record, bytes, id, keptMs, this.#max, storedDaysMax * dayMs),
+    const names = [responsesAt(key), responseBytesAt, responseAt(key, id), recordAt(key)];
+    const { keptMs, keyBytesMax, siteBytesMax } = terms;
+    const bounds = [keptMs, this.#max, storedDaysMax * dayMs, keyBytesMax, siteBytesMax];
+    return this.#redis.run("store a response", (redis) => redis.putResponse(...names, key, id, bytes, ...bounds));
+  }
+
+  async holdPlace(key: KeyId, conversation: string, placesMax: number): Promise<string | undefined> {
+    const place = await this.#redis.run("hold a place", (redis) =>
+      redis.holdPlace(responseAt(key, conversation), placesMax, placeHeldMs),
     );
-    return stored === 1;
+    return place === 0 ? undefined : `${conversation}.${place}`;
   }
 
   async find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]> {
@@ -73,13 +144,21 @@ export class RedisResponseStore implements StoredResponses {
   }
 
   async remove(key: KeyId, id: string): Promise<boolean> {
-    const [removed] = await this.#redis.pipeline("delete a response", (batch) =>
-      batch.del(responseAt(key, id)).zrem(responsesAt(key), id),
-    );
-    return removed === 1;
+    const names = [responsesAt(key), responseBytesAt, responseAt(key, id)];
+    return (await this.#redis.run("delete a response", (redis) => redis.dropResponse(...names, key, id))) === 1;
   }
 
-  async removeExpired(): Promise<void> {}
+  async removeExpired(): Promise<void> {
+    const replies = await this.#redis.pipeline("find keys with responses", (batch) =>
+      batch.smembers(idsAt).hkeys(responseBytesAt),
+    );
+    const ids = new Set(z.array(z.array(z.string())).parse(replies).flat());
+    ids.delete("");
+    for (const id of ids)
+      await this.#redis.run("drop old responses", (redis) =>
+        redis.settleResponses(`responses:${id}`, responseBytesAt, id),
+      );
+  }
 }
 
 function responseAt(key: KeyId, id: string): string {

@@ -1,7 +1,14 @@
 import type { KeyId } from "../keys/key-token.ts";
 import type { Clock } from "../process/clock.ts";
-import { type SealedResponse, type StoredResponses, storedResponsesMax } from "../records/stored-responses.ts";
-import type { StateDatabase } from "./state-database.ts";
+import {
+  placeHeldMs,
+  type PutOutcome,
+  type SealedResponse,
+  type StoredResponses,
+  storedResponsesMax,
+  type StoringTerms,
+} from "../records/stored-responses.ts";
+import type { SqlTags, StateDatabase } from "./state-database.ts";
 
 /** Responses in the embedded database. Those whose time is over are found no more, and deleted now and then. */
 export class SqliteResponseStore implements StoredResponses {
@@ -15,19 +22,42 @@ export class SqliteResponseStore implements StoredResponses {
     this.#max = max;
   }
 
-  async put(key: KeyId, { id, sealed }: SealedResponse, keptMs: number): Promise<boolean> {
-    const nowMs = Math.floor(this.#clock.wall());
-    return this.#database.change("store a response", (sql) => {
-      const stored = sql.get`
-        INSERT OR IGNORE INTO responses (key_id, id, stored_at, expires_at, sealed)
-        SELECT id, ${id}, ${nowMs}, ${nowMs + keptMs}, ${sealed}
-        FROM keys WHERE id = ${key} AND record ->> '$.revokedAt' IS NULL RETURNING id`;
+  async put(key: KeyId, { id, sealed }: SealedResponse, terms: StoringTerms): Promise<PutOutcome> {
+    const { keptMs, keyBytesMax, siteBytesMax } = terms;
+    return this.#change("store a response", (sql, nowMs) => {
+      const open = sql.get`SELECT id FROM keys WHERE id = ${key} AND record ->> '$.revokedAt' IS NULL`;
+      if (open === undefined) return "closed";
+      sql.run`DELETE FROM responses WHERE key_id = ${key} AND id = ${id} AND length(sealed) = 0`;
+      if (sql.get`SELECT id FROM responses WHERE key_id = ${key} AND id = ${id}` !== undefined) return "known";
+      const site = sql.get`SELECT total(bytes) AS bytes FROM response_sums`;
+      if (Number(site?.["bytes"]) + sealed.byteLength > siteBytesMax) return "full";
       sql.run`
-        DELETE FROM responses WHERE rowid IN (
-          SELECT rowid FROM responses WHERE key_id = ${key}
-          ORDER BY stored_at DESC, rowid DESC LIMIT -1 OFFSET ${this.#max})`;
-      return stored !== undefined;
+        INSERT INTO responses (key_id, id, stored_at, expires_at, sealed)
+        VALUES (${key}, ${id}, ${nowMs}, ${nowMs + keptMs}, ${sealed})`;
+      const isOver = () => sql.get`
+        SELECT 1 FROM response_sums
+        WHERE key_id = ${key} AND entries > 1 AND (entries > ${this.#max} OR bytes > ${keyBytesMax})`;
+      while (isOver() !== undefined) {
+        sql.run`
+          DELETE FROM responses WHERE rowid = (
+            SELECT rowid FROM responses WHERE key_id = ${key} ORDER BY stored_at, rowid LIMIT 1)`;
+      }
+      return "stored";
     });
+  }
+
+  async holdPlace(key: KeyId, conversation: string, placesMax: number): Promise<string | undefined> {
+    const held = this.#change(
+      "hold a place",
+      (sql, nowMs) => sql.get`
+        WITH RECURSIVE places (place) AS (SELECT 1 UNION ALL SELECT place + 1 FROM places WHERE place < ${placesMax})
+        INSERT INTO responses (key_id, id, stored_at, expires_at, sealed)
+        SELECT key_id, id || '.' || place, ${nowMs}, ${nowMs + placeHeldMs}, x''
+        FROM responses AS conversation, places WHERE key_id = ${key} AND id = ${conversation} AND NOT EXISTS (
+          SELECT 1 FROM responses WHERE key_id = conversation.key_id AND id = conversation.id || '.' || place)
+        LIMIT 1 RETURNING id`,
+    );
+    return held && String(held["id"]);
   }
 
   async find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]> {
@@ -63,8 +93,15 @@ export class SqliteResponseStore implements StoredResponses {
   }
 
   async removeExpired(): Promise<void> {
-    this.#database.change("delete old responses", (sql) => {
-      sql.run`DELETE FROM responses WHERE expires_at <= ${Math.floor(this.#clock.wall())}`;
+    this.#change("delete old responses", () => undefined);
+  }
+
+  /** Runs statements once the responses that have ended are deleted, so that nobody counts them. */
+  #change<Answer>(purpose: string, statements: (sql: SqlTags, nowMs: number) => Answer): Answer {
+    const nowMs = Math.floor(this.#clock.wall());
+    return this.#database.change(purpose, (sql) => {
+      sql.run`DELETE FROM responses WHERE expires_at <= ${nowMs}`;
+      return statements(sql, nowMs);
     });
   }
 }

@@ -61,6 +61,23 @@ const schemaSteps = [
    CREATE INDEX responses_by_end ON responses (expires_at);`,
 ];
 
+/**
+ * The sums of stored responses. The file keeps its version: triggers are part of it, so that an older version counts as well and may
+ * open the file again. `OR IGNORE` of a statement holds in its triggers, so that no upsert stands here.
+ */
+const responseSums = `
+  CREATE TABLE response_sums (
+    key_id TEXT PRIMARY KEY, entries INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  INSERT INTO response_sums SELECT key_id, count(*), sum(length(sealed)) FROM responses GROUP BY key_id;
+  CREATE TRIGGER response_stored AFTER INSERT ON responses BEGIN
+    INSERT OR IGNORE INTO response_sums VALUES (new.key_id, 0, 0);
+    UPDATE response_sums SET entries = entries + 1, bytes = bytes + length(new.sealed) WHERE key_id = new.key_id;
+  END;
+  CREATE TRIGGER response_dropped AFTER DELETE ON responses BEGIN
+    UPDATE response_sums SET entries = entries - 1, bytes = bytes - length(old.sealed) WHERE key_id = old.key_id;
+    DELETE FROM response_sums WHERE key_id = old.key_id AND entries = 0;
+  END;`;
+
 const lists = ["keys", "machines", "machine_keys", "routes", "keeps", "usage", "audit", "known_models"];
 const tables = [...lists, "pepper", "site"];
 
@@ -208,6 +225,8 @@ function bringUpToDate(database: DatabaseSync, file: string): void {
     }
     for (const step of schemaSteps.slice(version)) database.exec(step);
     database.exec(`PRAGMA user_version = ${schemaSteps.length}`);
+    const sums = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'response_sums'").get();
+    if (sums === undefined) database.exec(responseSums);
   });
 }
 

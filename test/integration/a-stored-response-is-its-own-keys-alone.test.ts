@@ -16,8 +16,11 @@ import { backUp } from "../../services/gateway/backup.ts";
 import { type Endpoint, errorOf } from "../harness/endpoint.ts";
 import { type GatewayInProcess, startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { testPepper } from "../harness/trunkline-command.ts";
+import { until } from "../harness/until.ts";
 
 const response = z.looseObject({ id: z.string(), store: z.boolean(), status: z.string() });
+
+const mib = 1024 * 1024;
 
 let stateDir: string;
 let gateway: GatewayInProcess;
@@ -47,6 +50,7 @@ async function make(endpoint: Endpoint, fields: object = {}) {
   return response.parse(await answer.json());
 }
 
+const terms = { keptMs: 60_000, keyBytesMax: 2 ** 30, siteBytesMax: 2 ** 32 };
 const storing = () => gateway.issue({ storesResponses: true });
 
 /** The id and the text of a chain of so many turns, as if they had been stored one after the other. */
@@ -61,7 +65,7 @@ const keptWith = (peppers: Peppers) =>
     stored: gateway.store.responses,
     peppers,
     ofAll: false,
-    keptMs: 60_000,
+    terms,
     log: { warn: () => undefined },
   });
 
@@ -140,8 +144,8 @@ describe("a stored response", () => {
     const { responses } = gateway.store;
     const [sealed = new Uint8Array()] = await responses.find(mine.record.id, [id]);
     const moved = newToken("resp_");
-    await responses.put(mine.record.id, { id: moved, sealed }, 60_000);
-    await responses.put(yours.record.id, { id, sealed }, 60_000);
+    await responses.put(mine.record.id, { id: moved, sealed }, terms);
+    await responses.put(yours.record.id, { id, sealed }, terms);
     expect((await call(mine.endpoint, `/${moved}`)).status).toBe(404);
     expect((await call(yours.endpoint, `/${id}`)).status).toBe(404);
   });
@@ -188,6 +192,24 @@ describe("a conversation of stored turns", () => {
         400,
         { code: "array_above_max_length", param: "conversation", message: expect.stringContaining("storedTurnsMax") },
       ]);
+  });
+
+  test("finds the place of a turn in one step, however many turns end at once", async () => {
+    const { record } = await storing();
+    const conversation = newToken("conv_");
+    const kept = keptWith(gateway.store.peppers);
+    await kept.put(record.id, conversation, "{}");
+    const turns = Array.from({ length: 50 }, () => ({ ...chainOf(1), conversation }));
+    const { responses } = gateway.store;
+    using put = vi.spyOn(responses, "put");
+    using find = vi.spyOn(responses, "find");
+    expect(await Promise.all(turns.map((turn) => kept.store(record.id, turn)))).toEqual(turns.map(() => true));
+    expect([put.mock.calls.length, find.mock.calls.length]).toEqual([2 * turns.length, 0]);
+    const placed = await kept.turnsOf(record.id, conversation);
+    expect(new Set(placed?.values())).toEqual(new Set(turns.map(({ id }) => id)));
+    // A resumed answer is stored again by the gateway where it is resumed.
+    expect(await Promise.all(turns.map((turn) => kept.store(record.id, turn)))).toEqual(turns.map(() => true));
+    expect((await kept.turnsOf(record.id, conversation))?.size).toBe(turns.length);
   });
 
   test("takes room as if it arrived with its request, so that small requests fill no memory", async () => {
@@ -248,6 +270,33 @@ describe("a response that is not stored after all", () => {
     const answers = await lastOf(await post(endpoint, { input: `/script tokens=1\n${nearly}`, stream }), stream);
     if (stream) expect(answers[0]).toMatchObject({ store: true });
     expect(answers.at(-1)).toMatchObject(noStore);
+  });
+
+  test("because the site has no room is answered and says so, and a conversation is refused by the setting", async () => {
+    await using full = await startGatewayInProcess({
+      logLevel: "warn",
+      env: { TRUNKLINE_STORE_RESPONSES: "on", TRUNKLINE_STORE_RESPONSES_BYTES_MAX: String(mib) },
+    });
+    const { endpoint } = await full.issue();
+    const made = await make(endpoint, { input: `/script tokens=1\n${"a".repeat(mib - 4_096)}` });
+    expect(made.store).toBe(true);
+    for (const stream of [false, true]) {
+      const answer = await post(endpoint, { input: `/script tokens=1\n${"a".repeat(8_192)}`, stream });
+      expect((await lastOf(answer, stream)).at(-1)).toMatchObject(noStore);
+    }
+    expect(full.logged.join("")).toContain("TRUNKLINE_STORE_RESPONSES_BYTES_MAX");
+    const json = { "content-type": "application/json" };
+    const body = JSON.stringify({ metadata: { filling: "a".repeat(500) } });
+    const begin = () => call(endpoint, "/../conversations", { method: "POST", body, headers: json });
+    const refused = await until(async () => [await begin()].find(({ status }) => status !== 200), {
+      what: "a conversation to be refused",
+    });
+    expect([refused.status, await errorOf(refused)]).toMatchObject([
+      429,
+      { code: "insufficient_quota", message: expect.stringContaining("TRUNKLINE_STORE_RESPONSES_BYTES_MAX") },
+    ]);
+    expect((await call(endpoint, `/${made.id}`, { method: "DELETE" })).status).toBe(200);
+    expect((await begin()).status).toBe(200);
   });
 
   test.each([

@@ -350,7 +350,7 @@ export const response = z.object({
   store: z
     .boolean()
     .describe(
-      "True if the response is stored. Of a stream, the last event says so for good: it is false there if the response was too large, or the store was away.",
+      "True if the response is stored. Of a stream, the last event says so for good: it is false there if the response was too large, the store was away, or the site had no room for more.",
     ),
   truncation: z.literal("disabled").describe("Always `disabled`: no input is cut."),
 });

@@ -157,7 +157,7 @@ export const publicApi = {
       "Responses whose `conversation` names it go on from its items, and are put at its end. It is kept for as long as a response is, counted from its beginning. Only for keys whose responses are stored.",
     body: "ConversationRequest",
     answer: "Conversation",
-    refusals: ["insufficient_permissions", "rate_limit_requests", ...refusalsOfStored],
+    refusals: ["insufficient_permissions", "rate_limit_requests", "insufficient_quota", ...refusalsOfStored],
   },
   retrieveConversation: {
     ...ofConversation,
@@ -190,7 +190,7 @@ export const publicApi = {
     description: "Such as messages that no model is to answer.",
     body: "ConversationItemsRequest",
     answer: "ResponseItemList",
-    refusals: [...refusalsOfStored, "rate_limit_requests"],
+    refusals: [...refusalsOfStored, "rate_limit_requests", "insufficient_quota"],
   },
   createMessage: {
     path: "/v1/messages",

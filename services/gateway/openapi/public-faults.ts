@@ -65,7 +65,7 @@ const faultMeanings = {
     loads_not_allowed: "The key may have no model loaded in place of others, and this one is in no machine's memory.",
     concurrency_limit_exceeded: "The key has as many requests under way at once as it may.",
     insufficient_quota:
-      "The key has used all its tokens of this day or month, or the prompt alone is longer than what its limits have left.",
+      "The key has used all its tokens of this day or month, or the prompt alone is longer than what its limits have left, or the stored responses of the site have no room left.",
     upstream_error: "The model's runtime failed, or said what nobody could understand.",
     agent_disconnected: "The GPU machine stopped answering in the middle of the request.",
     poison_request: "The model servers that worked on this very request broke off one after the other.",

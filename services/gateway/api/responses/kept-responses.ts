@@ -4,7 +4,7 @@ import type { Peppers } from "#shared/keys/pepper.ts";
 import { seal, unseal } from "#shared/keys/seal.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
-import type { StoredResponses } from "#shared/records/stored-responses.ts";
+import type { PutOutcome, StoredResponses, StoringTerms } from "#shared/records/stored-responses.ts";
 import {
   idsIn,
   isConversationId,
@@ -35,7 +35,7 @@ interface Options {
   readonly peppers: Peppers;
   /** The responses of all keys are stored, and not only of those whose record says so. */
   readonly ofAll: boolean;
-  readonly keptMs: number;
+  readonly terms: StoringTerms;
   readonly log: Pick<Log, "warn">;
 }
 
@@ -51,11 +51,13 @@ export class KeptResponses {
     return this.#options.ofAll || storesResponses === true;
   }
 
-  /** Stores a response. False if it is too large or the store is away: its client is told so. */
+  /** Stores a response. False if it is too large, or there is no room, or the store is away: its client is told so. */
   async store(key: KeyId, response: MadeResponse): Promise<boolean> {
     if (Buffer.byteLength(response.text) > storedResponseBytesMax) return false;
     try {
-      return await this.putTurn(key, response);
+      const outcome = await this.putTurn(key, response);
+      if (outcome === "full") throw siteFull();
+      return outcome === "stored" || outcome === "known";
     } catch (error) {
       this.#options.log.warn({ key, internal: Fault.from(error).reason }, "a response was not stored");
       return false;
@@ -63,26 +65,32 @@ export class KeptResponses {
   }
 
   /**
-   * Stores a turn, at the end of its conversation if it has one. False if that is full or gone. Each turn is named at a
-   * place of its own, so that turns which end at once are all kept.
+   * Stores a turn, at the end of its conversation if it has one. Each turn is named at a place of its own, so that turns
+   * which end at once are all kept. `unplaced`: the conversation is full or gone.
    */
-  async putTurn(key: KeyId, { id, text, conversation }: MadeResponse): Promise<boolean> {
-    const turns = conversation === undefined ? new Map<string, string>() : await this.turnsOf(key, conversation);
-    if (turns === undefined) return false;
+  async putTurn(key: KeyId, { id, text, conversation }: MadeResponse): Promise<PutOutcome | "unplaced"> {
+    if (conversation === undefined) return this.put(key, id, text);
+    const hold = () => this.#options.stored.holdPlace(key, conversation, storedTurnsMax);
+    const isPlaced = async () => (await this.turnsOf(key, conversation))?.values().some((each) => each === id);
+    let place = await hold();
+    const outcome = place === undefined ? "known" : await this.put(key, id, text);
     // A resumed answer may have been put there by another gateway.
-    const isPlaced = conversation === undefined || turns.values().some((each) => each === id);
-    const free = isPlaced ? [] : placesIn(conversation).filter((place) => !turns.has(place));
-    if (!isPlaced && free.length === 0) return false;
-    await this.put(key, id, text);
-    for (const place of free) if (await this.put(key, place, id)) return true;
-    return isPlaced;
+    if (outcome === "known" && (await isPlaced())) return "known";
+    if (outcome === "full" || outcome === "closed") return outcome;
+    while (place !== undefined) {
+      const placed = await this.put(key, place, id);
+      if (placed !== "known") return placed;
+      // An older gateway was there first.
+      place = await hold();
+    }
+    return "unplaced";
   }
 
-  /** Stores a text under an id. False if there is one already: it stays as it is. */
-  put(key: KeyId, id: string, text: string): Promise<boolean> {
-    const { stored, peppers, keptMs } = this.#options;
+  /** Stores a text under an id. */
+  put(key: KeyId, id: string, text: string): Promise<PutOutcome> {
+    const { stored, peppers, terms } = this.#options;
     const sealed = seal(Buffer.from(text), peppers.responsesKeys(key)[0], nameOf(key, id));
-    return stored.put(key, { id, sealed }, keptMs);
+    return stored.put(key, { id, sealed }, terms);
   }
 
   /** Returns the text at an id; undefined if this key has none. */
@@ -162,6 +170,15 @@ export class KeptResponses {
     }
     return texts;
   }
+}
+
+/** Returns the fault of a site whose stored responses take all their bytes. */
+export function siteFull(): Fault {
+  return new Fault("insufficient_quota", {
+    message:
+      "Nothing more is stored: the responses of this site take all bytes that they may (TRUNKLINE_STORE_RESPONSES_BYTES_MAX). Delete old ones, or ask the operator for more.",
+    internal: "the stored responses fill TRUNKLINE_STORE_RESPONSES_BYTES_MAX",
+  });
 }
 
 /** The names of the places of a conversation's turns. */

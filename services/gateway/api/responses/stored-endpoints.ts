@@ -11,7 +11,7 @@ import { noSeat, type Limits } from "../../limits/limits.ts";
 import { limitFault } from "../limit-responses.ts";
 import { dropNulls, dropNullsAt, invalidValue } from "../request-fields.ts";
 import { nameIgnored } from "../run-answer.ts";
-import { type KeptResponses, storedResponseBytesMax } from "./kept-responses.ts";
+import { type KeptResponses, siteFull, storedResponseBytesMax } from "./kept-responses.ts";
 import { conversationItemsRequest, conversationRequest, type InputItem } from "./response-schema.ts";
 import {
   conversationNotFound,
@@ -88,7 +88,9 @@ function serveConversations(server: FastifyInstance, { responses, clock, limited
     const id = newToken("resp_");
     const turn = { before: [], input: JSON.stringify(items) };
     const text = writeTurn(id, turn, JSON.stringify({ id, output: [] }));
-    if (await responses.putTurn(key.id, { id, text, conversation })) return readTurn(text).input;
+    const outcome = await responses.putTurn(key.id, { id, text, conversation });
+    if (outcome === "full") throw siteFull();
+    if (outcome === "stored") return readTurn(text).input;
     throw (await responses.turnsOf(key.id, conversation)) ? tooManyTurns("conversation") : conversationNotFound();
   };
   server.post("/conversations", async (request: StoredRequest, reply) => {
@@ -104,7 +106,7 @@ function serveConversations(server: FastifyInstance, { responses, clock, limited
     const id = newToken(conversationPrefix);
     const created_at = Math.floor(clock.wall() / 1_000);
     const conversation = { id, object: "conversation", created_at, metadata: metadata ?? {} };
-    await responses.put(key.id, id, JSON.stringify(conversation));
+    if ((await responses.put(key.id, id, JSON.stringify(conversation))) === "full") throw siteFull();
     if (items?.length) await addItems(key, id, items);
     return conversation;
   });
