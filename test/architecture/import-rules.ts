@@ -345,6 +345,6 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/records": 2_370,
   "shared/requests": 640,
   "shared/site": 580,
-  "shared/store": 2_140,
+  "shared/store": 2_190,
   "shared/usage": 160,
 };
