@@ -144,6 +144,8 @@ const sampling = {
   typical_p: z.number().min(0).max(1).optional(),
   repeat_penalty: z.number().min(0.01).max(10).optional(),
   stop_token_ids: z.array(z.int().min(0)).max(stopsMax).optional(),
+  ignore_eos: z.boolean().optional(),
+  min_tokens: z.int().min(0).optional(),
   n: z.int().min(1).max(choicesMax).optional(),
 };
 const logitBias = z.record(z.string(), z.number().min(-100).max(100)).optional();

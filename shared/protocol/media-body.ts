@@ -19,13 +19,15 @@ export const abilityAt = {
 export type MediaPath = keyof typeof abilityAt;
 
 const value = z.union([z.string(), z.number(), z.boolean()]);
+/** A part of a text that is judged: some words, or an image. */
+const part = z.record(z.string(), z.unknown());
 
 const mediaHead = z.strictObject({
   path: z.literal(Object.keys(abilityAt) as MediaPath[]),
   /** The form of the runtime's answer; `transcript` is a stream of events, of which only the texts are passed on. */
   answer: z.enum(["json", "text", "transcript", "audio"]),
   /** The fields of the request without its model, whose name the agent knows. */
-  fields: z.record(z.string(), z.union([value, z.array(value)])),
+  fields: z.record(z.string(), z.union([value, z.array(z.union([value, part]))])),
   files: z.array(
     z.strictObject({ field: z.string(), name: z.string(), type: z.string(), bytes: z.int().nonnegative() }),
   ),

@@ -148,9 +148,9 @@ const other: readonly Case[] = [
   })),
   {
     rows: [225],
-    what: "speech as events",
-    sent: postedJson({ model: "scripted", input: "a", stream_format: "sse" }, { path: "/v1/audio/speech" }),
-    told: [wrong("unsupported_value", { param: "stream_format" })],
+    what: "speech in a form that is none",
+    sent: postedJson({ model: "scripted", input: "a", stream_format: "ogg" }, { path: "/v1/audio/speech" }),
+    told: [wrong("invalid_value", { param: "stream_format" })],
   },
   {
     rows: [225],
@@ -164,7 +164,13 @@ const passed: readonly Case[] = (
   [
     ["no text to judge", "/v1/moderations", {}, "missing_required_parameter", "input"],
     ["an empty list to judge", "/v1/moderations", { input: [] }, "empty_array", "input"],
-    ["an image to judge", "/v1/moderations", { input: [{ type: "image_url" }] }, "invalid_type", "input[0]"],
+    [
+      "an image to judge that is none",
+      "/v1/moderations",
+      { input: [{ type: "image_url" }] },
+      "missing_required_parameter",
+      "input[0].image_url",
+    ],
     ["a judgement by a model that cannot", "/v1/moderations", { input: "a" }, "unsupported_value", "model"],
     ["no text to cut into tokens", "/tokenize", {}, "missing_required_parameter", "prompt"],
     ["messages to cut into tokens", "/tokenize", { messages: [] }, "unsupported_parameter", "messages"],

@@ -38,6 +38,8 @@ export class FakeMediaServer extends FakeOpenAiServer {
   readonly #models: NonNullable<FakeMediaOptions["models"]>;
   /** The server whose events a streamed transcription has; none streams unless told. */
   streamsAs: keyof typeof streams | undefined;
+  /** True for a server that honours `include[]` of a transcription. */
+  tellsLogprobs = false;
   /** How it speaks: its media type, and its pieces. */
   onSpeech: (response: ServerResponse, request: FakeRequest) => void | Promise<void> = (response) => {
     response.writeHead(200, { "content-type": "audio/wav" });
@@ -93,7 +95,12 @@ export class FakeMediaServer extends FakeOpenAiServer {
       }
       case "POST /v1/moderations": {
         const results = [request.body["input"]].flat().map((text) => ({ flagged: text === "harm" }));
-        return sendJson(response, 200, { id: "modr-1", model: "guard", results });
+        const isOneMessage = typeof Object(request.body["input"])[0] === "object";
+        return sendJson(response, 200, {
+          id: "modr-1",
+          model: "guard",
+          results: isOneMessage ? [{ flagged: true }] : results,
+        });
       }
       default:
         return sendJson(response, 404, { detail: "Not Found" });
@@ -126,7 +133,12 @@ export class FakeMediaServer extends FakeOpenAiServer {
           words: [],
         });
       default:
-        return sendJson(response, 200, { text, usage: { type: "duration", seconds: 1 } });
+        return sendJson(response, 200, {
+          text,
+          ...(fields["include[]"] !== undefined &&
+            this.tellsLogprobs && { logprobs: [{ token: text, logprob: -0.5 }] }),
+          usage: { type: "duration", seconds: 1 },
+        });
     }
   }
 }

@@ -267,6 +267,21 @@ describe("a transcription", () => {
     expect(await errorOf(response)).toMatchObject({ code: "unsupported_value", param: "stream" });
   });
 
+  test("tells the logprobs of a server that has them, and is refused by name where it has none", async () => {
+    const asksLogprobs = { "include[]": "logprobs" };
+    const refused = await transcribe(asksLogprobs);
+    expect([refused.status, await errorOf(refused)]).toMatchObject([
+      400,
+      { code: "unsupported_value", param: "include[]" },
+    ]);
+    server.tellsLogprobs = true;
+    const answer = await transcribe(asksLogprobs);
+    server.tellsLogprobs = false;
+    expect(await answer.json()).toMatchObject({ logprobs: [{ logprob: -0.5 }] });
+    const streamed = await transcribe({ ...asksLogprobs, stream: true });
+    expect([streamed.status, (await errorOf(streamed)).param]).toEqual([400, "include[]"]);
+  });
+
   test("of 24 MB crosses the broker in parts", async () => {
     const large = Buffer.alloc(24 * 1024 * 1024, "0123456789\r\n--");
     const response = await transcribe({ file: new File([large], "long.wav") });
@@ -284,6 +299,19 @@ describe("speech", () => {
     expect(response.headers.get("content-type")).toBe("audio/wav");
     expect([...Buffer.from(await response.arrayBuffer())]).toEqual([82, 73, 70, 70, 0, 255, 254, 128]);
     expect(asked()[0]?.body).toEqual({ model: "m", input: "Hello.", voice: "v", speed: 1.5, response_format: "mp3" });
+  });
+
+  test("comes as OpenAI's events where its client asks for them, and the server is asked for audio", async () => {
+    const response = await speak({ stream_format: "sse" });
+    expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+    const events = (await response.text()).split("\n\n").filter(Boolean);
+    const parsed = events.map((event) => JSON.parse(event.replace("data: ", "")) as { type: string; audio?: string });
+    expect(parsed.at(-1)).toEqual({ type: "speech.audio.done" });
+    const audio = parsed.flatMap(({ type, audio: piece = "" }) => (type === "speech.audio.delta" ? [piece] : []));
+    expect([...Buffer.concat(audio.map((piece) => Buffer.from(piece, "base64")))]).toEqual([
+      82, 73, 70, 70, 0, 255, 254, 128,
+    ]);
+    expect(asked()[0]?.body).toEqual({ model: "m", input: "Hello." });
   });
 
   test("has the media type of the format that was asked for where the server tells none", async () => {

@@ -83,6 +83,18 @@ describe("a server that judges texts, as its operator says", () => {
     expect(await response.json()).toMatchObject({ results: [{ flagged: true }, { flagged: false }] });
     expect(server.requests.findLast(({ path }) => path === "/v1/moderations")?.body).toEqual(ask);
 
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+    const parts = { model: "m", input: [{ type: "text", text: "sky" }, image] };
+    const judged = await post(endpoint, "/v1/moderations", parts);
+    expect([judged.status, await judged.json()]).toMatchObject([200, { results: [{ flagged: true }] }]);
+    expect(server.requests.findLast(({ path }) => path === "/v1/moderations")?.body).toEqual(parts);
+
+    const unnamed = await post(endpoint, "/v1/moderations", { input: "sky" });
+    expect([unnamed.status, await errorOf(unnamed)]).toMatchObject([
+      404,
+      { code: "model_not_found", message: expect.stringContaining("omni-moderation-latest") },
+    ]);
+
     const limited = (await gateway.issue({ limits: { tokensPerMinute: 1_000 } })).endpoint;
     const refused = await post(limited, "/v1/moderations", ask);
     expect([refused.status, await errorOf(refused)]).toMatchObject([403, { code: "insufficient_permissions" }]);

@@ -67,7 +67,14 @@ export function honouringInTexts(...beside: readonly TextField[]): ReadonlySet<T
 }
 
 /** The sampling fields beyond OpenAI's, which each runtime knows some of. */
-export type RuntimeSampling = "top_k" | "min_p" | "typical_p" | "repeat_penalty" | "stop_token_ids";
+export type RuntimeSampling =
+  | "top_k"
+  | "min_p"
+  | "typical_p"
+  | "repeat_penalty"
+  | "stop_token_ids"
+  | "ignore_eos"
+  | "min_tokens";
 
 /** The fields of chats and completions together. `logprobs` is a number in completions. */
 type AnyFields = Partial<Omit<ChatBody, "logprobs">> & { readonly logprobs?: boolean | number | undefined };
@@ -87,6 +94,8 @@ const neutral: { readonly [Field in ChatField | TextField]?: (body: AnyFields) =
   typical_p: (body) => body.typical_p === 1,
   repeat_penalty: (body) => body.repeat_penalty === 1,
   stop_token_ids: (body) => body.stop_token_ids?.length === 0,
+  ignore_eos: (body) => body.ignore_eos === false,
+  min_tokens: (body) => body.min_tokens === 0,
 };
 
 /**

@@ -14,6 +14,8 @@ export const runtimeSampling = {
   repeat_penalty: inner.repeat_penalty.nullable(),
   repetition_penalty: inner.repeat_penalty.nullable(),
   stop_token_ids: inner.stop_token_ids.nullable(),
+  ignore_eos: inner.ignore_eos.nullable(),
+  min_tokens: inner.min_tokens.nullable(),
 };
 
 const grammar = inner.grammar.unwrap();
@@ -46,7 +48,7 @@ export type SentNames = Partial<Record<keyof ChatBody | keyof RankBody, string>>
 /** Returns the sampling fields in the form that machines get. For `top_k`, 0 and -1 both mean all tokens. */
 export function innerSampling(request: FieldsOf<typeof runtimeSampling>): Renamed {
   const { top_k: topK, repeat_penalty: penalty, repetition_penalty: synonym, stop_token_ids: stops } = request;
-  const { min_p, typical_p } = request;
+  const { min_p, typical_p, ignore_eos, min_tokens } = request;
   if (typeof penalty === "number" && typeof synonym === "number" && penalty !== synonym) {
     const message = "'repeat_penalty' and 'repetition_penalty' differ; send only one of them.";
     throw invalidValue("repeat_penalty", message);
@@ -55,7 +57,7 @@ export function innerSampling(request: FieldsOf<typeof runtimeSampling>): Rename
   const top_k = typeof topK === "number" ? Math.max(topK, 0) : undefined;
   const stop_token_ids = stops?.length === 0 ? undefined : stops;
   return {
-    fields: givenFields({ top_k, min_p, typical_p, repeat_penalty, stop_token_ids }),
+    fields: givenFields({ top_k, min_p, typical_p, repeat_penalty, stop_token_ids, ignore_eos, min_tokens }),
     sentNames: typeof synonym === "number" ? { repeat_penalty: "repetition_penalty" } : {},
   };
 }

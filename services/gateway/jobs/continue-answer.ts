@@ -103,8 +103,12 @@ export class DeliveredAnswer {
     const asked = readJson(this.body) as ChatBody | CompleteBody;
     const begun = "messages" in asked ? chatWith(asked, made) : textWith(asked, made);
     if (begun === undefined) return undefined;
-    const { max_tokens: tokensMax } = asked;
-    const body = { ...begun, ...(tokensMax !== undefined && { max_tokens: Math.max(1, tokensMax - madeTokens) }) };
+    const { max_tokens: tokensMax, min_tokens: tokensMin } = asked;
+    const body = {
+      ...begun,
+      ...(tokensMax !== undefined && { max_tokens: Math.max(1, tokensMax - madeTokens) }),
+      ...(tokensMin !== undefined && { min_tokens: Math.max(0, tokensMin - madeTokens) }),
+    };
     const hasTools = "messages" in asked && asked.tools !== undefined;
     return { body: encodeJson(body), seam: seamWith({ tools: hasTools, thought: made.thought !== "" }) };
   }

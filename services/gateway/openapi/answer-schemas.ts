@@ -212,6 +212,11 @@ export const transcriptionEvent = z.discriminatedUnion("type", [
   }),
 ]);
 
+export const speechEvent = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("speech.audio.delta"), audio: z.string().describe("The next piece, as base64.") }),
+  z.object({ type: z.literal("speech.audio.done"), usage: transcriptUsage.optional() }),
+]);
+
 const madeImage = z.object({
   b64_json: z.string().optional().describe("The image, as base64."),
   url: z.string().optional().describe("Its address at the model's server, which clients may not reach."),

@@ -51,6 +51,8 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   guided_json: "An older name of `structured_outputs.json`.",
   guided_regex: "An older name of `structured_outputs.regex`.",
   id: "The id of this answer, the same in all chunks of a stream.",
+  ignore_eos:
+    "True if the answer goes on past the model's own end, to `max_tokens`, as benchmarks want it; where the runtime knows it.",
   image_url: "The image itself, as a `data:` URL; or an https URL of a host from which this service fetches images.",
   include: "`message.output_text.logprobs` tells how likely each token was. All else means nothing here.",
   include_usage: "True if the last chunk is to tell the usage of the request.",
@@ -75,6 +77,7 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   messages: "The conversation so far, the oldest message first.",
   metadata: "Your own notes, which the response repeats.",
   min_p: "Leaves out tokens that are less likely than this share of the likeliest, where the runtime knows it.",
+  min_tokens: "The least number of tokens of the answer, where the runtime knows it.",
   mode: "`auto` if the model may call one of the allowed tools, `required` if it has to.",
   model: "The id of the model that is to answer: one of `GET /v1/models`.",
   n: "The number of answers to each prompt. 1 unless given; each uses tokens of its own.",

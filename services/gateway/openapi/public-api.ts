@@ -277,9 +277,10 @@ export const publicApi = {
     path: "/v1/audio/speech",
     summary: "Speak a text",
     description:
-      "The audio comes piece by piece, with the media type that the model's server tells. A failure in between cuts the connection.",
+      'The audio comes piece by piece, with the media type that the model\'s server tells. A failure in between cuts the connection. With `stream_format: "sse"` the pieces are events, whose last is `speech.audio.done`.',
     body: "SpeechRequest",
     answer: { media: "audio/mpeg" },
+    chunk: "SpeechEvent",
     refusals: refusalsOfMedia,
   },
   createImage: {
@@ -300,8 +301,9 @@ export const publicApi = {
   },
   createModeration: {
     path: "/v1/moderations",
-    summary: "Judge whether texts are harmful",
-    description: "The judgement of the model's server, as that server tells it.",
+    summary: "Judge whether texts and images are harmful",
+    description:
+      "The judgement of the model's server, as that server tells it. Without `model` it is `omni-moderation-latest`: let a route of that name lead to your model.",
     body: "ModerationRequest",
     answer: "ModerationList",
     refusals: [...refusalsOfJobs, "insufficient_permissions"],

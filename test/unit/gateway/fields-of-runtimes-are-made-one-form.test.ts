@@ -9,7 +9,8 @@ import { faultOf, hello, readChat } from "./chat-requests.ts";
 const schema = { type: "object", properties: { a: { type: "integer" } } };
 const format = { type: "json_schema", json_schema: { name: "answer", schema } };
 
-const sampling = { top_k: 40, min_p: 0.05, typical_p: 0.9, repeat_penalty: 1.1, stop_token_ids: [2, 7] };
+const lengths = { ignore_eos: true, min_tokens: 20 };
+const sampling = { top_k: 40, min_p: 0.05, typical_p: 0.9, repeat_penalty: 1.1, stop_token_ids: [2, 7], ...lengths };
 const completion = (fields: object) => readCompletionRequest({ model: "llama3", prompt: "Once", ...fields });
 
 describe("fields that runtimes know and OpenAI does not", () => {
@@ -69,6 +70,8 @@ describe("fields that runtimes know and OpenAI does not", () => {
     ["decimal_above_max_value", "min_p", { min_p: 1.5 }],
     ["decimal_below_min_value", "repeat_penalty", { repeat_penalty: 0 }],
     ["invalid_type", "stop_token_ids[0]", { stop_token_ids: ["</s>"] }],
+    ["invalid_type", "ignore_eos", { ignore_eos: "yes" }],
+    ["integer_below_min_value", "min_tokens", { min_tokens: -1 }],
     ["array_above_max_length", "stop_token_ids", { stop_token_ids: Array(17).fill(1) }],
     ["invalid_value", "repeat_penalty", { repeat_penalty: 1.1, repetition_penalty: 1.2 }],
     ["invalid_value", "think", { think: false, reasoning_effort: "low" }],

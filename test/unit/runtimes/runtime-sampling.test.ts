@@ -51,7 +51,8 @@ const ollamaText =
   (fields) =>
     optionsOf(ollamaTextRequest(ollama(format), { prompt: "Once", ...(fields as object) }));
 
-const all = { top_k: 40, min_p: 0.05, typical_p: 0.9, repeat_penalty: 1.1, stop_token_ids: [7] } as const;
+const lengths = { ignore_eos: true, min_tokens: 20 } as const;
+const all = { top_k: 40, min_p: 0.05, typical_p: 0.9, repeat_penalty: 1.1, stop_token_ids: [7], ...lengths } as const;
 type Field = keyof typeof all;
 
 const runtimes: readonly (readonly [name: string, chat: Ask, text: Ask, names: Partial<Record<Field, string>>])[] = [
@@ -59,13 +60,26 @@ const runtimes: readonly (readonly [name: string, chat: Ask, text: Ask, names: P
     "vllm",
     chatOn(vllm),
     textOn(vllm),
-    { top_k: "top_k", min_p: "min_p", repeat_penalty: "repetition_penalty", stop_token_ids: "stop_token_ids" },
+    {
+      top_k: "top_k",
+      min_p: "min_p",
+      repeat_penalty: "repetition_penalty",
+      stop_token_ids: "stop_token_ids",
+      ignore_eos: "ignore_eos",
+      min_tokens: "min_tokens",
+    },
   ],
   [
     "llama-server",
     chatOn(llamaServer),
     textOn(llamaServer),
-    { top_k: "top_k", min_p: "min_p", typical_p: "typical_p", repeat_penalty: "repeat_penalty" },
+    {
+      top_k: "top_k",
+      min_p: "min_p",
+      typical_p: "typical_p",
+      repeat_penalty: "repeat_penalty",
+      ignore_eos: "ignore_eos",
+    },
   ],
   ["lm-studio", chatOn(lmStudio), textOn(lmStudio), { top_k: "top_k", repeat_penalty: "repeat_penalty" }],
   ["mlx-lm", chatOn(mlxLm), textOn(mlxLm), { top_k: "top_k", min_p: "min_p", repeat_penalty: "repetition_penalty" }],
@@ -98,7 +112,7 @@ describe("sampling fields beyond OpenAI's", () => {
   });
 
   test.each(runtimes)("%s takes values that change nothing", (_, chat, text) => {
-    const neutral = { top_k: 0, min_p: 0, typical_p: 1, repeat_penalty: 1 };
+    const neutral = { top_k: 0, min_p: 0, typical_p: 1, repeat_penalty: 1, ignore_eos: false, min_tokens: 0 };
     expect(() => [chat(neutral), text(neutral)]).not.toThrow();
   });
 });

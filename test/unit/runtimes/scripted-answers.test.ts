@@ -55,6 +55,15 @@ describe("the scripted runtime", () => {
     expect(events).toContainEqual({ kind: "finish", reason: "length" });
   });
 
+  test("is as long as a benchmark wants it, by `ignore_eos` with `max_tokens` and by `min_tokens`", async () => {
+    const fixed = await answer({ ignore_eos: true, max_tokens: 200 });
+    expect(fixed.at(-1)).toMatchObject({ kind: "usage", completionTokens: 200 });
+    expect(fixed).toContainEqual({ kind: "finish", reason: "length" });
+    const scripted = await answer({ says: "/script tokens=2", min_tokens: 7, max_tokens: 9 });
+    expect(scripted.at(-1)).toMatchObject({ kind: "usage", completionTokens: 7 });
+    expect(scripted).toContainEqual({ kind: "finish", reason: "stop" });
+  });
+
   test("ends with `stop` exactly before a stop string, also one that spans tokens", async () => {
     const events = await answer({ says: "/script tokens=5 nonce=a", stop: ["1 a-2"] });
     expect(textOf(events)).toBe("a-0 a-");

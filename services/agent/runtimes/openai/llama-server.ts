@@ -37,7 +37,13 @@ export const llamaServer: OpenAiProfile = {
   kind: "llama-server",
   // llama-server takes `n` up to its slots, and one client would then have all of them.
   honoured: honouring("logprobs", "top_logprobs", "logit_bias", "response_format", "chat_template_kwargs", "grammar"),
-  sampling: { top_k: "top_k", min_p: "min_p", typical_p: "typical_p", repeat_penalty: "repeat_penalty" },
+  sampling: {
+    top_k: "top_k",
+    min_p: "min_p",
+    typical_p: "typical_p",
+    repeat_penalty: "repeat_penalty",
+    ignore_eos: "ignore_eos",
+  },
   form: ({ grammar }) => ({ grammar }),
   // llama-server writes a mark for each image into the text of the message, before the template sees it.
   takesResultImages: true,

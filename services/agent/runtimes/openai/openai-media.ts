@@ -32,7 +32,7 @@ type UsageEvent = Extract<AnswerEvent, { kind: "usage" }>;
 type Reader = (answer: RuntimeAnswer, emit: EmitEvents, body: MediaBody) => Promise<UsageEvent | undefined>;
 
 const readers: Readonly<Record<MediaBody["answer"], Reader>> = {
-  async json(answer, emit) {
+  async json(answer, emit, { fields }) {
     const decoder = new TextDecoder();
     let start = "";
     await answer.read((piece) => {
@@ -44,6 +44,10 @@ const readers: Readonly<Record<MediaBody["answer"], Reader>> = {
     if (start.length > readCharactersMax) return undefined;
     const parsed = jsonIn(start);
     assertType(answer, typeof parsed === "object" && parsed !== null, "JSON");
+    if (fields["include[]"] !== undefined && !("logprobs" in Object(parsed))) {
+      const message = "The server of this model reports no logprobs; send the request without 'include[]'.";
+      throw new Fault("unsupported_value", { message, param: "include[]" });
+    }
     return usageIn(parsed);
   },
 

@@ -41,6 +41,8 @@ export const vllm: OpenAiProfile = {
     min_p: "min_p",
     repeat_penalty: "repetition_penalty",
     stop_token_ids: "stop_token_ids",
+    ignore_eos: "ignore_eos",
+    min_tokens: "min_tokens",
   },
   answersSeveral: true,
   prefill: "continues",

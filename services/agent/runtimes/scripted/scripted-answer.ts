@@ -40,18 +40,19 @@ export function planAnswer(request: { model: ScriptedModel; body: ChatBody }): S
   }
   const prompt = body.messages.values().map(({ content }) => contentText(content));
   const begun = prefilledText(body);
-  return plan({ script, call: toolToCall(body, script), tokensMax: body.max_tokens, prompt, begun });
+  return plan({ script, call: toolToCall(body, script), lengths: body, prompt, begun });
 }
 
 /** Plans the continuation of a text. It equals the answer to a chat with this text, but holds only text. */
-export function planContinuation({ prompt, max_tokens: tokensMax }: TextToContinue): ScriptedAnswer {
+export function planContinuation(body: TextToContinue): ScriptedAnswer {
+  const { prompt } = body;
   const script = readScript(prompt, "prompt");
   if (script !== undefined && (script.think > 0 || script.tool !== undefined)) {
     throw scriptFault("a text is continued by text alone, without 'think' and 'tool'", "prompt");
   }
   const begun =
     script === undefined ? greetingAtEnd(prompt) : prompt.slice(prompt.split("\n", 1)[0]?.length).trimStart();
-  return plan({ script, call: undefined, tokensMax, prompt: [prompt], begun });
+  return plan({ script, call: undefined, lengths: body, prompt: [prompt], begun });
 }
 
 /** Returns the beginning of the greeting with which a text ends. */
@@ -63,18 +64,21 @@ function greetingAtEnd(text: string): string {
 function plan(given: {
   readonly script: Script | undefined;
   readonly call: ScriptedAnswer["call"];
-  readonly tokensMax: number | undefined;
+  readonly lengths: Pick<ChatBody, "max_tokens" | "min_tokens" | "ignore_eos">;
   readonly prompt: Iterable<string>;
   /** The beginning of the answer that a client or another machine already has. */
   readonly begun?: string;
 }): ScriptedAnswer {
   const { script, call, prompt } = given;
+  const { max_tokens: tokensMax, min_tokens: tokensMin = 0, ignore_eos: ignoresEnd } = given.lengths;
   const wanted = script?.tokens ?? (call ? 0 : greetingTokens.length);
-  const token = script === undefined ? (index: number) => greetingTokens[index] ?? "" : tokenOf(script);
-  const past = tokensIn(given.begun ?? "", { token, tokens: wanted });
-  const left = wanted - (past?.tokens ?? 0);
-  const textTokens = Math.min(left, given.tokensMax ?? left);
-  const whole = textTokens === left;
+  const token = script === undefined ? greetingToken : tokenOf(script);
+  // A call ends an answer, whatever its length is.
+  const least = call ? 0 : ignoresEnd && tokensMax !== undefined ? tokensMax : Math.min(tokensMin, scriptTokensMax);
+  const past = tokensIn(given.begun ?? "", { token, tokens: least > 0 ? Infinity : wanted });
+  const left = Math.max(wanted - (past?.tokens ?? 0), least);
+  const textTokens = Math.min(left, tokensMax ?? left);
+  const whole = textTokens === left && !(ignoresEnd && textTokens === tokensMax);
   const planned = {
     textTokens,
     delayMs: script?.delayMs ?? greetingDelayMs,
@@ -90,6 +94,11 @@ function plan(given: {
   const mishap = script && firstMishap({ ...script, think: -past.tokens }, { from: past.tokens + 1, to });
   const rest = (index: number): string => token(past.tokens + index).slice(index === 0 ? past.characters : 0);
   return { ...planned, thoughts: 0, token: rest, firstMs: 0, mishap };
+}
+
+/** Begins the greeting anew after its end, for a client that wants a longer answer. */
+function greetingToken(index: number): string {
+  return greetingTokens[index % greetingTokens.length] ?? "";
 }
 
 function tokenOf({ nonce }: Script): ScriptedAnswer["token"] {

@@ -22,10 +22,15 @@ const recordedBytesPerSecond = 16_000;
 export function sizeIn(unit: MediaUnit, { fields: { n = 1, input = "" }, files }: MediaBody): MediaSize {
   const counts = {
     second: files.reduce((sum, { bytes }) => sum + bytes, 0) / recordedBytesPerSecond,
-    character: [input].flat().join("").length,
+    character: [input].flat().map(textOf).join("").length,
     image: Number(n),
   };
   return { unit, count: counts[unit] };
+}
+
+/** Returns the text of a part that is judged; an image has none. */
+function textOf(input: unknown): string {
+  return String(typeof input === "object" ? (Object(input).text ?? "") : input);
 }
 
 interface Pricing {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { abilityAt, type MediaBody, type MediaHead, type MediaPath } from "#shared/protocol/media-body.ts";
+import { imagePart, textPart } from "#shared/protocol/job-bodies.ts";
 import { type FurtherAbility, modelId } from "#shared/protocol/model.ts";
 import { FormFile } from "../../http/read-form.ts";
 import { readShape } from "../../http/read-shape.ts";
@@ -50,6 +51,11 @@ export const transcriptionRequest = z.object({
     .max(2)
     .nullish()
     .describe("The parts whose times are told, with `verbose_json` only."),
+  "include[]": z
+    .array(z.enum(["logprobs"]))
+    .max(1)
+    .nullish()
+    .describe("`logprobs` for the probabilities of the tokens, where the server has them, without `stream`."),
   stream: z.boolean().nullish().describe("True if the text is to come piece by piece, where the server can."),
 });
 
@@ -67,6 +73,10 @@ export const speechRequest = z.object({
     .describe("The form of the audio, as far as the server has it. `mp3` unless given."),
   speed: z.number().min(0.25).max(4).nullish().describe("The pace: 1 is the usual one."),
   instructions: prompt.nullish().describe("The manner of speaking, for models that take one."),
+  stream_format: z
+    .enum(["audio", "sse"])
+    .nullish()
+    .describe("`sse` for events with base64 in place of the audio itself. `audio` unless given."),
 });
 
 const imageFields = {
@@ -101,8 +111,17 @@ export const imageEditRequest = z.object({
 
 /** A request for a judgement of texts, as OpenAI's clients write it. */
 export const moderationRequest = z.object({
-  model: modelFor("moderation"),
-  input: z.union([text, z.array(text).min(1).max(textsMax)]).describe("The texts to judge: one, or a list."),
+  model: modelFor("moderation").default("omni-moderation-latest"),
+  input: z
+    .union([
+      text,
+      z.array(text).min(1).max(textsMax),
+      z
+        .array(z.discriminatedUnion("type", [textPart, imagePart]))
+        .min(1)
+        .max(textsMax),
+    ])
+    .describe("What is judged: a text, a list of texts, or the texts and images of one message."),
 });
 
 /** A request for the tokens of a text, as vLLM's clients write it. */
@@ -144,6 +163,8 @@ const audioTypes = {
   pcm: "audio/pcm",
 };
 
+export const eventStream = "text/event-stream; charset=utf-8";
+
 const isFalse = (value: unknown): boolean => value === false;
 const onlyOfTranscriptions = { why: "is a field of transcriptions; ask at /v1/audio/transcriptions" };
 const inTokens = { why: "is not supported here; its tokens are counted at /v1/messages/count_tokens" };
@@ -171,7 +192,6 @@ const endpoints = {
     takesForm: true,
     unit: "second",
     unsupported: {
-      "include[]": notHere,
       chunking_strategy: { ...notHere, isNeutral: (value) => value === "auto" },
       "known_speaker_names[]": notHere,
       "known_speaker_references[]": notHere,
@@ -192,7 +212,7 @@ const endpoints = {
     path: "/v1/audio/speech",
     schema: speechRequest,
     unit: "character",
-    unsupported: { stream_format: { why: "can only be 'audio' here", isNeutral: (value) => value === "audio" } },
+    unsupported: {},
   },
   image: { path: "/v1/images/generations", schema: imageRequest, unit: "image", unsupported: onlyWholeImages },
   "image-edit": {
@@ -223,9 +243,9 @@ export function readMediaRequest(outer: MediaOuter, input: Record<string, unknow
   dropNulls(input);
   refuseFields(input, unsupported);
   const { value, ignored } = readShape(schema, input);
-  const { model, ...given } = value;
+  const { model, stream_format: streamFormat, ...given } = value;
   checkTogether(path, given);
-  const answer = answerOf(path, given);
+  const answer = streamFormat === "sse" ? { form: "audio" as const, type: eventStream } : answerOf(path, given);
   const fields: Record<string, unknown> = {};
   const files: MediaHead["files"] = [];
   const contents: Uint8Array[] = [];
@@ -254,9 +274,14 @@ function readNumbers(form: Record<string, unknown>): void {
 /** Checks rules that involve two fields, which the schema of a single field cannot express. */
 function checkTogether(path: MediaPath, request: Readonly<Record<string, unknown>>): void {
   const { stream, response_format: format = "json", "timestamp_granularities[]": times } = request;
+  const { "include[]": include } = request;
   if (times !== undefined && format !== "verbose_json") {
     const message = "'timestamp_granularities[]' is only allowed when 'response_format' is 'verbose_json'.";
     throw invalidValue("timestamp_granularities[]", message);
+  }
+  if (include !== undefined && (format !== "json" || stream === true)) {
+    const message = "'include[]' is only allowed when 'response_format' is 'json' and 'stream' is not true.";
+    throw invalidValue("include[]", message);
   }
   if (stream === true && format !== "json" && format !== "text")
     throw invalidValue("response_format", "'response_format' can only be 'json' or 'text' when 'stream' is true.");
@@ -272,7 +297,7 @@ function answerOf(path: MediaPath, request: Readonly<Record<string, unknown>>): 
   const { stream, response_format: format } = request;
   if (path === "/v1/audio/speech")
     return { form: "audio", type: audioTypes[(format ?? "mp3") as keyof typeof audioTypes] };
-  if (stream === true) return { form: "transcript", type: "text/event-stream; charset=utf-8" };
+  if (stream === true) return { form: "transcript", type: eventStream };
   if (format === "text" || format === "srt" || format === "vtt")
     return { form: "text", type: "text/plain; charset=utf-8" };
   return { form: "json", type: "application/json; charset=utf-8" };

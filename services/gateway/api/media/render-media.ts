@@ -3,19 +3,21 @@ import type { Usage } from "#shared/protocol/answer-events.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerRenderer } from "../../jobs/answer-course.ts";
 import { endsOfChunks, type Rendering } from "../render-chat.ts";
-import type { MediaAnswer } from "./media-request.ts";
+import { eventStream, type MediaAnswer } from "./media-request.ts";
 
 const nothing = new Uint8Array();
 const adaptFault = (fault: Fault): Fault => fault;
 
 /** Returns the rendering of an answer about speech or images. */
 export function renderMedia({ form, type }: MediaAnswer): Rendering {
-  if (form === "transcript") return { render: transcriptStream, ends: { ...endsOfChunks, whole: nothing }, adaptFault };
+  const ends = { ...endsOfChunks, whole: nothing };
+  if (form === "transcript") return { render: transcriptStream, ends, adaptFault };
+  if (form === "audio" && type === eventStream) return { render: audioEvents, ends, adaptFault };
   if (form !== "audio") return { render: wholeMedia, ends: endsOfChunks, media: type, adaptFault };
   // Audio has no place for a comment or an error: its status waits for the first piece, and a failure cuts it off.
   const silent = (): Uint8Array => nothing;
-  const ends = { media: type, isBare: true, whole: nothing, failed: silent, waiting: silent };
-  return { render: () => audioStream(ends), ends, adaptFault };
+  const bare = { media: type, isBare: true, whole: nothing, failed: silent, waiting: silent };
+  return { render: () => audioStream(bare), ends: bare, adaptFault };
 }
 
 /** Gathers an answer that its client gets as the runtime wrote it, in one piece. */
@@ -42,7 +44,34 @@ function audioStream(answer: { media: string }): AnswerRenderer {
     },
     end() {
       if (hasBegun) return nothing;
-      throw new Fault("upstream_error", { message: "The runtime answered without any audio." });
+      throw noAudio();
+    },
+  };
+}
+
+function noAudio(): Fault {
+  return new Fault("upstream_error", { message: "The runtime answered without any audio." });
+}
+
+/** Renders audio as OpenAI's events, in base64. */
+function audioEvents(): AnswerRenderer {
+  let hasBegun = false;
+  let usage: ReturnType<typeof usageOf> | undefined;
+  return {
+    push(events) {
+      let written = "";
+      for (const event of events) {
+        if (event.kind === "usage") usage = usageOf(event);
+        if (event.kind !== "audio") continue;
+        hasBegun = true;
+        const audio = Buffer.from(event.bytes).toString("base64");
+        written += eventOf({ type: "speech.audio.delta", audio });
+      }
+      return Buffer.from(written);
+    },
+    end() {
+      if (hasBegun) return Buffer.from(eventOf({ type: "speech.audio.done", usage }));
+      throw noAudio();
     },
   };
 }

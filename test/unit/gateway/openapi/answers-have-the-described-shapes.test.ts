@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { eventStream } from "../../../../services/gateway/api/media/media-request.ts";
 import { readResponseRequest } from "../../../../services/gateway/api/responses/response-request.ts";
 import type { OllamaTerms } from "../../../../services/gateway/api/ollama/ollama-request.ts";
 import { type AnswerForm, idPrefixes, renderingOf } from "../../../../services/gateway/api/render-answer.ts";
@@ -79,7 +80,8 @@ const forms: Record<string, AnswerForm> = {
   ranking: { api: "ranking", terms: undefined },
   scores: { api: "scores" },
   media: { api: "media", answer: { form: "json", type: "application/json" } },
-  "transcript-stream": { api: "media", answer: { form: "transcript", type: "text/event-stream" } },
+  "transcript-stream": { api: "media", answer: { form: "transcript", type: eventStream } },
+  "speech-stream": { api: "media", answer: { form: "audio", type: eventStream } },
 };
 const oneAnswer: AnswerEvent[] = [
   { kind: "tool-call-start", index: 1, id: "call_2", name: "home__open" },
@@ -122,6 +124,13 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
       { kind: "finish", reason: "stop" },
     ],
     schema: "TranscriptionEvent",
+  },
+  "speech-stream": {
+    events: [
+      { kind: "audio", bytes: Buffer.from("Hello.") },
+      { kind: "finish", reason: "stop" },
+    ],
+    schema: "SpeechEvent",
   },
 };
 
