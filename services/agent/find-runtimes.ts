@@ -12,6 +12,8 @@ export interface PlaceOfRuntime {
   readonly runtime?: string;
   /** The number of its models. Undefined when it does not list them. */
   readonly models?: number;
+  /** True if the server reports neither a limit nor its load. */
+  readonly guessesSlots?: boolean | undefined;
   /** The reason for which there is no model server, or no list of models. */
   readonly problem?: string;
 }
@@ -35,8 +37,12 @@ export async function findRuntimes(
         const sight = await source.look(signal);
         if (sight === "nothing") return { place, problem: "nothing listens there" };
         if (sight === "something-else") return { place, problem: "another server listens there" };
-        const models = await sight.catalogue(signal);
-        return { place, runtime: sight.name, models: models.length };
+        try {
+          const models = await sight.catalogue(signal);
+          return { place, runtime: sight.name, models: models.length, guessesSlots: sight.guessesSlots };
+        } finally {
+          await sight.close?.();
+        }
       } catch (error) {
         return { place, problem: Fault.from(error).reason ?? String(error) };
       }

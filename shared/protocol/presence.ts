@@ -89,6 +89,8 @@ export const presence = z.object({
   /** The runtimes that respond now. Null when none does: then the machine offers nothing. */
   runtime: z.string().max(runtimeNameCharactersMax).nullable(),
   slots: count,
+  /** True if a runtime reports no number of slots, so that the agent guesses one. */
+  guessesSlots: z.literal(true).optional(),
   running: count,
   queued: count,
   queueMax: count,

@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { streamsPerNetworkMax } from "../../services/gateway/tunnels/routes-before-pairing.ts";
 import { streamProbePath } from "#shared/protocol/pairing.ts";
+import { FakeOtherServer } from "../harness/fake-other-server.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
-import { trunkline } from "../harness/trunkline-command.ts";
+import { type Settings, trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 
 let folder: string;
@@ -36,6 +37,24 @@ test("doctor ends with 1 when a check failed, and tells programs each finding wi
     expect(remedy !== null).toBe(outcome === "failed" || outcome === "warning");
   }
   expect(stderr).toBe("trunkline: 1 of 6 checks failed: follow the remedies above.\n");
+});
+
+test("doctor and status tell that the slots of a server are a guess, and by which setting they are set", async () => {
+  await using server = await FakeOtherServer.start();
+  const settings = { TRUNKLINE_RUNTIME: "openai", TRUNKLINE_RUNTIME_URL: server.url };
+  const doctor = async (more: Settings): Promise<string> => {
+    const state = join(folder, "guess");
+    return (await trunkline(["doctor", "machine"], { ...settings, TRUNKLINE_STATE_DIR: state, ...more })).stdout;
+  };
+  expect(await doctor({})).toMatch(/model servers +warning .*at once is a guess.*TRUNKLINE_SLOTS/);
+  expect(await doctor({ TRUNKLINE_SLOTS: "8" })).toMatch(/model servers +ok /);
+  await using gateway = await startGatewayInProcess({ env: settings });
+  const { key } = (await gateway.issue({ kind: "viewer" })).endpoint;
+  const status = await trunkline(["status"], {
+    TRUNKLINE_ADMIN_KEY: key,
+    TRUNKLINE_OPERATIONS_URL: gateway.operationsUrl,
+  });
+  expect(status.stdout).toMatch(/\b0\/4 .*its slots are a guess.*TRUNKLINE_SLOTS/);
 });
 
 test("doctor ends with 0 when nothing failed, and changes nothing", async () => {

@@ -30,7 +30,7 @@ export interface RunnerOptions {
 }
 
 /** The part of a presence that jobs decide. */
-type MachineLoad = Pick<Presence, "slots" | "running" | "queued" | "queueMax" | "strays" | "memory">;
+type MachineLoad = Pick<Presence, "slots" | "guessesSlots" | "running" | "queued" | "queueMax" | "strays" | "memory">;
 
 /**
  * Queues jobs, runs them on their runtimes and ends them. Jobs wait in lanes. Each lane has as many slots as its runtime
@@ -68,7 +68,7 @@ export class JobRunner {
   get load(): MachineLoad {
     const { runtime, queueMax } = this.#options;
     const { running, queued } = this.#schedule;
-    const { slots = 0, served = [] } = runtime.offer ?? {};
+    const { slots = 0, served = [], runtimes = [] } = runtime.offer ?? {};
     const loads = this.#loads;
     const canPull = this.#pulls !== undefined && runtime.offer?.runtimes.some(({ manages }) => manages?.pull);
     const pulls = this.#pulls?.told() ?? [];
@@ -80,7 +80,15 @@ export class JobRunner {
       ...(canPull && { canPull }),
       ...(loads?.news && { loading: loads.news }),
     });
-    return { slots, running, queued, queueMax, strays: this.#strays.strays, ...(memory && { memory }) };
+    return {
+      slots,
+      ...(runtimes.some(({ guessesSlots }) => guessesSlots) && { guessesSlots: true as const }),
+      running,
+      queued,
+      queueMax,
+      strays: this.#strays.strays,
+      ...(memory && { memory }),
+    };
   }
 
   get loading(): LoadNews | undefined {

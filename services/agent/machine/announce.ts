@@ -18,7 +18,9 @@ interface AnnounceOptions {
   readonly broker: Broker;
   readonly machine: string;
   readonly epoch: string;
-  readonly jobs: { readonly load: Pick<Presence, "slots" | "running" | "queued" | "queueMax" | "strays" | "memory"> };
+  readonly jobs: {
+    readonly load: Pick<Presence, "slots" | "guessesSlots" | "running" | "queued" | "queueMax" | "strays" | "memory">;
+  };
   readonly runtime: RuntimeWatch;
   readonly timing: Timing;
   readonly clock: Clock;

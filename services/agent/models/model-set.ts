@@ -30,6 +30,8 @@ export class ModelSet {
   readonly runtimes: readonly Runtime[];
   /** Changes whenever the catalogue does, except for which models are loaded: presence says that. */
   readonly digest: string;
+  /** Jobs that could run at once when the offer was made, without loading another model. */
+  readonly slots: number;
   readonly #loaded: string;
   readonly #byId: ReadonlyMap<string, ServedModel>;
 
@@ -40,6 +42,7 @@ export class ModelSet {
     const lasting = this.catalogue.map(({ loaded, ...model }) => ({ ...model, tellsLoaded: loaded !== undefined }));
     this.digest = createHash("sha256").update(JSON.stringify(lasting)).digest("hex").slice(0, 24);
     this.#loaded = JSON.stringify(this.catalogue.filter(({ loaded }) => loaded).map(({ id }) => id));
+    this.slots = runtimes.reduce((sum, runtime) => sum + runtime.slots * this.#modelsAtOnce(runtime), 0);
     this.#byId = new Map(this.served.map((each) => [each.model.id, each]));
   }
 
@@ -50,11 +53,6 @@ export class ModelSet {
   /** The names of all runtimes that answer, as presence reports them. */
   get names(): string {
     return [...new Set(this.runtimes.map(({ name }) => name))].join(", ");
-  }
-
-  /** Jobs that can run at once without loading another model. */
-  get slots(): number {
-    return this.runtimes.reduce((sum, runtime) => sum + runtime.slots * this.#modelsAtOnce(runtime), 0);
   }
 
   #modelsAtOnce(runtime: Runtime): number {

@@ -112,6 +112,8 @@ export interface Runtime {
    */
   readonly slots: number;
   readonly slotsPerModel?: boolean;
+  /** True if `slots` is a guess, since the runtime reports no number. */
+  readonly guessesSlots?: boolean;
   /** The version of the runtime at the last look, where it is known: an upgrade may change how a template is applied. */
   readonly version?: string | undefined;
   /** Questions that the runtime answers in text, with and without a thought before it; for one without a real model. */

@@ -124,5 +124,12 @@ async function lookForRuntimes(
   if (found.every(({ models = 1 }) => models === 0)) {
     return warning(`${told.join(", ")}.`, "Get a model, such as by `ollama pull llama3.2`.");
   }
+  const guessed = found.filter(({ guessesSlots }) => guessesSlots);
+  if (guessed.length > 0) {
+    return warning(
+      `${told.join(", ")}. How many jobs ${guessed.map(({ place }) => place).join(", ")} runs at once is a guess.`,
+      "Set TRUNKLINE_SLOTS to the number that the server runs at once; vLLM and SGLang (--enable-metrics) report their load.",
+    );
+  }
   return ok(`${told.join(", ")}.`);
 }

@@ -18,7 +18,7 @@ import type { RouteRecords } from "../fleet/route-records.ts";
 import type { PlacementSharing } from "../routing/share-placements.ts";
 import type { LeftOut, LeftOutMachine, Roster, RosterMachine } from "../fleet/roster.ts";
 import { joinReuse, showAway, showAwayRank } from "./away-machines.ts";
-import { judgeWork, whyExternal, whyLeftOut, whyUnheard, whyThisRank } from "../routing/explain-routing.ts";
+import { judgeWork, whyExternal, whyGuessed, whyLeftOut, whyUnheard, whyThisRank } from "../routing/explain-routing.ts";
 
 interface ViewParts {
   readonly roster: Roster;
@@ -135,7 +135,11 @@ export class FleetView {
     const contradicted = claims.avoidedOn(presence.machine, nowMs);
     const record = records.get(presence.machine);
     const cordon = record?.cordon?.reason;
-    const remarks = [record && joinReuse(record, clock.wall()), record?.external && whyExternal];
+    const remarks = [
+      record && joinReuse(record, clock.wall()),
+      record?.external && whyExternal,
+      presence.guessesSlots && whyGuessed,
+    ];
     const remark = remarks.filter((each) => each !== undefined).join("; ") || undefined;
     const { takesWork, why } = isKnown
       ? judgeWork({ seen, load, models, broken, withheld, contradicted, cordon, remark }, nowMs)

@@ -82,6 +82,9 @@ export const whyDraining = "draining: it finishes its jobs and takes no new one"
 /** The reason why an external machine gets few requests. */
 export const whyExternal = "its models run elsewhere: only routes that say so lead there";
 
+export const whyGuessed =
+  "its slots are a guess, since its model server reports none: set TRUNKLINE_SLOTS on its agent";
+
 export const whyLeftOut: Readonly<Record<LeftOutCause, string>> = {
   older: "a newer agent of the same name is there (TRUNKLINE_MACHINE)",
   "other-scale": "runs at another TRUNKLINE_TIME_SCALE",

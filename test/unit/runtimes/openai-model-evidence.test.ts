@@ -11,7 +11,7 @@ import {
   lmStudioModels,
   lmStudioModelsBefore,
 } from "../../../services/agent/runtimes/openai/lm-studio.ts";
-import { requestsIn } from "../../../services/agent/runtimes/openai/vllm.ts";
+import { loadIn } from "../../../services/agent/runtimes/openai/slots-by-load.ts";
 
 describe("model information of llama-server", () => {
   test("is what it can do, by its properties and its template", () => {
@@ -51,8 +51,13 @@ describe("model information of llama-server", () => {
   });
 });
 
-describe("metrics of vLLM", () => {
-  test("is how many requests run and wait, over all of its engines", () => {
+describe("the load in metrics", () => {
+  test("of SGLang is that of all its ranks", () => {
+    const metrics = ['sglang:num_running_reqs{tp_rank="0"} 3.0', 'sglang:num_queue_reqs{tp_rank="0"} 1.0'];
+    expect(loadIn(metrics.join("\n"))).toEqual({ running: 3, waiting: 1 });
+  });
+
+  test("of vLLM is how many requests run and wait, over all of its engines", () => {
     const metrics = [
       "# TYPE vllm:num_requests_running gauge",
       'vllm:num_requests_running{engine="0",model_name="m"} 3.0',
@@ -60,12 +65,12 @@ describe("metrics of vLLM", () => {
       'vllm:num_requests_waiting{engine="0",model_name="m"} 2.0',
       'vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 9.0',
     ];
-    expect(requestsIn(metrics.join("\n"))).toBe(6);
-    expect(requestsIn("vllm:num_requests_running 0\n")).toBe(0);
+    expect(loadIn(metrics.join("\n"))).toEqual({ running: 4, waiting: 2 });
+    expect(loadIn("vllm:num_requests_running 0\n")).toEqual({ running: 0, waiting: 0 });
   });
 
   test("may be nothing", () => {
-    expect(requestsIn("process_start_time_seconds 1\n")).toBeUndefined();
+    expect(loadIn("process_start_time_seconds 1\n")).toBeUndefined();
   });
 });
 

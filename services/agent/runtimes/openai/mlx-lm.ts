@@ -97,6 +97,7 @@ export function openMlxLm(options: {
   return {
     profile: mlxLm,
     slots: mlxLmSlotsDefault,
+    guessesSlots: true,
     embeds: false,
     async catalogue(signal) {
       const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });

@@ -110,6 +110,9 @@ export function openAiCompatible(options: {
     get slots() {
       return site.slots ?? server.slots;
     },
+    get guessesSlots() {
+      return site.slots === undefined && server.guessesSlots === true;
+    },
     get slotsPerModel() {
       return server.slotsPerModel ?? false;
     },

@@ -144,6 +144,8 @@ export interface OpenAiServer extends Pick<Runtime, "working" | "close" | "slots
   readonly profile: OpenAiProfile;
   /** The number of jobs that the server runs at once, as far as is known yet. */
   readonly slots: number;
+  /** True if the server reports neither a limit nor its load, so that `slots` is a guess. */
+  readonly guessesSlots?: boolean;
   /** True if the server has an interface for embeddings. */
   readonly embeds: boolean;
   /** True if the server may have `/v1/rerank`. The catalogue or the operator says which models rerank. */

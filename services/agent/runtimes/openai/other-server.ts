@@ -8,6 +8,7 @@ import { PathUnknown } from "./openai-fault.ts";
 import { probeTranscription } from "./openai-media.ts";
 import { PatientProbes, byPlacedId, openAiModelList, type ListedModel, organisationIn } from "./openai-models.ts";
 import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
+import { SlotsByLoad } from "./slots-by-load.ts";
 
 /**
  * Any other OpenAI-shaped server. The adapter assumes that it honours the fields that OpenAI does, and checks what its
@@ -23,9 +24,6 @@ export const otherServer: OpenAiProfile = {
   mayIgnoreLogprobs: true,
   texts: { honoured: honouringInTexts("logprobs", "logit_bias"), takesEmpty: true, answerTokensUnset: 16 },
 };
-
-/** The slots of a server of unknown kind: as many as the most common servers run by default. */
-const otherServerSlotsDefault = 4;
 
 /** The owner of every model in the list of llama-cpp-python's server, and of no other server. */
 const llamaCppPythonOwner = "me";
@@ -100,6 +98,7 @@ export function openOtherServer({
 }): OpenAiServer {
   /** True for llama-cpp-python's server, which works on one request at a time and leaves a stream for the next. */
   let interrupts = false;
+  const byLoad = new SlotsByLoad({ connection, clock });
   const probes = new PatientProbes<{ readonly transcribes: boolean }>({ clock });
 
   async function listOrTranscriber(signal: AbortSignal): Promise<readonly ListedModel[]> {
@@ -124,10 +123,14 @@ export function openOtherServer({
     embeds: true,
     reranks: true,
     get slots() {
-      return interrupts ? 1 : otherServerSlotsDefault;
+      return interrupts ? 1 : byLoad.slots;
+    },
+    get guessesSlots() {
+      return byLoad.isGuess && !interrupts;
     },
     async catalogue(signal) {
       const data = await listOrTranscriber(signal);
+      await byLoad.begin(signal);
       interrupts = data.length > 0 && data.every((model) => model.owned_by === llamaCppPythonOwner);
       const told = await localAiAbilities(connection, data, signal);
       return [...byPlacedId(data)].map(([id, model]) => ({
@@ -139,6 +142,9 @@ export function openOtherServer({
         contextTokens: model.max_model_len ?? undefined,
       }));
     },
-    close: async () => probes.close(),
+    close: async () => {
+      probes.close();
+      byLoad.close();
+    },
   };
 }

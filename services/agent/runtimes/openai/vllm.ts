@@ -16,6 +16,7 @@ import {
 } from "./openai-models.ts";
 import { probeTranscription } from "./openai-media.ts";
 import { probeRerank } from "./openai-rerank.ts";
+import { loadIn } from "./slots-by-load.ts";
 import { VllmSleep } from "./vllm-sleep.ts";
 import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
 
@@ -179,8 +180,8 @@ export function openVllm(options: {
       return (await connection.ask(counted, { path: "/tokenize", body, signal })).count;
     },
     async working(signal) {
-      const requests = requestsIn(await connection.text({ path: "/metrics", signal }));
-      if (requests !== undefined) return requests;
+      const load = loadIn(await connection.text({ path: "/metrics", signal }));
+      if (load !== undefined) return load.running + load.waiting;
       throw new Fault("upstream_error", { message: "The runtime does not report how many requests it runs." });
     },
     close: async () => probes.close(),
@@ -190,12 +191,6 @@ export function openVllm(options: {
 function capabilitiesByFiles(files: ModelFiles): Pick<Partial<Capabilities>, "vision" | "thinking"> {
   const { chatTemplate: template } = files;
   return { vision: files.seesImages, ...(template !== undefined && { thinking: templateThinks(template) }) };
-}
-
-/** Returns the running and waiting requests of all engines, from vLLM's metrics. */
-export function requestsIn(metrics: string): number | undefined {
-  const counts = [...metrics.matchAll(/^vllm:num_requests_(?:running|waiting)(?:\{[^\n]*\})? +(\d+(?:\.\d+)?)/gm)];
-  return counts.length === 0 ? undefined : counts.reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
 function toolProbe(model: string): unknown {
