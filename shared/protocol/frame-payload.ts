@@ -63,6 +63,8 @@ export const faultPayload = z.object({
   runtimeDied: z.boolean().optional(),
   /** The request from which a job moved, if that one resumed the answer too: another request may follow it there by now. */
   movedFrom: z.string().regex(tokenText).optional(),
+  /** The tokens of a job that moved up to which the gateway before counts, and from which on the next one does. */
+  countedTokens: count.optional(),
   usage: usage.nullable().optional(),
 });
 export type FaultPayload = z.infer<typeof faultPayload>;

@@ -86,6 +86,7 @@ function decodeHead<Head>(schema: z.ZodType<Head>, text: string | undefined): De
 
 const token = z.string().regex(tokenText);
 const offset = z.int().nonnegative();
+const ofJobs = z.array(z.tuple([token, count])).max(limits.jobsPerAgentMax);
 
 /**
  * A gateway's message to an agent about the jobs that it sent. A control travels on the same connection as the job, so
@@ -113,21 +114,20 @@ export const control = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("probe"), job: token }),
   /**
    * The gateway lives and waits for its jobs. `taken` lists the jobs whose clients read on, with the bytes read. That
-   * extends the credit by as much. A beat with the new credit limit shows that the agent understood it.
+   * extends the credit by as much. A beat with the new credit limit shows that the agent understood it. `counted` lists
+   * resumable answers, with the tokens up to which this gateway counts them if another one goes on from now on.
    */
   z.object({
     kind: z.literal("lease"),
     gateway: token,
-    taken: z
-      .array(z.tuple([token, offset]))
-      .max(limits.jobsPerAgentMax)
-      .optional(),
+    taken: ofJobs.optional(),
+    counted: ofJobs.optional(),
   }),
   /** A newer boot of this machine exists; the receiving agent must stop. */
   z.object({ kind: z.literal("fence"), epoch }),
   /** The machine is to keep these models in memory, and no others. Its owner allows that or not. */
   z.object({ kind: z.literal("keep"), models: z.array(z.string().max(modelIdCharactersMax)).max(keepsMax) }),
   /** The gateway has received the terminal frames of these jobs. */
-  z.object({ kind: z.literal("finish"), jobs: z.array(token).min(1).max(1_000) }),
+  z.object({ kind: z.literal("finish"), jobs: z.array(token).min(1).max(1_000), gateway: token.optional() }),
 ]);
 export type Control = z.infer<typeof control>;

@@ -66,21 +66,25 @@ export function busy(message: string): RejectPayload {
 /** Faults that are sent at once, even if a part of the answer still waits for a slow client. */
 const waitsForNobody: ReadonlySet<FaultCode> = new Set(["cancelled", "shutting_down"]);
 
+/** A job that moved away from a gateway: the request that had it there, and the tokens up to which that gateway counts. */
+type LostJob = Pick<FaultPayload, "movedFrom" | "countedTokens">;
+
 /** A job of the agent, from its acceptance until the gateway has its terminal frame. */
 export class AgentJob {
   readonly head: JobHead;
-  /**
-   * The gateway that waits for the job: the one that submitted it, or attached to it last. Undefined for a resumable job
-   * whose gateway is gone.
-   */
-  gateway: string | undefined;
-  /** The time since which no gateway waits for the job. */
+  /** The gateway that has the job: the one that submitted it, or attached to it last. */
+  owner: string;
+  /** The time since which no gateway waits for the job, since its owner is gone or has all of it. */
   leftAtMs: number | undefined;
-  /** The tokens of its answer that the gateways before the present one have counted. */
+  /** The tokens of its answer that the gateways before the owner count. */
   countedTokens = 0;
+  /** The tokens that the owner says that it counts. Undefined for an older gateway, which counts what was sent to it. */
+  saidTokens: number | undefined;
   /** The request by which a client resumed the answer last, and how often that was. */
   resumedBy: string | undefined;
   resumes = 0;
+  /** The gateways that the job moved away from. They have lost it for good, unless a new request resumes it there. */
+  readonly lostBy = new Map<string, LostJob>();
   readonly frames: FrameEmitter;
   readonly acceptedAtMs: number;
   /** The runtime and model of the job, for kinds that a model answers. */
@@ -113,7 +117,7 @@ export class AgentJob {
   }) {
     const { head, body } = job;
     this.head = head;
-    this.gateway = job.gateway;
+    this.owner = job.gateway;
     this.frames = job.frames;
     this.served = job.served;
     this.#clock = job.clock;
@@ -124,6 +128,16 @@ export class AgentJob {
 
   get signal(): AbortSignal {
     return this.#abort.signal;
+  }
+
+  /** The gateway that waits for the job. */
+  get gateway(): string | undefined {
+    return this.leftAtMs === undefined ? this.owner : undefined;
+  }
+
+  /** The tokens of its answer that the gateways count so far. */
+  get countedSoFar(): number {
+    return Math.max(this.countedTokens, this.saidTokens ?? this.frames.sentTokens);
   }
 
   /** The bytes of a body in parts. They count from the job's acceptance until it begins or ends. */

@@ -30,6 +30,9 @@ interface JobTableOptions extends RunnerOptions {
 /** The kinds of jobs that take no slot of a runtime. */
 const besideSlots: ReadonlySet<JobKind> = new Set(["models", "manage", "count"]);
 
+/** The tokens that a gateway counts of an answer that it has whole. */
+const allTokens = 2 ** 31 - 1;
+
 /** Bounds the ended answers that are kept for clients that may resume them; the oldest are dropped first. */
 const leftAnswersMax = 64;
 
@@ -160,12 +163,13 @@ export class JobTable {
 
   /** Handles one control of a gateway. `reply` is the address to which an attach wants its frames. */
   control(control: Control, reply?: ReplyTo): void {
+    if (reply !== undefined && "job" in control && this.#hasLost(control, reply)) return;
     switch (control.kind) {
       case "cancel":
         this.#cancel(control.job, reply);
         return;
       case "finish":
-        for (const id of control.jobs) this.#finished(id);
+        for (const id of control.jobs) this.#finished(id, control.gateway);
         return;
       case "attach":
         if (reply !== undefined) this.#attach(control, reply);
@@ -176,6 +180,7 @@ export class JobTable {
       case "lease":
         this.#gateways.leased(control.gateway, this.#options.clock.now());
         for (const [id, bytes] of control.taken ?? []) this.#jobs.get(id)?.frames.taken(bytes);
+        for (const [id, tokens] of control.counted ?? []) this.#counted(id, tokens, control.gateway);
         return;
       case "keep":
         this.#runner.keep(control.models);
@@ -276,7 +281,7 @@ export class JobTable {
       return;
     }
     if (resumes !== undefined) this.#resume(job, attach, reply);
-    job.gateway = reply.gateway;
+    job.owner = reply.gateway;
     job.leftAtMs = undefined;
     if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit, resumes: resumes !== undefined })) return;
     const message = "Part of the answer was lost between the machine and the gateway.";
@@ -284,21 +289,43 @@ export class JobTable {
   }
 
   /**
-   * Gives a job to the gateway at which its client resumes it. The gateway before, if it still waits, counts what was sent
-   * to it. The same gateway tells what it counts, since it drops frames that are still on their way to the request before.
+   * Tells a gateway that it has lost a job to another one, if that is so. It may have slept when the job moved, and never
+   * gets it back but by a new request of the client.
+   */
+  #hasLost(control: Extract<Control, { job: string }>, reply: ReplyTo): boolean {
+    const job = this.#jobs.get(control.job) ?? this.#left.get(control.job);
+    const lost = job?.lostBy.get(reply.gateway);
+    const by = control.kind === "attach" ? control.resumes : undefined;
+    if (lost === undefined || (by !== undefined && by !== lost.movedFrom)) return false;
+    const message = "The client resumes its answer at another gateway.";
+    this.#tell(reply, "fault", { code: "job_moved", message, ...lost });
+    return true;
+  }
+
+  /** Notes how far a gateway counts a job, as it says several times a second. */
+  #counted(id: string, tokens: number, gateway: string): void {
+    const job = this.#jobs.get(id);
+    if (job?.owner === gateway) job.saidTokens = tokens;
+  }
+
+  /**
+   * Gives a job to the gateway at which its client resumes it. The gateway before counts as far as it has said. The same
+   * gateway tells what it counts, since it drops frames that are still on their way to the request before.
    */
   #resume(job: AgentJob, { resumes: by, countedTokens: countedHere }: Attach, reply: ReplyTo): void {
-    const { head, frames, served, state, gateway, resumedBy: movedFrom } = job;
+    const { head, served, state, owner, resumedBy: movedFrom } = job;
+    const isSame = owner === reply.gateway;
     // An attach that comes again moves nothing.
     if (by !== movedFrom) {
       job.resumes += 1;
-      if (gateway === reply.gateway) job.countedTokens = countedHere ?? frames.sentTokens;
-      else if (gateway !== undefined) job.countedTokens = frames.sentTokens;
+      job.countedTokens = (isSame ? countedHere : undefined) ?? job.countedSoFar;
+      job.saidTokens = undefined;
       job.resumedBy = by;
-    }
-    if (gateway !== undefined && gateway !== reply.gateway) {
-      const message = "The client resumes its answer at another gateway.";
-      this.#tell({ ...reply, gateway }, "fault", { code: "job_moved", message, movedFrom });
+      job.lostBy.delete(reply.gateway);
+      if (!isSame) {
+        job.lostBy.set(owner, { movedFrom, countedTokens: job.countedTokens });
+        this.#hasLost({ kind: "probe", job: head.id }, { ...reply, gateway: owner });
+      }
     }
     this.#left.delete(head.id);
     this.#jobs.set(head.id, job);
@@ -337,18 +364,17 @@ export class JobTable {
 
   /** Goes on with a job that no gateway waits for, until its client resumes it. */
   #leaveToClient(job: AgentJob): void {
-    job.gateway = undefined;
     job.leftAtMs = this.#options.clock.now();
-    job.countedTokens = job.frames.sentTokens;
+    job.saidTokens = job.countedSoFar;
     job.frames.grant({ taken: 0, limit: limits.resumableBytes });
   }
 
   /** Handles the receipt of a job's terminal frame. Its gateway has counted all of the answer. */
-  #finished(id: string): void {
+  #finished(id: string, gateway: string | undefined): void {
     const job = this.#jobs.get(id);
     // A receipt of the gateway before may come while the answer is sent again.
-    if (job?.state !== "ended" || job.frames.endedAtMs === undefined) return;
-    job.countedTokens = Number.MAX_SAFE_INTEGER;
+    if (job?.state !== "ended" || job.frames.endedAtMs === undefined || job.owner !== (gateway ?? job.owner)) return;
+    job.saidTokens = allTokens;
     this.#leave(job);
   }
 
@@ -358,7 +384,6 @@ export class JobTable {
     if (!job.frames.isResumable) return this.#forget(id);
     this.#jobs.delete(id);
     this.#remember(id);
-    job.gateway = undefined;
     job.leftAtMs ??= this.#options.clock.now();
     this.#left.set(id, job);
     const [oldest = id] = this.#left.keys();

@@ -338,7 +338,11 @@ export class RequestAccount {
 
   /** Returns what is booked of this request if its gateway is killed now; undefined while no machine works for it. */
   usedSoFar(): UsageRow | undefined {
-    return this.#course.machine === undefined ? undefined : this.#usage(this.#outcome ?? "gateway_lost", this.#taken());
+    const { machine, toldTokens = Infinity, countedTokens = 0 } = this.#course;
+    if (machine === undefined) return undefined;
+    const taken = this.#taken();
+    const completionTokens = Math.min(taken.completionTokens, Math.max(0, toldTokens - countedTokens));
+    return this.#usage(this.#outcome ?? "gateway_lost", { ...taken, completionTokens });
   }
 
   /** Returns the record of this request for that case. */

@@ -102,6 +102,8 @@ export class AnswerCourse implements OfferListener {
   isMoved = false;
   /** The tokens of a resumed answer that other gateways have counted, and its prompt with them. */
   countedTokens: number | undefined;
+  /** The tokens up to which its machine was told that a resumable answer is counted. */
+  toldTokens: number | undefined;
   /** Set only if the answer has a client or a limit to wait for. */
   backlogBytes?: () => number;
   /** The answer so far; undefined if no other machine may go on with it. */
@@ -273,10 +275,15 @@ export class AnswerCourse implements OfferListener {
     this.usage = wholeUsage(usage, this.#earlier);
   }
 
-  onMoved(): number {
+  onMoved(countedTokens = Infinity): number {
     this.isMoved = true;
-    this.outputTokens = this.#receivedTokens;
+    this.outputTokens = Math.min(this.#receivedTokens, countedTokens);
     return Math.max(this.outputTokens, this.countedTokens ?? 0);
+  }
+
+  countTokens(): number {
+    this.toldTokens = Math.max(this.#receivedTokens, this.countedTokens ?? 0);
+    return this.toldTokens;
   }
 
   hasLeft(): boolean {

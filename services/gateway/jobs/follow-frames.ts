@@ -144,7 +144,7 @@ export class FrameFollower {
       case "fault":
       case "end":
         if (frame.kind === "fault" && frame.sequence === 0) this.#attachRefused(frame);
-        else if (this.#inOrder(frame, nowMs)) this.#finish(frame);
+        else if (this.#inOrder(frame, nowMs)) this.#finishOnceSure(frame);
         return;
       case "accept":
       case "beat":
@@ -165,6 +165,8 @@ export class FrameFollower {
   beat(row: BeatRow | undefined, nowMs: number, load?: LoadNews): void {
     if (this.#phase.name !== "running") return;
     if (row === undefined) {
+      // The machine tells whether the job moved to another gateway.
+      if (this.#options.isResumable) return this.#attach(nowMs);
       this.#fail(machineDisconnected("the machine's beat has no row for this job"));
       return;
     }
@@ -250,6 +252,8 @@ export class FrameFollower {
     if (this.#isSettled) return;
     if (connected) this.#judgeSilence(nowMs, nowMs - Math.max(this.#heardAtMs, sinceMs));
     else if (nowMs - sinceMs > timing.cutOffAfterMs) {
+      // The client may be at another gateway by now, which counts from where the machine was told.
+      if (this.#options.isResumable && listener.hasLeft?.()) return void this.moved(this.#options.wire.saidTokens);
       this.#fail(new Fault("backend_unavailable", { message: "The gateway lost its connection to the broker." }));
     }
   }
@@ -286,8 +290,8 @@ export class FrameFollower {
   }
 
   /** Ends the follower, because the client resumes the answer by another request. Returns the tokens counted up to here. */
-  moved(): number | undefined {
-    const countedTokens = this.#options.listener.onMoved?.();
+  moved(countsTo?: number): number | undefined {
+    const countedTokens = this.#options.listener.onMoved?.(countsTo);
     this.#fail(resumedElsewhere());
     return countedTokens;
   }
@@ -444,11 +448,18 @@ export class FrameFollower {
    * when the client resumes the answer at another gateway.
    */
   #attachRefused(frame: Frame): void {
-    const code = decodeJson(faultPayload, frame.payload)?.code;
-    if (code === "job_moved") this.moved();
+    const { code, countedTokens } = decodeJson(faultPayload, frame.payload) ?? {};
+    if (code === "job_moved") this.moved(countedTokens);
     else if (this.#options.resumes) this.#fail(answerNotFound());
     else if (code === "stream_gap") this.#gap(`the machine has frame ${this.#nextSequence} no more`);
     else this.#fail(machineDisconnected("the machine does not know the job any more"));
+  }
+
+  /** A gateway that slept may have the end of an answer that moved before: the message of the move comes behind it. */
+  #finishOnceSure(frame: Frame): void {
+    const sure = this.#options.isResumable ? this.#options.wire.caughtUp?.() : undefined;
+    if (sure === undefined) this.#finish(frame);
+    else void sure.then(() => this.#isSettled || this.#finish(frame));
   }
 
   #finish(frame: Frame): void {

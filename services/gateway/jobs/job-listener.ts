@@ -35,10 +35,12 @@ export interface JobListener {
   /** True if a part of the answer was passed on. A listener without this method passes on every piece. */
   hasSaid?(): boolean;
   /**
-   * Called when the client resumes the answer by another request. Each of the two counts the tokens that came to it.
-   * Returns the tokens that are counted up to this one.
+   * Called when the client resumes the answer by another request, perhaps with the tokens up to which the machine wants
+   * this one to count. Returns the tokens that are counted up to this one.
    */
-  onMoved?(): number;
+  onMoved?(countedTokens?: number): number;
+  /** Returns the tokens up to which a resumable answer is counted. The books get no more of it while it is under way. */
+  countTokens?(): number;
   /** True if the client of the answer has left, and may come back. */
   hasLeft?(): boolean;
   /** Called at a steady pace while the job is open, with the job's latest row of a beat. */
@@ -90,6 +92,10 @@ export interface JobWire {
   sendCredit(taken: number, limit: number): void;
   sendCancel(reason: "client_closed" | "slow_client" | "gave_up"): void;
   sendFinish(): void;
+  /** The tokens up to which the machine was told that a resumable answer is counted. */
+  readonly saidTokens?: number | undefined;
+  /** Resolves when all messages of a pause of this gateway were read. Undefined if it did not pause. */
+  caughtUp?(): Promise<unknown> | undefined;
   /** Called when a gap in the answer is filled. `frames` counts the frames that filled it. */
   gapFilled?(frames: number): void;
   /** Called when the machine is unreachable: the broker reported no responders, or the machine stayed silent. */

@@ -60,6 +60,7 @@ interface PlacedJob extends Pick<JobWire, "accepted" | "answering" | "bodyTaken"
 
 /** The methods of `OpenJobs` that its jobs need. */
 interface JobOwner {
+  caughtUp(): Promise<unknown> | undefined;
   lineTo(target: Target): Line & { readonly roundTripMs: number };
   tell(target: Target, control: Control, reply?: string): void;
   finish(target: Target, job: string): void;
@@ -73,6 +74,8 @@ const nothing = new Uint8Array();
 /** An open job: its body while that may be needed, its follower, and the messages to its machine. */
 export class OpenJob implements JobWire {
   readonly id: string;
+  /** The tokens up to which the machine was told that a resumable answer is counted here. */
+  saidTokens: number | undefined;
   /** The tokens of a resumed answer that this gateway counts for the request before. */
   countedTokens: number | undefined;
   readonly target: Target;
@@ -91,6 +94,7 @@ export class OpenJob implements JobWire {
   /** Names this request, if it resumes the answer of an earlier one. */
   readonly #resumes: string | undefined;
   readonly #creditBytes: number;
+  readonly #countTokens: (() => number) | undefined;
   #body: Uint8Array;
 
   constructor(submission: JobSubmission, dependencies: OpenJobsOptions, owner: JobOwner) {
@@ -145,6 +149,7 @@ export class OpenJob implements JobWire {
       },
     };
     this.#creditBytes = creditBytes;
+    this.#countTokens = listener.countTokens?.bind(listener);
     this.follower = new FrameFollower(follow, parts);
     // The signal lives as long as the request, and a settled job ignores a cancel. Removing the listener would cost
     // time and gain nothing.
@@ -194,6 +199,18 @@ export class OpenJob implements JobWire {
 
   sendFinish(): void {
     this.#owner.finish(this.target, this.id);
+  }
+
+  caughtUp(): Promise<unknown> | undefined {
+    return this.#owner.caughtUp();
+  }
+
+  /** Returns the tokens up to which a resumable answer is counted here, if they are more than at the last call. */
+  countedNews(): [string, number][] {
+    const tokens = this.isResumable ? this.#countTokens?.() : undefined;
+    if (tokens === undefined || tokens === this.saidTokens) return [];
+    this.saidTokens = tokens;
+    return [[this.id, tokens]];
   }
 
   machineNotReached(): void {

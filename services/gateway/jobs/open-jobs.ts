@@ -73,6 +73,7 @@ export class OpenJobs {
     this.#timers = [
       clock.every(timing.acceptWaitMs / ticksPerAcceptWait, () => this.#tick()),
       clock.every(timing.leaseIntervalMs, () => this.#giveLeases()),
+      clock.every(timing.countsIntervalMs, () => this.#tellCounts()),
     ];
   }
 
@@ -118,6 +119,11 @@ export class OpenJobs {
     return this.#backSinceMs !== undefined && clock.now() - this.#backSinceMs < timing.offlineAfterMs;
   }
 
+  /** Resolves when this gateway has read all that the broker had for it during a pause. Undefined without a pause. */
+  caughtUp(): Promise<unknown> | undefined {
+    return this.wasAway ? this.#options.broker.flush().catch(() => undefined) : undefined;
+  }
+
   /** Throws while this gateway is cut off, because it then does not know which machines are present. */
   assertConnection(): void {
     this.#noticePause(this.#options.clock.now());
@@ -149,6 +155,8 @@ export class OpenJobs {
     this.#byMachine.getOrInsertComputed(target.machine, () => new Set()).add(job);
     if (this.#leased.get(target.machine) !== target.epoch) this.#giveLease(target);
     job.follower.submit();
+    const counted = job.countedNews();
+    if (counted.length > 0) this.#giveLease(target, { counted });
     return job.outcome;
   }
 
@@ -181,6 +189,7 @@ export class OpenJobs {
    */
   cancelAll(fault: Fault): void {
     this.#isStopping = true;
+    this.#tellCounts();
     for (const { follower, isResumable } of this.#followers.values()) {
       if (isResumable) follower.leave(fault);
       else follower.cancel(fault);
@@ -305,7 +314,7 @@ export class OpenJobs {
   #tellFinished(): void {
     for (const { target, jobs } of this.#finished.values()) {
       for (let from = 0; from < jobs.length; from += 1_000) {
-        this.tell(target, { kind: "finish", jobs: jobs.slice(from, from + 1_000) });
+        this.tell(target, { kind: "finish", jobs: jobs.slice(from, from + 1_000), gateway: this.#options.gateway });
       }
     }
     this.#finished.clear();
@@ -330,9 +339,20 @@ export class OpenJobs {
     }
   }
 
-  #giveLease(target: Target, taken: [string, number][] = []): void {
+  /** Tells machines up to which tokens resumable answers are counted here, for the case that this gateway dies. */
+  #tellCounts(): void {
+    if (!this.#options.broker.connected) return;
+    for (const [machine, jobs] of this.#byMachine) {
+      for (const [epoch, ofBoot] of Map.groupBy(jobs, ({ target }) => target.epoch)) {
+        const counted = ofBoot.flatMap((job) => job.countedNews()).slice(0, limits.jobsPerAgentMax);
+        if (counted.length > 0) this.#giveLease({ machine, epoch }, { counted });
+      }
+    }
+  }
+
+  #giveLease(target: Target, told: Pick<Extract<Control, { kind: "lease" }>, "taken" | "counted"> = {}): void {
     this.#leased.set(target.machine, target.epoch);
-    this.tell(target, { kind: "lease", gateway: this.#options.gateway, ...(taken.length > 0 && { taken }) });
+    this.tell(target, { kind: "lease", gateway: this.#options.gateway, ...told });
   }
 
   tell(target: Target, control: Control, reply?: string): void {
@@ -361,14 +381,14 @@ export class OpenJobs {
   }
 }
 
-function takenOf(jobs: readonly OpenJob[]): [string, number][] {
+function takenOf(jobs: readonly OpenJob[]): { readonly taken?: [string, number][] } {
   const taken: [string, number][] = [];
   for (const { id, follower } of jobs) {
     if (taken.length === limits.jobsPerAgentMax) break;
     const bytes = follower.tellTaken();
     if (bytes !== undefined) taken.push([id, bytes]);
   }
-  return taken;
+  return taken.length > 0 ? { taken } : {};
 }
 
 /** The fault of a request while this gateway's connection to the broker is down, or was a moment ago. */

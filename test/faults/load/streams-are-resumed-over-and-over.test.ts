@@ -1,7 +1,11 @@
+import { setTimeout as pass } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { lentOnly } from "../../harness/found-servers.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { percentile } from "../../harness/load/load-ledger.ts";
+import { Operator } from "../../harness/operator.ts";
+import { TcpProxy } from "../../harness/tcp-proxy.ts";
+import { startNatsServer } from "../../harness/nats-server.ts";
 import { ReconnectingClients } from "../../harness/load/reconnecting-clients.ts";
 import { SeededRandom } from "../../harness/seeded-random.ts";
 import { until } from "../../harness/until.ts";
@@ -14,6 +18,21 @@ const tokens = 120;
 const delayMs = 15;
 /** Resumed within this time after the reconnect, for nearly all; a goal that is printed and not asserted. */
 const goalMs = 200;
+
+/** Resolves with the books once they have not changed for a while. */
+async function stillBooks(operator: Operator, stillMs: number) {
+  let last = "";
+  let sinceMs = 0;
+  return until(
+    async () => {
+      const { requests = 0, failed = 0, completionTokens = 0 } = (await operator.usageSum()) ?? {};
+      const books = { requests, failed, completionTokens };
+      if (JSON.stringify(books) !== last) [last, sinceMs] = [JSON.stringify(books), performance.now()];
+      return performance.now() - sinceMs > stillMs && books;
+    },
+    { what: "the books to be still", intervalMs: 200, timeoutMs: 60_000 },
+  );
+}
 
 describe.skipIf(lentOnly("nats", "redis"))("clients of three gateways that lose their connections", () => {
   test(
@@ -40,6 +59,49 @@ describe.skipIf(lentOnly("nats", "redis"))("clients of three gateways that lose 
       expect(ledger.of("exact")).toBe(ledger.sent);
       expect(clients.refusals.filter((refusal) => !refusal.includes("balancer_"))).toEqual([]);
       expect(clients.broken).toBeGreaterThan(0);
+    },
+    testTimeoutMs,
+  );
+
+  const mishaps: ["freezes" | "loses its line to NATS", number][] = [
+    ["freezes", 5],
+    ["freezes", 3],
+    ["freezes", 9],
+    ["freezes", 20],
+    ["loses its line to NATS", 6],
+    ["loses its line to NATS", 12],
+  ];
+  test.each(sized({ fast: mishaps.slice(0, 1), whole: mishaps }))(
+    "of a gateway that %s for %i s get every character once, and are booked once",
+    async (what, seconds) => {
+      await using nats = await startNatsServer({});
+      await using line = await TcpProxy.before(nats.url);
+      await using fleet = await BalancedFleet.start({
+        gateways: 3,
+        machines: { attic: ["scripted"] },
+        nats,
+        natsUrl: ({ name }) => (name === "gateway-0" ? `nats://127.0.0.1:${line.port}` : undefined),
+      });
+      await using operator = await Operator.on({ redisUrl: fleet.redis.url });
+      const clients = new ReconnectingClients({ random: new SeededRandom(1), silentMs: 2_000 });
+      const count = sized({ fast: 9, whole: 30 });
+      // Some answers end while the gateway is away, and others go on after it is back.
+      const wish = (index: number) => ({ tokens: 25 * (index % 2 === 0 ? 2 : seconds + 6), delayMs: 40 });
+      const load = fleet.load({ wish, count, pace: { atOnce: count }, ask: clients.resume });
+      await until(() => load.ledger.begun >= count, { what: "all answers to begin" });
+      if (what === "freezes") await fleet.gateways[0]?.freeze();
+      else {
+        line.refuse(true);
+        line.cut();
+      }
+      await pass(seconds * 1_000);
+      if (what === "freezes") await fleet.gateways[0]?.thaw();
+      else line.refuse(false);
+      const ledger = await load.over;
+      expect(ledger.told).toEqual({});
+      expect(clients.broken).toBeGreaterThan(0);
+      const books = await stillBooks(operator, 4_000);
+      expect(books).toEqual({ requests: count, failed: 0, completionTokens: ledger.tokensServed });
     },
     testTimeoutMs,
   );

@@ -32,6 +32,8 @@ export interface AskOptions {
   readonly agent: Agent;
   readonly onBegun?: () => void;
   readonly signal?: AbortSignal;
+  /** The client gives up a connection on which nothing came for this long. */
+  readonly silentMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
   /** The text of the answer that earlier connections brought: a resumed stream is judged together with it. */
   readonly textBefore?: string;
@@ -55,7 +57,7 @@ const whole = z.looseObject({
 
 /** Asks without any SDK, so that one core can hold thousands of streams and see every byte. Never rejects. */
 export function askOverHttp(chat: ScriptedChat, options: AskOptions): Promise<Asked> {
-  const { baseUrl, key, agent, onBegun, signal, headers: sent = {}, textBefore = "" } = options;
+  const { baseUrl, key, agent, onBegun, signal, silentMs, headers: sent = {}, textBefore = "" } = options;
   const sentAtMs = performance.now();
   return new Promise((resolve) => {
     const reading = new Reading(textBefore);
@@ -98,6 +100,7 @@ export function askOverHttp(chat: ScriptedChat, options: AskOptions): Promise<As
           ...sent,
         },
         ...(signal && { signal }),
+        ...(silentMs !== undefined && { timeout: silentMs }),
       },
       (response) => {
         answer = response;
@@ -112,6 +115,7 @@ export function askOverHttp(chat: ScriptedChat, options: AskOptions): Promise<As
         response.on("close", () => settle(response.complete ? undefined : "the connection broke"));
       },
     );
+    asking.on("timeout", () => asking.destroy(new Error("the connection was silent")));
     asking.on("error", (error) => settle(error.message));
     asking.end(chat.body);
   });

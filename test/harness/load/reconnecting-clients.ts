@@ -7,9 +7,17 @@ const afterRefusalMs = 100;
 /** Clients that only wait for a fault to be over give up after so many attempts. */
 const attemptsMax = 40;
 
+interface Patience {
+  readonly random: SeededRandom;
+  /** Each connection is dropped after a random time below this. */
+  readonly staysMaxMs?: number;
+  /** Each connection is dropped on which nothing came for a random time, from this to its double. */
+  readonly silentMs?: number;
+}
+
 /**
- * Clients that drop each of their connections after a random time, and ask again until their answer is whole or has
- * failed for good. An attempt that finds no gateway, or one that cannot serve now, is made again.
+ * Clients that drop their connections, and ask again until their answer is whole or has failed for good. An attempt that
+ * finds no gateway, or one that cannot serve now, is made again.
  */
 export class ReconnectingClients {
   /** Connections that the clients dropped. */
@@ -24,12 +32,10 @@ export class ReconnectingClients {
   replayed = 0;
   /** Answers that were made more than once under their `Idempotency-Key`. */
   remade = 0;
-  readonly #random: SeededRandom;
-  readonly #staysMaxMs: number;
+  readonly #patience: Patience;
 
-  constructor({ random, staysMaxMs }: { readonly random: SeededRandom; readonly staysMaxMs: number }) {
-    this.#random = random;
-    this.#staysMaxMs = staysMaxMs;
+  constructor(patience: Patience) {
+    this.#patience = patience;
   }
 
   /** Asks for a stream that can be resumed, and after each lost connection for the rest of it. */
@@ -75,11 +81,13 @@ export class ReconnectingClients {
     return asked;
   }
 
-  async #attempt(chat: ScriptedChat, { baseUrl, key, agent, headers, textBefore = "" }: AskOptions): Promise<Asked> {
-    const signal = AbortSignal.timeout(this.#random.between(5, this.#staysMaxMs));
-    const asked = await askOverHttp(chat, { baseUrl, key, agent, signal, textBefore, ...(headers && { headers }) });
+  async #attempt(chat: ScriptedChat, options: AskOptions): Promise<Asked> {
+    const { random, staysMaxMs, silentMs } = this.#patience;
+    const signal = staysMaxMs === undefined ? undefined : AbortSignal.timeout(random.between(5, staysMaxMs));
+    const silence = silentMs === undefined ? {} : { silentMs: random.between(silentMs, silentMs * 2) };
+    const asked = await askOverHttp(chat, { ...options, ...(signal && { signal }), ...silence });
     if (asked.outcome !== "broken off") return asked;
-    if (signal.aborted) this.dropped += 1;
+    if (signal?.aborted) this.dropped += 1;
     else this.broken += 1;
     return asked;
   }

@@ -153,8 +153,9 @@ export class Gateway {
     await this.#settle();
   }
 
-  async say(control: Control): Promise<void> {
-    this.connection.publish(machineSubject(this.#self, "control"), encodeJson(control));
+  async say(control: Control, { of }: { of?: string } = {}): Promise<void> {
+    const reply = of && replySubject({ gateway: this.id, machine: this.#self.machine, job: of });
+    this.connection.publish(machineSubject(this.#self, "control"), encodeJson(control), { ...(reply && { reply }) });
     await this.#settle();
   }
 
@@ -163,14 +164,11 @@ export class Gateway {
     job: string,
     { from, keyId = "key", ...resuming }: { from: number; keyId?: string; resumes?: string; countedTokens?: number },
   ): Promise<void> {
-    const reply = replySubject({ gateway: this.id, machine: this.#self.machine, job });
-    const told: Control = { kind: "attach", job, from, keyId, credit: 1_000_000, ...resuming };
-    this.connection.publish(machineSubject(this.#self, "control"), encodeJson(told), { reply });
-    await this.#settle();
+    await this.say({ kind: "attach", job, from, keyId, credit: 1_000_000, ...resuming }, { of: job });
   }
 
   cancel(id: string): Promise<void> {
-    return this.say({ kind: "cancel", job: id, reason: "client_closed" });
+    return this.say({ kind: "cancel", job: id, reason: "client_closed" }, { of: id });
   }
 
   frames(id: string): readonly Heard[] {

@@ -64,6 +64,62 @@ describe("an answer that may be resumed", () => {
     expect(countedAt(other)).toMatchObject({ resumed: { countedTokens: 3 } });
   });
 
+  test.each([
+    ["misses the message of the move", false],
+    ["was taken for gone before the move", true],
+  ])("never goes back to a gateway that froze and %s", async (_, isGone) => {
+    const { gateway, connectGateway, runtime, settle, pass, timing } = await agentOnBroker();
+    const id = await gateway.send(head);
+    runtime.begun().text("One, ");
+    await settle();
+    gateway.connection.cut();
+    if (isGone) await pass(timing.gatewayGoneAfterMs + timing.beatIntervalMs * 2);
+    const other = connectGateway();
+    const resumes = newToken();
+    await other.attach(id, { from: 1, resumes });
+    gateway.connection.restore();
+    const isTold = (): void => {
+      expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "job_moved" } });
+    };
+    await gateway.attach(id, { from: 1 });
+    isTold();
+    await gateway.cancel(id);
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+    runtime.begun().text("two.");
+    runtime.begun().finish();
+    await settle();
+    isTold();
+    expect(kindsOf(other, id)).toEqual(["accept", "data 1", "data 2", "end 3"]);
+    // A late attach of the request that lost it is no new request.
+    await gateway.attach(id, { from: 1, resumes: newToken() });
+    expect(other.lastOf(id)).toMatchObject({ payload: { code: "job_moved", movedFrom: resumes } });
+    await other.attach(id, { from: 1, resumes });
+    expect(other.lastOf(id)).toMatchObject({ payload: { code: "job_moved", movedFrom: resumes } });
+  });
+
+  test("is counted by the next gateway from where a killed one said that it counts, and the living one hears it", async () => {
+    const { gateway, connectGateway, runtime, settle } = await agentOnBroker();
+    const id = await gateway.send(head);
+    runtime.begun().text("One, ");
+    await settle();
+    await gateway.say({ kind: "lease", gateway: gateway.id, counted: [[id, 1]] });
+    for (const text of ["into ", "the ", "void."]) runtime.begun().text(text);
+    await settle();
+    const other = connectGateway();
+    await other.attach(id, { from: 1, resumes: newToken() });
+    expect(other.frames(id)[0]?.payload).toMatchObject({ resumed: { countedTokens: 1 } });
+    expect(gateway.lastOf(id).payload).toMatchObject({ code: "job_moved", countedTokens: 1 });
+    // Neither a count nor a receipt of a gateway that lost the answer changes what the owner counts.
+    runtime.begun().finish();
+    await settle();
+    await gateway.say({ kind: "lease", gateway: gateway.id, counted: [[id, 4]] });
+    await gateway.say({ kind: "finish", jobs: [id], gateway: gateway.id });
+    await other.say({ kind: "lease", gateway: other.id, counted: [[id, 3]] });
+    const last = connectGateway();
+    await last.attach(id, { from: 1, resumes: newToken() });
+    expect(last.frames(id)[0]?.payload).toMatchObject({ resumed: { countedTokens: 3 } });
+  });
+
   test("is sent again for resumesMax requests at most, since each time costs the line of its machine", async () => {
     const { connectGateway, gateway, runtime, settle } = await agentOnBroker();
     const id = await gateway.send(head);

@@ -35,7 +35,7 @@ describe("a job of a gateway", () => {
     expect(told).toEqual(["accepted", "Hello", "end"]);
     expect(open.size).toBe(0);
     await pass(timing.acceptWaitMs / 6);
-    expect(machine.controls).toEqual([{ kind: "finish", jobs: [id] }]);
+    expect(machine.controls).toEqual([{ kind: "finish", jobs: [id], gateway }]);
   });
 
   test("follows in parts when its body is larger than one", async () => {

@@ -15,7 +15,7 @@ describe("jobs that a gateway does not know", () => {
     machine.say(two, "fault", { code: "cancelled", message: "" }, 1);
     machine.say(newToken(), "data", "nobody waits for this", 1);
     await pass(timing.acceptWaitMs / 6);
-    expect(machine.takeControls()).toEqual([{ kind: "finish", jobs: [one, two] }]);
+    expect(machine.takeControls()).toEqual([{ kind: "finish", jobs: [one, two], gateway }]);
   });
 
   test("is told to stop when a beat has a row of it, and acknowledged when that says that it is over", async () => {
@@ -26,7 +26,7 @@ describe("jobs that a gateway does not know", () => {
     await pass(timing.acceptWaitMs / 6);
     expect(machine.takeControls()).toEqual([
       { kind: "cancel", job: runs, reason: "gave_up" },
-      { kind: "finish", jobs: [over] },
+      { kind: "finish", jobs: [over], gateway },
     ]);
   });
 
