@@ -12,7 +12,7 @@ import { connectRedis, redisCommandTimeoutMs, type RedisConnection } from "#shar
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import { budgetPeriodAt } from "../../services/gateway/limits/judge-demand.ts";
-import type { Admission, Demand, Settled } from "../../services/gateway/limits/limits.ts";
+import type { Admission, Demand, SeatedAnswer, Settled } from "../../services/gateway/limits/limits.ts";
 import { openLimits } from "../../services/gateway/limits/open-limits.ts";
 import { RedisLimitsBook, spentAt } from "../../services/gateway/limits/redis-limits.ts";
 import { SqliteLimitsBook } from "../../services/gateway/limits/open-limits.ts";
@@ -283,6 +283,32 @@ describe("limits of several gateways in Redis", () => {
       await other.settle(settlementOf({ gateway: "other", sequence: 1_000, acknowledged: 999 }));
       expect(await booked()).toMatchObject({ requests: 2, completionTokens: 37 });
       expect(await records(redis)).toHaveLength(1);
+    });
+
+    test("frees the seat of an answer, and has not failed it, where a client resumes that at another gateway", async () => {
+      const { dying, other, booked } = await open(1_000);
+      const concurrency = 1;
+      const demand = demandOf({ concurrency });
+      const { seat, ...held } = holdOf(await admissionOf(dying, demand()));
+      const of = (answer: SeatedAnswer, tokens: number) => {
+        const usage = { ...used(tokens), keyId: held.keyId, requests: answer.isResumed ? 0 : 1 };
+        return { id: 1, usage, answer };
+      };
+      const job = newToken();
+      const first = { job, seat, isResumed: false };
+      const second = { job, seat: newToken(), isResumed: true };
+      await dying.settle(settlementOf({ gateway: "dying", running: [of(first, 10)] }));
+      const renewed = [{ ...held, seat: second.seat }];
+      await other.settle(settlementOf({ gateway: "other", running: [of(second, 1)], renewed }));
+      // The gateway before is not dead, and tells of the answer once more.
+      await dying.settle(settlementOf({ gateway: "dying", sequence: 2, running: [of(first, 10)] }));
+      expect(outcomeOf(await admissionOf(other, demand()))).toBe("concurrency");
+      const ended = [{ hold: { ...held, seat: second.seat }, ran: true, usedTokens: 5 }];
+      const usage = [{ ...of(second, 5).usage, failed: 0 }];
+      await other.settle(settlementOf({ gateway: "other", sequence: 2, over: [1], ended, usage }));
+      expect(outcomeOf(await admissionOf(other, demand()))).toBe("admitted");
+      await untilGone(other);
+      expect(await booked()).toMatchObject({ requests: 1, failed: 0, completionTokens: 15 });
     });
 
     test("and comes back books its requests itself, in place of what was booked without it", async () => {

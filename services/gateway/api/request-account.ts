@@ -11,12 +11,21 @@ import type { JobOffer } from "../jobs/job-listener.ts";
 import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
 import { limitFault } from "./limit-responses.ts";
+import { resumesAnswer } from "./resumable-answer.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
 import { boundOf, GrowingHold } from "../limits/growing-hold.ts";
 import { budgetPeriodAt } from "../limits/judge-demand.ts";
 import { assertMayLoad, type CausedLoad } from "../limits/load-limit.ts";
-import { noSeat, type Admission, type Demand, type Hold, type Limits, type LimitStatus } from "../limits/limits.ts";
+import {
+  noSeat,
+  type Admission,
+  type Demand,
+  type Hold,
+  type Limits,
+  type LimitStatus,
+  type SeatedAnswer,
+} from "../limits/limits.ts";
 import type { RecordedRefusals } from "./record-request.ts";
 import { recordOf, type RequestSender } from "./record-request.ts";
 import { type RequestFacts, type RequestOutcome } from "../http/request-state.ts";
@@ -345,6 +354,14 @@ export class RequestAccount {
     return this.#usage(this.#outcome ?? "gateway_lost", { ...taken, completionTokens });
   }
 
+  /** The answer of this request, if it can be resumed. */
+  get answer(): SeatedAnswer | undefined {
+    const { tried, toldTokens, countedTokens } = this.#course;
+    const job = tried.at(-1)?.offer.job;
+    if (toldTokens === undefined || job === undefined) return undefined;
+    return { job, seat: this.#hold?.seat ?? this.#request, isResumed: countedTokens !== undefined };
+  }
+
   /** Returns the record of this request for that case. */
   recordSoFar(): string | undefined {
     const { recorded, clock } = this.#dependencies;
@@ -356,14 +373,17 @@ export class RequestAccount {
     const { clock } = this.#dependencies;
     const { firstAtMs, countedTokens, isMoved } = this.#course;
     const hasLeft = outcome === "client_closed" && this.#course.machine === undefined;
-    const isResumed = countedTokens !== undefined || (this.isOnce && (this.#isResuming || hasLeft));
+    // A client may give up the gateway at which it wanted to resume its answer.
+    const isGivenUp = outcome === "client_closed" && resumesAnswer(this.#from.headers) && countedTokens === undefined;
+    const isResumed = countedTokens !== undefined || isGivenUp || (this.isOnce && (this.#isResuming || hasLeft));
     return {
       day: budgetPeriodAt("day", clock.wall()).name,
       keyId: this.#key.id,
       model: this.#bookedModel(outcome),
       // A request that resumes an answer is no other request: the one before it is in the books.
       requests: isResumed ? 0 : 1,
-      failed: outcome === "ok" || isMoved || (this.isOnce && isResumed && outcome === "client_closed") ? 0 : 1,
+      failed:
+        outcome === "ok" || isMoved || isGivenUp || (this.isOnce && isResumed && outcome === "client_closed") ? 0 : 1,
       promptTokens,
       completionTokens,
       answered: firstAtMs === undefined || isResumed ? 0 : 1,

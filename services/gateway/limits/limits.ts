@@ -100,10 +100,19 @@ export interface Charge {
   readonly tokens: number;
 }
 
+/** An answer that may be resumed at any gateway: its job, and the seat of the request that has it. */
+export interface SeatedAnswer {
+  readonly job: string;
+  readonly seat: string;
+  /** True if an earlier request had it. */
+  readonly isResumed: boolean;
+}
+
 /** The use of a request under way, by its number at its gateway. */
 export interface RunningUsage {
   readonly id: number;
   readonly usage: UsageRow;
+  readonly answer?: SeatedAnswer | undefined;
   /** Its record as JSON, the first time that the book is told of it. */
   readonly request?: string | undefined;
 }

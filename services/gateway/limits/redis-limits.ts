@@ -42,6 +42,8 @@ const sequenceKeptForMs = 24 * 3_600_000;
 const spentKeptForMs = 7 * 24 * 3_600_000;
 /** A gateway that settled within this time counts as present. A gateway settles every few seconds. */
 const gatewayIsThereForMs = 15_000;
+/** The seat of an answer that may be resumed is known for longer than the answer takes, is kept and waits to be booked. */
+const seatedForMs = 20 * 60_000;
 /** The use of requests under way waits for a gateway that books it, if all are gone, for as long as this. */
 const runningKeptForMs = 7 * 24 * 3_600_000;
 
@@ -54,6 +56,7 @@ const runningKeptForMs = 7 * 24 * 3_600_000;
  * - `spent:<id>:<period>` counts the tokens that were used in a period.
  * - `running:<gateway>` has the use of its requests under way, and `booked:<gateway>` what was booked of them without it.
  * - `cut:<gateway>` has their records, in case that it is killed.
+ * - `answer:<job>` has the seat of the latest request for an answer that can be resumed.
  *
  * All of them expire. KEYS[1] is the prefix of all keys, from which the scripts build the names that they need. That
  * works with one Redis, with or without Sentinel, but not with Redis Cluster. The time is the clock of Redis, so that
@@ -195,12 +198,24 @@ local function recordCut(text, made)
   return call("XADD", prefix .. "${redisRequestsAt}", "*", "record", cjson.encode(record))
 end
 
+-- An answer has the seat of the latest request for it. That of the one before is free, whose gateway may be dead.
+local function seatAnswer(keyId, answer)
+  local at = prefix .. "answer:" .. answer.job
+  local before = call("GET", at)
+  if before and not answer.isResumed then return end
+  if before then free(keyId, before) end
+  call("SET", at, answer.seat, "PX", ${seatedForMs})
+end
+
 -- What requests under way used so far is booked once their gateway is gone. It may be back later and book them itself.
 local function bookOf(gateway)
   local running, cut, booked = prefix .. "running:" .. gateway, prefix .. "cut:" .. gateway, prefix .. "booked:" .. gateway
   local each = call("HGETALL", running)
   for at = 1, #each, 2 do
     local used, record = cjson.decode(each[at + 1]), call("HGET", cut, each[at])
+    local seat = used.answer and call("GET", prefix .. "answer:" .. used.answer.job)
+    -- An answer that went on elsewhere has not failed here.
+    if seat and seat ~= used.answer.seat then used.usage = used.movedUsage end
     count(used, 1)
     if record then used.entry = recordCut(record, used.made) end
     call("HSET", booked, each[at], cjson.encode(used))
@@ -226,7 +241,8 @@ if settlement.sequence > last then
   local cut = prefix .. "cut:" .. settlement.gateway
   for _, each in ipairs(settlement.running) do
     if call("HEXISTS", booked, each.id) == 0 then
-      call("HSET", running, each.id, each.used)
+      local isNew = call("HSET", running, each.id, each.used) == 1
+      if isNew and each.answer then seatAnswer(each.keyId, each.answer) end
       if each.request then call("HSET", cut, each.id, each.request) end
     end
   end
@@ -356,11 +372,11 @@ export class RedisLimitsBook implements LimitsBook {
       growing: growing.map((each) => growthOf(each, wallMs)),
       demands: demands.map((each) => demandOf(each, wallMs)),
       ...usedOf(usage),
-      running: running.map(({ id, usage: used, request }) => ({
-        id,
-        used: JSON.stringify({ ...usedOf([used]), made: madeOf(used) }),
-        request,
-      })),
+      running: running.map(({ id, usage: used, answer, request }) => {
+        const moved = answer && { answer, movedUsage: usedOf([{ ...used, failed: 0 }]).usage };
+        const made = { ...usedOf([used]), made: madeOf(used), ...moved };
+        return { id, keyId: used.keyId, used: JSON.stringify(made), answer, request };
+      }),
       requestsMax: this.#kept.max,
       requestsKeptMs: this.#kept.ms,
     });

@@ -2,7 +2,17 @@ import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { needsSeat } from "./judge-demand.ts";
-import type { Admission, Demand, Growth, Hold, LimitsBook, RunningUsage, Settled, Settlement } from "./limits.ts";
+import type {
+  Admission,
+  Demand,
+  Growth,
+  Hold,
+  LimitsBook,
+  RunningUsage,
+  SeatedAnswer,
+  Settled,
+  Settlement,
+} from "./limits.ts";
 import type { LocalLimits } from "./local-limits.ts";
 
 interface SettlementsOptions {
@@ -31,6 +41,8 @@ interface RunningRequest {
   usedSoFar(): UsageRow | undefined;
   /** Returns its record for that case, as JSON; undefined where none are kept. */
   recordSoFar?(): string | undefined;
+  /** Its answer, if that can be resumed. */
+  readonly answer?: SeatedAnswer | undefined;
 }
 
 interface EndedRequest extends Omit<Settled, "hold"> {
@@ -160,21 +172,28 @@ export class Settlements {
 
   #usedSoFar(): RunningUsage[] {
     const all: RunningUsage[] = [];
-    for (const [request, told] of Array.from(this.#running)) {
+    for (const request of Array.from(this.#running.keys())) {
       if (all.length === toldAtOnceMax) break;
-      const usage = request.usedSoFar();
-      if (usage === undefined) continue;
-      const id = told ?? (this.#runningIds += 1);
-      // The book has the record from the first time on, and adds the use to it.
-      all.push({ id, usage, request: told === undefined ? request.recordSoFar?.() : undefined });
-      // It is the last to be told again.
-      this.#running.delete(request);
-      this.#running.set(request, id);
+      all.push(...this.#usedBy(request));
     }
     return all;
   }
 
+  #usedBy(request: RunningRequest): RunningUsage[] {
+    const usage = request.usedSoFar();
+    if (usage === undefined) return [];
+    const told = this.#running.get(request);
+    const id = told ?? (this.#runningIds += 1);
+    // It is the last to be told again.
+    this.#running.delete(request);
+    this.#running.set(request, id);
+    // The book has the record from the first time on, and adds the use to it.
+    return [{ id, usage, answer: request.answer, request: told === undefined ? request.recordSoFar?.() : undefined }];
+  }
+
   end({ hold, ran, usedTokens, usage, request, account }: EndedRequest): void {
+    // The book frees the seat that another gateway took for the answer, also if this one had it for a moment only.
+    if (account?.answer?.isResumed && this.#running.get(account) === undefined) this.#send([], this.#usedBy(account));
     const told = account && this.#running.get(account);
     if (told !== undefined) this.#over.push(told);
     if (account !== undefined) this.#running.delete(account);

@@ -11,7 +11,7 @@ import { payloadOf } from "../../../harness/answer-payload.ts";
 import { StoreOfATest } from "../keys/keys-of-a-test.ts";
 import { offerOf } from "../offers.ts";
 
-const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers: {} };
+const from = (headers = {}) => ({ address: "10.0.0.7", path: "/v1/chat/completions", headers });
 const nothing: AnswerRenderer = { push: () => new Uint8Array(), end: () => new Uint8Array() };
 const some: AnswerRenderer = { push: () => Buffer.from("x"), end: () => new Uint8Array() };
 
@@ -32,7 +32,7 @@ beforeEach(() => {
   });
 });
 
-function open(): RequestAccount {
+function open(headers = {}): RequestAccount {
   const { record } = new StoreOfATest().add({ expiresAt: 1 });
   const limits = {
     admit: async () => Promise.reject(new Error("a key without limits asks for nothing")),
@@ -42,7 +42,10 @@ function open(): RequestAccount {
     },
   };
   const log = { warn: () => undefined };
-  const account = new RequestAccount({ id: "req_1", key: record, from }, { limits, settlements, clock, log });
+  const account = new RequestAccount(
+    { id: "req_1", key: record, from: from(headers) },
+    { limits, settlements, clock, log },
+  );
   account.asksFor("llama3", { streamed: true });
   return account;
 }
@@ -93,6 +96,30 @@ describe("an answer that another gateway goes on with", () => {
     course.onData(payloadOf({ kind: "text", text: "a" }), 500);
     account.close(499);
     expect(await booked()).toMatchObject({ requests: 0, failed: 1, completionTokens: 495 });
+  });
+});
+
+describe("a request that resumes an answer", () => {
+  test("is no request and no failure where its client gives it up before the machine has answered", async () => {
+    const account = open({ "last-event-id": "attic.x.1" });
+    account.resumes();
+    follow(account);
+    account.close(499);
+    expect(await booked()).toMatchObject({ requests: 0, failed: 0 });
+  });
+
+  test("counts with the book no further than its machine was told, and as the machine says once the answer moved", async () => {
+    const account = open();
+    const course = follow(account);
+    course.onOffer(offerOf("attic"));
+    course.onAccept("attic", "running");
+    course.onData(payloadOf({ kind: "text", text: "a" }), 40);
+    expect(course.countTokens()).toBe(40);
+    course.onData(payloadOf({ kind: "text", text: "a" }), 70);
+    expect(account.usedSoFar()).toMatchObject({ completionTokens: 40 });
+    expect(course.onMoved(50)).toBe(50);
+    account.close(499);
+    expect(await booked()).toMatchObject({ requests: 1, failed: 0, completionTokens: 50 });
   });
 });
 
