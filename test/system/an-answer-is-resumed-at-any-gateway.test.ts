@@ -1,3 +1,5 @@
+import { request, type ClientRequest } from "node:http";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { errorOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
@@ -196,6 +198,44 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     const read = await fetch(`${fleet.endpoints[0]?.baseUrl}/responses/${response.id}`, { headers });
     expect([read.status, await read.json()]).toEqual([200, response]);
     await fleet.restartGateway(2);
+  });
+
+  /** A request to resume that sends its body once it may, or never. */
+  function resuming(lastEventId: string): { readonly asking: ClientRequest; isLet: boolean; status: number } {
+    const url = `${fleet.endpoint.baseUrl}/chat/completions`;
+    const headers = {
+      authorization: `Bearer ${fleet.endpoint.key}`,
+      "content-type": "application/json",
+      "content-length": 225_000,
+      "last-event-id": lastEventId,
+      expect: "100-continue",
+    };
+    const asking = request(url, { method: "POST", headers });
+    const state = { asking, isLet: false, status: 0 };
+    asking.on("continue", () => (state.isLet = true));
+    asking.on("response", ({ statusCode = 0 }) => (state.status = statusCode));
+    asking.on("error", () => undefined);
+    asking.flushHeaders();
+    return state;
+  }
+
+  test("is refused before a byte of its body is read where its machine is not there", async () => {
+    const state = resuming(`nowhere.${newToken()}.1`);
+    await until(() => state.status === 404, { what: "the refusal" });
+    expect(state.isLet).toBe(false);
+    state.asking.destroy();
+  });
+
+  test("is asked for by four bodies of a key at once, and the fifth waits for one of them", async () => {
+    const all = Array.from({ length: 5 }, () => resuming(`attic.${newToken()}.1`));
+    const read = (): number => all.filter(({ isLet }) => isLet).length;
+    await until(() => read() >= 4, { what: "four of them to be read" });
+    // Another request that is answered meanwhile shows that the fifth was not overlooked.
+    expect((await ask("/script tokens=1")).status).toBe(200);
+    expect(read()).toBe(4);
+    all.find(({ isLet }) => isLet)?.asking.destroy();
+    await until(() => read() === 5, { what: "the fifth to be read" });
+    for (const { asking } of all) asking.destroy();
   });
 
   test("is nobody else's: another key, a made-up id and a plain text get nothing", async () => {

@@ -195,6 +195,7 @@ async function resumedRequest(
   dependencies: PlacingDependencies,
 ): Promise<Admitted> {
   const asked = read ?? (await readBody(outer, request, dependencies));
+  stateOf(request).resumeRead?.();
   const { stream: streamed } = asked;
   if (!streamed && resumesAnswer(request.headers))
     throw new Fault("invalid_value", { message: "An answer is resumed as a stream.", param: "stream" });

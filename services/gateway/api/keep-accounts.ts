@@ -6,7 +6,9 @@ import { pathOf, stateOf } from "../http/request-state.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf } from "../keys/authenticate.ts";
 import { sinceArrivalMs } from "../http/timed-response.ts";
-import { resumablePaths, resumesAnswer } from "./resumable-answer.ts";
+import type { AnswerResumer } from "../jobs/resume-answer.ts";
+import { KeyedCounts } from "../http/bound-connections.ts";
+import { resumablePaths, resumedPlace, resumesAnswer } from "./resumable-answer.ts";
 import { adoptError, type BodyLimit } from "../http/answer-faults.ts";
 import { type AccountDependencies, RequestAccount, seatAgainMs } from "./request-account.ts";
 
@@ -14,6 +16,8 @@ declare module "../http/request-state.ts" {
   interface RequestState {
     /** The account of the request: its admission, its job and its usage. */
     account?: RequestAccount;
+    /** Called when the body of a request was read that resumes an answer. */
+    resumeRead?: () => void;
   }
 }
 
@@ -23,10 +27,12 @@ declare module "../http/request-state.ts" {
  */
 export function keepAccounts(
   scope: FastifyInstance,
-  dependencies: Omit<AccountDependencies, "early" | "recorded"> & BodyLimit & { readonly keepsRequests: boolean },
+  dependencies: Omit<AccountDependencies, "early" | "recorded"> &
+    BodyLimit & { readonly keepsRequests: boolean; readonly resumer: Pick<AnswerResumer, "machineOf"> },
 ): void {
   const { clock, keepsRequests } = dependencies;
   const early = new EarlyLimits(clock);
+  const resuming = new KeyedCounts();
   const recorded = keepsRequests ? new RecordedRefusals(clock) : undefined;
   const accountDependencies = { ...dependencies, early, recorded };
   scope.addHook("onRequest", (request, reply, done) => {
@@ -39,10 +45,8 @@ export function keepAccounts(
     state.reporter = account;
     closeWith(reply, () => account.close(reply.statusCode));
     // An answer that is resumed was admitted before, and may still have its seat.
-    if (resumesAnswer(request.headers) && resumablePaths.test(pathOf(request))) {
-      done();
-      return undefined;
-    }
+    if (resumesAnswer(request.headers) && resumablePaths.test(pathOf(request)))
+      return enterResume(request, reply, { ...dependencies, resuming });
     const fault = early.judge(key);
     // A client's next request may overtake the close of the connection that it has just left.
     if (fault?.code === "concurrency_limit_exceeded") return judgeAgain(request, reply, { clock, early });
@@ -65,6 +69,28 @@ async function judgeAgain(
   const fault = early.judge(key);
   if (fault !== undefined) throw fault;
   closeWith(reply, early.begin(key));
+}
+
+/** Bodies of requests that resume an answer, which a key sends at once. The others wait, and are not read until then. */
+const resumesReadMax = 4;
+const resumeAgainMs = 20;
+
+/** Lets a request in that resumes an answer, if its machine is there, as soon as few others of its key are read. */
+async function enterResume(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { clock, resumer, resuming }: { clock: Clock; resumer: Pick<AnswerResumer, "machineOf">; resuming: KeyedCounts },
+): Promise<void> {
+  const place = resumedPlace(request.headers);
+  if (place !== undefined) resumer.machineOf(place);
+  const { key, leaving } = callerOf(request);
+  while (resuming.of(key.id) >= resumesReadMax) await sleep(clock, resumeAgainMs, leaving.signal);
+  leaving.signal.throwIfAborted();
+  resuming.add(key.id, 1);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  void promise.then(() => resuming.add(key.id, -1));
+  stateOf(request).resumeRead = resolve;
+  closeWith(reply, resolve);
 }
 
 export function accountOf(request: FastifyRequest): RequestAccount {

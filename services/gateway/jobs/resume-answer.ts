@@ -1,6 +1,7 @@
 import type { Clock } from "#shared/process/clock.ts";
 import type { EndPayload } from "#shared/protocol/frame-payload.ts";
 import { machineName, tokenText } from "#shared/protocol/identifiers.ts";
+import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Catalogues } from "../fleet/catalogues.ts";
 import type { Roster } from "../fleet/roster.ts";
@@ -72,13 +73,19 @@ export class AnswerResumer {
     }
   }
 
-  async run({ place, keyId, course, signal }: Resuming): Promise<EndPayload> {
-    const { jobs, roster, catalogues, timing, clock } = this.#parts;
+  /** Returns the machine that gives an answer. Throws if no such machine is there. */
+  machineOf({ machine }: AnswerPlace): Presence {
+    const { jobs, roster, clock } = this.#parts;
     jobs.assertConnection();
-    const { machine, job } = place;
     const found = roster.find(machine, clock.now());
     if (found === undefined) throw answerNotFound();
-    const { presence } = found;
+    return found.presence;
+  }
+
+  async run({ place, keyId, course, signal }: Resuming): Promise<EndPayload> {
+    const { jobs, catalogues, timing } = this.#parts;
+    const { job } = place;
+    const presence = this.machineOf(place);
     course.offerOf = (resumed) => {
       const model = catalogues.of(presence).find(({ id }) => id === resumed?.model);
       return model && { job, chosen: resumedChosen(presence, model), next: [] };
