@@ -37,6 +37,7 @@ import { getReference } from "./openapi/get-reference.ts";
 import { RefusedEfforts } from "./api/messages/message-request.ts";
 import {
   type CountDependencies,
+  countPaths,
   countTokens,
   getModel,
   getModels,
@@ -295,8 +296,7 @@ function mountModelRoutes(
   );
   for (const read of ["/models", "/models/*"]) refuseOtherMethods(server, prefix + read, ["GET", "HEAD"]);
   for (const [path, methods] of storedPaths) refuseOtherMethods(server, prefix + path, methods);
-  for (const asked of [...paths.map(([path]) => path), "/messages/count_tokens"])
-    refuseOtherMethods(server, prefix + asked, ["POST"]);
+  for (const [path] of [...paths, ...countPaths]) refuseOtherMethods(server, prefix + path, ["POST"]);
 }
 
 /** Keeps an account of each request of a scope, and refuses requests that the process has no memory for. */

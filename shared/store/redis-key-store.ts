@@ -42,7 +42,7 @@ const replicaAt = "replica";
  * Drops the responses of a key, whose names begin with that of their list. The hash `<list>:bytes` has the bytes of each
  * response, and their sum stands at `responseBytesAt`.
  */
-export const dropResponsesLua = `
+export const forgetResponsesLua = `
 local function countBytes(sums, key, by)
   if by == 0 then return end
   redis.call("HINCRBY", sums, key, by)
@@ -62,7 +62,7 @@ end
  * pepper, time when the record lapses, audit entry, maximum number of audit entries, number of the tombstone's fields
  * and values, the tombstone's fields and values, the record's fields and values.
  */
-const writeKeyLua = `${dropResponsesLua}
+const writeKeyLua = `${forgetResponsesLua}
 local peppers = redis.call("GET", KEYS[4])
 if ARGV[2] == "nothing" then
   if not peppers then
@@ -89,7 +89,7 @@ return "written"
  * KEYS: record, tombstone, peppers, audit, responses, bytes of responses. ARGV: id, audit entry, maximum number of audit entries. An emptied store
  * only gets the entry, because gateways may still know the key.
  */
-const forgetKeyLua = `${dropResponsesLua}
+const forgetKeyLua = `${forgetResponsesLua}
 if redis.call("EXISTS", KEYS[3]) == 1 then
   if redis.call("EXISTS", KEYS[1]) == 1 then return "conflict" end
   if redis.call("DEL", KEYS[2]) == 0 then return "conflict" end

@@ -1,6 +1,6 @@
 import type { Result } from "ioredis";
 import { z } from "zod";
-import type { KeyId } from "../keys/key-token.ts";
+import { keyId, type KeyId } from "../keys/key-token.ts";
 import { dayMs } from "../process/clock.ts";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import {
@@ -12,13 +12,13 @@ import {
   type StoringTerms,
   storedResponsesMax,
 } from "../records/stored-responses.ts";
-import { dropResponsesLua, idsAt, recordAt, responseBytesAt, responsesAt } from "./redis-key-store.ts";
+import { forgetResponsesLua, idsAt, recordAt, responseBytesAt, responsesAt } from "./redis-key-store.ts";
 
 /**
  * Drops the responses that have ended. An older gateway counts no bytes: where it has stored or dropped some, all of
  * the key are measured again.
  */
-const settleLua = `${dropResponsesLua}
+const settleLua = `${forgetResponsesLua}
 local function drop(list, sums, key, ids)
   for _, id in ipairs(ids) do
     redis.call("UNLINK", list .. ":" .. id)
@@ -46,13 +46,12 @@ local function settle(list, sums, key)
 end
 `;
 
-/** KEYS: list of the key's responses, bytes of responses. ARGV: id of the key. */
-const settleResponsesLua = `${settleLua} settle(KEYS[1], KEYS[2], ARGV[1])`;
-
-/** KEYS: list of the key's responses, bytes of responses, response. ARGV: id of the key, id. */
-const dropResponseLua = `${settleLua}
-local found = redis.call("EXISTS", KEYS[3])
-drop(KEYS[1], KEYS[2], ARGV[1], { ARGV[2] })
+/** KEYS: list of the key's responses, bytes of responses. ARGV: id of the key, ids of responses to drop. */
+const dropResponsesLua = `${settleLua}
+settle(KEYS[1], KEYS[2], ARGV[1])
+local found = 0
+for at = 2, #ARGV do found = found + redis.call("EXISTS", KEYS[1] .. ":" .. ARGV[at]) end
+drop(KEYS[1], KEYS[2], ARGV[1], { unpack(ARGV, 2) })
 return found
 `;
 
@@ -92,8 +91,7 @@ return 0
 declare module "ioredis" {
   interface RedisCommander<Context> {
     putResponse(...keysAndValues: (string | number | Buffer)[]): Result<PutOutcome, Context>;
-    dropResponse(...keysAndValues: string[]): Result<number, Context>;
-    settleResponses(...keysAndValues: string[]): Result<null, Context>;
+    dropResponses(...keysAndValues: string[]): Result<number, Context>;
     holdPlace(...keysAndValues: (string | number)[]): Result<number, Context>;
   }
 }
@@ -107,8 +105,7 @@ export class RedisResponseStore implements StoredResponses {
     this.#redis = redis;
     this.#max = max;
     redis.define("putResponse", { lua: putResponseLua, numberOfKeys: 4 });
-    redis.define("dropResponse", { lua: dropResponseLua, numberOfKeys: 3 });
-    redis.define("settleResponses", { lua: settleResponsesLua, numberOfKeys: 2 });
+    redis.define("dropResponses", { lua: dropResponsesLua, numberOfKeys: 2 });
     redis.define("holdPlace", { lua: holdPlaceLua, numberOfKeys: 1 });
   }
 
@@ -143,21 +140,24 @@ export class RedisResponseStore implements StoredResponses {
     return lengths.reduce<number>((sum, each) => sum + Number(each), 0);
   }
 
-  async remove(key: KeyId, id: string): Promise<boolean> {
-    const names = [responsesAt(key), responseBytesAt, responseAt(key, id)];
-    return (await this.#redis.run("delete a response", (redis) => redis.dropResponse(...names, key, id))) === 1;
+  async remove(key: KeyId, ...ids: readonly string[]): Promise<boolean> {
+    const drop = this.#redis.run("drop responses", (redis) =>
+      redis.dropResponses(responsesAt(key), responseBytesAt, key, ...ids),
+    );
+    return (await drop) > 0;
   }
 
   async removeExpired(): Promise<void> {
     const replies = await this.#redis.pipeline("find keys with responses", (batch) =>
       batch.smembers(idsAt).hkeys(responseBytesAt),
     );
-    const ids = new Set(z.array(z.array(z.string())).parse(replies).flat());
-    ids.delete("");
-    for (const id of ids)
-      await this.#redis.run("drop old responses", (redis) =>
-        redis.settleResponses(`responses:${id}`, responseBytesAt, id),
-      );
+    const ids = new Set(
+      z
+        .array(z.array(keyId.or(z.literal(""))))
+        .parse(replies)
+        .flat(),
+    );
+    for (const id of ids) if (id !== "") await this.remove(id);
   }
 }
 

@@ -21,6 +21,7 @@ const paths = {
   response: "responses",
   message: "messages",
   count: "messages/count_tokens",
+  "response-count": "responses/input_tokens",
   completion: "completions",
   embeddings: "embeddings",
   rerank: "rerank",

@@ -102,6 +102,54 @@ describe.each<[string, () => Promise<Site>]>([
     expect(await site.there.responses.retrieve(first.id)).toMatchObject({ output_text: "Hello there." });
   });
 
+  test("reads one item of a conversation and deletes it, and the model does not read it any more", async () => {
+    site.vllm.onChat = sayHello;
+    const says = (content: string) => ({ type: "message" as const, role: "user" as const, content });
+    const { id } = await site.here.conversations.create({ items: [says("My name is Ann."), says("I am nine.")] });
+    await site.there.responses.create(ask("Hello.", { conversation: id }));
+    const idsOf = async (order: "asc" | "desc") =>
+      (await Array.fromAsync(site.there.conversations.items.list(id, { order, limit: 2 }))).map(
+        (item) => item.id ?? "",
+      );
+    const ids = await idsOf("asc");
+    expect(ids).toHaveLength(4);
+    const [, second = "", , answered = ""] = ids;
+    const of = { conversation_id: id };
+    expect(await site.here.conversations.items.retrieve(second, of)).toMatchObject({
+      id: second,
+      content: [{ text: "I am nine." }],
+    });
+    for (const item of [second, answered])
+      expect(await site.here.conversations.items.delete(item, of)).toMatchObject({ id, object: "conversation" });
+    const left = ids.filter((item) => item !== second && item !== answered);
+    expect([await idsOf("asc"), await idsOf("desc")]).toEqual([left, left.toReversed()]);
+    for (const gone of [second, answered, "msg_none"]) {
+      await expect(site.there.conversations.items.retrieve(gone, of)).rejects.toThrow(NotFoundError);
+      await expect(site.there.conversations.items.delete(gone, of)).rejects.toThrow(NotFoundError);
+    }
+    await site.there.responses.create(ask("Who am I?", { conversation: id }));
+    expect(messages()).toMatchObject(["My name is Ann.", "Hello.", "Who am I?"].map((content) => ({ content })));
+  });
+
+  test("counts the tokens of a request with the turns before it, and runs nothing", async () => {
+    site.vllm.onChat = sayHello;
+    const { id } = await site.here.responses.create(ask("My name is Ann."));
+    const asked = site.vllm.chats.length;
+    const alone = await site.here.responses.inputTokens.count(ask("Who am I?"));
+    const going = await site.there.responses.inputTokens.count(ask("Who am I?", { previous_response_id: id }));
+    expect([alone.object, going.object]).toEqual(Array(2).fill("response.input_tokens"));
+    expect(going.input_tokens).toBeGreaterThan(alone.input_tokens);
+    expect(alone.input_tokens).toBeGreaterThan(0);
+    expect(site.vllm.chats).toHaveLength(asked);
+  });
+
+  test("is told that no response is compacted or cancelled here", async () => {
+    const told = { status: 404, code: "unknown_url", message: expect.stringContaining("none is compacted") };
+    const compacting = site.here.responses.compact({ model: "gpt-5.2", input: "Hello" });
+    expect(await thrownBy(compacting)).toMatchObject(told);
+    expect(await thrownBy(site.here.responses.cancel("resp_123"))).toMatchObject(told);
+  });
+
   test("keeps every turn of a conversation, also of two that end at once", async () => {
     site.vllm.onChat = sayHello;
     const { id } = await site.here.conversations.create();

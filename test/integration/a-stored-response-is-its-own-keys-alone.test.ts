@@ -249,6 +249,90 @@ describe("a conversation of stored turns", () => {
   });
 });
 
+describe("a request that reads stored things", () => {
+  test("takes one of the requests of its key a minute, whatever it reads", async () => {
+    const reading = [
+      "/{response}",
+      "/{response}/input_items",
+      "/../conversations/{conversation}",
+      "/../conversations/{conversation}/items",
+    ];
+    for (const path of reading) {
+      const { endpoint, record } = await gateway.issue({ storesResponses: true, limits: { requestsPerMinute: 2 } });
+      const [conversation, { id, text }] = [newToken("conv_"), chainOf(1)];
+      const kept = keptWith(gateway.store.peppers);
+      await kept.put(record.id, conversation, JSON.stringify({ id: conversation }));
+      await kept.store(record.id, { id, text, conversation });
+      const read = () => call(endpoint, path.replace("{response}", id).replace("{conversation}", conversation));
+      expect([(await read()).status, (await read()).status]).toEqual([200, 200]);
+      const refused = await read();
+      expect([refused.status, (await errorOf(refused)).code]).toEqual([429, "rate_limit_exceeded"]);
+      expect(refused.headers.get("x-ratelimit-remaining-requests")).toBe("0");
+    }
+  });
+
+  test("takes room as a body does, so that many at once fill no memory", async () => {
+    const { endpoint, record } = await storing();
+    const { id, text } = chainOf(1);
+    await keptWith(gateway.store.peppers).store(record.id, { id, text });
+    const gate = Promise.withResolvers<void>();
+    const find = gateway.store.responses.find.bind(gateway.store.responses);
+    using _held = vi.spyOn(gateway.store.responses, "find").mockImplementation(async (key, ids) => {
+      await gate.promise;
+      return find(key, ids);
+    });
+    const reads = Array.from({ length: 60 }, async () => (await call(endpoint, `/${id}`)).status);
+    expect(await Promise.race(reads)).toBe(503);
+    gate.resolve();
+    expect(new Set(await Promise.all(reads))).toEqual(new Set([200, 503]));
+    expect((await call(endpoint, `/${id}`)).status).toBe(200);
+  });
+
+  test("reads the turns of its page alone, also behind an item", async () => {
+    const { endpoint, record } = await storing();
+    const conversation = newToken("conv_");
+    const kept = keptWith(gateway.store.peppers);
+    await kept.put(record.id, conversation, "{}");
+    for (let turn = 0; turn < 30; turn += 1) {
+      const id = newToken("resp_");
+      const input = JSON.stringify([{ role: "user", content: `turn ${turn}`, ...(turn === 20 && { id: "mine" }) }]);
+      await kept.store(record.id, {
+        id,
+        text: writeTurn(id, { before: [], input }, `{"id":"${id}","output":[]}`),
+        conversation,
+      });
+    }
+    using find = vi.spyOn(gateway.store.responses, "find");
+    const pageOf = async (query: string) => {
+      find.mockClear();
+      const answer = await call(endpoint, `/../conversations/${conversation}/items?limit=5${query}`);
+      const { data, last_id, has_more } = z
+        .object({ data: z.array(z.looseObject({})), last_id: z.string(), has_more: z.boolean() })
+        .parse(await answer.json());
+      const read = find.mock.calls.flatMap(([, ids]) => ids).filter((id) => id.startsWith("resp_")).length;
+      return { texts: data.map(({ content }) => Object(content)[0].text), last_id, has_more, read };
+    };
+    const turns = (...numbers: number[]) => numbers.map((number) => `turn ${number}`);
+    const last = await pageOf("");
+    expect(last).toMatchObject({ texts: turns(29, 28, 27, 26, 25), has_more: true, read: 6 });
+    expect(await pageOf(`&after=${last.last_id}`)).toMatchObject({ texts: turns(24, 23, 22, 21, 20), read: 7 });
+    expect(await pageOf("&order=asc&after=mine")).toMatchObject({ texts: turns(21, 22, 23, 24, 25), has_more: true });
+    expect(await pageOf("&after=mine")).toMatchObject({ texts: turns(19, 18, 17, 16, 15), has_more: true });
+    const refused = await call(endpoint, `/../conversations/${conversation}/items?after=other`);
+    expect([refused.status, await errorOf(refused)]).toMatchObject([400, { param: "after" }]);
+  });
+
+  test("for a model that is not there reads no turns", async () => {
+    const { endpoint, record } = await storing();
+    const { id, text } = chainOf(1);
+    await keptWith(gateway.store.peppers).store(record.id, { id, text });
+    using find = vi.spyOn(gateway.store.responses, "find");
+    const going = await post(endpoint, { model: "none", previous_response_id: id });
+    expect([going.status, await errorOf(going)]).toMatchObject([404, { code: "model_not_found", param: "model" }]);
+    expect(find).not.toHaveBeenCalled();
+  });
+});
+
 describe("a response that is not stored after all", () => {
   const lastOf = async (answer: Response, isStream: boolean): Promise<unknown[]> => {
     const text = await answer.text();

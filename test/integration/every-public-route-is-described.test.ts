@@ -52,7 +52,7 @@ test("every route that is mounted is described, and every one that is described 
     // The path without `/v1` is told in the description of the other.
     .filter(({ url }) => url !== "/rerank")
     .flatMap(({ method, url }) =>
-      [method].flat().map((each) => `${each} ${url.replace(/\*$/, "{id}").replace(/:(\w+)/, "{$1}")}`),
+      [method].flat().map((each) => `${each} ${url.replace(/\*$/, "{id}").replace(/:(\w+)/g, "{$1}")}`),
     )
     // The root leads people to the page, and the page has files of its own.
     .filter((route) => !refused.has(route))

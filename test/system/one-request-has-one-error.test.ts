@@ -103,7 +103,7 @@ test.each([
 test.each([
   [
     "/v1/responses/resp_1/cancel",
-    "No response runs in the background here, and no single item of a conversation is changed. The endpoints are listed at /docs.",
+    "No response runs in the background here, so that none is cancelled, and none is compacted. The endpoints are listed at /docs.",
   ],
   ["/v1/fine_tuning/jobs", "The endpoints are listed at /docs."],
 ])("a client that wants %s is told where to look", async (path, hint) => {

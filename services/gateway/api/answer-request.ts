@@ -3,8 +3,10 @@ import { sleep } from "#shared/process/clock.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
+import { limits as protocolLimits } from "#shared/protocol/limits.ts";
 import type { Placement } from "../jobs/place-job.ts";
 import { formBoundary } from "../http/framing-fault.ts";
+import { readJsonObject } from "../http/read-json.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import { stateOf } from "../http/request-state.ts";
 import type { Needs } from "../routing/choose-machine.ts";
@@ -16,6 +18,7 @@ import { idPrefixes, renderingOf } from "./render-answer.ts";
 import { loadedAnswer } from "./ollama/render-ollama.ts";
 import { accountOf } from "./keep-accounts.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
+import { namedTurns } from "./responses/stored-turns.ts";
 import { withClientNames } from "./request-tools.ts";
 import { priceOf } from "./media/media-price.ts";
 import type { ClaimName } from "../jobs/answer-claims.ts";
@@ -334,20 +337,38 @@ function traceparentOf({ headers: { traceparent } }: FastifyRequest): string | u
 async function readBody(
   outer: Outer,
   request: RequestFrom["request"],
-  { reader, responses }: Pick<PlacingDependencies, "reader" | "responses">,
+  dependencies: PlacingDependencies,
 ): Promise<ReadRequest> {
+  const { reader, responses } = dependencies;
   const body = takeBody(request);
   const { key } = callerOf(request);
-  if (outer !== "response" || body === undefined || !responses.mayStore(key))
+  if (!outer.startsWith("response") || body === undefined || !responses.mayStore(key))
     return reader.read(outer, body, { boundary: boundaryIn(request) });
   // The stored turns take room as if they arrived with the body.
   const { arriving } = stateOf(request);
   try {
-    const stored = await responses.namedIn(key.id, body, (bytes) => arriving?.grow(bytes));
+    const named = namedTurns(body);
+    if (named.latest.size + named.referred.size > 0) await assertModel(body, request, dependencies);
+    const stored = await responses.turnsNamed(key.id, named, (bytes) => arriving?.grow(bytes));
     return await reader.read(outer, body, { stored });
   } finally {
     arriving?.leave();
   }
+}
+
+/** Refuses a model that is not there before stored turns are read for it. A large body is not parsed twice for that. */
+async function assertModel(
+  body: Buffer,
+  request: RequestFrom["request"],
+  { placer, modelRoutes }: PlacingDependencies,
+): Promise<void> {
+  const model = body.byteLength > protocolLimits.partBytes ? undefined : readJsonObject(body)["model"];
+  if (typeof model !== "string") return;
+  const { key, leaving } = callerOf(request);
+  accountOf(request).asksFor(model, { streamed: false });
+  const { first, fallbacks, routed } = resolveModel(model, key, modelRoutes.table);
+  const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
+  await placer.assertTaker({ ...first, fallbacks, routed, kind: "chat", needs, signal: leaving.signal });
 }
 
 /** Returns the boundary of a request's form; undefined on a route that takes JSON. */

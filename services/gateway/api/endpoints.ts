@@ -140,22 +140,31 @@ export interface CountDependencies extends PlacingDependencies {
 /** Response header of a number of tokens that no machine counted. */
 const estimateHeader = "x-trunkline-estimate";
 
+/** The paths where the tokens of a request are counted. */
+export const countPaths = [
+  ["/messages/count_tokens", "count"],
+  ["/responses/input_tokens", "response-count"],
+] as const;
+
 /**
- * Serves the tokens of a request of the Messages API, without running it. A machine that would run it counts them. Where
- * none does, they are estimated from above, and a header of the answer says so.
+ * Serves the tokens of a request of the Messages or the Responses API, without running it. A machine that would run it
+ * counts them. Where none does, they are estimated from above, and a header of the answer says so.
  */
 export function countTokens(server: FastifyInstance, dependencies: CountDependencies): void {
-  server.post<{ Body: Buffer | undefined }>("/messages/count_tokens", async (request, reply) => {
-    const { asked, account, job } = await placeableRequest("count", { request, reply }, dependencies);
-    const { fault } = await account.admitCount(job.signal);
-    if (fault !== undefined) throw fault;
-    // Images are not fetched for a count, and no machine gets a body with their URLs.
-    const counted = asked.remoteImages === undefined ? await dependencies.counter.count(job) : undefined;
-    account.endedIn("ok");
-    if (counted === undefined) reply.header(estimateHeader, "true");
-    const tokens = counted ?? estimated({ asked, job }, dependencies);
-    return { input_tokens: Math.min(tokens, asked.ceiling.promptTokens) };
-  });
+  for (const [path, outer] of countPaths) {
+    server.post<{ Body: Buffer | undefined }>(path, async (request, reply) => {
+      const { asked, account, job } = await placeableRequest(outer, { request, reply }, dependencies);
+      const { fault } = await account.admitCount(job.signal);
+      if (fault !== undefined) throw fault;
+      // Images are not fetched for a count, and no machine gets a body with their URLs.
+      const counted = asked.remoteImages === undefined ? await dependencies.counter.count(job) : undefined;
+      account.endedIn("ok");
+      if (counted === undefined) reply.header(estimateHeader, "true");
+      const tokens = counted ?? estimated({ asked, job }, dependencies);
+      const input_tokens = Math.min(tokens, asked.ceiling.promptTokens);
+      return outer === "count" ? { input_tokens } : { object: "response.input_tokens", input_tokens };
+    });
+  }
 }
 
 /** Returns the tokens of the longest earlier turn that a machine answered, with an upper estimate of the rest. */

@@ -47,6 +47,7 @@ import { WorkThread } from "#shared/process/work-thread.ts";
 export type Outer =
   | "chat"
   | "response"
+  | "response-count"
   | "message"
   | "count"
   | "completion"
@@ -117,7 +118,8 @@ export function readRequest(
     case "chat":
       return chatOf(readChatRequest(input), { foldsSystem: false, promptSeed });
     case "response":
-      return responseOf(readResponseRequest(input, stored), promptSeed);
+    case "response-count":
+      return responseOf(readResponseRequest(input, stored), { counts: outer === "response-count", promptSeed });
     case "message":
     case "count":
       return messageOf(input, { counts: outer === "count", promptSeed });
@@ -195,9 +197,9 @@ function chatOf(request: ReadChatRequest, reading: ChatReading): ReadRequest {
 }
 
 /** Reads a response request as a chat. Its machine sends answer events, and this gateway renders them for the API. */
-function responseOf(request: ReadResponseRequest, promptSeed: number): ReadRequest {
+function responseOf(request: ReadResponseRequest, reading: Omit<ChatReading, "foldsSystem">): ReadRequest {
   const form: AnswerForm = { api: "response", terms: request.terms };
-  return { ...chatOf(request, { foldsSystem: true, promptSeed }), form };
+  return { ...chatOf(request, { ...reading, foldsSystem: true }), form };
 }
 
 /** Reads a request of the Messages API as a chat, like a response. */
@@ -371,7 +373,7 @@ export class RequestReader {
   ): Promise<ReadRequest> {
     const promptSeed = this.#promptSeed;
     if (bytes === undefined) return readRequest(outer, bytes, { boundary });
-    const hereBytesMax = outer === "count" ? countedHereBytesMax : readHereBytesMax;
+    const hereBytesMax = outer.endsWith("count") ? countedHereBytesMax : readHereBytesMax;
     const storedLength = stored?.values().reduce((sum, { length }) => sum + length, 0) ?? 0;
     const needsThread =
       bytes.byteLength + storedLength > hereBytesMax || (outer === "embeddings" && seemToHoldTokens(bytes));

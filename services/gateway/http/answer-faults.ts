@@ -98,11 +98,11 @@ function hint(request: FastifyRequest, path: string): string {
     path.replace(/\/+$/, ""),
     path.replace(/\/{2,}/g, "/"),
   ];
-  const meant = near.find((url) => isHere(url));
+  const meant = near.find((url) => url !== path && isHere(url));
   if (meant !== undefined) return ` Did you mean ${meant}?`;
   if (!isHere(reference, "GET")) return "";
   const isNotKept = keptElsewhere.test(path)
-    ? " No response runs in the background here, and no single item of a conversation is changed."
+    ? " No response runs in the background here, so that none is cancelled, and none is compacted."
     : "";
   return `${isNotKept} The endpoints are listed at ${reference}.`;
 }

@@ -25,17 +25,18 @@ export function readBodies(server: FastifyInstance, bodyBytesMax: number): void 
   const room = new UploadRoom({ bodyBytesMax });
   server.removeAllContentTypeParsers();
   server.addContentTypeParser(["application/json", "multipart/form-data"], (request, payload, done) => {
-    const arriving = room.enter(stateOf(request).key ?? request.ip);
-    stateOf(request).arriving = arriving;
+    const { arriving = room.enter(request.ip) } = stateOf(request);
     readBody(payload, { arriving, bodyBytesMax, declaredBytes: declaredBytesOf(request), done });
   });
 
   server.addHook("preParsing", (request, reply, payload, done) => {
+    const arriving = room.enter(stateOf(request).key ?? request.ip);
+    stateOf(request).arriving = arriving;
+    reply.raw.once("close", () => arriving.leave());
     // `framingFault` has refused a GET or HEAD with a body. A content type alone makes no body.
     if (request.method !== "GET" && request.method !== "HEAD") {
       if (request.routeOptions.config.takesForm === true) formBoundary(request.headers);
       else assertPlainJson(request.headers);
-      reply.raw.once("close", () => stateOf(request).arriving?.leave());
       const asksFirst = request.headers.expect !== undefined && request.raw.httpVersion === "1.1";
       if (asksFirst && (declaredBytesOf(request) ?? 0) <= bodyBytesMax) reply.raw.writeContinue();
     }
@@ -139,7 +140,7 @@ const mib = 1024 * 1024;
 
 declare module "./request-state.ts" {
   interface RequestState {
-    /** The request's body while it arrives. */
+    /** The memory that the request takes for its body while it arrives, and for what it reads of the store. */
     arriving?: ArrivingBody;
   }
 }

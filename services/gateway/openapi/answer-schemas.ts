@@ -377,6 +377,10 @@ export const deletedConversation = z.object({
   object: z.literal("conversation.deleted"),
   deleted: z.literal(true).describe("Always true: a conversation that is not there is an error."),
 });
+export const responseTokenCount = z.object({
+  object: z.literal("response.input_tokens"),
+  input_tokens: count.describe("The tokens of the prompt, with the stored turns before it."),
+});
 export const responseItemList = z.object({
   object: z.literal("list"),
   data: z.array(requests.inputItem).describe("The items, each with its id."),

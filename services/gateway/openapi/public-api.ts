@@ -80,7 +80,20 @@ export const sections: Readonly<Record<string, PublicSection>> = {
 };
 
 const refusalsOfMachines = faultsOf("machines");
-const refusalsOfStored: readonly PublicCode[] = ["response_not_found", "backend_unavailable"];
+const refusalsOfStored: readonly PublicCode[] = [
+  "response_not_found",
+  "backend_unavailable",
+  "rate_limit_requests",
+  "server_is_overloaded",
+];
+const refusalsOfCounts: readonly PublicCode[] = [
+  ...faultsOf("decimals", "tools", "machines"),
+  "model_not_found",
+  "concurrency_limit_exceeded",
+  "rate_limit_requests",
+  "insufficient_quota",
+  "server_is_overloaded",
+];
 const refusalsOfJobs = faultsOf("machines", "jobs");
 /** The faults of a request for a model with settings that are decimals. */
 const refusalsOfSettings = faultsOf("machines", "jobs", "decimals");
@@ -90,6 +103,11 @@ const refusalsOfMedia: readonly PublicCode[] = [...refusalsOfSettings, "insuffic
 
 const ofResponse = { path: "/v1/responses/{id}", params: { id: "The response's id." } };
 const ofConversation = { path: "/v1/conversations/{id}", params: { id: "The conversation's id." } };
+
+const ofConversationItem = {
+  path: "/v1/conversations/{id}/items/{item}",
+  params: { ...ofConversation.params, item: "The item's id." },
+};
 
 /** The page of a list of items. */
 const itemsQuery = {
@@ -126,6 +144,15 @@ export const publicApi = {
     chunk: "ResponseEvent",
     refusals: [...refusalsOfChats, "response_not_found"],
   },
+  countResponseTokens: {
+    path: "/v1/responses/input_tokens",
+    summary: "Count the tokens of a request",
+    description: "As `/v1/messages/count_tokens` does, for a request of the Responses API.",
+    body: "ResponseRequest",
+    answer: "ResponseTokenCount",
+    headers: ["x-trunkline-estimate"],
+    refusals: [...refusalsOfCounts, "response_not_found"],
+  },
   retrieveResponse: {
     ...ofResponse,
     summary: "Read a stored response",
@@ -157,7 +184,7 @@ export const publicApi = {
       "Responses whose `conversation` names it go on from its items, and are put at its end. It is kept for as long as a response is, counted from its beginning. Only for keys whose responses are stored.",
     body: "ConversationRequest",
     answer: "Conversation",
-    refusals: ["insufficient_permissions", "rate_limit_requests", "insufficient_quota", ...refusalsOfStored],
+    refusals: ["insufficient_permissions", "insufficient_quota", ...refusalsOfStored],
   },
   retrieveConversation: {
     ...ofConversation,
@@ -178,10 +205,11 @@ export const publicApi = {
     ...ofConversation,
     path: "/v1/conversations/{id}/items",
     summary: "List the items of a conversation",
-    description: "Those that were put into it, and those of its responses.",
+    description:
+      "Those that were put into it, and those of its responses. A page may have fewer than `limit` where they are large: `has_more` says so.",
     query: itemsQuery,
     answer: "ResponseItemList",
-    refusals: [...refusalsOfStored, "invalid_value", "array_above_max_length"],
+    refusals: [...refusalsOfStored, "invalid_value"],
   },
   createConversationItems: {
     ...ofConversation,
@@ -190,7 +218,23 @@ export const publicApi = {
     description: "Such as messages that no model is to answer.",
     body: "ConversationItemsRequest",
     answer: "ResponseItemList",
-    refusals: [...refusalsOfStored, "rate_limit_requests", "insufficient_quota"],
+    refusals: [...refusalsOfStored, "insufficient_quota"],
+  },
+  retrieveConversationItem: {
+    ...ofConversationItem,
+    summary: "Read an item of a conversation",
+    description: "One that was put into it, or one of its responses.",
+    answer: "InputItem",
+    refusals: refusalsOfStored,
+  },
+  deleteConversationItem: {
+    ...ofConversationItem,
+    method: "DELETE",
+    summary: "Delete an item of a conversation",
+    description:
+      "The conversation goes on without it. The response that it came with keeps it until that is deleted. A deletion takes one of the places for turns (`storedTurnsMax`).",
+    answer: "Conversation",
+    refusals: [...refusalsOfStored, "array_above_max_length", "insufficient_quota"],
   },
   createMessage: {
     path: "/v1/messages",
@@ -210,14 +254,7 @@ export const publicApi = {
     body: "MessageRequest",
     answer: "TokenCount",
     headers: ["x-trunkline-estimate"],
-    refusals: [
-      ...faultsOf("decimals", "tools", "machines"),
-      "model_not_found",
-      "concurrency_limit_exceeded",
-      "rate_limit_requests",
-      "insufficient_quota",
-      "server_is_overloaded",
-    ],
+    refusals: refusalsOfCounts,
   },
   createCompletion: {
     path: "/v1/completions",

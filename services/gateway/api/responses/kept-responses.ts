@@ -9,7 +9,6 @@ import {
   idsIn,
   isConversationId,
   type NamedTurns,
-  namedTurns,
   type StoredTurns,
   storedTurnsMax,
   tooLong,
@@ -70,20 +69,28 @@ export class KeptResponses {
    */
   async putTurn(key: KeyId, { id, text, conversation }: MadeResponse): Promise<PutOutcome | "unplaced"> {
     if (conversation === undefined) return this.put(key, id, text);
-    const hold = () => this.#options.stored.holdPlace(key, conversation, storedTurnsMax);
-    const isPlaced = async () => (await this.turnsOf(key, conversation))?.values().some((each) => each === id);
-    let place = await hold();
+    const place = await this.#hold(key, conversation);
     const outcome = place === undefined ? "known" : await this.put(key, id, text);
-    // A resumed answer may have been put there by another gateway.
-    if (outcome === "known" && (await isPlaced())) return "known";
     if (outcome === "full" || outcome === "closed") return outcome;
-    while (place !== undefined) {
-      const placed = await this.put(key, place, id);
-      if (placed !== "known") return placed;
+    // A resumed answer may have been put there by another gateway.
+    const isPlaced = async () => (await this.turnsOf(key, conversation))?.values().some((each) => each === id);
+    if (outcome === "known" && (await isPlaced())) return "known";
+    return this.append(key, conversation, id, place);
+  }
+
+  /** Puts a text at the end of a conversation: at a place that is held for it, or else at the first free one. */
+  async append(key: KeyId, conversation: string, text: string, held?: string): Promise<PutOutcome | "unplaced"> {
+    for (let place = held ?? (await this.#hold(key, conversation)); place;) {
+      const outcome = await this.put(key, place, text);
+      if (outcome !== "known") return outcome;
       // An older gateway was there first.
-      place = await hold();
+      place = await this.#hold(key, conversation);
     }
     return "unplaced";
+  }
+
+  #hold(key: KeyId, conversation: string): Promise<string | undefined> {
+    return this.#options.stored.holdPlace(key, conversation, storedTurnsMax);
   }
 
   /** Stores a text under an id. */
@@ -120,10 +127,6 @@ export class KeptResponses {
    * Returns the stored turns that a request names, with the turns before them. Only a request that names one waits.
    * `takeRoom` is told their bytes, and throws where there is no memory for them: the request itself may be small.
    */
-  namedIn(key: KeyId, bytes: Buffer, takeRoom: (bytes: number) => void): Promise<StoredTurns> {
-    return this.turnsNamed(key, namedTurns(bytes), takeRoom);
-  }
-
   async turnsNamed(
     key: KeyId,
     { latest, referred }: NamedTurns,
@@ -141,10 +144,8 @@ export class KeptResponses {
     }
     if (needed.size === 0) return turns;
     const bytes = await this.#options.stored.bytesOf(key, [...needed]);
-    if (bytes > storedTurnsBytesMax) {
-      const bound = `The stored turns that a request names may hold at most ${storedTurnsBytesMax} bytes (storedTurnsBytesMax)`;
-      throw tooLong("invalid_value", bound, latest.values().some(isConversationId) ? "conversation" : undefined);
-    }
+    if (bytes > storedTurnsBytesMax)
+      throw tooManyBytes(latest.values().some(isConversationId) ? "conversation" : undefined);
     takeRoom(bytes);
     const missing = [...needed].filter((id) => !turns.has(id));
     for (const [id, text] of await this.#fetch(key, missing)) turns.set(id, text);
@@ -179,6 +180,12 @@ export function siteFull(): Fault {
       "Nothing more is stored: the responses of this site take all bytes that they may (TRUNKLINE_STORE_RESPONSES_BYTES_MAX). Delete old ones, or ask the operator for more.",
     internal: "the stored responses fill TRUNKLINE_STORE_RESPONSES_BYTES_MAX",
   });
+}
+
+/** Returns the fault of stored turns that are too large to be read for one request. */
+export function tooManyBytes(param?: string): Fault {
+  const bound = `The stored turns that a request names may hold at most ${storedTurnsBytesMax} bytes (storedTurnsBytesMax)`;
+  return tooLong("invalid_value", bound, param);
 }
 
 /** The names of the places of a conversation's turns. */

@@ -4,23 +4,27 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
+import { unknownUrl } from "../../http/answer-faults.ts";
 import { readJsonObject } from "../../http/read-json.ts";
 import { readShape } from "../../http/read-shape.ts";
+import { stateOf } from "../../http/request-state.ts";
 import { callerOf } from "../../keys/authenticate.ts";
 import { noSeat, type Limits } from "../../limits/limits.ts";
-import { limitFault } from "../limit-responses.ts";
+import { limitFault, noteRateLimits } from "../limit-responses.ts";
 import { dropNulls, dropNullsAt, invalidValue } from "../request-fields.ts";
 import { nameIgnored } from "../run-answer.ts";
+import { type ConversationReading, itemsIn } from "./conversation-items.ts";
 import { type KeptResponses, siteFull, storedResponseBytesMax } from "./kept-responses.ts";
 import { conversationItemsRequest, conversationRequest, type InputItem } from "./response-schema.ts";
 import {
   conversationNotFound,
   conversationPrefix,
-  earlierTurns,
   isConversationId,
   isResponseId,
+  itemNotFound,
   kindOf,
   readTurn,
+  removalOf,
   responseNotFound,
   type StoredItem,
   tooManyTurns,
@@ -30,6 +34,8 @@ import {
 /** Items on one page, unless the client asks for fewer, and at most. */
 export const itemsPageDefault = 20;
 export const itemsPageMax = 100;
+/** Bytes of the items on a page. It ends with the item that is above. */
+const itemsPageBytesMax = 1024 * 1024;
 
 /** The paths of this file, with the methods that they take. */
 export const storedPaths: readonly (readonly [path: string, methods: readonly string[]])[] = [
@@ -38,6 +44,7 @@ export const storedPaths: readonly (readonly [path: string, methods: readonly st
   ["/conversations", ["POST"]],
   ["/conversations/:id", ["GET", "HEAD", "DELETE"]],
   ["/conversations/:id/items", ["GET", "HEAD", "POST"]],
+  ["/conversations/:id/items/:item", ["GET", "HEAD", "DELETE"]],
 ];
 
 interface Parts {
@@ -46,7 +53,23 @@ interface Parts {
   readonly limited: { readonly limits: Pick<Limits, "admit"> };
 }
 
-type StoredRequest = FastifyRequest<{ Params: { id: string }; Body: Buffer | undefined }>;
+interface StoredRoute {
+  readonly Params: { readonly id: string; readonly item: string };
+  readonly Body: Buffer | undefined;
+}
+type StoredRequest = FastifyRequest<StoredRoute>;
+
+/** The memory for what a request reads: a page, and the turn behind it as it is stored. */
+const readBytesMax = itemsPageBytesMax + 2 * storedResponseBytesMax;
+
+/** Requests that read stored things take one of the requests that their key may send a minute, and room as a body does. */
+function readingOptions({ limited }: Parts) {
+  const preHandler = async (request: FastifyRequest): Promise<void> => {
+    await takeRequest(request, limited);
+    stateOf(request).arriving?.grow(readBytesMax);
+  };
+  return { preHandler };
+}
 
 /** Serves the responses and the conversations that are stored for the calling key. */
 export function storedResponses(server: FastifyInstance, parts: Parts): void {
@@ -54,13 +77,15 @@ export function storedResponses(server: FastifyInstance, parts: Parts): void {
   serveConversations(server, parts);
 }
 
-function serveResponses(server: FastifyInstance, { responses }: Parts): void {
+function serveResponses(server: FastifyInstance, parts: Parts): void {
+  const { responses } = parts;
+  const reading = readingOptions(parts);
   const turnOf = async (request: StoredRequest) => {
     const text = await responses.find(callerOf(request).key.id, idOf(request, isResponseId, responseNotFound));
     if (text === undefined) throw responseNotFound();
     return readTurn(text);
   };
-  server.get("/responses/:id", async (request: StoredRequest) => {
+  server.get<StoredRoute>("/responses/:id", reading, async (request) => {
     const stream = Reflect.get(Object(request.query), "stream");
     if (stream !== undefined && stream !== "false") {
       throw new Fault("unsupported_parameter", {
@@ -70,19 +95,41 @@ function serveResponses(server: FastifyInstance, { responses }: Parts): void {
     }
     return (await turnOf(request)).response;
   });
-  server.delete("/responses/:id", async (request: StoredRequest) => {
+  server.delete<StoredRoute>("/responses/:id", reading, async (request) => {
     const id = idOf(request, isResponseId, responseNotFound);
     if (!(await responses.remove(callerOf(request).key.id, id))) throw responseNotFound();
     return { id, object: "response", deleted: true };
   });
-  server.get("/responses/:id/input_items", async (request: StoredRequest) => {
+  server.get<StoredRoute>("/responses/:id/input_items", reading, async (request) => {
     const page = pageOf(request.query);
-    return itemsPage((await turnOf(request)).input, page);
+    const { input } = await turnOf(request);
+    return itemsPage(page.order === "asc" ? input : input.toReversed(), page);
+  });
+  server.all("/responses/compact", async (request) => {
+    throw unknownUrl(request);
   });
 }
 
 /** The items of a conversation are those of the turns that it names. */
-function serveConversations(server: FastifyInstance, { responses, clock, limited }: Parts): void {
+function serveConversations(server: FastifyInstance, parts: Parts): void {
+  const { responses, clock, limited } = parts;
+  const reading = readingOptions(parts);
+  const found = async (request: StoredRequest): Promise<object> => {
+    const text = await responses.find(callerOf(request).key.id, idOf(request, isConversationId, conversationNotFound));
+    if (text === undefined) throw conversationNotFound();
+    return JSON.parse(text) as object;
+  };
+  const readingOf = async (request: StoredRequest): Promise<ConversationReading> => {
+    const { key } = callerOf(request);
+    const turns = await responses.turnsOf(key.id, idOf(request, isConversationId, conversationNotFound));
+    if (turns === undefined) throw conversationNotFound();
+    return { entries: [...turns.values()], textOf: (id) => responses.find(key.id, id) };
+  };
+  const itemOf = async (request: StoredRequest): Promise<StoredItem> => {
+    const { item: from } = request.params;
+    for await (const item of itemsIn({ ...(await readingOf(request)), from })) if (item.id === from) return item;
+    throw itemNotFound();
+  };
   /** Puts items at the end of a conversation, as a turn without an answer. Returns them with their ids. */
   const addItems = async (key: KeyRecord, conversation: string, items: readonly InputItem[]) => {
     const id = newToken("resp_");
@@ -93,7 +140,7 @@ function serveConversations(server: FastifyInstance, { responses, clock, limited
     if (outcome === "stored") return readTurn(text).input;
     throw (await responses.turnsOf(key.id, conversation)) ? tooManyTurns("conversation") : conversationNotFound();
   };
-  server.post("/conversations", async (request: StoredRequest, reply) => {
+  server.post<StoredRoute>("/conversations", async (request, reply) => {
     const { key } = callerOf(request);
     if (!responses.mayStore(key)) {
       throw new Fault("insufficient_permissions", {
@@ -102,7 +149,7 @@ function serveConversations(server: FastifyInstance, { responses, clock, limited
       });
     }
     const { items, metadata } = readStored(conversationRequest, request, reply);
-    await takeRequest(key, limited);
+    await takeRequest(request, limited);
     const id = newToken(conversationPrefix);
     const created_at = Math.floor(clock.wall() / 1_000);
     const conversation = { id, object: "conversation", created_at, metadata: metadata ?? {} };
@@ -110,32 +157,31 @@ function serveConversations(server: FastifyInstance, { responses, clock, limited
     if (items?.length) await addItems(key, id, items);
     return conversation;
   });
-  server.get("/conversations/:id", async (request: StoredRequest) => {
-    const found = await responses.find(callerOf(request).key.id, idOf(request, isConversationId, conversationNotFound));
-    if (found === undefined) throw conversationNotFound();
-    return JSON.parse(found) as object;
-  });
-  server.delete("/conversations/:id", async (request: StoredRequest) => {
+  server.get<StoredRoute>("/conversations/:id", reading, found);
+  server.delete<StoredRoute>("/conversations/:id", reading, async (request) => {
     const id = idOf(request, isConversationId, conversationNotFound);
     if (!(await responses.removeConversation(callerOf(request).key.id, id))) throw conversationNotFound();
     return { id, object: "conversation.deleted", deleted: true };
   });
-  server.get("/conversations/:id/items", async (request: StoredRequest) => {
+  server.get<StoredRoute>("/conversations/:id/items", reading, async (request) => {
     const page = pageOf(request.query);
-    const id = idOf(request, isConversationId, conversationNotFound);
-    const named = { latest: new Set([id]), referred: new Set<string>() };
-    const turns = await responses.turnsNamed(callerOf(request).key.id, named, () => undefined);
-    const found = earlierTurns(id, turns);
-    if (found === undefined) throw conversationNotFound();
-    return itemsPage(found.items, page);
+    return itemsPage(itemsIn({ ...(await readingOf(request)), order: page.order, from: page.after }), page);
   });
-  server.post("/conversations/:id/items", async (request: StoredRequest, reply) => {
+  server.get<StoredRoute>("/conversations/:id/items/:item", reading, async (request) =>
+    shownItem(await itemOf(request)),
+  );
+  server.delete<StoredRoute>("/conversations/:id/items/:item", reading, async (request) => {
+    const removal = removalOf((await itemOf(request)).id);
+    const outcome = await responses.append(callerOf(request).key.id, request.params.id, removal);
+    if (outcome !== "stored") throw outcome === "full" ? siteFull() : tooManyTurns("conversation");
+    return found(request);
+  });
+  server.post<StoredRoute>("/conversations/:id/items", async (request, reply) => {
     const { key } = callerOf(request);
     const conversation = idOf(request, isConversationId, conversationNotFound);
     const { items } = readStored(conversationItemsRequest, request, reply);
-    await takeRequest(key, limited);
-    const added = await addItems(key, conversation, items);
-    return itemsPage(added, { limit: added.length, order: "asc" });
+    await takeRequest(request, limited);
+    return itemList(await addItems(key, conversation, items), false);
   });
 }
 
@@ -163,10 +209,12 @@ function readStored<Value extends object>(
 }
 
 /** Takes one of the requests that a key may send a minute, as a count of tokens does. */
-async function takeRequest({ id: keyId, limits }: KeyRecord, { limits: book }: Parts["limited"]): Promise<void> {
+async function takeRequest(request: FastifyRequest, { limits: book }: Parts["limited"]): Promise<void> {
+  const { id: keyId, limits } = callerOf(request).key;
   if (limits?.requestsPerMinute === undefined) return;
   const demand = { keyId, limits, tokens: 0, seat: noSeat };
   const admission = await book.admit(demand);
+  noteRateLimits(request, admission.limitStatus);
   if (admission.outcome === "refused") throw limitFault(admission, demand);
 }
 
@@ -175,6 +223,7 @@ const pageQuery = z.looseObject({
   order: z.enum(["asc", "desc"]).default("desc"),
   after: z.string().optional(),
 });
+
 type Page = z.output<typeof pageQuery>;
 
 function pageOf(query: unknown): Page {
@@ -185,20 +234,26 @@ function pageOf(query: unknown): Page {
   throw invalidValue(param, message);
 }
 
-function itemsPage(input: readonly StoredItem[], { limit, order, after }: Page) {
-  const items = order === "asc" ? input : input.toReversed();
-  const from = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
-  if (after !== undefined && from === 0) {
-    throw invalidValue("after", "'after' must be the id of an input item of this response.");
+/** Returns a page of items that come in its order. */
+async function itemsPage(items: Iterable<StoredItem> | AsyncIterable<StoredItem>, { limit, after }: Page) {
+  const page: StoredItem[] = [];
+  let isBehind = after === undefined;
+  let bytes = 0;
+  for await (const item of items) {
+    if (page.length === limit || bytes > itemsPageBytesMax) return itemList(page, true);
+    if (isBehind) {
+      page.push(item);
+      bytes += JSON.stringify(item).length;
+    }
+    isBehind ||= item.id === after;
   }
-  const data = items.slice(from, from + limit).map(shownItem);
-  return {
-    object: "list",
-    data,
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: from + data.length < items.length,
-  };
+  if (!isBehind) throw invalidValue("after", "'after' must be the id of an item of this list.");
+  return itemList(page, false);
+}
+
+function itemList(items: readonly StoredItem[], has_more: boolean) {
+  const data = items.map(shownItem);
+  return { object: "list", data, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more };
 }
 
 /** Returns an item with all fields that this API shows. Clients may leave some of them out of their requests. */

@@ -82,10 +82,30 @@ export function earlierTurns(id: string, turns: StoredTurns): EarlierTurns | und
   const ids = idsIn(text);
   const before = ids.filter((each) => turns.has(each));
   if (before.length < ids.length && !isConversationId(id)) return undefined;
-  return { before, items: before.flatMap((each) => itemsOf(readTurn(turns.get(each) ?? ""))) };
+  let items: StoredItem[] = [];
+  for (const each of ids) {
+    const turn = turns.get(each);
+    if (turn !== undefined) items.push(...itemsOf(readTurn(turn)));
+    else items = items.filter((item) => removalOf(item.id) !== each);
+  }
+  return { before, items };
 }
 
-function itemsOf({ input, response }: StoredTurn): readonly StoredItem[] {
+/**
+ * Returns the text at a place of a conversation that removes an item from the turns before it. An older gateway takes it
+ * for a turn that is gone, and shows the item.
+ */
+export function removalOf(item: string): string {
+  return `-${encodeURIComponent(item)}`;
+}
+
+/** Returns the id of the response that names an item; undefined for an item that its client named. */
+export function responseOfItem(item: string): string | undefined {
+  const name = itemId.exec(item)?.[1];
+  return name && `resp_${name}`;
+}
+
+export function itemsOf({ input, response }: StoredTurn): readonly StoredItem[] {
   return [...input, ...response.output];
 }
 
@@ -102,7 +122,7 @@ export function resolveReferences(input: unknown, turns: StoredTurns | undefined
       });
     }
     const id = String(Reflect.get(Object(item), "id"));
-    const text = turns.get(`resp_${itemId.exec(id)?.[1]}`);
+    const text = turns.get(responseOfItem(id) ?? "");
     const items = text === undefined ? [] : read.getOrInsertComputed(text, () => itemsOf(readTurn(text)));
     const found = items.find((each) => each.id === id);
     if (found === undefined) throw responseNotFound(`input[${place}].id`);
@@ -164,6 +184,8 @@ export const conversationNotFound = notFound(
 export const responseNotFound = notFound(
   "This key has no such response, or it needs an earlier one that is gone: it was deleted or is too old. Send the whole conversation in 'input'.",
 );
+
+export const itemNotFound = notFound("This conversation has no such item, or the item was deleted or is too old.");
 
 /** Returns the fault of a request that goes on from more than one may. */
 export function tooLong(code: FaultCode, bound: string, param = "previous_response_id"): Fault {

@@ -137,6 +137,7 @@ test("requests are described by the schemas that they are read with", () => {
   expect(bodies.map((ref) => ref.split("/").at(-1))).toEqual([
     "ChatRequest",
     "ResponseRequest",
+    "ResponseRequest",
     "ConversationRequest",
     "ConversationItemsRequest",
     "MessageRequest",
