@@ -50,9 +50,10 @@ const claimRoles = z.string().transform(
   (text, context) =>
     new Map(
       text.split(",").map((rule): [string, SessionRole] => {
-        const [, value = "", name = ""] = /^\s*(.*\S)\s*=\s*(\w+)\s*$/.exec(rule) ?? [];
-        const role = sessionRoles.find((each) => each === name);
-        if (role === undefined) {
+        const at = rule.lastIndexOf("=");
+        const value = rule.slice(0, Math.max(at, 0)).trim();
+        const role = sessionRoles.find((each) => each === rule.slice(at + 1).trim());
+        if (role === undefined || value === "") {
           const message = "must be values of the claim with viewer, operator or admin, such as ops=admin,*=viewer";
           context.addIssue({ code: "custom", message });
         }

@@ -37,7 +37,7 @@ export const machineName = z
 export function machineNameOf(hostname: string): string {
   const name = hostname
     .toLowerCase()
-    .replace(/\..*$/, "")
+    .replace(/\..*/, "")
     .replace(/[^a-z0-9-]+/g, "-")
     .replace(/^-+/, "")
     .slice(0, 63);

@@ -2,6 +2,7 @@ import { findCircles } from "./find-circles.ts";
 import { findHiddenSubjects, findHiddenTitles, findViolations } from "./find-violations.ts";
 import { importRules } from "./import-rules.ts";
 import { findLongFolders, linesOf, setBudgets } from "./line-budgets.ts";
+import { findSlowExpressions } from "./slow-expressions.ts";
 import { readSources } from "./read-sources.ts";
 
 /** usage: node test/architecture/check-imports.ts [--set-budgets [slack in percent, 5 unless given]] */
@@ -19,6 +20,7 @@ if (option === "--set-budgets") {
     ...findHiddenSubjects(sources),
     ...findHiddenTitles(sources),
     ...findLongFolders(sources),
+    ...findSlowExpressions(sources),
   ];
   for (const violation of violations) console.error(violation);
   const lines = [...linesOf(sources).values()].reduce((sum, each) => sum + each, 0);

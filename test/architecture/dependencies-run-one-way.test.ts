@@ -121,6 +121,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   ],
   "only the CLI knows commander": ["shared/process/x.ts", `import { Command } from "commander";`],
   "only connect knows jsonc-parser": ["services/cli/x.ts", 'import { parse } from "jsonc-parser";'],
+  "only the architecture tests know scslre": ["shared/process/x.ts", `import { analyse } from "scslre";`],
   "only the harness knows testcontainers": ["test/unit/x.ts", `import("testcontainers")`],
   "the product knows no test tool": ["shared/protocol/x.ts", `import { test } from "vitest";`],
 };

@@ -293,6 +293,7 @@ export const importRules: readonly ImportRule[] = [
     never: "jsonc-parser",
     only: ["services/cli/connect/edit-json.ts"],
   },
+  { rule: "only the architecture tests know scslre", files: "**", never: "scslre", only: ["test/architecture/**"] },
   { rule: "only the harness knows testcontainers", files: "**", never: "testcontainers", only: ["test/harness/**"] },
   {
     rule: "the product knows no test tool",

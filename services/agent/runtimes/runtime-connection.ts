@@ -96,7 +96,7 @@ export class RuntimeConnection {
     this.#pool = new Pool(origin, options);
     this.#pool.on("connect", () => void (this.#connects += 1));
     this.#fresh = new Pool(origin, { ...options, pipelining: 0 });
-    this.#basePath = pathname.replace(/\/+$/, "");
+    this.#basePath = pathname.replace(/(?<!\/)\/+$/, "");
   }
 
   text(question: Question): Promise<string> {

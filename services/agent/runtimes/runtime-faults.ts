@@ -31,7 +31,7 @@ const wordings: readonly RegExp[] = [
   // llama-cpp-python
   /context length is (?<window>\d+) tokens, however.*?\((?<prompt>\d+) in your prompt/is,
   // llama-server, also below Ollama, and Ollama's MLX engine
-  /n_prompt_tokens\W+(?<prompt>\d+).*?n_ctx\W+(?<window>\d+)/is,
+  /n_prompt_tokens\W+(?<prompt>\d+)(?!\d).*?n_ctx\W+(?<window>\d+)/is,
   /\((?<prompt>\d+) tokens\) exceeds .*?\((?<window>\d+) tokens\)/is,
   /input \((?<prompt>\d+) tokens\) is too large to process.*?batch size: (?<window>\d+)/is,
   // LM Studio

@@ -174,7 +174,7 @@ async function take(step: Step, { host, clock }: Pick<InstallParts, "host" | "cl
       continue;
     }
     if (otherwise !== undefined) return otherwise;
-    const reason = onOneLine(output.replaceAll(/\s*\n\s*/g, " ")) || `exit code ${exitCode}`;
+    const reason = onOneLine(output.replaceAll(/\n\s*/g, " ")) || `exit code ${exitCode}`;
     const noSession = argv.includes("--user") && /bus|XDG_RUNTIME_DIR/.test(reason);
     const remedy = noSession
       ? "log in as this user itself, by SSH or at the console and not by su or sudo; or run this as root for a service of the system"

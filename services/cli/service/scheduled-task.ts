@@ -98,5 +98,5 @@ function taskText(user: string, command: string, words: readonly string[]): stri
 /** Quotes an argument as programs of Windows read it. A backslash before a quote would escape the quote. */
 function quoted(word: string): string {
   if (word !== "" && !/[\s"]/.test(word)) return word;
-  return `"${word.replace(/(\\*)(?="|$)/g, "$1$1").replaceAll('"', '\\"')}"`;
+  return `"${word.replace(/(?<!\\)(\\+)(?="|$)/g, "$1$1").replaceAll('"', '\\"')}"`;
 }

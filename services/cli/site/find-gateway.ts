@@ -30,7 +30,7 @@ export function baseUrlOf(environment: Environment, given: string | undefined): 
   const { TRUNKLINE_PORT: port, TRUNKLINE_TLS_CERT: certificateFile } = settings;
   const local = { stateDir: settings.TRUNKLINE_STATE_DIR, port, isTls: certificateFile !== undefined };
   const base = given ?? settings.TRUNKLINE_BASE_URL ?? localUrl(local, "baseUrl", defaultPorts.public);
-  return `${base.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1`;
+  return `${base.replace(/(?<!\/)\/+$/, "").replace(/\/v1$/, "")}/v1`;
 }
 
 const operationsVariables = z.object({

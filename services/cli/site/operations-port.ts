@@ -77,7 +77,7 @@ export class OperationsPort {
   readonly #dependencies: Dependencies;
 
   constructor(dependencies: Dependencies) {
-    this.#url = dependencies.url.replace(/\/+$/, "");
+    this.#url = dependencies.url.replace(/(?<!\/)\/+$/, "");
     this.#dependencies = dependencies;
   }
 

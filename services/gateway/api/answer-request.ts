@@ -341,16 +341,17 @@ async function readBody(
 ): Promise<ReadRequest> {
   const { reader, responses } = dependencies;
   const body = takeBody(request);
-  const { key } = callerOf(request);
+  const { key, leaving } = callerOf(request);
+  const owner = { sender: key.id, signal: leaving.signal };
   if (!outer.startsWith("response") || body === undefined || !responses.mayStore(key))
-    return reader.read(outer, body, { boundary: boundaryIn(request) });
+    return reader.read(outer, body, { boundary: boundaryIn(request), ...owner });
   // The stored turns take room as if they arrived with the body.
   const { arriving } = stateOf(request);
   try {
     const named = namedTurns(body);
     if (named.latest.size + named.referred.size > 0) await assertModel(body, request, dependencies);
     const stored = await responses.turnsNamed(key.id, named, (bytes) => arriving?.grow(bytes));
-    return await reader.read(outer, body, { stored });
+    return await reader.read(outer, body, { stored, ...owner });
   } finally {
     arriving?.leave();
   }

@@ -41,7 +41,7 @@ import { readMessageRequest } from "./messages/message-request.ts";
 import { type ReadResponseRequest, readResponseRequest, type Stored } from "./responses/response-request.ts";
 import { blocksOfChat, blocksOfText } from "../routing/prompt-blocks.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { WorkThread } from "#shared/process/work-thread.ts";
+import { type OrderOwner, WorkThread } from "#shared/process/work-thread.ts";
 
 /** The kinds of requests that models answer, by API. */
 export type Outer =
@@ -354,11 +354,17 @@ const readHereBytesMax = limits.partBytes;
 const countedHereBytesMax = limits.partBytes / 4;
 /** Bytes of all requests that the reading thread reads, or that wait for it. */
 export const readingBytesMax = 256 * 1024 * 1024;
+/** The CPU time that the reading thread may take for a megabyte of a request: some fifty times what it takes. */
+export const readingCpuMsPerMb = 1_000;
+const tooSlowToRead = `This request took more than ${readingCpuMsPerMb} ms of CPU time for each megabyte to read (readingCpuMsPerMb); send it in smaller parts.`;
 
 /** Reads the requests of a gateway, the large ones in a thread of their own. */
 export class RequestReader {
   readonly #promptSeed: number;
-  readonly #thread = new WorkThread<ReadOrder, ReadRequest>(new URL("./reading-thread.ts", import.meta.url));
+  readonly #thread = new WorkThread<ReadOrder, ReadRequest>(new URL("./reading-thread.ts", import.meta.url), {
+    msPerMb: readingCpuMsPerMb,
+    fault: () => new Fault("bad_request", { message: tooSlowToRead }),
+  });
 
   /** `promptSeed` is the secret number that hashes of prompts begin with. */
   constructor(promptSeed: number) {
@@ -369,7 +375,7 @@ export class RequestReader {
   async read(
     outer: Outer,
     bytes: Buffer | undefined,
-    { stored, boundary }: Pick<ReadOptions, "stored" | "boundary"> = {},
+    { stored, boundary, ...owner }: Pick<ReadOptions, "stored" | "boundary"> & OrderOwner = {},
   ): Promise<ReadRequest> {
     const promptSeed = this.#promptSeed;
     if (bytes === undefined) return readRequest(outer, bytes, { boundary });
@@ -382,7 +388,7 @@ export class RequestReader {
       const message = `The large requests that this gateway reads hold ${readingBytesMax} bytes already (readingBytesMax).`;
       throw new Fault("server_is_overloaded", { message });
     }
-    return this.#thread.run({ outer, bytes, promptSeed, stored, boundary }, bytes);
+    return this.#thread.run({ outer, bytes, promptSeed, stored, boundary }, bytes, owner);
   }
 
   /** Stops the reading thread; requests that still wait end in a fault. */

@@ -23,10 +23,15 @@ function textOfTokens(ids: readonly unknown[], param: string): string {
     }
     bytes.push(Buffer.from(token, "base64"));
   }
-  return Buffer.concat(bytes)
-    .toString()
-    .replaceAll(/^\uFFFD+|\uFFFD+$/g, "");
+  const text = Buffer.concat(bytes).toString();
+  let [from, to] = [0, text.length];
+  while (text[from] === cutCharacter) from += 1;
+  while (to > from && text[to - 1] === cutCharacter) to -= 1;
+  return text.slice(from, to);
 }
+
+/** A piece of a character that was cut. */
+const cutCharacter = "\uFFFD";
 
 serveOrders(
   ({ outer, bytes, promptSeed, stored, boundary }: ReadOrder) => {

@@ -95,7 +95,7 @@ function hint(request: FastifyRequest, path: string): string {
   const near = [
     `/v1${path}`,
     path.replace(/^(?:\/+v1)+(?=\/)/, "/v1"),
-    path.replace(/\/+$/, ""),
+    path.replace(/(?<!\/)\/+$/, ""),
     path.replace(/\/{2,}/g, "/"),
   ];
   const meant = near.find((url) => url !== path && isHere(url));

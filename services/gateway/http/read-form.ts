@@ -69,7 +69,7 @@ function* partsOf(bytes: Buffer, boundary: string): Generator<[name: string, val
   if (rest !== "" && rest !== lineEnd) throw broken("goes on behind its last boundary");
 }
 
-const header = /^([\w-]+):[ \t]*(.*?)[ \t]*$/;
+const control = /[\p{Cc}--\t]/v;
 const disposition = /^form-data((?:;[ \t]*[\w*-]+=(?:"(?:[^"\\]|\\.)*"|[^\s;"]+)[ \t]*)*)$/i;
 const parameter = /;[ \t]*([\w*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))/g;
 const asItIs = /^(?:7bit|8bit|binary)$/i;
@@ -77,8 +77,9 @@ const asItIs = /^(?:7bit|8bit|binary)$/i;
 function readPart(head: Buffer, content: Buffer): [name: string, value: FormValue] {
   const headers = new Map<string, string>();
   for (const line of textOf(head, "the headers of a part").split(lineEnd)) {
-    const [, field = "", value = ""] = header.exec(line) ?? [];
-    headers.set(field.toLowerCase(), value);
+    if (control.test(line)) throw broken("has a control character in the headers of a part");
+    const colon = line.indexOf(":");
+    headers.set(line.slice(0, Math.max(colon, 0)).toLowerCase(), line.slice(colon + 1).trim());
   }
   if (!asItIs.test(headers.get("content-transfer-encoding") ?? "binary"))
     throw broken("has a part with a Content-Transfer-Encoding; send its bytes as they are");

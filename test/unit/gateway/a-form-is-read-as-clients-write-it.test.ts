@@ -56,6 +56,24 @@ test.each(clients)("a form of %s has its field and its file byte for byte", (_, 
   expect(read.bytes.buffer).toBe(bytes.buffer);
 });
 
+test.each([
+  ["a bare line feed behind spaces", `X-A:${" ".repeat(900)}\n`],
+  ["a NUL", "X-A: a\0b"],
+  ["a carriage return in a file name", `${named("file")}; filename="a\rb.wav"`],
+])("a form with %s in the headers of its parts is refused, and costs little", (_, line) => {
+  const parts = Array.from({ length: 60 }, (__, place) => field(named(`f${place}`), line)).join("");
+  expect(() => readForm(Buffer.from(`${parts}--${boundary}--\r\n`, "latin1"), boundary)).toThrow(/control character/);
+});
+
+test("a form with long runs of spaces around a value has the value alone", () => {
+  const spaces = " ".repeat(400);
+  const form = readForm(
+    Buffer.from(`${field(`Content-Disposition:${spaces}form-data; name="a"${spaces}`)}--${boundary}--\r\n`),
+    boundary,
+  );
+  expect(form).toEqual({ a: "m" });
+});
+
 describe("the boundary", () => {
   test.each([
     "multipart/form-data; boundary=a-b.c'd",
