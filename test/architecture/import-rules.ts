@@ -341,7 +341,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/fleet": 270,
   "shared/keys": 390,
   "shared/placing": 90,
-  "shared/process": 1_340,
+  "shared/process": 1_400,
   "shared/protocol": 2_050,
   "shared/records": 2_370,
   "shared/requests": 640,
