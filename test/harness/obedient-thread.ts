@@ -3,8 +3,7 @@ import { serveOrders } from "#shared/process/work-thread.ts";
 /** Answers each order with its own name, but for `endless`, which it never leaves. */
 serveOrders(
   ({ name }: { readonly name: string }) => {
-    while (name === "endless");
-    return name;
+    for (;;) if (name !== "endless") return name;
   },
   () => undefined,
 );

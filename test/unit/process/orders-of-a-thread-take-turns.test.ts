@@ -12,7 +12,7 @@ const bound: CpuBound = { msPerMb: 500, fault: () => new Fault("bad_request", { 
 
 const threads: WorkThread<Order, string>[] = [];
 afterEach(async () => {
-  for (const thread of threads.splice(0)) await thread.stop();
+  for (const each of threads.splice(0)) await each.stop();
 });
 function thread(cpuBound?: CpuBound): WorkThread<Order, string> {
   const made = new WorkThread<Order, string>(module, cpuBound);
