@@ -206,7 +206,7 @@ async function copyUsage(from: StateStore, to: { book: LimitsBook; id: string; n
   let acknowledged = 0;
   for (let ago = usageKeptDays + 1; ago >= -1; ago -= 1) {
     const day = new Date(to.nowMs - ago * dayMs).toISOString().slice(0, 10);
-    const rows = [...(await usage.read({ from: day, to: day }))];
+    const rows = [...(await usage.read({ from: day, to: day })).rows];
     for (; rows.length > 0; acknowledged += 1) {
       const page = rows.splice(0, rowsPerSettlement);
       await to.book.settle({ gateway: to.id, sequence: acknowledged + 1, acknowledged, usage: page, ...nothing });

@@ -5,13 +5,17 @@ export type FinishReason = (typeof finishReasons)[number];
 
 const count = z.int().nonnegative();
 
+/** The most tokens that a machine may report of one answer. */
+export const tokenCountMax = 2 ** 31 - 1;
+const tokens = count.max(tokenCountMax);
+
 export const usage = z.object({
-  promptTokens: count,
-  completionTokens: count,
-  cachedTokens: count.optional(),
-  reasoningTokens: count.optional(),
+  promptTokens: tokens,
+  completionTokens: tokens,
+  cachedTokens: tokens.optional(),
+  reasoningTokens: tokens.optional(),
   /** The seconds of a recording, rounded up, where the runtime reports them in place of tokens. */
-  seconds: count.optional(),
+  seconds: tokens.optional(),
 });
 export type Usage = z.infer<typeof usage>;
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { answerEvent, type AnswerEvent } from "./answer-events.ts";
+import { answerEvent, type AnswerEvent, tokenCountMax } from "./answer-events.ts";
 import { jsonIn } from "./frame-payload.ts";
 
 /**
@@ -13,9 +13,6 @@ import { jsonIn } from "./frame-payload.ts";
  */
 export const frameVersion = 2;
 export const framePrefixBytes = 12;
-
-/** The largest count that fits into a frame. A runtime may report more tokens; the frame then carries this maximum. */
-const countMax = 0xffff_ffff;
 
 /** In the order of their codes, which begin at 1. */
 const frameKinds = ["accept", "reject", "part-ack", "data", "end", "fault", "beat"] as const;
@@ -43,7 +40,7 @@ export function encodeFrame(
   frame[2] = 0;
   frame[3] = 0;
   writeCount(frame, sequence, 4);
-  writeCount(frame, Math.min(outputTokens, countMax), 8);
+  writeCount(frame, Math.min(outputTokens, tokenCountMax), 8);
   frame.set(payload, framePrefixBytes);
   return frame;
 }

@@ -40,15 +40,22 @@ interface Days {
 
 /** Reads usage rows, sorted by day, key and model. */
 export interface UsageRows {
-  read(days: Days): Promise<readonly UsageRow[]>;
+  read(days: Days): Promise<UsageRead>;
+}
+
+/** The rows of some days, and the number of those that are left out: their counts are more than any machine can have used. */
+export interface UsageRead {
+  readonly rows: readonly UsageRow[];
+  readonly unread: number;
 }
 
 /** Returns the usage records of the store that holds the keys. */
 export function openUsage(state: StateStore): UsageRows {
   return {
     async read(days) {
-      const rows = state.kind === "redis" ? await readRedis(state.redis, days) : readSqlite(state.database, days);
-      return rows.sort(compareUsage);
+      const found = state.kind === "redis" ? await readRedis(state.redis, days) : readSqlite(state.database, days);
+      const rows = found.flatMap((row) => usageRow.safeParse(row).data ?? []);
+      return { rows: rows.sort(compareUsage), unread: found.length - rows.length };
     },
   };
 }
@@ -92,11 +99,11 @@ const daysReply = z.array(z.string());
 const fieldsPerPage = 1_000;
 
 /** Reads day by day and in pages, so that no amount of data blocks Redis. */
-async function readRedis(redis: RedisConnection, { from, to }: Days): Promise<UsageRow[]> {
+async function readRedis(redis: RedisConnection, { from, to }: Days): Promise<object[]> {
   const reply = await redis.run("tell the days of usage", (client) =>
     client.zrangebylex(redisUsageDaysAt, `[${from}`, `[${to}`),
   );
-  const rows: UsageRow[] = [];
+  const rows: object[] = [];
   for (const day of daysReply.parse(reply)) rows.push(...rowsOf(day, await fieldsOf(redis, day)));
   return rows;
 }
@@ -115,7 +122,7 @@ async function fieldsOf(redis: RedisConnection, day: string): Promise<Readonly<R
   return fields;
 }
 
-function rowsOf(day: string, fields: Readonly<Record<string, string>>): UsageRow[] {
+function rowsOf(day: string, fields: Readonly<Record<string, string>>): object[] {
   const rows = new Map<string, Record<string, unknown>>();
   for (const [field, count] of Object.entries(fields)) {
     const { keyId, metric, model = null } = usageField.exec(field)?.groups ?? {};
@@ -123,7 +130,7 @@ function rowsOf(day: string, fields: Readonly<Record<string, string>>): UsageRow
     const row = rows.getOrInsertComputed(JSON.stringify([keyId, model]), () => ({ day, keyId, model, ...noUsage }));
     row[metric] = Number(count);
   }
-  return [...rows.values()].map((row) => usageRow.parse(row));
+  return [...rows.values()];
 }
 
 export const noUsage: UsageCounts = usageCounts.parse(Object.fromEntries(usageMetrics.map((metric) => [metric, 0])));
@@ -133,14 +140,21 @@ function isMetric(name: string | undefined): name is UsageMetric {
   return usageMetrics.some((metric) => metric === name);
 }
 
-/** The table stores an empty text for no model, since the model is part of its key. */
-function readSqlite(database: StateDatabase, { from, to }: Days): UsageRow[] {
-  const rows = database.read(
+/**
+ * The table stores an empty text for no model, since the model is part of its key. Node's SQLite refuses to read a number
+ * that is no safe integer, so tokens are read up to the first of those.
+ */
+function readSqlite(database: StateDatabase, { from, to }: Days): readonly object[] {
+  return database.read(
     "read usage",
     (sql) => sql.all`
-      SELECT day, key_id AS keyId, nullif(model, '') AS model, requests, failed, prompt_tokens AS promptTokens,
-        completion_tokens AS completionTokens, answered, first_token_ms AS firstTokenMs, duration_ms AS durationMs
+      SELECT day, key_id AS keyId, nullif(model, '') AS model, requests, failed,
+        nullif(min(prompt_tokens, ${unsafe}), ${unsafe}) AS promptTokens,
+        nullif(min(completion_tokens, ${unsafe}), ${unsafe}) AS completionTokens,
+        answered, first_token_ms AS firstTokenMs, duration_ms AS durationMs
       FROM usage WHERE day BETWEEN ${from} AND ${to}`,
   );
-  return rows.map((row) => usageRow.parse(row));
 }
+
+/** As a BigInt, since SQLite would take a number of this size for a real. */
+const unsafe = BigInt(Number.MAX_SAFE_INTEGER) + 1n;

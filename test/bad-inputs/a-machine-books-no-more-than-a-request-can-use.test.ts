@@ -20,7 +20,7 @@ import { contentOf, saying } from "../harness/answer-payload.ts";
 
 const window = handMadeModel.context_window;
 const answered: Said = ["data", saying("fine"), 1];
-const hugeUsage = { promptTokens: 1e12, completionTokens: 1e12 };
+const hugeUsage = { promptTokens: 2e9, completionTokens: 2e9 };
 const ending = (usage: object): readonly Said[] => [answered, ["end", { ...handMadeEnd, usage }, 2]];
 
 describe.skipIf(lentOnly("nats", "redis"))("a machine that lies about tokens", () => {

@@ -35,7 +35,7 @@ test("requests for models that nobody ever had are one row in the books, however
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]));
   const rows = await until(
     async () => {
-      const all = await openUsage(gateway.store.state).read({ from: "2000-01-01", to: "9999-12-31" });
+      const { rows: all } = await openUsage(gateway.store.state).read({ from: "2000-01-01", to: "9999-12-31" });
       const own = all.filter(({ keyId }) => keyId === record.id);
       return own.reduce((sum, { requests }) => sum + requests, 0) === namesSent && own;
     },

@@ -332,7 +332,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       await book.settle(settlementOf({ usage: [one, otherKey] }));
       await book.settle(settlementOf({ usage: [other], sequence: 2 }));
       await book.settle(settlementOf({ usage: [one, older], gateway: "another" }));
-      expect(await usage.read(allDays)).toEqual([
+      expect((await usage.read(allDays)).rows).toEqual([
         older,
         otherKey,
         rowOf({
@@ -359,7 +359,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       for (let again = 0; again < 3; again += 1) await book.settle(settlement);
       await book.settle(settlementOf({ sequence: 2 }));
       await book.settle(settlement);
-      expect(await usage.read(allDays)).toEqual([row]);
+      expect((await usage.read(allDays)).rows).toEqual([row]);
       expect(await spentOf(row.keyId, "9998-02-01")).toBe(7);
     });
 
@@ -372,7 +372,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
         rowOf({ model, requests: 1 }),
       );
       await book.settle(settlementOf({ usage: rows }));
-      const read = await usage.read(allDays);
+      const { rows: read } = await usage.read(allDays);
       expect(read).toHaveLength(rows.length);
       expect(read).toEqual(expect.arrayContaining(rows));
     });
@@ -386,7 +386,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
         rowOf({ model: `model-${at}`, requests: at + 1, durationMs: at }),
       );
       await book.settle(settlementOf({ usage: rows }));
-      expect(await usage.read(allDays)).toEqual(rows.toSorted(compareUsage));
+      expect((await usage.read(allDays)).rows).toEqual(rows.toSorted(compareUsage));
     });
 
     test("only the days that are asked for are read, the first and the last included", async () => {
@@ -396,8 +396,8 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       } = await openBook();
       const rows = ["9998-01-30", "9998-01-31", "9998-02-01", "9998-02-02"].map((day) => rowOf({ day }));
       await book.settle(settlementOf({ usage: rows }));
-      expect(await usage.read({ from: "9998-01-31", to: "9998-02-01" })).toEqual(rows.slice(1, 3));
-      expect(await usage.read({ from: "9998-03-01", to: "9998-03-31" })).toEqual([]);
+      expect((await usage.read({ from: "9998-01-31", to: "9998-02-01" })).rows).toEqual(rows.slice(1, 3));
+      expect((await usage.read({ from: "9998-03-01", to: "9998-03-31" })).rows).toEqual([]);
     });
 
     test("a day that has long passed is forgotten when newer ones are written", async () => {
@@ -409,7 +409,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
         new Date(Date.UTC(2026, 0, 1 + at)).toISOString().slice(0, 10),
       );
       await book.settle(settlementOf({ usage: days.map((day) => rowOf({ day })) }));
-      const read = await usage.read(allDays);
+      const { rows: read } = await usage.read(allDays);
       expect(read.length).toBeGreaterThanOrEqual(400);
       expect(read.length).toBeLessThanOrEqual(401);
       expect(read.at(-1)?.day).toBe(days.at(-1));
@@ -424,8 +424,22 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const row = rowOf({ promptTokens: most - 1, completionTokens: 0, durationMs: most + 1 });
       await book.settle(settlementOf({ usage: [row] }));
       await book.settle(settlementOf({ usage: [rowOf({ promptTokens: 2 })], sequence: 2 }));
-      expect(await usage.read(allDays)).toEqual([{ ...row, requests: 2, promptTokens: most + 1 }]);
+      expect((await usage.read(allDays)).rows).toEqual([{ ...row, requests: 2, promptTokens: most + 1 }]);
       expect(await spentOf(row.keyId, "9998-02-01")).toBe(most + 1);
+    });
+
+    test("a row that grew too large is left out and told, and fails neither sums nor settlements", async () => {
+      const {
+        books: [book],
+        usage,
+        spentOf,
+      } = await openBook();
+      const row = rowOf({ day: "9998-02-01", promptTokens: Number.MAX_SAFE_INTEGER });
+      const other = rowOf({ day: "9998-02-01", keyId: "another00000", promptTokens: 5 });
+      for (const sequence of [1, 2, 3]) await book.settle(settlementOf({ usage: [row], sequence }));
+      await book.settle(settlementOf({ usage: [other], sequence: 4 }));
+      expect(await usage.read(allDays)).toEqual({ rows: [other], unread: 1 });
+      expect(await spentOf(row.keyId, "9998-02-01")).toBeGreaterThanOrEqual(Number.MAX_SAFE_INTEGER);
     });
 
     test("what a key has spent is told apart by key and by period", async () => {

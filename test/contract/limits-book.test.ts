@@ -203,7 +203,7 @@ describe("limits of several gateways in Redis", () => {
     for (const each of later) await expect(book.settle(each)).rejects.toMatchObject({ code: "backend_unavailable" });
     if (first !== undefined) await book.settle(first);
     for (const each of [...settlements, ...settlements]) await book.settle(each);
-    expect(await openUsage({ kind: "redis", redis }).read(allDays)).toMatchObject([{ requests: 3 }]);
+    expect((await openUsage({ kind: "redis", redis }).read(allDays)).rows).toMatchObject([{ requests: 3 }]);
   });
 
   test("a store that was emptied or set back to an older copy goes on with the next settlement", async () => {
@@ -216,7 +216,7 @@ describe("limits of several gateways in Redis", () => {
     await redis.run("empty it", (each) => each.del("written:a-gateway"));
     await book.settle(settlementOf({ sequence: 10, acknowledged: 9, usage }));
     await book.settle(settlementOf({ sequence: 10, acknowledged: 9, usage }));
-    expect(await openUsage({ kind: "redis", redis }).read(allDays)).toMatchObject([{ requests: 3 }]);
+    expect((await openUsage({ kind: "redis", redis }).read(allDays)).rows).toMatchObject([{ requests: 3 }]);
   });
 
   test("requests that a gateway granted by itself are charged beside those that the store admitted", async () => {
@@ -248,7 +248,7 @@ describe("limits of several gateways in Redis", () => {
     const open = async (isThereForMs = 300) => {
       const redis = await openOne();
       const bookOf = () => new RedisLimitsBook(redis, { clock: systemClock, isThereForMs });
-      const booked = async () => (await openUsage({ kind: "redis", redis }).read(allDays))[0];
+      const booked = async () => (await openUsage({ kind: "redis", redis }).read(allDays)).rows[0];
       return { redis, dying: bookOf(), other: bookOf(), booked };
     };
     const cut = JSON.stringify({ id: "req_1", code: "gateway_lost", tried: [{ machine: "attic" }], totalMs: 1, at: 5 });

@@ -54,7 +54,7 @@ export class Operator implements AsyncDisposable {
 
   /** All that was counted so far, of one key if one is named. */
   async usage(keyId?: KeyId): Promise<readonly UsageRow[]> {
-    const rows = await openUsage(this.store.state).read({ from: "2000-01-01", to: "9999-12-31" });
+    const { rows } = await openUsage(this.store.state).read({ from: "2000-01-01", to: "9999-12-31" });
     return keyId === undefined ? rows : rows.filter((row) => row.keyId === keyId);
   }
 

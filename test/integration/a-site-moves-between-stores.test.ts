@@ -308,7 +308,7 @@ describe.skipIf(lentOnly("redis"))("a restore into a Redis that was emptied", ()
     await client.del("trunkline:pepper");
     await restore(redis);
     const sums = await inStore(redis, async ({ state }) =>
-      (await openUsage(state).read({ from: row.day, to: row.day })).map((each) => each.promptTokens),
+      (await openUsage(state).read({ from: row.day, to: row.day })).rows.map((each) => each.promptTokens),
     );
     expect(sums).toEqual([tokensUsed + 7]);
   });

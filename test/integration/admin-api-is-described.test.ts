@@ -91,7 +91,7 @@ test("every route that is mounted is described, and every one that is described 
   const server = createServer({ log, bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" });
   server.addHook("onRoute", (route) => void routes.push(route));
   const { keys, clock } = api;
-  const usage = { read: async () => [] };
+  const usage = { read: async () => ({ rows: [], unread: 0 }) };
   adminRoutes(server, {
     keys,
     machines: noMachines,

@@ -64,7 +64,8 @@ ${whichStoreHelp}`)
       const days = daysOf(asked, clock.wall());
       if ("wrong" in days) usage.error(`error: ${days.wrong}.`);
       await withKeyStore(context, { json }, async ({ keys, state }) => {
-        const all = await openUsage(state).read(days);
+        const { rows: all, unread } = await openUsage(state).read(days);
+        if (unread > 0) stderr.write(`Left out: ${unread} rows whose counts are more than can have been used.\n`);
         const rows = all.filter(({ keyId }) => key === undefined || keyId === key);
         const names = new Map((await keys.list()).map(({ id, name }): [string, string] => [id, name]));
         const nameOf = (keyId: string): string | undefined => names.get(keyId);

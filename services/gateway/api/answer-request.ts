@@ -210,7 +210,7 @@ async function resumedRequest(
   if (resolved.routed !== undefined) account.routedTo(resolved.first.modelId);
   const job = { ...jobOf(request, { asked, resolved }, undefined), body: new Uint8Array() };
   leaving.signal.throwIfAborted();
-  account.resumes();
+  account.resumes(asked.ceiling);
   const { ignored, effort } = asked;
   nameIgnored(reply, ignored);
   const rendered = renderedFor(request, { asked, job, from: isNumbered ? resumes.event : undefined });

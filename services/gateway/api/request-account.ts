@@ -186,10 +186,11 @@ export class RequestAccount {
   }
 
   /** Counts an answer that the client resumes. It was admitted before, so that no limit of the key is asked. */
-  resumes(): void {
+  resumes(ceiling: TokenCeiling): void {
     const { id: keyId, limits } = this.#key;
     this.#leaveResumed();
     this.#isResuming = true;
+    this.#ceiling = ceiling;
     if (limits !== undefined) this.#hold = this.#dependencies.limits.occupy({ keyId, limits, seat: newToken() });
   }
 

@@ -12,6 +12,7 @@ import {
   type JobState,
   type ResumedAnswer,
 } from "#shared/protocol/frame-payload.ts";
+import { tokenCountMax } from "#shared/protocol/answer-events.ts";
 import type { Frame } from "#shared/protocol/frame.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
@@ -323,6 +324,8 @@ export class FrameFollower {
           `it sent ${this.#receivedBytes} bytes and was granted ${this.#grantedBytes} (creditBytes ${creditBytes})`,
         );
       }
+      if (outputTokens > tokenCountMax)
+        throw machineBrokeRules(`it told of ${outputTokens} tokens, and an answer has ${tokenCountMax} at most`);
       listener.onData(payload, outputTokens);
     } catch (thrown) {
       this.#cancel(Fault.from(thrown));

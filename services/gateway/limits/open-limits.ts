@@ -212,7 +212,7 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
     const row = this.#database.read(
       "sum what a key has used",
       (sql) => sql.get`
-        SELECT coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens
+        SELECT min(coalesce(sum(min(prompt_tokens + completion_tokens, ${tokensMax})), 0), ${tokensMax}) AS tokens
         FROM usage WHERE key_id = ${keyId} AND day IN (SELECT value FROM json_each(${days}))`,
     );
     return Number(row?.["tokens"]);
@@ -245,6 +245,11 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
   }
 }
 
+/** The most tokens that a sum tells. */
+const tokensMax = Number.MAX_SAFE_INTEGER;
+/** The most tokens that a row holds. It is left out of lists then, and grows no further. */
+const tokensKeptMax = BigInt(tokensMax) + 1n;
+
 function withMade(told: RunningUsage): object {
   return { ...told, made: madeOf(told.usage) };
 }
@@ -259,8 +264,8 @@ function addUsageRows(sql: SqlTags, rows: string): void {
     ON CONFLICT DO UPDATE SET
       requests = requests + excluded.requests,
       failed = failed + excluded.failed,
-      prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-      completion_tokens = completion_tokens + excluded.completion_tokens,
+      prompt_tokens = min(prompt_tokens + excluded.prompt_tokens, ${tokensKeptMax}),
+      completion_tokens = min(completion_tokens + excluded.completion_tokens, ${tokensKeptMax}),
       answered = answered + excluded.answered,
       first_token_ms = first_token_ms + excluded.first_token_ms,
       duration_ms = duration_ms + excluded.duration_ms`;

@@ -176,15 +176,21 @@ end
 const settleLua = `${commonLua}${admitLua}
 local settlement = cjson.decode(ARGV[1])
 
+-- Adds to a count, unless it is too large to grow: such a count is left out of sums, and fails none.
+local function add(...)
+  local reply = redis.pcall(...)
+  if type(reply) == "table" and reply.err and not string.find(reply.err, "overflow") then error(reply.err) end
+end
+
 -- Adds what was used, or takes it back where \`times\` is -1.
 local function count(used, times)
   for _, each in ipairs(used.spent) do
-    call("INCRBY", prefix .. each.at, times * each.tokens)
+    add("INCRBY", prefix .. each.at, times * each.tokens)
     call("PEXPIREAT", prefix .. each.at, each.endsAtMs + ${spentKeptForMs})
   end
   for _, each in ipairs(used.usage) do
     local name = prefix .. each.at
-    for _, field in ipairs(each.fields) do call("HINCRBY", name, field[1], times * field[2]) end
+    for _, field in ipairs(each.fields) do add("HINCRBY", name, field[1], times * field[2]) end
     call("EXPIRE", name, ${usageKeptDays * 86_400})
     call("ZADD", prefix .. "${redisUsageDaysAt}", 0, each.day)
     call("ZREMRANGEBYRANK", prefix .. "${redisUsageDaysAt}", 0, -${usageKeptDays + 2})

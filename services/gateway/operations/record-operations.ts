@@ -33,7 +33,12 @@ const shownUsage = z.strictObject({
   first_token_ms: usageRow.shape.firstTokenMs.describe("The waits for their first tokens, added up."),
   duration_ms: usageRow.shape.durationMs.describe("The durations of all requests, added up."),
 });
-const usageList = listOf(z.array(shownUsage));
+const usageList = listOf(z.array(shownUsage)).extend({
+  unread: z
+    .int()
+    .nonnegative()
+    .describe("The rows that are left out, since their counts are more than can have been used."),
+});
 
 /** The answers of these operations that the document of the API names. */
 export const recordSchemas = {
@@ -77,7 +82,7 @@ export const recordOperations = {
     }),
     answer: usageList,
     async run({ query }, { usage, clock }) {
-      const rows = await usage.read(usageDays(query, clock.wall()));
+      const { rows, unread } = await usage.read(usageDays(query, clock.wall()));
       const asked = rows.filter(({ keyId: id }) => query.key === undefined || id === query.key);
       const data = asked.map((row) => ({
         day: row.day,
@@ -91,7 +96,7 @@ export const recordOperations = {
         first_token_ms: row.firstTokenMs,
         duration_ms: row.durationMs,
       }));
-      return { object: "list" as const, data };
+      return { object: "list" as const, data, unread };
     },
   }),
 };

@@ -18,6 +18,8 @@ export interface MediaSize {
 
 /** Bytes of a second of MP3 at 128 kbit/s. */
 const recordedBytesPerSecond = 16_000;
+/** Bytes of a second at 4 kbit/s, less than any codec of speech takes. A server's seconds are believed up to that. */
+const recordedBytesPerSecondMin = 500;
 
 export function sizeIn(unit: MediaUnit, { fields: { n = 1, input = "" }, files }: MediaBody): MediaSize {
   const counts = {
@@ -47,8 +49,10 @@ export function priceOf({ unit, count }: MediaSize, { key: { limits }, prices, c
   const each = prices[unit];
   if (each !== undefined) {
     const tokens = Math.ceil(each * count);
-    const promptTokens = Math.max(ceiling.promptTokens, tokens);
-    const tokensPerSecond = unit === "second" ? each : undefined;
+    const isTimed = unit === "second";
+    const secondsMax = Math.max(1, (count * recordedBytesPerSecond) / recordedBytesPerSecondMin);
+    const promptTokens = isTimed ? Math.ceil(each * secondsMax) : Math.max(ceiling.promptTokens, tokens);
+    const tokensPerSecond = isTimed ? each : undefined;
     return { promptTokens: tokens, tokens, ceiling: { ...ceiling, promptTokens }, tokensPerSecond };
   }
   if (limits?.tokensPerMinute === undefined && limits?.budget === undefined) return undefined;

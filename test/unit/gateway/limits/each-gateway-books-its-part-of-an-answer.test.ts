@@ -50,6 +50,8 @@ function open(headers = {}): RequestAccount {
   return account;
 }
 
+const ceiling = { promptTokens: 10, prompts: 1, answers: 1, answerTokens: 10 };
+
 async function booked(): Promise<{ requests: number; failed: number; promptTokens: number; completionTokens: number }> {
   await clock.advanceAwaiting(1_000);
   const sum = { requests: 0, failed: 0, promptTokens: 0, completionTokens: 0 };
@@ -102,10 +104,22 @@ describe("an answer that another gateway goes on with", () => {
 describe("a request that resumes an answer", () => {
   test("is no request and no failure where its client gives it up before the machine has answered", async () => {
     const account = open({ "last-event-id": "attic.x.1" });
-    account.resumes();
+    account.resumes({ ...ceiling, answerTokens: undefined });
     follow(account);
     account.close(499);
     expect(await booked()).toMatchObject({ requests: 0, failed: 0 });
+  });
+
+  test("is booked with no more tokens than it may have, whatever its machine reports", async () => {
+    const account = open();
+    account.resumes(ceiling);
+    const course = follow(account);
+    course.offerOf = () => offerOf("attic");
+    course.onAccept("attic", "running", resumed(0));
+    course.onUsage({ promptTokens: 5, completionTokens: 50_000_001 });
+    account.endedIn("ok");
+    account.close(200);
+    expect(await booked()).toMatchObject({ completionTokens: 10 });
   });
 
   test("counts with the book no further than its machine was told, and as the machine says once the answer moved", async () => {

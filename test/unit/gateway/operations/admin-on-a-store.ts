@@ -115,7 +115,7 @@ export class AdminOnStore {
     const usage = {
       read: async (days: { from: string; to: string }) => {
         this.usageAsked.push(days);
-        return this.usage;
+        return { rows: this.usage, unread: 0 };
       },
     };
     const { clock, badKeys } = this;
