@@ -62,6 +62,13 @@ export function Notice({ tone = "plain", children }: { readonly tone?: Tone; rea
 }
 
 /** Shows a fault of the gateway; nothing without one. */
+/** Says that a list leaves records out. */
+export function UnreadNotice({ unread = 0 }: { readonly unread?: number | undefined }) {
+  return unread === 0 ? null : (
+    <Notice>Not shown, since this gateway cannot read them: {unread}. A newer one can.</Notice>
+  );
+}
+
 export function FaultNotice({ fault }: { readonly fault: ApiFault | undefined }) {
   return fault === undefined ? null : <Notice tone="bad">{fault.message}</Notice>;
 }

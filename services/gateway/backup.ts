@@ -6,6 +6,7 @@ import { createGunzip, createGzip } from "node:zlib";
 import { Fault } from "#shared/fault/fault.ts";
 import { type Actor, auditEntriesMax } from "#shared/records/audit-entry.ts";
 import { changeKey } from "#shared/records/change-key.ts";
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { OpenedKeyStore, StateStore } from "#shared/store/open-key-store.ts";
 import { isFounded, note, SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
 import { openStateDatabase, type StateDatabase, stateFileName } from "#shared/store/state-database.ts";
@@ -83,7 +84,9 @@ async function fill(folder: string, { keys, state, clock }: Store, secrets: Read
     if (state.kind === "redis") {
       await copyFromRedis(state.redis, database);
       await copyUsage(state, { book: new SqliteLimitsBook(database, { clock }), id: newToken(), nowMs: clock.wall() });
-      const trail = await keys.log({ entriesMax: auditEntriesMax });
+      const unread: UnreadRecord[] = [];
+      const trail = await keys.log({ entriesMax: auditEntriesMax }, unread);
+      assertAllRead(unread);
       database.change("back up the trail", (sql) => trail.forEach((entry) => note(sql, entry)));
     }
     return database.counts();
@@ -121,13 +124,20 @@ export async function withBackup<Result>(file: string, work: (backup: Backup) =>
 /** Reads every record, so that a restore that has begun does not fail on one. */
 async function readAll(database: StateDatabase): Promise<void> {
   const [keys, machines] = [new SqliteKeyStore(database, { clock: systemClock }), new SqliteMachineStore(database)];
-  await keys.list();
-  await keys.log({ entriesMax: auditEntriesMax });
-  await machines.list();
+  const unread: UnreadRecord[] = [];
+  await keys.list(unread);
+  await keys.log({ entriesMax: auditEntriesMax }, unread);
+  await machines.list(unread);
   await machines.site();
-  await sqliteRoutes(database).list();
-  await sqliteKeeps(database).list();
+  await sqliteRoutes(database).list(unread);
+  await sqliteKeeps(database).list(unread);
+  assertAllRead(unread);
   database.counts();
+}
+
+/** A backup is whole or refused. */
+function assertAllRead([first]: readonly UnreadRecord[]): void {
+  if (first !== undefined) throw failure(`the record ${first.name} is of a newer Trunkline: use that version`);
 }
 
 export interface Restored {

@@ -8,6 +8,7 @@ import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
+import { noteOfGateway } from "#shared/records/site-gateways.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { tunnelPath } from "#shared/protocol/pairing.ts";
 import { BadKeys } from "./keys/bad-keys.ts";
@@ -100,6 +101,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const operationsTls = readCertificate("TRUNKLINE_OPERATIONS_TLS_", config.operationsTls);
 
   const gateway = newToken();
+  const noted = noteOfGateway(gateway);
 
   const records = new MachineRecords({ machines: store.machines, timing, clock, log });
   lifecycle.onStop("records of machines", () => records.stop());
@@ -108,7 +110,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   await modelRoutes.load();
   const access = await openAccess(parts, { machines: records, routes: modelRoutes });
   const { watch, knownKeys } = access;
-  const limited = openLimits(store.state, { gateway, clock, log, kept: config.keptRequests });
+  const limited = openLimits(store.state, { gateway: noted, clock, log, kept: config.keptRequests });
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
 
   const fleet = openFleet({ config, broker, store, watch, records, lifecycle, gateway, timing, log });
@@ -231,7 +233,15 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const isShared = store.state.kind === "redis";
   const takesMachines = tunnels !== undefined;
   const isProxied = trustedProxies.length > 0;
-  await noteSite({ machines: store.machines, publicUrl, here: new URL(baseUrl), isShared, isProxied, takesMachines });
+  await noteSite({
+    machines: store.machines,
+    publicUrl,
+    here: new URL(baseUrl),
+    isShared,
+    isProxied,
+    takesMachines,
+    gateway: noted,
+  });
   log.info({ baseUrl, operationsUrl, publicUrl }, "gateway listens");
   const unreached = unreachedUrl(publicUrl, { host, port });
   if (unreached !== undefined) log.warn(unreached);

@@ -41,7 +41,15 @@ export async function setKeep(
     }
     const at = clock.wall();
     const version = (before?.version ?? 0) + 1;
-    const record = { name, version, ...wish, createdAt: before?.createdAt ?? at, changedAt: at };
+    const record = {
+      ...before,
+      name,
+      version,
+      machines: undefined,
+      ...wish,
+      createdAt: before?.createdAt ?? at,
+      changedAt: at,
+    };
     const detail = { keeps: keepText(wish), ...(before && { was: { keeps: keepText(before) } }) };
     const entry = { at, ...actor, action: "keep_set", model: name, name: name.slice(0, 100), detail } as const;
     return (await keeps.write(record, entry)) === "written" ? ({ outcome: "changed", record } as const) : "conflict";

@@ -2,8 +2,9 @@ import { refusalByLineage } from "./key-lineage.ts";
 import { isoTime } from "../process/clock.ts";
 import { takesAway } from "./audit-entry.ts";
 import { adminTtlMsMax, type KeyDependencies } from "./issue-key.ts";
-import { type KeyLimits, keyRecord, type KeyRecord, keyState, replacedSecretsMax } from "./key-record.ts";
+import { type KeyLimits, keyRecord, type KeyRecord, keyState, newTerms, replacedSecretsMax } from "./key-record.ts";
 import { type KeyStore, type Replication, retryConflicts, UnfoundedStore } from "./key-store.ts";
+import { assertRead, isNew } from "./site-gateways.ts";
 import { type KeyId, type KeyKind, type KeyToken, mintKeyToken } from "../keys/key-token.ts";
 import type { KeyDigest } from "../keys/pepper.ts";
 import { formatDuration, shownTerms } from "./shown-key.ts";
@@ -67,6 +68,8 @@ async function writeChange(
     if (done.outcome !== "changed") return done;
     const { detail } = done;
     const record = keyRecord.parse(done.record);
+    const terms = newTerms(record, found.record).filter(isNew);
+    if (terms.length > 0) assertRead(terms, await keys.gateways());
     const written = await keys.replace(record, {
       ...entry,
       name: record.name,

@@ -39,7 +39,7 @@ export async function setRoute(
     const at = clock.wall();
     const version = (before?.version ?? 0) + 1;
     const createdAt = before?.createdAt ?? at;
-    const record = { name, version, targets: routeTargets.parse(targets), createdAt, changedAt: at };
+    const record = { ...before, name, version, targets: routeTargets.parse(targets), createdAt, changedAt: at };
     const detail = {
       targets: targets.map(targetText),
       ...(before && { was: { targets: before.targets.map(targetText) } }),

@@ -4,7 +4,8 @@ import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Actor } from "./audit-entry.ts";
-import { boundMachines, keyLimits, keyName, keyRecord, type KeyRecord, scopes } from "./key-record.ts";
+import { boundMachines, keyLimits, keyName, keyRecord, type KeyRecord, newTerms, scopes } from "./key-record.ts";
+import { assertRead, isNew } from "./site-gateways.ts";
 import type { KeyStore } from "./key-store.ts";
 import { keyKinds, type KeyToken, mintKeyToken } from "../keys/key-token.ts";
 import type { Peppers } from "../keys/pepper.ts";
@@ -33,7 +34,8 @@ export const newKey = z
 export type NewKey = Readonly<z.input<typeof newKey>>;
 
 export interface KeyDependencies {
-  readonly keys: Pick<KeyStore, "find" | "issue" | "replace" | "forget"> & Partial<Pick<KeyStore, "awaitReplica">>;
+  readonly keys: Pick<KeyStore, "find" | "issue" | "replace" | "forget" | "gateways"> &
+    Partial<Pick<KeyStore, "awaitReplica">>;
   readonly peppers: Peppers;
   readonly clock: Pick<Clock, "wall">;
   /** The actor that the audit trail names. */
@@ -79,6 +81,8 @@ export async function issueKey(
     expiresAt: Math.min(createdAt + ttlMs, admin !== undefined && kind === "admin" ? admin.expiresAt : Infinity),
   });
   const entry = { at: createdAt, ...actor, action: "issued", key: token.id, name, detail: shownTerms(record) } as const;
+  const newer = newTerms(record).filter(isNew);
+  if (newer.length > 0) assertRead(newer, await keys.gateways());
   await keys.issue(record, entry);
   return { token, record };
 }

@@ -3,7 +3,7 @@ import { isoTime } from "../process/clock.ts";
 import { printable } from "../protocol/identifiers.ts";
 import { modelIdCharactersMax } from "../protocol/model.ts";
 import { boundMachines } from "./key-record.ts";
-import { readStored, type RecordStore } from "./key-store.ts";
+import type { RecordStore } from "./key-store.ts";
 
 /** Bounds the models that a site keeps in memory. */
 export const keepsPerSiteMax = 500;
@@ -17,8 +17,8 @@ const wallMs = z.int().nonnegative();
 
 export const copies = z.int().min(1).max(64);
 
-/** The wish that some machines have a model in memory; times are milliseconds since 1970. */
-const keepRecord = z.object({
+/** The wish that some machines have a model in memory; times are milliseconds since 1970. Unknown fields are kept. */
+export const keepRecord = z.looseObject({
   /** The id of the model. */
   name: keptModel,
   /** 1 for a new record, and one more with every change, so that a writer detects a concurrent change. */
@@ -33,11 +33,6 @@ const keepRecord = z.object({
 export type KeepRecord = Readonly<z.output<typeof keepRecord>>;
 
 export type KeepStore = RecordStore<KeepRecord>;
-
-/** Parses a stored record (JSON). */
-export function readKeep(text: unknown): KeepRecord {
-  return readStored(keepRecord, () => JSON.parse(String(text)));
-}
 
 const time = z.iso.datetime();
 

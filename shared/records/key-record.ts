@@ -101,6 +101,8 @@ export const keyRecord = z.strictObject({
   storesResponses: z.literal(true).optional(),
   /** The admin key that issued this key over the admin API. */
   issuedBy: keyId.optional(),
+  /** The digest of the issuer and the subject of the person who signs in by OpenID Connect with this key. */
+  person: z.string().length(64).optional(),
   createdAt: wallMs,
   expiresAt: wallMs,
   disabledAt: wallMs.optional(),
@@ -118,6 +120,13 @@ export type FoundKey =
   | { readonly kind: "record"; readonly record: KeyRecord }
   | { readonly kind: "tombstone"; readonly tombstone: KeyTombstone }
   | { readonly kind: "absent" };
+
+/** Returns the terms of a record that another one lacks, those of its limits too. */
+export function newTerms(after: KeyRecord, before?: KeyRecord): readonly string[] {
+  const termsOf = (record?: KeyRecord) => Object.entries({ ...record, ...record?.limits });
+  const known = new Set(termsOf(before).flatMap(([term, value]) => (value === undefined ? [] : [term])));
+  return termsOf(after).flatMap(([term, value]) => (value === undefined || known.has(term) ? [] : [term]));
+}
 
 export const keyStates = ["valid", "disabled", "expired", "revoked"] as const;
 export type KeyState = (typeof keyStates)[number];

@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { dayMs } from "#shared/process/clock.ts";
 import { Fault } from "../fault/fault.ts";
+import { jsonIn } from "../protocol/frame-payload.ts";
 import type { AuditEntry } from "./audit-entry.ts";
 import type { FoundKey, KeyRecord } from "./key-record.ts";
 import type { KeyId } from "../keys/key-token.ts";
 import type { PepperFingerprint } from "../keys/pepper.ts";
+import type { SiteGateway } from "./site-gateways.ts";
 
 /**
  * Time for which a store keeps a record after its expiry. Until then operators see it in lists and can still extend it.
@@ -49,9 +51,14 @@ export interface KeyStore {
    */
   forget(id: KeyId, entry: AuditEntry): Promise<Written>;
   /** Returns all records, the oldest first, including revoked and recently expired ones. */
-  list(): Promise<readonly KeyRecord[]>;
+  list(unread?: UnreadRecord[]): Promise<readonly KeyRecord[]>;
   /** Returns the latest entries of the audit trail, the oldest of them first. `key` selects the entries of one key. */
-  log(query: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]>;
+  log(
+    query: { readonly entriesMax: number; readonly key?: KeyId | undefined },
+    unread?: UnreadRecord[],
+  ): Promise<readonly AuditEntry[]>;
+  /** Returns the gateways that serve the site, or that served an embedded store last. */
+  gateways(): Promise<readonly SiteGateway[]>;
   /** Resolves when the store answers, also when it is not founded. */
   ready(): Promise<void>;
   /**
@@ -75,7 +82,7 @@ export interface KeyStore {
  */
 export interface RecordStore<Kept> {
   /** Returns all records, sorted by name. */
-  list(): Promise<readonly Kept[]>;
+  list(unread?: UnreadRecord[]): Promise<readonly Kept[]>;
   find(name: string): Promise<Kept | undefined>;
   /** Stores a record in place of the one whose version is one lower. Version 1 replaces no record. */
   write(record: Kept, entry: AuditEntry): Promise<Written>;
@@ -131,6 +138,33 @@ export function readStored<Schema extends z.ZodType>(schema: Schema, read: () =>
       internal: onOneLine(error),
     });
   }
+}
+
+/** A record that this version cannot read. Lists leave it out and add it to `unread`, so that one record hides no other. */
+export interface UnreadRecord {
+  /** The name of the record: the id of a key or a session, the place of an entry of the trail. */
+  readonly name: string;
+  /** Undefined if it is no JSON. */
+  readonly stored: unknown;
+}
+
+/** Parses the records (JSON) of a list by their names. */
+export function readEach<Schema extends z.ZodType>(
+  schema: Schema,
+  rows: Iterable<readonly [name: unknown, text: unknown]>,
+  unread: UnreadRecord[] = [],
+): z.output<Schema>[] {
+  return [...rows].flatMap(([name, text]) => {
+    const stored = jsonIn(String(text));
+    const { success, data } = schema.safeParse(stored);
+    if (!success) unread.push({ name: String(name), stored });
+    return success ? [data] : [];
+  });
+}
+
+/** Parses one stored record (JSON). */
+export function readRecord<Schema extends z.ZodType>(schema: Schema, text: unknown): z.output<Schema> {
+  return readStored(schema, () => JSON.parse(String(text)));
 }
 
 function onOneLine(error: unknown): string {

@@ -107,6 +107,8 @@ export const site = z.looseObject({
   certificateSha256: z.string().optional(),
   /** False if its gateways cannot connect paired machines to NATS. */
   takesMachines: z.boolean().optional(),
+  /** The gateway that serves an embedded store, as it noted itself. Absent if 0.2.0 served it last. */
+  gateway: z.string().optional(),
 });
 export type Site = Readonly<z.infer<typeof site>>;
 
@@ -133,11 +135,6 @@ export interface MachineStore extends RecordStore<MachineRecord> {
   noteSeen(seen: ReadonlyMap<string, number>): Promise<void>;
   /** Returns when each paired machine was last heard, by public key. */
   lastSeen(): Promise<ReadonlyMap<string, number>>;
-}
-
-/** Parses a stored record (JSON). */
-export function readRecord(text: unknown): MachineRecord {
-  return readStored(machineRecord, () => JSON.parse(String(text)));
 }
 
 /** Parses what was noted of a site. */

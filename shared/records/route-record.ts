@@ -2,7 +2,7 @@ import { printable, routeName } from "../protocol/identifiers.ts";
 import { z } from "zod";
 import { boundMachines } from "./key-record.ts";
 import { allows } from "./match-scope.ts";
-import { readStored, type RecordStore } from "./key-store.ts";
+import type { RecordStore } from "./key-store.ts";
 import { machineLabel } from "./machine-record.ts";
 import { modelIdCharactersMax } from "../protocol/model.ts";
 import { isoTime } from "../process/clock.ts";
@@ -49,8 +49,8 @@ const storedTargets = z
   .transform((targets) => targets.map((target) => routeTarget.safeParse(target)))
   .transform((read): readonly RouteTarget[] => read.flatMap(({ data }) => data ?? []));
 
-/** The record of a route; times are milliseconds since 1970. */
-const routeRecord = z.object({
+/** The record of a route; times are milliseconds since 1970. Unknown fields are kept. */
+export const routeRecord = z.looseObject({
   name: routeName,
   /** 1 for a new record, and one more with every change, so that a writer detects a concurrent change. */
   version: z.int().positive(),
@@ -62,11 +62,6 @@ const routeRecord = z.object({
 export type RouteRecord = Readonly<z.output<typeof routeRecord>>;
 
 export type RouteStore = RecordStore<RouteRecord>;
-
-/** Parses a stored record (JSON). */
-export function readRoute(text: unknown): RouteRecord {
-  return readStored(routeRecord, () => JSON.parse(String(text)));
-}
 
 /** All routes of a site, to look up a name that a client asks for. */
 export class RouteTable {

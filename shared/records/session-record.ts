@@ -14,6 +14,7 @@ import {
   type SessionToken,
 } from "../keys/session-token.ts";
 import type { KeyRecord } from "./key-record.ts";
+import type { UnreadRecord } from "./key-store.ts";
 
 /** A viewer reads. An operator changes machines, models and routes too, and an admin also keys and sessions. */
 export const sessionRoles = ["viewer", "operator", "admin"] as const;
@@ -47,7 +48,7 @@ export interface SessionStore {
   /** Removes a record. Returns true for exactly one of several calls. */
   remove(id: SessionId): Promise<boolean>;
   /** Returns all records, the oldest first, perhaps with some that have expired. */
-  list(): Promise<readonly SessionRecord[]>;
+  list(unread?: UnreadRecord[]): Promise<readonly SessionRecord[]>;
 }
 
 export const linkMs = 10 * 60_000;

@@ -6,14 +6,17 @@ import { keyRecord, keyTombstone, type FoundKey, type KeyRecord } from "../recor
 import {
   foreignPepper,
   type KeyStore,
+  readEach,
   readStored,
   recordAfterlifeMs,
   type Replication,
   replicaWaitMs,
   unfoundedStore,
+  type UnreadRecord,
   type Written,
 } from "../records/key-store.ts";
 import { keyId, type KeyId } from "../keys/key-token.ts";
+import { assertRead, gatewayIsThereForMs, isNew, readGatewayNote, type SiteGateway } from "../records/site-gateways.ts";
 import { pepperFingerprint, type PepperFingerprint } from "../keys/pepper.ts";
 
 /**
@@ -32,6 +35,8 @@ export const peppersAt = "pepper";
 /** Each entry has two fields: `key` is the subject (`subjectOf`), and `entry` is the audit entry as JSON. */
 export const auditAt = "audit";
 const replicaAt = "replica";
+/** The notes of the gateways by the time of their last settlement, which writes them. */
+export const gatewaysAt = "gateways";
 
 /**
  * Lua scripts, each executed in one step. Of two concurrent changes of a key only one succeeds, and nothing lapses in
@@ -165,7 +170,7 @@ export class RedisKeyStore implements KeyStore {
     return this.#written(reply);
   }
 
-  async list(): Promise<readonly KeyRecord[]> {
+  async list(unread?: UnreadRecord[]): Promise<readonly KeyRecord[]> {
     const records = new Map<string, KeyRecord>();
     let cursor = "0";
     do {
@@ -173,28 +178,32 @@ export class RedisKeyStore implements KeyStore {
         redis.sscan(idsAt, cursor, "COUNT", idsPerPage),
       );
       const page = readStored(z.array(keyId), () => ids);
-      for (const record of await this.#recordsOf(page)) records.set(record.id, record);
+      for (const record of await this.#recordsOf(page, unread)) records.set(record.id, record);
       cursor = next;
     } while (cursor !== "0");
     return [...records.values()].sort((one, other) => one.createdAt - other.createdAt);
   }
 
-  async log(query: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]> {
-    const entries: AuditEntry[] = [];
+  async log(
+    query: { readonly entriesMax: number; readonly key?: KeyId | undefined },
+    unread?: UnreadRecord[],
+  ): Promise<readonly AuditEntry[]> {
+    const rows: [string, string | undefined][] = [];
     let newest = "+";
-    while (entries.length < query.entriesMax) {
+    while (rows.length < query.entriesMax) {
       const page = await this.#redis.run("read the audit trail", (redis) =>
         redis.xrevrange(auditAt, newest, "-", "COUNT", entriesPerPage),
       );
-      for (const [, [, key, , text]] of page) {
-        if (query.key === undefined || key === query.key)
-          entries.push(readStored(auditEntry, () => JSON.parse(text ?? "")));
-      }
+      for (const [id, [, key, , text]] of page) if (query.key === undefined || key === query.key) rows.push([id, text]);
       const oldest = page.at(-1)?.[0];
       if (page.length < entriesPerPage || oldest === undefined) break;
       newest = `(${oldest}`;
     }
-    return entries.slice(0, query.entriesMax).toReversed();
+    return readEach(auditEntry, rows.slice(0, query.entriesMax), unread).toReversed();
+  }
+
+  async gateways(): Promise<readonly SiteGateway[]> {
+    return gatewaysOf(this.#redis);
   }
 
   async ready(): Promise<void> {
@@ -242,6 +251,7 @@ export class RedisKeyStore implements KeyStore {
 
   async #write(change: { record: KeyRecord; entry: AuditEntry; replaces: string }): Promise<Written> {
     const { record, entry, replaces } = change;
+    await assertActionRead(this.#redis, entry);
     const { id, digest, expiresAt, revokedAt } = record;
     const names = [recordAt(id), tombstoneAt(id), idsAt, peppersAt, auditAt, responsesAt(id), responseBytesAt];
     const tombstone = revokedAt === undefined ? fieldsOf({ digest, expiresAt }) : [];
@@ -262,14 +272,15 @@ export class RedisKeyStore implements KeyStore {
    * Returns the records of `ids`, and removes the ids whose records have lapsed. An id is never issued again, so no key
    * can be lost.
    */
-  async #recordsOf(ids: readonly KeyId[]): Promise<KeyRecord[]> {
+  async #recordsOf(ids: readonly KeyId[], unread?: UnreadRecord[]): Promise<KeyRecord[]> {
     if (ids.length === 0) return [];
     const replies = await this.#redis.pipeline("list keys", (batch) =>
       ids.reduce((commands, id) => commands.hgetall(recordAt(id)), batch),
     );
     const lapsed = ids.filter((_, at) => isEmpty(replies[at]));
     if (lapsed.length > 0) await this.#redis.run("forget lapsed keys", (redis) => redis.srem(idsAt, ...lapsed));
-    return replies.filter((reply) => !isEmpty(reply)).map((reply) => readStored(keyRecord, () => decode(reply)));
+    const rows = ids.map((id, at) => [id, textOf(replies[at])] as const).filter(([, text]) => text !== "{}");
+    return readEach(keyRecord, rows, unread);
   }
 }
 
@@ -287,6 +298,20 @@ export async function noteReplica(redis: RedisConnection, when: "new" | "always"
   return "noted";
 }
 
+/** Refuses a change whose action a gateway of the site cannot read. */
+export async function assertActionRead(redis: RedisConnection, entry: AuditEntry): Promise<void> {
+  if (isNew(entry.action)) assertRead([entry.action], await gatewaysOf(redis), entry);
+}
+
+async function gatewaysOf(redis: RedisConnection): Promise<readonly SiteGateway[]> {
+  const [[seconds], notes] = gatewaysReply.parse(
+    await redis.pipeline("tell its gateways", (batch) => batch.time().zrange(gatewaysAt, "0", "-1", "WITHSCORES")),
+  );
+  const sinceMs = seconds * 1_000 - gatewayIsThereForMs;
+  return notes.flatMap((note, at) => (at % 2 === 0 && Number(notes[at + 1]) > sinceMs ? [readGatewayNote(note)] : []));
+}
+
+const gatewaysReply = z.tuple([z.tuple([z.coerce.number(), z.coerce.number()]), z.array(z.string())]);
 const stateReply = z.tuple([z.number(), z.tuple([z.coerce.number(), z.coerce.number()])]);
 const hash = z.record(z.string(), z.string());
 
@@ -299,6 +324,11 @@ function fieldsOf(value: object): string[] {
 }
 
 export function decode(reply: unknown): unknown {
-  const fields = Object.entries(hash.parse(reply));
-  return Object.fromEntries(fields.map(([field, text]): [string, unknown] => [field, JSON.parse(text)]));
+  return JSON.parse(textOf(reply));
+}
+
+/** Returns a hash whose fields hold JSON as one text of JSON. */
+function textOf(reply: unknown): string {
+  const fields = Object.entries(hash.parse(reply)).map(([field, text]) => `${JSON.stringify(field)}:${text}`);
+  return `{${fields.join(",")}}`;
 }

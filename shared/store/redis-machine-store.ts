@@ -3,14 +3,20 @@ import type { Written } from "../records/key-store.ts";
 import { machineJoinsAt, machineKeysAt, machineSeenAt, RedisRecords } from "./redis-records.ts";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { newToken } from "../protocol/identifiers.ts";
-import { readRecord, readSite, type MachineRecord, type MachineStore, type Site } from "../records/machine-record.ts";
+import {
+  machineRecord,
+  readSite,
+  type MachineRecord,
+  type MachineStore,
+  type Site,
+} from "../records/machine-record.ts";
 
 /** A hash of two fields: the site's `id`, and as JSON what gateways `noted` of it. */
 const siteAt = "site";
 
 export class RedisMachineStore extends RedisRecords<MachineRecord> implements MachineStore {
   constructor(redis: RedisConnection) {
-    super(redis, { at: "machines", noun: "machine", read: readRecord });
+    super(redis, { at: "machines", noun: "machine", schema: machineRecord });
   }
 
   async site(): Promise<Site> {

@@ -1,11 +1,19 @@
 import { subjectOf } from "../records/key-changes.ts";
 import type { Result } from "ioredis";
+import type { z } from "zod";
 import type { RedisConnection } from "../process/redis-connection.ts";
-import { readKeep, type KeepRecord } from "../records/keep-record.ts";
-import { readRoute, type RouteRecord } from "../records/route-record.ts";
+import { keepRecord, type KeepRecord } from "../records/keep-record.ts";
+import { routeRecord, type RouteRecord } from "../records/route-record.ts";
 import { auditEntriesMax, type AuditEntry } from "../records/audit-entry.ts";
-import { type RecordStore, unfoundedStore, type Written } from "../records/key-store.ts";
-import { auditAt, peppersAt } from "./redis-key-store.ts";
+import {
+  readEach,
+  readRecord,
+  type RecordStore,
+  unfoundedStore,
+  type UnreadRecord,
+  type Written,
+} from "../records/key-store.ts";
+import { assertActionRead, auditAt, peppersAt } from "./redis-key-store.ts";
 
 /** A hash that maps every public key that was ever accepted to the name of its machine, at last. */
 export const machineKeysAt = "machine-keys";
@@ -57,7 +65,7 @@ interface Options<Kept> {
   /** A hash that maps each name to its record as JSON. */
   readonly at: string;
   readonly noun: "machine" | "route" | "keep";
-  readonly read: (text: unknown) => Kept;
+  readonly schema: z.ZodType<Kept>;
 }
 
 interface Change<Kept> {
@@ -80,16 +88,16 @@ export class RedisRecords<Kept extends NamedRecord> implements RecordStore<Kept>
     redis.define("writeRecord", { lua: writeRecordLua, numberOfKeys: 6 });
   }
 
-  async list(): Promise<readonly Kept[]> {
-    const { at, noun, read } = this.#options;
-    const records = await this.redis.run(`list ${noun}s`, (redis) => redis.hvals(at));
-    return records.map(read).toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  async list(unread?: UnreadRecord[]): Promise<readonly Kept[]> {
+    const { at, noun, schema } = this.#options;
+    const records = await this.redis.run(`list ${noun}s`, (redis) => redis.hgetall(at));
+    return readEach(schema, Object.entries(records), unread).toSorted((one, other) => (one.name < other.name ? -1 : 1));
   }
 
   async find(name: string): Promise<Kept | undefined> {
-    const { at, noun, read } = this.#options;
+    const { at, noun, schema } = this.#options;
     const text = await this.redis.run(`find a ${noun}`, (redis) => redis.hget(at, name));
-    return text === null ? undefined : read(text);
+    return text === null ? undefined : readRecord(schema, text);
   }
 
   async write(record: Kept, entry: AuditEntry): Promise<Written> {
@@ -105,6 +113,7 @@ export class RedisRecords<Kept extends NamedRecord> implements RecordStore<Kept>
 
   protected async change({ kind, name, replaces, record, entry }: Change<Kept>): Promise<Written | "taken"> {
     const { at, noun } = this.#options;
+    await assertActionRead(this.redis, entry);
     const places = [at, peppersAt, auditAt, machineKeysAt, machineJoinsAt, machineSeenAt];
     const text = record === undefined ? "" : JSON.stringify(record);
     const values = [kind, name, replaces, record?.name ?? "", text, record?.publicKey ?? "", record?.join?.id ?? ""];
@@ -117,9 +126,9 @@ export class RedisRecords<Kept extends NamedRecord> implements RecordStore<Kept>
 }
 
 export function redisRoutes(redis: RedisConnection): RedisRecords<RouteRecord> {
-  return new RedisRecords(redis, { at: "routes", noun: "route", read: readRoute });
+  return new RedisRecords(redis, { at: "routes", noun: "route", schema: routeRecord });
 }
 
 export function redisKeeps(redis: RedisConnection): RedisRecords<KeepRecord> {
-  return new RedisRecords(redis, { at: "keeps", noun: "keep", read: readKeep });
+  return new RedisRecords(redis, { at: "keeps", noun: "keep", schema: keepRecord });
 }

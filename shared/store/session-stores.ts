@@ -1,5 +1,5 @@
 import type { RedisConnection } from "../process/redis-connection.ts";
-import { readStored } from "../records/key-store.ts";
+import { readEach, readRecord, type UnreadRecord } from "../records/key-store.ts";
 import { type SessionRecord, sessionRecord, type SessionStore } from "../records/session-record.ts";
 import type { StateDatabase } from "./state-database.ts";
 
@@ -23,16 +23,18 @@ export class RedisSessionStore implements SessionStore {
 
   async find(id: string): Promise<SessionRecord | undefined> {
     const text = await this.#redis.run("find a session", (client) => client.hget(redisSessionsAt, id));
-    return text === null ? undefined : read(text);
+    return text === null ? undefined : readRecord(sessionRecord, text);
   }
 
   async remove(id: string): Promise<boolean> {
     return (await this.#redis.run("end a session", (client) => client.hdel(redisSessionsAt, id))) === 1;
   }
 
-  async list(): Promise<readonly SessionRecord[]> {
-    const texts = await this.#redis.run("list sessions", (client) => client.hvals(redisSessionsAt));
-    return texts.map(read).toSorted((one, other) => one.createdAt - other.createdAt);
+  async list(unread?: UnreadRecord[]): Promise<readonly SessionRecord[]> {
+    const stored = await this.#redis.run("list sessions", (client) => client.hgetall(redisSessionsAt));
+    return readEach(sessionRecord, Object.entries(stored), unread).toSorted(
+      (one, other) => one.createdAt - other.createdAt,
+    );
   }
 }
 
@@ -53,7 +55,7 @@ export class SqliteSessionStore implements SessionStore {
 
   async find(id: string): Promise<SessionRecord | undefined> {
     const row = this.#database.read("find a session", (sql) => sql.get`SELECT record FROM sessions WHERE id = ${id}`);
-    return row && read(String(row["record"]));
+    return row && readRecord(sessionRecord, row["record"]);
   }
 
   async remove(id: string): Promise<boolean> {
@@ -64,12 +66,12 @@ export class SqliteSessionStore implements SessionStore {
     });
   }
 
-  async list(): Promise<readonly SessionRecord[]> {
-    const rows = this.#database.read("list sessions", (sql) => sql.all`SELECT record FROM sessions`);
-    return rows.map((row) => read(String(row["record"]))).toSorted((one, other) => one.createdAt - other.createdAt);
+  async list(unread?: UnreadRecord[]): Promise<readonly SessionRecord[]> {
+    const rows = this.#database.read("list sessions", (sql) => sql.all`SELECT id, record FROM sessions`);
+    return readEach(
+      sessionRecord,
+      rows.map(({ id, record }) => [id, record] as const),
+      unread,
+    ).toSorted((one, other) => one.createdAt - other.createdAt);
   }
-}
-
-function read(text: string): SessionRecord {
-  return readStored(sessionRecord, () => JSON.parse(text));
 }

@@ -6,12 +6,17 @@ import { type FoundKey, keyRecord, type KeyRecord, keyTombstone } from "../recor
 import {
   foreignPepper,
   type KeyStore,
+  readEach,
+  readRecord,
   readStored,
   recordAfterlifeMs,
   unfoundedStore,
+  type UnreadRecord,
   type Written,
 } from "../records/key-store.ts";
 import type { KeyId } from "../keys/key-token.ts";
+import { site } from "../records/machine-record.ts";
+import { assertRead, isNew, readGatewayNote, type SiteGateway } from "../records/site-gateways.ts";
 import { pepperFingerprint, type PepperFingerprint } from "../keys/pepper.ts";
 import type { SqlTags, StateDatabase } from "./state-database.ts";
 
@@ -82,22 +87,39 @@ export class SqliteKeyStore implements KeyStore {
     });
   }
 
-  async list(): Promise<readonly KeyRecord[]> {
+  async list(unread?: UnreadRecord[]): Promise<readonly KeyRecord[]> {
     const rows = this.#database.read(
       "list keys",
-      (sql) => sql.all`SELECT record FROM keys WHERE expires_at > ${this.#lapsedBefore()}`,
+      (sql) => sql.all`SELECT id, record FROM keys WHERE expires_at > ${this.#lapsedBefore()}`,
     );
-    return rows.map(recordOf).sort((one, other) => one.createdAt - other.createdAt);
+    const records = readEach(
+      keyRecord,
+      rows.map(({ id, record }) => [id, record] as const),
+      unread,
+    );
+    return records.sort((one, other) => one.createdAt - other.createdAt);
   }
 
-  async log(query: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]> {
+  async log(
+    query: { readonly entriesMax: number; readonly key?: KeyId | undefined },
+    unread?: UnreadRecord[],
+  ): Promise<readonly AuditEntry[]> {
     const { entriesMax, key = null } = query;
     const rows = this.#database.read(
       "read the audit trail",
       (sql) => sql.all`
-        SELECT entry FROM audit WHERE ${key} IS NULL OR key_id = ${key} ORDER BY sequence DESC LIMIT ${entriesMax}`,
+        SELECT sequence, entry FROM audit WHERE ${key} IS NULL OR key_id = ${key} ORDER BY sequence DESC LIMIT ${entriesMax}`,
     );
-    return rows.map((row) => readStored(auditEntry, () => JSON.parse(String(row["entry"])))).toReversed();
+    return readEach(
+      auditEntry,
+      rows.map(({ sequence, entry }) => [sequence, entry] as const),
+      unread,
+    ).toReversed();
+  }
+
+  /** An embedded store has one gateway. It notes itself with its site, and one of 0.2.0 replaces the note by its own. */
+  async gateways(): Promise<readonly SiteGateway[]> {
+    return this.#database.read("tell its gateway", gatewaysOf);
   }
 
   async ready(): Promise<void> {
@@ -142,20 +164,25 @@ function rowOf(sql: SqlTags, id: KeyId) {
 }
 
 function recordOf(row: Record<string, unknown>): KeyRecord {
-  return readStored(keyRecord, () => JSON.parse(String(row["record"])));
+  return readRecord(keyRecord, row["record"]);
 }
 
 const lapsedKey = z.object({ ...keyTombstone.shape, revokedAt: z.number().optional() });
 
 /** Returns the tombstone of a lapsed key; undefined if the key was revoked. */
 function tombstoneIn(row: Record<string, unknown>): z.output<typeof keyTombstone> | undefined {
-  const { revokedAt, ...tombstone } = readStored(lapsedKey, () => JSON.parse(String(row["record"])));
+  const { revokedAt, ...tombstone } = readRecord(lapsedKey, row["record"]);
   return revokedAt === undefined ? tombstone : undefined;
 }
 
 function kept(sql: SqlTags): PepperFingerprint[] {
   const row = sql.get`SELECT fingerprint FROM pepper`;
   return readStored(z.array(pepperFingerprint), () => (row === undefined ? [] : String(row["fingerprint"]).split(",")));
+}
+
+function gatewaysOf(sql: SqlTags): SiteGateway[] {
+  const row = sql.get`SELECT noted FROM site WHERE noted <> '{}'`;
+  return row === undefined ? [] : [readGatewayNote(readRecord(site.partial(), row["noted"]).gateway)];
 }
 
 export function isFounded(sql: SqlTags): boolean {
@@ -170,6 +197,7 @@ export function keepPeppers(sql: SqlTags, fingerprints: readonly PepperFingerpri
 
 /** Writes an audit entry. Call it in the transaction of the change that the entry describes. */
 export function note(sql: SqlTags, entry: AuditEntry): void {
+  if (isNew(entry.action)) assertRead([entry.action], gatewaysOf(sql), entry);
   sql.run`INSERT INTO audit (key_id, entry) VALUES (${subjectOf(entry)}, ${JSON.stringify(entry)})`;
   sql.run`DELETE FROM audit WHERE sequence <= (SELECT max(sequence) FROM audit) - ${auditEntriesMax}`;
 }

@@ -1,9 +1,15 @@
 import type { AuditEntry } from "../records/audit-entry.ts";
-import { unfoundedStore, type Written } from "../records/key-store.ts";
+import { readEach, readRecord, unfoundedStore, type UnreadRecord, type Written } from "../records/key-store.ts";
 import { isFounded, note } from "./sqlite-key-store.ts";
 import type { SqlTags, StateDatabase } from "./state-database.ts";
 import { newToken } from "../protocol/identifiers.ts";
-import { readRecord, readSite, type MachineRecord, type MachineStore, type Site } from "../records/machine-record.ts";
+import {
+  machineRecord,
+  readSite,
+  type MachineRecord,
+  type MachineStore,
+  type Site,
+} from "../records/machine-record.ts";
 
 /** A change of the record called `name`, which is at the version `replaces`. */
 interface Change<Made extends Written | "taken"> {
@@ -38,9 +44,16 @@ export class SqliteMachineStore implements MachineStore {
     this.#database.change("note its site", (sql) => sql.run`UPDATE site SET noted = ${JSON.stringify(reached)}`);
   }
 
-  async list(): Promise<readonly MachineRecord[]> {
-    const rows = this.#database.read("list machines", (sql) => sql.all`SELECT record FROM machines ORDER BY name`);
-    return rows.map(({ record }) => readRecord(record));
+  async list(unread?: UnreadRecord[]): Promise<readonly MachineRecord[]> {
+    const rows = this.#database.read(
+      "list machines",
+      (sql) => sql.all`SELECT name, record FROM machines ORDER BY name`,
+    );
+    return readEach(
+      machineRecord,
+      rows.map(({ name, record }) => [name, record] as const),
+      unread,
+    );
   }
 
   async find(name: string): Promise<MachineRecord | undefined> {
@@ -52,7 +65,7 @@ export class SqliteMachineStore implements MachineStore {
       "find a machine by its key",
       (sql) => sql.get`SELECT record FROM machines WHERE json_extract(record, '$.publicKey') = ${publicKey}`,
     );
-    return row && readRecord(row["record"]);
+    return row && readRecord(machineRecord, row["record"]);
   }
 
   async findByJoin(id: string): Promise<MachineRecord | undefined> {
@@ -60,7 +73,7 @@ export class SqliteMachineStore implements MachineStore {
       "find a machine by its join line",
       (sql) => sql.get`SELECT record FROM machines WHERE json_extract(record, '$.join.id') = ${id}`,
     );
-    return row && readRecord(row["record"]);
+    return row && readRecord(machineRecord, row["record"]);
   }
 
   async write(record: MachineRecord, entry: AuditEntry): Promise<Written> {
@@ -123,7 +136,7 @@ export class SqliteMachineStore implements MachineStore {
 
 function recordOf(sql: SqlTags, name: string): MachineRecord | undefined {
   const row = sql.get`SELECT record FROM machines WHERE name = ${name}`;
-  return row && readRecord(row["record"]);
+  return row && readRecord(machineRecord, row["record"]);
 }
 
 /** Writes a record. The table of keys keeps every public key that a record ever had. */

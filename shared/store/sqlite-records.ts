@@ -1,14 +1,22 @@
+import type { z } from "zod";
 import type { AuditEntry } from "../records/audit-entry.ts";
-import { type RecordStore, unfoundedStore, type Written } from "../records/key-store.ts";
+import {
+  readEach,
+  readRecord,
+  type RecordStore,
+  unfoundedStore,
+  type UnreadRecord,
+  type Written,
+} from "../records/key-store.ts";
 import type { SqlTags, StateDatabase } from "./state-database.ts";
 import { isFounded, note } from "./sqlite-key-store.ts";
-import { readKeep, type KeepRecord } from "../records/keep-record.ts";
-import { readRoute, type RouteRecord } from "../records/route-record.ts";
+import { keepRecord, type KeepRecord } from "../records/keep-record.ts";
+import { routeRecord, type RouteRecord } from "../records/route-record.ts";
 
 /** The statements of a table of records. The names of tables cannot be bound. */
 interface Table<Kept> {
   readonly noun: string;
-  readonly read: (text: unknown) => Kept;
+  readonly schema: z.ZodType<Kept>;
   readonly list: (sql: SqlTags) => readonly Record<string, unknown>[];
   readonly find: (sql: SqlTags, name: string) => Record<string, unknown> | undefined;
   readonly put: (sql: SqlTags, name: string, text: string) => unknown;
@@ -27,9 +35,14 @@ export class SqliteRecords<
     this.#table = table;
   }
 
-  async list(): Promise<readonly Kept[]> {
-    const { noun, list, read } = this.#table;
-    return this.#database.read(`list ${noun}s`, list).map(({ record }) => read(record));
+  async list(unread?: UnreadRecord[]): Promise<readonly Kept[]> {
+    const { noun, list, schema } = this.#table;
+    const rows = this.#database.read(`list ${noun}s`, list);
+    return readEach(
+      schema,
+      rows.map(({ name, record }) => [name, record] as const),
+      unread,
+    );
   }
 
   async find(name: string): Promise<Kept | undefined> {
@@ -62,15 +75,15 @@ export class SqliteRecords<
 
   #find(sql: SqlTags, name: string): Kept | undefined {
     const row = this.#table.find(sql, name);
-    return row && this.#table.read(row["record"]);
+    return row && readRecord(this.#table.schema, row["record"]);
   }
 }
 
 export function sqliteRoutes(database: StateDatabase): RecordStore<RouteRecord> {
   return new SqliteRecords(database, {
     noun: "route",
-    read: readRoute,
-    list: (sql) => sql.all`SELECT record FROM routes ORDER BY name`,
+    schema: routeRecord,
+    list: (sql) => sql.all`SELECT name, record FROM routes ORDER BY name`,
     find: (sql, name) => sql.get`SELECT record FROM routes WHERE name = ${name}`,
     put: (sql, name, text) =>
       sql.run`INSERT INTO routes (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
@@ -81,8 +94,8 @@ export function sqliteRoutes(database: StateDatabase): RecordStore<RouteRecord> 
 export function sqliteKeeps(database: StateDatabase): RecordStore<KeepRecord> {
   return new SqliteRecords(database, {
     noun: "keep",
-    read: readKeep,
-    list: (sql) => sql.all`SELECT record FROM keeps ORDER BY name`,
+    schema: keepRecord,
+    list: (sql) => sql.all`SELECT name, record FROM keeps ORDER BY name`,
     find: (sql, name) => sql.get`SELECT record FROM keeps WHERE name = ${name}`,
     put: (sql, name, text) =>
       sql.run`INSERT INTO keeps (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,

@@ -38,6 +38,8 @@ export interface KeyPlace {
   openSessions(): Promise<SessionStore>;
   /** Puts a record there in the way of the first release, into a place that was not opened yet. */
   keepAsBefore(record: OldRecord): Promise<void>;
+  /** Notes the only gateway as it notes itself while it serves. One of 0.2.0 notes its token alone. */
+  noteGateway(note: string): Promise<void>;
   /** Takes everything away under whoever has it open. */
   empty(): Promise<void>;
 }
@@ -95,6 +97,10 @@ export async function redisPlace(url: string): Promise<KeyPlace> {
       await direct.set(`${keyPrefix}pepper`, record.pepper);
       await direct.hset(`${keyPrefix}key:${record.id}`, ...fields);
       await direct.sadd(`${keyPrefix}keys`, record.id);
+    },
+    async noteGateway(note) {
+      await direct.del(`${keyPrefix}gateways`);
+      await direct.zadd(`${keyPrefix}gateways`, Date.now(), note);
     },
     async empty() {
       const names = await direct.keys(`${keyPrefix}*`);
@@ -155,6 +161,12 @@ export async function sqlitePlace(): Promise<KeyPlace> {
       database.exec(firstSchema);
       database.prepare("INSERT INTO pepper VALUES (1, ?)").run(record.pepper);
       database.prepare("INSERT INTO keys VALUES (?, ?, ?)").run(record.id, record.expiresAt, JSON.stringify(record));
+      database.close();
+    },
+    async noteGateway(note) {
+      const database = openStateDatabase(folder);
+      const noted = { publicUrl: "http://127.0.0.1:8484", ...(note.includes(" ") && { gateway: note }) };
+      await new SqliteMachineStore(database).noteSite(noted);
       database.close();
     },
     async empty() {

@@ -1,10 +1,11 @@
 import { checkKey } from "#shared/records/judge-key.ts";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { AuditEntry } from "#shared/records/audit-entry.ts";
 import { changeKey, type KeyChange, type KeyChanged, rotateKey } from "#shared/records/change-key.ts";
 import { replacedSecretsMax, type KeyRecord } from "#shared/records/key-record.ts";
 import { issueKey, type IssuedKey, type NewKey } from "#shared/records/issue-key.ts";
-import type { KeyStore } from "#shared/records/key-store.ts";
+import type { KeyStore, UnreadRecord } from "#shared/records/key-store.ts";
+import { sinceVersion } from "#shared/records/site-gateways.ts";
 import { mintKeyToken, parseKeyToken, type KeyId, type KeyToken } from "#shared/keys/key-token.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";
@@ -382,6 +383,59 @@ export function keyStoreContract(adapter: string, makePlace: () => Promise<KeyPl
         onlyOnSundays: true,
       });
       await expect(outcomeOf(await place.open(), token)).rejects.toMatchObject(unavailable);
+    });
+
+    test("a key and an entry of a newer version are left out of lists and named there, and hide no other", async () => {
+      const keys = await openStore();
+      const first = await issue(keys);
+      const { record } = await issue(keys, { name: "to be planted" });
+      const newer = { ...record, id: mintKeyToken().id, onlyOnSundays: true };
+      await keys.issue(newer, { ...entryOn(newer, "issued"), sealedBy: "a newer version" } as AuditEntry);
+      const [unread, unreadEntries]: [UnreadRecord[], UnreadRecord[]] = [[], []];
+      expect((await keys.list(unread)).map(({ id }) => id)).toEqual([first.record.id, record.id]);
+      expect(unread).toEqual([{ name: newer.id, stored: newer }]);
+      expect(await keys.log({ entriesMax: 10 }, unreadEntries)).toHaveLength(2);
+      expect(unreadEntries.map(({ stored }) => stored)).toMatchObject([{ sealedBy: "a newer version" }]);
+      expect(await outcomeOf(keys, first.token)).toBe("valid");
+      await expect(keys.find(newer.id)).rejects.toMatchObject(unavailable);
+    });
+
+    test("a term and an action that the oldest gateway of the site cannot read are refused with its name", async () => {
+      const place = await makePlace();
+      const keys = await place.open();
+      const { token } = await issue(keys);
+      Object.assign(sinceVersion, { continues: "0.4.0", route_set: "0.4.0" });
+      onTestFinished(() => {
+        for (const word of ["continues", "route_set"]) delete sinceVersion[word];
+      });
+      const issueNewer = () => issue(keys, { continues: false });
+      const changeOlder = () => change(keys, token.id, { action: "changed", terms: { continues: false } });
+      const setRoute = async () => {
+        const route = { name: "gpt-4o", version: 1, targets: [{ model: "m" }], createdAt: 1, changedAt: 1 };
+        const entry = { at: 1, by: "operator", action: "route_set", route: "gpt-4o", name: "gpt-4o" } as const;
+        return (await place.openRoutes()).write(route, entry);
+      };
+      await place.noteGateway("abc 0.3.0 attic");
+      await expect(issueNewer()).rejects.toMatchObject({
+        code: "key_change_refused",
+        message:
+          "'continues' needs version 0.4.0 at every gateway of the site, and the gateway attic runs 0.3.0. Update it first.",
+      });
+      await expect(changeOlder()).rejects.toMatchObject({ code: "key_change_refused" });
+      await expect(setRoute()).rejects.toMatchObject({ code: "route_change_refused" });
+      expect((await change(keys, token.id, { action: "disabled" })).outcome).toBe("changed");
+      await place.noteGateway("abc 0.10.0 attic");
+      await issueNewer();
+      await setRoute();
+    });
+
+    test("a gateway that notes no version counts as 0.2.0", async () => {
+      const place = await makePlace();
+      const keys = await place.open();
+      await issue(keys);
+      expect(await keys.gateways()).toEqual([]);
+      await place.noteGateway("0123456789abcdefghijkl");
+      expect(await keys.gateways()).toMatchObject([{ version: "0.2.0" }]);
     });
 
     test("a store that was closed says that it is unavailable, and gives no verdict", async () => {

@@ -89,6 +89,14 @@ export function routeStoreContract(adapter: string, makePlace: () => Promise<Key
       ]);
     });
 
+    test("a field of a newer version stays in the record when this build sets the route's targets", async () => {
+      const { place, routes } = await founded();
+      const newer = { name: "gpt-4o", version: 1, targets: [], createdAt: 1, changedAt: 1, weight: 7 };
+      await routes.write(newer, { at: 1, by: "a newer one", action: "route_set", route: "gpt-4o", name: "gpt-4o" });
+      await setRoute("gpt-4o", [{ model: "m" }], dependenciesOn(routes));
+      expect(await (await place.openRoutes()).find("gpt-4o")).toMatchObject({ version: 2, weight: 7 });
+    });
+
     test("each change of a route is in the audit trail of the keys, with what was before", async () => {
       const { keys, key, routes } = await founded();
       await set(routes, "gpt-4o", "llama3.2");

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { keyId } from "#shared/keys/key-token.ts";
+import { sessionId } from "#shared/keys/session-token.ts";
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { findSession, linkMs, makeSession, sessionMs, sessionsPerKeyMax } from "#shared/records/session-record.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
@@ -74,6 +76,16 @@ describe.each<[string, () => Promise<KeyPlace>]>([
     own.clock.advance(1);
     const second = await makeSession(session, own);
     expect(await own.sessions.list()).toEqual([first.record, second.record]);
+  });
+
+  test("a session of a newer version is left out of the list and named there, and hides no other", async () => {
+    const own = await open();
+    const { record } = await makeSession(session, own);
+    const newer = { ...record, id: sessionId.parse("zzzzzzzzzzzz"), onlyOnSundays: true };
+    await own.sessions.write(newer, own.clock.wall());
+    const unread: UnreadRecord[] = [];
+    expect(await own.sessions.list(unread)).toEqual([record]);
+    expect(unread).toEqual([{ name: newer.id, stored: newer }]);
   });
 
   test("a key has a bounded number of sessions, and the oldest ends", async () => {

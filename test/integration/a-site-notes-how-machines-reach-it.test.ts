@@ -7,25 +7,35 @@ import { FakeSite } from "../harness/fake-site.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { makeSelfSigned } from "../harness/self-signed.ts";
 
+const gateway = "a gateway of a test";
 const publicUrl = "https://models.example.org";
 
 async function notedBy(site: { readonly origin: string }, means: Partial<Parameters<typeof noteSite>[0]>) {
   const noted: unknown[] = [];
   const machines = { noteSite: async (reached: unknown) => void noted.push(reached) };
   const here = new URL(`${site.origin}/v1`);
-  await noteSite({ machines, publicUrl, here, isShared: false, isProxied: false, takesMachines: true, ...means });
+  await noteSite({
+    machines,
+    publicUrl,
+    here,
+    isShared: false,
+    isProxied: false,
+    takesMachines: true,
+    gateway,
+    ...means,
+  });
   return noted;
 }
 
 test("a site without TLS is reached by its public URL, and without one from its own host alone", async () => {
   const site = { origin: "http://127.0.0.1:8484" };
-  expect(await notedBy(site, {})).toEqual([{ publicUrl }]);
-  expect(await notedBy(site, { publicUrl: undefined })).toEqual([{ publicUrl: site.origin }]);
+  expect(await notedBy(site, {})).toEqual([{ publicUrl, gateway }]);
+  expect(await notedBy(site, { publicUrl: undefined })).toEqual([{ publicUrl: site.origin, gateway }]);
 });
 
 test("a gateway that cannot connect machines to NATS notes that the site takes none", async () => {
   const noted = await notedBy({ origin: "http://127.0.0.1:8484" }, { takesMachines: false });
-  expect(noted).toEqual([{ publicUrl, takesMachines: false }]);
+  expect(noted).toEqual([{ publicUrl, takesMachines: false, gateway }]);
 });
 
 test("a gateway without a public URL leaves what another gateway of its site noted", async () => {
@@ -41,8 +51,8 @@ describe.skipIf(openssl === undefined)("with a certificate", () => {
     await using site = await FakeSite.start({ tls: certificate });
     const { raw } = new X509Certificate(readFileSync(certificate.TRUNKLINE_TLS_CERT));
     const certificateSha256 = createHash("sha256").update(raw).digest("base64url");
-    expect(await notedBy(site, {})).toEqual([{ publicUrl, certificateSha256 }]);
-    expect(await notedBy(site, { isProxied: true })).toEqual([{ publicUrl }]);
+    expect(await notedBy(site, {})).toEqual([{ publicUrl, certificateSha256, gateway }]);
+    expect(await notedBy(site, { isProxied: true })).toEqual([{ publicUrl, gateway }]);
   });
 
   test("of a known authority no pin is noted, unless the certificate is for other names", async () => {
@@ -51,9 +61,9 @@ describe.skipIf(openssl === undefined)("with a certificate", () => {
     onTestFinished(() => setDefaultCACertificates(before));
     setDefaultCACertificates([...before, readFileSync(certificate.TRUNKLINE_TLS_CERT, "utf8")]);
     await using site = await FakeSite.start({ tls: certificate });
-    expect(await notedBy(site, {})).toEqual([{ publicUrl }]);
+    expect(await notedBy(site, {})).toEqual([{ publicUrl, gateway }]);
     expect(await notedBy(site, { publicUrl: "https://other.example.org" })).toEqual([
-      { publicUrl: "https://other.example.org", certificateSha256: expect.stringMatching(/^[\w-]{43}$/) },
+      { publicUrl: "https://other.example.org", certificateSha256: expect.stringMatching(/^[\w-]{43}$/), gateway },
     ]);
   });
 });

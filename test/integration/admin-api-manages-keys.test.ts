@@ -31,6 +31,16 @@ describe.each([
   }
   const idOf = ({ json }: Told): KeyId => keyId.parse(json["id"]);
 
+  test("a key and an entry of a newer version are counted as unread, and all others are listed", async () => {
+    const { api, admin, ask } = await managed();
+    const newer = { ...admin.record, id: keyId.parse("zzzzzzzzzzzz"), onlyOnSundays: true };
+    const entry = { at: 1, by: "a newer version", action: "issued", key: newer.id, name: "root" } as const;
+    await api.keys.issue(newer, Object.assign({ why: "it is newer" }, entry));
+    expect((await ask("GET", "/keys")).json).toMatchObject({ data: [{ id: admin.record.id }], unread: 1 });
+    expect((await ask("GET", "/log")).json).toMatchObject({ data: [{ action: "issued" }], unread: 1 });
+    expect(await ask("GET", `/keys/${newer.id}`)).toMatchObject({ status: 503 });
+  });
+
   test("a key is issued, shown, rotated, extended, disabled, enabled and revoked, and the trail says who did it", async () => {
     const { api, admin, ask } = await managed();
     const start = api.clock.wall();

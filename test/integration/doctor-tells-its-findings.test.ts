@@ -4,6 +4,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { streamsPerNetworkMax } from "../../services/gateway/tunnels/routes-before-pairing.ts";
+import { keyId } from "#shared/keys/key-token.ts";
+import { systemClock } from "#shared/process/clock.ts";
+import { issueKey } from "#shared/records/issue-key.ts";
+import { openKeyStore } from "#shared/store/open-key-store.ts";
 import { streamProbePath } from "#shared/protocol/pairing.ts";
 import { FakeOtherServer } from "../harness/fake-other-server.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
@@ -64,6 +68,22 @@ test("doctor ends with 0 when nothing failed, and changes nothing", async () => 
   expect(stdout).toMatch(/^check +outcome +finding +remedy\nsettings +ok +Trunkline /);
   expect(stdout).toMatch(/^store +skipped +There is no store yet/m);
   expect(exitCode).toBe(0);
+});
+
+test("doctor and the lists of the command line name the records that a newer version wrote", async () => {
+  const stateDir = join(folder, "newer");
+  const settings = { TRUNKLINE_STATE_DIR: stateDir };
+  const store = await openKeyStore({ stateDir }, { clock: systemClock });
+  const key = { name: "alice", scopes: ["*"], ttlMs: 60_000 };
+  const { record } = await issueKey(key, { ...store, actor: { by: "the operator" } });
+  const newer = { ...record, id: keyId.parse("zzzzzzzzzzzz"), name: "bob", onlyOnSundays: true };
+  await store.keys.issue(newer, { at: 1, by: "a newer version", action: "issued", key: newer.id, name: "bob" });
+  await store.keys.close();
+  const doctor = await trunkline(["doctor", "site"], settings);
+  expect(doctor.stdout).toMatch(/^records +warning .*cannot read key zzzzzzzzzzzz/m);
+  const list = await trunkline(["keys", "list"], settings);
+  expect(list.stdout).toContain("alice");
+  expect(list.stderr).toMatch(/cannot read them: zzzzzzzzzzzz\./);
 });
 
 test("a network has a bounded number of streams at once, and gets new ones when those have ended", async () => {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { auditEntriesMax, type AuditEntry } from "#shared/records/audit-entry.ts";
 import { type KeyState, keyStates, tokenBudget } from "#shared/records/key-record.ts";
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import { showKey, type ShownKey } from "#shared/records/shown-key.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
@@ -9,7 +10,7 @@ import { type CliCommand, type JsonOption, readBy, type CliContext, widthOf } fr
 import { connectMark, givenKeyId, keyArgument } from "../terminal/key-options.ts";
 import { budgetText, countText, fromNow, utcTime } from "../terminal/quantity-text.ts";
 import { alignedTable, cutText, type Field, fieldLines } from "../terminal/table-text.ts";
-import { noSuchKey, withKeyStore } from "../site/with-key-store.ts";
+import { noSuchKey, unreadLine, withKeyStore } from "../site/with-key-store.ts";
 
 interface Column {
   readonly heading: string;
@@ -66,13 +67,15 @@ Examples:
   trunkline keys list --json`)
     .action(({ json, state, all: isAll }: { readonly state?: readonly KeyState[]; readonly all?: true } & JsonOption) =>
       withKeyStore(context, { json }, async ({ keys: store, clock }) => {
-        const all = (await store.list()).map((record) => showKey(record, clock.wall()));
+        const unread: UnreadRecord[] = [];
+        const all = (await store.list(unread)).map((record) => showKey(record, clock.wall()));
         const isOld = (key: ShownKey): boolean => key.state === "revoked" && key.name.endsWith(connectMark);
         const wanted = all.filter((key) => state?.includes(key.state) ?? (isAll || !isOld(key)));
         if (json) stdout.write(`${JSON.stringify(wanted)}\n`);
         else if (wanted.length > 0) stdout.write(tableOfKeys(wanted, widthOf(stdout)));
         else if (state !== undefined && all.length > 0) stderr.write(`No key is ${state.join(" or ")}.\n`);
         else stderr.write("There are no keys yet; `trunkline keys issue --name <name>` makes one.\n");
+        stderr.write(unreadLine(unread));
         const hidden = state === undefined ? all.length - wanted.length : 0;
         if (hidden > 0 && !json)
           stderr.write(`Revoked keys of \`trunkline connect\`, not shown without --all: ${hidden}\n`);
@@ -135,7 +138,9 @@ Examples:
   trunkline keys log --limit 1000 --json`)
     .action(({ limit, key, json }: Options) =>
       withKeyStore(context, { json }, async ({ keys: store }) => {
-        const entries = await store.log({ entriesMax: limit, key });
+        const unread: UnreadRecord[] = [];
+        const entries = await store.log({ entriesMax: limit, key }, unread);
+        stderr.write(unreadLine(unread));
         if (json) stdout.write(`${JSON.stringify(entries.map(shownEntry))}\n`);
         else if (entries.length > 0) stdout.write(tableOfEntries(entries, widthOf(stdout)));
         else stderr.write(key === undefined ? "Nothing was done to any key yet.\n" : `Nothing is known of ${key}.\n`);

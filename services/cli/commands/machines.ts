@@ -18,7 +18,8 @@ import { addDrain } from "./machines-drain.ts";
 import { addPair, type PairContext } from "./machines-pair.ts";
 import { fromNow, utcTime } from "../terminal/quantity-text.ts";
 import { alignedTable, cutText, fieldLines } from "../terminal/table-text.ts";
-import { whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+import type { UnreadRecord } from "#shared/records/key-store.ts";
+import { unreadLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
 
 export function machinesCommand(context: PairContext): Command {
   const machines = commandIn("machines", context).description(
@@ -64,7 +65,9 @@ Examples:
       withKeyStore(context, { json }, async ({ machines: store, clock }) => {
         const nowMs = clock.wall();
         const lastSeen = await store.lastSeen();
-        const shown = (await store.list()).map((record) => showMachineRecord(record, { nowMs, lastSeen }));
+        const unread: UnreadRecord[] = [];
+        const shown = (await store.list(unread)).map((record) => showMachineRecord(record, { nowMs, lastSeen }));
+        stderr.write(unreadLine(unread));
         if (json) stdout.write(`${JSON.stringify(shown)}\n`);
         else if (shown.length > 0) stdout.write(tableOf(shown, { nowMs, widthMax: widthOf(stdout) }));
         else stderr.write("No machine has a record yet; `trunkline machines pair <name>` makes one.\n");

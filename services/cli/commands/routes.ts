@@ -17,7 +17,8 @@ import {
 import { utcTime } from "../terminal/quantity-text.ts";
 import { alignedTable, type Field, fieldLines } from "../terminal/table-text.ts";
 import { unknownTargets } from "../site/unknown-targets.ts";
-import { tellChange, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+import type { UnreadRecord } from "#shared/records/key-store.ts";
+import { tellChange, unreadLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
 
 export function routesCommand(context: CliContext): Command {
   const routes = commandIn("routes", context).description("let names that clients know stand for your models").more(`
@@ -122,7 +123,9 @@ function addList(routes: CliCommand, context: CliContext): void {
     .more("\nExamples:\n  trunkline routes list\n  trunkline routes list --json")
     .action(({ json }: JsonOption) =>
       withKeyStore(context, { json }, async ({ routes: store }) => {
-        const records = await store.list();
+        const unread: UnreadRecord[] = [];
+        const records = await store.list(unread);
+        stderr.write(unreadLine(unread));
         if (json) stdout.write(`${JSON.stringify(records.map(showRoute))}\n`);
         else if (records.length === 0) stderr.write("There is no route yet; `trunkline routes set` makes one.\n");
         else {

@@ -16,6 +16,7 @@ import { alignedTable } from "../terminal/table-text.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
 
 const listing = z.object({
+  unread: z.int().default(0),
   data: z.array(
     z.object({
       id: sessionId,
@@ -44,14 +45,15 @@ export function sessionsCommand(context: CliContext): Command {
 }
 
 function listCommand(context: CliContext): Command {
-  const { stdout } = context;
+  const { stdout, stderr } = context;
   return commandIn("list", context)
     .description("list the browsers that are signed in, and the links that were not opened yet")
     .addOption(operationsUrlOption())
     .json()
     .more(whichGatewayHelp)
     .action(async ({ json, ...given }: Options) => {
-      const { data } = await givenOperations(given, context).get("/sessions", listing);
+      const { data, unread } = await givenOperations(given, context).get("/sessions", listing);
+      if (unread > 0) stderr.write(`Left out, since the gateway cannot read them: ${unread} sessions.\n`);
       if (json) return void stdout.write(`${JSON.stringify({ sessions: data })}\n`);
       if (data.length === 0) return void stdout.write("Nobody is signed in: `trunkline console` prints a link.\n");
       const rows = data.map((each) => [

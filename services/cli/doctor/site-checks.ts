@@ -5,6 +5,8 @@ import https from "node:https";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { type OpenedKeyStore, openKeyStore } from "#shared/store/open-key-store.ts";
+import { auditEntriesMax } from "#shared/records/audit-entry.ts";
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { stateFileName } from "#shared/store/state-database.ts";
 import { machineState } from "#shared/records/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
@@ -60,6 +62,7 @@ export async function siteChecks(
       ...(isOnRedis ? [] : [folderCheck(resolve(config.keyStore.stateDir))]),
       { name: "store", look: () => lookAtStore(store, clock) },
       ...natsChecks({ config, clock, subjects: subjectsOf(clock), dispensable: { [placedPattern]: alone } }),
+      { name: "records", needs: ["store"], look: () => lookAtRecords(store) },
       { name: "port", look: (signal) => lookAtPort(config, { environment, signal }) },
       { name: "certificate file", look: async () => lookAtCertificate(config, clock) },
       { name: "proxies", look: async () => judgeProxies(config) },
@@ -107,6 +110,34 @@ async function lookAtStore({ opened, problem, doubts, missing }: Store, clock: C
   if (fault !== undefined) return warning(`${told}; ${fault}.`, "Set the clocks of both hosts by NTP.");
   return ok(`${told}.`);
 }
+
+async function lookAtRecords({ opened }: Store): Promise<Finding> {
+  if (opened === undefined) return skipped("There is no store.");
+  const { keys, sessions, machines, routes, keeps } = opened;
+  const trail = { list: (unread: UnreadRecord[]) => keys.log({ entriesMax: auditEntriesMax }, unread) };
+  const unread: string[] = [];
+  for (const [noun, store] of Object.entries({
+    key: keys,
+    session: sessions,
+    machine: machines,
+    route: routes,
+    keep: keeps,
+    trail,
+  })) {
+    const found: UnreadRecord[] = [];
+    await store.list(found);
+    unread.push(...found.map(({ name }) => `${noun} ${name}`));
+  }
+  if (unread.length === 0) return ok("This version reads all records of the store.");
+  const named = unread.slice(0, unreadNamedMax).join(", ");
+  const more = unread.length > unreadNamedMax ? ` and ${unread.length - unreadNamedMax} more` : "";
+  return warning(
+    `This version cannot read ${named}${more}, and leaves it out of lists.`,
+    "Run the newest version of the site here, or revoke and remove these records with it.",
+  );
+}
+
+const unreadNamedMax = 20;
 
 function subjectsOf(clock: Clock) {
   const target = { machine: "doctor", epoch: newEpoch(clock.wall()) };

@@ -109,6 +109,13 @@ export function replicationLine({ replication }: { readonly replication?: Replic
   return `No replica of Redis confirmed this within ${replicaWaitMs} ms (replicaWaitMs): a failover now can undo it. Repeat it until this line stays away; if Redis has no replica any more, remove the name trunkline:replica from it.\n`;
 }
 
+/** Says that a list leaves records out. Empty for a whole list. */
+export function unreadLine(unread: readonly { readonly name: string }[]): string {
+  if (unread.length === 0) return "";
+  const names = unread.map(({ name }) => name).join(", ");
+  return `Left out, since this version of Trunkline cannot read them: ${names}. Update it, or look with a newer one.\n`;
+}
+
 export function noSuchKey(id: KeyId, place: string): StartFailure {
   return new StartFailure(exitCodes.failed, `There is no key ${id} in ${place}: \`trunkline keys list\` shows all.`);
 }

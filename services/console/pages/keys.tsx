@@ -4,7 +4,7 @@ import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import { query, setQuery, to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { Choice, TextField } from "../forms.tsx";
-import { Badge, type Column, FaultNotice, Name, Page, Table, Time } from "../parts.tsx";
+import { Badge, type Column, FaultNotice, Name, Page, Table, Time, UnreadNotice } from "../parts.tsx";
 import { shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
 import { IssueDialog } from "./issue-key.tsx";
@@ -79,6 +79,7 @@ function KeyList() {
         />
       </form>
       <FaultNotice fault={fault} />
+      <UnreadNotice unread={answer?.unread} />
       {found === undefined ? (
         fault === undefined && <p class="quiet">Keys are listed…</p>
       ) : (

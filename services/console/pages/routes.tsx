@@ -7,7 +7,7 @@ import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { matchesPattern } from "../model-rows.ts";
 import { ActionForm, Confirm, Dialog, listIn, TextField } from "../forms.tsx";
-import { Badge, FaultNotice, Name, Page, Table, Time } from "../parts.tsx";
+import { Badge, FaultNotice, Name, Page, Table, Time, UnreadNotice } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 import { ModelTabs } from "./model-tabs.tsx";
 
@@ -33,6 +33,7 @@ export function Routes() {
     >
       <ModelTabs at="routes" />
       <FaultNotice fault={fault} />
+      <UnreadNotice unread={answer?.unread} />
       {answer !== undefined && (
         <Table
           caption="Routes"

@@ -3,7 +3,7 @@ import type { recordSchemas } from "../../gateway/operations/record-operations.t
 import { query, setQuery } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { TextField } from "../forms.tsx";
-import { FaultNotice, Page } from "../parts.tsx";
+import { FaultNotice, Page, UnreadNotice } from "../parts.tsx";
 import { actionWords } from "../trail-words.ts";
 import { type TrailEntry, TrailTable } from "./trail-table.tsx";
 
@@ -39,6 +39,7 @@ function Entries() {
           onText={(text) => setQuery("find", text)}
         />
       </form>
+      <UnreadNotice unread={answer.unread} />
       <TrailTable caption="Trail" entries={found} />
       {limit === shownAtFirst && answer.data.length === limit && (
         <div class="actions">

@@ -1,5 +1,6 @@
 import { type MachineRecord, type MachineStore, permits, type Site } from "#shared/records/machine-record.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { ChangedRecords } from "./changed-records.ts";
@@ -117,8 +118,11 @@ export class MachineRecords {
   async load(): Promise<void> {
     const { machines } = this.#options;
     this.#site = await machines.site();
-    const records = await machines.list();
-    const names = new Set(records.map(({ name }) => name));
+    const unread: UnreadRecord[] = [];
+    const records = await machines.list(unread);
+    // A record that this version cannot read may revoke its machine.
+    for (const { name } of unread) this.#barred.set(name, "revoked");
+    const names = new Set([...records, ...unread].map(({ name }) => name));
     const gone = [...this.#byName.keys()].filter((name) => !names.has(name));
     this.#tell([
       ...gone.flatMap((name) => this.#keep(name, undefined)),

@@ -1,3 +1,4 @@
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { Log } from "#shared/process/log.ts";
 import { type RouteRecord, type RouteStore, RouteTable } from "#shared/records/route-record.ts";
 import { ChangedRecords } from "./changed-records.ts";
@@ -32,8 +33,12 @@ export class RouteRecords {
 
   /** Reads all routes, or throws: a gateway that starts without them would answer with other models. */
   async load(): Promise<void> {
-    const records = await this.#options.routes.list();
+    const unread: UnreadRecord[] = [];
+    const records = await this.#options.routes.list(unread);
     this.#byName.clear();
+    // A route that this version cannot read leads to nothing, and not to a model of its name.
+    for (const { name } of unread)
+      this.#byName.set(name, { name, version: 1, targets: [], createdAt: 0, changedAt: 0 });
     for (const record of records) this.#byName.set(record.name, record);
     this.#tabulate();
   }

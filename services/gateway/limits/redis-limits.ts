@@ -2,6 +2,7 @@ import type { Result } from "ioredis";
 import { z } from "zod";
 import { budgetPeriods } from "#shared/records/key-record.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { gatewayIsThereForMs } from "#shared/records/site-gateways.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
 import { keptRequestsDefault, redisRequestsAt, type KeptRequests } from "#shared/requests/request-records.ts";
@@ -40,8 +41,6 @@ export const keptForMs = 24 * 3_600_000;
 const sequenceKeptForMs = 24 * 3_600_000;
 /** The tokens spent in a period are kept this long after its end, for operators who want to look. */
 const spentKeptForMs = 7 * 24 * 3_600_000;
-/** A gateway that settled within this time counts as present. A gateway settles every few seconds. */
-const gatewayIsThereForMs = 15_000;
 /** The seat of an answer that may be resumed is known for longer than the answer takes, is kept and waits to be booked. */
 const seatedForMs = 20 * 60_000;
 /** The use of requests under way waits for a gateway that books it, if all are gone, for as long as this. */

@@ -1,11 +1,12 @@
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { z } from "zod";
 import { removeKeep, setKeep } from "#shared/records/change-keep.ts";
 import { copies, keptModel, showKeep, shownKeep } from "#shared/records/keep-record.ts";
 import { boundMachines } from "#shared/records/key-record.ts";
 import { shownPlan } from "#shared/fleet/shown-plan.ts";
-import { defineOperation, listOf, reads } from "./serve-operation.ts";
+import { defineOperation, recordsOf, reads } from "./serve-operation.ts";
 
-const keepList = listOf(z.array(shownKeep).describe("By model."));
+const keepList = recordsOf(z.array(shownKeep).describe("By model."));
 const removedKeep = z.strictObject({ model: keptModel, state: z.literal("removed") });
 
 /** The answers of these operations that the document of the API names. */
@@ -24,7 +25,9 @@ export const keepOperations = {
     summary: "List the models that machines are to keep in memory",
     answer: keepList,
     async run(_, { keeps }) {
-      return { object: "list" as const, data: (await keeps.list()).map(showKeep) };
+      const unread: UnreadRecord[] = [];
+      const data = (await keeps.list(unread)).map(showKeep);
+      return { object: "list" as const, data, unread: unread.length };
     },
   }),
   setKeep: defineOperation({

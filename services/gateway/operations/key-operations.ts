@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import {
   changeKey,
@@ -29,7 +30,7 @@ import type { Asker } from "./operations-access.ts";
 import {
   type AdminOperation,
   type AdminParts,
-  listOf,
+  recordsOf,
   defineOperation,
   pageLength,
   reads,
@@ -98,7 +99,7 @@ const rotateBody = z.strictObject({
 const changedKey = shownKey.extend({ replicated });
 /** A key with its secret. The secret is shown once, to the client that made it. */
 const issuedKey = changedKey.extend({ key: z.string().describe("The key itself. It cannot be shown again.") });
-const keyList = listOf(z.array(shownKey)).extend({
+const keyList = recordsOf(z.array(shownKey)).extend({
   has_more: z.boolean().describe("True if there is a next page, after the last of these."),
 });
 const revokedKey = z.strictObject({
@@ -150,8 +151,10 @@ export const keyOperations = {
     answer: keyList,
     async run({ query }, { keys, clock }) {
       const nowMs = clock.wall();
-      const { page, hasMore } = pageOfKeys(await keys.list(), query, nowMs);
-      return { object: "list" as const, data: page.map((record) => showKey(record, nowMs)), has_more: hasMore };
+      const unread: UnreadRecord[] = [];
+      const { page, hasMore } = pageOfKeys(await keys.list(unread), query, nowMs);
+      const data = page.map((record) => showKey(record, nowMs));
+      return { object: "list" as const, data, has_more: hasMore, unread: unread.length };
     },
   }),
   issueKey: defineOperation({

@@ -1,3 +1,4 @@
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { z } from "zod";
 import { fleetListing, shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { replicatedIn } from "#shared/records/change-key.ts";
@@ -18,9 +19,16 @@ import { machineName } from "#shared/protocol/identifiers.ts";
 import { manageRequests } from "#shared/protocol/job-bodies.ts";
 import { joinLineText } from "#shared/protocol/pairing.ts";
 import type { Asker } from "./operations-access.ts";
-import { type AdminParts, defineLineOperation, listOf, defineOperation, reads, replicated } from "./serve-operation.ts";
+import {
+  type AdminParts,
+  defineLineOperation,
+  recordsOf,
+  defineOperation,
+  reads,
+  replicated,
+} from "./serve-operation.ts";
 
-const machineRecordList = listOf(
+const machineRecordList = recordsOf(
   z.array(shownMachineRecord).describe("By name. A machine without a record may offer every model."),
 );
 const removedMachineRecord = z.strictObject({ machine: machineName, state: z.literal("removed") });
@@ -92,7 +100,9 @@ export const machineOperations = {
     answer: machineRecordList,
     async run(_, { machines, clock }) {
       const at = { nowMs: clock.wall(), lastSeen: await machines.lastSeen() };
-      return { object: "list" as const, data: (await machines.list()).map((record) => showMachineRecord(record, at)) };
+      const unread: UnreadRecord[] = [];
+      const data = (await machines.list(unread)).map((record) => showMachineRecord(record, at));
+      return { object: "list" as const, data, unread: unread.length };
     },
   }),
   showMachineRecord: defineOperation({

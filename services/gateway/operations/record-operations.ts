@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { dayMs } from "#shared/process/clock.ts";
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { auditEntry } from "#shared/records/audit-entry.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { machineName, routeName } from "#shared/protocol/identifiers.ts";
 import { modelId } from "#shared/protocol/model.ts";
 import { usageKeptDays, usageRow } from "#shared/usage/usage.ts";
-import { listOf, defineOperation, pageLength, reads } from "./serve-operation.ts";
+import { listOf, recordsOf, defineOperation, pageLength, reads } from "./serve-operation.ts";
 
 const shownEntry = auditEntry.extend({
   at: z.iso.datetime(),
@@ -17,7 +18,7 @@ const shownEntry = auditEntry.extend({
   detail: auditEntry.shape.detail.unwrap().nullable(),
   request: z.string().nullable(),
 });
-const entryList = listOf(z.array(shownEntry).describe("The latest, the oldest of them first."));
+const entryList = recordsOf(z.array(shownEntry).describe("The latest, the oldest of them first."));
 
 const day = z.iso.date("must be a day, such as 2026-01-31");
 const { day: usageDay, model, requests, failed, answered } = usageRow.shape;
@@ -57,7 +58,8 @@ export const recordOperations = {
     query: z.strictObject({ limit: pageLength, key: keyId.optional().describe("Only of this key.") }),
     answer: entryList,
     async run({ query }, { keys }) {
-      const entries = await keys.log({ entriesMax: query.limit, key: query.key });
+      const unread: UnreadRecord[] = [];
+      const entries = await keys.log({ entriesMax: query.limit, key: query.key }, unread);
       const data = entries.map(({ at, key, machine, route, model: kept, detail, request, ...same }) => ({
         ...same,
         key: key ?? null,
@@ -68,7 +70,7 @@ export const recordOperations = {
         detail: detail ?? null,
         request: request ?? null,
       }));
-      return { object: "list" as const, data };
+      return { object: "list" as const, data, unread: unread.length };
     },
   }),
   readUsage: defineOperation({

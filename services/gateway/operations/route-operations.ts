@@ -1,14 +1,15 @@
 import { routeName } from "#shared/protocol/identifiers.ts";
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { z } from "zod";
 import { shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { replicatedIn } from "#shared/records/change-key.ts";
 import { furtherAbilities, modelId } from "#shared/protocol/model.ts";
 import { removeRoute, routeUnknown, setRoute } from "#shared/records/change-route.ts";
 import { routeTargets, showRoute, shownModelRoute } from "#shared/records/route-record.ts";
-import { listOf, numberInUrl, defineOperation, reads, replicated, yesOrNo } from "./serve-operation.ts";
+import { recordsOf, numberInUrl, defineOperation, reads, replicated, yesOrNo } from "./serve-operation.ts";
 
 const changedModelRoute = shownModelRoute.extend({ replicated });
-const modelRouteList = listOf(z.array(shownModelRoute).describe("By name."));
+const modelRouteList = recordsOf(z.array(shownModelRoute).describe("By name."));
 const removedModelRoute = z.strictObject({ route: routeName, state: z.literal("removed"), replicated });
 
 /** The answers of these operations that the document of the API names. */
@@ -36,7 +37,9 @@ export const routeOperations = {
     summary: "List the names that stand for models, each with its targets",
     answer: modelRouteList,
     async run(_, { routes }) {
-      return { object: "list" as const, data: (await routes.list()).map(showRoute) };
+      const unread: UnreadRecord[] = [];
+      const data = (await routes.list(unread)).map(showRoute);
+      return { object: "list" as const, data, unread: unread.length };
     },
   }),
   showRoute: defineOperation({

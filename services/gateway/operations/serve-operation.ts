@@ -231,6 +231,13 @@ export function listOf<Entry extends z.ZodType>(data: z.ZodArray<Entry>) {
   return z.strictObject({ object: z.literal("list"), data });
 }
 
+/** Returns the schema of a list of stored records. */
+export function recordsOf<Entry extends z.ZodType>(data: z.ZodArray<Entry>) {
+  return listOf(data).extend({
+    unread: z.int().describe("Records that this version of Trunkline cannot read. The list leaves them out."),
+  });
+}
+
 /** Returns the schema of a whole number in a URL. */
 export function numberInUrl<Schema extends z.ZodType>(schema: Schema) {
   return z.preprocess((text) => (typeof text === "string" && /^\d{1,9}$/.test(text) ? Number(text) : text), schema);

@@ -1,5 +1,6 @@
 import packageJson from "../../../package.json" with { type: "json" };
 import { z } from "zod";
+import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { sessionId } from "#shared/keys/session-token.ts";
@@ -13,7 +14,7 @@ import {
   signInUrl,
 } from "#shared/records/session-record.ts";
 import { isoTime } from "#shared/process/clock.ts";
-import { defineOperation, listOf, reads } from "./serve-operation.ts";
+import { defineOperation, recordsOf, reads } from "./serve-operation.ts";
 
 const time = z.iso.datetime();
 const role = z
@@ -34,7 +35,7 @@ const shownSession = z.strictObject({
 });
 export type ShownSession = z.output<typeof shownSession>;
 
-const sessionList = listOf(z.array(shownSession).describe("The oldest first."));
+const sessionList = recordsOf(z.array(shownSession).describe("The oldest first."));
 const endedSessions = z.strictObject({ ended: z.array(sessionId) });
 const madeLink = z.strictObject({
   token: z.string().describe("Opens a session once. It stands behind # in the address, so that no log gets it."),
@@ -79,8 +80,9 @@ export const sessionOperations = {
     answer: sessionList,
     async run(_, { sessions, clock }) {
       const nowMs = clock.wall();
-      const data = (await sessions.list()).filter(({ expiresAt }) => expiresAt > nowMs).map(showSession);
-      return { object: "list" as const, data };
+      const unread: UnreadRecord[] = [];
+      const data = (await sessions.list(unread)).filter(({ expiresAt }) => expiresAt > nowMs).map(showSession);
+      return { object: "list" as const, data, unread: unread.length };
     },
   }),
   makeSignInLink: defineOperation({

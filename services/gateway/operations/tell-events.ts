@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import type { FleetListing } from "#shared/fleet/shown-fleet.ts";
-import type { KeyStore } from "#shared/records/key-store.ts";
+import type { KeyStore, UnreadRecord } from "#shared/records/key-store.ts";
 import type { RequestRecord } from "#shared/requests/request-record.ts";
 import type { RequestRecords } from "#shared/requests/request-records.ts";
 import { showRequest } from "#shared/requests/shown-request.ts";
@@ -168,7 +168,8 @@ export class EventTeller {
   }
 
   async #lookAtTrail(): Promise<void> {
-    const last = JSON.stringify(await this.#parts.keys.log({ entriesMax: 1 }));
+    const unread: UnreadRecord[] = [];
+    const last = JSON.stringify([await this.#parts.keys.log({ entriesMax: 1 }, unread), unread]);
     if (this.#lastEntry !== undefined && last !== this.#lastEntry) this.#tellAll("change", "{}");
     this.#lastEntry = last;
   }

@@ -201,6 +201,8 @@ interface SiteMeans {
   readonly isProxied: boolean;
   /** False if this gateway cannot connect paired machines to the broker. */
   readonly takesMachines: boolean;
+  /** The note of this gateway, for those that write records beside it. */
+  readonly gateway: string;
 }
 
 /**
@@ -208,13 +210,13 @@ interface SiteMeans {
  * URL is reached from its own host.
  */
 export async function noteSite(means: SiteMeans): Promise<void> {
-  const { machines, publicUrl, here, isShared, isProxied, takesMachines } = means;
+  const { machines, publicUrl, here, isShared, isProxied, takesMachines, gateway } = means;
   if (publicUrl === undefined && isShared) return;
   const url = publicUrl ?? here.origin;
   const isPinned = here.protocol === "https:" && !isProxied;
   const certificateSha256 = isPinned ? await certificatePin(here, new URL(url).hostname) : undefined;
   const pin = certificateSha256 === undefined ? {} : { certificateSha256 };
-  await machines.noteSite({ publicUrl: url, ...pin, ...(!takesMachines && { takesMachines }) });
+  await machines.noteSite({ publicUrl: url, ...pin, ...(!takesMachines && { takesMachines }), gateway });
 }
 
 /** Returns the SHA-256 of a server's certificate, unless it is good for this name by the authorities that Node knows. */

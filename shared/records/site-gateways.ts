@@ -1,0 +1,56 @@
+import { hostname } from "node:os";
+import packageJson from "../../package.json" with { type: "json" };
+import { Fault } from "../fault/fault.ts";
+
+/** A gateway that settled within this time counts as present. A gateway settles every few seconds. */
+export const gatewayIsThereForMs = 15_000;
+
+/** A gateway of a site, as it noted itself in the store. */
+export interface SiteGateway {
+  readonly name: string;
+  readonly version: string;
+}
+
+/**
+ * The version that began to write each term of a key and each action of the trail. Those of 0.2.0 have no row. A gateway of
+ * an earlier version cannot read a record with the term, so that no such record is written beside it.
+ */
+export const sinceVersion: Record<string, string> = { person: "0.3.0" };
+
+/** Returns the note of this gateway: the token of its boot, its version and the name of its host. */
+export function noteOfGateway(token: string): string {
+  return `${token} ${packageJson.version} ${hostname()}`;
+}
+
+/** Reads the note of a gateway. One of 0.2.0 notes its token alone. */
+export function readGatewayNote(note = "of-this-store"): SiteGateway {
+  const [token = "", version = "0.2.0", name = token] = note.split(" ");
+  return { name, version };
+}
+
+/** True for a term or an action that a gateway of 0.2.0 cannot read. */
+export function isNew(word: string): boolean {
+  return Object.hasOwn(sinceVersion, word);
+}
+
+/** Returns the gateway that cannot read a term or an action. */
+export function olderGateway(word: string, gateways: readonly SiteGateway[]): SiteGateway | undefined {
+  const since = sinceVersion[word] ?? "0";
+  return gateways.find(({ version }) => version.localeCompare(since, "en", { numeric: true }) < 0);
+}
+
+/** Refuses a change with a term or an action that a gateway of the site cannot read. */
+export function assertRead(
+  words: readonly string[],
+  gateways: readonly SiteGateway[],
+  { machine, route, model }: { readonly machine?: unknown; readonly route?: unknown; readonly model?: unknown } = {},
+): void {
+  const noun = machine ? "machine" : route ? "route" : model ? "keep" : "key";
+  for (const word of words) {
+    const older = olderGateway(word, gateways);
+    if (older === undefined) continue;
+    throw new Fault(`${noun}_change_refused`, {
+      message: `'${word}' needs version ${sinceVersion[word]} at every gateway of the site, and the gateway ${older.name} runs ${older.version}. Update it first.`,
+    });
+  }
+}
