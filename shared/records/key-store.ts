@@ -148,13 +148,14 @@ export interface UnreadRecord {
   readonly stored: unknown;
 }
 
-/** Parses the records (JSON) of a list by their names. */
+/** Parses the records of a list. The values of each row are the name of a record and its JSON. */
 export function readEach<Schema extends z.ZodType>(
   schema: Schema,
-  rows: Iterable<readonly [name: unknown, text: unknown]>,
+  rows: Iterable<object>,
   unread: UnreadRecord[] = [],
 ): z.output<Schema>[] {
-  return [...rows].flatMap(([name, text]) => {
+  return [...rows].flatMap((row) => {
+    const [name, text]: unknown[] = Object.values(row);
     const stored = jsonIn(String(text));
     const { success, data } = schema.safeParse(stored);
     if (!success) unread.push({ name: String(name), stored });

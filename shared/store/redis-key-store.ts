@@ -35,8 +35,6 @@ export const peppersAt = "pepper";
 /** Each entry has two fields: `key` is the subject (`subjectOf`), and `entry` is the audit entry as JSON. */
 export const auditAt = "audit";
 const replicaAt = "replica";
-/** The notes of the gateways by the time of their last settlement, which writes them. */
-export const gatewaysAt = "gateways";
 
 /**
  * Lua scripts, each executed in one step. Of two concurrent changes of a key only one succeeds, and nothing lapses in
@@ -305,7 +303,7 @@ export async function assertActionRead(redis: RedisConnection, entry: AuditEntry
 
 async function gatewaysOf(redis: RedisConnection): Promise<readonly SiteGateway[]> {
   const [[seconds], notes] = gatewaysReply.parse(
-    await redis.pipeline("tell its gateways", (batch) => batch.time().zrange(gatewaysAt, "0", "-1", "WITHSCORES")),
+    await redis.pipeline("tell its gateways", (batch) => batch.time().zrange("gateways", "0", "-1", "WITHSCORES")),
   );
   const sinceMs = seconds * 1_000 - gatewayIsThereForMs;
   return notes.flatMap((note, at) => (at % 2 === 0 && Number(notes[at + 1]) > sinceMs ? [readGatewayNote(note)] : []));

@@ -68,10 +68,6 @@ export class SqliteSessionStore implements SessionStore {
 
   async list(unread?: UnreadRecord[]): Promise<readonly SessionRecord[]> {
     const rows = this.#database.read("list sessions", (sql) => sql.all`SELECT id, record FROM sessions`);
-    return readEach(
-      sessionRecord,
-      rows.map(({ id, record }) => [id, record] as const),
-      unread,
-    ).toSorted((one, other) => one.createdAt - other.createdAt);
+    return readEach(sessionRecord, rows, unread).toSorted((one, other) => one.createdAt - other.createdAt);
   }
 }

@@ -92,12 +92,7 @@ export class SqliteKeyStore implements KeyStore {
       "list keys",
       (sql) => sql.all`SELECT id, record FROM keys WHERE expires_at > ${this.#lapsedBefore()}`,
     );
-    const records = readEach(
-      keyRecord,
-      rows.map(({ id, record }) => [id, record] as const),
-      unread,
-    );
-    return records.sort((one, other) => one.createdAt - other.createdAt);
+    return readEach(keyRecord, rows, unread).sort((one, other) => one.createdAt - other.createdAt);
   }
 
   async log(
@@ -110,11 +105,7 @@ export class SqliteKeyStore implements KeyStore {
       (sql) => sql.all`
         SELECT sequence, entry FROM audit WHERE ${key} IS NULL OR key_id = ${key} ORDER BY sequence DESC LIMIT ${entriesMax}`,
     );
-    return readEach(
-      auditEntry,
-      rows.map(({ sequence, entry }) => [sequence, entry] as const),
-      unread,
-    ).toReversed();
+    return readEach(auditEntry, rows, unread).toReversed();
   }
 
   /** An embedded store has one gateway. It notes itself with its site, and one of 0.2.0 replaces the note by its own. */

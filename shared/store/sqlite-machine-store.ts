@@ -49,11 +49,7 @@ export class SqliteMachineStore implements MachineStore {
       "list machines",
       (sql) => sql.all`SELECT name, record FROM machines ORDER BY name`,
     );
-    return readEach(
-      machineRecord,
-      rows.map(({ name, record }) => [name, record] as const),
-      unread,
-    );
+    return readEach(machineRecord, rows, unread);
   }
 
   async find(name: string): Promise<MachineRecord | undefined> {

@@ -38,11 +38,7 @@ export class SqliteRecords<
   async list(unread?: UnreadRecord[]): Promise<readonly Kept[]> {
     const { noun, list, schema } = this.#table;
     const rows = this.#database.read(`list ${noun}s`, list);
-    return readEach(
-      schema,
-      rows.map(({ name, record }) => [name, record] as const),
-      unread,
-    );
+    return readEach(schema, rows, unread);
   }
 
   async find(name: string): Promise<Kept | undefined> {
