@@ -110,10 +110,10 @@ export function replicationLine({ replication }: { readonly replication?: Replic
 }
 
 /** Says that a list leaves records out. Empty for a whole list. */
-export function unreadLine(unread: readonly { readonly name: string }[]): string {
-  if (unread.length === 0) return "";
-  const names = unread.map(({ name }) => name).join(", ");
-  return `Left out, since this version of Trunkline cannot read them: ${names}. Update it, or look with a newer one.\n`;
+export function unreadLine({ length }: readonly object[]): string {
+  return length === 0
+    ? ""
+    : `Records that this version cannot read, left out: ${length}. \`trunkline doctor site\` names them.\n`;
 }
 
 export function noSuchKey(id: KeyId, place: string): StartFailure {
