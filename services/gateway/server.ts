@@ -35,7 +35,7 @@ import {
   isForMessages,
   type RequestMeter,
 } from "./http/request-state.ts";
-import { isForWebSocket, routeUpgrades } from "./http/route-upgrades.ts";
+import { asksForWebSocket, isForWebSocket, routeUpgrades } from "./http/route-upgrades.ts";
 
 /** The longest waits of a server for the input of its clients. */
 export interface ClientTimeouts {
@@ -134,7 +134,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
     nameRequest(request, reply);
     if (reply.raw instanceof TimedResponse) reply.raw.requestId = request.id;
     if (options.lifecycle?.draining) reply.header("connection", "close");
-    const fault = edgeFault(request, { underWay, isClosing: options.closing?.begun ?? false });
+    const { webSocketsAt, closing } = options;
+    const fault = edgeFault(request, { underWay, webSocketsAt, isClosing: closing?.begun ?? false });
+    // A 426 has to name a protocol that is spoken.
+    if (fault?.code === "upgrade_refused") reply.header("upgrade", "HTTP/1.1");
     if (fault !== undefined && fault.code !== "unknown_url") reply.header("connection", "close");
     done(fault);
   });
@@ -152,12 +155,20 @@ function nameRequest(request: FastifyRequest, reply: FastifyReply): void {
 /** Returns the fault that refuses a request before its key is checked, whoever sent it; undefined if there is none. */
 function edgeFault(
   request: FastifyRequest,
-  { underWay, isClosing }: { readonly underWay: AnswersUnderWay; readonly isClosing: boolean },
+  {
+    underWay,
+    webSocketsAt,
+    isClosing,
+  }: { readonly underWay: AnswersUnderWay; readonly webSocketsAt: string | undefined; readonly isClosing: boolean },
 ): Fault | undefined {
   const { method = "", url = "", httpVersion, rawHeaders, headers, socket } = request.raw;
   const answersUnderWay = underWay.countOn(socket);
   const framing = framingFault({ method, url, httpVersion, rawHeaders, headers, answersUnderWay });
   if (framing !== undefined) return framing;
+  if (asksForWebSocket(request.raw, { elsewhereThan: webSocketsAt })) {
+    const message = "No WebSocket is served here; send the request by HTTP, without 'Upgrade: websocket'.";
+    return new Fault("upgrade_refused", { message });
+  }
   if (isClosing) return new Fault("shutting_down", { message: "This gateway shuts down; send the request again." });
   return request.is404 ? unknownUrl(request) : undefined;
 }

@@ -50,6 +50,7 @@ export const faultCodes = {
   session_not_found: { status: 404, type: invalid },
   unknown_url: { status: 404, type: invalid },
   method_not_allowed: { status: 405, type: invalid },
+  upgrade_refused: { status: 426, type: invalid, retry: false },
   request_timeout: { status: 408, type: invalid, retry: false },
   key_change_refused: { status: 409, type: invalid, retry: false },
   machine_change_refused: { status: 409, type: invalid, retry: false },

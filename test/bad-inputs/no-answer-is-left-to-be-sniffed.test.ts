@@ -43,6 +43,7 @@ test.each([
 test.each([
   ["the metrics", () => get("/metrics"), 200],
   ["readiness", () => get("/readyz"), 200],
+  ["readiness, as benchmarks ask for it", () => get("/health"), 200],
   ["a refusal of the admin API", () => get("/admin/v1/keys"), 401],
   ["a refusal of the parser", () => "no HTTP at all\r\n\r\n", 400],
 ])("%s on the operations port tells browsers not to guess its type", async (_, bytes, status) => {

@@ -69,8 +69,8 @@ describe("the path of tunnels", () => {
 
   test("is the only one where requests become WebSockets", async () => {
     const answer = await answerToUpgrade(`${site.origin}/v1/models`);
-    expect(answer.status).toBe(404);
-    expect(JSON.parse(answer.body).error.code).toBe("unknown_url");
+    expect(answer.status).toBe(426);
+    expect(JSON.parse(answer.body).error.code).toBe("upgrade_refused");
   });
 });
 
@@ -96,6 +96,11 @@ describe("a server of Node 22, which cannot decline an upgrade,", () => {
     const headers = { ...toHttp2, "x-test": "kept" };
     const answer = await answerToUpgrade(`${origin}/v1/models?x=1`, { headers });
     expect(answer.body).toBe("GET /v1/models?x=1 kept undefined");
+  });
+
+  test("hands a request for a WebSocket elsewhere on as it came, to be refused at once", async () => {
+    const answer = await answerToUpgrade(`${origin}/v1/responses`);
+    expect(answer.body).toBe("GET /v1/responses undefined websocket");
   });
 
   test("serves it after the requests before it", async () => {

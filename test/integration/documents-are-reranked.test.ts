@@ -43,7 +43,7 @@ describe("the demonstration", () => {
       body: JSON.stringify(body),
     });
 
-  test.each(["/v1/rerank", "/rerank"])("orders documents by the words of the query at %s", async (path) => {
+  test.each(["/v1/rerank", "/rerank", "/v2/rerank"])("orders documents by the words of the query at %s", async (path) => {
     const response = await post(path, { ...ask, top_n: 2, return_documents: true });
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({

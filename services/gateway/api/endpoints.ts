@@ -41,9 +41,10 @@ export const paths: Paths = [
   ["/moderations", "moderation"],
 ];
 
-/** The paths outside of `/v1`, where the clients of vLLM and others look for them. */
+/** The paths outside of `/v1`, where the clients of vLLM, Cohere and others look for them. */
 export const barePaths: Paths = [
   ["/rerank", "rerank"],
+  ["/v2/rerank", "rerank"],
   ["/tokenize", "tokenize"],
   ["/detokenize", "detokenize"],
 ];

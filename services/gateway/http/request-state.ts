@@ -132,7 +132,7 @@ export function followRequest(exchange: Exchange, dependencies: Dependencies): v
   else raw.once("close", () => reportEnd(exchange, dependencies));
 }
 
-const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/health", "/metrics"]);
 
 function reportEnd({ request, reply }: Exchange, { log, meter }: Dependencies): void {
   const known = factsOf(request);

@@ -27,7 +27,8 @@ interface WebSocketRoute {
 export function routeUpgrades(server: Server, route: WebSocketRoute): void {
   server.on("upgrade", (request, socket: Socket, head) => {
     socket.on("error", () => socket.destroy());
-    if (!isForWebSocket(request, route)) {
+    const isRefused = asksForWebSocket(request, { elsewhereThan: route.path }) && route.underWay.countOn(socket) === 0;
+    if (!isRefused && !isForWebSocket(request, route)) {
       void route.underWay.allSent(socket).then(() => serveWithoutUpgrade(server, { request, socket, head }));
       return;
     }
@@ -42,6 +43,14 @@ export function routeUpgrades(server: Server, route: WebSocketRoute): void {
     upgrades.set(request, { socket, head, take });
     server.emit("request", request, response);
   });
+}
+
+/** Returns true for a request that asks for a WebSocket at another path than the one that has them. */
+export function asksForWebSocket(
+  { url = "", headers }: IncomingMessage,
+  { elsewhereThan: path }: { readonly elsewhereThan: string | undefined },
+): boolean {
+  return headers.upgrade?.toLowerCase() === "websocket" && url.replace(/\?.*/, "") !== path;
 }
 
 /**

@@ -71,7 +71,7 @@ export const sections: Readonly<Record<string, PublicSection>> = {
     endsBy: "line",
     description: "The same for clients of Ollama's.",
   },
-  Health: { paths: ["/healthz", "/readyz"], open: true, description: "For balancers, without a key." },
+  Health: { paths: ["/health", "/readyz"], open: true, description: "For balancers, without a key." },
   Reference: {
     paths: ["/openapi.json", "/docs"],
     open: true,
@@ -278,7 +278,7 @@ export const publicApi = {
     path: "/v1/rerank",
     summary: "Order documents by their relevance to a query",
     description:
-      "The most relevant document comes first. Each model has a scale of its own for its scores. The path `/rerank` is the same.",
+      "The most relevant document comes first. Each model has a scale of its own for its scores. The paths `/rerank` and, for clients of Cohere's, `/v2/rerank` are the same.",
     body: "RerankRequest",
     answer: "Ranking",
     refusals: refusalsOfJobs,
@@ -454,6 +454,14 @@ export const publicApi = {
     path: "/readyz",
     summary: "See whether this gateway can serve",
     description: "For balancers. Machines are not asked: a gateway is not taken out because they are away.",
+    answer: "Readiness",
+    otherwise: { status: 503, schema: "Readiness" },
+    refusals: [],
+  },
+  getHealthAsBenchmarksDo: {
+    path: "/health",
+    summary: "The same, where benchmarks look for it",
+    description: "Answers as `/readyz` does.",
     answer: "Readiness",
     otherwise: { status: 503, schema: "Readiness" },
     refusals: [],

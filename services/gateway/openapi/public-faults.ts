@@ -90,6 +90,8 @@ const faultMeanings = {
     insufficient_permissions:
       "The key has a limit in tokens, by which a request about speech or images cannot be counted, or the action is the operator's.",
     unknown_url: "No endpoint at this URL.",
+    upgrade_refused:
+      "The request asks for a WebSocket (`Upgrade: websocket`), and none is served: send it by HTTP alone.",
     method_not_allowed: "The URL has no such method; the header `allow` has those that it has.",
   },
 } as const satisfies Record<string, Partial<Record<FaultCode, string>>>;

@@ -19,11 +19,14 @@ import type { Exposition } from "../metrics/exposition.ts";
  */
 export function healthRoutes(server: FastifyInstance, check: () => Promise<Readiness>): void {
   server.get("/healthz", async () => ({ status: "ok" }));
-  server.get("/readyz", async (_request, reply) => {
-    const answer = await check();
-    return reply.code(answer.ready ? 200 : 503).send(answer);
-  });
-  for (const url of ["/healthz", "/readyz"]) refuseOtherMethods(server, url, ["GET", "HEAD"]);
+  // Benchmarks such as guidellm look at `/health` before they begin.
+  for (const url of ["/readyz", "/health"]) {
+    server.get(url, async (_request, reply) => {
+      const answer = await check();
+      return reply.code(answer.ready ? 200 : 503).send(answer);
+    });
+  }
+  for (const url of ["/healthz", "/readyz", "/health"]) refuseOtherMethods(server, url, ["GET", "HEAD"]);
 }
 
 export interface Readiness {

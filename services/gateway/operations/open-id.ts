@@ -84,21 +84,13 @@ export class OpenId {
       this.#log.warn({ err: error }, "a sign-in by OpenID was refused");
     }
     if (claims === undefined) return "refused";
-    const role = this.#roleOf(claims);
+    const role = roleIn(claims, this.#settings);
     if (role !== undefined) return { name: nameOf(this.#settings.issuer, claims), role, untilMs: claims.exp * 1_000 };
     this.#log.warn(
       { subject: claims.sub },
-      "a person without a role tried to sign in: TRUNKLINE_OIDC_ROLES names the values of the claim TRUNKLINE_OIDC_CLAIM that have one",
+      "a person without a role tried to sign in: TRUNKLINE_OIDC_ROLES names the values of the claim TRUNKLINE_OIDC_CLAIM that have one, and an address must be verified",
     );
     return "no_role";
-  }
-
-  /** Returns the highest role that a value of the claim has. */
-  #roleOf(claims: client.IDToken): SessionRole | undefined {
-    const { claim, roles } = this.#settings;
-    const held = [claims[claim] ?? []].flat().map(String);
-    const given = held.flatMap((value) => roles.get(value) ?? roles.get("*") ?? []);
-    return sessionRoles.toReversed().find((role) => given.includes(role));
   }
 
   async #discover(): Promise<client.Configuration | undefined> {
@@ -115,6 +107,17 @@ export class OpenId {
       return undefined;
     }
   }
+}
+
+/** Returns the highest role that a value of the claim has. An address that the provider has not verified has none. */
+export function roleIn(
+  claims: Readonly<Record<string, unknown>>,
+  { claim, roles }: Pick<OpenIdSettings, "claim" | "roles">,
+): SessionRole | undefined {
+  const isUnproved = claim === "email" && String(claims["email_verified"]) === "false";
+  const held = isUnproved ? [] : [claims[claim] ?? []].flat().map(String);
+  const given = held.flatMap((value) => roles.get(value) ?? roles.get("*") ?? []);
+  return sessionRoles.toReversed().find((role) => given.includes(role));
 }
 
 /** Returns the name of a person: what the provider calls them, and a print of their subject, which no other has. */
