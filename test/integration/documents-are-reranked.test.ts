@@ -43,19 +43,22 @@ describe("the demonstration", () => {
       body: JSON.stringify(body),
     });
 
-  test.each(["/v1/rerank", "/rerank", "/v2/rerank"])("orders documents by the words of the query at %s", async (path) => {
-    const response = await post(path, { ...ask, top_n: 2, return_documents: true });
-    expect(response.status).toBe(200);
-    expect(await response.json()).toMatchObject({
-      object: "list",
-      model: "scripted:embed",
-      usage: { prompt_tokens: 20, total_tokens: 20 },
-      results: [
-        { index: 1, relevance_score: 1, document: { text: "The sky is blue because air scatters blue light." } },
-        { index: 2, relevance_score: 0.5, document: { text: "The sky" } },
-      ],
-    });
-  });
+  test.each(["/v1/rerank", "/rerank", "/v2/rerank"])(
+    "orders documents by the words of the query at %s",
+    async (path) => {
+      const response = await post(path, { ...ask, top_n: 2, return_documents: true });
+      expect(response.status).toBe(200);
+      expect(await response.json()).toMatchObject({
+        object: "list",
+        model: "scripted:embed",
+        usage: { prompt_tokens: 20, total_tokens: 20 },
+        results: [
+          { index: 1, relevance_score: 1, document: { text: "The sky is blue because air scatters blue light." } },
+          { index: 2, relevance_score: 0.5, document: { text: "The sky" } },
+        ],
+      });
+    },
+  );
 
   test("scores texts in their order at /v1/score", async () => {
     const response = await post("/v1/score", { model: "scripted:embed", text_1: "blue sky", text_2: ["grass", "sky"] });
