@@ -201,6 +201,20 @@ export function openStateDatabase(
   }
 }
 
+/** Holds a state folder until the result is called or this process ends in whatever way. Undefined while another process holds it. */
+export function holdFolder(folder: string): (() => void) | undefined {
+  makeStateFolder(folder);
+  const lock = new DatabaseSync(join(folder, "up.lock"));
+  try {
+    lock.exec("BEGIN EXCLUSIVE");
+    return () => lock.close();
+  } catch (error) {
+    lock.close();
+    if (/locked/.test(reasonOf(error))) return undefined;
+    throw error;
+  }
+}
+
 const lockPollMs = 5;
 
 /** Turns the write-ahead log on. While another process writes, SQLite refuses that at once, whatever its timeout is. */

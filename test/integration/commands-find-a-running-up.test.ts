@@ -5,7 +5,7 @@ import { z } from "zod";
 import { trunkline } from "../../services/cli/trunkline.ts";
 import { freePort } from "../harness/free-port.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
-import type { Settings } from "../harness/trunkline-command.ts";
+import { type Settings, trunkline as upOnce } from "../harness/trunkline-command.ts";
 
 let up: UpProcess;
 beforeAll(async () => void (up = await startUp()));
@@ -42,6 +42,14 @@ test("doctor looks at the `up` that runs on its state folder, whatever its port"
   const port = String(await freePort());
   const named = await doctor([], { TRUNKLINE_PORT: port });
   expect(named).toEqual(["site", expect.stringContaining(`${port} is free`)]);
+});
+
+test("a second `up` on the folder is refused at any port, and names the port of the first", async () => {
+  const settings = { TRUNKLINE_STATE_DIR: up.stateDir, TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0" };
+  const second = await upOnce(["up"], { ...settings, TRUNKLINE_RUNTIME: "scripted" });
+  expect(second.exitCode).toBe(69);
+  expect(second.stderr).toContain(`at port ${new URL(up.endpoint.baseUrl).port} (${up.endpoint.baseUrl})`);
+  expect((await run(["status"])).exitCode).toBe(0);
 });
 
 test("a port of the environment is asked in place of the one that `up` noted", async () => {

@@ -10,7 +10,8 @@ import { makeSession, signInUrl } from "#shared/records/session-record.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { type Environment, readBoth } from "#shared/process/config.ts";
-import { runUntilStopped } from "#shared/process/lifecycle.ts";
+import { exitCodes, runUntilStopped, StartFailure } from "#shared/process/lifecycle.ts";
+import { holdFolder } from "#shared/store/state-database.ts";
 import { createLog, type Log } from "#shared/process/log.ts";
 import { startAgent } from "../../agent/compose.ts";
 import { agentConfig } from "../../agent/config.ts";
@@ -19,6 +20,7 @@ import { type BrokerFor, natsForMachines } from "../../gateway/compose-tunnels.t
 import { gatewayConfig, type GatewayConfig } from "../../gateway/config.ts";
 import type { CliContext } from "../terminal/command-line.ts";
 import { requestRows } from "./request-rows.ts";
+import { notedUrl } from "../site/find-gateway.ts";
 import { keepAdminKey, noteAddresses, ownKey, upFiles } from "../site/up-state.ts";
 import { ownCommand, welcome } from "./welcome.ts";
 
@@ -51,6 +53,8 @@ export async function runUp(context: CliContext, { json, hideKey, quiet, ...give
       if (!json) stdout.write("\nFinishing what is under way; Ctrl-C again stops at once.\n");
     },
     async start(lifecycle) {
+      const { stateDir, redisUrl } = forGateway.keyStore;
+      if (redisUrl === undefined) lifecycle.onStop("state folder", holdAlone(stateDir));
       const store = await openKeyStore(forGateway.keyStore, { clock, log });
       lifecycle.onStop("keys", () => store.keys.close());
       const { gatewaySide, agentSide, brokerFor } = await connectBoth(forGateway, log);
@@ -105,6 +109,17 @@ export async function runUp(context: CliContext, { json, hideKey, quiet, ...give
       );
     },
   });
+}
+
+/** Holds the state folder: two processes on one embedded store would not know each other's machines and limits. */
+function holdAlone(stateDir: string): () => void {
+  const release = holdFolder(stateDir);
+  if (release !== undefined) return release;
+  const url = notedUrl(stateDir, "baseUrl");
+  throw new StartFailure(
+    exitCodes.unavailable,
+    `Another \`trunkline up\` runs on the folder ${resolve(stateDir)}${url === undefined ? "" : `, at port ${new URL(url).port} (${url})`}: use that one or stop it, or set TRUNKLINE_STATE_DIR to another folder.`,
+  );
 }
 
 /** Makes a link that signs a browser in to the console, in the name of the admin key that `trunkline up` keeps. */
