@@ -102,6 +102,7 @@ export interface NewTerms {
   readonly name?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly machines?: readonly string[] | null | undefined;
+  readonly person?: string | undefined;
   readonly external?: boolean | undefined;
   readonly continues?: boolean | undefined;
   readonly storesResponses?: boolean | undefined;
@@ -182,6 +183,7 @@ function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
   const after: KeyRecord = {
     ...record,
     name: terms.name ?? record.name,
+    person: terms.person ?? record.person,
     scopes: terms.scopes ?? record.scopes,
     machines: terms.machines === undefined ? record.machines : (terms.machines ?? undefined),
     external: (terms.external ?? record.external) || undefined,
@@ -190,7 +192,8 @@ function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
     limits: limits.length === 0 ? undefined : Object.fromEntries(limits),
   };
   const [now, was] = [after, record].map((each) => ({ name: each.name, ...shownTerms(each) }));
-  if (JSON.stringify(now) === JSON.stringify(was)) return { outcome: "unchanged", record };
+  if (after.person === record.person && JSON.stringify(now) === JSON.stringify(was))
+    return { outcome: "unchanged", record };
   if (record.kind !== "model" && JSON.stringify(shownTerms(after)) !== JSON.stringify(shownTerms(record))) {
     return refused(`is a key of kind ${record.kind}, which calls no models: only its name can be changed`);
   }

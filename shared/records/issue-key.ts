@@ -23,6 +23,7 @@ export const newKey = z
     ttlMs: z.int().min(1).max(durationMsMax),
     machines: boundMachines.optional(),
     limits: keyLimits.optional(),
+    person: keyRecord.shape.person,
     external: keyRecord.shape.external,
     continues: keyRecord.shape.continues,
     storesResponses: keyRecord.shape.storesResponses,
@@ -54,7 +55,7 @@ export async function issueKey(
   { keys, peppers, clock, actor, admin }: KeyDependencies,
 ): Promise<IssuedKey> {
   const { scopes: granted, ttlMs, ...terms } = newKey.parse(key);
-  const { kind, name, machines, limits, external, continues, storesResponses } = terms;
+  const { kind, name, person, machines, limits, external, continues, storesResponses } = terms;
   if (admin !== undefined && kind !== "model" && (await issuersOf(admin, keys)).length + 1 >= adminLineageMax) {
     throw new Fault("key_change_refused", {
       message: `Admin keys issue admin keys at most ${adminLineageMax} in a row (adminLineageMax): issue this one from the command line.`,
@@ -75,6 +76,7 @@ export async function issueKey(
     external,
     continues,
     storesResponses,
+    person,
     issuedBy: admin?.id,
     createdAt,
     // Without this limit an admin key would prolong itself by issuing its successor.

@@ -11,6 +11,8 @@ import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { withAnotherSecret } from "../harness/another-secret.ts";
 import { until } from "../harness/until.ts";
+import { printOf } from "../../services/gateway/operations/open-id.ts";
+import { keyOfPerson } from "../../services/gateway/operations/person-key.ts";
 import { meansOf, pepper, peppers } from "./key-store-means.ts";
 import type { KeyPlace } from "./key-store-place.ts";
 
@@ -427,6 +429,28 @@ export function keyStoreContract(adapter: string, makePlace: () => Promise<KeyPl
       await place.noteGateway("abc 0.10.0 attic");
       await issueNewer();
       await setRoute();
+    });
+
+    test("a person whose address changed at the provider has the key that they had, and stays locked out", async () => {
+      const place = await makePlace();
+      const keys = await place.open();
+      const means = { ...meansOf(keys), keys };
+      const digest = "0123456789ab".padEnd(64, "c");
+      const person = (name: string) =>
+        ({ name: name + printOf(digest), digest, role: "viewer", untilMs: Date.now() + dayMs }) as const;
+      await issue(keys);
+      await place.noteGateway("0123456789abcdefghijkl");
+      const first = await keyOfPerson(person("ada@old.example"), means);
+      const beside = await keyOfPerson(person("ada@new.example"), means);
+      expect([beside?.id, beside?.person, beside?.name]).toEqual([first?.id, undefined, first?.name]);
+      await place.noteGateway("abc 0.3.0 attic");
+      await keyOfPerson(person("ada@new.example"), means);
+      const [, record] = await keys.list();
+      expect(record).toMatchObject({ id: first?.id, person: digest, name: person("ada@new.example").name });
+      const other = { ...person("eve@example"), digest: "0123456789ab".padEnd(64, "d") };
+      expect((await keyOfPerson(other, means))?.id).not.toBe(first?.id);
+      await change(keys, record?.id as KeyId, { action: "disabled" });
+      expect(await keyOfPerson(person("ada@third.example"), means)).toBeUndefined();
     });
 
     test("a gateway that notes no version counts as 0.2.0", async () => {

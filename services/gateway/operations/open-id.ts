@@ -16,8 +16,10 @@ export interface OpenIdSettings {
 
 /** A person whom the provider has proved. */
 export interface Person {
-  /** The name for lists and the trail. It is one person's alone. */
+  /** The name for lists and the trail. It ends with the print of the person. */
   readonly name: string;
+  /** The digest of the issuer and the subject, which is one person's alone. */
+  readonly digest: string;
   readonly role: SessionRole;
   /** When the provider's word ends, in milliseconds since 1970. */
   readonly untilMs: number;
@@ -85,7 +87,7 @@ export class OpenId {
     }
     if (claims === undefined) return "refused";
     const role = roleIn(claims, this.#settings);
-    if (role !== undefined) return { name: nameOf(this.#settings.issuer, claims), role, untilMs: claims.exp * 1_000 };
+    if (role !== undefined) return { ...identityOf(this.#settings.issuer, claims), role, untilMs: claims.exp * 1_000 };
     this.#log.warn(
       { subject: claims.sub },
       "a person without a role tried to sign in: TRUNKLINE_OIDC_ROLES names the values of the claim TRUNKLINE_OIDC_CLAIM that have one, and an address must be verified",
@@ -120,13 +122,19 @@ export function roleIn(
   return sessionRoles.toReversed().find((role) => given.includes(role));
 }
 
-/** Returns the name of a person: what the provider calls them, and a print of their subject, which no other has. */
-function nameOf(issuer: string, claims: client.IDToken): string {
+/** Returns the end of a person's name: the beginning of their digest. Words before it change, such as an address. */
+export function printOf(digest: string): string {
+  return ` (OpenID ${digest.slice(0, 12)})`;
+}
+
+/** Returns the digest of a person, and their name: what the provider calls them, and their print. */
+function identityOf(issuer: string, claims: client.IDToken): Pick<Person, "digest" | "name"> {
   const called = [claims["email"], claims["preferred_username"], claims.sub].find((each) => typeof each === "string");
   const plain = String(called)
     .replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "")
     .slice(0, 60);
-  return `${plain} (OpenID ${hash("sha256", `${issuer} ${claims.sub}`).slice(0, 12)})`;
+  const digest = hash("sha256", `${issuer} ${claims.sub}`);
+  return { digest, name: plain + printOf(digest) };
 }
 
 function readKept(kept: string | undefined): unknown {
