@@ -27,7 +27,7 @@ import {
   adoptError,
   type BodyLimit,
 } from "./http/answer-faults.ts";
-import { framingFault } from "./http/framing-fault.ts";
+import { framingFault, unexpectedBody } from "./http/framing-fault.ts";
 import {
   addRequestState,
   followRequest,
@@ -165,6 +165,8 @@ function edgeFault(
   const answersUnderWay = underWay.countOn(socket);
   const framing = framingFault({ method, url, httpVersion, rawHeaders, headers, answersUnderWay });
   if (framing !== undefined) return framing;
+  const body = request.routeOptions.config.refusesMethod === true ? undefined : unexpectedBody({ method, headers });
+  if (body !== undefined) return body;
   if (asksForWebSocket(request.raw, { elsewhereThan: webSocketsAt })) {
     const message = "No WebSocket is served here; send the request by HTTP, without 'Upgrade: websocket'.";
     return new Fault("upgrade_refused", { message });

@@ -249,14 +249,15 @@ const ways: readonly Case[] = [
   },
   {
     rows: [40],
-    what: "an upgrade to a websocket is ignored",
+    what: "an upgrade to a websocket is refused at once",
     sent: got("/v1/models", [
       "Connection: Upgrade",
       "Upgrade: websocket",
       "Sec-WebSocket-Version: 13",
       "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
     ]),
-    told: [ok],
+    told: [{ status: 426, code: "upgrade_refused" }],
+    afterwards: "closed",
   },
   {
     rows: [40],
@@ -313,6 +314,13 @@ const ways: readonly Case[] = [
     what: "a GET with a body in chunks",
     sent: got("/v1/models", ["Transfer-Encoding: chunked"]),
     ...closing,
+  },
+  {
+    rows: [44],
+    what: "a GET with a body where only POST is",
+    sent: got("/v1/chat/completions", ["Content-Length: 1048576"]),
+    told: [{ status: 405, code: "method_not_allowed" }],
+    afterwards: "closed",
   },
 ];
 

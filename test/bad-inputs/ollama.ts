@@ -27,6 +27,12 @@ const tool = (name: string) => ({ type: "function", function: { name } });
 
 const conversations: readonly Case[] = [
   asks(197, "messages that are a text", { messages: "Hello" }, wrong("invalid_type", "messages")),
+  {
+    rows: [197],
+    what: "messages that are a text, with a header of Anthropic's",
+    sent: postedJson(chat({ messages: "Hello" }), { path: "/api/chat", headers: ["anthropic-version: 2023-06-01"] }),
+    told: [wrong("invalid_type", "messages")],
+  },
   asks(197, "a message that is a text", { messages: ["Hello"] }, wrong("invalid_type", "messages[0]")),
   asks(
     197,

@@ -319,7 +319,10 @@ describe("a request that reads stored things", () => {
     expect(await pageOf("&order=asc&after=mine")).toMatchObject({ texts: turns(21, 22, 23, 24, 25), has_more: true });
     expect(await pageOf("&after=mine")).toMatchObject({ texts: turns(19, 18, 17, 16, 15), has_more: true });
     const refused = await call(endpoint, `/../conversations/${conversation}/items?after=other`);
-    expect([refused.status, await errorOf(refused)]).toMatchObject([400, { param: "after" }]);
+    expect([refused.status, await errorOf(refused)]).toMatchObject([
+      400,
+      { param: "after", message: expect.stringContaining("an item of this conversation") },
+    ]);
   });
 
   test("for a model that is not there reads no turns", async () => {

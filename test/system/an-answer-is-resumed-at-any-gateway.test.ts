@@ -86,6 +86,19 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     return events;
   }
 
+  test("is named as ignored where it is asked for and means nothing", async () => {
+    const whole = await fetch(`${fleet.endpoint.baseUrl}/chat/completions`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${fleet.endpoint.key}`,
+        "content-type": "application/json",
+        "x-trunkline-resumable": "1",
+      },
+      body: JSON.stringify({ model: "scripted", messages: [{ role: "user", content: "/script tokens=1" }] }),
+    });
+    expect([whole.status, whole.headers.get("x-trunkline-ignored")]).toEqual([200, "x-trunkline-resumable"]);
+  });
+
   test.each(Object.keys(apis) as Api[])("of %s goes on at another gateway with exactly the rest", async (api) => {
     const says = "/script tokens=40 think=3 delay_ms=10 nonce=n";
     const first = await begun(says, { api, events: 9 });

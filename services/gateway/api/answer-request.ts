@@ -65,7 +65,8 @@ export async function placeableRequest(
   account.asksFor(model, { streamed });
   const resolved = resolveModel(model, key, routes);
   if (resolved.routed !== undefined) account.routedTo(resolved.first.modelId);
-  const ignored = [...asked.ignored, ...(betaHeader in request.headers ? [betaHeader] : [])];
+  const meaningless = streamed && chatLike.has(outer) ? [betaHeader] : [betaHeader, resumableHeader];
+  const ignored = [...asked.ignored, ...meaningless.filter((header) => header in request.headers)];
   nameIgnored(reply, ignored);
   const job = jobOf(request, { asked, resolved }, dependencies.cacheSaltOf?.(key));
   await dependencies.placer.assertTaker(job);

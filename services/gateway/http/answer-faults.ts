@@ -2,7 +2,7 @@ import { type IncomingMessage, METHODS, type IncomingHttpHeaders } from "node:ht
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { scrub, type Log } from "#shared/process/log.ts";
-import { isForMessages, pathOf, logFieldsOf, stateOf } from "./request-state.ts";
+import { isForMessages, isForOllama, pathOf, logFieldsOf, stateOf } from "./request-state.ts";
 import { headersBytesMax } from "./framing-fault.ts";
 
 interface Dependencies extends BodyLimit {
@@ -50,7 +50,7 @@ export async function answerFault(
 
 /** Returns the body of a fault as the client's API has it: under `/api` that is Ollama's. */
 function bodyIn(request: FastifyRequest, fault: Fault): object {
-  return /^\/api(?:\/|$)/.test(pathOf(request)) ? ollamaFaultBody(fault) : faultBody(fault);
+  return isForOllama(request) ? ollamaFaultBody(fault) : faultBody(fault);
 }
 
 const clientLeft = "The client closed the connection before its request was complete.";
@@ -123,6 +123,7 @@ export function refuseOtherMethods(server: FastifyInstance, url: string, allowed
   server.route({
     method: everyMethod.filter((method) => !allowed.includes(method)),
     url,
+    config: { refusesMethod: true },
     // In `onRequest` and not in the handler: no key is proved yet, so no body is read.
     onRequest: async (request, reply) => {
       reply.header("allow", allowed.join(", "));

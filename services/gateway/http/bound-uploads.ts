@@ -14,6 +14,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** True for a route whose body is a form with files. Every other body is JSON. */
     readonly takesForm?: boolean;
+    /** True for the answer of a URL to the methods that it does not have. */
+    readonly refusesMethod?: boolean;
   }
 }
 

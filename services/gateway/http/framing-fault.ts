@@ -85,7 +85,7 @@ function targetFault({ method, url }: RequestHead): Fault | undefined {
   return encodedControl.test(url) ? broken("The request's URL holds an encoded control character.") : undefined;
 }
 
-function bodyFault({ method, httpVersion, headers }: RequestHead): Fault | undefined {
+function bodyFault({ httpVersion, headers }: RequestHead): Fault | undefined {
   const coding = headers["transfer-encoding"];
   if (coding !== undefined && coding.toLowerCase() !== "chunked") {
     return broken("The only Transfer-Encoding that is read here is chunked.");
@@ -97,7 +97,12 @@ function bodyFault({ method, httpVersion, headers }: RequestHead): Fault | undef
   if (expect !== undefined && expect.toLowerCase() !== "100-continue") {
     return refused("expectation_failed", "The only expectation that can be met here is 100-continue.");
   }
-  const hasBody = coding !== undefined || Number(headers["content-length"] ?? 0) > 0;
+  return undefined;
+}
+
+/** Returns the fault of a GET or HEAD with a body, at a route that has these methods. */
+export function unexpectedBody({ method, headers }: Pick<RequestHead, "method" | "headers">): Fault | undefined {
+  const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
   const takesNone = method === "GET" || method === "HEAD";
   return hasBody && takesNone ? broken(`A ${method} request has no body here.`) : undefined;
 }

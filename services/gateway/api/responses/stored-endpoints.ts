@@ -103,7 +103,7 @@ function serveResponses(server: FastifyInstance, parts: Parts): void {
   server.get<StoredRoute>("/responses/:id/input_items", reading, async (request) => {
     const page = pageOf(request.query);
     const { input } = await turnOf(request);
-    return itemsPage(page.order === "asc" ? input : input.toReversed(), page);
+    return itemsPage(page.order === "asc" ? input : input.toReversed(), page, "response");
   });
   server.all("/responses/compact", async (request) => {
     throw unknownUrl(request);
@@ -165,7 +165,11 @@ function serveConversations(server: FastifyInstance, parts: Parts): void {
   });
   server.get<StoredRoute>("/conversations/:id/items", reading, async (request) => {
     const page = pageOf(request.query);
-    return itemsPage(itemsIn({ ...(await readingOf(request)), order: page.order, from: page.after }), page);
+    return itemsPage(
+      itemsIn({ ...(await readingOf(request)), order: page.order, from: page.after }),
+      page,
+      "conversation",
+    );
   });
   server.get<StoredRoute>("/conversations/:id/items/:item", reading, async (request) =>
     shownItem(await itemOf(request)),
@@ -235,7 +239,11 @@ function pageOf(query: unknown): Page {
 }
 
 /** Returns a page of items that come in its order. */
-async function itemsPage(items: Iterable<StoredItem> | AsyncIterable<StoredItem>, { limit, after }: Page) {
+async function itemsPage(
+  items: Iterable<StoredItem> | AsyncIterable<StoredItem>,
+  { limit, after }: Page,
+  whole: "conversation" | "response",
+) {
   const page: StoredItem[] = [];
   let isBehind = after === undefined;
   let bytes = 0;
@@ -247,7 +255,7 @@ async function itemsPage(items: Iterable<StoredItem> | AsyncIterable<StoredItem>
     }
     isBehind ||= item.id === after;
   }
-  if (!isBehind) throw invalidValue("after", "'after' must be the id of an item of this list.");
+  if (!isBehind) throw invalidValue("after", `'after' must be the id of an item of this ${whole}.`);
   return itemList(page, false);
 }
 
