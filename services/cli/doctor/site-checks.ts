@@ -275,8 +275,8 @@ async function publicWay(config: GatewayConfig, { opened }: Store, looker: SiteC
   }
 }
 
-/** Gateways note every 5 minutes when they heard a machine. */
-const awayMs = 11 * 60_000;
+/** Gateways note every 10 seconds when they heard a machine. */
+const awayMs = 30_000;
 
 async function lookAtMachines({ opened }: Store, clock: Clock): Promise<Finding> {
   if (opened === undefined) return skipped("There is no store.");
@@ -291,8 +291,8 @@ async function lookAtMachines({ opened }: Store, clock: Clock): Promise<Finding>
   const counted = `${paired.length} ${paired.length === 1 ? "machine is" : "machines are"} paired`;
   if (away.length > 0) {
     return warning(
-      `${counted}; away for more than ${awayMs / 60_000} minutes: ${away.map(({ name }) => name).join(", ")}.`,
-      "Run `trunkline doctor` on each of them, or `trunkline machines remove` those that are gone.",
+      `${counted}; away for more than ${awayMs / 1_000} s: ${away.map(({ name }) => name).join(", ")}.`,
+      "Run `trunkline doctor` on each of them, or `trunkline machines remove` those that are gone. If no gateway runs, start one.",
     );
   }
   if (cordoned.length > 0) {

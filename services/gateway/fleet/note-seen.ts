@@ -4,10 +4,8 @@ import type { Log } from "#shared/process/log.ts";
 import type { MachineRecords } from "./machine-records.ts";
 import type { Roster } from "./roster.ts";
 
-/** Interval at which a gateway looks for machines whose time is to be noted, all of them in one write. */
+/** Interval at which a gateway notes all machines that it heard, in one write. */
 const lookMs = 10_000;
-/** Time after which a machine that is heard all the time is noted again. */
-export const noteAgainMs = 300_000;
 
 interface SeenParts {
   readonly roster: Pick<Roster, "all">;
@@ -26,21 +24,21 @@ export class SeenMachines {
 
   constructor(parts: SeenParts) {
     this.#parts = parts;
-    this.#timer = parts.clock.every(lookMs, () => void this.#note(noteAgainMs));
+    this.#timer = parts.clock.every(lookMs, () => void this.#note());
   }
 
   /** Notes a machine that is about to be forgotten. */
   async leaving(machine: string): Promise<void> {
-    await this.#note(0, machine);
+    await this.#note(machine);
   }
 
   async stop(): Promise<void> {
     this.#timer.cancel();
-    await this.#note(0);
+    await this.#note();
   }
 
-  /** Notes machines that were heard since they were noted, if that is at least `afterMs` ago. */
-  async #note(afterMs: number, only?: string): Promise<void> {
+  /** Notes machines that were heard since they were noted. */
+  async #note(only?: string): Promise<void> {
     const { roster, records, machines, clock, log } = this.#parts;
     const nowMs = clock.now();
     const seen = new Map<string, number>();
@@ -49,7 +47,7 @@ export class SeenMachines {
       const publicKey = records.get(machine)?.publicKey;
       if (publicKey === undefined || (only !== undefined && only !== machine)) continue;
       const notedAtMs = this.#notedAtMs.get(publicKey) ?? -Infinity;
-      if (heardAtMs >= notedAtMs && nowMs - notedAtMs >= afterMs) seen.set(publicKey, heardAtMs);
+      if (heardAtMs >= notedAtMs) seen.set(publicKey, heardAtMs);
     }
     if (seen.size === 0) return;
     const hostToWallMs = clock.wall() - nowMs;
