@@ -75,7 +75,7 @@ interface SharedLimitsOptions {
   readonly book: Pick<LimitsBook, "limitStatus">;
   /** This gateway's share of the limits. */
   readonly local: LocalLimits;
-  readonly settlements: Pick<Settlements, "isAway" | "away" | "release" | "ask" | "occupy">;
+  readonly settlements: Pick<Settlements, "isAway" | "grantsShare" | "away" | "release" | "ask" | "occupy">;
 }
 
 /**
@@ -91,7 +91,7 @@ export class SharedLimits implements Limits {
   }
 
   async admit(demand: Demand): Promise<Admission> {
-    return this.#options.settlements.isAway ? this.#ownShare(demand) : this.#ask(demand);
+    return this.#options.settlements.grantsShare ? this.#ownShare(demand) : this.#ask(demand);
   }
 
   occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Hold {

@@ -67,6 +67,9 @@ type Sent = Pick<Settlement, "sequence" | "charges" | "usage" | "requests" | "ru
 /** Bounds the requests under way that a settlement tells of; the others follow with the next ones. */
 const toldAtOnceMax = 200;
 
+/** The attempts within which other gateways find the book again after an outage. */
+const othersBackWithin = 3;
+
 /** The most rows that wait to be booked, each of a day, a key and a model. */
 export const unwrittenRowsMax = 10_000;
 /**
@@ -108,6 +111,7 @@ export class Settlements {
   #acknowledged = 0;
   #gateways = 1;
   #isAway = false;
+  #backAtMs = -Infinity;
   /** The timer of the next settlement, or of the next attempt while the book does not answer. */
   #due: Timer | undefined;
   /** Set while ends, growths or demands wait for the end of this turn of the event loop. */
@@ -144,9 +148,18 @@ export class Settlements {
     return this.#gateways;
   }
 
-  /** True while the book does not answer, and this gateway grants its share of each limit. */
+  /** True while the book does not answer. */
   get isAway(): boolean {
     return this.#isAway;
+  }
+
+  /**
+   * True while this gateway grants its share of each limit: the book does not answer, or has answered again so lately that
+   * other gateways may not have told it yet what they granted.
+   */
+  get grantsShare(): boolean {
+    const { clock, retryMs } = this.#options;
+    return this.#isAway || (this.#gateways > 1 && clock.now() - this.#backAtMs < retryMs * othersBackWithin);
   }
 
   /** Records the hold of a request under way, so that its seat is renewed. */
@@ -412,6 +425,7 @@ export class Settlements {
     }
     if (this.#stopped) return;
     this.#isAway = false;
+    this.#backAtMs = this.#options.clock.now();
     this.#options.log.info("the book of limits answers again; what requests used meanwhile is booked");
     this.#send(this.#underWay.values());
   }

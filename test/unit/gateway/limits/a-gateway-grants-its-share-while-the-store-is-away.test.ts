@@ -109,6 +109,18 @@ describe("limits that are shared", () => {
     expect(kept).toEqual(["here", "here", "requests", "requests"]);
   });
 
+  test("are that share for a moment more, until the other gateways have told the store what they granted", async () => {
+    const { ask, store, clock } = await open();
+    store.failure = awayFault;
+    const kept = async () => keptOf(await ask({ requestsPerMinute: 2 }));
+    expect([await kept(), await kept()]).toEqual(["here", "requests"]);
+    store.failure = undefined;
+    await clock.advanceAwaiting(1_000);
+    expect([await kept(), store.asked]).toEqual(["requests", 1]);
+    await clock.advanceAwaiting(3_000);
+    expect(await kept()).toBe("shared");
+  });
+
   test("a store that is away is asked once in a second, by no request", async () => {
     const { ask, store, clock } = await open();
     store.failure = awayFault;
@@ -118,7 +130,7 @@ describe("limits that are shared", () => {
     await Promise.all(Array.from({ length: 10 }, () => ask({})));
     expect(store.asked).toBe(1);
     store.failure = undefined;
-    await clock.advanceAwaiting(1_000);
+    await clock.advanceAwaiting(4_000);
     expect(keptOf(await ask({}))).toBe("shared");
   });
 
@@ -128,7 +140,7 @@ describe("limits that are shared", () => {
     await Promise.all(Array.from({ length: 5 }, () => ask({})));
     await clock.advanceAwaiting(3_000);
     store.failure = undefined;
-    await clock.advanceAwaiting(1_000);
+    await clock.advanceAwaiting(4_000);
     for (let each = 0; each < 3; each += 1) expect(keptOf(await ask({}))).toBe("shared");
     expect(logged).toEqual([expect.stringContaining("its share"), expect.stringContaining("again")]);
   });
@@ -204,7 +216,7 @@ describe("limits that are shared", () => {
     store.failure = new TypeError("a bug");
     await expect(ask({})).rejects.toBe(store.failure);
     store.failure = undefined;
-    await clock.advanceAwaiting(1_000);
+    await clock.advanceAwaiting(4_000);
     expect(keptOf(await ask({}))).toBe("shared");
   });
 });

@@ -12,7 +12,7 @@ function keyWith(limits: KeyLimits | undefined) {
   const clock = new TurnableClock();
   const local = new LocalLimits({ clock, spent: () => 0 });
   const [away, release, occupy] = [() => undefined, () => undefined, () => undefined];
-  const settlements = { isAway: true, away, release, occupy, ask: () => Promise.reject() };
+  const settlements = { isAway: true, grantsShare: true, away, release, occupy, ask: () => Promise.reject() };
   const book = new SharedLimits({ book: { limitStatus: async () => ({}) }, local, settlements });
   const load = ({ isPlaced = true } = {}): Promise<Fault | "loaded"> =>
     assertMayLoad({ id: "abc", limits }, { model: "qwen3", isPlaced }, book).then(
