@@ -123,7 +123,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     ...bodyLimit,
     trustedProxies,
     tls,
-    webSocketsAt: brokerFor && tunnelPath,
+    webSocketsAt: tunnelPath,
     lifecycle,
     closing,
     connections: { ...config.connections, onlyProxies: config.onlyProxies },

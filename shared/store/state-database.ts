@@ -204,7 +204,9 @@ export function openStateDatabase(
 /** Holds a state folder until the result is called or this process ends in whatever way. Undefined while another process holds it. */
 export function holdFolder(folder: string): (() => void) | undefined {
   makeStateFolder(folder);
-  const lock = new DatabaseSync(join(folder, "up.lock"));
+  const file = join(folder, "up.lock");
+  closeSync(openSync(file, "a", 0o600));
+  const lock = new DatabaseSync(file);
   try {
     lock.exec("BEGIN EXCLUSIVE");
     return () => lock.close();

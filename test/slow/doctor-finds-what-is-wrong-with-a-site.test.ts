@@ -58,6 +58,7 @@ test("a well site has no finding", async () => {
     ["settings", "ok"],
     ["state folder", "ok"],
     ["store", "ok"],
+    ["records", "ok"],
     ["port", "ok"],
     ["certificate file", "skipped"],
     ["proxies", "ok"],

@@ -63,7 +63,7 @@ interface JobOwner {
   caughtUp(): Promise<unknown> | undefined;
   lineTo(target: Target): Line & { readonly roundTripMs: number };
   tell(target: Target, control: Control, reply?: string): void;
-  finish(target: Target, job: string): void;
+  finish(target: Target, job: string, when?: { readonly atOnce: boolean }): void;
   mayProbe(machine: string): boolean;
   bodyReleased(bytes: number): void;
   closed(job: OpenJob): void;
@@ -198,7 +198,7 @@ export class OpenJob implements JobWire {
   }
 
   sendFinish(): void {
-    this.#owner.finish(this.target, this.id);
+    this.#owner.finish(this.target, this.id, { atOnce: this.isResumable });
   }
 
   caughtUp(): Promise<unknown> | undefined {

@@ -304,9 +304,11 @@ export class OpenJobs {
 
   /**
    * Queues the acknowledgement of a terminal frame for the next tick. A message for each one would cost the broker and
-   * the machine as much as an answer does. No client waits for it: the machine resends the frame only much later.
+   * the machine as much as an answer does. No client waits for it: the machine resends the frame only much later. That of
+   a resumable answer goes at once: its client may ask another gateway for it next, which is to count nothing of it again.
    */
-  finish(target: Target, job: string): void {
+  finish(target: Target, job: string, { atOnce }: { readonly atOnce: boolean } = { atOnce: false }): void {
+    if (atOnce) return this.tell(target, { kind: "finish", jobs: [job], gateway: this.#options.gateway });
     const subject = machineSubject(target, "control");
     this.#finished.getOrInsertComputed(subject, () => ({ target, jobs: [] })).jobs.push(job);
   }

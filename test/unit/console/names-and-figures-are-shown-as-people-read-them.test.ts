@@ -2,7 +2,12 @@ import { expect, test } from "vitest";
 import { grow, noAnswer } from "../../../services/console/chat-answer.ts";
 import { matchesPattern, rangeText } from "../../../services/console/model-rows.ts";
 import { bytesText, msText, shortNumber, sizeText, spanText, windowText } from "../../../services/console/quantity.ts";
-import { detailWords } from "../../../services/console/trail-words.ts";
+import { actionWords, detailWords } from "../../../services/console/trail-words.ts";
+
+test("the operator made a join line, and the machine was paired by it", () => {
+  expect(actionWords.machine_paired).toBe("made a join line");
+  expect(actionWords.machine_joined).toBe("was paired by its join line");
+});
 
 test("waits, sizes and windows have the unit that fits", () => {
   expect([0.4, 999, 1_400, 12_000, 3_600_000].map(msText)).toEqual(["0 ms", "999 ms", "1.4 s", "12 s", "1 h"]);
