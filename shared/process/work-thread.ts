@@ -166,7 +166,7 @@ export class WorkThread<Order, Result> {
   }
 }
 
-/** Returns the CPU time that a thread has used. Node before 24.6 reports only the time in which it did not wait. */
+/** Returns the CPU time of a thread. Node before 24.6 reports its busy time instead, in which the host may have run others. */
 async function cpuMsOf(thread: Worker): Promise<number> {
   if (!("cpuUsage" in thread)) return (thread as Worker).performance.eventLoopUtilization().active;
   const { user, system } = await thread.cpuUsage().catch(() => ({ user: 0, system: 0 }));

@@ -33,7 +33,7 @@ async function openJobs(operationsUrl: string): Promise<number> {
   return (await MetricsText.scrape(operationsUrl)).value("trunkline_open_jobs") ?? 0;
 }
 
-/** What a client is told of an answer: if it was made for an earlier request, and its text. */
+/** Returns the answer as its client sees it: its mark of an earlier request, and its text. */
 async function answered(answer: Response, nonce: string): Promise<[string | null, string]> {
   const text = [...(await answer.text()).matchAll(new RegExp(`${nonce}-\\d+ `, "g"))].join("");
   return [answer.headers.get("idempotent-replayed"), text];
