@@ -1,5 +1,8 @@
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { type ApiFault, faultOf } from "./admin-api.ts";
 import { path, to } from "./address.ts";
+import { Confirm } from "./forms.tsx";
 import { clock, fleet, heardAt, stale } from "./live.ts";
 import { Keys } from "./pages/keys.tsx";
 import { Machines } from "./pages/machines.tsx";
@@ -9,10 +12,11 @@ import { Playground } from "./pages/playground.tsx";
 import { Requests } from "./pages/requests.tsx";
 import { Trail } from "./pages/trail.tsx";
 import { Usage } from "./pages/usage.tsx";
-import { Notice, Page } from "./parts.tsx";
+import { FaultNotice, Notice, Page } from "./parts.tsx";
 import { spanText } from "./quantity.ts";
 import { session, signOut } from "./session.ts";
 import { SignIn } from "./sign-in.tsx";
+import type { ShownMe } from "../gateway/operations/session-operations.ts";
 import { nextTheme, theme } from "./theme.ts";
 
 /** A page gets the parts of the address behind its name. */
@@ -40,7 +44,7 @@ export function App() {
       <a class="skip" href="#page">
         Skip to the page
       </a>
-      <Side at={name} who={value.me.name} role={value.me.role} />
+      <Side at={name} me={value.me} />
       <div class="content">
         <Staleness />
         {page === undefined ? <Unknown /> : page({ rest })}
@@ -54,7 +58,8 @@ const roleTitles: Readonly<Record<string, string>> = {
   operator: "This session changes machines, models and routes, and no keys.",
 };
 
-function Side({ at, who, role }: { readonly at: string; readonly who: string; readonly role: string }) {
+function Side({ at, me }: { readonly at: string; readonly me: ShownMe }) {
+  const [fault, setFault] = useState<ApiFault>();
   return (
     <nav class="side" aria-label="Pages">
       <a class="brand" href={to([])}>
@@ -71,25 +76,35 @@ function Side({ at, who, role }: { readonly at: string; readonly who: string; re
         ))}
       </ul>
       <div class="side-foot">
-        <p class="quiet" title={roleTitles[role]}>
-          <bdi>{who}</bdi>
+        <p class="quiet" title={roleTitles[me.role]}>
+          <bdi>{me.name}</bdi>
           <br />
-          {role}
+          {me.role}
         </p>
         <button type="button" class="quiet-button" onClick={nextTheme}>
           Colours: {theme.value}
         </button>
-        <button type="button" class="quiet-button" onClick={() => void signOut()}>
-          Sign out
-        </button>
         <button
           type="button"
           class="quiet-button"
-          title="Ends every session and link of your key."
-          onClick={() => void signOut({ everywhere: true })}
+          onClick={() => void signOut().catch((error: unknown) => setFault(faultOf(error)))}
         >
-          Sign out everywhere
+          Sign out
         </button>
+        {me.everywhere && (
+          <Confirm
+            action="Sign out everywhere"
+            question={
+              <>
+                Every session of the key <bdi>{me.name}</bdi> ends at once, in all browsers, and its unopened links no
+                longer work.
+              </>
+            }
+            working="Signing out…"
+            onDo={() => signOut({ everywhere: true })}
+          />
+        )}
+        <FaultNotice fault={fault} />
       </div>
     </nav>
   );

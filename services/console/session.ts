@@ -48,9 +48,9 @@ export async function signIn(token: string): Promise<void> {
   }
 }
 
-/** Ends this session, or all sessions and links of its key. */
+/** Ends this session, or all sessions and links of its key. Throws an `ApiFault` if the session may go on. */
 export async function signOut({ everywhere = false } = {}): Promise<void> {
-  await send(`/console/session${everywhere ? "?everywhere" : ""}`, { method: "DELETE" }).catch(() => undefined);
+  await send(`/console/session${everywhere ? "?everywhere" : ""}`, { method: "DELETE" });
   leave();
   go(to([]));
 }

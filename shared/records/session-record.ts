@@ -37,6 +37,8 @@ export const sessionRecord = z.strictObject({
   /** The address and the User-Agent of the browser that signed in. */
   address: z.string().max(100).optional(),
   agent: z.string().max(200).optional(),
+  /** Set if the key is that of the person who signed in. A link opens a session of somebody else's key. */
+  own: z.literal(true).optional(),
 });
 export type SessionRecord = Readonly<z.infer<typeof sessionRecord>>;
 
@@ -70,10 +72,11 @@ export async function makeSession(
     readonly key: Pick<KeyRecord, "id" | "expiresAt">;
     readonly address?: string | undefined;
     readonly agent?: string | undefined;
+    readonly own?: boolean;
   },
   { sessions, peppers, clock }: Dependencies,
 ): Promise<{ readonly token: SessionToken; readonly record: SessionRecord }> {
-  const { kind, role, key, address, agent } = wish;
+  const { kind, role, key, address, agent, own: isOwn } = wish;
   const nowMs = clock.wall();
   const token = mintSessionToken(kind);
   const record: SessionRecord = {
@@ -87,6 +90,7 @@ export async function makeSession(
     expiresAt: Math.min(nowMs + (kind === "link" ? linkMs : sessionMs), key.expiresAt),
     ...(address !== undefined && { address: address.slice(0, 100) }),
     ...(agent !== undefined && { agent: agent.slice(0, 200) }),
+    ...(isOwn && { own: true }),
   };
   const own = (await sessions.list()).filter((each) => each.key === key.id);
   for (const { id } of own.slice(0, Math.max(0, own.length + 1 - sessionsPerKeyMax))) await sessions.remove(id);
@@ -106,6 +110,11 @@ export async function findSession(
   if (record === undefined || record.kind !== kind || clock.wall() >= record.expiresAt) return undefined;
   const grants = [record.role, record.key];
   return isDigestOf(record.digest, { token, grants, peppers }) ? record : undefined;
+}
+
+/** True if a session may end the other sessions and links of its key: an admin's, or that of the person whose key it is. */
+export function mayEndOthers({ role, own }: SessionRecord): boolean {
+  return role === "admin" || own === true;
 }
 
 export function sessionUnknown(): Fault {

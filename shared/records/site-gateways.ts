@@ -12,10 +12,10 @@ export interface SiteGateway {
 }
 
 /**
- * The version that began to write each term of a key and each action of the trail. Those of 0.2.0 have no row. A gateway of
+ * The version that began to write each term of a key, each field of a session and each action of the trail. Those of 0.2.0 have no row. A gateway of
  * an earlier version cannot read a record with the term, so that no such record is written beside it.
  */
-export const sinceVersion: Record<string, string> = { person: "0.3.0" };
+export const sinceVersion: Record<string, string> = { person: "0.3.0", own: "0.3.0" };
 
 /** Returns the note of this gateway: the token of its boot, its version and the name of its host. */
 export function noteOfGateway(token: string): string {

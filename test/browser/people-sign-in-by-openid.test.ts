@@ -94,6 +94,13 @@ describe.skipIf(found.path === undefined)("people who sign in by OpenID", () => 
       .first()
       .waitFor();
     expect(await own.page.getByRole("button", { name: "Issue a key" }).count()).toBe(0);
+    const elsewhere = await signIn("bob");
+    await elsewhere.heading("Overview");
+    await own.click("Sign out everywhere");
+    await own.page.getByRole("dialog").getByRole("button", { name: "Sign out everywhere" }).click();
+    await own.sees("Or paste a key");
+    await elsewhere.page.reload();
+    await elsewhere.sees("Or paste a key");
   });
 
   test("an operator changes machines and no keys, also by hand-made requests", async () => {

@@ -70,6 +70,25 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await own.sees("Or paste a key");
   });
 
+  test("signing out says that it failed, and asks before it ends the sessions of other browsers", async () => {
+    const [own, other] = [await signedIn(), await signedIn()];
+    await own.page.route("**/console/session*", (route) => route.abort());
+    await own.click("Sign out");
+    await own.sees(/The gateway does not answer/);
+    await own.heading("Overview");
+    await own.page.unroute("**/console/session*");
+    await own.click("Sign out everywhere");
+    await own.sees(/in all browsers/);
+    expect((await other.page.request.get(`${operationsUrl()}/admin/v1/me`)).status()).toBe(200);
+    await own.page.getByRole("dialog").getByRole("button", { name: "Sign out everywhere" }).click();
+    await own.sees("Or paste a key");
+    await other.page.reload();
+    await other.sees("Or paste a key");
+    const viewer = await signedIn("--viewer");
+    await viewer.page.getByRole("button", { name: "Sign out", exact: true }).waitFor();
+    expect(await viewer.page.getByRole("button", { name: "Sign out everywhere" }).count()).toBe(0);
+  });
+
   test("an empty site is led to its first machine by one line to paste, which ticks its step off", async () => {
     const own = await signedIn();
     await own.sees("First steps");

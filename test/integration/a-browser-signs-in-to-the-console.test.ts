@@ -125,6 +125,23 @@ describe("a session", () => {
     expect((await signIn(String(link.json["token"]))).statusCode).toBe(401);
   });
 
+  test("that a link opened for a viewer or an operator ends itself alone, also everywhere", async () => {
+    const text = (await issueAdmin()).token.reveal();
+    const linkFor = async (role: string) =>
+      String((await api.ask("POST", "/sessions/links", { key: text, body: { role } })).json["token"]);
+    const admin = await cookieOf(text);
+    for (const role of ["viewer", "operator"]) {
+      const unopened = await linkFor("admin");
+      const cookie = await cookieOf(await linkFor(role));
+      expect((await send("GET", "/admin/v1/me", { cookie })).json()).toMatchObject({ role, everywhere: false });
+      const { ended } = (await send("DELETE", "/console/session?everywhere", { cookie })).json();
+      expect(ended).toHaveLength(1);
+      expect((await send("GET", "/admin/v1/me", { cookie })).statusCode).toBe(401);
+      expect((await send("GET", "/admin/v1/me", { cookie: admin })).json()).toMatchObject({ everywhere: true });
+      expect((await signIn(unopened)).statusCode).toBe(201);
+    }
+  });
+
   test("is good for requests of the console's own page only", async () => {
     const cookie = await cookieOf((await issueAdmin()).token.reveal());
     const statusOf = async (method: "GET" | "POST", headers: Readonly<Record<string, string>>) =>

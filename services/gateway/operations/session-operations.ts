@@ -7,6 +7,7 @@ import { sessionId } from "#shared/keys/session-token.ts";
 import {
   linkMs,
   makeSession,
+  mayEndOthers,
   type SessionRecord,
   sessionRecord,
   sessionRoles,
@@ -47,6 +48,7 @@ const shownMe = z.strictObject({
   key: keyId,
   role,
   session: shownSession.nullable().describe("The session of this request; null for a request with a key."),
+  everywhere: z.boolean().describe("True if signing out everywhere ends the other sessions and links of the key too."),
   base_url: z.string().describe("The base URL for clients of the models."),
   version: z.string(),
 });
@@ -68,6 +70,7 @@ export const sessionOperations = {
         key: admin.id,
         role: own,
         session: session === undefined ? null : showSession(session),
+        everywhere: session !== undefined && mayEndOthers(session),
         base_url: addresses().baseUrl,
         version: packageJson.version,
       };

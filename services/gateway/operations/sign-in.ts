@@ -5,11 +5,13 @@ import type { KeyStore } from "#shared/records/key-store.ts";
 import {
   findSession,
   makeSession,
+  mayEndOthers,
   type SessionRecord,
   type SessionRole,
   sessionMs,
 } from "#shared/records/session-record.ts";
 import type { Log } from "#shared/process/log.ts";
+import { olderGateway } from "#shared/records/site-gateways.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import { readShape } from "../http/read-shape.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
@@ -46,7 +48,7 @@ const openIdMs = 10 * 60_000;
 
 /**
  * Mounts the session of the console: POST signs in, DELETE signs out, and with `?everywhere`
- * all browsers of the same key. Links and keys that are wrong are bounded by their
+ * all browsers of the same key, if the session may end them. Links and keys that are wrong are bounded by their
  * address, as at the public port: whoever guesses waits behind the others, and a good one is still found.
  */
 export function sessionRoutes(operations: FastifyInstance, parts: SignInParts): void {
@@ -70,10 +72,11 @@ function mountSession(server: FastifyInstance, parts: SignInParts): void {
   });
   server.delete(url, async (request, reply) => {
     const session = await findSession(cookieIn(request, sessionCookie) ?? "", "session", parts);
-    const everywhere = "everywhere" in (request.query as object);
-    const own = everywhere ? await parts.sessions.list() : [];
-    const ended = session === undefined ? [] : [session, ...own.filter(({ key }) => key === session.key)];
-    const ids = [...new Set(ended.map(({ id }) => id))];
+    const everywhere = session && "everywhere" in (request.query as object) && mayEndOthers(session);
+    const others = everywhere ? (await parts.sessions.list()).filter(({ key }) => key === session.key) : [];
+    // The own session ends last, so that a browser whose request failed can send it again.
+    const ended = session === undefined ? [] : [...others.filter(({ id }) => id !== session.id), session];
+    const ids = ended.map(({ id }) => id);
     for (const id of ids) await parts.sessions.remove(id);
     setCookie(reply, { name: sessionCookie, text: "", maxAgeMs: 0, request, consoleUrl: addresses().consoleUrl });
     return reply.send({ ended: ids });
@@ -101,8 +104,10 @@ function mountOpenId(server: FastifyInstance, openId: OpenId, parts: SignInParts
     keep("", { request, reply });
     const key = typeof person === "string" ? undefined : await keyOfPerson(person, { ...parts, keys: parts.written });
     const refusal = typeof person === "string" ? person : "no_role";
+    // A gateway of 0.2.0 beside could not read the session with `own`.
+    const own = olderGateway("own", await parts.written.gateways()) === undefined;
     if (typeof person !== "string" && key !== undefined)
-      await openSession({ key, role: person.role }, { request, reply, parts });
+      await openSession({ key, role: person.role, own }, { request, reply, parts });
     return reply.header("cache-control", "no-store").redirect(key === undefined ? refusedAt(refusal) : "/console", 303);
   });
   for (const each of [openIdUrl, doneUrl]) refuseOtherMethods(server, each, ["GET", "HEAD"]);
@@ -120,12 +125,12 @@ interface Exchange {
 
 /** Makes a session for a proven key, and gives its cookie to the browser. */
 async function openSession(
-  { key, role }: { readonly key: KeyRecord; readonly role: SessionRole },
+  who: { readonly key: KeyRecord; readonly role: SessionRole; readonly own?: boolean },
   { request, reply, parts }: Exchange & { readonly parts: SignInParts },
 ): Promise<SessionRecord> {
   const { "user-agent": agent } = request.headers;
-  const { token, record } = await makeSession({ kind: "session", role, key, address: request.ip, agent }, parts);
-  const signedIn = { key: key.id, session: record.id, role, address: request.ip };
+  const { token, record } = await makeSession({ kind: "session", ...who, address: request.ip, agent }, parts);
+  const signedIn = { key: record.key, session: record.id, role: record.role, address: request.ip };
   parts.log.info(signedIn, "a browser signed in to the console");
   const { consoleUrl } = parts.addresses();
   setCookie(reply, { name: sessionCookie, text: token.text, maxAgeMs: sessionMs, request, consoleUrl });
