@@ -119,29 +119,35 @@ export interface Shown<Answer> {
   readonly fault: ApiFault | undefined;
 }
 
+/** Pause before an answer is read again that the gateway could not give. */
+const againMs = 2_000;
+
 /**
- * Reads an answer of the admin API, and reads it anew after each change, and when `turn` changes. An undefined path reads
- * nothing.
+ * Reads an answer of the admin API, and reads it anew after each change, when `turn` changes, and while the gateway cannot
+ * give it. An undefined path reads nothing.
  */
 export function useAnswer<Answer>(path: string | undefined, turn: number | string = 0): Shown<Answer> {
   const [shown, setShown] = useState<Shown<Answer> & { readonly path?: string | undefined }>(none);
+  const [attempt, setAttempt] = useState(0);
   const at = changes.value;
   useEffect(() => {
     if (path === undefined) return setShown(none);
     const leaving = new AbortController();
+    let pause: ReturnType<typeof setTimeout> | undefined;
     read<Answer>(path, leaving.signal).then(
       (answer) => setShown({ path, answer, fault: undefined }),
       (error: unknown) => {
         if (leaving.signal.aborted) return;
-        setShown((before) => ({
-          path,
-          answer: before.path === path ? before.answer : undefined,
-          fault: faultOf(error),
-        }));
+        const fault = faultOf(error);
+        setShown((before) => ({ path, answer: before.path === path ? before.answer : undefined, fault }));
+        if (fault.status === 0 || fault.status >= 500) pause = setTimeout(() => setAttempt(attempt + 1), againMs);
       },
     );
-    return () => leaving.abort();
-  }, [path, at, turn]);
+    return () => {
+      leaving.abort();
+      clearTimeout(pause);
+    };
+  }, [path, at, turn, attempt]);
   return shown.path === path ? shown : none;
 }
 

@@ -68,7 +68,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
     clock,
     log,
   });
-  const seen = new SeenMachines({ roster, records, machines: store.machines, clock, log });
+  const seen = new SeenMachines({ roster, records, catalogues, machines: store.machines, clock, log });
   lifecycle.onStop("machines seen", () => seen.stop());
   records.onChange((changes) => {
     for (const change of changes) {

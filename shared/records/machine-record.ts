@@ -112,6 +112,15 @@ export const site = z.looseObject({
 });
 export type Site = Readonly<z.infer<typeof site>>;
 
+/** What a machine offered when it was heard: its model servers, and how many models. */
+export const machineOffer = z
+  .object({ runtime: z.string().nullable(), models: z.int().nonnegative() })
+  .catch({ runtime: null, models: 0 });
+
+export interface SeenMachine extends Readonly<z.infer<typeof machineOffer>> {
+  readonly atMs: number;
+}
+
 export interface MachineStore extends RecordStore<MachineRecord> {
   /** Returns the site. The first call makes its id, which never changes. */
   site(): Promise<Site>;
@@ -129,12 +138,12 @@ export interface MachineStore extends RecordStore<MachineRecord> {
   /** Writes a record under its new name and removes the one called `from`. `taken`: there is a record of that name. */
   rename(from: string, record: MachineRecord, entry: AuditEntry): Promise<Written | "taken">;
   /**
-   * Notes when paired machines were last heard, by public key. These times are beside the records: noting them changes
-   * no version, writes no audit entry, and wakes no gateway.
+   * Notes when paired machines were last heard and what they offered, by public key. This is beside the records: it
+   * changes no version, writes no audit entry, and wakes no gateway.
    */
-  noteSeen(seen: ReadonlyMap<string, number>): Promise<void>;
-  /** Returns when each paired machine was last heard, by public key. */
-  lastSeen(): Promise<ReadonlyMap<string, number>>;
+  noteSeen(seen: ReadonlyMap<string, SeenMachine>): Promise<void>;
+  /** Returns when each paired machine was last heard and what it offered then, by public key. */
+  lastSeen(): Promise<ReadonlyMap<string, SeenMachine>>;
 }
 
 /** Parses what was noted of a site. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isoTime } from "../process/clock.ts";
 import { machineName } from "../protocol/identifiers.ts";
-import { type MachineRecord, machineLabels } from "./machine-record.ts";
+import { type MachineRecord, machineLabels, type SeenMachine } from "./machine-record.ts";
 
 /**
  * The state of a machine's record. `joining`: its join line was not used yet. `unpaired`: the record only says what the
@@ -61,8 +61,8 @@ export type ShownMachineRecord = z.infer<typeof shownMachineRecord>;
 
 export interface ShownAt {
   readonly nowMs: number;
-  /** The times at which machines were last heard, by public key. */
-  readonly lastSeen?: ReadonlyMap<string, number> | undefined;
+  /** When machines were last heard, by public key. */
+  readonly lastSeen?: ReadonlyMap<string, Pick<SeenMachine, "atMs">> | undefined;
 }
 
 export function showMachineRecord(record: MachineRecord, { nowMs, lastSeen }: ShownAt): ShownMachineRecord {
@@ -79,7 +79,7 @@ export function showMachineRecord(record: MachineRecord, { nowMs, lastSeen }: Sh
     paired_from: usedFrom ?? null,
     join_expires_at: state === "joining" ? timeOrNull(join?.expiresAt) : null,
     join_used_again: usedAgainAt === undefined ? null : { at: isoTime(usedAgainAt), from: usedAgainFrom ?? "" },
-    last_seen_at: timeOrNull(lastSeen?.get(publicKey ?? "")),
+    last_seen_at: timeOrNull(lastSeen?.get(publicKey ?? "")?.atMs),
     cordon: cordon === undefined ? null : { reason: cordon.reason, at: isoTime(cordon.at), by: cordon.by },
     revoked_at: timeOrNull(record.revokedAt),
     ...(labels && { labels }),

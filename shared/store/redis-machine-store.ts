@@ -8,11 +8,16 @@ import {
   readSite,
   type MachineRecord,
   type MachineStore,
+  machineOffer,
+  type SeenMachine,
   type Site,
 } from "../records/machine-record.ts";
 
 /** A hash of two fields: the site's `id`, and as JSON what gateways `noted` of it. */
 const siteAt = "site";
+
+/** Ends the field of what a machine offered, beside the field of its time. Public keys have no colon. */
+const offerSuffix = ":offer";
 
 export class RedisMachineStore extends RedisRecords<MachineRecord> implements MachineStore {
   constructor(redis: RedisConnection) {
@@ -52,15 +57,24 @@ export class RedisMachineStore extends RedisRecords<MachineRecord> implements Ma
     return this.change({ kind: "rename", name: from, replaces: record.version - 1, record, entry });
   }
 
-  async noteSeen(seen: ReadonlyMap<string, number>): Promise<void> {
+  async noteSeen(seen: ReadonlyMap<string, SeenMachine>): Promise<void> {
     if (seen.size === 0) return;
-    const times = new Map([...seen].map(([publicKey, wallMs]) => [publicKey, Math.round(wallMs)]));
-    await this.redis.run("note when machines were seen", (redis) => redis.hset(machineSeenAt, times));
+    const noted = [...seen].flatMap(([publicKey, { atMs, ...offer }]): [string, number | string][] => [
+      [publicKey, Math.round(atMs)],
+      [publicKey + offerSuffix, JSON.stringify(offer)],
+    ]);
+    await this.redis.run("note when machines were seen", (redis) => redis.hset(machineSeenAt, new Map(noted)));
   }
 
-  async lastSeen(): Promise<ReadonlyMap<string, number>> {
-    const times = await this.redis.run("tell when machines were seen", (redis) => redis.hgetall(machineSeenAt));
-    return new Map(Object.entries(times).map(([publicKey, wallMs]) => [publicKey, Number(wallMs)]));
+  async lastSeen(): Promise<ReadonlyMap<string, SeenMachine>> {
+    const noted = await this.redis.run("tell when machines were seen", (redis) => redis.hgetall(machineSeenAt));
+    const publicKeys = Object.keys(noted).filter((field) => !field.endsWith(offerSuffix));
+    return new Map(
+      publicKeys.map((publicKey) => {
+        const offer = machineOffer.parse(JSON.parse(noted[publicKey + offerSuffix] ?? "{}"));
+        return [publicKey, { atMs: Number(noted[publicKey]), ...offer }];
+      }),
+    );
   }
 
   async #findAt(index: string, value: string): Promise<MachineRecord | undefined> {

@@ -19,7 +19,7 @@ import { assertActionRead, auditAt, peppersAt } from "./redis-key-store.ts";
 export const machineKeysAt = "machine-keys";
 /** A hash that maps the id of each join line to the name of its machine. */
 export const machineJoinsAt = "machine-joins";
-/** A hash that maps the public keys of machines to the time when they were last heard. */
+/** A hash that maps the public keys of machines to the time when they were last heard, and with `:offer` to what they offered. */
 export const machineSeenAt = "machine-seen";
 
 /**
@@ -37,7 +37,7 @@ if ARGV[1] == "rename" and redis.call("HEXISTS", KEYS[1], ARGV[4]) == 1 then ret
 if ARGV[1] == "pair" and redis.call("HEXISTS", KEYS[4], ARGV[6]) == 1 then return "taken" end
 redis.call("HDEL", KEYS[1], ARGV[2])
 if kept.join then redis.call("HDEL", KEYS[5], kept.join.id) end
-if kept.publicKey and kept.publicKey ~= ARGV[6] then redis.call("HDEL", KEYS[6], kept.publicKey) end
+if kept.publicKey and kept.publicKey ~= ARGV[6] then redis.call("HDEL", KEYS[6], kept.publicKey, kept.publicKey .. ":offer") end
 if ARGV[1] ~= "remove" then
   redis.call("HSET", KEYS[1], ARGV[4], ARGV[5])
   if ARGV[6] ~= "" then redis.call("HSET", KEYS[4], ARGV[6], ARGV[4]) end

@@ -8,6 +8,8 @@ import {
   readSite,
   type MachineRecord,
   type MachineStore,
+  machineOffer,
+  type SeenMachine,
   type Site,
 } from "../records/machine-record.ts";
 
@@ -103,20 +105,28 @@ export class SqliteMachineStore implements MachineStore {
     return this.#change({ name, replaces: version, entry, apply });
   }
 
-  async noteSeen(seen: ReadonlyMap<string, number>): Promise<void> {
+  async noteSeen(seen: ReadonlyMap<string, SeenMachine>): Promise<void> {
     this.#database.change("note when machines were seen", (sql) => {
-      for (const [publicKey, wallMs] of seen) {
-        sql.run`UPDATE machine_keys SET seen_at = ${Math.round(wallMs)} WHERE public_key = ${publicKey}`;
+      for (const [publicKey, { atMs, ...offer }] of seen) {
+        sql.run`UPDATE machine_keys SET seen_at = ${Math.round(atMs)} WHERE public_key = ${publicKey}`;
+        sql.run`INSERT OR REPLACE INTO machine_offers VALUES (${publicKey}, ${JSON.stringify(offer)})`;
       }
     });
   }
 
-  async lastSeen(): Promise<ReadonlyMap<string, number>> {
+  async lastSeen(): Promise<ReadonlyMap<string, SeenMachine>> {
     const rows = this.#database.read(
       "tell when machines were seen",
-      (sql) => sql.all`SELECT public_key, seen_at FROM machine_keys WHERE seen_at IS NOT NULL`,
+      (sql) => sql.all`
+        SELECT public_key, seen_at, offer FROM machine_keys LEFT JOIN machine_offers USING (public_key)
+        WHERE seen_at IS NOT NULL`,
     );
-    return new Map(rows.map((row) => [String(row["public_key"]), Number(row["seen_at"])]));
+    return new Map(
+      rows.map((row) => {
+        const offer = machineOffer.parse(JSON.parse(String(row["offer"] ?? "{}")));
+        return [String(row["public_key"]), { atMs: Number(row["seen_at"]), ...offer }];
+      }),
+    );
   }
 
   #change<Made extends Written | "taken">({ name, replaces, entry, apply }: Change<Made>): Made | "conflict" {

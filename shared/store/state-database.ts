@@ -78,6 +78,11 @@ const responseSums = `
     DELETE FROM response_sums WHERE key_id = old.key_id AND entries = 0;
   END;`;
 
+/** What machines offered when they were heard last. It is noted anew every 10 s, so that no backup has it. */
+const machineOffers = `
+  CREATE TABLE IF NOT EXISTS machine_offers (
+    public_key TEXT PRIMARY KEY, offer TEXT NOT NULL) STRICT, WITHOUT ROWID;`;
+
 const lists = ["keys", "machines", "machine_keys", "routes", "keeps", "usage", "audit", "known_models"];
 const tables = [...lists, "pepper", "site"];
 
@@ -243,6 +248,7 @@ function bringUpToDate(database: DatabaseSync, file: string): void {
     database.exec(`PRAGMA user_version = ${schemaSteps.length}`);
     const sums = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'response_sums'").get();
     if (sums === undefined) database.exec(responseSums);
+    database.exec(machineOffers);
   });
 }
 

@@ -34,7 +34,12 @@ describe.skipIf(found.path === undefined)("an open page of the console", () => {
       await own.heading("Overview");
       await own.go("/requests?model=scripted");
       await own.sees("No request matches.");
+      await site.up[Symbol.asyncDispose]();
+      await own.page.getByRole("link", { name: "Usage", exact: true }).click();
+      await own.sees("The gateway does not answer. It may be restarting.");
       await site.restart();
+      await own.page.getByText("The gateway does not answer. It may be restarting.").waitFor({ state: "detached" });
+      await own.page.getByRole("link", { name: "Requests", exact: true }).click();
       await site.endpoint.answer({ model: "scripted", says: "/script tokens=2" });
       const row = own.page.getByRole("row", { name: /scripted.*ok/ });
       await row.waitFor({ timeout: 20_000 });

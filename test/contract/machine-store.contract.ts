@@ -194,15 +194,18 @@ export function machineStoreContract(adapter: string, makePlace: () => Promise<K
       expect(await machines.findByKey(publicKey)).toMatchObject({ name: "loft" });
     });
 
-    test("times when machines were seen change no record, write no entry and wake nobody", async () => {
+    test("what is noted of seen machines changes no record, writes no entry and wakes nobody", async () => {
       const { place, keys, machines } = await founded();
       const { publicKey } = await join(machines, await makeLine(machines, "attic"));
       const heard = new HeardChanges(await place.openChanges());
       await heard.untilTold("gap");
       const before = await machines.find("attic");
-      await machines.noteSeen(new Map([[publicKey, 1_700_000_000_000.4]]));
+      const offer = { runtime: "ollama 0.9.1", models: 3 };
+      await machines.noteSeen(new Map([[publicKey, { atMs: 1_700_000_000_000.4, ...offer }]]));
       await machines.noteSeen(new Map());
-      expect(await (await place.openMachines()).lastSeen()).toEqual(new Map([[publicKey, 1_700_000_000_000]]));
+      expect(await (await place.openMachines()).lastSeen()).toEqual(
+        new Map([[publicKey, { atMs: 1_700_000_000_000, ...offer }]]),
+      );
       expect(await machines.find("attic")).toEqual(before);
       expect((await keys.log({ entriesMax: 10 })).at(-1)?.action).toBe("machine_joined");
       const after = await issueOn(keys);

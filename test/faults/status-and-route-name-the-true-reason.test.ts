@@ -57,6 +57,16 @@ describe.skipIf(lentOnly("nats", "redis"))("`trunkline status` and `trunkline ro
     await until(async () => (await attic()).takes_work, { what: "the machine to be back", timeoutMs: 20_000 });
   });
 
+  test("show no slot in use of a machine that was killed under its jobs", async () => {
+    const stream = await fleet.endpoint.stream({ model: "scripted", says: "/script tokens=5000 delay_ms=20" });
+    await until(async () => (await attic()).running === 1, { what: "the job to be told of" });
+    await fleet.agent("attic").kill();
+    await stream.over;
+    const away = { what: "the machine to be away", timeoutMs: longerThanSilenceMs };
+    await until(async () => (await attic()).status === "offline", away);
+    expect(await attic()).toMatchObject({ running: 0, queued: 0 });
+  });
+
   test("call a machine that drains draining, and so does the error of a request that it does not take", async () => {
     const leaving = new AbortController();
     const asked = { model: "scripted", says: "/script tokens=5000 delay_ms=20 nonce=abc" };

@@ -2,7 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { fleetListing, type ShownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { changeMachine } from "#shared/records/change-machine.ts";
+import { setRoute } from "#shared/records/change-route.ts";
 import { joinTtlMsMax, makeJoin } from "#shared/records/join-machine.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";
@@ -19,11 +21,14 @@ import { RawTunnel } from "../harness/raw-tunnel.ts";
 import { until } from "../harness/until.ts";
 
 let stateDir: string;
+let gatewayDir: string;
 let gateway: GatewayInProcess;
 let endpoint: Endpoint;
 beforeEach(async () => {
   stateDir = mkdtempSync(join(tmpdir(), "trunkline-machine-"));
-  gateway = await startGatewayInProcess({ logLevel: "info", env: { TRUNKLINE_SCRIPTED_MODELS: "scripted:embed" } });
+  gatewayDir = join(stateDir, "gateway");
+  const env = { TRUNKLINE_SCRIPTED_MODELS: "scripted:embed" };
+  gateway = await startGatewayInProcess({ stateDir: gatewayDir, logLevel: "info", env });
   ({ endpoint } = await gateway.issue());
 });
 afterEach(async () => {
@@ -52,7 +57,54 @@ async function startAttic(): Promise<{ readonly pairing: Pairing; readonly lifec
   return { pairing, lifecycle };
 }
 
+/** Asks the admin API, as the console does. */
+async function told(path: string): Promise<unknown> {
+  const key = (await gateway.issue({ kind: "admin" })).endpoint.key;
+  const response = await fetch(`${gateway.operationsUrl}/admin/v1${path}`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  return response.json();
+}
+
+async function attic(): Promise<ShownFleetMachine | undefined> {
+  return fleetListing.parse(await told("/fleet")).data.find(({ machine }) => machine === "attic");
+}
+
 describe("a paired machine", () => {
+  test("that lacks the targets of a route is not in its way, and is not called away", async () => {
+    const { lifecycle } = await startAttic();
+    await setRoute("fast", [{ model: "scripted:embed" }], { ...gateway.store, clock, actor: { by: "the operator" } });
+    const route = await until(
+      async () => {
+        const shown = shownRoute.parse(await told("/route?model=fast&kind=embed"));
+        return shown.targets !== null && shown;
+      },
+      { what: "the gateway to know the route" },
+    );
+    expect(route.machines.map(({ rank, machine }) => [rank, machine === "attic"])).toEqual([[1, false]]);
+    await lifecycle.stop(0);
+  });
+
+  test("is cordoned since its cordon, and after a restart is away with what it offered", async () => {
+    const { lifecycle } = await startAttic();
+    await until(async () => ((await attic())?.state_ms_ago ?? 0) > 1_000, { what: "a second" });
+    const cordonedAtMs = performance.now();
+    await changeMachine("attic", { action: "machine_cordoned", reason: "new fans" }, means());
+    const cordoned = await until(
+      async () => {
+        const shown = await attic();
+        return shown?.pairing === "cordoned" && shown;
+      },
+      { what: "the cordon" },
+    );
+    expect(cordoned.state_ms_ago).toBeLessThan(performance.now() - cordonedAtMs + 1);
+    await lifecycle.stop(0);
+    await gateway.stop(0);
+    await gateway[Symbol.asyncDispose]();
+    gateway = await startGatewayInProcess({ stateDir: gatewayDir });
+    expect(await attic()).toMatchObject({ status: "offline", runtime: cordoned.runtime, models: 1, slots: 0 });
+  });
+
   test("answers a chat through the gateway's own port", async () => {
     const { lifecycle } = await startAttic();
     expect(await endpoint.answer({ model: "scripted", says: "/script tokens=50 delay_ms=2" })).not.toBe("");

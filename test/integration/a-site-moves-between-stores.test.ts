@@ -122,7 +122,7 @@ async function fill(place: Settings) {
     await lineOnStore("loft", store);
     await changeMachine("attic", { action: "machine_labelled", labels: ["fast"] }, means);
     await changeMachine("cellar", { action: "machine_revoked" }, means);
-    await store.machines.noteSeen(new Map([[attic, 1_700_000_000_000]]));
+    await store.machines.noteSeen(new Map([[attic, { atMs: 1_700_000_000_000, runtime: null, models: 0 }]]));
     await store.machines.noteSite({ publicUrl: "https://models.example.org", takesMachines: true });
     await setRoute("claude-*", [{ model: "llama3", label: "fast" }, { model: "qwen" }], means);
     await openKnownModels(store.state).remember({ machine: "attic", modelIds: ["llama3"], seenAtMs: Date.now() });

@@ -85,7 +85,7 @@ test("paired machines that are away, and those that are cordoned, are named; the
   expect([here, site]).toEqual([found("skipped", "is free"), found("ok", new URL(gateway.baseUrl).origin)]);
   const { publicKey } = pairing;
   expect((await doctor())["machines"]).toEqual(found("warning", "1 machine is paired; away for more than 30 s: attic"));
-  await gateway.store.machines.noteSeen(new Map([[publicKey, clock.wall()]]));
+  await gateway.store.machines.noteSeen(new Map([[publicKey, { atMs: clock.wall(), runtime: null, models: 0 }]]));
   expect((await doctor())["machines"]).toEqual(found("ok", "1 machine is paired, and heard of late"));
   await changeMachine("attic", { action: "machine_cordoned", reason: "its fan is loud" }, dependencies);
   expect((await doctor())["machines"]).toEqual(found("warning", "cordoned: attic \\(its fan is loud\\)"));

@@ -287,7 +287,7 @@ async function lookAtMachines({ opened }: Store, clock: Clock): Promise<Finding>
   if (paired.length + cordoned.length === 0) {
     return ok("No machine is paired; `trunkline machines pair <name>` prints a line to paste on one.");
   }
-  const away = paired.filter(({ publicKey = "" }) => nowMs - (lastSeen.get(publicKey) ?? 0) > awayMs);
+  const away = paired.filter(({ publicKey = "" }) => nowMs - (lastSeen.get(publicKey)?.atMs ?? 0) > awayMs);
   const counted = `${paired.length} ${paired.length === 1 ? "machine is" : "machines are"} paired`;
   if (away.length > 0) {
     return warning(

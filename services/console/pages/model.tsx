@@ -14,15 +14,18 @@ import { ModelBadges } from "./model-badges.tsx";
 
 export function OneModel({ id }: { readonly id: string }) {
   const { answer, fault } = useAnswer<ModelListing>("/models", inMemory.value);
+  const answered = useAnswer<ShownRoute>(withQuery("/route", { model: id }));
   const offers = answer?.data.filter((each) => each.id === id) ?? [];
   return (
     <Page
       title={id}
       about={offers.length > 0 && <ModelBadges offers={offers} />}
       actions={
-        <a class="button" href={to(["playground"], { model: id })}>
-          Chat with it
-        </a>
+        answered.answer?.refusal === null && (
+          <a class="button" href={to(["playground"], { model: id })}>
+            Chat with it
+          </a>
+        )
       }
     >
       <FaultNotice fault={fault} />

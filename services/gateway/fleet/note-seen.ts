@@ -1,6 +1,7 @@
-import { machineRecordsMax, type MachineStore } from "#shared/records/machine-record.ts";
+import { machineRecordsMax, type MachineStore, type SeenMachine } from "#shared/records/machine-record.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import type { Catalogues } from "./catalogues.ts";
 import type { MachineRecords } from "./machine-records.ts";
 import type { Roster } from "./roster.ts";
 
@@ -10,12 +11,13 @@ const lookMs = 10_000;
 interface SeenParts {
   readonly roster: Pick<Roster, "all">;
   readonly records: Pick<MachineRecords, "get">;
+  readonly catalogues: Pick<Catalogues, "of">;
   readonly machines: Pick<MachineStore, "noteSeen">;
   readonly clock: Pick<Clock, "now" | "wall" | "every">;
   readonly log: Pick<Log, "warn">;
 }
 
-/** Notes in the store when this gateway last heard each paired machine, for the time when none hears it. */
+/** Notes in the store when this gateway last heard each paired machine, and what it offered, for the time when none hears it. */
 export class SeenMachines {
   readonly #parts: SeenParts;
   readonly #timer: Timer;
@@ -39,20 +41,22 @@ export class SeenMachines {
 
   /** Notes machines that were heard since they were noted. */
   async #note(only?: string): Promise<void> {
-    const { roster, records, machines, clock, log } = this.#parts;
+    const { roster, records, catalogues, machines, clock, log } = this.#parts;
     const nowMs = clock.now();
-    const seen = new Map<string, number>();
+    const hostToWallMs = clock.wall() - nowMs;
+    const seen = new Map<string, SeenMachine>();
     for (const { presence, heardAtMs } of roster.all(nowMs)) {
       const { machine } = presence;
       const publicKey = records.get(machine)?.publicKey;
       if (publicKey === undefined || (only !== undefined && only !== machine)) continue;
       const notedAtMs = this.#notedAtMs.get(publicKey) ?? -Infinity;
-      if (heardAtMs >= notedAtMs) seen.set(publicKey, heardAtMs);
+      if (heardAtMs < notedAtMs) continue;
+      const { runtime } = presence;
+      seen.set(publicKey, { atMs: heardAtMs + hostToWallMs, runtime, models: catalogues.of(presence).length });
     }
     if (seen.size === 0) return;
-    const hostToWallMs = clock.wall() - nowMs;
     try {
-      await machines.noteSeen(new Map(Array.from(seen, ([publicKey, atMs]) => [publicKey, atMs + hostToWallMs])));
+      await machines.noteSeen(seen);
       if (this.#notedAtMs.size > machineRecordsMax) this.#notedAtMs.clear();
       for (const publicKey of seen.keys()) this.#notedAtMs.set(publicKey, nowMs);
     } catch (error) {

@@ -1,5 +1,5 @@
 import type { ShownFleetMachine, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
-import type { MachineRecord } from "#shared/records/machine-record.ts";
+import type { MachineRecord, SeenMachine } from "#shared/records/machine-record.ts";
 import { machineState } from "#shared/records/shown-machine.ts";
 import { whyCordoned } from "../routing/explain-routing.ts";
 
@@ -9,12 +9,12 @@ const joinReuseToldMs = 86_400_000;
 /** Shows a machine that has a record and that this gateway does not hear; undefined if the record expects none. */
 export function showAway(
   record: MachineRecord,
-  { wallMs, lastSeen }: { readonly wallMs: number; readonly lastSeen: ReadonlyMap<string, number> },
+  { wallMs, lastSeen }: { readonly wallMs: number; readonly lastSeen: ReadonlyMap<string, SeenMachine> },
 ): ShownFleetMachine | undefined {
   const { name: machine, publicKey } = record;
   const pairing = machineState(record, wallMs);
   if (pairing === "unpaired") return undefined;
-  const seenAtMs = publicKey === undefined ? undefined : lastSeen.get(publicKey);
+  const seen = publicKey === undefined ? undefined : lastSeen.get(publicKey);
   return {
     machine,
     epoch: null,
@@ -22,15 +22,15 @@ export function showAway(
     state: "gone",
     pairing,
     connection: null,
-    runtime: null,
+    runtime: seen?.runtime ?? null,
     slots: 0,
     running: 0,
     queued: 0,
     queue_max: 0,
     strays: null,
     version: null,
-    heard_ms_ago: seenAtMs === undefined ? null : Math.max(0, wallMs - seenAtMs),
-    models: 0,
+    heard_ms_ago: seen === undefined ? null : Math.max(0, wallMs - seen.atMs),
+    models: seen?.models ?? 0,
     open_jobs: 0,
     last_fault: null,
     takes_work: false,

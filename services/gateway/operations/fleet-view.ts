@@ -1,5 +1,6 @@
 import type { FleetListing, ShownFleetMachine, ShownRoute, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
 import type { Fault } from "#shared/fault/fault.ts";
+import type { MachineStore, SeenMachine } from "#shared/records/machine-record.ts";
 import { machineState } from "#shared/records/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { targetText } from "#shared/records/change-route.ts";
@@ -33,8 +34,8 @@ interface ViewParts {
   readonly records: Pick<MachineRecords, "all" | "get">;
   /** Returns the reason for which this gateway closed the latest connection of a machine. */
   readonly whyClosed?: ((publicKey: string | undefined) => string | undefined) | undefined;
-  /** Returns when machines were last heard by any gateway, by public key. */
-  readonly lastSeen: () => Promise<ReadonlyMap<string, number>>;
+  /** Returns when machines were last heard by any gateway and what they offered, by public key. */
+  readonly lastSeen: MachineStore["lastSeen"];
   readonly clock: Pick<Clock, "now" | "wall">;
   readonly modelRoutes: Pick<RouteRecords, "table">;
   /** Returns the fault of a request for a name when no machine offers any of its models. */
@@ -53,8 +54,8 @@ export class FleetView {
 
   async machines(): Promise<FleetListing> {
     const { roster, leftOut, records, broker, sharing, clock } = this.#parts;
-    // Without the store, machines that are away are shown without the time when they were seen.
-    const lastSeen = await this.#parts.lastSeen().catch(() => new Map<string, number>());
+    // Without the store, machines that are away are shown without what was noted of them.
+    const lastSeen = await this.#parts.lastSeen().catch(() => new Map<string, SeenMachine>());
     const nowMs = clock.now();
     const shown = [
       ...roster.all(nowMs).map((seen) => this.#show(seen, nowMs)),
@@ -80,6 +81,7 @@ export class FleetView {
       choice: placements.explain({ ...query, ...target }),
     }));
     const heard: ShownRouteMachine[] = [];
+    const names = new Set<string>();
     for (const { target, choice } of explained) {
       const ranked = heard.filter(({ rank }) => rank !== null).length;
       const rows = this.#ranksOf(choice, query.needs).map((row) => ({
@@ -87,10 +89,10 @@ export class FleetView {
         rank: row.rank === null ? null : row.rank + ranked,
         model: targets === undefined ? null : target.modelId,
       }));
+      for (const { machine } of rows) names.add(machine);
       // Machines that have nothing to do with a target of a route are left out.
       heard.push(...rows.filter(({ reason }) => targets === undefined || !hasNoPart.has(reason)));
     }
-    const names = new Set(heard.map(({ machine }) => machine));
     const away = [...records.all()].flatMap((record) =>
       names.has(record.name) ? [] : (showAwayRank(record, clock.wall()) ?? []),
     );
@@ -134,7 +136,7 @@ export class FleetView {
     const withheld = catalogues.withheld(presence).length;
     const contradicted = claims.avoidedOn(presence.machine, nowMs);
     const record = records.get(presence.machine);
-    const cordon = record?.cordon?.reason;
+    const cordon = record?.cordon;
     const remarks = [
       record && joinReuse(record, clock.wall()),
       record?.external && whyExternal,
@@ -142,12 +144,14 @@ export class FleetView {
     ];
     const remark = remarks.filter((each) => each !== undefined).join("; ") || undefined;
     const { takesWork, why } = isKnown
-      ? judgeWork({ seen, load, models, broken, withheld, contradicted, cordon, remark }, nowMs)
+      ? judgeWork({ seen, load, models, broken, withheld, contradicted, cordon: cordon?.reason, remark }, nowMs)
       : { takesWork: false, why: whyUnheard };
     const last = breakers.lastFaultOn(presence.machine);
     return {
       ...shown,
-      state_ms_ago: since(seen.stateSinceMs, nowMs),
+      // Of a machine that is away, nobody knows what it runs. Its gateway has ended the jobs.
+      ...(status === "offline" && { running: 0, queued: 0 }),
+      state_ms_ago: Math.min(since(seen.stateSinceMs, nowMs), since(cordon?.at ?? 0, clock.wall())),
       connection: status === "offline" ? null : shown.connection,
       status: isKnown ? status : "unknown",
       models,

@@ -185,7 +185,7 @@ describe("trunkline machines", () => {
       const line = await lineOnStore("attic", means);
       const { publicKey } = await joinOnStore(line, means);
       await joinOnStore(line, means, { from: "198.51.100.9" });
-      await store.noteSeen(new Map([[publicKey, clock.wall() - 7_200_000]]));
+      await store.noteSeen(new Map([[publicKey, { atMs: clock.wall() - 7_200_000, runtime: null, models: 0 }]]));
     });
     const { out } = await machines("show", "attic");
     expect(out).toMatch(/^line used again +.* from 198\.51\.100\.9: if the first was not you, revoke this machine$/m);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { MachineRecord } from "#shared/records/machine-record.ts";
+import type { MachineRecord, SeenMachine } from "#shared/records/machine-record.ts";
 import { newMachineKeyPair } from "#shared/protocol/pairing.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { SeenMachines } from "../../../services/gateway/fleet/note-seen.ts";
@@ -13,7 +13,7 @@ const { publicKey } = newMachineKeyPair();
 const used = { id: "abcDEF012345", key: "k".repeat(43), by: "o", expiresAt: 1, usedAt: 1, usedFrom: "203.0.113.1" };
 const attic: MachineRecord = { name: "attic", version: 2, createdAt: 1, changedAt: 1, publicKey, join: used };
 const waiting = { ...attic, publicKey: undefined, join: { ...used, expiresAt: wallMs + 60_000, usedAt: undefined } };
-const lastSeen = new Map([[publicKey, wallMs - 7_200_000]]);
+const lastSeen = new Map([[publicKey, { atMs: wallMs - 7_200_000, runtime: "ollama 0.9.1", models: 3 }]]);
 const show = (record: MachineRecord) => showAway(record, { wallMs, lastSeen });
 
 describe("a machine with a record that is not connected", () => {
@@ -41,8 +41,8 @@ describe("a machine with a record that is not connected", () => {
     expect(show(record)).toMatchObject({ machine: "attic", pairing, why, status: "offline", takes_work: false });
   });
 
-  test("is shown with the time when any gateway heard it last", () => {
-    expect(show(attic)?.heard_ms_ago).toBe(7_200_000);
+  test("is shown with the time when any gateway heard it last, and what it offered then", () => {
+    expect(show(attic)).toMatchObject({ heard_ms_ago: 7_200_000, runtime: "ollama 0.9.1", models: 3 });
     expect(show(waiting)?.heard_ms_ago).toBeNull();
   });
 
@@ -72,12 +72,12 @@ test("a gateway notes every 10 s when it heard its machines, all in one write, a
   const records = { get: (name: string) => (name === "unpaired" ? undefined : { ...attic, name, publicKey: name }) };
   const written: (readonly [string, number])[][] = [];
   let isAway = false;
-  const noteSeen = async (seen: ReadonlyMap<string, number>): Promise<void> => {
+  const noteSeen = async (seen: ReadonlyMap<string, SeenMachine>): Promise<void> => {
     if (isAway) throw new Error("away");
-    written.push([...seen]);
+    written.push(Array.from(seen, ([publicKey, { atMs }]) => [publicKey, atMs]));
   };
   const log = { warn: () => undefined };
-  const seen = new SeenMachines({ roster, records, machines: { noteSeen }, clock, log });
+  const seen = new SeenMachines({ roster, records, catalogues: { of: () => [] }, machines: { noteSeen }, clock, log });
   const hear = (...names: string[]) => names.map((name) => roster.announced(presenceOf(name), clock.now()));
   hear("attic", "cellar", "unpaired");
   isAway = true;
