@@ -112,7 +112,7 @@ export const site = z.looseObject({
 });
 export type Site = Readonly<z.infer<typeof site>>;
 
-/** What a machine offered when it was heard: its model servers, and how many models. */
+/** The offer of a machine when it was heard: its model servers, and how many models. */
 export const machineOffer = z
   .object({ runtime: z.string().nullable(), models: z.int().nonnegative() })
   .catch({ runtime: null, models: 0 });

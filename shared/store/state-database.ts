@@ -78,7 +78,7 @@ const responseSums = `
     DELETE FROM response_sums WHERE key_id = old.key_id AND entries = 0;
   END;`;
 
-/** What machines offered when they were heard last. It is noted anew every 10 s, so that no backup has it. */
+/** The offers of machines when they were heard last. They are noted anew every 10 s, so that no backup has them. */
 const machineOffers = `
   CREATE TABLE IF NOT EXISTS machine_offers (
     public_key TEXT PRIMARY KEY, offer TEXT NOT NULL) STRICT, WITHOUT ROWID;`;

@@ -36,7 +36,7 @@ const ways: readonly Way[] = [
   {
     title: "a whole answer",
     go: async (endpoint) => void (await endpoint.answer({ model, says: "/script tokens=7" })),
-    counts: { model, failed: 0, promptTokens: 2, completionTokens: 7, answered: 1 },
+    counts: { model, failed: 0, promptTokens: 2, completionTokens: 7, answered: 0, firstTokenMs: 0 },
   },
   {
     title: "a stream",
@@ -134,7 +134,7 @@ const ways: readonly Way[] = [
       await refused(endpoint, { model, says: "/script tokens=7" }, 429);
     },
     requests: 2,
-    counts: { model, failed: 1, promptTokens: 2, completionTokens: 7, answered: 1 },
+    counts: { model, failed: 1, promptTokens: 2, completionTokens: 7, answered: 0 },
   },
   {
     title: "a body that is too large",

@@ -141,7 +141,7 @@ export class RequestAccount {
   }
 
   get facts(): RequestFacts {
-    const { tried, machine, model, failovers, acceptedAtMs, loadWaitMs, firstAtMs } = this.#course;
+    const { tried, machine, model, failovers, acceptedAtMs, loadWaitMs } = this.#course;
     const startedAtMs = this.#startedAtMs;
     const { promptTokens, completionTokens } = this.#taken();
     return {
@@ -156,7 +156,7 @@ export class RequestAccount {
         failovers,
         acceptedMs: since(startedAtMs, acceptedAtMs),
         loadWaitMs,
-        firstTokenMs: since(startedAtMs, firstAtMs),
+        firstTokenMs: since(startedAtMs, this.#firstAtMs),
         endedMs: since(startedAtMs, this.#endedAtMs),
         promptTokens,
         completionTokens,
@@ -370,9 +370,15 @@ export class RequestAccount {
     return recorded && this.#written(totalMs, { outcome: this.#outcome ?? "gateway_lost", status: 200 });
   }
 
+  /** The time of the first token. A whole answer has none, as its client sees all of it at once. */
+  get #firstAtMs(): number | undefined {
+    return this.#streamed ? this.#course.firstAtMs : undefined;
+  }
+
   #usage(outcome: RequestOutcome, { promptTokens, completionTokens }: TokenCounts): UsageRow {
     const { clock } = this.#dependencies;
-    const { firstAtMs, countedTokens, isMoved } = this.#course;
+    const { countedTokens, isMoved } = this.#course;
+    const firstAtMs = this.#firstAtMs;
     const hasLeft = outcome === "client_closed" && this.#course.machine === undefined;
     // A client may give up the gateway at which it wanted to resume its answer.
     const isGivenUp = outcome === "client_closed" && resumesAnswer(this.#from.headers) && countedTokens === undefined;

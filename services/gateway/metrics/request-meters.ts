@@ -130,7 +130,7 @@ export function measureRequests(
       if (acceptedMs === undefined) return;
       dispatch.observe({ model }, acceptedMs / 1_000);
       if (endedMs !== undefined) modelTotal.observe({ model }, (endedMs - acceptedMs) / 1_000);
-      if (firstTokenMs === undefined || facts.streamed !== true) return;
+      if (firstTokenMs === undefined) return;
       firstToken.observe({ model }, firstTokenMs / 1_000);
       modelFirstToken.observe({ model }, (firstTokenMs - acceptedMs) / 1_000);
     },

@@ -149,7 +149,7 @@ export class FleetView {
     const last = breakers.lastFaultOn(presence.machine);
     return {
       ...shown,
-      // Of a machine that is away, nobody knows what it runs. Its gateway has ended the jobs.
+      // The jobs of a machine that is away were ended by their gateways.
       ...(status === "offline" && { running: 0, queued: 0 }),
       state_ms_ago: Math.min(since(seen.stateSinceMs, nowMs), since(cordon?.at ?? 0, clock.wall())),
       connection: status === "offline" ? null : shown.connection,

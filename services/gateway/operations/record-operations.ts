@@ -30,7 +30,7 @@ const shownUsage = z.strictObject({
   failed: failed.describe("Of these, how many did not end well."),
   prompt_tokens: usageRow.shape.promptTokens,
   completion_tokens: usageRow.shape.completionTokens,
-  answered: answered.describe("Requests that had a first token."),
+  answered: answered.describe("Requests that had a first token: streams alone."),
   first_token_ms: usageRow.shape.firstTokenMs.describe("The waits for their first tokens, added up."),
   duration_ms: usageRow.shape.durationMs.describe("The durations of all requests, added up."),
 });

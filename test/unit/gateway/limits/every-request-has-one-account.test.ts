@@ -69,7 +69,7 @@ async function usage(): Promise<UsageRow[]> {
 describe("the usage of a request", () => {
   test("is what its machine says, with the machine, the first token, and how it ended", async () => {
     const { account, keyId } = open();
-    account.asksFor("llama3", { streamed: false });
+    account.asksFor("llama3", { streamed: true });
     await account.admit(request());
     const following = account.following(told, rendering);
     following.onOffer(offerOf("attic"));
@@ -87,6 +87,20 @@ describe("the usage of a request", () => {
     ]);
     const answer = { machine: "attic", firstTokenMs: 100, endedMs: 200, promptTokens: 12, completionTokens: 34 };
     expect(account.facts).toMatchObject({ key: keyId, model: "llama3", outcome: "ok", answer });
+  });
+
+  test("has no first token of an answer that its client gets whole", async () => {
+    const { account } = open();
+    account.asksFor("llama3", { streamed: false });
+    await account.admit(request());
+    const following = account.following(told, rendering);
+    following.onOffer(offerOf("attic"));
+    clock.advance(100);
+    following.onData(payloadOf({ kind: "text", text: "a" }), 1);
+    account.endedIn("ok");
+    account.close(200);
+    expect(await usage()).toMatchObject([{ requests: 1, answered: 0, firstTokenMs: 0, durationMs: 100 }]);
+    expect(account.facts.answer?.firstTokenMs).toBeUndefined();
   });
 
   test("is what was delivered when the client leaves: the tokens so far, and the prompt as it was estimated", async () => {
