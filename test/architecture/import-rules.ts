@@ -346,6 +346,6 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/records": 2_420,
   "shared/requests": 640,
   "shared/site": 580,
-  "shared/store": 2_290,
+  "shared/store": 2_320,
   "shared/usage": 160,
 };
