@@ -74,7 +74,7 @@ test("a gateway notes every 10 s when it heard its machines, all in one write, a
   let isAway = false;
   const noteSeen = async (seen: ReadonlyMap<string, SeenMachine>): Promise<void> => {
     if (isAway) throw new Error("away");
-    written.push(Array.from(seen, ([publicKey, { atMs }]) => [publicKey, atMs]));
+    written.push(Array.from(seen, ([machine, { atMs }]) => [machine, atMs]));
   };
   const log = { warn: () => undefined };
   const seen = new SeenMachines({ roster, records, catalogues: { of: () => [] }, machines: { noteSeen }, clock, log });
