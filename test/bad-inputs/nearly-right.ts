@@ -19,6 +19,8 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
 
+const customCall = { id: "d", type: "custom", custom: { name: "p", input: "a" } };
+
 /** Right requests that hold about everything that may be in one. They are answered at once. */
 const rightRequests: readonly { readonly endpoint: Endpoint; readonly fields: Fields }[] = [
   {
@@ -37,12 +39,17 @@ const rightRequests: readonly { readonly endpoint: Endpoint; readonly fields: Fi
       messages: [
         { role: "developer", content: [{ type: "text", text: "Be brief." }] },
         { role: "user", content: "Hello", name: "me" },
-        { role: "assistant", content: null, tool_calls: [call], reasoning_content: "Hm." },
+        { role: "assistant", content: null, tool_calls: [call, customCall], reasoning_content: "Hm." },
         { role: "tool", tool_call_id: "c", content: "12" },
+        { role: "tool", tool_call_id: "d", content: "Done." },
         { role: "user", content: [{ type: "text", text: "/script tokens=1" }] },
       ],
       tools: [
         { type: "function", function: { name: "f", parameters: { type: "object", properties: {} }, strict: true } },
+        {
+          type: "custom",
+          custom: { name: "p", format: { type: "grammar", grammar: { syntax: "lark", definition: "a" } } },
+        },
       ],
       tool_choice: "auto",
       max_completion_tokens: 1,

@@ -89,6 +89,24 @@ describe("the official SDK's loop of tools", () => {
     expect(pieces.slice(1).every(({ id }) => id === undefined)).toBe(true);
   });
 
+  test("a custom tool takes and gives texts, whole and streamed, and in the next turn", async () => {
+    const patch = '/script tokens=1 tool=apply_patch args={"input":"a\\nb"}';
+    const asked: OpenAI.Chat.ChatCompletionMessageParam = { role: "user", content: patch };
+    const tools = [{ type: "custom" as const, custom: { name: "apply_patch", description: "Changes files." } }];
+    const ask = { model, messages: [asked], tools };
+    const [choice] = (await client.chat.completions.create(ask)).choices;
+    const [call] = choice?.message.tool_calls ?? [];
+    if (choice === undefined || call?.type !== "custom") throw new Error("the model called no custom tool");
+    expect([call.custom, choice.finish_reason]).toEqual([{ name: "apply_patch", input: "a\nb" }, "tool_calls"]);
+    const inputs: unknown[] = [];
+    for await (const { choices } of await client.chat.completions.create({ ...ask, stream: true }))
+      for (const piece of choices[0]?.delta.tool_calls ?? []) inputs.push("custom" in piece && piece.custom);
+    expect(inputs).toEqual([{ name: "apply_patch", input: "" }, { input: "a\nb" }]);
+    const result = { role: "tool" as const, tool_call_id: call.id, content: "Done." };
+    const again = await client.chat.completions.create({ ...ask, messages: [asked, choice.message, result] });
+    expect(again.choices[0]?.finish_reason).toBe("stop");
+  });
+
   test("a call that is demanded is made, and a tool that is forbidden is not", async () => {
     const messages = [{ role: "user" as const, content: "Hello" }];
     const named = { type: "function" as const, function: { name: "get_weather" } };

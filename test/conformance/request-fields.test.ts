@@ -142,7 +142,7 @@ describe("every request field that the official SDK knows:", () => {
 
   test.each(rows(toolTypes))("a tool of the type %s", (name, treatment) =>
     expectTreated(
-      [name, treatment.as === "honoured" ? { ...treatment, asks: { tools: [treatment.value] } } : treatment],
+      [name, treatment.as === "honoured" ? { asks: { tools: [treatment.value] }, ...treatment } : treatment],
       {
         send: (tool) => ask({ tools: [tool] }),
         asked: staged.asked,

@@ -108,7 +108,11 @@ type Tool = OpenAI.Chat.ChatCompletionTool;
 
 export const toolTypes = {
   function: { ...asked, value: tool },
-  custom: { ...never, value: { type: "custom", custom: { name: "shell" } }, param: "tools[0].type" },
+  custom: {
+    ...asked,
+    value: { type: "custom", custom: { name: "shell" } },
+    asks: { tools: [{ type: "function", function: { name: "shell" } }] },
+  },
 } satisfies { readonly [Type in Tool["type"]]: Treatment<Extract<Tool, { type: Type }>> };
 
 const responseTool = { type: "function" as const, ...weather, strict: null };

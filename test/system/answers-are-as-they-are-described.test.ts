@@ -19,6 +19,7 @@ const tool = { type: "function", function: { name: "get_weather", parameters: { 
 const says = (content: string) => ({ model: "scripted", messages: [{ role: "user", content }] });
 const prompts = (prompt: string) => ({ model: "scripted", prompt });
 const inputs = (input: string) => ({ model: "scripted", input });
+const custom = { type: "custom", custom: { name: "patch" } };
 const calls = { tools: [{ type: "function", name: "get_weather", parameters: { type: "object", properties: {} } }] };
 const anthropic = { headers: { "anthropic-version": "2023-06-01" } };
 const ownTool = { tools: [{ name: "get_weather", input_schema: { type: "object", properties: {} } }] };
@@ -99,6 +100,12 @@ describe("answers", () => {
       "a text and a call, streamed",
       chat,
       { body: { ...says('/script tokens=2 tool=get_weather args={"a":1}'), tools: [tool], stream: true } },
+    ],
+    ["a call of a custom tool", chat, { body: { ...says("/script tokens=0 tool=patch"), tools: [tool, custom] } }],
+    [
+      "a call of a custom tool, streamed",
+      chat,
+      { body: { ...says("/script tokens=0 tool=patch"), tools: [custom], stream: true } },
     ],
     ["two answers", chat, { body: { ...says("/script tokens=2"), n: 2 } }],
     ["a stream of two answers", chat, { body: { ...says("/script tokens=2"), n: 2, stream: true, ...usage } }],

@@ -36,14 +36,8 @@ import {
   type UnsupportedFields,
   verbosity,
 } from "./request-fields.ts";
-import {
-  chosenTools,
-  choiceOf,
-  assertToolOrder,
-  outerToolChoice,
-  outerTool,
-  type ToolOrderErrors,
-} from "./request-tools.ts";
+import { chosenTools, choiceOf, assertToolOrder, outerToolChoice, type ToolOrderErrors } from "./request-tools.ts";
+import { chatCall, chatTool, functionCall, functionOfChat, grammarsOfChat } from "./custom-tools.ts";
 import {
   innerChatFields,
   innerSampling,
@@ -68,9 +62,11 @@ const outerAssistantMessage = assistantMessage.extend({
     .union([z.string(), z.array(z.discriminatedUnion("type", [textPart, refusalPart, thinkingPart])).min(1)])
     .nullish()
     .describe("The text, or parts of it; null or absent where it only called tools."),
-  tool_calls: assistantMessage.shape.tool_calls.describe(
-    "The tools that it called. Each must be answered by a tool's message right after this one.",
-  ),
+  tool_calls: z
+    .array(chatCall)
+    .min(1)
+    .optional()
+    .describe("The tools that it called. Each must be answered by a tool's message right after this one."),
   refusal: z.string().nullish(),
   reasoning: z.string().nullish(),
 });
@@ -121,7 +117,7 @@ function innerMessage(message: z.infer<typeof outerMessage>): ChatMessage {
   }
 }
 
-function innerAssistant({ content, refusal, reasoning, ...message }: OuterAssistantMessage): ChatMessage {
+function innerAssistant({ content, refusal, reasoning, tool_calls, ...message }: OuterAssistantMessage): ChatMessage {
   const parts = Array.isArray(content) ? content : [];
   const thought = parts.flatMap((part) => (part.type === "thinking" ? [thoughtOf(part)] : [])).join("");
   const texts = parts.flatMap((part) => (part.type === "thinking" ? [] : [textPartOf(part)]));
@@ -129,6 +125,7 @@ function innerAssistant({ content, refusal, reasoning, ...message }: OuterAssist
   const thoughts = message.reasoning_content ?? reasoning ?? (thought === "" ? undefined : thought);
   return {
     ...message,
+    ...(tool_calls && { tool_calls: tool_calls.map(functionCall) }),
     ...(text === undefined ? {} : { content: text }),
     ...(thoughts === undefined ? {} : { reasoning_content: thoughts }),
   };
@@ -188,7 +185,7 @@ export const chatRequest = z.object({
   model: modelId,
   messages: z.array(outerMessage).min(1).max(messagesMax),
   ...streamFields,
-  tools: z.array(outerTool).max(toolsMax).nullish(),
+  tools: z.array(chatTool).max(toolsMax).nullish(),
   tool_choice: outerToolChoice.nullish(),
   parallel_tool_calls: inner.parallel_tool_calls.nullable(),
   max_tokens: inner.max_tokens
@@ -233,11 +230,16 @@ export interface ReadChatRequest extends StreamChoice, RequestImages {
   readonly sentNames?: SentNames;
 }
 
+/** A request of the chat API itself, and the names of its custom tools. */
+export interface ReadOuterChat extends ReadChatRequest {
+  readonly custom: readonly string[];
+}
+
 /**
  * Reads a chat request and translates it to the job body. Where OpenAI allows two forms of a field, the job body has
  * one.
  */
-export function readChatRequest(input: Record<string, unknown>): ReadChatRequest {
+export function readChatRequest(input: Record<string, unknown>): ReadOuterChat {
   dropEmptyFields(input);
   refuseFields(input, unsupportedChatFields);
   const { messages } = input;
@@ -252,7 +254,15 @@ export function readChatRequest(input: Record<string, unknown>): ReadChatRequest
   checkSchemas(value);
   const { body, sentNames } = bodyOf(value);
   assertToolOrder(body.messages, toolOrder, (place) => `messages[${place}]`);
-  return { model: value.model, ...wish, body, ...imagesIn(value), ignored, sentNames };
+  return {
+    model: value.model,
+    ...wish,
+    body,
+    ...imagesIn(value),
+    ignored: [...ignored, ...grammarsOfChat(value.tools ?? [])],
+    sentNames,
+    custom: (value.tools ?? []).flatMap((tool) => (tool.type === "custom" ? [tool.custom.name] : [])),
+  };
 }
 
 function dropEmptyFields(input: Record<string, unknown>): void {
@@ -265,7 +275,7 @@ function dropEmptyFields(input: Record<string, unknown>): void {
     // A tool that returned nothing.
     if (message["role"] === "tool" && isEmptyList(message["content"])) message["content"] = "";
   }
-  dropNullsAt(input, ["tools.function", "response_format.json_schema"]);
+  dropNullsAt(input, ["tools.function", "tools.custom", "response_format.json_schema"]);
 }
 
 /**
@@ -281,7 +291,7 @@ function bodyOf(request: ChatRequest): { readonly body: ChatBody; readonly sentN
   const body = {
     ...withoutRuntimeFields(others),
     messages: messages.map(innerMessage),
-    ...chosenTools(tools ?? [], choice ? choiceOf(choice) : undefined),
+    ...chosenTools((tools ?? []).map(functionOfChat), choice ? choiceOf(choice) : undefined),
     ...stopStrings(stop),
     ...response,
     ...(typeof current === "number" && { max_tokens: current }),
@@ -305,7 +315,7 @@ function checkTogether(request: ChatRequest): void {
 
 function checkSchemas({ tools, response_format: format }: ChatRequest): void {
   for (const [place, tool] of (tools ?? []).entries()) {
-    assertSchemaSize(tool.function.parameters, `tools[${place}].function.parameters`);
+    if (tool.type === "function") assertSchemaSize(tool.function.parameters, `tools[${place}].function.parameters`);
   }
   if (format?.type === "json_schema") {
     assertSchemaSize(format.json_schema.schema, "response_format.json_schema.schema");

@@ -19,7 +19,7 @@ import {
   type TokenCeiling,
   type UpperEstimate,
 } from "../limits/token-estimates.ts";
-import { readChatRequest, type ReadChatRequest } from "./chat-request.ts";
+import { readChatRequest, type ReadChatRequest, type ReadOuterChat } from "./chat-request.ts";
 import type { RemoteImage } from "../images/image-fetcher.ts";
 import type { SentNames } from "./runtime-fields.ts";
 import { nameToolsForMachines, type ClientToolNames } from "./request-tools.ts";
@@ -116,7 +116,7 @@ export function readRequest(
   const input = boundary === undefined ? readJsonObject(bytes) : readForm(bytes, boundary);
   switch (outer) {
     case "chat":
-      return chatOf(readChatRequest(input), { foldsSystem: false, promptSeed });
+      return outerChatOf(readChatRequest(input), promptSeed);
     case "response":
     case "response-count":
       return responseOf(readResponseRequest(input, stored), { counts: outer === "response-count", promptSeed });
@@ -194,6 +194,13 @@ function chatOf(request: ReadChatRequest, reading: ChatReading): ReadRequest {
     tokens: estimateTokens(body, promptTokens),
     ceiling: chatCeiling(body, job.body.byteLength),
   };
+}
+
+function outerChatOf(request: ReadOuterChat, promptSeed: number): ReadRequest {
+  const chat = chatOf(request, { foldsSystem: false, promptSeed });
+  return request.custom.length === 0
+    ? chat
+    : { ...chat, form: { api: "custom-chat", custom: new Set(request.custom) } };
 }
 
 /** Reads a response request as a chat. Its machine sends answer events, and this gateway renders them for the API. */

@@ -4,6 +4,7 @@ import { renderMessage } from "./messages/render-message.ts";
 import type { OllamaTerms } from "./ollama/ollama-request.ts";
 import { renderOllama } from "./ollama/render-ollama.ts";
 import { chatCompletion, ChatChunks, endsOfChunks, type Rendering } from "./render-chat.ts";
+import { customChoice, CustomChatChunks } from "./render-custom-chat.ts";
 import { embeddingList } from "./render-embeddings.ts";
 import { rankingBy, scoredDocuments, scoreList } from "./render-ranking.ts";
 import { textCompletion, TextChunks } from "./render-text.ts";
@@ -15,6 +16,7 @@ import { faultWithSentNames, type SentNames } from "./runtime-fields.ts";
 /** The form of an answer: its API, and what an answer of that API repeats of its request or is told by it. */
 export type AnswerForm =
   | { readonly api: "chat" | "text" | "message" | "scores" }
+  | { readonly api: "custom-chat"; readonly custom: ReadonlySet<string> }
   | { readonly api: "embeddings"; readonly format: "float" | "base64" }
   | { readonly api: "ranking"; readonly terms: RankingTerms | undefined }
   | { readonly api: "response"; readonly terms: ResponseTerms }
@@ -24,6 +26,7 @@ export type AnswerForm =
 /** The beginnings of answers' ids. */
 export const idPrefixes = {
   chat: "chatcmpl-",
+  "custom-chat": "chatcmpl-",
   text: "cmpl-",
   message: "msg_",
   response: "resp_",
@@ -49,6 +52,10 @@ export function renderingOf(form: AnswerForm, { streamed, requestId, sentNames =
   switch (form.api) {
     case "chat":
       return plain((head) => (streamed ? new ChatChunks(head) : chatCompletion(head)));
+    case "custom-chat":
+      return plain((head) =>
+        streamed ? new CustomChatChunks(head, form.custom) : chatCompletion(head, () => customChoice(form.custom)),
+      );
     case "text":
       return plain((head) => (streamed ? new TextChunks(head) : textCompletion(head)));
     case "embeddings":

@@ -164,43 +164,43 @@ export class ChatChunks extends ChunkStream {
 
   protected override chunk(event: ContentEvent): string {
     const { choice = 0 } = event;
-    return this.#begin(choice) + this.#following(choice, event);
+    return this.#begin(choice) + this.following(choice, event);
   }
 
   /** Returns the first chunk of a choice, or an empty text when the choice has begun. */
   #begin(choice: number): string {
     if (this.#begun.has(choice)) return "";
     this.#begun.add(choice);
-    return this.#delta(choice, `{"role":"assistant","content":"","refusal":null}`);
+    return this.delta(choice, `{"role":"assistant","content":"","refusal":null}`);
   }
 
-  #following(choice: number, event: ContentEvent): string {
+  protected following(choice: number, event: ContentEvent): string {
     switch (event.kind) {
       case "text":
         if (choice === 0 && event.logprobs === undefined) {
           return this.#openText + JSON.stringify(event.text) + this.#closeText;
         }
-        return this.#delta(choice, `{"content":${JSON.stringify(event.text)}}`, ending(event));
+        return this.delta(choice, `{"content":${JSON.stringify(event.text)}}`, ending(event));
       case "reasoning": {
         const text = JSON.stringify(event.text);
-        return this.#delta(choice, `{"reasoning_content":${text},"reasoning":${text}}`);
+        return this.delta(choice, `{"reasoning_content":${text},"reasoning":${text}}`);
       }
       case "tool-call-start": {
         const { index, id, name } = event;
         const call = { index, id, type: "function", function: { name, arguments: "" } };
-        return this.#delta(choice, JSON.stringify({ tool_calls: [call] }));
+        return this.delta(choice, JSON.stringify({ tool_calls: [call] }));
       }
       case "tool-call-delta": {
         const call = { index: event.index, function: { arguments: event.arguments } };
-        return this.#delta(choice, JSON.stringify({ tool_calls: [call] }));
+        return this.delta(choice, JSON.stringify({ tool_calls: [call] }));
       }
       case "finish":
-        return this.#delta(choice, "{}", `,"logprobs":null,"finish_reason":"${event.reason}"}`);
+        return this.delta(choice, "{}", `,"logprobs":null,"finish_reason":"${event.reason}"}`);
     }
   }
 
   /** Returns a chunk with this delta. `rest` replaces the fields after the delta. */
-  #delta(choice: number, delta: string, rest?: string): string {
+  protected delta(choice: number, delta: string, rest?: string): string {
     const open = choice === 0 ? this.#openFirst : `${this.open}{"index":${choice},"delta":`;
     return rest === undefined ? open + delta + this.#closePlain : open + delta + rest + this.close;
   }
@@ -211,8 +211,8 @@ function ending({ logprobs }: Extract<AnswerEvent, { kind: "text" }>): string | 
   return `,"logprobs":${JSON.stringify({ content: logprobs, refusal: null })},"finish_reason":null}`;
 }
 
-export function chatCompletion(head: AnswerHead): AnswerRenderer {
-  return new WholeCompletion(head, { object: "chat.completion", begin: () => new ChatChoice() });
+export function chatCompletion(head: AnswerHead, begin = (): FoldedChoice => new ChatChoice()): AnswerRenderer {
+  return new WholeCompletion(head, { object: "chat.completion", begin });
 }
 
 /** The characters that a tool call counts for besides its name, id and arguments: the memory and the JSON around them. */

@@ -25,8 +25,8 @@ export const outerTool = toolDefinition.extend({
   function: toolDefinition.shape.function.extend({ name: outerToolName }),
 });
 
-/** A function of the Responses or the Messages API, under the name that machines get. */
-interface OuterFunction {
+/** A function of an outer API, under the name that machines get. */
+export interface OuterFunction {
   readonly name: string;
   readonly description?: string | null | undefined;
   readonly parameters?: ToolDefinition["function"]["parameters"] | null;
@@ -46,13 +46,16 @@ export function innerTool({ name, description, parameters, strict }: OuterFuncti
   };
 }
 
-const namedTool = z.object({
-  type: z.literal("function"),
-  function: z.object({ name: z.string().min(1) }),
-});
+const naming = z.object({ name: z.string().min(1) });
+const namedCustom = z.object({ type: z.literal("custom"), custom: naming });
+const namedTool = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("function"), function: naming }),
+  namedCustom,
+]);
 
 export const outerToolChoice = z.union([
   ...toolChoice.options,
+  namedCustom,
   z.object({
     type: z.literal("allowed_tools"),
     allowed_tools: z.object({
@@ -64,15 +67,14 @@ export const outerToolChoice = z.union([
 
 export function choiceOf(choice: z.infer<typeof outerToolChoice>): Choice {
   if (typeof choice === "string") return choice;
-  if (choice.type === "function") return { name: choice.function.name, param: "tool_choice.function.name" };
+  if (choice.type !== "allowed_tools") return namedIn(choice, "tool_choice");
   const { mode, tools } = choice.allowed_tools;
-  return {
-    mode,
-    allowed: tools.map(({ function: { name } }, place) => ({
-      name,
-      param: `tool_choice.allowed_tools.tools[${place}].function.name`,
-    })),
-  };
+  return { mode, allowed: tools.map((tool, place) => namedIn(tool, `tool_choice.allowed_tools.tools[${place}]`)) };
+}
+
+function namedIn(tool: z.infer<typeof namedTool>, param: string): Named {
+  const { name } = tool.type === "custom" ? tool.custom : tool.function;
+  return { name, param: `${param}.${tool.type}.name` };
 }
 
 /** A tool's name, and the path of that name in the request. */

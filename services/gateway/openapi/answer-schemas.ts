@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { finishReasons, tokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { model } from "#shared/protocol/model.ts";
-import { reasoningEffort, toolCall } from "#shared/protocol/job-bodies.ts";
+import { reasoningEffort } from "#shared/protocol/job-bodies.ts";
+import { chatCall } from "../api/custom-tools.ts";
 import * as requests from "../api/responses/response-schema.ts";
 import { count, event } from "./schema-parts.ts";
 
@@ -51,7 +52,7 @@ export const chatCompletion = z.object({
         refusal,
         reasoning_content: z.string().optional(),
         reasoning: z.string().optional(),
-        tool_calls: z.array(toolCall).optional(),
+        tool_calls: z.array(chatCall).optional(),
       }),
       logprobs: chatLogprobs,
       finish_reason: z.enum(finishReasons),
@@ -64,11 +65,18 @@ const atItsBeginning = "Once, at the call's beginning.";
 const calledInPieces = z.object({
   index: count.describe("The number of the call in the answer, from 0."),
   id: z.string().optional().describe(atItsBeginning),
-  type: z.literal("function").optional().describe(atItsBeginning),
-  function: z.object({
-    name: z.string().optional().describe(atItsBeginning),
-    arguments: z.string().describe("The next piece of the arguments: all of them together are one JSON text."),
-  }),
+  type: z.enum(["function", "custom"]).optional().describe(atItsBeginning),
+  function: z
+    .object({
+      name: z.string().optional().describe(atItsBeginning),
+      arguments: z.string().describe("The next piece of the arguments: all of them together are one JSON text."),
+    })
+    .optional()
+    .describe("Of a function."),
+  custom: z
+    .object({ name: z.string().optional().describe(atItsBeginning), input: z.string() })
+    .optional()
+    .describe("Of a custom tool. Its `input` is empty at its beginning, and whole in one later chunk."),
 });
 
 const chatDelta = z.object({

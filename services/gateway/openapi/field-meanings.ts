@@ -31,6 +31,7 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
     "The stored conversation that the request belongs to, by its id. Its items come in front of `input`, and the response is put at its end.",
   created: "The time at which the answer was begun, in seconds since 1970.",
   created_at: "The time at which the answer was begun, in seconds since 1970.",
+  custom: "The custom tool, which takes one text.",
   description: "The purpose of it, for the model to read.",
   detail: "The detail in which the image is read, where the runtime can choose.",
   dimensions: "The length of a vector in numbers, for models that can make shorter ones.",
@@ -147,7 +148,7 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   tool_call_id: "The id of the call that this answers.",
   tool_calls: "The tools that the model calls, in its order.",
   tool_choice: "The tools that the model may call, or has to. `auto` unless given.",
-  tools: "The functions that the model may call. Only for models whose `capabilities.tools` is true.",
+  tools: "The functions and custom tools that the model may call. Only for models whose `capabilities.tools` is true.",
   top_k: "The number of likeliest tokens of which the model chooses, where the runtime knows it; 0 and -1 are all.",
   top_logprobs:
     "The number of likely others that are told beside each token; only where log probabilities are asked for.",

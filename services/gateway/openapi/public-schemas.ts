@@ -8,7 +8,8 @@ import { rerankRequest, scoreRequest } from "../api/rerank-request.ts";
 import * as responses from "../api/responses/response-schema.ts";
 import * as ollama from "../api/ollama/ollama-schema.ts";
 import * as messages from "../api/messages/message-schema.ts";
-import { outerToolChoice, outerTool } from "../api/request-tools.ts";
+import { chatTool } from "../api/custom-tools.ts";
+import { outerToolChoice } from "../api/request-tools.ts";
 import * as answers from "./answer-schemas.ts";
 import * as ollamaAnswers from "./ollama-schemas.ts";
 import * as messageAnswers from "./message-schemas.ts";
@@ -29,7 +30,7 @@ export const publicSchemas = {
 
   ChatMessage: outerMessage,
   ...named({ systemMessage, developerMessage, userMessage, assistantMessage, toolMessage, toolCall }),
-  Tool: outerTool,
+  Tool: chatTool,
   ToolChoice: outerToolChoice,
   ResponseFormat: outerResponseFormat,
 

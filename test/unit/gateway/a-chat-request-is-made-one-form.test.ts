@@ -15,6 +15,7 @@ describe("a chat request", () => {
       includeUsage: false,
       imageParam: undefined,
       ignored: [],
+      custom: [],
       sentNames: {},
       body: { messages: [hello] },
     });

@@ -22,7 +22,7 @@ describe("a chat request", () => {
       "unsupported_parameter",
       { messages: [{ role: "assistant", content: null, function_call: { name: "f", arguments: "{}" } }] },
     ],
-    ["tools[0].type", "invalid_value", { tools: [{ type: "custom", custom: { name: "c" } }] }],
+    ["tools[0].type", "invalid_value", { tools: [{ type: "web_search" }] }],
     ["messages[0].role", "invalid_value", { messages: [{ role: "function", name: "f", content: "7" }] }],
     [
       "messages[0].content[0].type",

@@ -11,6 +11,7 @@ import {
   type ReasoningItem,
   innerName,
 } from "./response-schema.ts";
+import { customArguments } from "../custom-tools.ts";
 import { FoundImages, innerImage, invalidValue, type RequestImages } from "../request-fields.ts";
 import { assertToolOrder, type ToolOrderErrors } from "../request-tools.ts";
 
@@ -97,8 +98,7 @@ function assistantMessage(items: readonly ModelItem[]): AssistantMessage | undef
       // Some clients send the reasoning in full, some its summary, some neither.
       for (const { text } of item.content?.length ? item.content : (item.summary ?? [])) thoughts.push(text);
     } else {
-      // Models call a custom tool with JSON.
-      const given = "input" in item ? JSON.stringify({ input: item.input }) : item.arguments;
+      const given = "input" in item ? customArguments(item.input) : item.arguments;
       calls.push({ id: item.call_id, type: "function", function: { name: innerName(item), arguments: given } });
     }
   }

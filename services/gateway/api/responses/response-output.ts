@@ -1,6 +1,7 @@
 import type { AnswerEvent, FinishReason, Usage, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
+import { customInput } from "../custom-tools.ts";
 import type { CalledTool } from "./response-schema.ts";
 import type { ResponseTerms } from "./response-request.ts";
 
@@ -218,16 +219,6 @@ class CallItem extends OutputItem {
     this.#given = customInput(this.#given);
     this.emit(`${event}.delta`, { delta: this.#given });
     this.emit(`${event}.done`, { input: this.#given });
-  }
-}
-
-/** Returns the text that a model gave a custom tool. A model that wrote the bare text in place of JSON meant that. */
-function customInput(given: string): string {
-  try {
-    const { input }: { input?: unknown } = Object(JSON.parse(given));
-    return typeof input === "string" ? input : given;
-  } catch {
-    return given;
   }
 }
 

@@ -14,7 +14,8 @@ import {
   streamChoice,
   verbosity,
 } from "../request-fields.ts";
-import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
+import { customFunction } from "../custom-tools.ts";
+import { chosenTools, type Choice, innerTool, type OuterFunction } from "../request-tools.ts";
 import { messagesMax, type ReadChatRequest } from "../chat-request.ts";
 import { conversationOf, type PlacedItems, shownImages } from "./conversation.ts";
 import { storedResponseBytesMax } from "./kept-responses.ts";
@@ -263,7 +264,7 @@ function shownTool(tool: OwnTool): object {
 
 /** A function of a request, its name in the request, and its path there. */
 interface ToolAt {
-  readonly tool: FunctionTool;
+  readonly tool: OuterFunction;
   readonly called: CalledTool;
   readonly param: string;
 }
@@ -337,23 +338,7 @@ function functionsOf(tool: ResponseTool, param: string): ToolAt[] {
   });
 }
 
-/** Returns a tool as a function: a model gives a custom tool its text as the only argument. */
-function functionOf(tool: FunctionTool | CustomTool): FunctionTool {
+function functionOf(tool: FunctionTool | CustomTool): OuterFunction {
   if (tool.type === "function") return tool;
-  return { type: "function", name: tool.name, description: customDescription(tool), parameters: customParameters };
-}
-
-/** The parameters of a custom tool towards a model: models call functions with JSON only. */
-const customParameters = {
-  type: "object",
-  properties: { input: { type: "string", description: "The whole text that the tool takes." } },
-  required: ["input"],
-  additionalProperties: false,
-};
-
-/** Returns the description of a custom tool for a model, which reads the grammar of the text in it. */
-function customDescription({ description: own, format }: CustomTool): string {
-  const rule =
-    format?.type === "grammar" ? `'input' must match this ${format.syntax} grammar:\n${format.definition}` : "";
-  return [own, rule].filter(Boolean).join("\n\n");
+  return customFunction(tool, tool.format?.type === "grammar" ? tool.format : undefined);
 }

@@ -1,13 +1,8 @@
 import { z } from "zod";
 import { modelId } from "#shared/protocol/model.ts";
-import {
-  chatBody,
-  grammarCharactersMax,
-  responseFormat,
-  toolsMax,
-  type ChatBody,
-} from "#shared/protocol/job-bodies.ts";
+import { chatBody, responseFormat, toolsMax, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { messagesMax } from "../chat-request.ts";
+import { formOfText, grammarFields } from "../custom-tools.ts";
 import { imageDetail, onlyInChats, type UnsupportedFields } from "../request-fields.ts";
 import { outerTool } from "../request-tools.ts";
 
@@ -112,14 +107,10 @@ export const customTool = z.object({
   format: z
     .discriminatedUnion("type", [
       z.object({ type: z.literal("text") }),
-      z.object({
-        type: z.literal("grammar"),
-        syntax: z.enum(["lark", "regex"]).describe("The language of the grammar."),
-        definition: z.string().max(grammarCharactersMax).describe("The grammar itself."),
-      }),
+      z.object({ type: z.literal("grammar"), ...grammarFields }),
     ])
     .nullish()
-    .describe("The form of the text. A grammar is told to the model, and no runtime holds it to that."),
+    .describe(formOfText),
 });
 export type CustomTool = z.infer<typeof customTool>;
 
