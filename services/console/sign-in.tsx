@@ -36,7 +36,7 @@ export function SignIn({ fault }: { readonly fault: ApiFault | undefined }) {
           trunkline console
         </pre>
         <p class="quiet">
-          In a checkout: <code>npm run -s trunkline -- console</code>
+          In a checkout: <code>node_modules/.bin/trunkline console</code>
         </p>
       </section>
       <section>

@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
-import { keyStoreSettings, keyStoreVariables } from "#shared/store/open-key-store.ts";
+import { keyStoreSettings, keyStoreVariables } from "#shared/store/key-store-settings.ts";
 import {
   ConfigFailure,
   defaultPorts,

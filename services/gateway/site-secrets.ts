@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { keyStoreSettings, keyStoreVariables } from "#shared/store/open-key-store.ts";
+import { keyStoreSettings, keyStoreVariables } from "#shared/store/key-store-settings.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
 import { pepperFile } from "#shared/store/state-database.ts";

@@ -2,7 +2,6 @@ import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import { z } from "zod";
-import { logFormats, logLevels } from "./log.ts";
 import { exitCodes, StartFailure } from "./lifecycle.ts";
 
 /** The environment of the process. Only the CLI's entry reads `process.env`. */
@@ -109,6 +108,9 @@ export const portNumber = wholeNumber(0, 65_535);
 /** Defaults of `TRUNKLINE_PORT` and `TRUNKLINE_OPERATIONS_PORT`. No common model server listens on these ports. */
 export const defaultPorts = { public: 8484, operations: 8081 } as const;
 
+const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
 export const logLevel = z.enum(logLevels, `must be one of ${logLevels.join(", ")}`);
 
 /** IP addresses and networks, separated by commas. */
@@ -154,7 +156,7 @@ export const processSettings = {
     .transform((text) => text === "true")
     .optional(),
   TRUNKLINE_LOG_LEVEL: logLevel.default("info"),
-  TRUNKLINE_LOG_FORMAT: z.enum(logFormats, "must be json or text").optional(),
+  TRUNKLINE_LOG_FORMAT: z.enum(["json", "text"], "must be json or text").optional(),
   /** Time that a stopping process waits for work under way. */
   TRUNKLINE_DRAIN_MS: wholeNumber(0, 3_600_000).default(30_000),
   /** Longest total time of a request, with its waiting. The smaller of the gateway's and the agent's value applies. */

@@ -1,6 +1,6 @@
-import { unescape } from "node:querystring";
-import { pino, type Logger } from "pino";
+import { type LevelWithSilent, type Logger, pino } from "pino";
 import type { Clock } from "./clock.ts";
+import { onOneLine, scrub } from "./clean-text.ts";
 
 /**
  * The log of a process: one JSON object a line on standard error, or text where a person reads it. Standard output stays free for the output of a
@@ -11,53 +11,11 @@ export type Log = Pick<Logger, "trace" | "debug" | "info" | "warn" | "error" | "
   child(bindings: Record<string, unknown>): Log;
 };
 
-export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
-export type LogLevel = (typeof logLevels)[number];
-
-export const logFormats = ["json", "text"] as const;
-export type LogFormat = (typeof logFormats)[number];
-
-const keyText = /trunkline_(?:admin_|viewer_|link_|session_)?[0-9A-Za-z]{6,}_[0-9A-Za-z]+/g;
-const bearerText = /(bearer\s+)[^\s"\\]+/gi;
-/** The secret of a join line, behind the line's id. */
-const joinText = /(#[0-9A-Za-z]{12})\.[\w-]{22}/g;
-/** The private half of a machine's key, or of a key of NATS: of a user, an account or an operator. */
-const seedText = /\bS[UAO][A-Z2-7]{56}\b/g;
-
-/** Matches the beginning of a secret. Nearly no line has one, so most lines need only this scan. */
-const suspect = /trunkline_|bearer\s|#[0-9A-Za-z]{12}\.|S[UAO][A-Z2-7]{56}/i;
-
-/** A part of a URL. A key has none of the characters that separate two parts. */
-const urlPart = /[^\s"\\/?&=#]+/g;
-/** Bounds the rounds of percent-decoding: a URL may be encoded again on its way. */
-const decodingsMax = 4;
-
-/** Removes keys, bearer tokens, join lines' secrets and private keys of machines and NATS from a text. */
-export function scrub(text: string): string {
-  const plain = suspect.test(text) ? scrubPlain(text) : text;
-  return plain.includes("%") ? plain.replace(urlPart, scrubEncoded) : plain;
-}
-
-function scrubPlain(text: string): string {
-  const plain = text.replace(keyText, "[key]").replace(bearerText, "$1[key]");
-  return plain.replace(joinText, "$1.[secret]").replace(seedText, "[key]");
-}
-
-/** Replaces a URL part that holds a percent-encoded key as a whole; no decoded text ever gets into a line. */
-function scrubEncoded(part: string): string {
-  let decoded = part;
-  for (let times = 0; times < decodingsMax && decoded.includes("%"); times += 1) {
-    decoded = unescape(decoded);
-    if (suspect.test(decoded) && scrubPlain(decoded) !== decoded) return "[key]";
-  }
-  return part;
-}
-
 /** Makes a log. Its format is text on a terminal and JSON elsewhere, unless configured. */
 export function createLog(options: {
-  readonly level: LogLevel;
+  readonly level: LevelWithSilent;
   readonly name: string;
-  readonly format?: LogFormat | undefined;
+  readonly format?: "json" | "text" | undefined;
   readonly write?: (line: string) => void;
   /** Formats a line for a terminal, in place of `logText`. */
   readonly text?: typeof logText;
@@ -122,14 +80,6 @@ function errorText(err: unknown): string {
     .split("\n")
     .map((each) => `  ${onOneLine(each.trimEnd())}\n`)
     .join("");
-}
-
-/**
- * Replaces control characters in a text from clients or other hosts. Such a text can then neither end its line nor
- * control the terminal.
- */
-export function onOneLine(text: string): string {
-  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, "?");
 }
 
 const repeatMs = 60_000;

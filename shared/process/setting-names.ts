@@ -1,4 +1,4 @@
-import { type Environment, processSettings } from "./config.ts";
+import type { Environment } from "./config.ts";
 import { nearestFirst } from "./nearest-names.ts";
 
 /**
@@ -6,7 +6,6 @@ import { nearestFirst } from "./nearest-names.ts";
  * names.
  */
 export const settingNames: readonly string[] = [
-  ...Object.keys(processSettings),
   "TRUNKLINE_ADMIN_KEY",
   "TRUNKLINE_BASE_URL",
   "TRUNKLINE_BODY_BYTES_MAX",
@@ -15,6 +14,7 @@ export const settingNames: readonly string[] = [
   "TRUNKLINE_CONSOLE_URL",
   "TRUNKLINE_CONTINUE",
   "TRUNKLINE_CORS_ORIGINS",
+  "TRUNKLINE_DRAIN_MS",
   "TRUNKLINE_ENGINE_DIR",
   "TRUNKLINE_FIRST_TOKEN_MS",
   "TRUNKLINE_GGUF",
@@ -22,19 +22,29 @@ export const settingNames: readonly string[] = [
   "TRUNKLINE_GRACE_MS",
   "TRUNKLINE_HOST",
   "TRUNKLINE_IMAGE_HOSTS",
+  "TRUNKLINE_JOB_TOTAL_MS",
   "TRUNKLINE_KEY",
   "TRUNKLINE_KEYS_AWAY_MS",
   "TRUNKLINE_KEY_PEPPER",
   "TRUNKLINE_KEY_PEPPER_ALSO",
   "TRUNKLINE_LOAD_WAIT_MS",
+  "TRUNKLINE_LOG_FORMAT",
+  "TRUNKLINE_LOG_LEVEL",
   "TRUNKLINE_MACHINE",
   "TRUNKLINE_MANAGE",
+  "TRUNKLINE_MEDIA_TOKENS",
   "TRUNKLINE_METRICS_TOKEN",
   "TRUNKLINE_MODELS_FILE",
   "TRUNKLINE_MODEL_MEMORY_MB",
+  "TRUNKLINE_NATS_CA",
+  "TRUNKLINE_NATS_CERT",
+  "TRUNKLINE_NATS_CREDS",
+  "TRUNKLINE_NATS_INSECURE",
+  "TRUNKLINE_NATS_KEY",
   "TRUNKLINE_NATS_SIGNING_KEY",
   "TRUNKLINE_NATS_SYSTEM_CREDS",
   "TRUNKLINE_NATS_SYSTEM_URL",
+  "TRUNKLINE_NATS_URL",
   "TRUNKLINE_NO_PROGRESS_MS",
   "TRUNKLINE_OIDC_CLAIM",
   "TRUNKLINE_OIDC_CLIENT_ID",
@@ -52,7 +62,6 @@ export const settingNames: readonly string[] = [
   "TRUNKLINE_PROMPT_CACHE",
   "TRUNKLINE_PUBLIC_URL",
   "TRUNKLINE_QUEUE_MAX",
-  "TRUNKLINE_MEDIA_TOKENS",
   "TRUNKLINE_REDIS_URL",
   "TRUNKLINE_REQUESTS_DAYS",
   "TRUNKLINE_REQUESTS_MAX",
@@ -66,11 +75,12 @@ export const settingNames: readonly string[] = [
   "TRUNKLINE_STORE_RESPONSES_BYTES_MAX",
   "TRUNKLINE_STORE_RESPONSES_BYTES_PER_KEY_MAX",
   "TRUNKLINE_STORE_RESPONSES_DAYS",
+  "TRUNKLINE_TIME_SCALE",
   "TRUNKLINE_TLS_CERT",
   "TRUNKLINE_TLS_KEY",
   "TRUNKLINE_TRUSTED_PROXIES",
   "TRUNKLINE_WAIT_MS",
-].toSorted();
+];
 
 /** Variables that hold the key in coding agents and editors, as `trunkline connect` names them there. */
 export const clientVariables: readonly string[] = ["TRUNKLINE_API_KEY", "TRUNKLINE_QWEN_KEY"];

@@ -1,11 +1,9 @@
 import type { KeyChanges } from "../records/key-changes.ts";
-import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
 import type { MachineStore } from "../records/machine-record.ts";
 import { RedisMachineStore } from "./redis-machine-store.ts";
 import { SqliteMachineStore } from "./sqlite-machine-store.ts";
 import type { Clock } from "../process/clock.ts";
-import { secret } from "../process/config.ts";
 import type { Log } from "../process/log.ts";
 import type { KeepStore } from "../records/keep-record.ts";
 import type { RouteStore } from "../records/route-record.ts";
@@ -13,7 +11,8 @@ import { sqliteKeeps, sqliteRoutes } from "./sqlite-records.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { type KeyStore, replicaWaitMs } from "../records/key-store.ts";
-import { type Pepper, Peppers, pepperText } from "../keys/pepper.ts";
+import { Peppers } from "../keys/pepper.ts";
+import type { KeyStoreSettings } from "./key-store-settings.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
 import { noteReplica, RedisKeyStore } from "./redis-key-store.ts";
 import { redisKeeps, redisRoutes } from "./redis-records.ts";
@@ -24,38 +23,6 @@ import { SqliteResponseStore } from "./sqlite-response-store.ts";
 import { RedisSessionStore, SqliteSessionStore } from "./session-stores.ts";
 import { SqliteKeyChanges, SqliteKeyStore } from "./sqlite-key-store.ts";
 import { openStateDatabase, pepperFile, readOrMakePepper, type StateDatabase } from "./state-database.ts";
-
-const redisUrl = z
-  .string()
-  .refine(
-    isRedisUrl,
-    "must be a URL that begins with redis:// or rediss://, special characters of a password percent-encoded",
-  );
-
-export const keyStoreVariables = {
-  TRUNKLINE_REDIS_URL: secret(redisUrl.optional()),
-  TRUNKLINE_STATE_DIR: z.string().default(".trunkline"),
-  TRUNKLINE_KEY_PEPPER: secret(pepperText.optional()),
-  /** Accepted in addition to `TRUNKLINE_KEY_PEPPER` while one pepper replaces another. */
-  TRUNKLINE_KEY_PEPPER_ALSO: secret(pepperText.optional()),
-};
-
-export interface KeyStoreSettings {
-  readonly redisUrl?: string | undefined;
-  /** The folder of the embedded store and its pepper. It is not touched when Redis is configured. */
-  readonly stateDir: string;
-  readonly pepper?: Pepper | undefined;
-  readonly pepperAlso?: Pepper | undefined;
-}
-
-export function keyStoreSettings(config: z.output<z.ZodObject<typeof keyStoreVariables>>): KeyStoreSettings {
-  return {
-    redisUrl: config.TRUNKLINE_REDIS_URL,
-    stateDir: config.TRUNKLINE_STATE_DIR,
-    pepper: config.TRUNKLINE_KEY_PEPPER,
-    pepperAlso: config.TRUNKLINE_KEY_PEPPER_ALSO,
-  };
-}
 
 /** The backend of the key store, for other data that is stored beside the keys. Closing the key store closes it. */
 export type StateStore =
@@ -189,16 +156,6 @@ async function assertPepper(
       ? `restore the file ${pepperFile(settings.stateDir)}, or set TRUNKLINE_KEY_PEPPER to theirs`
       : "set TRUNKLINE_KEY_PEPPER to theirs, or leave it unset if theirs is the one in the state folder; to replace a pepper, set TRUNKLINE_KEY_PEPPER_ALSO to the other one meanwhile";
   throw new StartFailure(exitCodes.config, `The keys in this store were made with another pepper: ${remedy}.`);
-}
-
-function isRedisUrl(text: string): boolean {
-  try {
-    const url = new URL(text);
-    decodeURIComponent(url.username + url.password);
-    return url.protocol === "redis:" || url.protocol === "rediss:";
-  } catch {
-    return false;
-  }
 }
 
 /**

@@ -313,7 +313,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent/machine": 490,
   "services/agent/models": 2_160,
   "services/agent/runtimes": 7_940,
-  "services/cli": 140,
+  "services/cli": 165,
   "services/cli/commands": 4_250,
   "services/cli/connect": 1_470,
   "services/cli/doctor": 1_010,

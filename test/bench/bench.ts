@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { Command } from "commander";
 import { exitCodes } from "#shared/process/lifecycle.ts";
+import { measureCommands } from "./command-times.ts";
 import { checkGoals, passes } from "./goals.ts";
 import { measureLoopHolds } from "./loop-holds.ts";
 import { buildPrograms, CannotMeasure } from "./native/build-programs.ts";
@@ -16,6 +17,8 @@ import { readAmong, readCount } from "./read-options.ts";
 const allVariants: readonly Variant[] = [barePipeline, trunkline, messages, tunnelled, ...peers];
 /** Measures for how long the worst requests hold an event loop. */
 const loop = { name: "loop", title: "The longest time that one request holds an event loop; Trunkline only" };
+/** Measures how long commands of the command line take. */
+const commands = { name: "commands", title: "The time of commands over `node -e 0`; Trunkline only" };
 
 interface Options {
   readonly only: readonly string[];
@@ -30,7 +33,7 @@ const options = new Command("npm run bench --")
   .option(
     "--only <names>",
     "scenarios and variants, with commas between",
-    readAmong([...allScenarios, loop, ...allVariants].map(({ name }) => name)),
+    readAmong([...allScenarios, loop, commands, ...allVariants].map(({ name }) => name)),
     [],
   )
   .option("--rounds <count>", "medians are made of so many rounds (default: 5, with --quick 3)", readCount)
@@ -38,7 +41,9 @@ const options = new Command("npm run bench --")
   .option("--check", "exit with 1 when a figure is over twice its goal (test/bench/goals.ts)", false)
   .option("--json <file>", "write all measurements into a file")
   .addHelpText("after", () => {
-    const rows = [...allScenarios, loop, ...allVariants].map(({ name, title }) => `  ${name.padEnd(16)}${title}`);
+    const rows = [...allScenarios, loop, commands, ...allVariants].map(
+      ({ name, title }) => `  ${name.padEnd(16)}${title}`,
+    );
     return `\nScenarios and variants (peers run only when they are named):\n${rows.join("\n")}`;
   })
   .parse()
@@ -59,7 +64,10 @@ async function run({ only, quick, check, json, rounds = quick ? 3 : 5 }: Options
     const chosen = all.filter(({ name }) => only.includes(name));
     return chosen.length > 0 ? chosen : all.filter(usual);
   };
-  const scenarios = only.join() === loop.name ? [] : named(allScenarios, (each) => !quick || each.quick !== undefined);
+  const scenarios =
+    only.length > 0 && only.every((name) => [loop.name, commands.name].includes(name))
+      ? []
+      : named(allScenarios, (each) => !quick || each.quick !== undefined);
   const takesPart = ({ scenarios: own }: Variant): boolean => scenarios.some(({ name }) => own?.includes(name) ?? true);
   const variants = named(
     allVariants,
@@ -73,10 +81,13 @@ async function run({ only, quick, check, json, rounds = quick ? 3 : 5 }: Options
   const measurements = scenarios.length === 0 ? [] : await runBench({ ...load, programs: await buildPrograms(say) });
   const measuresLoop = able.includes(trunkline) && (only.length === 0 || only.includes(loop.name));
   const holds = measuresLoop ? await measureLoopHolds(quick ? 1 : rounds, say) : [];
-  if (json !== undefined) await writeFile(json, JSON.stringify({ measurements, holds }, null, 2));
+  const times =
+    only.length === 0 || only.includes(commands.name) ? await measureCommands(Math.max(rounds, 9), say) : [];
+  if (json !== undefined) await writeFile(json, JSON.stringify({ measurements, holds, times }, null, 2));
   if (measurements.length > 0) console.log(`\n${resultTable(scenarios, measurements)}`);
   if (holds.length > 0) console.log(loopTable(holds));
-  const checked = checkGoals(measurements, holds);
-  if (only.length === 0) console.log(goalsTable(checked));
+  const checked = checkGoals(measurements, holds, times);
+  const shown = only.length === 0 ? checked : checked.filter(({ measured }) => measured !== undefined);
+  if (only.length === 0 || times.length > 0) console.log(goalsTable(shown));
   if (check && !checked.every(passes)) process.exitCode = 1;
 }

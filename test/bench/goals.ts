@@ -1,3 +1,4 @@
+import { commandGoals, type CommandTime } from "./command-times.ts";
 import type { LoopHold } from "./loop-holds.ts";
 import { cpuPerUnit, type Measurement, type Unit } from "./measurement.ts";
 import { overRounds } from "./over-rounds.ts";
@@ -41,8 +42,12 @@ export function passes({ verdict }: CheckedGoal): boolean {
   return verdict === "reached" || verdict === "missed";
 }
 
-/** Holds the medians of the rounds, and the longest loop hold, against the goals. */
-export function checkGoals(measurements: readonly Measurement[], holds: readonly LoopHold[]): CheckedGoal[] {
+/** Holds the medians of the rounds, the times of commands and the longest loop hold against the goals. */
+export function checkGoals(
+  measurements: readonly Measurement[],
+  holds: readonly LoopHold[],
+  times: readonly CommandTime[] = [],
+): CheckedGoal[] {
   const ratios = goals.map(({ scenario, unit, goal, variant = "trunkline", over = "bare" }): CheckedGoal => {
     const figure = (measured: Measurement): number | undefined =>
       unit === undefined ? measured.total?.p50 : cpuPerUnit(measured, unit);
@@ -56,7 +61,11 @@ export function checkGoals(measurements: readonly Measurement[], holds: readonly
   const name = "the longest that one request holds the gateway's event loop, ms of CPU";
   const measured = longest?.gatewayMs;
   const verdict = verdictOf(measured, loopHoldGoalMs);
-  return [...ratios, { name, goal: loopHoldGoalMs, measured, verdict, note: longest?.name ?? "" }];
+  const commands = times.map(({ line, overNode }): CheckedGoal => {
+    const goal = commandGoals[line] ?? NaN;
+    return { name: `${line}, over node -e 0`, goal, measured: overNode, verdict: verdictOf(overNode, goal), note: "" };
+  });
+  return [...ratios, ...commands, { name, goal: loopHoldGoalMs, measured, verdict, note: longest?.name ?? "" }];
 }
 
 function verdictOf(measured: number | undefined, goal: number): CheckedGoal["verdict"] {

@@ -44,9 +44,11 @@ test.each(["mjs", "mts"])("the JavaScript snippet streams a chat from a file cha
 });
 
 test("the example of a route serves what it was set for", async () => {
-  const [lines] = /^npm.* routes set .*\n(?:npm.*\n)*/m.exec(readme) ?? [];
+  await run(process.execPath, ["infra/link-command.js"], { cwd: root });
+  const [lines] = /^trunkline routes set .*\n(?:trunkline.*\n)*/m.exec(readme) ?? [];
+  const [onPath] = /^export PATH=.*$/m.exec(readme) ?? [];
   const env = { ...process.env, TRUNKLINE_STATE_DIR: up.stateDir };
-  const { stdout, stderr } = await run("bash", ["-c", String(lines)], { cwd: root, env });
+  const { stdout, stderr } = await run("bash", ["-c", `${onPath}\n${lines}`], { cwd: root, env });
   expect(stdout).toContain(greeting);
   expect(stderr).not.toContain("Warning");
 });

@@ -1,5 +1,5 @@
 import type { IssuedKey, NewKey } from "#shared/records/issue-key.ts";
-import type { LogLevel } from "#shared/process/log.ts";
+import type { LogLevel } from "#shared/process/config.ts";
 import { Endpoint } from "./endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "./gateway-in-process.ts";
 import { Operator } from "./operator.ts";

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { chmod, copyFile, mkdir, mkdtemp, readlink, rm, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, mkdtemp, readlink, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -15,7 +15,9 @@ async function prepareUnder(version: string) {
   const bin = join(folder, "node_modules", ".bin");
   await mkdir(bin, { recursive: true });
   await mkdir(join(folder, "infra"));
-  await copyFile(join(import.meta.dirname, "../../infra/host-node.js"), join(folder, "infra", "host-node.js"));
+  for (const name of ["host-node.js", "link-command.js"]) {
+    await copyFile(join(import.meta.dirname, "../../infra", name), join(folder, "infra", name));
+  }
   const link = join(bin, "node");
   await writeFile(link, `#!/bin/sh\necho '${loaderError}' >&2\nexit 127\n`);
   await chmod(link, 0o755);
@@ -29,6 +31,7 @@ async function prepareUnder(version: string) {
   const run = promisify(execFile)("sh", ["-c", script], { cwd: folder, env });
   const told = await run.catch((error: { code: number; stderr: string }) => error);
   return {
+    folder,
     code: "code" in told ? told.code : 0,
     stderr: told.stderr,
     node: await readlink(link).catch(() => undefined),
@@ -45,4 +48,14 @@ test("an older Node names the package that is missing", async () => {
   const { code, stderr, node } = await prepareUnder("22.19.0");
   expect([code, node]).toEqual([1, undefined]);
   expect(stderr).toContain("apt-get install libatomic1");
+});
+
+test("npm ci puts the command trunkline beside those of packages, and it runs from any folder and by any link", async () => {
+  const { folder } = await prepareUnder("24.0.0");
+  await mkdir(join(folder, "services", "cli"), { recursive: true });
+  await writeFile(join(folder, "services", "cli", "main.ts"), "console.log(...process.argv.slice(2));");
+  const linked = join(folder, "linked");
+  await symlink(join(folder, "node_modules", ".bin", "trunkline"), linked);
+  const { stdout } = await promisify(execFile)(linked, ["models", "two words"], { cwd: tmpdir() });
+  expect(stdout).toBe("models two words\n");
 });

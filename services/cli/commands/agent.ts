@@ -14,7 +14,6 @@ interface AgentOptions extends StartOptions {
 
 export function agentCommand(context: CliContext): Command {
   const agent = commandIn("agent", context)
-    .summary("run an agent, or install it: on a GPU machine")
     .description("run an agent on a GPU machine, beside its model server; or install it as a service")
     .enablePositionalOptions();
   addAgentOptions(agent)

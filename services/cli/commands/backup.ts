@@ -7,7 +7,6 @@ import { whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
 export function backupCommand(context: CliContext): Command {
   const { environment, stdout, stderr } = context;
   return commandIn("backup", context)
-    .summary("write a site's keys, machines, routes, usage and trail to a file")
     .description("write the keys, limits, machines, routes, usage and audit trail of a site to a file")
     .argument("<file>", "the file, for its owner only; replaced if it is there")
     .option("--secrets", "with the pepper, and the keys of NATS and the certificate that the settings name")
@@ -34,7 +33,6 @@ ${whichStoreHelp}`)
 export function restoreCommand(context: CliContext): Command {
   const { stdout, stderr } = context;
   return commandIn("restore", context)
-    .description("put the backup of a site into a store: Redis or a folder")
     .argument("<file>", "the file that `trunkline backup` made")
     .option("--replace", "remove everything that the store has")
     .json()

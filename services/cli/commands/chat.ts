@@ -13,7 +13,6 @@ interface Options {
 
 export function chatCommand(context: CliContext): Command {
   return commandIn("chat", context)
-    .description("chat with a model")
     .argument("<model>", "the model, as clients name it")
     .argument("[prompt...]", "one message; without it, what comes on standard input, or a chat on a terminal")
     .option("--system <text>", "a system message before the first one")

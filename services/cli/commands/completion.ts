@@ -1,8 +1,6 @@
 import { Argument, type Command, type Option } from "commander";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { listSiteModels } from "../site/chat-client.ts";
 import { type CliCommand, commandIn, type CliContext } from "../terminal/command-line.ts";
-import { baseUrlOf, findKey } from "../site/find-gateway.ts";
 
 interface Choice {
   readonly name: string;
@@ -22,7 +20,6 @@ interface Shell {
 export function completionCommand(context: CliContext): CliCommand {
   const { stdout } = context;
   return commandIn("completion", context)
-    .description("print a script for TAB completion in a shell")
     .addArgument(new Argument("<shell>").choices(Object.keys(shells)))
     .addArgument(new Argument("[words...]", "the words of a line that the script asks about, its last one first"))
     .passThroughOptions()
@@ -158,6 +155,10 @@ const plainWord = /^[\w.@/+][\w.@/+:-]*$/;
 /** Returns the models of the live site. Empty if it does not list them in time, or refuses to. */
 async function modelsAt(url: string | undefined, { environment }: CliContext): Promise<readonly Choice[]> {
   try {
+    const [{ baseUrlOf, findKey }, { listSiteModels }] = await Promise.all([
+      import("../site/find-gateway.ts"),
+      import("../site/chat-client.ts"),
+    ]);
     const { token: key } = findKey("model", environment);
     const site = { baseUrl: baseUrlOf(environment, url), key, option: "--url" };
     const signal = AbortSignal.timeout(Math.max(askMsMin, modelsWithinMs - Math.ceil(performance.now())));

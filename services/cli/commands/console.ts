@@ -21,7 +21,6 @@ interface Options extends OperationsOptions, JsonOption {
 export function consoleCommand(context: CliContext): Command {
   const { stdout, stderr } = context;
   return commandIn("console", context)
-    .summary("print a link that signs a browser in to the console")
     .description("print a link that signs a browser in to the console: it works once, for ten minutes")
     .addOption(new Option("--viewer", "for a session that reads and changes nothing").conflicts("operator"))
     .option("--operator", "for a session that changes machines, models and routes, and no keys")

@@ -22,7 +22,7 @@ import { utcTime } from "../terminal/quantity-text.ts";
 import { changedRecord, noSuchKey, replicationLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
 
 export function keysCommand(context: CliContext): Command {
-  const keys = commandIn("keys", context).description("issue API keys, list and change them, take them back").more(`
+  const keys = commandIn("keys", context).more(`
 Examples:
   trunkline keys issue --name alice --scopes 'llama3.2,qwen*' --rpm 60 --budget 1M/month
   trunkline keys list

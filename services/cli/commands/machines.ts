@@ -22,9 +22,7 @@ import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { unreadLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
 
 export function machinesCommand(context: PairContext): Command {
-  const machines = commandIn("machines", context).description(
-    "pair machines, cordon and revoke them, say which models each may offer",
-  ).more(`
+  const machines = commandIn("machines", context).more(`
 All gateways follow a change within a second. "trunkline status" shows which machines are there.
 
 Examples:

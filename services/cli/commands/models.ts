@@ -36,9 +36,7 @@ import { showProgress } from "../terminal/show-progress.ts";
 import { alignedTable } from "../terminal/table-text.ts";
 
 export function modelsCommand(context: CliContext): Command {
-  const models = commandIn("models", context).description(
-    "list the models of all machines; pull, remove, load, keep them",
-  ).more(`
+  const models = commandIn("models", context).more(`
 Examples:
   trunkline models
   trunkline models --machine attic

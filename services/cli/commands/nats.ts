@@ -9,7 +9,6 @@ import { alignedTable } from "../terminal/table-text.ts";
 
 export function natsCommand(context: CliContext): Command {
   const nats = commandIn("nats", context)
-    .summary("make credentials and configuration for a NATS server")
     .description("make the credentials and the configuration of a NATS server for a site with several gateways")
     .more("\nExample:\n  trunkline nats init ./nats");
   addInit(nats, context);

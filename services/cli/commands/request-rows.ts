@@ -1,4 +1,5 @@
-import { type logText, onOneLine, timeText } from "#shared/process/log.ts";
+import { type logText, timeText } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import { statusOf } from "../site/find-gateway.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
 import { fitText } from "../terminal/table-text.ts";

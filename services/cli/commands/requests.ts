@@ -4,7 +4,8 @@ import type { KeyId } from "#shared/keys/key-token.ts";
 import { sleep } from "#shared/process/clock.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { onOneLine, timeText } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
+import { timeText } from "#shared/process/log.ts";
 import { modelId } from "#shared/protocol/model.ts";
 import { lookedAtMax, openRequests, type Range, type RequestPage } from "#shared/requests/request-records.ts";
 import { stepsOf } from "#shared/requests/request-steps.ts";
@@ -41,7 +42,6 @@ const lookEveryMs = 1_000;
 export function requestsCommand(context: CliContext): Command {
   const { stdout, stderr, clock } = context;
   const requests = commandIn("requests", context)
-    .description("show requests that ended: who asked, which machine answered, how long it took, and why it failed")
     .enablePositionalOptions()
     .option("--failed", "only those that failed")
     .option("--key <id>", "only of this key", givenKeyId)

@@ -26,7 +26,6 @@ export function routeCommand(context: CliContext): Command {
   const { stdout, stderr } = context;
   const kind = new Option("--kind <kind>", "what it is asked to do");
   return commandIn("route", context)
-    .summary("show which machines would get a request for a model, and why")
     .description(
       "show which machines a request for a model would be offered to, in which order, and why the others not",
     )

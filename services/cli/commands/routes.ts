@@ -21,7 +21,7 @@ import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { tellChange, unreadLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
 
 export function routesCommand(context: CliContext): Command {
-  const routes = commandIn("routes", context).description("let names that clients know stand for your models").more(`
+  const routes = commandIn("routes", context).more(`
 All gateways follow a change within a second. "trunkline route <name>" shows which machines would get a request.
 
 Examples:

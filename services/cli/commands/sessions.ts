@@ -4,7 +4,7 @@ import { keyId } from "#shared/keys/key-token.ts";
 import { sessionId, sessionKinds } from "#shared/keys/session-token.ts";
 import { sessionRoles } from "#shared/records/session-record.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { onOneLine } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import { commandIn, type CliContext, type JsonOption, readBy, widthOf } from "../terminal/command-line.ts";
 import {
   givenOperations,
@@ -37,9 +37,7 @@ interface Options extends OperationsOptions, JsonOption {
 }
 
 export function sessionsCommand(context: CliContext): Command {
-  const sessions = commandIn("sessions", context)
-    .summary("list and end the sessions of the console")
-    .description("list and end the sessions of the console");
+  const sessions = commandIn("sessions", context).description("list and end the sessions of the console");
   sessions.addCommand(listCommand(context), { isDefault: true }).addCommand(endCommand(context));
   return sessions;
 }

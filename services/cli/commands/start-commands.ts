@@ -10,7 +10,6 @@ import type { UpOptions } from "./run-up.ts";
 export function upCommand(context: CliContext): Command {
   const hideKey = "tell the file of the API key, and not the key: for logs that others read";
   return commandIn("up", context)
-    .description("run everything in one process: gateway, agent, broker and keys")
     .option("--json", "print one line of JSON when ready: base_url, api_key, runtime, and public_url with --public")
     .addOption(new Option("--hide-key", hideKey).conflicts("json"))
     .option("--quiet", "show no line for each request")
@@ -40,7 +39,6 @@ Examples:
 
 export function gatewayCommand(context: CliContext): Command {
   return commandIn("gateway", context)
-    .description("run a gateway: the endpoint that clients talk to")
     .addOption(publicOption())
     .more(`
 Needs TRUNKLINE_NATS_URL. With TRUNKLINE_REDIS_URL (and TRUNKLINE_KEY_PEPPER) any number of gateways share their keys;

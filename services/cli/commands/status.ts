@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { fleetListing, type FleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { onOneLine } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import {
   commandIn,
   type JsonOption,
@@ -29,7 +29,6 @@ const redrawMs = 1_000;
 
 export function statusCommand(context: CliContext): Command {
   return commandIn("status", context)
-    .summary("show the machines, their load, and why one gets no work")
     .description("show every machine of the fleet, what it is busy with, and why it gets no work")
     .option("--watch", "show it anew each second until Ctrl-C")
     .addOption(operationsUrlOption())

@@ -42,7 +42,6 @@ export function usageCommand(context: CliContext): Command {
   );
   const byOption = new Option("--by <parts>", `what to tell apart, with commas between: ${usageParts.join(", ")}`);
   const usage: Command = commandIn("usage", context)
-    .description("show requests and tokens by key, model and day")
     .addOption(daysOption.default(defaultDays).conflicts("from"))
     .option("--from <day>", "the first day, in place of --days", readBy(writtenDay))
     .option("--to <day>", "the last day (default: today)", readBy(writtenDay))

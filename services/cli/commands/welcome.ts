@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter, join, relative } from "node:path";
 import { z } from "zod";
 import type { Model } from "#shared/protocol/model.ts";
 import type { Environment } from "#shared/process/config.ts";
-import { onOneLine } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import type { ProgramFacts } from "../service/copy-program.ts";
 
 interface Welcome {
@@ -140,9 +140,8 @@ export function ownCommand({ environment, script, execPath, isExecutable, platfo
   if (isExecutable || script === undefined) return program(execPath);
   const main = realpathSync(script);
   if (main.endsWith(".ts")) {
-    return environment["npm_lifecycle_event"] === undefined
-      ? `${program(execPath)} ${word(script)}`
-      : "npm run -s trunkline --";
+    const linked = join(main, "../../../node_modules/.bin/trunkline");
+    return existsSync(linked) ? program(relative("", linked)) : `${program(execPath)} ${word(script)}`;
   }
   const fetched = environment["npm_command"] === "exec" ? packageOfNpx(main) : undefined;
   if (fetched !== undefined) return `npx -y ${word(fetched)}`;

@@ -6,7 +6,7 @@ import { formatDuration } from "#shared/records/shown-key.ts";
 import { aliasedId, type Model } from "#shared/protocol/model.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { onOneLine, scrub } from "#shared/process/log.ts";
+import { onOneLine, scrub } from "#shared/process/clean-text.ts";
 import { listSiteModels } from "../site/chat-client.ts";
 import { commandIn, interruptedCode, readBy, type CliContext, untilInterrupted } from "../terminal/command-line.ts";
 import { baseUrlOf, configuredKey, readKey, siteUrl } from "../site/find-gateway.ts";
@@ -41,7 +41,6 @@ const shownKey = "<key>";
 export function connectCommand(context: CliContext): Command {
   const names = clients.map(({ name }) => name);
   return commandIn("connect", context)
-    .description("configure a coding agent, an editor or a chat app for a site, and undo it")
     .addArgument(new Argument("<client>", clients.map(({ title }) => title).join(", ")).choices(names))
     .option("--url <url>", "the site (TRUNKLINE_BASE_URL); otherwise the gateway here", readBy(siteUrl))
     .option("--model <model>", "the model to begin with; may be left out where only one fits")

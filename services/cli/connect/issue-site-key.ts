@@ -4,7 +4,7 @@ import { z } from "zod";
 import { changeKey, revokeKey } from "#shared/records/change-key.ts";
 import { issueKey } from "#shared/records/issue-key.ts";
 import { keyId, type KeyId, type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
-import { keyStoreVariables } from "#shared/store/open-key-store.ts";
+import { keyStoreVariables } from "#shared/store/key-store-settings.ts";
 import { formatDuration, showKey } from "#shared/records/shown-key.ts";
 import { readConfig, secret } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";

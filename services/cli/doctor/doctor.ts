@@ -18,7 +18,6 @@ type Side = (typeof sides)[number];
 export function doctorCommand(context: CliContext): Command {
   const { stdout, stderr } = context;
   return commandIn("doctor", context)
-    .description("look for what is wrong with this machine or site, and say how to mend it")
     .addArgument(new Argument("[side]", "what to look at; found out by itself where it is not said").choices(sides))
     .json()
     .more(`

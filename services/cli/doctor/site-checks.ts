@@ -10,7 +10,7 @@ import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { stateFileName } from "#shared/store/state-database.ts";
 import { machineState } from "#shared/records/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { onOneLine } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { newEpoch, newToken } from "#shared/protocol/identifiers.ts";
 import { challengePath } from "#shared/protocol/pairing.ts";

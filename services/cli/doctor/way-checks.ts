@@ -5,7 +5,7 @@ import { isIP } from "node:net";
 import { type PeerCertificate, TLSSocket } from "node:tls";
 import { checkTunnel } from "#shared/site/nats-tunnel.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { onOneLine } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import {
   challengeAnswer,
   challengePath,

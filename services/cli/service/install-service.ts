@@ -15,7 +15,7 @@ import { dirname, join } from "node:path";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { onOneLine } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import { makeStateFolder } from "#shared/process/state-folder.ts";
 import { agentConfig, agentSettingNames } from "../../agent/config.ts";
 import { engineFolderOf, findProgram, placeProgram, removeOlderPrograms, type RunningProgram } from "./copy-program.ts";

@@ -3,7 +3,8 @@ import { dirname } from "node:path";
 import { reasonOf } from "#shared/fault/fault.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { logText, onOneLine } from "#shared/process/log.ts";
+import { logText } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import { type Output } from "../terminal/command-line.ts";
 
 /** Size at which a log file is put aside as `<file>.1`, in place of the one before. */

@@ -3,7 +3,7 @@ import type { KeyToken } from "#shared/keys/key-token.ts";
 import { errorLine, type ErrorBody, type Model, model } from "#shared/protocol/model.ts";
 import { SentEvents, type SentEvent } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { onOneLine } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { statusOf, whyUnreachable } from "./find-gateway.ts";
 

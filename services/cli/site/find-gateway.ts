@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { faultEntry, isFaultCode } from "#shared/fault/fault.ts";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
-import { keyStoreVariables } from "#shared/store/open-key-store.ts";
+import { keyStoreVariables } from "#shared/store/key-store-settings.ts";
 import { defaultPorts, type Environment, portNumber, readConfig, secret, urlList } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";

@@ -15,7 +15,7 @@ import {
 import type { Clock } from "#shared/process/clock.ts";
 import { LineCutter } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { onOneLine } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { readBy, type CliContext } from "../terminal/command-line.ts";
 import { findKey, type FoundKey, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";

@@ -1,7 +1,7 @@
 import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { aliasedId } from "#shared/protocol/model.ts";
 import type { Sighting } from "#shared/store/known-models.ts";
-import { onOneLine } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import { nearestFirst } from "#shared/process/nearest-names.ts";
 import { targetText } from "#shared/records/change-route.ts";
 import type { RouteTarget } from "#shared/records/route-record.ts";

@@ -7,12 +7,8 @@ import { type KeyChanged, replicatedIn } from "#shared/records/change-key.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { type Replication, replicaWaitMs } from "#shared/records/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
-import {
-  keyStoreSettings,
-  keyStoreVariables,
-  type OpenedKeyStore,
-  openKeyStore,
-} from "#shared/store/open-key-store.ts";
+import { keyStoreSettings, keyStoreVariables } from "#shared/store/key-store-settings.ts";
+import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { JsonOption, CliContext } from "../terminal/command-line.ts";
@@ -37,6 +33,7 @@ export async function withKeyStore<Result>(
   work: (store: CommandStore) => Promise<Result>,
 ): Promise<Result> {
   const settings = keyStoreSettings(readConfig(z.object(keyStoreVariables), environment));
+  const { openKeyStore } = await import("#shared/store/open-key-store.ts");
   const store = await openKeyStore({ ...settings, stateDir: resolve(settings.stateDir) }, { clock, patienceMs });
   try {
     const result = await work({ ...store, actor: { by: `cli ${userName()}@${hostname()}`.slice(0, charactersMax) } });

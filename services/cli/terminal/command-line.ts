@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError } from "commander";
 import type { z } from "zod";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
-import { scrub } from "#shared/process/log.ts";
+import { scrub } from "#shared/process/clean-text.ts";
 import { fitParagraphs } from "./table-text.ts";
 
 export interface Output {

@@ -1,5 +1,5 @@
 import type { ProgressLine } from "#shared/protocol/model.ts";
-import { onOneLine } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 import { type Output, type CliContext, widthOf } from "./command-line.ts";
 import { byteSize } from "./quantity-text.ts";
 import { cutText } from "./table-text.ts";

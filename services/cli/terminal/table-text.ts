@@ -1,4 +1,4 @@
-import { onOneLine } from "#shared/process/log.ts";
+import { onOneLine } from "#shared/process/clean-text.ts";
 
 interface TableLayout {
   /** The right-aligned columns, for numbers. */

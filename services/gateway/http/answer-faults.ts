@@ -1,7 +1,8 @@
 import { type IncomingMessage, METHODS, type IncomingHttpHeaders } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
-import { scrub, type Log } from "#shared/process/log.ts";
+import { scrub } from "#shared/process/clean-text.ts";
+import type { Log } from "#shared/process/log.ts";
 import { isForMessages, isForOllama, pathOf, logFieldsOf, stateOf } from "./request-state.ts";
 import { headersBytesMax } from "./framing-fault.ts";
 

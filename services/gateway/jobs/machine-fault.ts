@@ -1,5 +1,5 @@
 import { faultEntry, isFaultCode, type FaultCode, Fault } from "#shared/fault/fault.ts";
-import { scrub } from "#shared/process/log.ts";
+import { scrub } from "#shared/process/clean-text.ts";
 import type { FaultPayload, RejectPayload } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { JobKind } from "#shared/protocol/job.ts";

@@ -97,4 +97,10 @@ describe("a goal", () => {
     expect(verdicts([], 2 * loopHoldGoalMs + 1).at(-1)).toBe("failed");
     expect(checkGoals([], []).at(-1)?.verdict).toBe("not measured");
   });
+
+  test("limits the time of a command over that of an empty Node", () => {
+    const times = [5, 10].map((overNode) => ({ line: "trunkline --help", ms: 1, overNode }));
+    const checked = checkGoals([], [], times).slice(-3, -1);
+    expect(checked.map(({ verdict }) => verdict)).toEqual(["missed", "failed"]);
+  });
 });

@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { ownCommand, type ProgramStart } from "../../../services/cli/commands/welcome.ts";
 
@@ -50,10 +50,12 @@ test("a package that is installed globally is named as the shell finds it, and a
   expect(ownCommand(start({ script }))).toBe(`node ${join(folder, "lib", "trunkline", "dist", "main.js")}`);
 });
 
-test("a checkout is named by npm's script, or by its file where npm did not start it", () => {
-  const script = join(import.meta.dirname, "../../../services/cli/main.ts");
-  const environment = { npm_lifecycle_event: "start" };
-  expect(ownCommand(start({ script, environment }))).toBe("npm run -s trunkline --");
+test("a checkout is named by the command that npm ci links, or by its file where it is missing", () => {
+  const folder = folderOf({ "services/cli/main.ts": "", "node_modules/.bin/trunkline": "" });
+  const script = join(folder, "services", "cli", "main.ts");
+  const linked = join(folder, "node_modules", ".bin", "trunkline");
+  expect(ownCommand(start({ script }))).toBe(relative("", linked));
+  rmSync(linked);
   expect(ownCommand(start({ script }))).toBe(`/usr/bin/node ${script}`);
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
-import { createLog, type LogFormat, logText } from "#shared/process/log.ts";
+import { createLog, logText } from "#shared/process/log.ts";
 
 const time = Date.UTC(2026, 0, 1, 12, 30, 5, 7);
 const clockTime = `${new Date(time).toLocaleTimeString("en-GB")}.007`;
@@ -36,7 +36,7 @@ test("a text of another host neither ends its line nor controls the terminal", (
   expect(text.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u);
 });
 
-test.each(["json", "text"] as const)("a key is scrubbed from a log in %s", (format: LogFormat) => {
+test.each(["json", "text"] as const)("a key is scrubbed from a log in %s", (format) => {
   const key = mintKeyToken().reveal();
   let written = "";
   const log = createLog({ level: "info", name: "test", format, write: (line) => void (written += line) });

@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
-import { createLog, scrub } from "#shared/process/log.ts";
+import { createLog } from "#shared/process/log.ts";
+import { scrub } from "#shared/process/clean-text.ts";
 import { Nkey } from "#shared/protocol/nkey.ts";
 import { joinLineText, newMachineKeyPair } from "#shared/protocol/pairing.ts";
 
