@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, reasonOf } from "#shared/fault/fault.ts";
 import { type Actor, auditEntriesMax } from "#shared/records/audit-entry.ts";
 import { changeKey } from "#shared/records/change-key.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
@@ -24,6 +24,11 @@ import { SqliteLimitsBook } from "./limits/open-limits.ts";
 import { RedisLimitsBook } from "./limits/redis-limits.ts";
 
 const rowsPerSettlement = 250;
+/** The most that a backup unpacks to, as a multiple of its size. Equal entries of the trail unpack to 35 times their size, zeros to 1,000. */
+const unpackedTimesMax = 100;
+/** Bytes that any backup may unpack to. The tables of a new site are mostly empty pages. */
+const unpackedBytesAlways = 16 * 1_048_576;
+const databaseMagic = Buffer.from("SQLite format 3\0");
 
 type Store = OpenedKeyStore & { readonly actor: Actor };
 /** The number of rows by their table. */
@@ -101,7 +106,8 @@ export async function withBackup<Result>(file: string, work: (backup: Backup) =>
     let database: StateDatabase | undefined;
     try {
       const unpacked = createWriteStream(join(folder, stateFileName), { mode: 0o600 });
-      await pipeline(createReadStream(file), createGunzip(), unpacked);
+      const gunzip = createGunzip();
+      await pipeline(createReadStream(file), gunzip, (chunks) => boundedBy(chunks, gunzip), unpacked);
       database = openStateDatabase(folder);
       if (!database.read("tell if it is a backup", isFounded)) throw new Error("there are no keys in it");
       await readAll(database);
@@ -110,7 +116,7 @@ export async function withBackup<Result>(file: string, work: (backup: Backup) =>
       if (error instanceof StartFailure && error.exitCode === exitCodes.config) {
         throw failure(`${file} is from a newer Trunkline: restore it with that version. Nothing was changed`);
       }
-      const reason = (error instanceof Fault && error.internal) || String(error);
+      const reason = (error instanceof Fault && error.internal) || reasonOf(error);
       throw failure(`${file} is no whole backup (${reason}): take another copy. Nothing was changed`);
     }
     try {
@@ -119,6 +125,25 @@ export async function withBackup<Result>(file: string, work: (backup: Backup) =>
       database.close();
     }
   });
+}
+
+/** Passes on no more bytes than the head of the database names, and than records can pack to. */
+async function* boundedBy(chunks: AsyncIterable<Buffer>, packed: { readonly bytesWritten: number }) {
+  let bytes = 0;
+  let named: number | undefined;
+  for await (const chunk of chunks) {
+    if (!chunk.subarray(0, 16).equals(databaseMagic) && named === undefined) {
+      throw new Error("it does not begin as a backup does");
+    }
+    // SQLite writes the size of its pages, where 1 is 65,536, and their number.
+    named ??= (chunk.readUInt16BE(16) === 1 ? 65_536 : chunk.readUInt16BE(16)) * chunk.readUInt32BE(28);
+    bytes += chunk.byteLength;
+    if (bytes > named) throw new Error(`it unpacks to more than the ${named} bytes that its beginning names`);
+    if (bytes > unpackedBytesAlways + unpackedTimesMax * packed.bytesWritten) {
+      throw new Error(`it unpacks to more than ${unpackedTimesMax} times its size (unpackedTimesMax)`);
+    }
+    yield chunk;
+  }
 }
 
 /** Reads every record, so that a restore that has begun does not fail on one. */

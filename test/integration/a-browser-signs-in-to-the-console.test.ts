@@ -1,5 +1,8 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { changeKey } from "#shared/records/change-key.ts";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { linkMs, sessionMs } from "#shared/records/session-record.ts";
@@ -187,6 +190,75 @@ test("wrong links, keys and cookies are counted as guesses of their address", as
   }
   expect(api.badKeys.hasTooMany("127.0.0.1")).toBe(true);
   await cookieOf((await issueAdmin()).token.reveal());
+});
+
+describe("the way back from the OpenID provider", () => {
+  let tokensAsked: number;
+  let provider: Server;
+  beforeEach(async () => {
+    tokensAsked = 0;
+    provider = createServer((request, response) => {
+      if (request.url === "/token") tokensAsked += 1;
+      const issuer = `http://${request.headers.host}`;
+      const found = { issuer, authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token` };
+      const refusal = { error: "invalid_grant", error_description: "no such code" };
+      response.writeHead(request.url === "/token" ? 400 : 200, { "content-type": "application/json" });
+      response.end(JSON.stringify(request.url === "/token" ? refusal : found));
+    }).listen(0, "127.0.0.1");
+    await once(provider, "listening");
+    onTestFinished(() => void provider.close());
+    const place = await sqlitePlace();
+    const settings = { clientId: "console", clientSecret: "a secret", claim: "groups", roles: new Map() };
+    const issuer = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
+    const sessions = await place.openSessions();
+    api = new AdminOnStore(await place.open(), noMachines, noRoutes, sessions, { ...settings, issuer });
+  });
+
+  const comeBack = (state: string, cookie: string) =>
+    send("GET", `/console/openid/done?code=guessed&state=${state}`, { cookie, headers: {} });
+
+  async function begin(): Promise<{ readonly state: string; readonly cookie: string }> {
+    const { headers } = await send("GET", "/console/openid", { headers: {} });
+    const [cookie = ""] = String(headers["set-cookie"]).split(";");
+    return { cookie, state: new URL(String(headers.location)).searchParams.get("state") ?? "" };
+  }
+
+  test("asks the provider once for each sign-in that this site began", async () => {
+    const { state, cookie } = await begin();
+    expect((await comeBack(state, cookie)).headers.location).toBe("/console#refused=refused");
+    expect(tokensAsked).toBe(1);
+    expect((await comeBack(state, cookie)).headers.location).toBe("/console#refused=not_begun");
+    const kept = { state: "made-up", nonce: "made-up", verifier: "v".repeat(43) };
+    const forged = `trunkline_openid=${Buffer.from(JSON.stringify(kept)).toString("base64url")}`;
+    expect((await comeBack("made-up", forged)).headers.location).toBe("/console#refused=not_begun");
+    const late = await begin();
+    api.clock.advance(10 * 60_000);
+    expect((await comeBack(late.state, late.cookie)).headers.location).toBe("/console#refused=not_begun");
+    expect(tokensAsked).toBe(1);
+  });
+
+  test("logs a refusal on one short line with its reason", async () => {
+    const { state, cookie } = await begin();
+    const before = api.logged.length;
+    await comeBack(state, cookie);
+    const told = api.logged.slice(before).filter((line) => line.includes("a sign-in by OpenID was refused"));
+    expect(told).toEqual([expect.stringContaining("invalid_grant: no such code")]);
+    expect(told.join("").length).toBeLessThan(500);
+  });
+
+  test("counts refusals as guesses of their address, and does not while the provider is away", async () => {
+    const begun = await begin();
+    await new Promise((resolve) => provider.close(resolve));
+    for (let sent = 0; sent < badKeysPerMinuteMax; sent += 1) {
+      const { state, cookie } = sent === 0 ? begun : await begin();
+      expect((await comeBack(state, cookie)).headers.location).toBe("/console#refused=away");
+    }
+    for (let sent = 0; sent < badKeysPerMinuteMax; sent += 1) {
+      expect(api.badKeys.hasTooMany("127.0.0.1")).toBe(false);
+      await comeBack("made-up", "");
+    }
+    expect(api.badKeys.hasTooMany("127.0.0.1")).toBe(true);
+  });
 });
 
 describe("the console's page", () => {

@@ -332,11 +332,28 @@ describe("a restore that cannot be", () => {
   const overwrite = async (change: (bytes: Buffer) => Buffer): Promise<void> =>
     writeFile(file, change(await readFile(file)));
 
-  test.each([
+  const zeros = Buffer.alloc(300 * 1_048_576);
+  test.each<[string, () => Promise<void>, string | RegExp]>([
     ["a file that was cut", () => overwrite((bytes) => bytes.subarray(0, -100)), "take another copy"],
     ["a changed byte", () => overwrite((bytes) => bytes.fill(bytes[500] === 1 ? 2 : 1, 500, 501)), "take another copy"],
     ["a text", () => writeFile(file, "no backup"), "take another copy"],
     ["an empty database", () => writeFile(file, gzipSync("")), "there are no keys in it"],
+    ["300 MiB of zeros", () => writeFile(file, gzipSync(zeros)), "it does not begin as a backup does"],
+    [
+      "300 MiB of zeros behind a backup",
+      () => overwrite((bytes) => gzipSync(Buffer.concat([gunzipSync(bytes), zeros]))),
+      /unpacks to more than the \d+ bytes that its beginning names/,
+    ],
+    [
+      "300 MiB of zeros in a backup that names as many",
+      () =>
+        overwrite((bytes) => {
+          const unpacked = Buffer.concat([gunzipSync(bytes), zeros]);
+          unpacked.writeUInt32BE(unpacked.byteLength / unpacked.readUInt16BE(16), 28);
+          return gzipSync(unpacked);
+        }),
+      "it unpacks to more than 100 times its size (unpackedTimesMax)",
+    ],
     ["a missing table", () => repack((database) => database.exec("DROP TABLE routes")), "no such table: routes"],
     [
       "a record that no store reads",

@@ -1,9 +1,13 @@
 import { hash } from "node:crypto";
 import * as client from "openid-client";
 import { z } from "zod";
-import { isLoopback } from "#shared/protocol/pairing.ts";
-import { type SessionRole, sessionRoles } from "#shared/records/session-record.ts";
+import type { Peppers } from "#shared/keys/pepper.ts";
+import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { isLoopback, provesSame } from "#shared/protocol/pairing.ts";
+import { type SessionRole, sessionRoles } from "#shared/records/session-record.ts";
+import type { AnswerClaims } from "../jobs/answer-claims.ts";
 
 export interface OpenIdSettings {
   readonly issuer: string;
@@ -31,15 +35,29 @@ const checks = z.object({ state: z.string(), nonce: z.string(), verifier: z.stri
 /** Reasons for which a sign-in fails. The page has words for each. */
 export type OpenIdRefusal = "not_begun" | "no_role" | "refused" | "away";
 
-/** Signs people in by OpenID Connect: authorization code with PKCE. */
+/** Time for which a sign-in may be under way. */
+export const openIdMs = 10 * 60_000;
+
+interface OpenIdParts {
+  readonly peppers: Peppers;
+  /** Claims each state that came back, so that no gateway takes it again. */
+  readonly claims: AnswerClaims;
+  readonly clock: Pick<Clock, "wall">;
+  readonly log: Pick<Log, "warn">;
+}
+
+/**
+ * Signs people in by OpenID Connect: authorization code with PKCE. A state is signed for all gateways and is taken once, so
+ * that the provider is asked for sign-ins alone that this site began.
+ */
 export class OpenId {
   readonly #settings: OpenIdSettings;
-  readonly #log: Pick<Log, "warn">;
+  readonly #parts: OpenIdParts;
   #discovered: Promise<client.Configuration> | undefined;
 
-  constructor(settings: OpenIdSettings, log: Pick<Log, "warn">) {
+  constructor(settings: OpenIdSettings, parts: OpenIdParts) {
     this.#settings = settings;
-    this.#log = log;
+    this.#parts = parts;
   }
 
   /** The host of the provider, as the sign-in page names it. */
@@ -51,8 +69,10 @@ export class OpenId {
   async begin(callback: string): Promise<{ readonly url: URL; readonly kept: string } | undefined> {
     const config = await this.#discover();
     if (config === undefined) return undefined;
+    const { peppers, clock } = this.#parts;
+    const text = `${Math.round(clock.wall() + openIdMs).toString(36)}.${client.randomState()}`;
     const begun = {
-      state: client.randomState(),
+      state: `${text}.${peppers.current.signChallenge(`openid ${text}`)}`,
       nonce: client.randomNonce(),
       verifier: client.randomPKCECodeVerifier(),
     };
@@ -70,7 +90,8 @@ export class OpenId {
   /** Returns the person that the provider sent back, or why there is none. `current` is the whole URL of the request. */
   async finish(current: URL, kept: string | undefined): Promise<Person | OpenIdRefusal> {
     const begun = checks.safeParse(readKept(kept)).data;
-    if (begun === undefined) return "not_begun";
+    if (begun === undefined || current.searchParams.get("state") !== begun.state) return "not_begun";
+    if (!(await this.#spend(begun.state))) return "not_begun";
     const config = await this.#discover();
     if (config === undefined) return "away";
     let claims: client.IDToken | undefined;
@@ -83,16 +104,31 @@ export class OpenId {
       });
       claims = tokens.claims();
     } catch (error) {
-      this.#log.warn({ err: error }, "a sign-in by OpenID was refused");
+      this.#parts.log.warn({ reason: whyRefused(error) }, "a sign-in by OpenID was refused");
+      if (error instanceof TypeError || Object(error).code === "OAUTH_TIMEOUT") return "away";
     }
     if (claims === undefined) return "refused";
     const role = roleIn(claims, this.#settings);
     if (role !== undefined) return { ...identityOf(this.#settings.issuer, claims), role, untilMs: claims.exp * 1_000 };
-    this.#log.warn(
+    this.#parts.log.warn(
       { subject: claims.sub },
       "a person without a role tried to sign in: TRUNKLINE_OIDC_ROLES names the values of the claim TRUNKLINE_OIDC_CLAIM that have one, and an address must be verified",
     );
     return "no_role";
+  }
+
+  /** Returns true for exactly one call with a state that a gateway of this site made within `openIdMs`. */
+  async #spend(state: string): Promise<boolean> {
+    const { peppers, claims, clock } = this.#parts;
+    const end = state.lastIndexOf(".");
+    const text = state.slice(0, end);
+    const signatures = peppers.challengeSignatures(`openid ${text}`);
+    const isSigned = signatures.some((each) => provesSame(each, state.slice(end + 1)));
+    if (!isSigned || clock.wall() >= Number.parseInt(text, 36)) return false;
+    const owner = newToken();
+    // Claims are bounded by key. The random end of a state spreads its claims, so that no flood of them fills the bound.
+    const name = { keyId: `openid-${text.slice(-2)}`, name: text };
+    return (await claims.put(name, { owner, digest: "" }, { forMs: openIdMs }))?.owner === owner;
   }
 
   async #discover(): Promise<client.Configuration | undefined> {
@@ -105,7 +141,7 @@ export class OpenId {
       return await this.#discovered;
     } catch (error) {
       this.#discovered = undefined;
-      this.#log.warn({ err: error, issuer }, "the OpenID provider does not answer");
+      this.#parts.log.warn({ reason: whyRefused(error), issuer }, "the OpenID provider does not answer");
       return undefined;
     }
   }
@@ -143,4 +179,13 @@ function readKept(kept: string | undefined): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Returns the reason of a refusal on one short line. The provider's words may come from whoever sent the browser back. */
+function whyRefused(error: unknown): string {
+  const { message, error: code, error_description: words, cause } = Object(error);
+  return [message, code, words, Object(cause).message]
+    .filter((each) => typeof each === "string")
+    .join(": ")
+    .slice(0, 200);
 }

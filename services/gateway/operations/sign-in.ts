@@ -23,7 +23,7 @@ import {
   keyOfSession,
   sessionCookie,
 } from "./operations-access.ts";
-import type { OpenId, OpenIdRefusal } from "./open-id.ts";
+import { type OpenId, openIdMs, type OpenIdRefusal } from "./open-id.ts";
 import { keyOfPerson } from "./person-key.ts";
 import { linkRefused } from "./session-operations.ts";
 
@@ -44,7 +44,6 @@ const openIdUrl = "/console/openid";
 const doneUrl = "/console/openid/done";
 /** The cookie of a sign-in by OpenID that is under way. It comes along when the provider sends the browser back. */
 const openIdCookie = "trunkline_openid";
-const openIdMs = 10 * 60_000;
 
 /**
  * Mounts the session of the console: POST signs in, DELETE signs out, and with `?everywhere`
@@ -100,7 +99,10 @@ function mountOpenId(server: FastifyInstance, openId: OpenId, parts: SignInParts
     const current = new URL(
       callback() + (request.url.includes("?") ? request.url.slice(request.url.indexOf("?")) : ""),
     );
-    const person = await openId.finish(current, cookieIn(request, openIdCookie));
+    const { person } = await parts.badKeys.ask(request.ip, async () => {
+      const found = await openId.finish(current, cookieIn(request, openIdCookie));
+      return { person: found, outcome: typeof found === "string" && found !== "away" ? "invalid" : "valid" };
+    });
     keep("", { request, reply });
     const key = typeof person === "string" ? undefined : await keyOfPerson(person, { ...parts, keys: parts.written });
     const refusal = typeof person === "string" ? person : "no_role";

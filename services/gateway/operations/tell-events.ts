@@ -33,7 +33,10 @@ const fleetEveryMs = 5_000;
 const minuteMs = 60_000;
 /** A stream ends after this time and is opened anew, so that a session that has ended sees no more. */
 const streamMs = 15_000;
-const followersMax = 256;
+/** Pages that follow a gateway at once, and those of one session and one key. */
+const pagesMax = 256;
+const pagesPerSessionMax = 8;
+const pagesPerKeyMax = 32;
 const backlogBytesMax = 1_048_576;
 /** Requests that are told at once; when more have ended, the older ones are found by a search. */
 const requestsToldMax = 200;
@@ -49,8 +52,15 @@ interface Parts {
   readonly log: Pick<Log, "warn">;
 }
 
+/** The key of a page, and its session if it has one. */
+export interface PageOwner {
+  readonly key: string;
+  readonly session?: string | undefined;
+}
+
 interface Follower {
   readonly response: ServerResponse;
+  readonly owner: PageOwner;
   /** The request up to which it was told. */
   heard: string;
 }
@@ -62,6 +72,8 @@ interface Follower {
 export class EventTeller {
   readonly #parts: Parts;
   readonly #followers = new Set<Follower>();
+  /** The pages that are told or will be. A page has its place before anything is waited for. */
+  readonly #places = new Set<Follower>();
   #timer: Timer | undefined;
   #isLooking = false;
   /** The fleet as it was told last, with and without its ages. */
@@ -76,29 +88,49 @@ export class EventTeller {
   }
 
   /** Tells a page until it leaves or `streamMs` have passed. `heard` is the latest request that it knows. */
-  async follow(response: ServerResponse, heard: string | undefined): Promise<void> {
+  async follow(
+    response: ServerResponse,
+    { owner, heard }: { readonly owner: PageOwner; readonly heard: string | undefined },
+  ): Promise<void> {
     if (this.#isClosed) throw new Fault("shutting_down", { message: "This gateway shuts down; follow another one." });
-    if (this.#followers.size >= followersMax) {
-      const message = `${followersMax} pages follow this gateway already (followersMax): close some.`;
-      throw new Fault("server_is_overloaded", { message });
-    }
+    this.#assertRoom(owner);
+    const follower: Follower = { response, owner, heard: heard ?? noRequest };
+    let end: Timer | undefined;
+    this.#places.add(follower);
+    response.once("close", () => {
+      end?.cancel();
+      this.#places.delete(follower);
+      this.#followers.delete(follower);
+      if (this.#places.size === 0) this.#rest();
+    });
     if (this.#timer === undefined) await this.#begin().catch(() => undefined);
+    if (!this.#places.has(follower)) return;
     response.writeHead(200, {
       "content-type": "text/event-stream; charset=utf-8",
       "cache-control": "no-store",
       "x-accel-buffering": "no",
     });
-    const follower = { response, heard: heard ?? this.#latest };
+    follower.heard = heard ?? this.#latest;
     this.#followers.add(follower);
-    const end = this.#parts.clock.after(streamMs, () => response.end());
-    response.once("close", () => {
-      end.cancel();
-      this.#followers.delete(follower);
-      if (this.#followers.size === 0) this.#rest();
-    });
+    end = this.#parts.clock.after(streamMs, () => response.end());
     // The first event has a place too, so that a page that has heard of no request yet comes back to the same one.
     response.write(`retry: 250\n${eventText("fleet", this.#fleet.text, follower.heard)}`);
     await this.#look();
+  }
+
+  #assertRoom({ key, session }: PageOwner): void {
+    const owners = [...this.#places].map(({ owner }) => owner);
+    if (owners.length >= pagesMax) {
+      const message = `${pagesMax} pages follow this gateway already (pagesMax): close some.`;
+      throw new Fault("server_is_overloaded", { message });
+    }
+    const ofKey = owners.filter((each) => each.key === key);
+    const ofSession = ofKey.filter((each) => session !== undefined && each.session === session);
+    const full =
+      (ofSession.length >= pagesPerSessionMax && `${pagesPerSessionMax} pages of this session (pagesPerSessionMax)`) ||
+      (ofKey.length >= pagesPerKeyMax && `${pagesPerKeyMax} pages of this key (pagesPerKeyMax)`);
+    if (full)
+      throw new Fault("concurrency_limit_exceeded", { message: `${full} follow this gateway already: close some.` });
   }
 
   /** Ends all streams for good. Their pages come back, perhaps to another gateway. */

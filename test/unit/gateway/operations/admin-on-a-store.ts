@@ -1,4 +1,5 @@
 import { noRequests } from "../../../harness/no-requests.ts";
+import { OwnClaims } from "../../../../services/gateway/jobs/answer-claims.ts";
 import { BadKeys } from "../../../../services/gateway/keys/bad-keys.ts";
 import type { LightMyRequestResponse } from "fastify";
 import { onTestFinished } from "vitest";
@@ -20,6 +21,7 @@ import {
 } from "../../../../services/gateway/operations/admin-api.ts";
 import type { AdminOperation, AdminParts } from "../../../../services/gateway/operations/serve-operation.ts";
 import { serveConsole } from "../../../../services/gateway/operations/serve-console.ts";
+import { OpenId, type OpenIdSettings } from "../../../../services/gateway/operations/open-id.ts";
 import { sessionRoutes } from "../../../../services/gateway/operations/sign-in.ts";
 import { createServer } from "../../../../services/gateway/server.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
@@ -106,6 +108,7 @@ export class AdminOnStore {
     machines: MachineStore = noMachines,
     routes: RouteStore = noRoutes,
     sessions: SessionStore = noSessions,
+    openId?: OpenIdSettings,
   ) {
     this.keys = keys;
     this.badKeys = new BadKeys(this.clock);
@@ -122,7 +125,7 @@ export class AdminOnStore {
     const addresses = () => ownAddresses;
     sessionRoutes(this.server, {
       written: keys,
-      openId: undefined,
+      openId: openId && new OpenId(openId, { peppers, claims: new OwnClaims(clock), clock, log }),
       keys,
       sessions,
       peppers,

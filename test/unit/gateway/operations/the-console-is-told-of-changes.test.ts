@@ -4,7 +4,7 @@ import { beforeEach, expect, test } from "vitest";
 import type { FleetListing } from "#shared/fleet/shown-fleet.ts";
 import type { RequestRecord } from "#shared/requests/request-record.ts";
 import { RequestRecords } from "#shared/requests/request-records.ts";
-import { EventTeller } from "../../../../services/gateway/operations/tell-events.ts";
+import { EventTeller, type PageOwner } from "../../../../services/gateway/operations/tell-events.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
 /** A page that follows, as far as the teller knows it. */
@@ -73,6 +73,7 @@ let looks: number;
 let ended: RequestRecord[];
 let trail: number;
 let teller: EventTeller;
+let keys = 0;
 beforeEach(() => {
   clock = new TurnableClock();
   fleet = { object: "list", data: [machine], problem: null } as unknown as FleetListing;
@@ -98,9 +99,9 @@ beforeEach(() => {
   });
 });
 
-async function follow(heard?: string): Promise<FakePage> {
+async function follow(heard?: string, owner: PageOwner = { key: `key${(keys += 1)}` }): Promise<FakePage> {
   const page = new FakePage();
-  await teller.follow(page.response, heard);
+  await teller.follow(page.response, { owner, heard });
   return page;
 }
 
@@ -200,5 +201,34 @@ test("a gateway that stops ends its streams and takes no other", async () => {
   teller.close();
   expect(page.ended).toBe(true);
   await expect(follow()).rejects.toMatchObject({ code: "shutting_down" });
+  expect(clock.timersWaiting).toBe(0);
+});
+
+test("a session has at most 8 streams, a key 32, and others follow all the same", async () => {
+  const session = { key: "k", session: "s" };
+  // All at once: a place is taken before the store is asked.
+  const opened = await Promise.allSettled(Array.from({ length: 9 }, () => follow(undefined, session)));
+  const [page] = opened.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  const refused = opened.flatMap((each) => (each.status === "rejected" ? [each.reason as unknown] : []));
+  expect(refused).toEqual([
+    expect.objectContaining({
+      code: "concurrency_limit_exceeded",
+      message: "8 pages of this session (pagesPerSessionMax) follow this gateway already: close some.",
+    }),
+  ]);
+  await Promise.all(Array.from({ length: 24 }, () => follow(undefined, { key: "k" })));
+  await expect(follow(undefined, { key: "k" })).rejects.toMatchObject({
+    message: "32 pages of this key (pagesPerKeyMax) follow this gateway already: close some.",
+  });
+  await follow(undefined, { key: "another" });
+  page?.end();
+  await follow(undefined, session);
+});
+
+test("a page that leaves while the site is looked at keeps no place and no timer", async () => {
+  const page = new FakePage();
+  const following = teller.follow(page.response, { owner: { key: "k" }, heard: undefined });
+  page.destroy();
+  await following;
   expect(clock.timersWaiting).toBe(0);
 });
