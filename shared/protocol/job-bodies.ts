@@ -105,6 +105,9 @@ export const responseFormat = z.discriminatedUnion("type", [
   }),
 ]);
 
+/** Keywords of a schema that bound numbers. The runtime of GGUF files leaves them out of its grammars. */
+export const numberBounds: readonly string[] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
+
 export const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 
 /** OpenAI allows 128. Coding agents with several tool servers send some hundreds. */

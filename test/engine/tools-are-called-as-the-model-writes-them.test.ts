@@ -230,6 +230,14 @@ describe.skipIf(noEngine)("a model that rolls dice", () => {
     expect(Object.keys(answer).every((key) => ["kind", "at", "note"].includes(key))).toBe(true);
   });
 
+  test.each([1, 2, 3])("writes no exponent where a schema wants integers (seed %i)", async (seed) => {
+    const schema = { type: "array", items: { type: "integer", minimum: 1 }, minItems: 30, maxItems: 30 };
+    const format = { type: "json_schema" as const, json_schema: { name: "numbers", schema } };
+    const dice = { temperature: 1, seed, max_tokens: 2_000, reasoning_effort: "none" as const };
+    const said = saidIn(await tiny.events({ ...dice, response_format: format }));
+    expect([said.match(/-?\d+/g)?.length, said.match(/e/i)]).toEqual([30, null]);
+  });
+
   test("refuses a schema that it cannot be held to", async () => {
     const schema = { type: "object", properties: { code: { type: "string", pattern: "^[A-Z]+$" } } };
     const format = { type: "json_schema" as const, json_schema: { name: "code", schema } };

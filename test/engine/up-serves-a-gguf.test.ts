@@ -82,6 +82,36 @@ describe.skipIf(noEngine)("trunkline up --gguf", () => {
     expect(stdout.trimEnd().endsWith("data: [DONE]")).toBe(true);
   });
 
+  test("names the bounds of numbers that its grammars do not hold, at each API", async () => {
+    const old = { anyOf: [{ type: "integer", minimum: 0 }, { type: "null" }], default: { maximum: 1 } };
+    const young = { type: "number", exclusiveMaximum: 9.5 };
+    const plain = { type: "object", properties: { minimum: { type: "integer" } } };
+    const ignoredBy = async (path: string, fields: object): Promise<string | null> => {
+      const body = JSON.stringify({ model: "tiny", ...fields });
+      const headers = { authorization: `Bearer ${endpoint.key}`, "content-type": "application/json" };
+      const response = await fetch(`${endpoint.baseUrl}${path}`, { method: "POST", headers, body });
+      expect(await response.text()).not.toContain('"error":{');
+      return response.headers.get("x-trunkline-ignored");
+    };
+    const messages = [{ role: "user", content: "Hello" }];
+    const asked = (schema: object) => ({
+      messages,
+      max_tokens: 1,
+      response_format: { type: "json_schema", json_schema: { name: "a", schema } },
+    });
+    const schema = { type: "object", properties: { old, young } };
+    const at = "response_format.json_schema.schema.properties";
+    const names = `${at}.old.anyOf[0].minimum,${at}.young.exclusiveMaximum`;
+    expect(await ignoredBy("/chat/completions", { ...asked(schema), user: "me" })).toBe(`user,${names}`);
+    expect(await ignoredBy("/chat/completions", { ...asked(schema), stream: true })).toBe(names);
+    expect(await ignoredBy("/chat/completions", asked(plain))).toBeNull();
+    const text = { format: { type: "json_schema", name: "a", schema } };
+    const response = { input: "Hello", max_output_tokens: 1, text, store: false };
+    expect(await ignoredBy("/responses", response)).toContain("text.format.schema.properties.young.exclusiveMaximum");
+    const output_config = { format: { type: "json_schema", schema } };
+    expect(await ignoredBy("/messages", { messages, max_tokens: 1, output_config })).toBe("output_config.format");
+  });
+
   test("answers its exact script through Ollama's package, whole, in lines and without a template", async () => {
     const host = new URL(endpoint.baseUrl).origin;
     const client = new Ollama({ host, headers: { authorization: `Bearer ${endpoint.key}` } });

@@ -19,6 +19,7 @@ import { loadedAnswer } from "./ollama/render-ollama.ts";
 import { accountOf } from "./keep-accounts.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import { namedTurns } from "./responses/stored-turns.ts";
+import { unheldBounds } from "./unheld-bounds.ts";
 import { withClientNames } from "./request-tools.ts";
 import { priceOf } from "./media/media-price.ts";
 import type { ClaimName } from "../jobs/answer-claims.ts";
@@ -212,9 +213,10 @@ async function resumedRequest(
   const job = { ...jobOf(request, { asked, resolved }, undefined), body: new Uint8Array() };
   leaving.signal.throwIfAborted();
   account.resumes(asked.ceiling);
-  const { ignored, effort } = asked;
+  const { effort } = asked;
+  const ignored = [...asked.ignored];
   nameIgnored(reply, ignored);
-  const rendered = renderedFor(request, { asked, job, from: isNumbered ? resumes.event : undefined });
+  const rendered = renderedFor(reply, { asked, job, ignored, from: isNumbered ? resumes.event : undefined });
   if (isNumbered) reply.header(resumableHeader, "1");
   return {
     reply,
@@ -261,25 +263,26 @@ async function admitRequest(
   const isResumable = streamed && chatLike.has(outer) && asksResumable(request.headers);
   if (isResumable) reply.header(resumableHeader, "1");
   if (isResumable || isOnce) Object.assign(job, { resumable: made });
-  const rendered = renderedFor(request, { asked, job, made, from: isResumable ? 0 : undefined });
+  const rendered = renderedFor(reply, { asked, job, ignored, made, from: isResumable ? 0 : undefined });
   const staysMs = isResumable ? dependencies.timing.resumableForMs : undefined;
   return { reply, leaving, account, job, streamed, ...rendered, ignored, effort, ...(isResumable && { staysMs }) };
 }
 
 /** Returns the rendering of an answer in the words of its client, with numbered events behind `from` if that is given. */
 function renderedFor(
-  { id: requestId }: FastifyRequest,
-  parts: Pick<Placeable, "asked" | "job"> & {
+  reply: FastifyReply,
+  parts: Omit<Placeable, "account"> & {
     readonly made?: Pick<ResumedAnswer, "answer" | "created">;
     readonly from: number | undefined;
   },
 ): Pick<Admitted, keyof Rendering> {
-  const { asked, job, made, from } = parts;
-  const { form, stream: streamed, sentNames, includeUsage, toolNames } = asked;
-  const { render, ...rendering } = renderingOf(form, { streamed, requestId, sentNames });
+  const { asked, job, ignored, made, from } = parts;
+  const { form, stream: streamed, sentNames, includeUsage, toolNames, bounds } = asked;
+  const { render, ...rendering } = renderingOf(form, { streamed, requestId: reply.request.id, sentNames });
   return {
     ...rendering,
     render: (by, offer, resumed) => {
+      if (bounds) nameIgnored(reply, [...ignored, ...unheldBounds(bounds, offer, rendering.adaptFault)]);
       const { answer: id = "", created: createdSeconds = 0 } = resumed ?? made ?? {};
       const head = { id, createdSeconds, includeUsage, model: job.routed ?? by };
       const renderer = withClientNames(render(head), toolNames);

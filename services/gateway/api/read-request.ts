@@ -33,6 +33,7 @@ import {
   type TextOfTokens,
 } from "./text-requests.ts";
 import type { AnswerForm } from "./render-answer.ts";
+import { boundsOf } from "./unheld-bounds.ts";
 import { readRerankRequest, type ReadRerankRequest, readScoreRequest } from "./rerank-request.ts";
 import { type MediaOuter, readMediaRequest, type ReadMediaRequest } from "./media/media-request.ts";
 import { readOllamaChat, readOllamaPrompt, readOllamaTexts } from "./ollama/ollama-request.ts";
@@ -85,6 +86,8 @@ export interface ReadRequest {
   readonly sentNames?: SentNames | undefined;
   /** For a message: its effort, without which the job may run where the model or runtime lacks it. */
   readonly effort?: AskedEffort | undefined;
+  /** The paths of the bounds of numbers in its schema, which some runtimes do not hold; undefined for none. */
+  readonly bounds?: readonly string[] | undefined;
   /** True if the answer tells which stop string ended it. */
   readonly tellsStop?: boolean | undefined;
   /** Estimated tokens of the prompt, and of the prompt with the longest answers that the request allows. */
@@ -186,6 +189,7 @@ function chatOf(request: ReadChatRequest, reading: ChatReading): ReadRequest {
       ),
     }),
     form: { api: "chat" },
+    bounds: boundsOf(body),
     toolNames,
     sentNames,
     remoteImages,

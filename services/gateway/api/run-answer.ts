@@ -37,7 +37,7 @@ export interface Admitted extends Omit<Rendering, "render"> {
   readonly streamed: boolean;
   /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
   readonly render: (model: string, offer: JobOffer, resumed?: ResumedAnswer) => AnswerRenderer;
-  readonly ignored: readonly string[];
+  readonly ignored: string[];
   /** The effort of the request, when the job may run without it. */
   readonly effort: AskedEffort | undefined;
   /** The place after which the client resumes an answer, in place of a new one. */
@@ -95,7 +95,8 @@ async function runJob(
       refusedEfforts.note(job.modelId, effort.value);
     }
   }
-  nameIgnored(admitted.reply, [...admitted.ignored, effort.field]);
+  admitted.ignored.push(effort.field);
+  nameIgnored(admitted.reply, admitted.ignored);
   const { reasoning_effort: _, ...body } = JSON.parse(Buffer.from(job.body).toString()) as ChatBody;
   await placer.run(Object.assign(job, { listener }, jobBody(body)));
 }
@@ -261,7 +262,8 @@ async function answerWhole(admitted: Admitted, dependencies: InferenceDependenci
 
 export function nameIgnored(reply: FastifyReply, ignored: readonly string[]): void {
   const names = ignoredHeader(ignored);
-  if (names !== undefined) reply.header("x-trunkline-ignored", names);
+  if (names === undefined) reply.removeHeader("x-trunkline-ignored");
+  else reply.header("x-trunkline-ignored", names);
 }
 
 const nameCharactersMax = 100;

@@ -29,9 +29,14 @@ describe("a schema of an answer", () => {
     });
   });
 
+  test("may bound numbers, which no grammar of the engine does", () => {
+    const age = { type: "integer", minimum: 0, maximum: 9, exclusiveMinimum: -1, exclusiveMaximum: 10 };
+    expect(answerSchema({ properties: { age } }, param)).toMatchObject({ properties: { age: { type: "integer" } } });
+  });
+
   test.each([
     ["a pattern", { type: "string", pattern: "^a" }, "'pattern'"],
-    ["a bound of a number", { properties: { age: { type: "integer", minimum: 0 } } }, "'minimum'"],
+    ["a step of a number", { properties: { age: { type: "integer", multipleOf: 5 } } }, "'multipleOf'"],
     ["all of several schemas", { allOf: [{ type: "string" }, { maxLength: 3 }] }, "'allOf'"],
     ["a reference to nothing", { $ref: "#/$defs/none" }, "#/$defs/none"],
     ["alternatives beside properties", { anyOf: [{}], properties: { a: {} } }, "beside"],

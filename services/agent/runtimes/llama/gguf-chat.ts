@@ -223,9 +223,15 @@ function withEffort({ reasoning_effort: effort }: ChatBody, { wrapper }: GgufFil
   return Object.create(wrapper, { reasoningEffort: { value: grades[effort] } }) as ChatWrapper;
 }
 
+/** An integer in the engine's grammars, which may have an exponent there, such as `0e569`. */
+const integer = '"-"? ("0" | [1-9] [0-9]{0,15})';
+const exponent = ' ([eE] [-+]? ("0" | [1-9] [0-9]{0,15}))?';
+
 async function grammarOf(schema: Schema, { run: { body }, engine }: GgufRequest<ChatRun>): Promise<object> {
   try {
-    return await engine.llama.createGrammarForJsonSchema(schema);
+    const { grammar, stopGenerationTriggers } = await engine.llama.createGrammarForJsonSchema(schema);
+    const plain = grammar.replaceAll(integer + exponent, integer);
+    return await engine.llama.createGrammar({ grammar: plain, stopGenerationTriggers, trimWhitespaceSuffix: true });
   } catch (error) {
     const param = body.response_format === undefined ? "tool_choice" : "response_format";
     const message = `The runtime of this model cannot hold an answer to this '${param}'.`;

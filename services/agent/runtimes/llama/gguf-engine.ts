@@ -141,7 +141,13 @@ export interface Llama {
   /** 0 means no limit. */
   maxThreads: number;
   loadModel(options: object): Promise<Model>;
-  createGrammarForJsonSchema(schema: Schema): Promise<object>;
+  createGrammarForJsonSchema(schema: Schema): Promise<Grammar>;
+  createGrammar(options: Grammar & { readonly trimWhitespaceSuffix: boolean }): Promise<object>;
+}
+
+interface Grammar {
+  readonly grammar: string;
+  readonly stopGenerationTriggers: readonly unknown[];
 }
 
 export interface FileInfo {

@@ -1,14 +1,19 @@
 import { Fault } from "#shared/fault/fault.ts";
+import { numberBounds } from "#shared/protocol/job-bodies.ts";
 import type { Schema } from "./gguf-engine.ts";
 
-/** All that the engine's grammars honour, and the keywords that restrict no value. */
-const honoured = new Set(
-  (
+/**
+ * All that the engine's grammars honour, the keywords that restrict no value, and the bounds of numbers: gateways tell
+ * clients that those are left out.
+ */
+const honoured = new Set([
+  ...numberBounds,
+  ...(
     "type properties required additionalProperties items prefixItems minItems maxItems minLength maxLength format " +
     "const enum anyOf oneOf $ref $defs definitions " +
     "title description default examples $schema $id $comment deprecated readOnly writeOnly"
   ).split(" "),
-);
+]);
 /** Keywords of which the engine's grammars honour one in a schema, and drop the others. */
 const exclusive = ["$ref", "const", "enum", "anyOf", "oneOf", "properties", "items"];
 const formats = ["date-time", "date", "time"];
@@ -18,7 +23,7 @@ const anyValue = { oneOf: [anyObject, { type: "array" }, { type: ["string", "num
 
 /**
  * Returns the schema of an answer in the dialect of the engine's grammars, which drop in silence what they do not know.
- * Refuses such a schema: the result admits nothing that the schema does not admit.
+ * Refuses such a schema: but for bounds of numbers the result admits nothing that the schema does not admit.
  */
 export function answerSchema(schema: Schema, param: string): Schema {
   return translated(schema, (what) => {
