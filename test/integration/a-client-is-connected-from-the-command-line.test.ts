@@ -56,6 +56,12 @@ async function person(settings: Settings = {}) {
   return { home, run, liveKeys, file: join(home, ".claude/settings.json") };
 }
 
+/** The settings of a person who has only an admin key and the address of the operations port. */
+async function atPort() {
+  const admin = (await readFile(join(up.stateDir, "admin-key"), "utf8")).trim();
+  return { TRUNKLINE_STATE_DIR: "/nowhere", TRUNKLINE_ADMIN_KEY: admin, TRUNKLINE_OPERATIONS_URL: up.operationsUrl };
+}
+
 function typed(...lines: readonly string[]) {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   for (const line of lines) stdin.write(`${line}\n`);
@@ -96,7 +102,7 @@ test("connect writes the live model, its window and a working key, and --undo re
     },
   });
   expect((await stat(file)).mode & 0o777).toBe(0o600);
-  expect(err).toContain('+     "ANTHROPIC_AUTH_TOKEN": "<key>"');
+  expect(err).toContain('+     "ANTHROPIC_AUTH_TOKEN": "trunkline_…"');
   expect(`${out}${err}`).not.toContain(token);
   expect(await liveKeys()).toEqual(["laptop (connect)"]);
   expect(await statusWith(token)).toBe(200);
@@ -111,7 +117,7 @@ test("connect writes the live model, its window and a working key, and --undo re
   });
 });
 
-test("connect writes nothing and leaves no key when the person says no, without a terminal, and with --print", async () => {
+test("connect writes nothing and leaves no key when the person says no, and without a terminal", async () => {
   const { run, file, liveKeys } = await person();
   await writeFile(file, before);
   const no = await run(["connect", "claude"], typed("n"));
@@ -124,13 +130,51 @@ test("connect writes nothing and leaves no key when the person says no, without 
     exitCode: exitCodes.usage,
     err: expect.stringMatching(/--yes writes without a question\.\n$/),
   });
-  const printed = await run(["connect", "claude", "--print"]);
-  expect(printed).toMatchObject({
-    exitCode: 0,
-    out: expect.stringMatching(/settings\.json\n\{\n {2}\/\/ a comment of mine[^]*"<key>"/),
-  });
   expect(await readFile(file, "utf8")).toBe(before);
   expect(await liveKeys()).toEqual([]);
+});
+
+test.each<readonly [place: string, settings: () => Promise<Settings>, args: readonly string[]]>([
+  ["the key of the site's folder", async () => ({}), []],
+  [
+    "a key that the person has",
+    async () => ({ TRUNKLINE_STATE_DIR: "/nowhere", TRUNKLINE_KEY: up.endpoint.key }),
+    ["--key"],
+  ],
+  ["an operations port", atPort, []],
+])("--print shows the files by %s, and issues and changes nothing", async (_, settings, args) => {
+  const { run, file } = await person(await settings());
+  await writeFile(file, before);
+  const trail = async () => (await (await person()).run(["keys", "log", "--json"])).out;
+  const trailBefore = await trail();
+  expect(await run(["connect", "claude", "--print", ...args])).toEqual({
+    exitCode: 0,
+    out: expect.stringMatching(
+      /settings\.json\n\{\n {2}\/\/ a comment of mine[^]*"trunkline_…"[^]*"ANTHROPIC_MODEL": "scripted"/,
+    ),
+    err: "",
+  });
+  expect(await readFile(file, "utf8")).toBe(before);
+  expect(await trail()).toBe(trailBefore);
+});
+
+test("--print asks with the key of the connection that is there, and leaves it as it is", async () => {
+  const { run, file } = await person(await atPort());
+  await run(["connect", "claude", "--yes"]);
+  const connected = await readFile(file, "utf8");
+  const { exitCode, out } = await run(["connect", "claude", "--print"]);
+  expect([exitCode, out]).toEqual([0, `# ${file}\n${connected.replace(await tokenIn(file), "trunkline_…")}`]);
+  expect(await readFile(file, "utf8")).toBe(connected);
+  await run(["connect", "claude", "--undo"]);
+});
+
+test("--print without any key to ask with says where it looks for one", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-no-key-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const { run } = await person({ TRUNKLINE_STATE_DIR: folder });
+  const { exitCode, out, err } = await run(["connect", "claude", "--print"]);
+  expect([exitCode, out]).toEqual([exitCodes.config, ""]);
+  expect(err).toMatch(/This takes an API key, and there is none: set TRUNKLINE_KEY to one .*TRUNKLINE_STATE_DIR/);
 });
 
 test("connect replaces a setting of the person's own only by --force or a yes to its name", async () => {
@@ -186,9 +230,8 @@ test("a second connect replaces the first one with its key, and --undo goes back
 test.each(["in the site's folder", "at its operations port"])(
   "a second connect for the same client keeps its key %s and extends it, until the key is revoked",
   async (place) => {
-    const admin = (await readFile(join(up.stateDir, "admin-key"), "utf8")).trim();
-    const atPort = { TRUNKLINE_ADMIN_KEY: admin, TRUNKLINE_OPERATIONS_URL: up.operationsUrl };
-    const { run, file, liveKeys } = await person(place.includes("port") ? atPort : {});
+    const settings = { ...(await atPort()), TRUNKLINE_STATE_DIR: up.stateDir };
+    const { run, file, liveKeys } = await person(place.includes("port") ? settings : {});
     await run(["connect", "claude", "--yes", "--ttl", "1d"]);
     const token = await tokenIn(file);
     const [id = ""] = /(?<=trunkline_)[^_]+/.exec(token) ?? [];
@@ -222,7 +265,8 @@ test.each(["in the site's folder", "at its operations port"])(
 
 test("keys list hides the keys that connect has revoked, and counts them; --all and --state show them", async () => {
   const { run } = await person();
-  await run(["connect", "claude", "--print"]);
+  await run(["connect", "claude", "--yes"]);
+  await run(["connect", "claude", "--undo"]);
   const idsOf = ({ out }: { out: string }) => out.match(/^\w{12}(?= .*\(connect\) .*revoked)/gm) ?? [];
   const listed = await run(["keys", "list"]);
   expect(idsOf(listed)).toEqual([]);
@@ -241,12 +285,7 @@ test("connect takes a key that the person has, and never revokes it", async () =
 });
 
 test("connect issues the key at an operations port with an admin key, and revokes it there", async () => {
-  const admin = (await readFile(join(up.stateDir, "admin-key"), "utf8")).trim();
-  const { run, file } = await person({
-    TRUNKLINE_STATE_DIR: "/nowhere",
-    TRUNKLINE_ADMIN_KEY: admin,
-    TRUNKLINE_OPERATIONS_URL: up.operationsUrl,
-  });
+  const { run, file } = await person(await atPort());
   expect(await run(["connect", "claude", "--yes"])).toMatchObject({ exitCode: 0 });
   const token = await tokenIn(file);
   expect(await statusWith(token)).toBe(200);

@@ -35,7 +35,7 @@ interface Options extends OperationsOptions {
 
 const clients = [...codingAgents, ...editors, ...chatApps];
 /** Stands for the key wherever a configuration is shown. */
-const shownKey = "<key>";
+const shownKey = "trunkline_…";
 
 /** Makes the command `trunkline connect <client>`, which writes the configuration of a program for a site. */
 export function connectCommand(context: CliContext): Command {
@@ -49,7 +49,7 @@ export function connectCommand(context: CliContext): Command {
     .addOption(scopesOption().default(undefined, "*, every model"))
     .addOption(ttlOption("how long the key is valid"))
     .addOption(operationsUrlOption())
-    .option("--print", "show the files that it would write, and write none")
+    .option("--print", "show the files that it would write; issue no key, and change nothing")
     .option("--yes", "write without a question, but replace no setting of your own")
     .option("--force", "write without a question, and replace settings of your own")
     .option("--undo", "restore the files as they were before, byte for byte")
@@ -59,7 +59,8 @@ those of the live site. Files that hold a key are readable by you alone.
 
 It issues a key as "trunkline keys issue" does; again on the same host it extends that key, unless --name or --scopes say
 otherwise. For a site elsewhere name a key (--key), or its operations port
-(--operations-url) with an admin key in TRUNKLINE_ADMIN_KEY.
+(--operations-url) with an admin key in TRUNKLINE_ADMIN_KEY. --print asks for the models with --key, the key in the files
+of an earlier connection, the one that "trunkline up" keeps or TRUNKLINE_KEY, or the admin key.
 ${scopesHelp}
 
 Examples:
@@ -70,14 +71,13 @@ Examples:
     .action(async (name: string, given: Options) => {
       const client = clients.find((each) => each.name === name);
       if (client === undefined) throw new Error(`no client is called ${name}`);
-      await (given.undo ? undo(client, given, context) : connect(client, given, context));
+      await (given.undo ? undo : given.print ? print : connect)(client, given, context);
     });
 }
 
 async function connect(client: Client, given: Options, context: CliContext): Promise<void> {
   const { stdout, stderr, environment } = context;
-  const places = placesOf(context);
-  const connections = new Connections(places);
+  const connections = new Connections(placesOf(context));
   const earlier = connections.find(client.name);
   refuseChanged(earlier, client, context);
   using interrupted = untilInterrupted();
@@ -86,30 +86,14 @@ async function connect(client: Client, given: Options, context: CliContext): Pro
   /** The key that was issued for files that are not written yet. */
   let unused: KeyToken | undefined;
   try {
-    const baseUrl = baseUrlOf(environment, given.url);
-    const list = (key: KeyToken) => listSiteModels({ baseUrl, key, option: "--url" }, signal);
+    const list = modelLister(given, context, signal);
     const kept = issuer && keptKey(earlier, issuer, given);
     const known = kept && (await list(kept).catch(unlessRefused));
     if (issuer !== undefined && known === undefined) unused = await issuer.issue(newKey(client, given));
     const key = unused ?? kept ?? givenKey(given, context);
     const all = known ?? (await list(key));
-    const isAble = ({ capabilities: { completion, tools } }: Model): boolean =>
-      completion && (tools || !client.needsTools);
-    const models = all.filter((each) => isAble(each) && plainId.test(each.id));
-    const odd = all.filter(({ id }) => !plainId.test(id));
-    if (odd.length > 0) stderr.write(`Left out, since programs may take their ids for commands: ${idsOf(odd)}.\n`);
-    const model = chooseModel(models, { all, client, wanted: given.model });
-    const plan = (text: string): { facts: SiteFacts; files: readonly PlannedFile[] } => {
-      const facts = { origin: baseUrl.replace(/\/v1$/, ""), key: text, model, models, places };
-      const before = new Map(earlier?.files.map((each) => [each.file, each.before?.toString()]));
-      const read = (file: string): string | undefined => (before.has(file) ? before.get(file) : readText(file));
-      return { facts, files: planConnection(client, facts, read) };
-    };
+    const plan = planner(client, { all, earlier, given }, context);
     const shown = plan(shownKey);
-    if (given.print) {
-      stdout.write(shown.files.map(({ file, after }) => `# ${file}\n${scrub(after)}`).join("\n"));
-      return;
-    }
     for (const { file, before, after } of shown.files) {
       stderr.write(`${file}:\n${scrub(showDiff(before ?? "", after))}\n`);
     }
@@ -119,12 +103,55 @@ async function connect(client: Client, given: Options, context: CliContext): Pro
     connections.write(client.name, plan(key.reveal()).files, { ...record, earlier });
     unused = undefined;
     if (earlier?.key?.id !== key.id) await revokeOld(earlier?.key, given, context);
-    for (const line of [...client.next(shown.facts), ...authorityNote(baseUrl, environment)]) stdout.write(`${line}\n`);
+    for (const line of [...client.next(shown.facts), ...authorityNote(shown.facts.origin, environment)])
+      stdout.write(`${line}\n`);
   } catch (error) {
     throw signal.aborted ? new StartFailure(interruptedCode, "Interrupted: nothing was written.") : error;
   } finally {
     if (unused !== undefined) await issuer?.revoke(unused.id);
   }
+}
+
+/** Shows the files that `connect` would write. */
+async function print(client: Client, given: Options, context: CliContext): Promise<void> {
+  const earlier = new Connections(placesOf(context)).find(client.name);
+  refuseChanged(earlier, client, context);
+  const list = modelLister(given, context);
+  const issuer = given.key === undefined ? keyIssuer(given, context) : undefined;
+  const kept = issuer && keptKey(earlier, issuer, given);
+  const known = kept && (await list(kept).catch(unlessRefused));
+  const all = known ?? (await (issuer === undefined ? list(givenKey(given, context)) : issuer.models(list)));
+  const { files } = planner(client, { all, earlier, given }, context)(shownKey);
+  context.stdout.write(files.map(({ file, after }) => `# ${file}\n${scrub(after)}`).join("\n"));
+}
+
+/** Returns a function that asks the site for the models of a key. */
+function modelLister({ url }: Options, { environment }: CliContext, signal?: AbortSignal) {
+  const baseUrl = baseUrlOf(environment, url);
+  return (key: KeyToken) => listSiteModels({ baseUrl, key, option: "--url" }, signal);
+}
+
+/** Chooses among all models those for the client, and returns a function that plans its files with a key. */
+function planner(
+  client: Client,
+  { all, earlier, given }: { all: readonly Model[]; earlier: Connection | undefined; given: Options },
+  context: CliContext,
+): (key: string) => { facts: SiteFacts; files: readonly PlannedFile[] } {
+  const isAble = ({ capabilities: { completion, tools } }: Model): boolean =>
+    completion && (tools || !client.needsTools);
+  const models = all.filter((each) => isAble(each) && plainId.test(each.id));
+  const odd = all.filter(({ id }) => !plainId.test(id));
+  if (odd.length > 0) {
+    context.stderr.write(`Left out, since programs may take their ids for commands: ${idsOf(odd)}.\n`);
+  }
+  const model = chooseModel(models, { all, client, wanted: given.model });
+  const origin = baseUrlOf(context.environment, given.url).replace(/\/v1$/, "");
+  return (key) => {
+    const facts = { origin, key, model, models, places: placesOf(context) };
+    const before = new Map(earlier?.files.map((each) => [each.file, each.before?.toString()]));
+    const read = (file: string): string | undefined => (before.has(file) ? before.get(file) : readText(file));
+    return { facts, files: planConnection(client, facts, read) };
+  };
 }
 
 async function undo(client: Client, given: Options, context: CliContext): Promise<void> {

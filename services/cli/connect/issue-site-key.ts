@@ -5,10 +5,12 @@ import { changeKey, revokeKey } from "#shared/records/change-key.ts";
 import { issueKey } from "#shared/records/issue-key.ts";
 import { keyId, type KeyId, type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreVariables } from "#shared/store/key-store-settings.ts";
+import { type Model, modelListing } from "#shared/protocol/model.ts";
 import { formatDuration, showKey } from "#shared/records/shown-key.ts";
 import { readConfig, secret } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { CliContext } from "../terminal/command-line.ts";
+import { findKey } from "../site/find-gateway.ts";
 import { givenOperations, type OperationsOptions } from "../site/operations-port.ts";
 import { changedRecord, withKeyStore } from "../site/with-key-store.ts";
 
@@ -23,6 +25,8 @@ export interface KeyIssuer {
    */
   extend(id: KeyId, ttlMs: number): Promise<readonly string[]>;
   revoke(id: KeyId): Promise<void>;
+  /** Returns the models of the site without a new key: `list` asks for those of a key. */
+  models(list: (key: KeyToken) => Promise<readonly Model[]>): Promise<readonly Model[]>;
 }
 
 const variables = z.object({
@@ -64,6 +68,7 @@ function issuerInStore(place: string, context: CliContext): KeyIssuer {
       }),
     revoke: (id) =>
       withKeyStore(context, quiet, async (store) => void (await revokeKey({ id, withIssued: false }, store))),
+    models: (list) => list(findKey("model", context.environment).token),
   };
 }
 
@@ -88,5 +93,14 @@ function issuerAtPort(url: string, context: CliContext): KeyIssuer {
       return old_secrets_valid_until;
     },
     revoke: async (id) => void (await port.post(`/keys/${id}/revoke`, revoked)),
+    async models() {
+      const { data } = await port.get("/models", modelListing);
+      // The smallest window of a model holds on all machines that have it.
+      const bySize = data.toSorted((one, other) => other.context_window - one.context_window);
+      const models = bySize.map((each): Model => {
+        return { ...each, object: "model", owned_by: each.machine, apple_mlx: each.apple_mlx || undefined };
+      });
+      return [...new Map(models.map((each) => [each.id, each])).values()];
+    },
   };
 }

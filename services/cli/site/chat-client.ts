@@ -31,9 +31,9 @@ export interface ChatSite {
 const modelList = z.object({ data: z.array(model) });
 
 /** Returns the models that a key may call. Throws a StartFailure for every error. */
-export async function listSiteModels(site: ChatSite, signal: AbortSignal): Promise<readonly Model[]> {
+export async function listSiteModels(site: ChatSite, signal?: AbortSignal): Promise<readonly Model[]> {
   try {
-    const response = await ask(site, "/models", { signal });
+    const response = await ask(site, "/models", { signal: signal ?? null });
     const list = modelList.safeParse(await response.json().catch(() => undefined));
     if (list.success) return list.data.data;
     throw noGateway(site.baseUrl);
