@@ -52,9 +52,9 @@ export interface KeyStore {
   forget(id: KeyId, entry: AuditEntry): Promise<Written>;
   /** Returns all records, the oldest first, including revoked and recently expired ones. */
   list(unread?: UnreadRecord[]): Promise<readonly KeyRecord[]>;
-  /** Returns the latest entries of the audit trail, the oldest of them first. `key` selects the entries of one key. */
+  /** Returns the latest entries of the audit trail, the oldest of them first. `keys` selects the entries of these. */
   log(
-    query: { readonly entriesMax: number; readonly key?: KeyId | undefined },
+    query: { readonly entriesMax: number; readonly keys?: readonly KeyId[] | undefined },
     unread?: UnreadRecord[],
   ): Promise<readonly AuditEntry[]>;
   /** Returns the gateways that serve the site, or that served an embedded store last. */

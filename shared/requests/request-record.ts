@@ -90,7 +90,8 @@ export type WrittenRecord = Readonly<z.input<typeof requestRecord>>;
 /** The requests to find. All that are named must hold. */
 export interface RequestQuery {
   readonly failed?: boolean | undefined;
-  readonly keyId?: string | undefined;
+  /** The keys of which one must be the request's. */
+  readonly keyIds?: readonly string[] | undefined;
   /** The model as it was asked for, or as its machine names it. */
   readonly model?: string | undefined;
   /** A machine that was offered the request. */
@@ -101,10 +102,10 @@ export interface RequestQuery {
 }
 
 export function matches(record: RequestRecord, query: RequestQuery): boolean {
-  const { failed, keyId, model, machine, sinceMs = -Infinity, untilMs = Infinity } = query;
+  const { failed, keyIds, model, machine, sinceMs = -Infinity, untilMs = Infinity } = query;
   return (
     (failed === undefined || failed === (record.code !== "ok")) &&
-    (keyId === undefined || keyId === record.keyId) &&
+    (keyIds === undefined || keyIds.includes(record.keyId)) &&
     (model === undefined || model === record.asked || model === record.model) &&
     (machine === undefined || record.tried.some((tried) => tried.machine === machine)) &&
     record.at >= sinceMs &&

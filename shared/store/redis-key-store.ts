@@ -183,7 +183,7 @@ export class RedisKeyStore implements KeyStore {
   }
 
   async log(
-    query: { readonly entriesMax: number; readonly key?: KeyId | undefined },
+    query: { readonly entriesMax: number; readonly keys?: readonly KeyId[] | undefined },
     unread?: UnreadRecord[],
   ): Promise<readonly AuditEntry[]> {
     const rows: [string, string | undefined][] = [];
@@ -192,7 +192,8 @@ export class RedisKeyStore implements KeyStore {
       const page = await this.#redis.run("read the audit trail", (redis) =>
         redis.xrevrange(auditAt, newest, "-", "COUNT", entriesPerPage),
       );
-      for (const [id, [, key, , text]] of page) if (query.key === undefined || key === query.key) rows.push([id, text]);
+      for (const [id, [, key, , text]] of page)
+        if (query.keys === undefined || query.keys.some((each) => each === key)) rows.push([id, text]);
       const oldest = page.at(-1)?.[0];
       if (page.length < entriesPerPage || oldest === undefined) break;
       newest = `(${oldest}`;

@@ -96,14 +96,16 @@ export class SqliteKeyStore implements KeyStore {
   }
 
   async log(
-    query: { readonly entriesMax: number; readonly key?: KeyId | undefined },
+    query: { readonly entriesMax: number; readonly keys?: readonly KeyId[] | undefined },
     unread?: UnreadRecord[],
   ): Promise<readonly AuditEntry[]> {
-    const { entriesMax, key = null } = query;
+    const { entriesMax } = query;
+    const keys = query.keys === undefined ? null : JSON.stringify(query.keys);
     const rows = this.#database.read(
       "read the audit trail",
       (sql) => sql.all`
-        SELECT sequence, entry FROM audit WHERE ${key} IS NULL OR key_id = ${key} ORDER BY sequence DESC LIMIT ${entriesMax}`,
+        SELECT sequence, entry FROM audit WHERE ${keys} IS NULL OR key_id IN (SELECT value FROM json_each(${keys}))
+        ORDER BY sequence DESC LIMIT ${entriesMax}`,
     );
     return readEach(auditEntry, rows, unread).toReversed();
   }

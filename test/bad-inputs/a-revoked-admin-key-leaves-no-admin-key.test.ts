@@ -105,7 +105,7 @@ describe.each([
     }
     for (const left of [model, deepModel, stranger, strangersModel]) expect(await stateOf(left.id)).toBe("stands");
     expect((await stranger.ask("GET", "/keys")).status).toBe(200);
-    const [entry] = (await api.keys.log({ entriesMax: 100, key: third.id })).slice(-1);
+    const [entry] = (await api.keys.log({ entriesMax: 100, keys: [third.id] })).slice(-1);
     expect(entry).toMatchObject({ action: "revoked", by: `admin ${other.id}`, detail: { with: one.id } });
   });
 

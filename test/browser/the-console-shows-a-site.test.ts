@@ -152,9 +152,9 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     onTestFinished(() => agent[Symbol.asyncDispose]());
     await site.untilListed("scripted");
     const own = await signedIn();
-    await own.go("/requests?model=scripted");
+    await own.go("/requests?model=scripted&key=test");
     await site.endpoints[1]?.chat({ model: "scripted", says: "/script tokens=3" });
-    const row = own.page.getByRole("row", { name: /scripted.*ok/ });
+    const row = own.page.getByRole("row", { name: /scripted.*ok.*test/ });
     await row.first().waitFor({ timeout: 5_000 });
     await row.first().getByRole("link").first().click();
     await own.heading("scripted");

@@ -97,7 +97,7 @@ export function machineStoreContract(adapter: string, makePlace: () => Promise<K
         expect.objectContaining({ action: "machine_set", detail: { models: ["qwen*"], was: { models: ["llama*"] } } }),
         expect.objectContaining({ action: "machine_removed", detail: { models: ["*"], was: { models: ["qwen*"] } } }),
       ]);
-      expect((await keys.log({ entriesMax: 10, key })).map(({ action }) => action)).toEqual(["issued"]);
+      expect((await keys.log({ entriesMax: 10, keys: [key] })).map(({ action }) => action)).toEqual(["issued"]);
     });
 
     test("each change is told to whoever follows the changes of keys, and no key's change is missed for it", async () => {

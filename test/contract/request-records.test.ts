@@ -116,7 +116,7 @@ describe.each([
       recordOf("req_failed", { code: "agent_offline", status: 503 }),
     );
     const find = async (query: object) => idsOf(await place.records.find(query, { limit: 10 }));
-    expect(await find({ keyId: "otherOTHER12" })).toEqual(["req_key"]);
+    expect(await find({ keyIds: ["otherOTHER12"] })).toEqual(["req_key"]);
     expect(await find({ model: "qwen3" })).toEqual(["req_model"]);
     expect(await find({ model: "fast" })).toEqual(["req_model"]);
     expect(await find({ machine: "attic" })).toEqual(["req_machine"]);

@@ -109,7 +109,7 @@ export function routeStoreContract(adapter: string, makePlace: () => Promise<Key
         { ...by, action: "route_set", detail: { targets: onTwo, was: { targets: ["llama3.2"] } } },
         { ...by, action: "route_removed", detail: { was: { targets: onTwo } } },
       ]);
-      expect((await keys.log({ entriesMax: 10, key })).map(({ action }) => action)).toEqual(["issued"]);
+      expect((await keys.log({ entriesMax: 10, keys: [key] })).map(({ action }) => action)).toEqual(["issued"]);
     });
 
     test("a follower of the keys is told of each change of a route, and misses no change of a key", async () => {

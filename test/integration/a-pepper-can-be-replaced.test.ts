@@ -44,7 +44,7 @@ test("one gateway after the other, without any key being refused: it moves to th
   expect(await at(last, used.endpoint.key)).toMatchObject({ status: 200 });
   expect(await at(last, unused.endpoint.key)).toMatchObject({ status: 503, code: "auth_unavailable" });
   expect(await at(second, unused.endpoint.key)).toMatchObject({ status: 200 });
-  const trail = await last.store.keys.log({ entriesMax: 10, key: used.record.id });
+  const trail = await last.store.keys.log({ entriesMax: 10, keys: [used.record.id] });
   expect(trail.map(({ action, by }) => [action, by])).toEqual([
     ["issued", "test"],
     ["repeppered", "gateway"],

@@ -110,7 +110,7 @@ describe.each([
     await twice("POST", `${at}/disable`);
     await twice("POST", `${at}/enable`);
     await twice("DELETE", at);
-    const trail = await api.keys.log({ entriesMax: 100, key: record.id });
+    const trail = await api.keys.log({ entriesMax: 100, keys: [record.id] });
     expect(trail.map(({ action }) => action)).toEqual(["issued", "changed", "disabled", "enabled", "revoked"]);
   });
 
@@ -180,6 +180,7 @@ describe.each([
     const { data } = (await ask("GET", "/log?limit=2")).json;
     expect(data).toMatchObject([{ name: "b" }, { name: "c", by: "the operator", request: null }]);
     expect((await ask("GET", `/log?limit=2&key=${ids[0]}`)).json["data"]).toMatchObject([{ name: "a" }]);
+    expect((await ask("GET", "/log?key=a")).json["data"]).toMatchObject([{ name: "a", key: ids[0] }]);
   });
 });
 
@@ -205,6 +206,10 @@ test("usage is told by day, key and model, for the days and the key that are ask
     expect.objectContaining({ key: "ZZZZZZZZZZZZ", model: null }),
   ]);
   expect((await api.ask("GET", `/usage?key=${anId}`, { key })).json["data"]).toHaveLength(1);
+  expect(await api.ask("GET", "/usage?key=nobody", { key })).toMatchObject({
+    status: 404,
+    json: { error: { code: "key_not_found", param: "key" } },
+  });
   expect(api.usageAsked).toEqual([
     { from: "2026-02-01", to: "2026-02-03" },
     { from: "2026-01-12", to: "2026-02-10" },

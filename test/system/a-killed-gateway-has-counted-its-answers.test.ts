@@ -36,7 +36,7 @@ async function place() {
 }
 
 async function recordsOf(operator: Operator, keyId: string): Promise<readonly RequestRecord[]> {
-  const { found } = await openRequests(operator.store.state).find({ keyId }, { limit: 100 });
+  const { found } = await openRequests(operator.store.state).find({ keyIds: [keyId] }, { limit: 100 });
   return found.map(({ record }) => record);
 }
 

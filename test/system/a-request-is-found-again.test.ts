@@ -46,9 +46,11 @@ describe.skipIf(lentOnly("nats", "redis"))("an ended request is found again by t
       expect(record.tried[0]?.why).toMatch(/costs least|cached/);
       expect(JSON.stringify(record)).not.toContain("secret-words");
     }
-    const { stdout } = await trunkline(["requests", "--since", "5m"], fleet.keyStore);
-    expect(stdout).toContain(idOf(first));
-    expect(stdout).toContain(idOf(second));
+    const { stdout } = await trunkline(["requests", "--since", "5m", "--key", "test"], fleet.keyStore);
+    expect(stdout).toMatch(new RegExp(`${idOf(first)} +200  test  `));
+    expect(stdout).toMatch(new RegExp(`${idOf(second)} +200  test  `));
+    const { stderr, exitCode } = await trunkline(["requests", "--key", "nobody"], fleet.keyStore);
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining("No key has this id or this name")]);
   });
 
   test("with the machine that died under it, when another one gave the answer", async () => {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { auditEntriesMax, type AuditEntry } from "#shared/records/audit-entry.ts";
+import { findKeys } from "#shared/records/find-keys.ts";
 import { type KeyState, keyStates, tokenBudget } from "#shared/records/key-record.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
@@ -7,7 +8,7 @@ import { showKey, type ShownKey } from "#shared/records/shown-key.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { type CliCommand, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
-import { connectMark, givenKeyId, keyArgument } from "../terminal/key-options.ts";
+import { connectMark, givenKeys, keyArgument } from "../terminal/key-options.ts";
 import { budgetText, countText, fromNow, utcTime } from "../terminal/quantity-text.ts";
 import { alignedTable, cutText, type Field, fieldLines } from "../terminal/table-text.ts";
 import { noSuchKey, unreadLine, withKeyStore } from "../site/with-key-store.ts";
@@ -117,7 +118,7 @@ export function addShow(keys: CliCommand, context: CliContext): void {
 
 interface Options extends JsonOption {
   readonly limit: number;
-  readonly key?: KeyId;
+  readonly key?: string;
 }
 
 const defaultLimit = 50;
@@ -129,7 +130,7 @@ export function addLog(keys: CliCommand, context: CliContext): void {
     .command("log")
     .description("show who did what to which key, machine, route or kept model, the latest last")
     .option("--limit <count>", "how many of the latest entries", readBy(wholeNumber(1, auditEntriesMax)), defaultLimit)
-    .option("--key <id>", "only what was done to this key", givenKeyId)
+    .option("--key <key>", "only what was done to the key with this id, or to those with this name", givenKeys)
     .json()
     .more(`
 Examples:
@@ -139,7 +140,8 @@ Examples:
     .action(({ limit, key, json }: Options) =>
       withKeyStore(context, { json }, async ({ keys: store }) => {
         const unread: UnreadRecord[] = [];
-        const entries = await store.log({ entriesMax: limit, key }, unread);
+        const keyIds = key === undefined ? undefined : await findKeys(key, store);
+        const entries = await store.log({ entriesMax: limit, keys: keyIds }, unread);
         stderr.write(unreadLine(unread));
         if (json) stdout.write(`${JSON.stringify(entries.map(shownEntry))}\n`);
         else if (entries.length > 0) stdout.write(tableOfEntries(entries, widthOf(stdout)));

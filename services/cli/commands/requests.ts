@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { z } from "zod";
-import type { KeyId } from "#shared/keys/key-token.ts";
 import { sleep } from "#shared/process/clock.ts";
 import { wholeNumber } from "#shared/process/config.ts";
+import { findKeys, namesOfKeys } from "#shared/records/find-keys.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { timeText } from "#shared/process/log.ts";
@@ -18,14 +18,14 @@ import {
   untilInterrupted,
   widthOf,
 } from "../terminal/command-line.ts";
-import { givenKeyId } from "../terminal/key-options.ts";
+import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
 import { alignedTable, type Field, fieldLines, wrapText } from "../terminal/table-text.ts";
 import { whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
 
 interface Options extends JsonOption {
   readonly failed?: true;
-  readonly key?: KeyId;
+  readonly key?: string;
   readonly model?: string;
   readonly machine?: string;
   readonly since?: string;
@@ -44,7 +44,7 @@ export function requestsCommand(context: CliContext): Command {
   const requests = commandIn("requests", context)
     .enablePositionalOptions()
     .option("--failed", "only those that failed")
-    .option("--key <id>", "only of this key", givenKeyId)
+    .option("--key <key>", "only of the key with this id, or of those with this name", givenKeys)
     .option("--model <model>", "only for this model, as it was asked for or as its machine names it", readBy(modelId))
     .option("--machine <name>", "only those that this machine was offered")
     .option("--since <time>", "only those that arrived then or later", readBy(writtenTime))
@@ -55,7 +55,7 @@ export function requestsCommand(context: CliContext): Command {
     .more(`
 A time is one of this host's clock (14:03, or 2026-01-31 14:03), one with a zone (2026-01-31T14:03:00Z), or a time ago
 (30m, 12h, 7d). "first" is the time to the first token and "total" the time of the whole request. With --json each
-request is a line. Records have no text of prompts and answers. The newest 100,000 of the last 7 days are kept, unless
+request is a line. "key" is the key's name, or its id where it has none any more. Records have no text of prompts and answers. The newest 100,000 of the last 7 days are kept, unless
 TRUNKLINE_REQUESTS_MAX and TRUNKLINE_REQUESTS_DAYS say otherwise.
 
 Examples:
@@ -65,21 +65,24 @@ Examples:
   trunkline requests show req_4Kd0mQ3vX8sLwZ1hTn5yBc
 ${whichStoreHelp}`)
     .action(({ json, limit, follow, ...asked }: Options) =>
-      withKeyStore(context, { json }, async ({ state }) => {
-        const query = queryOf(asked, clock.wall());
+      withKeyStore(context, { json }, async ({ keys, state }) => {
+        const { key, ...rest } = asked;
+        const keyIds = key === undefined ? undefined : await findKeys(key, keys);
+        const query = { ...queryOf(rest, clock.wall()), keyIds };
         const records = openRequests(state);
         let isFirst = true;
-        const tell = (found: readonly ShownRequest[]): void => {
+        const tell = async (found: readonly ShownRequest[]): Promise<void> => {
           if (json) for (const each of found) stdout.write(`${JSON.stringify(each)}\n`);
           else if (found.length > 0) {
-            const table = tableOfRequests(found, { widthMax: widthOf(stdout), nowMs: clock.wall() });
+            const about = { names: await namesOfKeys(keys), widthMax: widthOf(stdout), nowMs: clock.wall() };
+            const table = tableOfRequests(found, about);
             stdout.write(isFirst ? table : table.slice(table.indexOf("\n") + 1));
             isFirst = false;
           }
         };
         const look = async (range: Range): Promise<RequestPage> => {
           const page = await records.find(query, range);
-          tell(page.found.map(({ record }) => showRequest(record)).toReversed());
+          await tell(page.found.map(({ record }) => showRequest(record)).toReversed());
           if (page.unread > 0)
             stderr.write(`Not shown, since another version of Trunkline wrote them: ${page.unread} records.\n`);
           return page;
@@ -109,10 +112,8 @@ ${whichStoreHelp}`)
           throw new StartFailure(exitCodes.failed, message);
         }
         const shown = showRequest(record);
-        const key = (await keys.list()).find((each) => each.id === record.keyId);
-        stdout.write(
-          json ? `${JSON.stringify(shown)}\n` : wayOf(shown, { keyName: key?.name, widthMax: widthOf(stdout) }),
-        );
+        const keyName = (await namesOfKeys(keys)).get(record.keyId);
+        stdout.write(json ? `${JSON.stringify(shown)}\n` : wayOf(shown, { keyName, widthMax: widthOf(stdout) }));
       }),
     );
   return requests;
@@ -149,30 +150,49 @@ export function timeOf(text: string, nowMs: number): number | undefined {
   return isClockTime && atMs > nowMs ? atMs - units.d : atMs;
 }
 
-function queryOf({ failed, key, model, machine, since, until }: Omit<Options, "limit">, nowMs: number) {
+function queryOf({ failed, model, machine, since, until }: Omit<Options, "limit" | "key">, nowMs: number) {
   const [sinceMs, untilMs] = [since, until].map((text) => (text === undefined ? undefined : timeOf(text, nowMs)));
-  return { failed, keyId: key, model, machine, sinceMs, untilMs };
+  return { failed, model, machine, sinceMs, untilMs };
 }
 
-const headings = ["time", "id", "status", "model", "machine", "prompt", "answer", "first", "total", "end"] as const;
+const headings = [
+  "time",
+  "id",
+  "status",
+  "key",
+  "model",
+  "machine",
+  "prompt",
+  "answer",
+  "first",
+  "total",
+  "end",
+] as const;
 const right = ["status", "prompt", "answer", "first", "total"] as const;
 /** A terminal with fewer columns gets the table without those that `requests show` tells too. */
 const wideMin = 110;
 const narrow: ReadonlySet<string> = new Set(["time", "id", "model", "machine", "end"]);
 
-function tableOfRequests(
-  requests: readonly ShownRequest[],
-  { widthMax, nowMs }: { readonly widthMax: number | undefined; readonly nowMs: number },
-): string {
-  const shown = headings.filter((heading) => widthMax === undefined || widthMax >= wideMin || narrow.has(heading));
-  const rows = requests.map((request) => {
-    const cells = cellsOf(request, nowMs);
-    return shown.map((heading) => cells[heading]);
-  });
-  return alignedTable(shown, rows, { right, wrap: ["model", "machine", "end"], widthMax });
+interface Terms {
+  /** The names of keys by their ids. */
+  readonly names: ReadonlyMap<string, string>;
+  readonly widthMax: number | undefined;
+  readonly nowMs: number;
 }
 
-function cellsOf(request: ShownRequest, nowMs: number): Readonly<Record<(typeof headings)[number], string>> {
+function tableOfRequests(requests: readonly ShownRequest[], { names, widthMax, nowMs }: Terms): string {
+  const shown = headings.filter((heading) => widthMax === undefined || widthMax >= wideMin || narrow.has(heading));
+  const rows = requests.map((request) => {
+    const cells = { ...cellsOf(request, nowMs), key: names.get(request.key) ?? request.key };
+    return shown.map((heading) => cells[heading]);
+  });
+  return alignedTable(shown, rows, { right, wrap: ["key", "model", "machine", "end"], widthMax });
+}
+
+function cellsOf(
+  request: ShownRequest,
+  nowMs: number,
+): Readonly<Record<Exclude<(typeof headings)[number], "key">, string>> {
   const { model, answered_by: answeredBy, machine, first_token_ms: firstMs, limit, code } = request;
   const tokens = (count: number): string => (machine === null ? "-" : grouped.format(count));
   return {

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { dayMs } from "#shared/process/clock.ts";
-import type { KeyId } from "#shared/keys/key-token.ts";
+import { findKeys, namesOfKeys } from "#shared/records/find-keys.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
 import {
   addUsage,
@@ -13,7 +13,7 @@ import {
   type UsageRow,
 } from "#shared/usage/usage.ts";
 import { commandIn, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
-import { givenKeyId } from "../terminal/key-options.ts";
+import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
 import { alignedTable, cutText } from "../terminal/table-text.ts";
 import { whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
@@ -26,7 +26,7 @@ interface Options extends JsonOption {
   readonly from?: string;
   readonly to?: string;
   readonly by: readonly UsagePart[];
-  readonly key?: KeyId;
+  readonly key?: string;
 }
 
 const defaultDays = 7;
@@ -46,7 +46,7 @@ export function usageCommand(context: CliContext): Command {
     .option("--from <day>", "the first day, in place of --days", readBy(writtenDay))
     .option("--to <day>", "the last day (default: today)", readBy(writtenDay))
     .addOption(byOption.argParser(readBy(parts)).default(["key", "model"], "key,model"))
-    .option("--key <id>", "only of this key", givenKeyId)
+    .option("--key <key>", "only of the key with this id, or of those with this name", givenKeys)
     .json()
     .more(`
 Days are those of UTC. "first token" is how long the first one was waited for, and "duration" how long a request took,
@@ -65,8 +65,9 @@ ${whichStoreHelp}`)
       await withKeyStore(context, { json }, async ({ keys, state }) => {
         const { rows: all, unread } = await openUsage(state).read(days);
         if (unread > 0) stderr.write(`Left out: ${unread} rows whose counts are more than can have been used.\n`);
-        const rows = all.filter(({ keyId }) => key === undefined || keyId === key);
-        const names = new Map((await keys.list()).map(({ id, name }): [string, string] => [id, name]));
+        const keyIds = key === undefined ? undefined : await findKeys(key, keys);
+        const rows = all.filter(({ keyId }) => keyIds === undefined || keyIds.some((each) => each === keyId));
+        const names = await namesOfKeys(keys);
         const nameOf = (keyId: string): string | undefined => names.get(keyId);
         const [sums, total] = [sumUsage(rows, by), totalUsage(rows)];
         if (json) {

@@ -20,6 +20,12 @@ export function keyArgument(): Argument {
   return new Argument("<id>", "the id of the key, as `trunkline keys list` shows it").argParser(givenKeyId);
 }
 
+/** Reads the id or the name of keys to look for, also from a whole pasted key. */
+export function givenKeys(given: string): string {
+  const pasted = parseKeyToken(given.trim());
+  return pasted.outcome === "parsed" ? pasted.token.id : given.trim();
+}
+
 /**
  * Reads a key's id, also from a whole pasted key. The error never repeats the input, since it may be a part of a key.
  */

@@ -1,6 +1,7 @@
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { to } from "../address.ts";
 import { Badge, type Column, Name, Table, Time } from "../parts.tsx";
+import { KeyName, useKeyNames } from "./key-name.tsx";
 import { msText, numberText } from "../quantity.ts";
 
 const columns: readonly Column<ShownRequest>[] = [
@@ -37,15 +38,6 @@ const columns: readonly Column<ShownRequest>[] = [
     wide: true,
     cell: ({ tokens_per_second: speed }) => (speed === null ? "–" : numberText(speed)),
   },
-  {
-    name: "key",
-    wide: true,
-    cell: ({ key }) => (
-      <a href={to(["keys", key])}>
-        <Name>{key}</Name>
-      </a>
-    ),
-  },
 ];
 
 export function RequestTable({
@@ -57,7 +49,14 @@ export function RequestTable({
   readonly rows: readonly ShownRequest[];
   readonly empty: string;
 }) {
-  return <Table caption={caption} columns={columns} rows={rows} keyOf={({ id }) => id} empty={empty} />;
+  const names = useKeyNames();
+  const keyColumn: Column<ShownRequest> = {
+    name: "key",
+    wide: true,
+    cell: ({ key }) => <KeyName id={key} names={names} />,
+  };
+  const all = [...columns, keyColumn];
+  return <Table caption={caption} columns={all} rows={rows} keyOf={({ id }) => id} empty={empty} />;
 }
 
 export function Outcome({ request: { code, status } }: { readonly request: Pick<ShownRequest, "code" | "status"> }) {

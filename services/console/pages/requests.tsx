@@ -9,6 +9,7 @@ import { ended } from "../live.ts";
 import { Choice, TextField } from "../forms.tsx";
 import { CopyText, FaultNotice, Facts, Name, Notice, Page, Time } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
+import { KeyName, useKeyNames } from "./key-name.tsx";
 import { Outcome, RequestTable } from "./request-table.tsx";
 
 type Listing = z.output<typeof requestSchemas.RequestList>;
@@ -42,7 +43,7 @@ function RequestList() {
         />
         <Filter name="model" label="Model" />
         <Filter name="machine" label="Machine" />
-        <Filter name="key" label="Key id" />
+        <Filter name="key" label="Key" />
         <Filter name="since" label="Since" type="datetime-local" />
         <Filter name="until" label="Until" type="datetime-local" />
       </form>
@@ -76,6 +77,7 @@ function Found({
   readonly given: Readonly<Record<string, string | undefined>>;
 }) {
   const { answer, fault } = useAnswer<Listing>(path);
+  const names = useKeyNames();
   const [older, setOlder] = useState<readonly Listing[]>([]);
   const [failure, setFailure] = useState<ApiFault>();
   if (answer === undefined)
@@ -84,7 +86,9 @@ function Found({
   const found = pages.flatMap(({ data }) => data);
   const known = new Set(found.map(({ id }) => id));
   const live =
-    given["until"] === undefined ? ended.value.filter((each) => !known.has(each.id) && isWanted(each, given)) : [];
+    given["until"] === undefined
+      ? ended.value.filter((each) => !known.has(each.id) && isWanted(each, given, names))
+      : [];
   const next = pages.at(-1)?.next ?? null;
   const unread = pages.reduce((sum, each) => sum + each.unread, 0);
   const more = (): void => {
@@ -114,11 +118,15 @@ function Found({
 }
 
 /** Returns true for a request that just ended and that the filters let through. */
-function isWanted(request: ShownRequest, given: Readonly<Record<string, string | undefined>>): boolean {
+function isWanted(
+  request: ShownRequest,
+  given: Readonly<Record<string, string | undefined>>,
+  names: ReturnType<typeof useKeyNames>,
+): boolean {
   const { failed, key, model, machine, since } = given;
   return (
     (failed === undefined || failed === String(request.code !== "ok")) &&
-    (key === undefined || key === request.key) &&
+    (key === undefined || key === request.key || key === names.get(request.key)) &&
     (model === undefined || model === request.model || model === request.answered_by) &&
     (machine === undefined || request.tried.some((each) => each.machine === machine)) &&
     (since === undefined || request.at >= (isoTime(since) ?? ""))
@@ -145,6 +153,7 @@ function OneRequest({ id }: { readonly id: string }) {
 
 function RequestPage({ request }: { readonly request: ShownRequest }) {
   const { id, advice, limit, code } = request;
+  const names = useKeyNames();
   return (
     <Page
       title={request.model ?? "Request"}
@@ -183,12 +192,7 @@ function RequestPage({ request }: { readonly request: ShownRequest }) {
         <Facts
           facts={[
             ["Outcome", <Outcome request={request} />],
-            [
-              "Key",
-              <a href={to(["keys", request.key])}>
-                <Name>{request.key}</Name>
-              </a>,
-            ],
+            ["Key", <KeyName id={request.key} names={names} />],
             [
               "Machine",
               request.machine && (

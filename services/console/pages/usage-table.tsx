@@ -1,6 +1,7 @@
 import { to } from "../address.ts";
 import { Name, Table } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
+import { KeyName, useKeyNames } from "./key-name.tsx";
 import type { UsagePart, UsageSum } from "../usage-sums.ts";
 
 /** A table of sums, with all of them together in its last row. */
@@ -9,24 +10,18 @@ export function UsageTable({
   sums,
   total,
   part,
-  names,
 }: {
   readonly caption: string;
   readonly sums: readonly UsageSum[];
   readonly total?: UsageSum;
   readonly part: UsagePart;
-  readonly names?: ReadonlyMap<string, string>;
 }) {
+  const names = useKeyNames();
   const rows = sums.length === 0 || total === undefined ? sums : [...sums, total];
   const title = (sum: UsageSum) => {
     if (sum === total) return <strong>all</strong>;
     if (sum.of === null) return <span class="quiet">no model</span>;
-    if (part === "key")
-      return (
-        <a href={to(["keys", sum.of])}>
-          <bdi>{names?.get(sum.of) ?? sum.of}</bdi>
-        </a>
-      );
+    if (part === "key") return <KeyName id={sum.of} names={names} />;
     if (part === "day") return sum.of;
     return (
       <a href={to(part === "model" ? ["models", "of", sum.of] : ["machines", sum.of])}>

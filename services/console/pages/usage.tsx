@@ -1,7 +1,6 @@
 import { useMemo } from "preact/hooks";
 import type { z } from "zod";
 import type { Activity } from "#shared/requests/activity.ts";
-import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query, setQuery } from "../address.ts";
 import { useAnswer, withQuery } from "../admin-api.ts";
@@ -106,9 +105,6 @@ function Figures({
   readonly by: UsagePart;
   readonly metric: Metric;
 }) {
-  const { answer: keys } = useAnswer<z.output<typeof keySchemas.KeyList>>(
-    by === "key" ? "/keys?limit=1000" : undefined,
-  );
   const days = daysOf(from, until);
   const byDay = new Map(sumUsage(rows, "day").map((sum) => [sum.of, sum]));
   const [title, unit] = metrics[metric];
@@ -130,7 +126,6 @@ function Figures({
       : metric === "first_token"
         ? [{ name: "mean", values: valuesOf(({ firstTokenMs }) => firstTokenMs) }]
         : [{ name: title.toLowerCase(), values: valuesOf((sum) => sum[metric]), kind: "bars" as const }];
-  const names = new Map(keys?.data.map(({ id, name }) => [String(id), name]));
   return (
     <>
       <section>
@@ -150,13 +145,7 @@ function Figures({
         {by === "machine" ? (
           <ByMachine />
         ) : (
-          <UsageTable
-            caption={`Usage by ${by}`}
-            sums={sumUsage(rows, by)}
-            total={sumOf("all", rows)}
-            part={by}
-            names={names}
-          />
+          <UsageTable caption={`Usage by ${by}`} sums={sumUsage(rows, by)} total={sumOf("all", rows)} part={by} />
         )}
       </section>
     </>

@@ -2,12 +2,13 @@ import { z } from "zod";
 import { dayMs } from "#shared/process/clock.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { findKeys } from "#shared/records/find-keys.ts";
 import { auditEntry } from "#shared/records/audit-entry.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { machineName, routeName } from "#shared/protocol/identifiers.ts";
 import { modelId } from "#shared/protocol/model.ts";
 import { usageKeptDays, usageRow } from "#shared/usage/usage.ts";
-import { listOf, recordsOf, defineOperation, pageLength, reads } from "./serve-operation.ts";
+import { listOf, recordsOf, defineOperation, keyText, pageLength, reads } from "./serve-operation.ts";
 
 const shownEntry = auditEntry.extend({
   at: z.iso.datetime(),
@@ -55,11 +56,13 @@ export const recordOperations = {
     ...reads,
     path: "/log",
     summary: "The audit trail: the latest changes of keys, machines, routes and kept models, and their authors",
-    query: z.strictObject({ limit: pageLength, key: keyId.optional().describe("Only of this key.") }),
+    query: z.strictObject({ limit: pageLength, key: keyText.optional() }),
     answer: entryList,
+    refusals: ["key_not_found"],
     async run({ query }, { keys }) {
       const unread: UnreadRecord[] = [];
-      const entries = await keys.log({ entriesMax: query.limit, key: query.key }, unread);
+      const keyIds = query.key === undefined ? undefined : await findKeys(query.key, keys);
+      const entries = await keys.log({ entriesMax: query.limit, keys: keyIds }, unread);
       const data = entries.map(({ at, key, machine, route, model: kept, detail, request, ...same }) => ({
         ...same,
         key: key ?? null,
@@ -80,12 +83,14 @@ export const recordOperations = {
     query: z.strictObject({
       from: day.optional().describe("The first day (UTC); by default 29 days before the last one."),
       to: day.optional().describe("The last day (UTC); by default today."),
-      key: keyId.optional().describe("Only of this key."),
+      key: keyText.optional(),
     }),
     answer: usageList,
-    async run({ query }, { usage, clock }) {
+    refusals: ["key_not_found"],
+    async run({ query }, { usage, keys, clock }) {
+      const keyIds = query.key === undefined ? undefined : await findKeys(query.key, keys);
       const { rows, unread } = await usage.read(usageDays(query, clock.wall()));
-      const asked = rows.filter(({ keyId: id }) => query.key === undefined || id === query.key);
+      const asked = rows.filter(({ keyId: id }) => keyIds === undefined || keyIds.some((each) => each === id));
       const data = asked.map((row) => ({
         day: row.day,
         key: row.keyId,

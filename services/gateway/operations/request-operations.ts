@@ -1,11 +1,20 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { keyId } from "#shared/keys/key-token.ts";
+import { findKeys } from "#shared/records/find-keys.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { modelId } from "#shared/protocol/model.ts";
 import { activity, ActivityCounts } from "#shared/requests/activity.ts";
 import { showRequest, shownRequest } from "#shared/requests/shown-request.ts";
-import { defineOperation, listOf, numberInUrl, pageLength, reads, requestCursor, yesOrNo } from "./serve-operation.ts";
+import {
+  defineOperation,
+  keyText,
+  listOf,
+  numberInUrl,
+  pageLength,
+  reads,
+  requestCursor,
+  yesOrNo,
+} from "./serve-operation.ts";
 
 const requestList = listOf(z.array(shownRequest).describe("The latest to end first.")).extend({
   next: z.string().nullable().describe("Where to go on, as before; null when nothing older is left."),
@@ -29,7 +38,7 @@ export const requestOperations = {
     summary: "Requests that ended, of all gateways, the latest first, without any text of prompts and answers",
     query: z.strictObject({
       failed: yesOrNo.optional().describe("Only requests that failed, or only those that did not."),
-      key: keyId.optional().describe("Only of this key."),
+      key: keyText.optional(),
       model: modelId.optional().describe("Only for this model, as it was asked for or as its machine names it."),
       machine: machineName.optional().describe("Only those that this machine was offered."),
       since: time.optional().describe("Only those that arrived then or later."),
@@ -38,9 +47,11 @@ export const requestOperations = {
       limit: pageLength,
     }),
     answer: requestList,
-    async run({ query: { failed, key, model, machine, since, until, before, limit } }, { requests }) {
+    refusals: ["key_not_found"],
+    async run({ query: { failed, key, model, machine, since, until, before, limit } }, { requests, keys }) {
       const [sinceMs, untilMs] = [since, until].map((each) => (each === undefined ? undefined : Date.parse(each)));
-      const wanted = { failed, keyId: key, model, machine, sinceMs, untilMs };
+      const keyIds = key === undefined ? undefined : await findKeys(key, keys);
+      const wanted = { failed, keyIds, model, machine, sinceMs, untilMs };
       const { found, next = null, unread } = await requests.find(wanted, { limit, before });
       return { object: "list" as const, data: found.map(({ record }) => showRequest(record)), next, unread };
     },

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
+import { keyName } from "#shared/records/key-record.ts";
 import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
@@ -242,6 +243,9 @@ export function recordsOf<Entry extends z.ZodType>(data: z.ZodArray<Entry>) {
 export function numberInUrl<Schema extends z.ZodType>(schema: Schema) {
   return z.preprocess((text) => (typeof text === "string" && /^\d{1,9}$/.test(text) ? Number(text) : text), schema);
 }
+
+/** A filter by keys. */
+export const keyText = keyName.describe("Only of the key with this id, or of the keys with this name.");
 
 export const yesOrNo = z.stringbool({ truthy: ["true"], falsy: ["false"] });
 

@@ -128,7 +128,7 @@ await untilBooked(async () => JSON.stringify(await operator.usageSum(key.id)), s
 
 const records = new Map<string, RequestRecord[]>();
 const take = (record: RequestRecord): void => void records.getOrInsertComputed(record.id, () => []).push(record);
-await openRequests(operator.store.state).visit({ keyId: key.id }, take);
+await openRequests(operator.store.state).visit({ keyIds: [key.id] }, take);
 const booked = await operator.usageSum(key.id);
 const sum = {
   killedAway: 0,

@@ -174,7 +174,7 @@ describe.skipIf(lentOnly("nats", "redis"))("three clients at once with one idemp
       expect(new Set(outcomes(asked))).toEqual(new Set(["exact"]));
       const { again: remade, atOnce: twiceAtOnce } = jobs.remade;
       const sum = await booked(shaken.id, names);
-      const { found } = await openRequests(operator.store.state).find({ keyId: shaken.id }, { limit: 10_000 });
+      const { found } = await openRequests(operator.store.state).find({ keyIds: [shaken.id] }, { limit: 10_000 });
       const explained = found.filter(({ record }) => record.anewAfter !== undefined || record.tried.length > 1);
       console.log(
         `${names} names, ${kills} kills: ${remade.length} made again, ${twiceAtOnce.length} by two machines at once; ${explained.length} records say why; ${sum.requests} requests, ${sum.failed} failed`,

@@ -128,6 +128,7 @@ test("usage is told apart as asked, in that order of columns, for the days and t
     ["llama3.2", "2026-01-01", "1,000"],
     ["total", "2,234", "2"],
   ]);
+  expect(await linesOf("--by", "model,day", "--key", "alice")).toHaveLength(3);
   expect(await linesOf("--by", "day", "--days", "1")).toEqual([
     ["2026-01-01", "1,005", "2"],
     ["total", "1,005", "2"],
@@ -184,7 +185,7 @@ test.each([
   [["--from", "2026-02-30"], "must be a day, such as"],
   [["--from", "2026-01-02"], "2026-01-02, the first day, is after 2026-01-01, the last"],
   [["--from", "2020-01-01"], "more than 400 days"],
-  [["--key", "nobody"], "12 letters and digits"],
+  [["--key", "nobody"], "No key has this id or this name"],
   [["keys"], "too many arguments"],
 ])("usage %j is refused with the reason", async (args, reason) => {
   const { usage } = await commandLine();
