@@ -332,7 +332,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/limits": 2_340,
   "services/gateway/metrics": 700,
   "services/gateway/openapi": 2_280,
-  "services/gateway/operations": 3_140,
+  "services/gateway/operations": 3_200,
   "services/gateway/placing": 270,
   "services/gateway/routing": 2_960,
   "services/gateway/tunnels": 1_570,
