@@ -6,7 +6,8 @@ const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major > 22 || (major === 22 && minor >= 19)) {
   void start();
 } else {
-  const remedy = "Install a newer one (https://nodejs.org), or put it first on the PATH.";
+  const remedy =
+    "Install a newer one (https://nodejs.org), put it first on the PATH, or have npx fetch one: npx -y -p node@24 -p <package> trunkline …";
   process.stderr.write(
     `trunkline: needs Node 22.19 or newer; this is ${process.version} (${process.execPath}). ${remedy}\n`,
   );

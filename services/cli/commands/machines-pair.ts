@@ -7,6 +7,7 @@ import { unknownAuthority } from "#shared/broker/nats-security.ts";
 import { joinCommand, joinTtlMsMax, machineCommand, makeJoin } from "#shared/records/join-machine.ts";
 import { duration, formatDuration } from "#shared/records/shown-key.ts";
 import { readConfig } from "#shared/process/config.ts";
+import { onOlderNode } from "#shared/protocol/older-node.ts";
 import { isLoopback, type JoinLine, joinLineText, packagePath, publicOrigin } from "#shared/protocol/pairing.ts";
 import { type CliCommand, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
 import { assertFreeName, machineArgument, modelsOption, patternsHelp } from "./machines-change.ts";
@@ -64,7 +65,12 @@ Examples:
         stderr.write(`\nPaste this line on the machine. It pairs ${name}, once, until ${until}.\n${remark(line)}`);
         const isPinned = line.certificateSha256 !== undefined;
         if (!isPinned && (await isPrivatelySigned(line.origin))) stderr.write(privatelySigned);
-        stderr.write(`Then make its agent a service that survives reboots: ${machineCommand(line)} agent install\n`);
+        const install = `${machineCommand(line)} agent install`;
+        stderr.write(`Then make its agent a service that survives reboots: ${install}
+Where the machine's Node is older than 22.19, these lines take their places. They fetch Node 24 too:
+  ${onOlderNode(command)}
+  ${onOlderNode(install)}
+`);
       });
     });
 }

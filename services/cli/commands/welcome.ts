@@ -143,20 +143,21 @@ export function ownCommand({ environment, script, execPath, isExecutable, platfo
     const linked = join(main, "../../../node_modules/.bin/trunkline");
     return existsSync(linked) ? program(relative("", linked)) : `${program(execPath)} ${word(script)}`;
   }
-  const fetched = environment["npm_command"] === "exec" ? packageOfNpx(main) : undefined;
-  if (fetched !== undefined) return `npx -y ${word(fetched)}`;
+  const [fetched, ...more] = environment["npm_command"] === "exec" ? packagesOfNpx(main).map(word) : [];
+  if (more.length > 0) return `npx -y ${[fetched, ...more].map((each) => `-p ${each}`).join(" ")} trunkline`;
+  if (fetched !== undefined) return `npx -y ${fetched}`;
   return isOnPath(main, environment) ? "trunkline" : `node ${word(main)}`;
 }
 
-const npxFolder = z.object({ _npx: z.object({ packages: z.tuple([z.string()]) }) });
+const npxFolder = z.object({ _npx: z.object({ packages: z.array(z.string()) }) });
 
-/** Returns the package that npx was given, as it notes it beside what it installed. */
-function packageOfNpx(main: string): string | undefined {
+/** Returns the packages that npx was given, as it notes them beside what it installed. */
+function packagesOfNpx(main: string): readonly string[] {
   try {
     const [folder = ""] = main.split(/[\\/]node_modules[\\/]/);
-    return npxFolder.parse(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")))._npx.packages[0];
+    return npxFolder.parse(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")))._npx.packages;
   } catch {
-    return undefined;
+    return [];
   }
 }
 

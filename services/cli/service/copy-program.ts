@@ -31,12 +31,13 @@ export function findProgram({ execPath, script, isExecutable, path }: ProgramFac
   return { kind: "package", node, main, folder: packageFolder(main) };
 }
 
+const isPassing = /[\\/](?:node_modules|fnm_multishells)[\\/]/;
+
 /**
  * Returns a path of this Node that outlives its upgrades: Homebrew's link and not the folder of one version. Links of
  * packages (npx) and of single terminals (fnm) do not last.
  */
 function lastingNode(execPath: string, path = ""): string {
-  const isPassing = /[\\/](?:node_modules|fnm_multishells)[\\/]/;
   const own = realpathSync(execPath);
   const links = path
     .split(delimiter)
@@ -66,8 +67,8 @@ export interface PlacedProgram {
 const privateFolders = /^\/(?:home|root|run\/user|tmp|var\/tmp)\//;
 
 /**
- * Copies the program into a new folder below `programs`. Node is copied too where it lies in a person's home and the
- * service may not look there.
+ * Copies the program into a new folder below `programs`. Node is copied too where npx fetched it, and where it lies in a
+ * person's home and the service may not look there.
  */
 export function placeProgram(
   program: RunningProgram,
@@ -92,9 +93,9 @@ export function placeProgram(
   }
   cpSync(program.folder, folder, { recursive: true, dereference: true });
   const main = join(folder, program.main.slice(program.folder.length + sep.length));
-  const isHidden = isSealed && privateFolders.test(realpathSync(program.node));
-  const node = isHidden ? join(folder, basename(program.node)) : program.node;
-  if (isHidden) cpSync(program.node, node, { dereference: true });
+  const isCopied = isPassing.test(program.node) || (isSealed && privateFolders.test(realpathSync(program.node)));
+  const node = isCopied ? join(folder, basename(program.node)) : program.node;
+  if (isCopied) cpSync(program.node, node, { dereference: true });
   if (isSealed) letAllRead(folder);
   return { argv: [node, main], folder };
 }

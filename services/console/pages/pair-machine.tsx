@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { z } from "zod";
+import { onOlderNode } from "#shared/protocol/older-node.ts";
 import type { machineSchemas } from "../../gateway/operations/machine-operations.ts";
 import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
@@ -94,6 +95,7 @@ function Waiting({ join, onAgain }: { readonly join: Join; readonly onAgain: () 
         label="Paste this on the machine. It needs Node 22.19 or newer, and nothing else."
         text={join.command}
       />
+      <CopyText label="Where its Node is older, this line fetches Node 24 too." text={onOlderNode(join.command)} />
       <p class="quiet" role="status">
         Waiting for it. The line is good once, for another {spanText(leftMs)}.
       </p>

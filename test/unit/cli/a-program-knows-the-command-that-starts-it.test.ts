@@ -26,9 +26,11 @@ const start = (given: Partial<ProgramStart>): ProgramStart => ({
   ...given,
 });
 
-const inNpx = (spec: string): { readonly script: string; readonly environment: Record<string, string> } => {
+const inNpx = (
+  ...packages: readonly string[]
+): { readonly script: string; readonly environment: Record<string, string> } => {
   const folder = folderOf({
-    "package.json": JSON.stringify({ dependencies: {}, _npx: { packages: [spec] } }),
+    "package.json": JSON.stringify({ dependencies: {}, _npx: { packages } }),
     "node_modules/trunkline/dist/main.js": "",
     "node_modules/.bin/trunkline": "->node_modules/trunkline/dist/main.js",
   });
@@ -40,6 +42,7 @@ test("npx is named with the package that it was given, quoted where a shell woul
   expect(ownCommand(start(inNpx("./trunkline-0.2.0.tgz")))).toBe("npx -y ./trunkline-0.2.0.tgz");
   const url = "https://models.example.org/agent.tgz?0.2.0";
   expect(ownCommand(start(inNpx(url)))).toBe(`npx -y '${url}'`);
+  expect(ownCommand(start(inNpx("node@24", url)))).toBe(`npx -y -p node@24 -p '${url}' trunkline`);
 });
 
 test("a package that is installed globally is named as the shell finds it, and any other by its file", () => {

@@ -60,6 +60,9 @@ describe("trunkline machines", () => {
         out,
       ) ?? [];
     expect(err).toContain("It pairs attic, once, until 2026-01-01 00:05:00Z, in 5 minutes.\n");
+    const older = `npx -y -p node@24 -p "${publicUrl}/agent.tgz?${version}" trunkline agent`;
+    expect(err).toContain(`older than 22.19`);
+    expect(err).toContain(`\n  echo "${join}" | ${older} --join -\n  ${older} install\n`);
     expect(err).toContain(`survives reboots: npx -y "${publicUrl}/agent.tgz?${version}" agent install\n`);
     const line = parseJoinLine(join);
     if (line === undefined) throw new Error(`no join line: ${out}`);

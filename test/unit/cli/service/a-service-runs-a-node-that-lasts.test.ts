@@ -69,6 +69,14 @@ test("a system service gets a copy of a Node that is hidden from it", () => {
   expect(own.argv[0]).toBe(node);
 });
 
+test("a service gets a copy of a Node that npx fetched", () => {
+  const { root, main, file } = host();
+  const node = file("_npx/1/node_modules/node/bin/node", "");
+  const program = { kind: "package", node, main, folder: join(root, "pkg") } as const;
+  const placed = placeProgram(program, { programs: join(root, "programs"), name: "1", isSealed: false });
+  expect(placed.argv).toEqual([join(root, "programs/1/node"), join(root, "programs/1/trunkline.js")]);
+});
+
 test("sources that are hidden from a system service are refused", () => {
   const program = { kind: "source", node: "/usr/bin/node", main: "/home/ann/trunkline/services/cli/main.ts" } as const;
   const place = () => placeProgram(program, { programs: "/nowhere", name: "1", isSealed: true });
