@@ -1,6 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Endpoint } from "../harness/endpoint.ts";
+import { FakeOllama } from "../harness/fake-ollama.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { findBrowser, launchBrowser } from "../harness/find-browser.ts";
 import { OperatorSite } from "../harness/operator-site.ts";
@@ -89,7 +90,7 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     expect(await viewer.page.getByRole("button", { name: "Sign out everywhere" }).count()).toBe(0);
   });
 
-  test("an empty site is led to its first machine by one line to paste, which ticks its step off", async () => {
+  test("an empty site is led to its first machine by one line to paste, and a demonstration is told as one and ticks no step off", async () => {
     const own = await signedIn();
     await own.sees("First steps");
     await own.page.getByRole("link", { name: "Pair a machine" }).click();
@@ -108,6 +109,19 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await own.go("/machines/home-4090");
     await own.sees("ready");
     await own.sees("scripted:vision");
+    await own.go("");
+    await own.sees(/Until then a demonstration answers/);
+    const step = own.page.getByRole("listitem").filter({ hasText: "Pair a machine" });
+    expect(await step.innerText()).not.toContain("Done");
+    await own.go("/playground?model=scripted");
+    await own.sees(/a demonstration: it always answers with the same text/);
+    const ollama = await FakeOllama.start({ models: [{ name: "llama3.2:latest" }] });
+    onTestFinished(() => ollama[Symbol.asyncDispose]());
+    await site.startMachine("with-ollama", {
+      env: { TRUNKLINE_RUNTIME: "ollama", TRUNKLINE_RUNTIME_URL: ollama.url },
+    });
+    await own.go("");
+    await step.getByText("Done").waitFor();
     expect(own.complaints).toEqual([]);
   });
 

@@ -41,10 +41,13 @@ export function welcome({
   const chats = models.find(({ capabilities }) => capabilities.completion);
   const baseUrl = publicUrl === undefined ? local.baseUrl : `${publicUrl}/v1`;
   const shownKey = keyFile === undefined ? key : shell.fileText(keyFile);
-  const chat = chats && shell.chat({ baseUrl, key: shownKey, model: chats.id });
+  const chat = chats && `${command} chat ${wordOf(chats.id, shell)} 'Hello!'`;
+  const byHttp = chats && shell.chat({ baseUrl, key: shownKey, model: chats.id });
   const first = [
     ...(publicUrl === undefined ? [] : [pairing(command)]),
-    ...(chat === undefined ? [] : [`A first chat, to paste into another terminal:\n\n${chat}`]),
+    ...(chat === undefined
+      ? []
+      : [`${firstChat}\n\n  ${chat}\n\nThe same by HTTP, as events of a stream:\n\n${byHttp}`]),
     ...(publicUrl === undefined && chat === undefined ? [noModelYet] : []),
   ];
   const here = new URL(local.baseUrl).origin;
@@ -72,6 +75,9 @@ const pairing = (command: string): string =>
 this prints on the machine:
 
   ${command} machines pair attic`;
+
+const firstChat =
+  "A first chat, to paste into another terminal, in this folder and with the same TRUNKLINE_ variables:";
 
 const noModelYet = `There is no model to chat with yet: \`ollama pull llama3.2\` gets one, and it is served within seconds.`;
 
@@ -127,6 +133,11 @@ function shellOn(platform: string): Shell {
   return platform === "win32" ? powerShell : posixShell;
 }
 
+/** Returns a text as one word of the shell, quoted where it needs to be. */
+function wordOf(text: string, shell: Shell): string {
+  return /^[\w./:@=+-]+$/.test(text) ? text : shell.quoted(text);
+}
+
 export interface ProgramStart extends Omit<ProgramFacts, "path"> {
   readonly environment: Environment;
   readonly platform: string;
@@ -135,7 +146,7 @@ export interface ProgramStart extends Omit<ProgramFacts, "path"> {
 /** Returns the command that starts this program once more from the same folder, as a person types it. */
 export function ownCommand({ environment, script, execPath, isExecutable, platform }: ProgramStart): string {
   const shell = shellOn(platform);
-  const word = (text: string): string => (/^[\w./:@=+-]+$/.test(text) ? text : shell.quoted(text));
+  const word = (text: string): string => wordOf(text, shell);
   const program = (text: string): string => (word(text) === text ? text : `${shell.call}${word(text)}`);
   if (isExecutable || script === undefined) return program(execPath);
   const main = realpathSync(script);

@@ -141,7 +141,8 @@ function FirstSteps({ machines }: { readonly machines: readonly ShownFleetMachin
   const keys = useAnswer<z.output<typeof keySchemas.KeyList>>("/keys?limit=100").answer;
   const { answer: chats } = useAnswer<{ readonly data: readonly unknown[] }>("/requests?failed=false&limit=1");
   if (keys === undefined || chats === undefined) return null;
-  const hasMachine = machines.some(({ takes_work: takesWork, models }) => takesWork && models > 0);
+  const isDemonstration = ({ runtime }: ShownFleetMachine): boolean => runtime === "scripted";
+  const hasMachine = machines.some((each) => each.takes_work && each.models > 0 && !isDemonstration(each));
   const hasKey = keys.data.some(({ kind, state }) => kind === "model" && state === "valid");
   const hasChat = chats.data.length > 0 || ended.value.some(({ code }) => code === "ok");
   if (hasMachine && hasKey && hasChat) return null;
@@ -151,6 +152,7 @@ function FirstSteps({ machines }: { readonly machines: readonly ShownFleetMachin
       <ol class="steps">
         <Step done={hasMachine}>
           <a href={to(["machines"], { pair: "new" })}>Pair a machine</a> that runs a model server such as Ollama.
+          {machines.some(isDemonstration) && " Until then a demonstration answers, always with the same text."}
         </Step>
         <Step done={hasKey}>
           <a href={to(["keys"], { issue: "new" })}>Issue a key</a> for whoever calls the models.

@@ -64,6 +64,11 @@ function Chat() {
         />
         <OptionFields options={options.value} onOptions={(next) => (options.value = next)} />
       </div>
+      {model?.owned_by === "trunkline-demonstration" && (
+        <Notice>
+          <Name>{chosen}</Name> is a demonstration: it always answers with the same text, and no language model runs.
+        </Notice>
+      )}
       <ol class="chat" aria-label="Conversation">
         {turns.value.map((turn, place) => (
           <OneTurn key={place} turn={turn} />

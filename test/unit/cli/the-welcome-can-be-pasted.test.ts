@@ -27,6 +27,7 @@ const about = {
 test("the line to paste names a model that chats, whatever comes first in the list", () => {
   const text = welcome({ ...about, models: [model("nomic-embed-text", false), model("llama3.2", true)] });
   expect(text).toContain('{"model":"llama3.2","stream":true');
+  expect(text).toContain("\n  npx -y ./t.tgz chat llama3.2 'Hello!'\n");
   expect(text).toContain("Models    nomic-embed-text, llama3.2");
 });
 
@@ -53,6 +54,8 @@ test("a model's name is neither a command to the shell nor to the terminal", () 
   const text = welcome({ ...about, runtime: "ollama\u001b]0;x", models: [model(hostile, true)] });
   // oxlint-disable-next-line no-control-regex
   expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
+  const [, name = ""] = /chat (.*) 'Hello!'$/m.exec(text) ?? [];
+  expect(execFileSync("sh", ["-c", `printf %s ${name}`], { encoding: "utf8" })).toContain("it's `id` $(id)");
   const body = /-d ('.*')$/m.exec(text)?.[1] ?? "";
   const printed = execFileSync("sh", ["-c", `printf %s ${body}`], { encoding: "utf8" });
   expect(JSON.parse(printed)).toMatchObject({ model: expect.stringContaining("it's `id` $(id)") });
