@@ -1,7 +1,7 @@
 /** The actions of the trail in words. Pure. */
 import type { AuditAction } from "#shared/records/audit-entry.ts";
 
-export const actionWords: Readonly<Record<AuditAction, string>> = {
+export const actionWords: Readonly<Record<AuditAction | "signed_in", string>> = {
   issued: "issued",
   rotated: "gave another secret",
   extended: "extended",
@@ -27,6 +27,7 @@ export const actionWords: Readonly<Record<AuditAction, string>> = {
   route_removed: "removed the route",
   keep_set: "keeps the model in memory",
   keep_removed: "no longer keeps the model",
+  signed_in: "signed in with",
 };
 
 const detailCharactersMax = 160;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { recordAfterlifeMs } from "#shared/records/key-store.ts";
 import { decode, peppersAt } from "#shared/store/redis-key-store.ts";
+import { redisSignInsAt } from "#shared/store/session-stores.ts";
 import type { SqlTags, StateDatabase } from "#shared/store/state-database.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
 import { keptForMs } from "./limits/redis-limits.ts";
@@ -13,7 +14,8 @@ const stays = /^(replica|audit)$/;
 const booked = /^(usage|spent|limits|seats|reservations|written|gateways)/;
 
 const hash = z.record(z.string(), z.string());
-const records = z.tuple([hash, hash, hash, hash, z.array(z.string()), hash, z.array(z.string()), z.string()]);
+const texts = z.array(z.string());
+const records = z.tuple([hash, hash, hash, hash, texts, hash, texts, texts, z.string()]);
 
 /** Copies a store in Redis into a new embedded store, all but the usage and the trail. */
 export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): Promise<void> {
@@ -30,9 +32,10 @@ export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): 
       .hkeys("machine-keys")
       .hgetall("machine-seen")
       .zrange("known-models", "0", "-1", "WITHSCORES")
+      .zrange(redisSignInsAt, "0", "-1")
       .get(peppersAt),
   );
-  const [site, machines, routes, keeps, machineKeys, seen, models, peppers] = records.parse(replies);
+  const [site, machines, routes, keeps, machineKeys, seen, models, signIns, peppers] = records.parse(replies);
   const json = JSON.stringify;
   to.change("back up records", (sql) => [
     site["id"] && sql.run`INSERT INTO site VALUES (1, ${site["id"]}, ${site["noted"] ?? "{}"})`,
@@ -41,6 +44,7 @@ export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): 
     sql.run`INSERT INTO keeps SELECT key, value FROM json_each(${json(keeps)})`,
     sql.run`INSERT INTO machine_keys SELECT value, ${json(seen)} ->> ('$.' || value) FROM json_each(${json(machineKeys)})`,
     ...models.map((id, at) => at % 2 || sql.run`INSERT INTO known_models VALUES (${id}, ${Number(models[at + 1])})`),
+    sql.run`INSERT INTO sign_ins SELECT key + 1, value ->> '$.at', value FROM json_each(${json(signIns)})`,
     sql.run`INSERT INTO pepper VALUES (1, ${peppers})`,
   ]);
 }
@@ -78,6 +82,7 @@ export async function copyToRedis(from: StateDatabase, redis: RedisConnection): 
       UNION ALL SELECT json_array('hset', 'routes', name, record) FROM routes
       UNION ALL SELECT json_array('hset', 'keeps', name, record) FROM keeps
       UNION ALL SELECT json_array('zadd', 'known-models', seen_at, id) FROM known_models
+      UNION ALL SELECT json_array('zadd', 'sign-ins', at, entry) FROM sign_ins
       UNION ALL SELECT json_array('hset', name, key, json_each.value) FROM extra, json_each(extra.value)
         WHERE name LIKE 'limits:%'
       UNION ALL SELECT json_array('pexpire', name, ${keptForMs}) FROM extra WHERE name LIKE 'limits:%'

@@ -11,6 +11,8 @@ import type { OpenedKeyStore, StateStore } from "#shared/store/open-key-store.ts
 import { isFounded, note, SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
 import { openStateDatabase, type StateDatabase, stateFileName } from "#shared/store/state-database.ts";
 import { changeMachine } from "#shared/records/change-machine.ts";
+import { signInsMax } from "#shared/records/sign-in.ts";
+import { SqliteSessionStore } from "#shared/store/session-stores.ts";
 import { SqliteMachineStore } from "#shared/store/sqlite-machine-store.ts";
 import { systemClock, dayMs } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
@@ -152,6 +154,7 @@ async function readAll(database: StateDatabase): Promise<void> {
   const unread: UnreadRecord[] = [];
   await keys.list(unread);
   await keys.log({ entriesMax: auditEntriesMax }, unread);
+  await new SqliteSessionStore(database).signIns(signInsMax, unread);
   await machines.list(unread);
   await machines.site();
   await sqliteRoutes(database).list(unread);

@@ -15,6 +15,7 @@ import {
 } from "../keys/session-token.ts";
 import type { KeyRecord } from "./key-record.ts";
 import type { UnreadRecord } from "./key-store.ts";
+import type { SignIns } from "./sign-in.ts";
 
 /** A viewer reads. An operator changes machines, models and routes too, and an admin also keys and sessions. */
 export const sessionRoles = ["viewer", "operator", "admin"] as const;
@@ -43,7 +44,7 @@ export const sessionRecord = z.strictObject({
 export type SessionRecord = Readonly<z.infer<typeof sessionRecord>>;
 
 /** Stores sign-in links and sessions beside the keys. It fails as a `KeyStore` does. */
-export interface SessionStore {
+export interface SessionStore extends SignIns {
   /** Stores a new record, and drops those that have expired. */
   write(record: SessionRecord, nowMs: number): Promise<void>;
   find(id: SessionId): Promise<SessionRecord | undefined>;

@@ -1,10 +1,14 @@
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { readEach, readRecord, type UnreadRecord } from "../records/key-store.ts";
 import { type SessionRecord, sessionRecord, type SessionStore } from "../records/session-record.ts";
+import { signedIn, signIn, type SignIn, signInsKeptMs, signInsMax } from "../records/sign-in.ts";
 import type { StateDatabase } from "./state-database.ts";
 
 /** A hash that maps the id of each sign-in link and session to its record as JSON. */
 export const redisSessionsAt = "sessions";
+
+/** A sorted set of sign-ins as JSON, by their time. */
+export const redisSignInsAt = "sign-ins";
 
 export class RedisSessionStore implements SessionStore {
   readonly #redis: RedisConnection;
@@ -35,6 +39,21 @@ export class RedisSessionStore implements SessionStore {
     return readEach(sessionRecord, Object.entries(stored), unread).toSorted(
       (one, other) => one.createdAt - other.createdAt,
     );
+  }
+
+  async noteSignIn(entry: SignIn): Promise<void> {
+    await this.#redis.pipeline("note a sign-in", (batch) =>
+      batch
+        .zadd(redisSignInsAt, entry.at, JSON.stringify(entry))
+        .zremrangebyscore(redisSignInsAt, "-inf", entry.at - signInsKeptMs)
+        .zremrangebyrank(redisSignInsAt, 0, -signInsMax - 1),
+    );
+  }
+
+  async signIns(entriesMax: number, unread?: UnreadRecord[]): Promise<readonly SignIn[]> {
+    const texts = await this.#redis.run("list sign-ins", (client) => client.zrange(redisSignInsAt, -entriesMax, "-1"));
+    const rows = texts.map((text) => [signedIn, text]);
+    return readEach(signIn, rows, unread);
   }
 }
 
@@ -69,5 +88,21 @@ export class SqliteSessionStore implements SessionStore {
   async list(unread?: UnreadRecord[]): Promise<readonly SessionRecord[]> {
     const rows = this.#database.read("list sessions", (sql) => sql.all`SELECT id, record FROM sessions`);
     return readEach(sessionRecord, rows, unread).toSorted((one, other) => one.createdAt - other.createdAt);
+  }
+
+  async noteSignIn(entry: SignIn): Promise<void> {
+    this.#database.change("note a sign-in", (sql) => {
+      sql.run`INSERT INTO sign_ins (at, entry) VALUES (${entry.at}, ${JSON.stringify(entry)})`;
+      sql.run`DELETE FROM sign_ins WHERE at <= ${entry.at - signInsKeptMs}
+        OR sequence <= (SELECT max(sequence) FROM sign_ins) - ${signInsMax}`;
+    });
+  }
+
+  async signIns(entriesMax: number, unread?: UnreadRecord[]): Promise<readonly SignIn[]> {
+    const rows = this.#database.read(
+      "list sign-ins",
+      (sql) => sql.all`SELECT sequence, entry FROM sign_ins ORDER BY sequence DESC LIMIT ${entriesMax}`,
+    );
+    return readEach(signIn, rows, unread).toReversed();
   }
 }

@@ -83,7 +83,11 @@ const machineOffers = `
   CREATE TABLE IF NOT EXISTS machine_offers (
     public_key TEXT PRIMARY KEY, offer TEXT NOT NULL) STRICT, WITHOUT ROWID;`;
 
-const lists = ["keys", "machines", "machine_keys", "routes", "keeps", "usage", "audit", "known_models"];
+/** The list of sign-ins. The file keeps its version, as it does for `responseSums`. */
+const signIns = `CREATE TABLE IF NOT EXISTS sign_ins (
+  sequence INTEGER PRIMARY KEY, at INTEGER NOT NULL, entry TEXT NOT NULL) STRICT`;
+
+const lists = ["keys", "machines", "machine_keys", "routes", "keeps", "usage", "audit", "sign_ins", "known_models"];
 const tables = [...lists, "pepper", "site"];
 
 /**
@@ -248,6 +252,7 @@ function bringUpToDate(database: DatabaseSync, file: string): void {
     database.exec(`PRAGMA user_version = ${schemaSteps.length}`);
     const sums = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'response_sums'").get();
     if (sums === undefined) database.exec(responseSums);
+    database.exec(signIns);
     database.exec(machineOffers);
   });
 }

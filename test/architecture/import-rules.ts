@@ -343,9 +343,9 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/placing": 90,
   "shared/process": 1_400,
   "shared/protocol": 2_050,
-  "shared/records": 2_420,
+  "shared/records": 2_460,
   "shared/requests": 640,
   "shared/site": 580,
-  "shared/store": 2_320,
+  "shared/store": 2_360,
   "shared/usage": 160,
 };

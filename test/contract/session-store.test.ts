@@ -1,9 +1,22 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { keyId } from "#shared/keys/key-token.ts";
 import { sessionId } from "#shared/keys/session-token.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
-import { findSession, linkMs, makeSession, sessionMs, sessionsPerKeyMax } from "#shared/records/session-record.ts";
+import { readTrail, type SignIn, signInsMax } from "#shared/records/sign-in.ts";
+import {
+  findSession,
+  linkMs,
+  makeSession,
+  sessionMs,
+  sessionsPerKeyMax,
+  type SessionStore,
+} from "#shared/records/session-record.ts";
+import { SqliteSessionStore } from "#shared/store/session-stores.ts";
+import { openStateDatabase } from "#shared/store/state-database.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
@@ -99,10 +112,63 @@ describe.each<[string, () => Promise<KeyPlace>]>([
     expect(await own.sessions.find(first.record.id)).toBeUndefined();
   });
 
+  test("sign-ins stand in the trail in order, also in that of one key, for 400 days", async () => {
+    const { place, sessions } = await open();
+    const stores = { keys: await place.open(), sessions };
+    const at = 1_800_000_000_000;
+    const signIn = (day: number, of = key.id): SignIn => ({
+      at: at + day * 86_400_000,
+      by: `admin ${of}, session 0aB1cD2eF3gH`,
+      action: "signed_in",
+      key: of,
+      name: "ada",
+      detail: { role: "admin", address: "192.0.2.7" },
+      request: `req_${day}`,
+    });
+    const another = keyId.parse("zzzzzzzzzzzz");
+    const kept = [signIn(1), signIn(2, another), signIn(3), signIn(400)];
+    for (const each of [signIn(0), ...kept]) await sessions.noteSignIn(each);
+    expect(await readTrail(stores, { entriesMax: 10 })).toEqual(kept);
+    expect(await readTrail(stores, { entriesMax: 2 })).toEqual(kept.slice(2));
+    expect(await readTrail(stores, { entriesMax: 2, keys: [another] })).toEqual([signIn(2, another)]);
+    expect(await sessions.list()).toEqual([]);
+  });
+
   test("the store has no token, and a session ends no later than its key", async () => {
     const own = await open();
     const { token, record } = await makeSession({ ...session, key: { ...key, expiresAt: own.clock.wall() + 5 } }, own);
     expect(JSON.stringify(await own.sessions.list())).not.toContain(token.text.slice(-32));
     expect(record.expiresAt).toBe(own.clock.wall() + 5);
   });
+});
+
+const entry = { by: "admin", action: "signed_in", key: key.id, name: "ada" } as const;
+const times = Array.from({ length: signInsMax }, (_, place) => place + 1);
+
+async function addTwo(sessions: SessionStore): Promise<void> {
+  for (const more of [1, 2]) await sessions.noteSignIn({ ...entry, at: signInsMax + more });
+  const left = await sessions.signIns(signInsMax * 2);
+  expect([left.length, left[0]?.at, left.at(-1)?.at]).toEqual([signInsMax, 3, signInsMax + 2]);
+}
+
+test("Redis keeps the latest 10,000 sign-ins", async () => {
+  const sessions = await (await redisPlace(server.url)).openSessions();
+  await Promise.all(times.map((at) => sessions.noteSignIn({ ...entry, at })));
+  await addTwo(sessions);
+});
+
+test("SQLite keeps the latest 10,000 sign-ins", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-sign-ins-"));
+  const database = openStateDatabase(folder);
+  onTestFinished(async () => {
+    database.close();
+    await rm(folder, { recursive: true });
+  });
+  // One by one they would take a disk ten seconds.
+  database.change(
+    "fill the list",
+    (sql) => sql.run`INSERT INTO sign_ins (at, entry) SELECT value, json_set(${JSON.stringify(entry)}, '$.at', value)
+      FROM json_each(${JSON.stringify(times)})`,
+  );
+  await addTwo(new SqliteSessionStore(database));
 });

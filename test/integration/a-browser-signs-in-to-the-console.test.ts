@@ -170,6 +170,26 @@ describe("a session", () => {
   });
 });
 
+test("a sign-in stands in the trail with its role and address, and is told to no gateway as a change", async () => {
+  const { token, record } = await issueAdmin("viewer");
+  const changed = await api.keys.log({ entriesMax: 100 });
+  await cookieOf(token.reveal());
+  expect(await api.keys.log({ entriesMax: 100 })).toEqual(changed);
+  const { data } = (await api.ask("GET", `/log?key=${record.id}`, { key: token.reveal() })).json;
+  expect(data).toEqual([
+    expect.objectContaining({ action: "issued" }),
+    expect.objectContaining({
+      action: "signed_in",
+      by: expect.stringMatching(new RegExp(`^admin ${record.id}, session [0-9A-Za-z]{12}$`)),
+      key: record.id,
+      name: record.name,
+      detail: expect.objectContaining({ role: "viewer", address: "127.0.0.1" }),
+    }),
+  ]);
+  const { data: latest } = (await api.ask("GET", "/log?limit=1", { key: token.reveal() })).json;
+  expect(latest).toEqual([expect.objectContaining({ action: "signed_in" })]);
+});
+
 test("a pasted viewer key opens a viewer's session, and a key for models opens none", async () => {
   const cookie = await cookieOf((await issueAdmin("viewer")).token.reveal());
   expect((await send("GET", "/admin/v1/me", { cookie })).json().role).toBe("viewer");

@@ -113,7 +113,9 @@ async function fill(place: Settings) {
     const means = { ...store, actor };
     const spent = await issueIn(store, { limits, machines: ["attic"], external: true });
     const [revoked, disabled, rotated] = [await issueIn(store), await issueIn(store), await issueIn(store)];
-    await issueIn(store, { kind: "admin" });
+    const { record: admin } = await issueIn(store, { kind: "admin" });
+    const signIn = { by: `admin ${admin.id}`, action: "signed_in", key: admin.id, name: "alice" } as const;
+    for (const ago of [2, 1]) await store.sessions.noteSignIn({ ...signIn, at: Date.now() - ago * dayMs });
     await changeKey(revoked.record.id, { action: "revoked" }, means);
     await changeKey(disabled.record.id, { action: "disabled" }, means);
     await rotateKey({ id: rotated.record.id, graceMs: dayMs }, means);
@@ -151,6 +153,7 @@ const portrait = (place: Settings, site: Filled) =>
       lapsed: await keys.find(site.lapsed.token.id),
       peppers: await keys.peppers(),
       trail: (await keys.log({ entriesMax: 100_000 })).filter(({ machine }) => !machine?.startsWith("attic-")),
+      signIns: await store.sessions.signIns(100),
       judged: await Promise.all([site.lapsed, site.expired, site.spent, site.revoked, site.rotated].map(judged)),
       site: await machines.site(),
       machines: (await machines.list()).filter(({ name }) => !name.startsWith("attic-")),
@@ -177,6 +180,7 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
       byJoin: "loft",
       refusedBy: "budget",
       knows: "known",
+      signIns: [expect.objectContaining({ name: "alice" }), expect.anything()],
       lapsed: { kind: "tombstone" },
     });
     expect(told.out).toMatch(/^records +written$/m);

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { auditEntriesMax, type AuditEntry } from "#shared/records/audit-entry.ts";
 import { findKeys } from "#shared/records/find-keys.ts";
 import { type KeyState, keyStates, tokenBudget } from "#shared/records/key-record.ts";
+import { readTrail, type SignIn } from "#shared/records/sign-in.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import { showKey, type ShownKey } from "#shared/records/shown-key.ts";
@@ -128,7 +129,7 @@ export function addLog(keys: CliCommand, context: CliContext): void {
   const { stdout, stderr } = context;
   keys
     .command("log")
-    .description("show who did what to which key, machine, route or kept model, the latest last")
+    .description("show who did what to which key, machine, route or kept model, and who signed in, the latest last")
     .option("--limit <count>", "how many of the latest entries", readBy(wholeNumber(1, auditEntriesMax)), defaultLimit)
     .option("--key <key>", "only what was done to the key with this id, or to those with this name", givenKeys)
     .json()
@@ -138,10 +139,10 @@ Examples:
   trunkline keys log --key 0aB1cD2eF3gH --limit 5
   trunkline keys log --limit 1000 --json`)
     .action(({ limit, key, json }: Options) =>
-      withKeyStore(context, { json }, async ({ keys: store }) => {
+      withKeyStore(context, { json }, async (store) => {
         const unread: UnreadRecord[] = [];
-        const keyIds = key === undefined ? undefined : await findKeys(key, store);
-        const entries = await store.log({ entriesMax: limit, keys: keyIds }, unread);
+        const keyIds = key === undefined ? undefined : await findKeys(key, store.keys);
+        const entries = await readTrail(store, { entriesMax: limit, keys: keyIds }, unread);
         stderr.write(unreadLine(unread));
         if (json) stdout.write(`${JSON.stringify(entries.map(shownEntry))}\n`);
         else if (entries.length > 0) stdout.write(tableOfEntries(entries, widthOf(stdout)));
@@ -150,7 +151,7 @@ Examples:
     );
 }
 
-function tableOfEntries(entries: readonly AuditEntry[], widthMax: number | undefined): string {
+function tableOfEntries(entries: readonly (AuditEntry | SignIn)[], widthMax: number | undefined): string {
   return alignedTable(
     ["time", "who", "what", "key", "name", "detail"],
     entries.map((entry) => [
@@ -165,7 +166,7 @@ function tableOfEntries(entries: readonly AuditEntry[], widthMax: number | undef
   );
 }
 
-function shownEntry({ at, detail, request, ...same }: AuditEntry): object {
+function shownEntry({ at, detail, request, ...same }: AuditEntry | SignIn): object {
   return { ...same, at: new Date(at).toISOString(), detail: detail ?? null, request: request ?? null };
 }
 

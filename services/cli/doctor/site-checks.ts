@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { z } from "zod";
 import { type OpenedKeyStore, openKeyStore } from "#shared/store/open-key-store.ts";
 import { auditEntriesMax } from "#shared/records/audit-entry.ts";
+import { readTrail } from "#shared/records/sign-in.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { stateFileName } from "#shared/store/state-database.ts";
 import { machineState } from "#shared/records/shown-machine.ts";
@@ -114,7 +115,7 @@ async function lookAtStore({ opened, problem, doubts, missing }: Store, clock: C
 async function lookAtRecords({ opened }: Store): Promise<Finding> {
   if (opened === undefined) return skipped("There is no store.");
   const { keys, sessions, machines, routes, keeps } = opened;
-  const trail = { list: (unread: UnreadRecord[]) => keys.log({ entriesMax: auditEntriesMax }, unread) };
+  const trail = { list: (unread: UnreadRecord[]) => readTrail(opened, { entriesMax: auditEntriesMax }, unread) };
   const unread: string[] = [];
   for (const [noun, store] of Object.entries({
     key: keys,

@@ -12,10 +12,7 @@ const shownMax = 1_000;
 
 export function Trail() {
   return (
-    <Page
-      title="Trail"
-      about="Who changed which key, machine or route, and when. Sign-ins are in the log of the gateway."
-    >
+    <Page title="Trail" about="Who changed which key, machine or route, and when, and who signed in to this console.">
       <Entries />
     </Page>
   );

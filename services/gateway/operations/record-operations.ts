@@ -3,7 +3,8 @@ import { dayMs } from "#shared/process/clock.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { findKeys } from "#shared/records/find-keys.ts";
-import { auditEntry } from "#shared/records/audit-entry.ts";
+import { auditActions, auditEntry } from "#shared/records/audit-entry.ts";
+import { readTrail, signedIn } from "#shared/records/sign-in.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { machineName, routeName } from "#shared/protocol/identifiers.ts";
 import { modelId } from "#shared/protocol/model.ts";
@@ -11,6 +12,7 @@ import { usageKeptDays, usageRow } from "#shared/usage/usage.ts";
 import { listOf, recordsOf, defineOperation, keyText, pageLength, reads } from "./serve-operation.ts";
 
 const shownEntry = auditEntry.extend({
+  action: z.enum([...auditActions, signedIn]),
   at: z.iso.datetime(),
   key: keyId.nullable().describe("The key that it was done to; null where it was none."),
   machine: machineName.nullable().describe("The machine whose record it was done to; null where it was none."),
@@ -55,14 +57,15 @@ export const recordOperations = {
   readLog: defineOperation({
     ...reads,
     path: "/log",
-    summary: "The audit trail: the latest changes of keys, machines, routes and kept models, and their authors",
+    summary:
+      "The audit trail: the latest changes of keys, machines, routes and kept models, their authors, and sign-ins to the console",
     query: z.strictObject({ limit: pageLength, key: keyText.optional() }),
     answer: entryList,
     refusals: ["key_not_found"],
-    async run({ query }, { keys }) {
+    async run({ query }, parts) {
       const unread: UnreadRecord[] = [];
-      const keyIds = query.key === undefined ? undefined : await findKeys(query.key, keys);
-      const entries = await keys.log({ entriesMax: query.limit, keys: keyIds }, unread);
+      const keyIds = query.key === undefined ? undefined : await findKeys(query.key, parts.keys);
+      const entries = await readTrail(parts, { entriesMax: query.limit, keys: keyIds }, unread);
       const data = entries.map(({ at, key, machine, route, model: kept, detail, request, ...same }) => ({
         ...same,
         key: key ?? null,

@@ -133,6 +133,15 @@ async function openSession(
   const { "user-agent": agent } = request.headers;
   const { token, record } = await makeSession({ kind: "session", ...who, address: request.ip, agent }, parts);
   const signedIn = { key: record.key, session: record.id, role: record.role, address: request.ip };
+  await parts.sessions.noteSignIn({
+    at: record.createdAt,
+    by: `admin ${record.key}, session ${record.id}`,
+    action: "signed_in",
+    key: record.key,
+    name: who.key.name,
+    detail: { role: record.role, address: request.ip, user_agent: record.agent },
+    request: request.id,
+  });
   parts.log.info(signedIn, "a browser signed in to the console");
   const { consoleUrl } = parts.addresses();
   setCookie(reply, { name: sessionCookie, text: token.text, maxAgeMs: sessionMs, request, consoleUrl });

@@ -86,6 +86,8 @@ export const noSessions: SessionStore = {
   find: async () => undefined,
   remove: async () => false,
   list: async () => [],
+  noteSignIn: async () => undefined,
+  signIns: async () => [],
 };
 export const ownAddresses = { baseUrl: "http://127.0.0.1:8080/v1", consoleUrl: "http://127.0.0.1:8081/console" };
 export const noEvents: AdminParts["events"] = { follow: async (response) => void response.writeHead(200).end() };

@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { dayMs } from "../process/clock.ts";
+import { type AuditEntry, auditEntry } from "./audit-entry.ts";
+import type { KeyStore, UnreadRecord } from "./key-store.ts";
+
+/** The sign-ins that a store keeps, and for how long; the oldest are removed first. */
+export const signInsMax = 10_000;
+export const signInsKeptMs = 400 * dayMs;
+
+/** The action of a sign-in. No change of a record has it. */
+export const signedIn = "signed_in";
+
+/**
+ * A sign-in to the console, in the shape of the trail. Its key is the one that the session stands for. Gateways follow the
+ * trail, and no sign-in: sign-ins stand in a list of their own.
+ */
+export const signIn = auditEntry.extend({ action: z.literal(signedIn) });
+export type SignIn = Readonly<z.infer<typeof signIn>>;
+
+export interface SignIns {
+  /** Adds a sign-in, and removes those beyond `signInsMax` and `signInsKeptMs`. */
+  noteSignIn(entry: SignIn): Promise<void>;
+  /** Returns the latest sign-ins, the oldest of them first. */
+  signIns(entriesMax: number, unread?: UnreadRecord[]): Promise<readonly SignIn[]>;
+}
+
+/** Returns the latest changes and sign-ins, the oldest of them first. `keys` selects those of these keys. */
+export async function readTrail(
+  { keys, sessions }: { readonly keys: Pick<KeyStore, "log">; readonly sessions: Pick<SignIns, "signIns"> },
+  query: Parameters<KeyStore["log"]>[0],
+  unread?: UnreadRecord[],
+): Promise<readonly (AuditEntry | SignIn)[]> {
+  const signIns = await sessions.signIns(query.keys === undefined ? query.entriesMax : signInsMax, unread);
+  const found = signIns.filter(({ key }) => query.keys === undefined || query.keys.some((each) => each === key));
+  const all = [...(await keys.log(query, unread)), ...found];
+  return all.toSorted((one, other) => one.at - other.at).slice(-query.entriesMax);
+}
