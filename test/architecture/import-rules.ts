@@ -323,7 +323,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/console": 1_700,
   "services/console/pages": 3_460,
   "services/gateway": 1_740,
-  "services/gateway/api": 8_880,
+  "services/gateway/api": 8_920,
   "services/gateway/fleet": 1_270,
   "services/gateway/http": 2_490,
   "services/gateway/images": 340,

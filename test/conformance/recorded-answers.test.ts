@@ -180,7 +180,7 @@ function eventsIn(body: string): unknown[] {
 /** The same value with every id and time masked, and nothing else. */
 function masked(value: unknown): unknown {
   const mask = (key: string, inner: unknown): unknown => {
-    if (key === "created" || key === "created_at")
+    if (key === "created" || key === "created_at" || key === "completed_at")
       return typeof inner === "number" && Number.isInteger(inner) ? 0 : inner;
     const isId = key === "id" || key === "item_id" || key === "call_id";
     if (isId && typeof inner === "string")

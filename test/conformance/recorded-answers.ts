@@ -144,14 +144,20 @@ export const streamOfThoughts = [
   { ...chunk, choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: "stop" }] },
 ] satisfies (OpenAI.Chat.ChatCompletionChunk & { choices: { delta: Partial<Thoughts> }[] })[];
 
-/** The SDK puts the text there by itself. */
-type SentResponse = Omit<OpenAI.Responses.Response, "output_text">;
+/** The SDK puts the text there by itself. OpenAI sends null where its types have no field. */
+type SentResponse = Omit<OpenAI.Responses.Response, "output_text" | "prompt_cache_key" | "safety_identifier">;
 
 const responseHead = { id: "resp_…", object: "response", created_at: 0, model, error: null } as const;
 const responseTerms = () => ({
   incomplete_details: null,
   store: false as const,
   access_programs: null,
+  max_tool_calls: null,
+  prompt_cache_key: null,
+  safety_identifier: null,
+  service_tier: "default" as const,
+  frequency_penalty: 0,
+  presence_penalty: 0,
   background: false,
   conversation: null,
   previous_response_id: null,
@@ -201,11 +207,19 @@ export const responseOfThoughts = {
   ...responseHead,
   ...responseTerms(),
   status: "completed",
+  completed_at: 0,
   output: [reasoningItem, messageItem],
   usage: responseUsage,
 } satisfies SentResponse & { store: false };
 
-const begun = { ...responseHead, ...responseTerms(), status: "in_progress" as const, output: [], usage: null };
+const begun = {
+  ...responseHead,
+  ...responseTerms(),
+  status: "in_progress" as const,
+  completed_at: null,
+  output: [],
+  usage: null,
+};
 
 /** The SDK's type is that of a response that has ended: OpenAI itself sends null until then. */
 type ResponseEvent =

@@ -329,6 +329,8 @@ const responseUsage = z.object({
   total_tokens: count,
 });
 
+const noPenalty = z.literal(0).describe("Always 0: this API sends no penalty to the runtime.");
+
 /** A response: complete, or its present state in the middle of a stream. */
 export const response = z.object({
   id: z.string().describe("The id of this response, the same in all events of a stream."),
@@ -354,6 +356,13 @@ export const response = z.object({
   top_logprobs: z.int().describe(asRequested),
   top_p: z.number().nullable().describe(asRequested),
   access_programs: nothing("there are none here"),
+  completed_at: z.int().nullable().describe("The time of its end, in seconds since 1970; null unless it is complete."),
+  frequency_penalty: noPenalty,
+  presence_penalty: noPenalty,
+  max_tool_calls: nothing("the client runs the tools"),
+  prompt_cache_key: nothing("runtimes find what they have cached by the prompt itself"),
+  safety_identifier: nothing("no user is judged here"),
+  service_tier: z.literal("default").describe("Always `default`: there is one tier."),
   background: z.literal(false),
   previous_response_id: z.string().nullable().describe(asRequested),
   conversation: z

@@ -3,11 +3,14 @@ import { count, event } from "./schema-parts.ts";
 
 // The answers of the Messages API. The public document has each export by its name.
 
+const none = (why: string) => z.null().describe(`Always null: ${why}.`);
+
 const place = count.describe("The number of the block in `content`, from 0.");
 const signature = z.string().describe("Sent back with the thoughts. It proves nothing here.");
 
 const messageUsage = z.object({
   input_tokens: count.describe("The tokens of the prompt that the runtime had to read. 0 until the answer's end."),
+  cache_creation: none("nothing is charged for keeping tokens"),
   cache_creation_input_tokens: z.literal(0).describe("Always 0: nothing is charged for keeping them."),
   cache_read_input_tokens: count.describe("The prompt's tokens that the runtime still had, as far as it tells."),
   output_tokens: count,
@@ -15,9 +18,12 @@ const messageUsage = z.object({
     .object({ thinking_tokens: count.describe("The tokens that were thoughts.") })
     .nullable()
     .describe("The same, looked at closely; null where the runtime does not tell."),
+  inference_geo: none("the machines are the operator's own"),
+  server_tool_use: none("the client runs the tools"),
+  service_tier: none("there is one tier"),
 });
 
-const text = z.object({ type: z.literal("text"), text: z.string() });
+const text = z.object({ type: z.literal("text"), text: z.string(), citations: none("models here cite nothing") });
 const thinking = z.object({
   type: z.literal("thinking"),
   thinking: z.string().describe("The thoughts of the model."),
@@ -27,21 +33,29 @@ const toolUse = z.object({
   type: z.literal("tool_use"),
   id: z.string().describe("The id of this call. Its `tool_result` names it."),
   name: z.string(),
+  caller: z.object({ type: z.literal("direct") }).describe("The caller: the model itself."),
   input: z.record(z.string(), z.unknown()).describe("The arguments. The model wrote them: check them."),
 });
 
 export const contentBlock = z.discriminatedUnion("type", [text, thinking, toolUse]);
 
-const stopReason = z
+const stop_reason = z
   .enum(["end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"])
   .nullable()
   .describe(
     "The reason for the end of the answer; null before. `end_turn` also where a runtime does not tell of a stop sequence.",
   );
-const stopSequence = z
+const stop_sequence = z
   .string()
   .nullable()
   .describe("The text of `stop_sequences` that ended the answer, where the runtime tells it.");
+
+const ending = {
+  container: none("no code runs in one"),
+  stop_details: none("nothing tells why a model refuses"),
+  stop_reason,
+  stop_sequence,
+};
 
 /** A message: complete, or its beginning in a stream. */
 export const message = z.object({
@@ -50,8 +64,7 @@ export const message = z.object({
   role: z.literal("assistant"),
   model: z.string().describe("The model that answered."),
   content: z.array(contentBlock).describe("The acts of the model in their order: thoughts, texts and calls of tools."),
-  stop_reason: stopReason,
-  stop_sequence: stopSequence,
+  ...ending,
   usage: messageUsage,
 });
 
@@ -97,7 +110,7 @@ export const messageEvent = z.discriminatedUnion("type", [
   event("content_block_delta", { index: place, delta }),
   event("content_block_stop", { index: place }),
   event("message_delta", {
-    delta: z.object({ stop_reason: stopReason, stop_sequence: stopSequence }).describe("The end of the answer."),
+    delta: z.object(ending).describe("The end of the answer."),
     usage: messageUsage,
   }),
   event("message_stop", {}),

@@ -30,6 +30,14 @@ const calls = (index: number): AnswerEvent => ({
 });
 const given = (index: number, text: string): AnswerEvent => ({ kind: "tool-call-delta", index, arguments: text });
 
+/** Fields of Anthropic's that mean nothing here. Clients read them without a look whether they are there. */
+const untold = {
+  ending: { container: null, stop_details: null },
+  usage: { cache_creation: null, inference_geo: null, server_tool_use: null, service_tier: null },
+};
+const textBlock = { type: "text", citations: null };
+const call = { type: "tool_use", id: "call_0", name: "weather", caller: { type: "direct" } };
+
 /** The events of a stream, which all come with their name. */
 function eventsIn(bytes: Uint8Array): Told[] {
   const blocks = Buffer.from(bytes).toString().split("\n\n").filter(Boolean);
@@ -103,13 +111,15 @@ describe("a message", () => {
       model: "llama3",
       content: [
         { type: "thinking", thinking: "Hm. Well.", signature: "trunkline" },
-        { type: "text", text: "Hi." },
-        { type: "tool_use", id: "call_0", name: "weather", input: { a: 1 } },
-        { type: "text", text: "Bye." },
+        { ...textBlock, text: "Hi." },
+        { ...call, input: { a: 1 } },
+        { ...textBlock, text: "Bye." },
       ],
+      ...untold.ending,
       stop_reason: "end_turn",
       stop_sequence: null,
       usage: {
+        ...untold.usage,
         input_tokens: 4,
         cache_creation_input_tokens: 0,
         cache_read_input_tokens: 3,
@@ -182,9 +192,11 @@ describe("its stream", () => {
           role: "assistant",
           model: "llama3",
           content: [],
+          ...untold.ending,
           stop_reason: null,
           stop_sequence: null,
           usage: {
+            ...untold.usage,
             input_tokens: 0,
             cache_creation_input_tokens: 0,
             cache_read_input_tokens: 0,
@@ -197,22 +209,23 @@ describe("its stream", () => {
       { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "Hm." } },
       { type: "content_block_delta", index: 0, delta: { type: "signature_delta", signature: "trunkline" } },
       { type: "content_block_stop", index: 0 },
-      { type: "content_block_start", index: 1, content_block: { type: "text", text: "" } },
+      { type: "content_block_start", index: 1, content_block: { ...textBlock, text: "" } },
       { type: "content_block_delta", index: 1, delta: { type: "text_delta", text: "Hello " } },
       { type: "content_block_delta", index: 1, delta: { type: "text_delta", text: "there." } },
       { type: "content_block_stop", index: 1 },
       {
         type: "content_block_start",
         index: 2,
-        content_block: { type: "tool_use", id: "call_0", name: "weather", input: {} },
+        content_block: { ...call, input: {} },
       },
       { type: "content_block_delta", index: 2, delta: { type: "input_json_delta", partial_json: '{"a":' } },
       { type: "content_block_delta", index: 2, delta: { type: "input_json_delta", partial_json: "1}" } },
       { type: "content_block_stop", index: 2 },
       {
         type: "message_delta",
-        delta: { stop_reason: "end_turn", stop_sequence: null },
+        delta: { ...untold.ending, stop_reason: "end_turn", stop_sequence: null },
         usage: {
+          ...untold.usage,
           input_tokens: 4,
           cache_creation_input_tokens: 0,
           cache_read_input_tokens: 3,

@@ -90,6 +90,7 @@ export const toolUseBlock = z.object({
   id: z.string().min(1).describe("The id of this call; its `tool_result` names it."),
   name: z.string().min(1),
   input: z.record(z.string(), z.unknown()).describe("The arguments of the call."),
+  caller: z.looseObject({ type: z.string() }).nullish().describe(ofModel),
 });
 
 /** Blocks of an answer that Anthropic's own servers gave, which mean nothing to other models. */

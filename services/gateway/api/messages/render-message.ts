@@ -12,10 +12,13 @@ const stopReasons: Readonly<Record<FinishReason, string>> = {
   content_filter: "refusal",
 };
 
+/** The end of an answer that goes on. Nothing here tells of a refusal, and none runs code in a container. */
+const noEnding = { container: null, stop_details: null, stop_reason: null, stop_sequence: null };
+
 /** Returns how an answer ended, in the words of this API. */
-function ending({ reason, stop }: Finish): { readonly stop_reason: string; readonly stop_sequence: string | null } {
-  if (stop !== undefined) return { stop_reason: "stop_sequence", stop_sequence: stop };
-  return { stop_reason: stopReasons[reason], stop_sequence: null };
+function ending({ reason, stop }: Finish): Readonly<Record<keyof typeof noEnding, string | null>> {
+  if (stop !== undefined) return { ...noEnding, stop_reason: "stop_sequence", stop_sequence: stop };
+  return { ...noEnding, stop_reason: stopReasons[reason] };
 }
 
 type Finish = Pick<Extract<AnswerEvent, { kind: "finish" }>, "reason" | "stop">;
@@ -30,10 +33,14 @@ const signature = "trunkline";
 function messageUsage({ promptTokens, completionTokens, cachedTokens = 0, reasoningTokens }: Usage): object {
   return {
     input_tokens: Math.max(0, promptTokens - cachedTokens),
+    cache_creation: null,
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: cachedTokens,
     output_tokens: completionTokens,
     output_tokens_details: reasoningTokens === undefined ? null : { thinking_tokens: reasoningTokens },
+    inference_geo: null,
+    server_tool_use: null,
+    service_tier: null,
   };
 }
 
@@ -119,15 +126,19 @@ export class WholeMessage implements AnswerRenderer {
   }
 }
 
+const emptyText = { type: "text", text: "", citations: null };
+/** The caller of every tool: the model itself. */
+const caller = { type: "direct" };
+
 function writtenBlock(block: Gathered): string {
   switch (block.kind) {
     case "text":
-      return JSON.stringify({ type: "text", text: block.text });
+      return JSON.stringify({ ...emptyText, text: block.text });
     case "reasoning":
       return JSON.stringify({ type: "thinking", thinking: block.text, signature });
     case "call": {
       const { id, name, text } = block;
-      return `${JSON.stringify({ type: "tool_use", id, name }).slice(0, -1)},"input":${argumentsText(text)}}`;
+      return `${JSON.stringify({ type: "tool_use", id, name, caller }).slice(0, -1)},"input":${argumentsText(text)}}`;
     }
   }
 }
@@ -204,8 +215,8 @@ export class MessageStream implements AnswerRenderer {
     this.#begun = true;
     const { id, model } = this.#head;
     const begun = { id, type: "message", role: "assistant", model, content: [] };
-    const open = { stop_reason: null, stop_sequence: null, usage: messageUsage(noUsage) };
-    this.#emit("message_start", `"message":${JSON.stringify({ ...begun, ...open })}`);
+    const message = { ...begun, ...noEnding, usage: messageUsage(noUsage) };
+    this.#emit("message_start", `"message":${JSON.stringify(message)}`);
   }
 
   #writer(): BlockWriter {
@@ -246,10 +257,10 @@ export class MessageStream implements AnswerRenderer {
 
 /** Returns a block at its beginning, and the type and the field of its deltas. */
 function begunBlock(block: Parameters<BlockWriter["begin"]>[0]): readonly [begun: object, type: string, field: string] {
-  if (block === "text") return [{ type: "text", text: "" }, "text_delta", "text"];
+  if (block === "text") return [emptyText, "text_delta", "text"];
   if (block === "reasoning") return [{ type: "thinking", thinking: "", signature: "" }, "thinking_delta", "thinking"];
   const { id = "", name } = block;
-  return [{ type: "tool_use", id, name, input: {} }, "input_json_delta", "partial_json"];
+  return [{ type: "tool_use", id, name, caller, input: {} }, "input_json_delta", "partial_json"];
 }
 
 /** Maps the path of a chat field, as machines name it, to the field of the Messages API that it came from. */

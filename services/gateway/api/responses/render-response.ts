@@ -1,4 +1,4 @@
-import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer, AnswerTimings } from "../../jobs/answer-course.ts";
 import { type EmitEvent, ResponseOutput } from "./response-output.ts";
 import type { MadeResponse } from "./kept-responses.ts";
 import { writeTurn } from "./stored-turns.ts";
@@ -9,7 +9,13 @@ import { faultBody } from "../../http/answer-faults.ts";
 import { endsOfChunks, type Rendering } from "../render-chat.ts";
 
 /** The fields of a response that has no output yet. */
-const startedResponse = { status: "in_progress", incomplete_details: null, output: [], usage: null } as const;
+const startedResponse = {
+  status: "in_progress",
+  completed_at: null,
+  incomplete_details: null,
+  output: [],
+  usage: null,
+} as const;
 
 /**
  * Returns the response as JSON, with the fields of its answer so far. `store` stands before all fields that may hold names
@@ -18,7 +24,7 @@ const startedResponse = { status: "in_progress", incomplete_details: null, outpu
 function writtenResponse(
   head: AnswerHead,
   { repeated, begun }: ResponseTerms,
-  answer: ReturnType<ResponseOutput["end"]> | typeof startedResponse,
+  answer: (ReturnType<ResponseOutput["end"]> & { readonly completed_at: number | null }) | typeof startedResponse,
 ): string {
   const { id, createdSeconds: created_at, model } = head;
   const { output, usage, ...fields } = answer;
@@ -63,12 +69,15 @@ export class ResponseRenderer implements AnswerRenderer {
     return this.#taken();
   }
 
-  end(): Uint8Array {
+  end(timings?: AnswerTimings): Uint8Array {
     this.#begin();
-    const { id } = this.#head;
+    const { id, createdSeconds } = this.#head;
     const { begun } = this.#terms;
     const answer = this.#output.end();
-    const written = writtenResponse(this.#head, this.#terms, answer);
+    // By the machine's own time, so that each rendering of an answer has the same.
+    const endedAt = timings && createdSeconds + Math.round(timings.totalMs / 1_000);
+    const completed_at = (answer.status === "completed" && endedAt) || null;
+    const written = writtenResponse(this.#head, this.#terms, { ...answer, completed_at });
     this.made = begun && { id, text: writeTurn(id, begun, written), conversation: begun.conversation };
     if (!this.#streamed) return Buffer.from(written);
     this.#emit(`response.${answer.status}`, `{"response":${written}}`);

@@ -230,6 +230,13 @@ function termsOf(request: ResponseRequest, { called, begun }: Pick<ResponseTerms
   const repeated = {
     // No response continues without its client, and no input is truncated.
     access_programs: null,
+    // No key is kept, no tier chosen and no penalty sent.
+    max_tool_calls: null,
+    prompt_cache_key: null,
+    safety_identifier: null,
+    service_tier: "default",
+    frequency_penalty: 0,
+    presence_penalty: 0,
     background: false,
     conversation: begun?.conversation === undefined ? null : { id: begun.conversation },
     previous_response_id: request.previous_response_id ?? null,
