@@ -35,6 +35,8 @@ const allTokens = 2 ** 31 - 1;
 
 /** Bounds the ended answers that are kept for clients that may resume them; the oldest are dropped first. */
 const leftAnswersMax = 64;
+/** Time for the receipt of an answer's end, beside the round trip to the broker. */
+const receiptWithinMs = 50;
 
 /** The address of a job's answer. */
 export interface ReplyTo {
@@ -280,12 +282,29 @@ export class JobTable {
       this.#tell(reply, "fault", { code: "job_unknown", message: "The machine does not know this request any more." });
       return;
     }
-    if (resumes !== undefined) this.#resume(job, attach, reply);
+    if (resumes !== undefined) {
+      if (this.#awaitsReceipt(job, reply, () => this.#attach(attach, reply))) return;
+      this.#resume(job, attach, reply);
+    }
     job.owner = reply.gateway;
     job.leftAtMs = undefined;
     if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit, resumes: resumes !== undefined })) return;
     const message = "Part of the answer was lost between the machine and the gateway.";
     this.#tell(reply, "fault", { code: "stream_gap", message });
+  }
+
+  /**
+   * Lets an attach wait while the gateway before may have the end of the answer: it then counts all of it, and its receipt
+   * is on the way.
+   */
+  #awaitsReceipt(job: AgentJob, { gateway }: ReplyTo, attach: () => void): boolean {
+    const { broker, clock } = this.#options;
+    const { endedAtMs = -Infinity } = job.frames;
+    const leftMs = endedAtMs + receiptWithinMs + broker.roundTripMs - clock.now();
+    const owner = this.#jobs.get(job.head.id)?.gateway;
+    if (owner === undefined || owner === gateway || leftMs <= 0) return false;
+    clock.after(leftMs, attach);
+    return true;
   }
 
   /**

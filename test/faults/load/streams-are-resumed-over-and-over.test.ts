@@ -20,7 +20,7 @@ const tokens = 120;
 const delayMs = 15;
 /** Resumed within this time after the reconnect, for nearly all; a goal that is printed and not asserted. */
 const goalMs = 200;
-/** An answer that is cut by a kill is booked as it was this long before. */
+/** An answer that is cut by a kill or with a line is booked as it was this long before. */
 const bookedWithinMs = 100;
 
 /** Resolves with the books once they have not changed for a while. */
@@ -68,8 +68,11 @@ describe.skipIf(lentOnly("nats", "redis"))("clients of three gateways that lose 
       // The use of a killed gateway is booked after 15 s.
       const books = await stillBooks({ operator, stillMs: 18_000 });
       console.log(`booked ${JSON.stringify(books)} of ${ledger.sent} answers with ${ledger.tokensServed} tokens`);
-      expect(books.failed).toBe(0);
-      expect(books.completionTokens).toBeLessThanOrEqual(ledger.tokensServed);
+      // A client that had no event to go on from has asked anew, and its first answer is booked too.
+      const anew = books.requests - ledger.sent;
+      expect(anew).toBeLessThanOrEqual(clients.anew);
+      expect(books.failed).toBeLessThanOrEqual(anew);
+      expect(books.completionTokens).toBeLessThanOrEqual(ledger.tokensServed + anew * tokens);
       const tokensAtKills = (clients.broken * bookedWithinMs) / delayMs;
       expect(books.completionTokens).toBeGreaterThanOrEqual(ledger.tokensServed - tokensAtKills);
     },
@@ -123,7 +126,10 @@ describe.skipIf(lentOnly("nats", "redis"))("streams whose clients go on after so
       expect(ledger.told).toEqual({});
       expect(clients.broken).toBeGreaterThan(0);
       const books = await stillBooks({ operator, keyId: record.id, stillMs: 4_000 });
-      expect(books).toEqual({ requests: count, failed: 0, completionTokens: ledger.tokensServed });
+      expect(books).toMatchObject({ requests: count, failed: 0 });
+      // What a gateway says as its line is cut may be lost, and it counts up to there all the same.
+      const tokensAtCut = what === "freezes" ? 0 : (clients.broken * bookedWithinMs) / 40;
+      expect(Math.abs(books.completionTokens - ledger.tokensServed)).toBeLessThanOrEqual(tokensAtCut);
       await fleet.untilComplete();
     },
     testTimeoutMs,

@@ -24,6 +24,8 @@ export class ReconnectingClients {
   dropped = 0;
   /** Connections that broke: with their gateway, or on their way. */
   broken = 0;
+  /** Answers that were asked for anew, since their connection was lost before it told an event to go on from. */
+  anew = 0;
   /** The codes of the refusals after which a client asked again. */
   readonly refusals: string[] = [];
   /** For each resumed stream, the time from its request to the first event. */
@@ -49,6 +51,7 @@ export class ReconnectingClients {
       if (last !== undefined && asked.lastEventId !== undefined) this.resumedMs.push(asked.firstMs);
       textBefore = asked.received.text;
       last = asked.lastEventId ?? last;
+      if (last === undefined && asked.outcome === "broken off") this.anew += 1;
       return asked;
     });
   };

@@ -92,13 +92,14 @@ describe("an answer that may be resumed", () => {
     expect(kindsOf(other, id)).toEqual(["accept", "data 1", "data 2", "end 3"]);
     // A late attach of the request that lost it is no new request.
     await gateway.attach(id, { from: 1, resumes: newToken() });
+    await pass(100);
     expect(other.lastOf(id)).toMatchObject({ payload: { code: "job_moved", movedFrom: resumes } });
     await other.attach(id, { from: 1, resumes });
     expect(other.lastOf(id)).toMatchObject({ payload: { code: "job_moved", movedFrom: resumes } });
   });
 
   test("is counted by the next gateway from where a killed one said that it counts, and the living one hears it", async () => {
-    const { gateway, connectGateway, runtime, settle } = await agentOnBroker();
+    const { gateway, connectGateway, runtime, settle, pass } = await agentOnBroker();
     const id = await gateway.send(head);
     runtime.begun().text("One, ");
     await settle();
@@ -117,7 +118,26 @@ describe("an answer that may be resumed", () => {
     await other.say({ kind: "lease", gateway: other.id, counted: [[id, 3]] });
     const last = connectGateway();
     await last.attach(id, { from: 1, resumes: newToken() });
+    await pass(100);
     expect(last.frames(id)[0]?.payload).toMatchObject({ resumed: { countedTokens: 3 } });
+  });
+
+  test("is not counted again by the next gateway where the one before has its end and its receipt is on the way", async () => {
+    const { gateway, connectGateway, runtime, settle, pass } = await agentOnBroker();
+    const id = await gateway.send(head);
+    for (const text of ["One, ", "two, ", "three."]) runtime.begun().text(text);
+    await settle();
+    await gateway.say({ kind: "lease", gateway: gateway.id, counted: [[id, 1]] });
+    runtime.begun().finish();
+    await settle();
+    const other = connectGateway();
+    await other.attach(id, { from: 1, resumes: newToken() });
+    expect(other.frames(id)).toEqual([]);
+    await gateway.say({ kind: "finish", jobs: [id], gateway: gateway.id });
+    await pass(100);
+    const [accept] = other.frames(id);
+    expect(accept?.payload).toMatchObject({ resumed: { countedTokens: expect.toSatisfy((count) => count >= 3) } });
+    expect(other.lastOf(id).kind).toBe("end");
   });
 
   test("is sent again for resumesMax requests at most, since each time costs the line of its machine", async () => {
