@@ -89,6 +89,15 @@ const detail = z
 export const modelDetails = z.object({ family: detail, parameter_size: detail, quantization_level: detail });
 export type ModelDetails = z.infer<typeof modelDetails>;
 
+/** A number as it was configured: llama.cpp reports 0.8 as 0.800000011920929. */
+const setting = z
+  .number()
+  .transform((value) => Number(value.toPrecision(6)))
+  .optional();
+/** The sampling of a request that says none, as the model's runtime reports it. */
+export const ownSampling = z.object({ temperature: setting, top_p: setting });
+export type OwnSampling = z.infer<typeof ownSampling>;
+
 /** A model in a machine's offer, with fields for operators that clients do not receive. */
 export const offeredModel = model.extend({
   /** The name of the runtime that runs it. */
@@ -106,6 +115,7 @@ export const offeredModel = model.extend({
   continues: z.array(z.enum(seams)).max(seams.length).optional(),
   /** Ollama's clients receive it; absent where the runtime reports none. */
   details: modelDetails.optional().catch(undefined),
+  sampling: ownSampling.optional().catch(undefined),
 });
 export type OfferedModel = z.infer<typeof offeredModel>;
 /** A model for clients, and the details that only some outer APIs show. */

@@ -8,7 +8,7 @@ import { until } from "../harness/until.ts";
 
 const run = promisify(execFile);
 /** Newer ones may be tried by hand; a test that changes by itself tests nothing. */
-const versions = { openai: "3.54.0", anthropic: "2.12.0", ollama: "0.6.3" } as const;
+const versions = { openai: "3.54.0", anthropic: "2.12.0", ollama: "0.6.3", llm_comply: "0.5.0" } as const;
 type Package = keyof typeof versions;
 const installTimeoutMs = 50_000;
 const lookTimeoutMs = 10_000;

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Ollama } from "ollama";
+import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { Endpoint } from "../harness/endpoint.ts";
@@ -72,6 +73,13 @@ describe.skipIf(noEngine)("trunkline up --gguf", () => {
       choices: [{ message: { role: "assistant", content: whole }, finish_reason: "stop" }],
       usage: { completion_tokens: script.length },
     });
+  });
+
+  test("tells the sampling of the file in a response that was sent none", async () => {
+    const client = new OpenAI({ baseURL: endpoint.baseUrl, apiKey: endpoint.key });
+    const asked = { model: "tiny", input: "Hello", max_output_tokens: 1 };
+    expect(await client.responses.create(asked)).toMatchObject({ temperature: 0.8, top_p: 0.95 });
+    expect(await client.responses.create({ ...asked, temperature: 0 })).toMatchObject({ temperature: 0, top_p: 0.95 });
   });
 
   test("and as a stream", async () => {

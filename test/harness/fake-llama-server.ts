@@ -160,9 +160,11 @@ export function llamaMeta({ contextTokens = 8_192, sizeBytes = 5_027_783_488 }: 
 }
 
 export function llamaProps(model: FakeLlamaModel, state: { readonly sleeping: boolean }): object {
+  // As a number of 32 bits is written with the digits of 64.
+  const params = { n_predict: -1, temperature: 0.800000011920929, top_p: 0.949999988079071 };
   const { name, modelPath = `/models/${name}.gguf`, contextTokens = 8_192, slots = 4, tools = true } = model;
   return {
-    default_generation_settings: { id: 0, n_ctx: contextTokens, speculative: false, is_processing: false },
+    default_generation_settings: { id: 0, n_ctx: contextTokens, speculative: false, is_processing: false, params },
     total_slots: slots,
     model_alias: name,
     model_path: modelPath,

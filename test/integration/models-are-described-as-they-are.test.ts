@@ -78,6 +78,7 @@ describe("models are described by what their runtime tells and what it was seen 
         capabilities: { ...chats, vision: true, tools: true, thinking: true },
         runtime_profile: "auto",
         loaded: true,
+        sampling: { temperature: 0.8, top_p: 0.95 },
       },
     ]);
     expect(runtime.slots).toBe(2);

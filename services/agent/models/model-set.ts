@@ -116,6 +116,7 @@ export function completeModel(facts: {
     ...(digest && { digest: digest.slice(0, digestCharactersMax) }),
     ...(described.loaded !== undefined && { loaded: described.loaded }),
     ...(Object.values(described.details ?? {}).some(Boolean) && { details: described.details }),
+    ...(Object.values(described.sampling ?? {}).some(Number.isFinite) && { sampling: described.sampling }),
     ...(counts === true && able.completion && { counts }),
   });
   return completed.success ? completed.data : undefined;

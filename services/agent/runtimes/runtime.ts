@@ -1,6 +1,6 @@
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { MediaBody } from "#shared/protocol/media-body.ts";
-import type { Capabilities, FurtherAbility, ModelDetails } from "#shared/protocol/model.ts";
+import type { Capabilities, FurtherAbility, ModelDetails, OwnSampling } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type {
@@ -88,6 +88,7 @@ export interface DescribedModel {
   readonly digest?: string | undefined;
   /** The model's weights, where the runtime reports them. */
   readonly details?: ModelDetails | undefined;
+  readonly sampling?: OwnSampling | undefined;
   /** True if the model runs on MLX on Apple silicon. */
   readonly onAppleMlx?: boolean | undefined;
   readonly loaded?: boolean | undefined;

@@ -284,7 +284,8 @@ function renderedFor(
     render: (by, offer, resumed) => {
       if (bounds) nameIgnored(reply, [...ignored, ...unheldBounds(bounds, offer, rendering.adaptFault)]);
       const { answer: id = "", created: createdSeconds = 0 } = resumed ?? made ?? {};
-      const head = { id, createdSeconds, includeUsage, model: job.routed ?? by };
+      const { sampling } = offer.chosen.model;
+      const head = { id, createdSeconds, includeUsage, model: job.routed ?? by, sampling };
       const renderer = withClientNames(render(head), toolNames);
       return from === undefined ? renderer : new NumberedEvents(renderer, offer, from);
     },

@@ -4,6 +4,7 @@ import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
 import type { BeatRow, EndPayload, JobState, LoadNews, ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import type { OwnSampling } from "#shared/protocol/model.ts";
 import { type DeliveredAnswer, wholeUsage } from "./continue-answer.ts";
 import type { JobOffer, OfferListener } from "./job-listener.ts";
 import { machineBrokeRules, machineDisconnected } from "./machine-fault.ts";
@@ -25,6 +26,8 @@ export interface AnswerHead {
   readonly model: string;
   /** True if the client asked for usage as a chunk of its own; streams only. */
   readonly includeUsage: boolean;
+  /** The sampling of the model on that machine, where the request says none. */
+  readonly sampling?: OwnSampling | undefined;
 }
 
 /** The times of an answer on its machine: queued, loading its model, until its first token, and in all. */

@@ -140,6 +140,7 @@ export function mergeCatalogues(catalogues: readonly Catalogue[]): DetailedModel
       counts: _c,
       digest: _d,
       continues: _s,
+      sampling: _p,
       ...model
     } = offered;
     const before = merged.get(model.id);

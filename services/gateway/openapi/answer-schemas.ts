@@ -329,6 +329,7 @@ const responseUsage = z.object({
   total_tokens: count,
 });
 
+const asSampled = "As it was requested, else as the model's runtime reports its own; null where it reports none.";
 const noPenalty = z.literal(0).describe("Always 0: this API sends no penalty to the runtime.");
 
 /** A response: complete, or its present state in the middle of a stream. */
@@ -349,12 +350,12 @@ export const response = z.object({
   reasoning: z
     .object({ effort: reasoningEffort.nullable(), summary: z.enum(["auto", "concise", "detailed"]).nullable() })
     .describe(asRequested),
-  temperature: z.number().nullable().describe(asRequested),
+  temperature: z.number().nullable().describe(asSampled),
   text: z.object({ format: outerTextFormat.describe(asRequested) }).describe("The requested form of the text."),
   tool_choice: requests.responseToolChoice.describe(asRequested),
   tools: z.array(requestedTool).describe(asRequested),
   top_logprobs: z.int().describe(asRequested),
-  top_p: z.number().nullable().describe(asRequested),
+  top_p: z.number().nullable().describe(asSampled),
   access_programs: nothing("there are none here"),
   completed_at: z.int().nullable().describe("The time of its end, in seconds since 1970; null unless it is complete."),
   frequency_penalty: noPenalty,

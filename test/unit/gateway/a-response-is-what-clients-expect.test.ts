@@ -95,6 +95,29 @@ describe("a response", () => {
     });
   });
 
+  test("has the sampling that was sent, else the one that the runtime reports, else null", () => {
+    const sampled = (sampling: object | undefined, asked: Told) => {
+      const own = { ...head, sampling };
+      const response = new ResponseRenderer(own, readResponse(asked).terms, { streamed: false });
+      response.push([says("Hi."), ...stop]);
+      const { temperature, top_p } = JSON.parse(Buffer.from(response.end()).toString()) as Told;
+      return { temperature, top_p };
+    };
+    expect(sampled({ temperature: 0.8, top_p: 0.95 }, { temperature: 0 })).toEqual({ temperature: 0, top_p: 0.95 });
+    expect(sampled({ temperature: 0.6 }, {})).toEqual({ temperature: 0.6, top_p: null });
+    expect(sampled(undefined, { top_p: 0.5 })).toEqual({ temperature: null, top_p: 0.5 });
+  });
+
+  test("tells when it was complete, by the time that it took on its machine", () => {
+    const timings = { queuedMs: 0, firstTokenMs: 10, totalMs: 4_600, loadMs: 0 };
+    const ended = (reason: "stop" | "length") => {
+      const response = new ResponseRenderer(head, terms, { streamed: false });
+      response.push([says("Hi."), { kind: "finish", reason }, usage]);
+      return (JSON.parse(Buffer.from(response.end(timings)).toString()) as Told)["completed_at"];
+    };
+    expect([ended("stop"), ended("length")]).toEqual([12, null]);
+  });
+
   test("tells thoughts, texts and calls in the order in which they began, each as an item", () => {
     const events = [
       thinks("Hm. "),

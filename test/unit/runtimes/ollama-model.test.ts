@@ -91,6 +91,16 @@ describe("a model of Ollama's", () => {
     expect(described({ show: { details: { format: "gguf", family: "" } } })).not.toHaveProperty("details");
   });
 
+  test("has the sampling of its Modelfile, and none where that says none", () => {
+    const parameters = 'num_ctx 8192\ntemperature                    0.6\nstop   "top_p 7"\ntop_k 20';
+    expect(described({ show: { parameters } })?.sampling).toEqual({ temperature: 0.6 });
+    expect(described({ show: { parameters: "temperature 0\ntop_p 1" } })?.sampling).toEqual({
+      temperature: 0,
+      top_p: 1,
+    });
+    expect(described({ show: { parameters: "num_ctx 8192" } })).not.toHaveProperty("sampling");
+  });
+
   test("may have an architecture whose name holds dots, or none that is named", () => {
     const dotted = { "general.architecture": "a.b", "a.b.context_length": 1_024, "x.context_length": 9 };
     expect(described({ show: { model_info: dotted } })?.context_window).toBe(1_024);

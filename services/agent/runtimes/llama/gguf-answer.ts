@@ -5,6 +5,7 @@ import { ContextOverflow, tellOverflow } from "../runtime-faults.ts";
 import type { ChatRun, EmitEvents, CompleteRun, Embeddings, EmbedRun } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";
 import type { Engine, Generated, Model, Sequence, Token } from "./gguf-engine.ts";
+import type { GgufFile } from "./gguf-file.ts";
 import type { GgufModel, LoadedModel } from "./gguf-model.ts";
 import { honouringInTexts, nothingToContinue, refuseUnsupported } from "../refuse-unsupported.ts";
 
@@ -167,8 +168,12 @@ async function readPrompt(
 const samplingDefaults = { temperature: 0.8, topK: 40, topP: 0.95, minP: 0.05 };
 const seedsMax = 2 ** 32;
 
+export function ownSamplingOf({ sampling }: GgufFile): typeof samplingDefaults {
+  return { ...samplingDefaults, ...sampling };
+}
+
 function samplingOf({ run: { body }, gguf, engine }: AnswerRequest, model: Model): object {
-  const { temperature, topP, topK, minP } = { ...samplingDefaults, ...gguf.file.sampling };
+  const { temperature, topP, topK, minP } = ownSamplingOf(gguf.file);
   const { frequency_penalty: frequencyPenalty = 0, presence_penalty: presencePenalty = 0, seed } = body;
   const { repeat_penalty: penalty = 1 } = body;
   const penalises = frequencyPenalty !== 0 || presencePenalty !== 0 || penalty !== 1;

@@ -1,7 +1,7 @@
 import { Fault, originOf } from "#shared/fault/fault.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { ChatRun, Runtime } from "../runtime.ts";
-import { type GgufRequest, ggufEmbed, ggufText } from "./gguf-answer.ts";
+import { type GgufRequest, ggufEmbed, ggufText, ownSamplingOf } from "./gguf-answer.ts";
 import { ggufChat, ggufCount } from "./gguf-chat.ts";
 import { type EngineOptions, engineVersion, openEngine } from "./gguf-engine.ts";
 import { partsOf } from "../model-digest.ts";
@@ -86,6 +86,7 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
       signal.throwIfAborted();
       return all.map(({ file, windowTokens, loaded }) => {
         const chats = file.purpose === "chat";
+        const { temperature, topP: top_p } = ownSamplingOf(file);
         return {
           id: file.id,
           createdSeconds: file.createdSeconds,
@@ -100,6 +101,7 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
           sizeBytes: file.sizeBytes,
           digest: file.digest && `llama:${file.digest}`,
           details: file.details,
+          sampling: { temperature, top_p },
           contextTokens: windowTokens,
           loaded,
         };

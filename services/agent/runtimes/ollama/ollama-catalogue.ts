@@ -153,7 +153,11 @@ export const ollamaShow = z
     isRemote: Boolean(show.remote_model ?? show.remote_host),
     details: show.details ? modelDetails.parse(show.details) : undefined,
     trainedTokens: trainedTokens(show.model_info ?? {}),
-    configuredTokens: parameter(show.parameters ?? "", "num_ctx"),
+    configuredTokens: parameter(show.parameters ?? "", "num_ctx") || undefined,
+    sampling: {
+      temperature: parameter(show.parameters ?? "", "temperature"),
+      top_p: parameter(show.parameters ?? "", "top_p"),
+    },
   }));
 export type OllamaShow = z.output<typeof ollamaShow>;
 
@@ -185,6 +189,7 @@ export function describeModel(facts: {
     sizeBytes: tag.size,
     digest: `ollama:${tag.digest}`,
     details: show.details,
+    sampling: show.sampling,
     onAppleMlx: show.isMlx && host.platform === "darwin" && host.arch === "arm64",
     loaded: isLoaded,
   };
@@ -208,10 +213,10 @@ function trainedTokens(info: Readonly<Record<string, unknown>>): number | undefi
   return typeof value === "number" && value >= 1 ? Math.floor(value) : undefined;
 }
 
-/** Reads a whole number from the lines of a Modelfile's parameters, such as `num_ctx      32768`. */
+/** Reads a number from the lines of a Modelfile's parameters, such as `num_ctx      32768`. */
 function parameter(lines: string, name: string): number | undefined {
-  const value = new RegExp(`^${name}\\s+(\\d{1,9})\\s*$`, "m").exec(lines)?.[1];
-  return value === undefined || Number(value) < 1 ? undefined : Number(value);
+  const value = new RegExp(`^${name}\\s+(\\d{1,9}(?:\\.\\d{1,9})?)\\s*$`, "m").exec(lines)?.[1];
+  return value === undefined ? undefined : Number(value);
 }
 
 function unixSeconds(timestamp: string): number {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Capabilities } from "#shared/protocol/model.ts";
+import { type Capabilities, ownSampling } from "#shared/protocol/model.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
@@ -82,7 +82,10 @@ const loadPollMs = 500;
 /** The fields of llama-server's `/props` that matter here. A router has a `role`, and no properties of a model. */
 export const llamaServerProps = z.object({
   role: optionalText,
-  default_generation_settings: z.object({ n_ctx: optionalCount }).nullish().catch(undefined),
+  default_generation_settings: z
+    .object({ n_ctx: optionalCount, params: ownSampling.optional().catch(undefined) })
+    .nullish()
+    .catch(undefined),
   total_slots: optionalCount,
   modalities: z.object({ vision: z.boolean() }).partial().nullish().catch(undefined),
   chat_template: optionalText,
@@ -351,6 +354,7 @@ async function describe(entry: ListedModel, props: LlamaServerProps | undefined)
     contextTokens: meta?.n_ctx ?? known ?? byArgs.contextTokens ?? entry.context_length ?? undefined,
     sizeBytes: meta?.size ?? file?.sizeBytes,
     digest,
+    sampling: props?.default_generation_settings?.params,
     details: {
       parameter_size: parameterText(meta?.n_params),
       quantization_level: quantizationName(meta?.ftype ?? props?.model_ftype),

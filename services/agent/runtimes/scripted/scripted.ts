@@ -204,6 +204,7 @@ function demonstration(id: string, capabilities: Partial<Capabilities>): Scripte
     contextTokens: 32_768,
     sizeBytes: 0,
     digest: `scripted:${id}`,
+    sampling: { temperature: 0, top_p: 1 },
   };
 }
 

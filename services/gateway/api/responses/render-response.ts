@@ -23,12 +23,23 @@ const startedResponse = {
  */
 function writtenResponse(
   head: AnswerHead,
-  { repeated, begun }: ResponseTerms,
+  { repeated, begun, sampling }: ResponseTerms,
   answer: (ReturnType<ResponseOutput["end"]> & { readonly completed_at: number | null }) | typeof startedResponse,
 ): string {
   const { id, createdSeconds: created_at, model } = head;
   const { output, usage, ...fields } = answer;
-  const begin = { id, object: "response", created_at, model, error: null, store: begun !== undefined, ...fields };
+  const { temperature = null, top_p = null } = { ...head.sampling, ...sampling };
+  const begin = {
+    id,
+    object: "response",
+    created_at,
+    model,
+    error: null,
+    store: begun !== undefined,
+    temperature,
+    top_p,
+    ...fields,
+  };
   return `${JSON.stringify(begin).slice(0, -1)},${repeated},"output":${JSON.stringify(output)},"usage":${JSON.stringify(usage)}}`;
 }
 

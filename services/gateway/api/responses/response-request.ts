@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { type ChatBody, toolsMax, type ToolDefinition } from "#shared/protocol/job-bodies.ts";
+import type { OwnSampling } from "#shared/protocol/model.ts";
 import { readShape } from "../../http/read-shape.ts";
 import {
   dropEmptyLists,
@@ -220,6 +221,7 @@ export interface ResponseTerms {
    * values digit by digit. A field that the client left to the model has null or its default.
    */
   readonly repeated: string;
+  readonly sampling: OwnSampling;
   /** The turn that is stored with the response; undefined if it is not. */
   readonly begun?: BegunTurn | undefined;
 }
@@ -246,16 +248,15 @@ function termsOf(request: ResponseRequest, { called, begun }: Pick<ResponseTerms
     metadata: metadata ?? {},
     parallel_tool_calls: request.parallel_tool_calls ?? true,
     reasoning: { effort: reasoning?.effort ?? null, summary },
-    temperature: request.temperature ?? null,
     text: { format: text?.format ?? { type: "text" } },
     tool_choice: choice ?? "auto",
     tools: (tools ?? []).filter(isOwnTool).map(shownTool),
     top_logprobs: request.top_logprobs ?? 0,
-    top_p: request.top_p ?? null,
   };
   return {
     called,
     begun,
+    sampling: givenFields({ temperature: request.temperature, top_p: request.top_p }),
     thoughts: summary === null ? "reasoning" : "summary",
     repeated: JSON.stringify(repeated).slice(1, -1),
   };
