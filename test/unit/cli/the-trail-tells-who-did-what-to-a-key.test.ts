@@ -73,8 +73,8 @@ test("log holds no secret and no digest of one", async () => {
 
 test("log gives the latest entries, of all keys or of one, by its id or its name", async () => {
   const { json, issue, keys, id, secrets } = await afterEverything();
-  const { id: other } = await issue("--name", "bob");
-  expect(await json("log", "--key", "bob")).toMatchObject([{ action: "issued", key: other }]);
+  const { id: other } = await issue("--name", "carol");
+  expect(await json("log", "--key", "carol")).toMatchObject([{ action: "issued", key: other }]);
   expect(await json("log", "--limit", "2")).toMatchObject([{ action: "revoked" }, { action: "issued", key: other }]);
   expect(await json("log", "--limit", "1", "--key", id)).toMatchObject([{ action: "revoked", key: id }]);
   expect(await json("log", "--key", String(secrets[0]))).toHaveLength(7);
