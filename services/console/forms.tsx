@@ -1,6 +1,7 @@
 /** The parts of forms: fields, buttons that work, windows over the page. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { query, setQuery } from "./address.ts";
 import { type ApiFault, faultOf } from "./admin-api.ts";
 import { FaultNotice } from "./parts.tsx";
 
@@ -72,6 +73,31 @@ export function TextField({
         />
       )}
     </Field>
+  );
+}
+
+/** A field for words that stand in the address, by which a page filters its list. */
+export function FindField(props: Pick<TextFieldProps, "hint" | "placeholder">) {
+  const value = query.value.get("find") ?? "";
+  return <TextField label="Find" type="search" value={value} onText={(text) => setQuery("find", text)} {...props} />;
+}
+
+/** A button that sets a field of the address, such as the one that opens a window. */
+export function QueryButton({
+  name,
+  value,
+  isPrimary = false,
+  children,
+}: {
+  readonly name: string;
+  readonly value: string | undefined;
+  readonly isPrimary?: boolean;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <button type="button" class={isPrimary ? "primary" : ""} onClick={() => setQuery(name, value)}>
+      {children}
+    </button>
   );
 }
 
@@ -176,6 +202,26 @@ export function Dialog({
   );
 }
 
+/** A window with a form, which closes once that is done. */
+export function FormDialog({
+  title,
+  onClose,
+  onDo,
+  ...form
+}: Parameters<typeof ActionForm>[0] & { readonly title: string; readonly onClose: () => void }) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <ActionForm
+        {...form}
+        onDo={async () => {
+          await onDo();
+          onClose();
+        }}
+      />
+    </Dialog>
+  );
+}
+
 /** A button that asks once more before it does what cannot be undone. */
 export function Confirm({
   action,
@@ -197,18 +243,9 @@ export function Confirm({
         {action}
       </button>
       {asked && (
-        <Dialog title={action} onClose={() => setAsked(false)}>
+        <FormDialog title={action} onClose={() => setAsked(false)} {...{ action, working, danger, onDo }}>
           <p>{question}</p>
-          <ActionForm
-            action={action}
-            working={working}
-            danger={danger}
-            onDo={async () => {
-              await onDo();
-              setAsked(false);
-            }}
-          />
-        </Dialog>
+        </FormDialog>
       )}
     </>
   );

@@ -33,18 +33,3 @@ export const notListed: Readonly<Record<Exclude<MachineState, "listed">, string>
   stopping: "is draining",
   offline: "is not reachable",
 };
-
-/** Returns true if the pattern of a route, in which * stands for anything, matches a name. */
-export function matchesPattern(pattern: string, name: string): boolean {
-  const [first = "", ...rest] = pattern.split("*");
-  const last = rest.pop();
-  if (last === undefined) return pattern === name;
-  if (name.length < first.length + last.length || !name.startsWith(first) || !name.endsWith(last)) return false;
-  let from = first.length;
-  for (const piece of rest) {
-    const at = name.indexOf(piece, from);
-    if (at === -1 || at + piece.length > name.length - last.length) return false;
-    from = at + piece.length;
-  }
-  return true;
-}

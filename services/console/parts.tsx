@@ -1,6 +1,7 @@
 /** The parts of which pages are made: tables, facts, notices, times, names. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { to } from "./address.ts";
 import type { ApiFault } from "./admin-api.ts";
 import { clock } from "./live.ts";
 import { localTime, spanText } from "./quantity.ts";
@@ -61,7 +62,6 @@ export function Notice({ tone = "plain", children }: { readonly tone?: Tone; rea
   );
 }
 
-/** Shows a fault of the gateway; nothing without one. */
 /** Says that a list leaves records out. */
 export function UnreadNotice({ unread = 0 }: { readonly unread?: number | undefined }) {
   return unread === 0 ? null : (
@@ -69,6 +69,7 @@ export function UnreadNotice({ unread = 0 }: { readonly unread?: number | undefi
   );
 }
 
+/** Shows a fault of the gateway; nothing without one. */
 export function FaultNotice({ fault }: { readonly fault: ApiFault | undefined }) {
   return fault === undefined ? null : <Notice tone="bad">{fault.message}</Notice>;
 }
@@ -188,6 +189,27 @@ export function Name({ children }: { readonly children: string }) {
       {children}
     </bdi>
   );
+}
+
+export function MachineLink({ name }: { readonly name: string }) {
+  return (
+    <a href={to(["machines", name])}>
+      <Name>{name}</Name>
+    </a>
+  );
+}
+
+export function ModelLink({ id }: { readonly id: string }) {
+  return (
+    <a href={to(["models", "of", id])}>
+      <Name>{id}</Name>
+    </a>
+  );
+}
+
+/** Returns a figure as text; a dash for none. */
+export function orDash(figure: number | null, text: (figure: number) => string): string {
+  return figure === null ? "–" : text(figure);
 }
 
 /** A share of a whole, with its numbers in words. */

@@ -1,6 +1,6 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { theme } from "./theme.ts";
+import { isDark } from "./theme.ts";
 
 interface Series {
   readonly name: string;
@@ -18,18 +18,10 @@ interface PlotProps {
   readonly height?: number;
 }
 
-const darkScheme = matchMedia("(prefers-color-scheme: dark)");
-
 /** A plot over time. Dragging zooms in, and a double click shows all again. Screen readers get its figures in words. */
 export function Plot({ label, unit, times, series, height = 220 }: PlotProps) {
   const room = useRef<HTMLDivElement>(null);
-  const [dark, setDark] = useState(darkScheme.matches);
-  useEffect(() => {
-    const follow = (): void => setDark(darkScheme.matches);
-    darkScheme.addEventListener("change", follow);
-    return () => darkScheme.removeEventListener("change", follow);
-  }, []);
-  const chosen = theme.value;
+  const dark = isDark.value;
   const shape = series.map(({ name, kind }) => `${name} ${kind}`).join();
   const plot = useRef<uPlot>(undefined);
   useEffect(() => {
@@ -43,7 +35,7 @@ export function Plot({ label, unit, times, series, height = 220 }: PlotProps) {
       watch.disconnect();
       made.destroy();
     };
-  }, [dark, chosen, shape, height]);
+  }, [dark, shape, height]);
   useEffect(() => {
     // A new figure moves nothing that the viewer has zoomed to.
     plot.current?.setData([[...times], ...series.map(({ values }) => [...values])] as uPlot.AlignedData);

@@ -59,7 +59,3 @@ export function localTime(at: string, now = new Date()): string {
   const clock = clockText.format(time);
   return time.toDateString() === now.toDateString() ? clock : `${dateText.format(time)}, ${clock}`;
 }
-
-export function localDay(at: string): string {
-  return dateText.format(new Date(at));
-}

@@ -1,5 +1,5 @@
 /** The colours: those of the system until the viewer chooses. */
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 
 export const themes = ["system", "light", "dark"] as const;
 type Theme = (typeof themes)[number];
@@ -8,11 +8,15 @@ const keptAt = "trunkline-theme";
 const kept = themes.find((each) => each === localStorage.getItem(keptAt));
 export const theme = signal<Theme>(kept ?? "system");
 
+const darkScheme = matchMedia("(prefers-color-scheme: dark)");
+const isSystemDark = signal(darkScheme.matches);
+darkScheme.addEventListener("change", () => (isSystemDark.value = darkScheme.matches));
+export const isDark = computed(() => (theme.value === "system" ? isSystemDark.value : theme.value === "dark"));
+
 export function keepTheme(): void {
   effect(() => {
     localStorage.setItem(keptAt, theme.value);
-    if (theme.value === "system") document.documentElement.removeAttribute("data-theme");
-    else document.documentElement.dataset["theme"] = theme.value;
+    document.documentElement.dataset["theme"] = isDark.value ? "dark" : "light";
   });
 }
 

@@ -1,10 +1,9 @@
 import { useState } from "preact/hooks";
 import type { ShownPlan } from "#shared/fleet/shown-plan.ts";
-import { to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { ActionForm, Confirm, listIn, TextField } from "../forms.tsx";
 import { fleet } from "../live.ts";
-import { Badge, FaultNotice, Name, Table } from "../parts.tsx";
+import { Badge, FaultNotice, MachineLink, Table } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 
 type Step = ShownPlan["data"][number];
@@ -40,13 +39,7 @@ export function KeptModel({ id }: { readonly id: string }) {
             {
               name: "machine",
               cell: ({ step: { machine } }) =>
-                machine === null ? (
-                  <span class="quiet">none</span>
-                ) : (
-                  <a href={to(["machines", machine])}>
-                    <Name>{machine}</Name>
-                  </a>
-                ),
+                machine === null ? <span class="quiet">none</span> : <MachineLink name={machine} />,
             },
             {
               name: "state",

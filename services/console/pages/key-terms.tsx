@@ -1,8 +1,6 @@
 import type { ShownKey } from "#shared/records/shown-key.ts";
-import type { ModelListing } from "#shared/protocol/model.ts";
-import { useAnswer } from "../admin-api.ts";
 import { listIn, Choice, TextField } from "../forms.tsx";
-import { Name } from "../parts.tsx";
+import { MatchingModels } from "./matching-models.tsx";
 import { allows } from "#shared/records/match-scope.ts";
 
 /** The terms of a key as a form has them: texts. */
@@ -80,7 +78,12 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
         hint: "Ids, names or patterns with *, such as llama3.2 qwen*. A * alone allows all.",
         required: true,
       })}
-      <Matches scopes={listIn(terms.scopes)} />
+      <MatchingModels
+        matches={(id) => allows(listIn(terms.scopes), id)}
+        before="Now:"
+        shownMax={12}
+        none="No model of this moment matches."
+      />
       <div class="two">
         {field("rpm", "Requests a minute", { type: "number", placeholder: "no limit" })}
         {field("tpm", "Tokens a minute", { type: "number", placeholder: "no limit" })}
@@ -103,30 +106,5 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
         />
       </div>
     </>
-  );
-}
-
-/** Lists the models of this moment that the scopes match. */
-function Matches({ scopes }: { readonly scopes: readonly string[] }) {
-  const { answer } = useAnswer<ModelListing>("/models");
-  if (answer === undefined) return null;
-  const ids = [...new Set(answer.data.map(({ id }) => id))];
-  const matched = ids.filter((id) => allows(scopes, id));
-  return (
-    <p class="matches" role="status">
-      {matched.length === 0 ? (
-        <span class="quiet">No model of this moment matches.</span>
-      ) : (
-        <>
-          Now:{" "}
-          {matched.slice(0, 12).map((id) => (
-            <>
-              <Name key={id}>{id}</Name>{" "}
-            </>
-          ))}
-          {matched.length > 12 && `and ${matched.length - 12} more`}
-        </>
-      )}
-    </p>
   );
 }

@@ -5,7 +5,7 @@ import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { ActionForm, Choice, Confirm, Dialog, TextField } from "../forms.tsx";
+import { ActionForm, Choice, Confirm, Dialog, FormDialog, QueryButton, TextField } from "../forms.tsx";
 import { Badge, Bar, Facts, FaultNotice, Name, Page, Time } from "../parts.tsx";
 import { numberText, shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
@@ -162,16 +162,16 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
   return (
     <>
       {key.kind === "model" && (
-        <button type="button" onClick={() => setQuery("do", "terms")}>
+        <QueryButton name="do" value="terms">
           Change terms
-        </button>
+        </QueryButton>
       )}
-      <button type="button" onClick={() => setQuery("do", "extend")}>
+      <QueryButton name="do" value="extend">
         Extend
-      </button>
-      <button type="button" onClick={() => setQuery("do", "rotate")}>
+      </QueryButton>
+      <QueryButton name="do" value="rotate">
         New secret
-      </button>
+      </QueryButton>
       {key.state === "disabled" ? (
         <Confirm
           action="Enable"
@@ -208,42 +208,30 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
 function TermsDialog({ shown: key, onClose }: { readonly shown: ShownKey; readonly onClose: () => void }) {
   const [terms, setTerms] = useState(termsOf(key));
   return (
-    <Dialog title={`Terms of ${key.name}`} onClose={onClose}>
-      <ActionForm
-        action="Save"
-        working="Saving…"
-        onDo={async () => {
-          await change("PATCH", `/keys/${key.id}`, bodyOf(terms));
-          onClose();
-        }}
-      >
-        <TermFields terms={terms} onTerms={setTerms} />
-      </ActionForm>
-    </Dialog>
+    <FormDialog
+      title={`Terms of ${key.name}`}
+      action="Save"
+      working="Saving…"
+      onDo={() => change("PATCH", `/keys/${key.id}`, bodyOf(terms))}
+      onClose={onClose}
+    >
+      <TermFields terms={terms} onTerms={setTerms} />
+    </FormDialog>
   );
 }
 
 function ExtendDialog({ at, onClose }: { readonly at: string; readonly onClose: () => void }) {
   const [ttl, setTtl] = useState("90d");
   return (
-    <Dialog title="Extend" onClose={onClose}>
-      <ActionForm
-        action="Extend"
-        working="Extending…"
-        onDo={async () => {
-          await change("POST", `${at}/extend`, { ttl });
-          onClose();
-        }}
-      >
-        <TextField
-          label="Valid for, from now on"
-          hint="Such as 90d, 12h or 30m."
-          value={ttl}
-          onText={setTtl}
-          required
-        />
-      </ActionForm>
-    </Dialog>
+    <FormDialog
+      title="Extend"
+      action="Extend"
+      working="Extending…"
+      onDo={() => change("POST", `${at}/extend`, { ttl })}
+      onClose={onClose}
+    >
+      <TextField label="Valid for, from now on" hint="Such as 90d, 12h or 30m." value={ttl} onText={setTtl} required />
+    </FormDialog>
   );
 }
 

@@ -3,7 +3,7 @@ import type { ShownKey } from "#shared/records/shown-key.ts";
 import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import { query, setQuery, to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
-import { Choice, TextField } from "../forms.tsx";
+import { Choice, FindField, QueryButton } from "../forms.tsx";
 import { Badge, type Column, FaultNotice, Name, Page, Table, Time, UnreadNotice } from "../parts.tsx";
 import { shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
@@ -57,20 +57,14 @@ function KeyList() {
       about="Keys call models; admin and viewer keys use this console and the admin API."
       actions={
         mayChangeKeys() && (
-          <button type="button" class="primary" onClick={() => setQuery("issue", "new")}>
+          <QueryButton name="issue" value="new" isPrimary>
             Issue a key
-          </button>
+          </QueryButton>
         )
       }
     >
       <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="Filters">
-        <TextField
-          label="Find"
-          type="search"
-          value={query.value.get("find") ?? ""}
-          onText={(text) => setQuery("find", text)}
-          placeholder="a name or an id"
-        />
+        <FindField placeholder="a name or an id" />
         <Choice
           label="State"
           value={state}

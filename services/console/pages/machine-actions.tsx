@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { machineSchemas } from "../../gateway/operations/machine-operations.ts";
 import { go, query, setQuery, to } from "../address.ts";
 import { change } from "../admin-api.ts";
-import { ActionForm, Confirm, Dialog, listIn, TextField } from "../forms.tsx";
+import { ActionForm, Confirm, Dialog, FormDialog, listIn, QueryButton, TextField } from "../forms.tsx";
 import { PairDialog } from "./pair-machine.tsx";
 
 type Record = z.output<typeof machineSchemas.MachineRecord>;
@@ -18,9 +18,9 @@ export function MachineActions({ record }: { readonly record: Record }) {
   return (
     <>
       {state === "paired" && (
-        <button type="button" onClick={() => setQuery("do", "cordon")}>
+        <QueryButton name="do" value="cordon">
           Cordon
-        </button>
+        </QueryButton>
       )}
       {state === "cordoned" && (
         <Confirm
@@ -32,17 +32,17 @@ export function MachineActions({ record }: { readonly record: Record }) {
         />
       )}
       {isPaired && (
-        <button type="button" onClick={() => setQuery("do", "rename")}>
+        <QueryButton name="do" value="rename">
           Rename
-        </button>
+        </QueryButton>
       )}
-      <button type="button" onClick={() => setQuery("do", "models")}>
+      <QueryButton name="do" value="models">
         Allowed models
-      </button>
+      </QueryButton>
       {!isPaired && (
-        <button type="button" class="primary" onClick={() => setQuery("do", "pair")}>
+        <QueryButton name="do" value="pair" isPrimary>
           Pair
-        </button>
+        </QueryButton>
       )}
       {isPaired && (
         <Confirm
@@ -71,40 +71,34 @@ export function MachineActions({ record }: { readonly record: Record }) {
   );
 }
 
-function CordonDialog({ at, onClose }: { readonly at: string; readonly onClose: () => void }) {
+interface DialogProps {
+  readonly at: string;
+  readonly onClose: () => void;
+}
+
+function CordonDialog({ at, onClose }: DialogProps) {
   const [reason, setReason] = useState("");
   return (
-    <Dialog title="Cordon" onClose={onClose}>
+    <FormDialog
+      title="Cordon"
+      action="Cordon"
+      working="Cordoning…"
+      onDo={() => change("POST", `${at}/cordon`, reason === "" ? {} : { reason })}
+      onClose={onClose}
+    >
       <p>It gets no new jobs. Those that run there go on: when none is left, it is drained.</p>
-      <ActionForm
-        action="Cordon"
-        working="Cordoning…"
-        onDo={async () => {
-          await change("POST", `${at}/cordon`, reason === "" ? {} : { reason });
-          onClose();
-        }}
-      >
-        <TextField
-          label="Reason"
-          hint="Others see it beside the machine."
-          value={reason}
-          onText={setReason}
-          placeholder="new fans"
-        />
-      </ActionForm>
-    </Dialog>
+      <TextField
+        label="Reason"
+        hint="Others see it beside the machine."
+        value={reason}
+        onText={setReason}
+        placeholder="new fans"
+      />
+    </FormDialog>
   );
 }
 
-function RenameDialog({
-  at,
-  name,
-  onClose,
-}: {
-  readonly at: string;
-  readonly name: string;
-  readonly onClose: () => void;
-}) {
+function RenameDialog({ at, name, onClose }: DialogProps & { readonly name: string }) {
   const [next, setNext] = useState(name);
   const rename = async (): Promise<void> => {
     await change("POST", `${at}/rename`, { name: next });
@@ -120,34 +114,23 @@ function RenameDialog({
   );
 }
 
-function ModelsDialog({
-  at,
-  record,
-  onClose,
-}: {
-  readonly at: string;
-  readonly record: Record;
-  readonly onClose: () => void;
-}) {
+function ModelsDialog({ at, record, onClose }: DialogProps & { readonly record: Record }) {
   const [text, setText] = useState(record.models?.join(" ") ?? "");
   const models = listIn(text);
   return (
-    <Dialog title="Allowed models" onClose={onClose}>
-      <ActionForm
-        action="Save"
-        working="Saving…"
-        onDo={async () => {
-          await change("PATCH", at, { models: models.length === 0 ? null : models });
-          onClose();
-        }}
-      >
-        <TextField
-          label="Models it may offer"
-          hint="Names or patterns with *, such as llama* qwen*. Empty for all."
-          value={text}
-          onText={setText}
-        />
-      </ActionForm>
-    </Dialog>
+    <FormDialog
+      title="Allowed models"
+      action="Save"
+      working="Saving…"
+      onDo={() => change("PATCH", at, { models: models.length === 0 ? null : models })}
+      onClose={onClose}
+    >
+      <TextField
+        label="Models it may offer"
+        hint="Names or patterns with *, such as llama* qwen*. Empty for all."
+        value={text}
+        onText={setText}
+      />
+    </FormDialog>
   );
 }

@@ -5,7 +5,7 @@ import type { machineSchemas } from "../../gateway/operations/machine-operations
 import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { fleet, inMemory, stale } from "../live.ts";
-import { Age, Badge, Bar, Facts, FaultNotice, Name, Notice, Page, Table, Time } from "../parts.tsx";
+import { Age, Badge, Bar, Facts, FaultNotice, ModelLink, Name, Notice, Page, Table, Time } from "../parts.tsx";
 import { numberText, sizeText, windowText } from "../quantity.ts";
 import { memoryText } from "../model-rows.ts";
 import { mayChange } from "../session.ts";
@@ -123,9 +123,7 @@ type MemoryFacts = NonNullable<ShownFleetMachine["memory"]>;
 function Keeps({ keeps }: { readonly keeps: MemoryFacts["keeps"] }) {
   return keeps.map(({ model, state, why }) => (
     <div key={model}>
-      <a href={to(["models", "of", model])}>
-        <Name>{model}</Name>
-      </a>{" "}
+      <ModelLink id={model} />{" "}
       <small>
         {state}
         {why !== undefined && (
@@ -245,11 +243,7 @@ function ModelsOf({ name }: { readonly name: string }) {
           columns={[
             {
               name: "model",
-              cell: ({ id }) => (
-                <a href={to(["models", "of", id])}>
-                  <Name>{id}</Name>
-                </a>
-              ),
+              cell: ({ id }) => <ModelLink id={id} />,
             },
             { name: "model server", wide: true, cell: ({ runtime }) => runtime ?? "–" },
             { name: "window", right: true, cell: ({ context_window: tokens }) => windowText(tokens) },

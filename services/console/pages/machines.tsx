@@ -1,7 +1,8 @@
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { query, setQuery, to } from "../address.ts";
+import { query, setQuery } from "../address.ts";
+import { QueryButton } from "../forms.tsx";
 import { fleet } from "../live.ts";
-import { Age, Bar, type Column, Name, Page, Table } from "../parts.tsx";
+import { Age, Bar, type Column, MachineLink, Page, Table } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 import { MachineState } from "./machine-state.tsx";
 import { OneMachine } from "./machine.tsx";
@@ -14,11 +15,7 @@ export function Machines({ rest: [name] }: { readonly rest: readonly string[] })
 const columns: readonly Column<ShownFleetMachine>[] = [
   {
     name: "machine",
-    cell: ({ machine }) => (
-      <a href={to(["machines", machine])}>
-        <Name>{machine}</Name>
-      </a>
-    ),
+    cell: ({ machine }) => <MachineLink name={machine} />,
   },
   { name: "state", cell: (machine) => <MachineState machine={machine} /> },
   { name: "model server", cell: ({ runtime }) => runtime ?? <span class="quiet">none</span>, wide: true },
@@ -51,9 +48,9 @@ function MachineList() {
       about="Every machine as this gateway sees it, live."
       actions={
         mayChange() && (
-          <button type="button" class="primary" onClick={() => setQuery("pair", "new")}>
+          <QueryButton name="pair" value="new" isPrimary>
             Pair a machine
-          </button>
+          </QueryButton>
         )
       }
     >

@@ -5,7 +5,7 @@ import { query, setQuery, to } from "../address.ts";
 import { type ApiFault, faultOf, useAnswer, withQuery, work } from "../admin-api.ts";
 import { inMemory } from "../live.ts";
 import { Choice, Confirm, TextField } from "../forms.tsx";
-import { Badge, type Column, FaultNotice, Name, Notice, Page, Table } from "../parts.tsx";
+import { Badge, type Column, FaultNotice, MachineLink, Name, Notice, orDash, Page, Table } from "../parts.tsx";
 import { memoryText } from "../model-rows.ts";
 import { msText, numberText, sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
@@ -45,11 +45,7 @@ function Offers({ id, offers }: { readonly id: string; readonly offers: readonly
   const columns: readonly Column<ShownModel>[] = [
     {
       name: "machine",
-      cell: ({ machine }) => (
-        <a href={to(["machines", machine])}>
-          <Name>{machine}</Name>
-        </a>
-      ),
+      cell: ({ machine }) => <MachineLink name={machine} />,
     },
     { name: "model server", cell: ({ runtime }) => runtime ?? "–" },
     { name: "window", right: true, cell: ({ context_window: tokens }) => `${windowText(tokens)} tokens` },
@@ -128,9 +124,7 @@ const ranks: readonly Column<ShownRouteMachine>[] = [
     name: "machine",
     cell: ({ machine, model }) => (
       <>
-        <a href={to(["machines", machine])}>
-          <Name>{machine}</Name>
-        </a>
+        <MachineLink name={machine} />
         {model && (
           <small>
             {" "}
@@ -147,7 +141,7 @@ const ranks: readonly Column<ShownRouteMachine>[] = [
     name: "tokens/s",
     right: true,
     wide: true,
-    cell: ({ tokens_per_second: speed }) => (speed === null ? "–" : numberText(speed)),
+    cell: ({ tokens_per_second: speed }) => orDash(speed, numberText),
   },
   {
     name: "first token",

@@ -2,9 +2,9 @@ import type { ModelListing } from "#shared/protocol/model.ts";
 import { query, setQuery, to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { groupModels, type ModelRow, notListed, rangeText } from "../model-rows.ts";
-import { TextField } from "../forms.tsx";
+import { FindField, QueryButton } from "../forms.tsx";
 import { inMemory } from "../live.ts";
-import { type Column, FaultNotice, Name, Notice, Page, Table } from "../parts.tsx";
+import { type Column, FaultNotice, MachineLink, ModelLink, Name, Notice, Page, Table } from "../parts.tsx";
 import { sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
 import { ModelBadges } from "./model-badges.tsx";
@@ -21,11 +21,7 @@ export function Models({ rest: [part, id] }: { readonly rest: readonly string[] 
 const columns: readonly Column<ModelRow>[] = [
   {
     name: "model",
-    cell: ({ id }) => (
-      <a href={to(["models", "of", id])}>
-        <Name>{id}</Name>
-      </a>
-    ),
+    cell: ({ id }) => <ModelLink id={id} />,
   },
   { name: "can", cell: ({ offers }) => <ModelBadges offers={offers} /> },
   {
@@ -72,9 +68,9 @@ function ModelList() {
       about="Every model that the machines offer at this moment."
       actions={
         mayChange() && (
-          <button type="button" class="primary" onClick={() => setQuery("pull", "new")}>
+          <QueryButton name="pull" value="new" isPrimary>
             Pull a model
-          </button>
+          </QueryButton>
         )
       }
     >
@@ -84,13 +80,7 @@ function ModelList() {
       {answer !== undefined && (
         <section>
           <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="Filter">
-            <TextField
-              label="Find"
-              type="search"
-              value={query.value.get("find") ?? ""}
-              onText={(text) => setQuery("find", text)}
-              placeholder="a name"
-            />
+            <FindField placeholder="a name" />
           </form>
           <Unlisted listing={answer} />
           <Table
@@ -115,11 +105,7 @@ function Unlisted({ listing: { machines } }: { readonly listing: ModelListing })
   return machines.map(({ machine, state }) =>
     state === "listed" ? null : (
       <Notice key={machine}>
-        Models of{" "}
-        <a href={to(["machines", machine])}>
-          <Name>{machine}</Name>
-        </a>{" "}
-        are missing: it {notListed[state]}.
+        Models of <MachineLink name={machine} /> are missing: it {notListed[state]}.
       </Notice>
     ),
   );

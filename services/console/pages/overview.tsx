@@ -7,7 +7,7 @@ import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { clock, ended, fleet, now } from "../live.ts";
 import { findTroubles } from "../machine-words.ts";
-import { Name, Notice, Page } from "../parts.tsx";
+import { MachineLink, Notice, Page } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
 import { msText, numberText, shortNumber } from "../quantity.ts";
 import { RequestTable } from "./request-table.tsx";
@@ -54,10 +54,7 @@ function Troubles({ machines }: { readonly machines: readonly ShownFleetMachine[
     <div class="stack">
       {troubles.map(({ machine, tone, text }) => (
         <Notice key={machine} tone={tone}>
-          <a href={to(["machines", machine])}>
-            <Name>{machine}</Name>
-          </a>{" "}
-          {text}
+          <MachineLink name={machine} /> {text}
         </Notice>
       ))}
     </div>

@@ -7,7 +7,7 @@ import { type ApiFault, faultOf, useAnswer } from "../admin-api.ts";
 import { ask, beginChat, stopAnswer, type Turn, turns } from "../chat-state.ts";
 import type { Message, Part } from "../chat-stream.ts";
 import { Choice, Field } from "../forms.tsx";
-import { FaultNotice, Name, Notice, Page } from "../parts.tsx";
+import { FaultNotice, MachineLink, Name, Notice, Page } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
 import { defaultOptions, OptionFields, parametersOf } from "./chat-options.tsx";
@@ -243,10 +243,7 @@ function Figures({ record }: { readonly record: ShownRequest }) {
     <small class="quiet">
       {machine !== null && (
         <>
-          <a href={to(["machines", machine])}>
-            <Name>{machine}</Name>
-          </a>{" "}
-          ·{" "}
+          <MachineLink name={machine} /> ·{" "}
         </>
       )}
       {parts.filter((part) => part !== false).join(" · ")} · <a href={to(["requests", id])}>its way</a>

@@ -1,6 +1,6 @@
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { to } from "../address.ts";
-import { Badge, type Column, Name, Table, Time } from "../parts.tsx";
+import { Badge, type Column, MachineLink, Name, orDash, Table, Time } from "../parts.tsx";
 import { KeyName, useKeyNames } from "./key-name.tsx";
 import { msText, numberText } from "../quantity.ts";
 
@@ -18,17 +18,11 @@ const columns: readonly Column<ShownRequest>[] = [
     name: "machine",
     cell: ({ machine, tried }) => {
       const name = machine ?? tried.at(-1)?.machine;
-      return name === undefined ? (
-        <span class="quiet">–</span>
-      ) : (
-        <a href={to(["machines", name])}>
-          <Name>{name}</Name>
-        </a>
-      );
+      return name === undefined ? <span class="quiet">–</span> : <MachineLink name={name} />;
     },
   },
   { name: "outcome", cell: (request) => <Outcome request={request} /> },
-  { name: "first token", right: true, wide: true, cell: ({ first_token_ms: ms }) => (ms === null ? "–" : msText(ms)) },
+  { name: "first token", right: true, wide: true, cell: ({ first_token_ms: ms }) => orDash(ms, msText) },
   { name: "total", right: true, cell: ({ total_ms: ms }) => msText(ms) },
   { name: "prompt", right: true, wide: true, cell: ({ prompt_tokens: tokens }) => numberText(tokens) },
   { name: "answer", right: true, wide: true, cell: ({ completion_tokens: tokens }) => numberText(tokens) },
@@ -36,7 +30,7 @@ const columns: readonly Column<ShownRequest>[] = [
     name: "tokens/s",
     right: true,
     wide: true,
-    cell: ({ tokens_per_second: speed }) => (speed === null ? "–" : numberText(speed)),
+    cell: ({ tokens_per_second: speed }) => orDash(speed, numberText),
   },
 ];
 

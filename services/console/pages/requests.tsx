@@ -3,11 +3,11 @@ import type { z } from "zod";
 import { stepsOf } from "#shared/requests/request-steps.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import type { requestSchemas } from "../../gateway/operations/request-operations.ts";
-import { query, setQuery, to } from "../address.ts";
+import { query, setQuery } from "../address.ts";
 import { type ApiFault, faultOf, read, useAnswer, withQuery } from "../admin-api.ts";
 import { ended } from "../live.ts";
 import { Choice, TextField } from "../forms.tsx";
-import { CopyText, FaultNotice, Facts, Name, Notice, Page, Time } from "../parts.tsx";
+import { CopyText, FaultNotice, Facts, MachineLink, Name, Notice, Page, Time } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { KeyName, useKeyNames } from "./key-name.tsx";
 import { Outcome, RequestTable } from "./request-table.tsx";
@@ -193,14 +193,7 @@ function RequestPage({ request }: { readonly request: ShownRequest }) {
           facts={[
             ["Outcome", <Outcome request={request} />],
             ["Key", <KeyName id={request.key} names={names} />],
-            [
-              "Machine",
-              request.machine && (
-                <a href={to(["machines", request.machine])}>
-                  <Name>{request.machine}</Name>
-                </a>
-              ),
-            ],
+            ["Machine", request.machine && <MachineLink name={request.machine} />],
             ["Answered by", request.answered_by && <Name>{request.answered_by}</Name>],
             ["API", `${request.path}${request.streamed ? ", streamed" : ""}`],
             [

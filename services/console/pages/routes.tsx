@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
 import type { z } from "zod";
 import type { RouteTarget } from "#shared/records/route-record.ts";
-import type { ModelListing } from "#shared/protocol/model.ts";
+import { allows } from "#shared/records/match-scope.ts";
 import type { routeSchemas } from "../../gateway/operations/route-operations.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { matchesPattern } from "../model-rows.ts";
-import { ActionForm, Confirm, Dialog, listIn, TextField } from "../forms.tsx";
-import { Badge, FaultNotice, Name, Page, Table, Time, UnreadNotice } from "../parts.tsx";
+import { Confirm, FormDialog, listIn, QueryButton, TextField } from "../forms.tsx";
+import { Badge, FaultNotice, ModelLink, Name, Page, Table, Time, UnreadNotice } from "../parts.tsx";
 import { mayChange } from "../session.ts";
+import { MatchingModels } from "./matching-models.tsx";
 import { ModelTabs } from "./model-tabs.tsx";
 
 type Route = z.output<typeof routeSchemas.ModelRoute>;
@@ -25,9 +25,9 @@ export function Routes() {
       about="Names that stand for models: clients ask for the name, and the first target that is there answers."
       actions={
         mayChange() && (
-          <button type="button" class="primary" onClick={() => setQuery("edit", "*new")}>
+          <QueryButton name="edit" value="*new" isPrimary>
             Make a route
-          </button>
+          </QueryButton>
         )
       }
     >
@@ -97,9 +97,7 @@ function RouteActions({ route }: { readonly route: string }) {
 function Target({ target: { model, machines, label, external } }: { readonly target: RouteTarget }) {
   return (
     <>
-      <a href={to(["models", "of", model])}>
-        <Name>{model}</Name>
-      </a>
+      <ModelLink id={model} />
       {machines && <small> on {machines.join(", ")}</small>}
       {label && <small> on machines with the label {label}</small>}
       {external && (
@@ -135,86 +133,88 @@ function RouteDialog({ route, onClose }: { readonly route: Route | undefined; re
       external: external === true,
     })) ?? [emptyDraft],
   );
-  const save = async (): Promise<void> => {
-    await change("PUT", `/routes/${encodeURIComponent(name)}`, { targets: drafts.map(targetOf) });
-    onClose();
-  };
   const put = (place: number, draft: Draft): void => setDrafts(drafts.with(place, draft));
   return (
-    <Dialog title={route === undefined ? "Make a route" : `Route ${route.route}`} onClose={onClose}>
-      <ActionForm action="Save" working="Saving…" onDo={save}>
-        <TextField
-          label="Name"
-          value={name}
-          onText={setName}
-          required
-          hint="The name that clients ask for, or a pattern with *, such as claude-*."
+    <FormDialog
+      title={route === undefined ? "Make a route" : `Route ${route.route}`}
+      action="Save"
+      working="Saving…"
+      onDo={() => change("PUT", `/routes/${encodeURIComponent(name)}`, { targets: drafts.map(targetOf) })}
+      onClose={onClose}
+    >
+      <TextField
+        label="Name"
+        value={name}
+        onText={setName}
+        required
+        hint="The name that clients ask for, or a pattern with *, such as claude-*."
+      />
+      {name !== "" && (
+        <MatchingModels
+          matches={(id) => (name.includes("*") ? allows([name], id) : id === name)}
+          before="It stands before"
+          shownMax={8}
+          none="No model has this name."
         />
-        <Matched pattern={name} />
-        {drafts.map((draft, place) => (
-          <fieldset key={place}>
-            <legend>{place === 0 ? "First" : `Then, ${place + 1}.`}</legend>
-            <div class="two">
-              <TextField
-                label="Model"
-                value={draft.model}
-                onText={(model) => put(place, { ...draft, model })}
-                required
-              />
-              <TextField
-                label="Only on machines"
-                value={draft.machines}
-                onText={(machines) => put(place, { ...draft, machines })}
-                placeholder="all"
-              />
-              <TextField
-                label="Only with the label"
-                value={draft.label}
-                onText={(label) => put(place, { ...draft, label })}
-                placeholder="none"
-              />
-            </div>
-            <div class="actions">
-              <label class="check">
-                <input
-                  type="checkbox"
-                  checked={draft.external}
-                  onChange={(event) => put(place, { ...draft, external: event.currentTarget.checked })}
-                />{" "}
-                external machines
-              </label>
-              <button
-                type="button"
-                disabled={place === 0}
-                aria-label={`Move target ${place + 1} up`}
-                onClick={() => setDrafts(moved(drafts, place))}
-              >
-                Up
-              </button>
-              <button
-                type="button"
-                disabled={place === drafts.length - 1}
-                aria-label={`Move target ${place + 1} down`}
-                onClick={() => setDrafts(moved(drafts, place + 1))}
-              >
-                Down
-              </button>
-              <button
-                type="button"
-                disabled={drafts.length === 1}
-                aria-label={`Leave out target ${place + 1}`}
-                onClick={() => setDrafts(drafts.toSpliced(place, 1))}
-              >
-                Leave out
-              </button>
-            </div>
-          </fieldset>
-        ))}
-        <button type="button" onClick={() => setDrafts([...drafts, emptyDraft])}>
-          Add a target
-        </button>
-      </ActionForm>
-    </Dialog>
+      )}
+      {drafts.map((draft, place) => (
+        <fieldset key={place}>
+          <legend>{place === 0 ? "First" : `Then, ${place + 1}.`}</legend>
+          <div class="two">
+            <TextField label="Model" value={draft.model} onText={(model) => put(place, { ...draft, model })} required />
+            <TextField
+              label="Only on machines"
+              value={draft.machines}
+              onText={(machines) => put(place, { ...draft, machines })}
+              placeholder="all"
+            />
+            <TextField
+              label="Only with the label"
+              value={draft.label}
+              onText={(label) => put(place, { ...draft, label })}
+              placeholder="none"
+            />
+          </div>
+          <div class="actions">
+            <label class="check">
+              <input
+                type="checkbox"
+                checked={draft.external}
+                onChange={(event) => put(place, { ...draft, external: event.currentTarget.checked })}
+              />{" "}
+              external machines
+            </label>
+            <button
+              type="button"
+              disabled={place === 0}
+              aria-label={`Move target ${place + 1} up`}
+              onClick={() => setDrafts(moved(drafts, place))}
+            >
+              Up
+            </button>
+            <button
+              type="button"
+              disabled={place === drafts.length - 1}
+              aria-label={`Move target ${place + 1} down`}
+              onClick={() => setDrafts(moved(drafts, place + 1))}
+            >
+              Down
+            </button>
+            <button
+              type="button"
+              disabled={drafts.length === 1}
+              aria-label={`Leave out target ${place + 1}`}
+              onClick={() => setDrafts(drafts.toSpliced(place, 1))}
+            >
+              Leave out
+            </button>
+          </div>
+        </fieldset>
+      ))}
+      <button type="button" onClick={() => setDrafts([...drafts, emptyDraft])}>
+        Add a target
+      </button>
+    </FormDialog>
   );
 }
 
@@ -232,27 +232,4 @@ function targetOf({ model, machines, label, external }: Draft): object {
 function moved(drafts: readonly Draft[], place: number): readonly Draft[] {
   const [one, other] = [drafts[place - 1], drafts[place]];
   return one === undefined || other === undefined ? drafts : drafts.with(place - 1, other).with(place, one);
-}
-
-function Matched({ pattern }: { readonly pattern: string }) {
-  const { answer } = useAnswer<ModelListing>("/models");
-  if (answer === undefined || pattern === "") return null;
-  const ids = [...new Set(answer.data.map(({ id }) => id))].filter((id) => matchesPattern(pattern, id));
-  return (
-    <p class="matches" role="status">
-      {ids.length === 0 ? (
-        <span class="quiet">No model has this name.</span>
-      ) : (
-        <>
-          It stands before{" "}
-          {ids.slice(0, 8).map((id) => (
-            <>
-              <Name key={id}>{id}</Name>{" "}
-            </>
-          ))}
-          {ids.length > 8 && `and ${ids.length - 8} more`}
-        </>
-      )}
-    </p>
-  );
 }

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { to } from "../address.ts";
-import { type Column, Name, Table, Time } from "../parts.tsx";
+import { type Column, MachineLink, ModelLink, Name, Table, Time } from "../parts.tsx";
 import { actionWords, detailWords } from "../trail-words.ts";
 
 export type TrailEntry = z.output<typeof recordSchemas.AuditEntry>;
@@ -37,24 +37,14 @@ export function TrailTable({
 
 function Subject({ entry }: { readonly entry: TrailEntry }) {
   const { key, machine, route, model, name } = entry;
-  if (machine !== null)
-    return (
-      <a href={to(["machines", machine])}>
-        <Name>{machine}</Name>
-      </a>
-    );
+  if (machine !== null) return <MachineLink name={machine} />;
   if (route !== null)
     return (
       <a href={to(["models", "routes"], { find: route })}>
         <Name>{route}</Name>
       </a>
     );
-  if (model !== null)
-    return (
-      <a href={to(["models", "of", model])}>
-        <Name>{model}</Name>
-      </a>
-    );
+  if (model !== null) return <ModelLink id={model} />;
   return key === null ? (
     <Name>{name}</Name>
   ) : (

@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
-import { query, setQuery } from "../address.ts";
+import { query } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
-import { TextField } from "../forms.tsx";
+import { FindField, QueryButton } from "../forms.tsx";
 import { FaultNotice, Page, UnreadNotice } from "../parts.tsx";
 import { actionWords } from "../trail-words.ts";
 import { type TrailEntry, TrailTable } from "./trail-table.tsx";
@@ -28,21 +28,15 @@ function Entries() {
   return (
     <section>
       <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="Filter">
-        <TextField
-          label="Find"
-          hint="A name, an action or a key id."
-          type="search"
-          value={words}
-          onText={(text) => setQuery("find", text)}
-        />
+        <FindField hint="A name, an action or a key id." />
       </form>
       <UnreadNotice unread={answer.unread} />
       <TrailTable caption="Trail" entries={found} />
       {limit === shownAtFirst && answer.data.length === limit && (
         <div class="actions">
-          <button type="button" onClick={() => setQuery("all", "yes")}>
+          <QueryButton name="all" value="yes">
             Show the latest {shownMax}
-          </button>
+          </QueryButton>
         </div>
       )}
     </section>

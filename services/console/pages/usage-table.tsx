@@ -1,5 +1,4 @@
-import { to } from "../address.ts";
-import { Name, Table } from "../parts.tsx";
+import { MachineLink, ModelLink, orDash, Table } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { KeyName, useKeyNames } from "./key-name.tsx";
 import type { UsagePart, UsageSum } from "../usage-sums.ts";
@@ -23,11 +22,7 @@ export function UsageTable({
     if (sum.of === null) return <span class="quiet">no model</span>;
     if (part === "key") return <KeyName id={sum.of} names={names} />;
     if (part === "day") return sum.of;
-    return (
-      <a href={to(part === "model" ? ["models", "of", sum.of] : ["machines", sum.of])}>
-        <Name>{sum.of}</Name>
-      </a>
-    );
+    return part === "model" ? <ModelLink id={sum.of} /> : <MachineLink name={sum.of} />;
   };
   return (
     <Table
@@ -45,7 +40,7 @@ export function UsageTable({
           name: "first token",
           right: true,
           wide: true,
-          cell: ({ firstTokenMs }) => (firstTokenMs === null ? "–" : msText(firstTokenMs)),
+          cell: ({ firstTokenMs }) => orDash(firstTokenMs, msText),
         },
       ]}
     />

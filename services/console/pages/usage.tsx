@@ -4,7 +4,7 @@ import type { Activity } from "#shared/requests/activity.ts";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query, setQuery } from "../address.ts";
 import { useAnswer, withQuery } from "../admin-api.ts";
-import { Choice, TextField } from "../forms.tsx";
+import { Choice, QueryButton, TextField } from "../forms.tsx";
 import { FaultNotice, Page } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
 import { msText, shortNumber } from "../quantity.ts";
@@ -77,9 +77,9 @@ function Chosen() {
           options={usageParts.map((part) => [part, part] as const)}
         />
         {key !== undefined && (
-          <button type="button" onClick={() => setQuery("key", undefined)}>
+          <QueryButton name="key" value={undefined}>
             Of all keys
-          </button>
+          </QueryButton>
         )}
       </form>
       <FaultNotice fault={fault} />

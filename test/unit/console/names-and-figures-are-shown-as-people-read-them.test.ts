@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { grow, noAnswer } from "../../../services/console/chat-answer.ts";
-import { matchesPattern, rangeText } from "../../../services/console/model-rows.ts";
+import { rangeText } from "../../../services/console/model-rows.ts";
 import { bytesText, msText, shortNumber, sizeText, spanText, windowText } from "../../../services/console/quantity.ts";
 import { actionWords, detailWords } from "../../../services/console/trail-words.ts";
 
@@ -18,17 +18,6 @@ test("waits, sizes and windows have the unit that fits", () => {
   expect([9_999, 12_345, 3_400_000].map(shortNumber)).toEqual(["9,999", "12.3K", "3.4M"]);
   expect(rangeText([4_096, 4_096], windowText)).toBe("4K");
   expect(rangeText([8_192, 4_096], windowText)).toBe("4K to 8K");
-});
-
-test("the pattern of a route matches as the gateway's does", () => {
-  expect(["claude-*", "*", "a*b*c", "exact"].map((pattern) => matchesPattern(pattern, "claude-sonnet"))).toEqual([
-    true,
-    true,
-    false,
-    false,
-  ]);
-  expect(matchesPattern("a*b*c", "a-b-c")).toBe(true);
-  expect(matchesPattern("ab*ba", "aba")).toBe(false);
 });
 
 test("the detail of a change is one line, and a long one is cut", () => {

@@ -1,0 +1,36 @@
+import type { ModelListing } from "#shared/protocol/model.ts";
+import { useAnswer } from "../admin-api.ts";
+import { Name } from "../parts.tsx";
+
+interface Matching {
+  readonly matches: (id: string) => boolean;
+  /** The words before the first models that match, of which `shownMax` are named. */
+  readonly before: string;
+  readonly shownMax: number;
+  /** The words in their place if no model matches. */
+  readonly none: string;
+}
+
+/** Lists the models of this moment that match what is typed in a form. */
+export function MatchingModels({ matches, before, shownMax, none }: Matching) {
+  const { answer } = useAnswer<ModelListing>("/models");
+  if (answer === undefined) return null;
+  const ids = [...new Set(answer.data.map(({ id }) => id))].filter(matches);
+  return (
+    <p class="matches" role="status">
+      {ids.length === 0 ? (
+        <span class="quiet">{none}</span>
+      ) : (
+        <>
+          {before}{" "}
+          {ids.slice(0, shownMax).map((id) => (
+            <>
+              <Name key={id}>{id}</Name>{" "}
+            </>
+          ))}
+          {ids.length > shownMax && `and ${ids.length - shownMax} more`}
+        </>
+      )}
+    </p>
+  );
+}
