@@ -5,7 +5,6 @@ import { got, posted, postedJson } from "./sent.ts";
 const path = "/v1/messages";
 const hello = { role: "user", content: "/script tokens=1" };
 const request = (fields: object) => ({ model: "scripted", max_tokens: 64, messages: [hello], ...fields });
-const ok: Told = { status: 200, headers: { "request-id": /^req_/ } };
 
 function wrong(code: string | null, param: string, more: Partial<Told> = {}): Told {
   const says = /^\{"type":"error","error":\{"type":"invalid_request_error","message":"/;
@@ -88,7 +87,8 @@ const blocks: readonly Case[] = [
 const fields: readonly Case[] = [
   asks(191, "a limit of 0", { max_tokens: 0 }, wrong("integer_below_min_value", "max_tokens")),
   asks(191, "a limit that is a text", { max_tokens: "9" }, wrong("invalid_type", "max_tokens")),
-  asks(191, "no limit, which the model then chooses", { max_tokens: undefined }, ok),
+  asks(191, "no limit", { max_tokens: undefined }, wrong("missing_required_parameter", "max_tokens")),
+  asks(191, "a limit of null", { max_tokens: null }, wrong("missing_required_parameter", "max_tokens")),
   asks(
     191,
     "an effort that nobody has",

@@ -20,7 +20,7 @@ export async function runLoad(
 ): Promise<Omit<Measurement, "scenario" | "variant" | "round">> {
   const plan = planOf(scenario, { quick });
   const body = join(folder, `${scenario.name}.json`);
-  await writeFile(body, bodyOf(scenario, plan));
+  await writeFile(body, bodyOf(scenario, plan, running.path));
   const options = {
     port: running.port,
     path: running.path,

@@ -145,10 +145,11 @@ export function modelsOf(some: readonly Scenario[], { quick }: { readonly quick:
 }
 
 /** The request's body. */
-export function bodyOf(scenario: Scenario, plan: LoadPlan): string {
+export function bodyOf(scenario: Scenario, plan: LoadPlan, path: string | undefined): string {
   const content = scenario.promptBytes === undefined ? "What is the capital of France?" : prose(scenario.promptBytes);
   const stream = plan.chunks === undefined ? {} : { stream: true };
-  return JSON.stringify({ model: plan.model, messages: [{ role: "user", content }], ...stream });
+  const longest = path === "/v1/messages" ? { max_tokens: 8_192 } : {};
+  return JSON.stringify({ model: plan.model, messages: [{ role: "user", content }], ...longest, ...stream });
 }
 
 /** Text as people send it: words of different lengths, lines, some quotation marks and letters beyond ASCII. */

@@ -139,7 +139,7 @@ function chat(name: string, most: number, fields: ManyPieces["fields"]): ManyPie
 }
 
 function message(name: string, most: number, fields: ManyPieces["fields"]): ManyPieces {
-  return { name, outer: "message", most, fields };
+  return { name, outer: "message", most, fields: (count) => ({ max_tokens: 9, ...fields(count) }) };
 }
 
 function ollama(name: string, most: number, fields: ManyPieces["fields"]): ManyPieces {

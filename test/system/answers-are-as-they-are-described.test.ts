@@ -17,6 +17,8 @@ const embeddings = "/v1/embeddings";
 
 const tool = { type: "function", function: { name: "get_weather", parameters: { type: "object", properties: {} } } };
 const says = (content: string) => ({ model: "scripted", messages: [{ role: "user", content }] });
+/** The Messages API needs a longest answer. */
+const writes = (content: string) => ({ ...says(content), max_tokens: 1_000 });
 const prompts = (prompt: string) => ({ model: "scripted", prompt });
 const inputs = (input: string) => ({ model: "scripted", input });
 const custom = { type: "custom", custom: { name: "patch" } };
@@ -126,15 +128,15 @@ describe("answers", () => {
       responses,
       { body: { ...inputs("/script tokens=9"), max_output_tokens: 3, stream: true, store: true } },
     ],
-    ["a message", messages, { body: says("Hello!") }],
-    ["a stream of a message", messages, { body: { ...says("/script tokens=2 think=2"), stream: true } }],
-    ["a message that calls", messages, { body: { ...says("/script tokens=0 tool=get_weather"), ...ownTool } }],
+    ["a message", messages, { body: writes("Hello!") }],
+    ["a stream of a message", messages, { body: { ...writes("/script tokens=2 think=2"), stream: true } }],
+    ["a message that calls", messages, { body: { ...writes("/script tokens=0 tool=get_weather"), ...ownTool } }],
     [
       "a message that says something and calls, streamed",
       messages,
-      { body: { ...says("/script tokens=2 tool=get_weather"), ...ownTool, stream: true } },
+      { body: { ...writes("/script tokens=2 tool=get_weather"), ...ownTool, stream: true } },
     ],
-    ["a message that was cut", messages, { body: { ...says("/script tokens=9"), max_tokens: 3, metadata: {} } }],
+    ["a message that was cut", messages, { body: { ...writes("/script tokens=9"), max_tokens: 3, metadata: {} } }],
     ["the tokens of a message", count, { body: says("Hello!") }],
     ["a continued text", completions, { body: { model: "scripted", prompt: "/script tokens=3" } }],
     [
@@ -260,20 +262,20 @@ describe("refusals", () => {
       responses,
       { body: { ...inputs("a"), previous_response_id: "r" } },
     ],
-    ["a message without a key", 401, "key_invalid", messages, { body: says("Hello!"), key: undefined }],
+    ["a message without a key", 401, "key_invalid", messages, { body: writes("Hello!"), key: undefined }],
     [
       "a block that is none",
       400,
       "invalid_value",
       messages,
-      { body: { ...says(""), messages: [{ role: "user", content: [{ type: "a" }] }] } },
+      { body: { ...writes(""), messages: [{ role: "user", content: [{ type: "a" }] }] } },
     ],
     [
       "a message of what nobody has",
       404,
       "model_not_found",
       messages,
-      { body: { ...says(""), model: "nobody-has-it" } },
+      { body: { ...writes(""), model: "nobody-has-it" } },
     ],
     ["a count for what nobody may use", 400, "missing_required_parameter", count, { body: { model: "scripted" } }],
     [
@@ -359,7 +361,7 @@ describe("refusals", () => {
   });
 
   test("the rest of a message that breaks", async () => {
-    const { status, body } = await asked(messages, { body: { ...says("/script tokens=4 fail_at=2"), stream: true } });
+    const { status, body } = await asked(messages, { body: { ...writes("/script tokens=4 fail_at=2"), stream: true } });
     expect(status).toBe(200);
     expect(body).toMatch(/event: error\ndata: .*"code":"upstream_error".*\n\n$/);
     expect(body).not.toContain("message_stop");

@@ -215,7 +215,7 @@ function responseOf(request: ReadResponseRequest, reading: Omit<ChatReading, "fo
 
 /** Reads a request of the Messages API as a chat, like a response. */
 function messageOf(input: Record<string, unknown>, reading: Omit<ChatReading, "foldsSystem">): ReadRequest {
-  const request = readMessageRequest(input);
+  const request = readMessageRequest(input, reading.counts);
   const { effortField: field, loadedTools } = request;
   const { reasoning_effort: value } = request.body;
   const tellsStop = request.body.stop === undefined ? undefined : true;

@@ -251,7 +251,7 @@ export const publicApi = {
     summary: "Count the tokens of a request",
     description:
       "The request is not run, and takes one of the requests that its key may send a minute. A machine that would run it counts its prompt. Where the model server of that machine cannot count, or with images, the answer is an estimate from above, and `x-trunkline-estimate` says so.",
-    body: "MessageRequest",
+    body: "CountedMessage",
     answer: "TokenCount",
     headers: ["x-trunkline-estimate"],
     refusals: refusalsOfCounts,

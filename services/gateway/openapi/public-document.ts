@@ -77,6 +77,7 @@ const refusedFields = new Map<z.ZodType, UnsupportedFields>([
   [publicSchemas.ChatRequest, unsupportedChatFields],
   [publicSchemas.ResponseRequest, unsupportedResponseFields],
   [publicSchemas.MessageRequest, unsupportedMessagesFields],
+  [publicSchemas.CountedMessage, unsupportedMessagesFields],
   [publicSchemas.OllamaChatRequest, unsupportedOllamaFields],
   [publicSchemas.OllamaPromptRequest, unsupportedOllamaFields],
   ...Object.values(mediaEndpoints).map(({ schema, unsupported }) => [schema, unsupported] as const),

@@ -20,7 +20,7 @@ const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessa
 export const publicSchemas = {
   ...named({ chatRequest, completionRequest, embeddingsRequest, rerankRequest, scoreRequest }),
   ...named(responses, "responseRequest", "conversationRequest", "conversationItemsRequest"),
-  ...named(messages, "messageRequest"),
+  ...named(messages, "messageRequest", "countedMessage"),
   ...named(media, "transcriptionRequest", "translationRequest", "speechRequest", "imageRequest", "imageEditRequest"),
   ...named(media, "moderationRequest", "tokenizeRequest", "detokenizeRequest"),
   ...named(ollama, "ollamaChatRequest", "ollamaShowRequest"),

@@ -198,7 +198,8 @@ describe("the job of a message", () => {
   test("begins with the same bytes in each turn, whatever the client changes between them", () => {
     const billing = (nonce: string) => text(`x-anthropic-billing-header: cc_version=2.1; cch=${nonce};`);
     const jobOf = (nonce: string, messages: unknown[]): ReadRequest => {
-      const asked = { model: "llama3", system: [billing(nonce), text("Be kind.")], messages, stop_sequences: ["END"] };
+      const system = [billing(nonce), text("Be kind.")];
+      const asked = { model: "llama3", max_tokens: 9, system, messages, stop_sequences: ["END"] };
       return readRequest("message", Buffer.from(JSON.stringify(asked)));
     };
     const left = { role: "system", content: "9 tokens left" };
@@ -218,8 +219,13 @@ describe("the job of a message", () => {
     expect(one.ignored).toContain("x-anthropic-billing-header");
   });
 
+  test("needs no `max_tokens` where its tokens are counted", () => {
+    const asked = Buffer.from(JSON.stringify({ model: "llama3", messages: [hello] }));
+    expect(readRequest("count", asked).needs.answerTokensMax).toBeUndefined();
+  });
+
   test("gives tools with odd names other ones", () => {
-    const asked = { model: "llama3", messages: [hello], tools: [{ ...weather, name: "files.read" }] };
+    const asked = { model: "llama3", max_tokens: 9, messages: [hello], tools: [{ ...weather, name: "files.read" }] };
     const { body, toolNames } = readRequest("message", Buffer.from(JSON.stringify(asked)));
     expect(Buffer.from(body).toString()).toContain('"name":"files_read"');
     expect(toolNames?.get("files_read")).toBe("files.read");
@@ -231,6 +237,7 @@ describe("it is refused", () => {
   const search = { type: "web_search_20250305", name: "web_search" };
   test.each<[string, object, string, string | undefined]>([
     ["no messages", { messages: undefined }, "missing_required_parameter", "messages"],
+    ["no `max_tokens`", { max_tokens: undefined }, "missing_required_parameter", "max_tokens"],
     ["empty messages", { messages: [] }, "empty_array", "messages"],
     ["nothing but empty messages", { messages: [user()] }, "invalid_value", "messages"],
     ["an unknown role", { messages: [{ role: "tool", content: "a" }] }, "invalid_value", "messages[0].role"],

@@ -90,8 +90,8 @@ describe("a large request", () => {
     ["response", "text", { input: "Hello", text }],
     ["response", "text.format", { input: "Hello", text: { format: text } }],
     ["response", "reasoning", { input: "Hello", reasoning: text }],
-    ["message", "output_config", { output_config: text }],
-    ["message", "tools[0].input_schema", { tools: [{ name: "f", input_schema: text }] }],
+    ["message", "output_config", { max_tokens: 9, output_config: text }],
+    ["message", "tools[0].input_schema", { max_tokens: 9, tools: [{ name: "f", input_schema: text }] }],
   ])(
     "a large request of the kind %s with a text where an object belongs, %s, costs no more than its length",
     async (outer, param, fields) => {

@@ -14,6 +14,7 @@ import {
 import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
 import {
   type ClientTool,
+  countedMessage,
   type ForeignTool,
   type MessageRequest,
   messageRequest,
@@ -32,10 +33,10 @@ export interface ReadMessageRequest extends ReadChatRequest {
 }
 
 /** Reads a request of the Messages API and translates it to the job body, which is a chat. */
-export function readMessageRequest(input: Record<string, unknown>): ReadMessageRequest {
+export function readMessageRequest(input: Record<string, unknown>, counts = false): ReadMessageRequest {
   dropEmptyFields(input);
   refuseFields(input, unsupportedMessagesFields);
-  const { value, ignored } = readShape(messageRequest, input);
+  const { value, ignored } = readShape(counts ? countedMessage : messageRequest, input);
   const turns = turnsOf(value);
   const { tools, ignoredTools, deferred } = readTools(value.tools ?? []);
   assertSchemaSize(formatOf(value)?.schema, "output_config.format.schema");

@@ -169,9 +169,7 @@ const wish = "A model or runtime without this choice answers all the same, and `
 /** A request of the Messages API as Anthropic's clients write it. A null field counts as missing. */
 export const messageRequest = z.object({
   model: modelId,
-  max_tokens: inner.max_tokens
-    .nullable()
-    .describe("The most tokens of the answer, thoughts included. As many as fit unless given."),
+  max_tokens: inner.max_tokens.unwrap().describe("The most tokens of the answer, thoughts included."),
   messages: z.array(message).min(1).max(messagesMax),
   system: z
     .union([z.string(), z.array(textPart)])
@@ -203,7 +201,10 @@ export const messageRequest = z.object({
   output_format: outputFormat.nullish().describe("The older name of `output_config.format`."),
 });
 
-export type MessageRequest = z.infer<typeof messageRequest>;
+/** The same for a count of its tokens, which has no answer. */
+export const countedMessage = messageRequest.extend({ max_tokens: inner.max_tokens.nullable() });
+
+export type MessageRequest = z.infer<typeof countedMessage>;
 export type OuterMessage = z.infer<typeof message>;
 export type UserBlock = z.infer<typeof userBlock>;
 export type AssistantBlock = z.infer<typeof assistantBlock>;

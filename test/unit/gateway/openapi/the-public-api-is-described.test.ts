@@ -141,7 +141,7 @@ test("requests are described by the schemas that they are read with", () => {
     "ConversationRequest",
     "ConversationItemsRequest",
     "MessageRequest",
-    "MessageRequest",
+    "CountedMessage",
     "CompletionRequest",
     "EmbeddingsRequest",
     "RerankRequest",
