@@ -231,9 +231,7 @@ export interface ReadChatRequest extends StreamChoice, RequestImages {
 }
 
 /** A request of the chat API itself, and the names of its custom tools. */
-export interface ReadOuterChat extends ReadChatRequest {
-  readonly custom: readonly string[];
-}
+export type ReadOuterChat = ReadChatRequest & { readonly custom: readonly string[] };
 
 /**
  * Reads a chat request and translates it to the job body. Where OpenAI allows two forms of a field, the job body has

@@ -45,7 +45,7 @@ export function functionOfChat(tool: ChatTool): ToolDefinition {
 export function functionCall(call: ChatCall): z.infer<typeof toolCall> {
   if (call.type === "function") return call;
   const { name, input } = call.custom;
-  return { id: call.id, type: "function", function: { name, arguments: customArguments(input) } };
+  return { id: call.id, type: "function", function: { name, arguments: JSON.stringify({ input }) } };
 }
 
 /** Returns the paths of the grammars of a chat's tools, which the model reads and no runtime enforces. */
@@ -70,11 +70,6 @@ const customParameters = {
   required: ["input"],
   additionalProperties: false,
 };
-
-/** Returns the arguments with which a model gives a custom tool its text. */
-export function customArguments(input: string): string {
-  return JSON.stringify({ input });
-}
 
 /** Returns the text that a model gave a custom tool. A model that wrote the bare text in place of JSON meant that. */
 export function customInput(given: string): string {

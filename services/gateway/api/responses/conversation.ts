@@ -11,7 +11,6 @@ import {
   type ReasoningItem,
   innerName,
 } from "./response-schema.ts";
-import { customArguments } from "../custom-tools.ts";
 import { FoundImages, innerImage, invalidValue, type RequestImages } from "../request-fields.ts";
 import { assertToolOrder, type ToolOrderErrors } from "../request-tools.ts";
 
@@ -98,7 +97,8 @@ function assistantMessage(items: readonly ModelItem[]): AssistantMessage | undef
       // Some clients send the reasoning in full, some its summary, some neither.
       for (const { text } of item.content?.length ? item.content : (item.summary ?? [])) thoughts.push(text);
     } else {
-      const given = "input" in item ? customArguments(item.input) : item.arguments;
+      // Models call a custom tool with JSON.
+      const given = "input" in item ? JSON.stringify({ input: item.input }) : item.arguments;
       calls.push({ id: item.call_id, type: "function", function: { name: innerName(item), arguments: given } });
     }
   }
