@@ -14,12 +14,12 @@ import { keepRecord, type KeepRecord } from "../records/keep-record.ts";
 import { routeRecord, type RouteRecord } from "../records/route-record.ts";
 
 /** The statements of a table of records. The names of tables cannot be bound. */
-interface Table<Kept> {
+export interface Table<Kept> {
   readonly noun: string;
   readonly schema: z.ZodType<Kept>;
   readonly list: (sql: SqlTags) => readonly Record<string, unknown>[];
   readonly find: (sql: SqlTags, name: string) => Record<string, unknown> | undefined;
-  readonly put: (sql: SqlTags, name: string, text: string) => unknown;
+  readonly put: (sql: SqlTags, record: Kept, text: string) => unknown;
   readonly drop: (sql: SqlTags, name: string) => unknown;
 }
 
@@ -27,46 +27,53 @@ interface Table<Kept> {
 export class SqliteRecords<
   Kept extends { readonly name: string; readonly version: number },
 > implements RecordStore<Kept> {
-  readonly #database: StateDatabase;
+  protected readonly database: StateDatabase;
   readonly #table: Table<Kept>;
 
   constructor(database: StateDatabase, table: Table<Kept>) {
-    this.#database = database;
+    this.database = database;
     this.#table = table;
   }
 
   async list(unread?: UnreadRecord[]): Promise<readonly Kept[]> {
     const { noun, list, schema } = this.#table;
-    const rows = this.#database.read(`list ${noun}s`, list);
+    const rows = this.database.read(`list ${noun}s`, list);
     return readEach(schema, rows, unread);
   }
 
   async find(name: string): Promise<Kept | undefined> {
-    return this.#database.read(`find a ${this.#table.noun}`, (sql) => this.#find(sql, name));
+    return this.database.read(`find a ${this.#table.noun}`, (sql) => this.#find(sql, name));
   }
 
   async write(record: Kept, entry: AuditEntry): Promise<Written> {
     const { name, version } = record;
-    return this.#change({ name, replaces: version - 1, entry }, (sql) =>
-      this.#table.put(sql, name, JSON.stringify(record)),
-    );
+    return this.change({ name, replaces: version - 1, entry }, (sql) => this.put(sql, record));
   }
 
   async remove({ name, version }: Kept, entry: AuditEntry): Promise<Written> {
-    return this.#change({ name, replaces: version, entry }, (sql) => this.#table.drop(sql, name));
-  }
-
-  #change(
-    { name, replaces, entry }: { readonly name: string; readonly replaces: number; readonly entry: AuditEntry },
-    apply: (sql: SqlTags) => unknown,
-  ): Written {
-    return this.#database.change(`change a ${this.#table.noun}`, (sql) => {
-      if (!isFounded(sql)) throw unfoundedStore();
-      if ((this.#find(sql, name)?.version ?? 0) !== replaces) return "conflict";
-      apply(sql);
-      note(sql, entry);
+    return this.change({ name, replaces: version, entry }, (sql) => {
+      this.#table.drop(sql, name);
       return "written";
     });
+  }
+
+  /** Changes the record called `name`, which is at the version `replaces`. `apply` writes nothing if it returns `taken`. */
+  protected change<Made extends Written | "taken">(
+    { name, replaces, entry }: { readonly name: string; readonly replaces: number; readonly entry: AuditEntry },
+    apply: (sql: SqlTags) => Made,
+  ): Made | "conflict" {
+    return this.database.change(`change a ${this.#table.noun}`, (sql) => {
+      if (!isFounded(sql)) throw unfoundedStore();
+      if ((this.#find(sql, name)?.version ?? 0) !== replaces) return "conflict";
+      const made = apply(sql);
+      if (made === "written") note(sql, entry);
+      return made;
+    });
+  }
+
+  protected put(sql: SqlTags, record: Kept): "written" {
+    this.#table.put(sql, record, JSON.stringify(record));
+    return "written";
   }
 
   #find(sql: SqlTags, name: string): Kept | undefined {
@@ -81,7 +88,7 @@ export function sqliteRoutes(database: StateDatabase): RecordStore<RouteRecord> 
     schema: routeRecord,
     list: (sql) => sql.all`SELECT name, record FROM routes ORDER BY name`,
     find: (sql, name) => sql.get`SELECT record FROM routes WHERE name = ${name}`,
-    put: (sql, name, text) =>
+    put: (sql, { name }, text) =>
       sql.run`INSERT INTO routes (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
     drop: (sql, name) => sql.run`DELETE FROM routes WHERE name = ${name}`,
   });
@@ -93,7 +100,7 @@ export function sqliteKeeps(database: StateDatabase): RecordStore<KeepRecord> {
     schema: keepRecord,
     list: (sql) => sql.all`SELECT name, record FROM keeps ORDER BY name`,
     find: (sql, name) => sql.get`SELECT record FROM keeps WHERE name = ${name}`,
-    put: (sql, name, text) =>
+    put: (sql, { name }, text) =>
       sql.run`INSERT INTO keeps (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
     drop: (sql, name) => sql.run`DELETE FROM keeps WHERE name = ${name}`,
   });
