@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
+import { extname } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { readOwnFile } from "#shared/process/own-files.ts";
 import { refuseOtherMethods } from "./answer-faults.ts";
 
 /** Content that stays the same until the process ends. */
@@ -10,6 +12,34 @@ export interface Fixed {
   readonly read: () => Promise<Buffer>;
   readonly headers?: Readonly<Record<string, string>>;
 }
+
+/** The headers of a page that loads, runs and calls only this gateway. Nothing in it is a script or a style of its own. */
+export const pageHeaders = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; "),
+  "referrer-policy": "no-referrer",
+};
+
+/** Returns the content of a file of the program, with its type. */
+export function fileAt(file: URL): Fixed {
+  return { type: types[extname(file.pathname)] ?? "application/octet-stream", read: async () => readOwnFile(file) };
+}
+
+const types: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".png": "image/png",
+  ".svg": "image/svg+xml",
+};
 
 /**
  * Mounts one URL. The content is read, hashed and compressed at its first request, and kept. A failed read is tried

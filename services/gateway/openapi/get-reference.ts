@@ -1,7 +1,6 @@
-import { basename, extname } from "node:path";
+import { basename } from "node:path";
 import type { FastifyInstance } from "fastify";
-import { readOwnFile } from "#shared/process/own-files.ts";
-import { type Fixed, serveFixed } from "../http/serve-fixed.ts";
+import { fileAt, pageHeaders, serveFixed } from "../http/serve-fixed.ts";
 
 const page = new URL("./viewer/page.html", import.meta.url);
 
@@ -13,28 +12,6 @@ const pageFiles = [
   new URL(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
   new URL(import.meta.resolve("swagger-ui-dist/favicon-32x32.png")),
 ];
-
-const types: Readonly<Record<string, string>> = {
-  ".html": "text/html; charset=utf-8",
-  ".css": "text/css; charset=utf-8",
-  ".js": "text/javascript; charset=utf-8",
-  ".png": "image/png",
-};
-
-const pageHeaders = {
-  // The page loads, runs and calls only this gateway.
-  "content-security-policy": [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self' data:",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; "),
-  "referrer-policy": "no-referrer",
-};
 
 /** The text by which clients of Ollama's recognise a server. */
 const ollamaGreeting = "Ollama is running";
@@ -56,8 +33,4 @@ export function getReference(server: FastifyInstance, document: object): void {
   });
   // Claude Code sees by these whether a server is there, before anything else and without a key.
   for (const url of ["/", "/api/hello"]) server.head(url, async (_, reply) => reply.send());
-}
-
-function fileAt(file: URL): Fixed {
-  return { type: types[extname(file.pathname)] ?? "application/octet-stream", read: async () => readOwnFile(file) };
 }

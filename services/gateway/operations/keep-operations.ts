@@ -1,10 +1,9 @@
-import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { z } from "zod";
 import { removeKeep, setKeep } from "#shared/records/change-keep.ts";
 import { copies, keptModel, showKeep, shownKeep } from "#shared/records/keep-record.ts";
 import { boundMachines } from "#shared/records/key-record.ts";
 import { shownPlan } from "#shared/fleet/shown-plan.ts";
-import { defineOperation, recordsOf, reads } from "./serve-operation.ts";
+import { defineOperation, listRecords, recordsOf, reads } from "./serve-operation.ts";
 
 const keepList = recordsOf(z.array(shownKeep).describe("By model."));
 const removedKeep = z.strictObject({ model: keptModel, state: z.literal("removed") });
@@ -24,11 +23,7 @@ export const keepOperations = {
     path: "/keeps",
     summary: "List the models that machines are to keep in memory",
     answer: keepList,
-    async run(_, { keeps }) {
-      const unread: UnreadRecord[] = [];
-      const data = (await keeps.list(unread)).map(showKeep);
-      return { object: "list" as const, data, unread: unread.length };
-    },
+    run: (_, { keeps }) => listRecords((unread) => keeps.list(unread), showKeep),
   }),
   setKeep: defineOperation({
     ...ofOneModel,

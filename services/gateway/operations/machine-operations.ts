@@ -1,4 +1,3 @@
-import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { z } from "zod";
 import { fleetListing, shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { replicatedIn } from "#shared/records/change-key.ts";
@@ -22,6 +21,7 @@ import type { Asker } from "./operations-access.ts";
 import {
   type AdminParts,
   defineLineOperation,
+  listRecords,
   recordsOf,
   defineOperation,
   reads,
@@ -100,9 +100,10 @@ export const machineOperations = {
     answer: machineRecordList,
     async run(_, { machines, clock }) {
       const at = { nowMs: clock.wall(), lastSeen: await machines.lastSeen() };
-      const unread: UnreadRecord[] = [];
-      const data = (await machines.list(unread)).map((record) => showMachineRecord(record, at));
-      return { object: "list" as const, data, unread: unread.length };
+      return listRecords(
+        (unread) => machines.list(unread),
+        (record) => showMachineRecord(record, at),
+      );
     },
   }),
   showMachineRecord: defineOperation({

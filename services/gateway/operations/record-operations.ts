@@ -9,7 +9,7 @@ import { keyId } from "#shared/keys/key-token.ts";
 import { machineName, routeName } from "#shared/protocol/identifiers.ts";
 import { modelId } from "#shared/protocol/model.ts";
 import { usageKeptDays, usageRow } from "#shared/usage/usage.ts";
-import { listOf, recordsOf, defineOperation, keyText, pageLength, reads } from "./serve-operation.ts";
+import { listOf, listRecords, recordsOf, defineOperation, keyText, pageLength, reads } from "./serve-operation.ts";
 
 const shownEntry = auditEntry.extend({
   action: z.enum([...auditActions, signedIn]),
@@ -63,10 +63,9 @@ export const recordOperations = {
     answer: entryList,
     refusals: ["key_not_found"],
     async run({ query }, parts) {
-      const unread: UnreadRecord[] = [];
       const keyIds = query.key === undefined ? undefined : await findKeys(query.key, parts.keys);
-      const entries = await readTrail(parts, { entriesMax: query.limit, keys: keyIds }, unread);
-      const data = entries.map(({ at, key, machine, route, model: kept, detail, request, ...same }) => ({
+      const list = (unread: UnreadRecord[]) => readTrail(parts, { entriesMax: query.limit, keys: keyIds }, unread);
+      return listRecords(list, ({ at, key, machine, route, model: kept, detail, request, ...same }) => ({
         ...same,
         key: key ?? null,
         machine: machine ?? null,
@@ -76,7 +75,6 @@ export const recordOperations = {
         detail: detail ?? null,
         request: request ?? null,
       }));
-      return { object: "list" as const, data, unread: unread.length };
     },
   }),
   readUsage: defineOperation({

@@ -1,12 +1,11 @@
 import { routeName } from "#shared/protocol/identifiers.ts";
-import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { z } from "zod";
 import { shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { replicatedIn } from "#shared/records/change-key.ts";
 import { furtherAbilities, modelId } from "#shared/protocol/model.ts";
 import { removeRoute, routeUnknown, setRoute } from "#shared/records/change-route.ts";
 import { routeTargets, showRoute, shownModelRoute } from "#shared/records/route-record.ts";
-import { recordsOf, numberInUrl, defineOperation, reads, replicated, yesOrNo } from "./serve-operation.ts";
+import { listRecords, recordsOf, numberInUrl, defineOperation, reads, replicated, yesOrNo } from "./serve-operation.ts";
 
 const changedModelRoute = shownModelRoute.extend({ replicated });
 const modelRouteList = recordsOf(z.array(shownModelRoute).describe("By name."));
@@ -36,11 +35,7 @@ export const routeOperations = {
     path: "/routes",
     summary: "List the names that stand for models, each with its targets",
     answer: modelRouteList,
-    async run(_, { routes }) {
-      const unread: UnreadRecord[] = [];
-      const data = (await routes.list(unread)).map(showRoute);
-      return { object: "list" as const, data, unread: unread.length };
-    },
+    run: (_, { routes }) => listRecords((unread) => routes.list(unread), showRoute),
   }),
   showRoute: defineOperation({
     ...readsOneRoute,

@@ -3,45 +3,27 @@ import { fileURLToPath } from "node:url";
 import type { FastifyInstance } from "fastify";
 import { readOwnFile } from "#shared/process/own-files.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
-import { type Fixed, serveFixed } from "../http/serve-fixed.ts";
+import { fileAt, type Fixed, pageHeaders, serveFixed } from "../http/serve-fixed.ts";
 
 /** Each URL is written out, so that the package gets the file. The script is bundled there. */
 const page = new URL("../../console/page.html", import.meta.url);
 const script = new URL("../../console/main.tsx", import.meta.url);
-const files: readonly (readonly [name: string, type: string, file: URL])[] = [
-  ["console.css", "text/css; charset=utf-8", new URL("../../console/console.css", import.meta.url)],
-  ["plot.css", "text/css; charset=utf-8", new URL(import.meta.resolve("uplot/dist/uPlot.min.css"))],
-  ["icon.svg", "image/svg+xml", new URL("../../console/icon.svg", import.meta.url)],
-];
+const files = {
+  "console.css": new URL("../../console/console.css", import.meta.url),
+  "plot.css": new URL(import.meta.resolve("uplot/dist/uPlot.min.css")),
+  "icon.svg": new URL("../../console/icon.svg", import.meta.url),
+};
 
 /** The bundler, which only the sources have. Its URL is no literal, so that the package goes without it. */
 const bundler = "../../console/bundle-console.ts";
-
-const pageHeaders = {
-  // The page loads, runs and calls only this gateway, and nothing in it is a script or a style of its own.
-  "content-security-policy": [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self' data:",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; "),
-  "referrer-policy": "no-referrer",
-  "cross-origin-opener-policy": "same-origin",
-};
 
 /**
  * Serves the console: a static page that is readable without a session and knows nothing of the site. Every address
  * below `/console` gets it, and the page itself reads the rest of the address.
  */
 export function serveConsole(server: FastifyInstance): void {
-  const shell: Fixed = { type: "text/html; charset=utf-8", read: async () => readOwnFile(page), headers: pageHeaders };
-  for (const [name, type, file] of files) {
-    serveFixed(server, `/console/${name}`, { type, read: async () => readOwnFile(file) });
-  }
+  const shell: Fixed = { ...fileAt(page), headers: { ...pageHeaders, "cross-origin-opener-policy": "same-origin" } };
+  for (const [name, file] of Object.entries(files)) serveFixed(server, `/console/${name}`, fileAt(file));
   serveFixed(server, "/console/console.js", { type: "text/javascript; charset=utf-8", read: readScript });
   for (const url of ["/console", "/console/*"]) serveFixed(server, url, shell);
   server.get("/", { exposeHeadRoute: false }, async (_, reply) => reply.redirect("/console", 302));

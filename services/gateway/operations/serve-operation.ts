@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { keyName } from "#shared/records/key-record.ts";
 import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
-import type { KeyStore } from "#shared/records/key-store.ts";
+import type { KeyStore, UnreadRecord } from "#shared/records/key-store.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
 import { linesMedia, type ManageLine } from "#shared/protocol/model.ts";
@@ -237,6 +237,16 @@ export function recordsOf<Entry extends z.ZodType>(data: z.ZodArray<Entry>) {
   return listOf(data).extend({
     unread: z.int().describe("Records that this version of Trunkline cannot read. The list leaves them out."),
   });
+}
+
+/** Answers with the records of a list, and with the number of those that it leaves out. */
+export async function listRecords<Kept, Shown>(
+  list: (unread: UnreadRecord[]) => Promise<readonly Kept[]>,
+  show: (record: Kept) => Shown,
+) {
+  const unread: UnreadRecord[] = [];
+  const data = (await list(unread)).map(show);
+  return { object: "list" as const, data, unread: unread.length };
 }
 
 /** Returns the schema of a whole number in a URL. */

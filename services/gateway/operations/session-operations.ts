@@ -1,6 +1,5 @@
 import packageJson from "../../../package.json" with { type: "json" };
 import { z } from "zod";
-import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { sessionId } from "#shared/keys/session-token.ts";
@@ -15,7 +14,7 @@ import {
   signInUrl,
 } from "#shared/records/session-record.ts";
 import { isoTime } from "#shared/process/clock.ts";
-import { defineOperation, recordsOf, reads } from "./serve-operation.ts";
+import { defineOperation, listRecords, recordsOf, reads } from "./serve-operation.ts";
 
 const time = z.iso.datetime();
 const role = z
@@ -81,12 +80,11 @@ export const sessionOperations = {
     path: "/sessions",
     summary: "The browsers that are signed in to the console, and the links that were not opened yet",
     answer: sessionList,
-    async run(_, { sessions, clock }) {
-      const nowMs = clock.wall();
-      const unread: UnreadRecord[] = [];
-      const data = (await sessions.list(unread)).filter(({ expiresAt }) => expiresAt > nowMs).map(showSession);
-      return { object: "list" as const, data, unread: unread.length };
-    },
+    run: (_, { sessions, clock }) =>
+      listRecords(
+        async (unread) => (await sessions.list(unread)).filter(({ expiresAt }) => expiresAt > clock.wall()),
+        showSession,
+      ),
   }),
   makeSignInLink: defineOperation({
     ...reads,
