@@ -1,14 +1,13 @@
 import { resolve } from "node:path";
-import { connectNats } from "#shared/broker/nats-broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
-import { createLog, type Log } from "#shared/process/log.ts";
-import { exitCodes, type Lifecycle, runUntilStopped, StartFailure } from "#shared/process/lifecycle.ts";
+import { createLog } from "#shared/process/log.ts";
+import { exitCodes, runUntilStopped, StartFailure } from "#shared/process/lifecycle.ts";
 import type { JoinLine } from "#shared/protocol/pairing.ts";
 import { type Pairing, pairingFile, readPairing } from "#shared/site/pairing-file.ts";
-import { startAgent } from "./compose.ts";
 import { agentConfig, type AgentConfig } from "./config.ts";
 import { type JoinMeans, joinSite } from "./machine/join-site.ts";
+import { startOnNats } from "./nats-agent.ts";
 import { PairedAgent } from "./paired-agent.ts";
 
 /** A person's wish to pair this machine. */
@@ -43,7 +42,7 @@ export async function runAgent(environment: Environment): Promise<void> {
     log,
     start: (lifecycle) =>
       pairing === undefined
-        ? startOnNats({ config, lifecycle, log })
+        ? startOnNats({ config, lifecycle, clock, log })
         : new PairedAgent({ config, pairing, environment, lifecycle, clock, log }).start(),
   });
 }
@@ -55,17 +54,4 @@ function assertPairing({ stateDir, chosenMachine }: AgentConfig): Pairing {
     exitCodes.config,
     `This machine is not paired (there is no ${resolve(pairingFile(stateDir))}), and TRUNKLINE_NATS_URL is not set. Pair it with the line that "trunkline machines pair ${chosenMachine ?? "<name>"}" prints on the site, or set TRUNKLINE_NATS_URL to the site's NATS. "trunkline up" runs everything in one process.`,
   );
-}
-
-async function startOnNats(parts: {
-  readonly config: AgentConfig;
-  readonly lifecycle: Lifecycle;
-  readonly log: Log;
-}): Promise<void> {
-  const { config, lifecycle, log } = parts;
-  const { natsUrl: url = "", natsCredentialsFile: credentialsFile, natsSecurity: security, machine } = config;
-  const name = `trunkline agent ${machine}`;
-  const broker = await connectNats({ url, credentialsFile, security, name, clock, log });
-  lifecycle.onStop("broker", () => broker.close());
-  await startAgent({ config, broker, lifecycle, clock, log, fallbackToScripted: false });
 }

@@ -2,6 +2,7 @@
 // Every Node since 14 can read this file, so that an older one gets a clear message. All else is imported after that.
 import module from "node:module";
 
+const services = ["up", "gateway", "agent"];
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major > 22 || (major === 22 && minor >= 19)) {
   void start();
@@ -27,9 +28,11 @@ async function start(): Promise<void> {
   // A reader such as `head` may close its end early: a command then has nothing left to do, and a service goes on.
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
-    if (!["up", "gateway", "agent"].includes(command)) process.exit();
+    if (!services.includes(command)) process.exit();
   });
   process.exitCode = await trunkline({ arguments: argv.slice(2), environment, stdout, stderr });
+  // A connect to a host that does not answer would keep a stopped service alive for minutes.
+  if (services.includes(command)) stdout.write("", () => process.exit());
 }
 
 /** Node 22 and 24 call `node:sqlite` experimental, on standard error and at every start. */

@@ -8,7 +8,6 @@ import {
   type NatsConnection,
   type Subscription as NatsSubscription,
 } from "@nats-io/nats-core";
-import { connect } from "@nats-io/transport-node";
 import type { Clock } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
@@ -31,7 +30,8 @@ import {
   type NatsProtection,
   type NatsSecurity,
 } from "./nats-security.ts";
-import { LineWatch, reconnecting, ReconnectPace } from "./nats-connection.ts";
+import { connectTimeoutMs, LineWatch, reconnecting, ReconnectPace } from "./nats-connection.ts";
+import { connectTcp } from "./nats-transport.ts";
 import { isCredentialRefused, type NatsCredential, readCredentials, signedNonce } from "./nats-credentials.ts";
 
 interface NatsOptions {
@@ -67,6 +67,8 @@ export async function connectNats(options: NatsOptions): Promise<NatsBroker> {
     options.log.warn({ hosts: url.hosts }, "TRUNKLINE_NATS_INSECURE: passwords and prompts may cross in clear text");
   }
   const pace = new ReconnectPace(Math.random);
+  const place = `NATS at ${servers.join(", ")}`;
+  const peer = { place, ...(credential === undefined ? natsPeer : peerFor(credential())) };
   const settings: ConnectionOptions = {
     ...reconnecting(pace),
     servers,
@@ -84,11 +86,11 @@ export async function connectNats(options: NatsOptions): Promise<NatsBroker> {
     const wsFactory = webSocketFactory(security);
     connection = websocket
       ? await wsconnect({ ...settings, ...(wsFactory && { wsFactory }) })
-      : await connect(settings);
+      : await connectTcp(settings);
   } catch (error) {
     const withoutTls = tlsFailure(error, url);
     if (withoutTls !== undefined) throw new StartFailure(exitCodes.unavailable, withoutTls, { cause: error });
-    throw whyNotConnected(error, servers, credential);
+    throw whyNotConnected(error, peer, credential);
   }
   const open = protection.openTo(connection.info);
   if (open !== undefined) {
@@ -100,50 +102,61 @@ export async function connectNats(options: NatsOptions): Promise<NatsBroker> {
     await connection.close();
     throw new StartFailure(
       exitCodes.config,
-      `NATS at ${servers.join(", ")} carries messages of ${payloadBytesMax} bytes only: set its max_payload to 1MB, or ${limits.brokerPayloadBytesMin} bytes at least.`,
+      `${place} carries messages of ${payloadBytesMax} bytes only: set its max_payload to 1MB, or ${limits.brokerPayloadBytesMin} bytes at least.`,
     );
   }
-  const peer = credential === undefined ? natsPeer : peerFor(credential());
   return new NatsBroker(connection, { ...options, peer, pace, openTo: (info) => protection.openTo(info) });
 }
 
 /** The other end of a connection in messages for people. */
 export interface NatsPeer {
   readonly name: string;
+  readonly place: string;
   readonly credentialRefused: string;
   readonly grantRemedy: string;
+  /** The remedy for a line that is down or silent. */
+  readonly lineRemedy: string;
 }
 
-const natsPeer: NatsPeer = {
+const lineRemedy = "start it there, or set TRUNKLINE_NATS_URL to where it is";
+
+const natsPeer: Omit<NatsPeer, "place"> = {
   name: "NATS",
+  lineRemedy,
   credentialRefused: "NATS refuses this credential (TRUNKLINE_NATS_URL, TRUNKLINE_NATS_CREDS)",
   grantRemedy:
     "TRUNKLINE_NATS_URL or TRUNKLINE_NATS_CREDS must hold the one that was made for this process, and an agent's TRUNKLINE_MACHINE must be the machine it was made for.",
 };
 
-function peerFor({ remedy }: NatsCredential): NatsPeer {
-  return { name: "NATS", credentialRefused: `NATS refuses a credential: ${remedy}`, grantRemedy: remedy };
+function peerFor({ remedy }: NatsCredential): Omit<NatsPeer, "place"> {
+  return { name: "NATS", lineRemedy, credentialRefused: `NATS refuses a credential: ${remedy}`, grantRemedy: remedy };
 }
 
 /** Explains why the connect failed. A refused credential and an unreachable server need different remedies. */
-function whyNotConnected(
-  error: unknown,
-  servers: readonly string[],
-  credential: (() => NatsCredential) | undefined,
-): StartFailure {
-  const reason = error instanceof Error ? error.message : String(error);
-  const named = `NATS at ${servers.join(", ")}`;
+function whyNotConnected(error: unknown, peer: NatsPeer, credential: (() => NatsCredential) | undefined): StartFailure {
+  // Both cases share one exit code that lets a supervisor retry: a credential may be added to a running server.
+  if (!isCredentialRefused(error)) return new NatsUnreachable(peer, error);
   const remedy =
     credential?.().remedy ??
     "put a user and password that it knows into TRUNKLINE_NATS_URL, or name a .creds file that it accepts in TRUNKLINE_NATS_CREDS";
-  // Both cases share one exit code that lets a supervisor retry: a credential may be added to a running server.
-  return new StartFailure(
-    exitCodes.unavailable,
-    isCredentialRefused(error)
-      ? `${named} refuses the credential of this process (${reason}): ${remedy}.`
-      : `${named} cannot be reached (${reason}): start it there, or set TRUNKLINE_NATS_URL to where it is.`,
-    { cause: error },
-  );
+  const refusal = `${peer.place} refuses the credential of this process (${reasonIn(error)}): ${remedy}.`;
+  return new StartFailure(exitCodes.unavailable, refusal, { cause: error });
+}
+
+/** The other end of a connection is down or silent. */
+export class NatsUnreachable extends StartFailure {
+  constructor({ place, lineRemedy: remedy }: NatsPeer, error: unknown) {
+    super(exitCodes.unavailable, `${place} cannot be reached (${reasonIn(error)}): ${remedy}.`, { cause: error });
+  }
+}
+
+/** Returns the reason of an error of the client library, of which several have no text. */
+function reasonIn(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  if (text === "timeout") {
+    return `no answer within ${connectTimeoutMs} ms (connectTimeoutMs): it hangs, a firewall holds the line, or something else listens there`;
+  }
+  return text === "" || text.includes("undefined error") ? "the connection was lost or not made" : text;
 }
 
 interface NatsBrokerOptions {
@@ -271,9 +284,11 @@ export class NatsBroker implements Broker {
 
   async flush(): Promise<void> {
     const { name, grantRemedy } = this.options.peer;
-    if (!this.connected) throw new Error(`the connection to ${name} is down`);
+    if (!this.connected) throw new NatsUnreachable(this.options.peer, new Error("the connection is down"));
     this.#send();
-    await this.connection.flush();
+    await this.connection.flush().catch((error: unknown) => {
+      throw new NatsUnreachable(this.options.peer, error);
+    });
     // The client library reports a denied publish a few microtasks after the answer to the flush.
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#refusedPattern === undefined) return;

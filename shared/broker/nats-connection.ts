@@ -2,7 +2,7 @@ import type { ConnectionOptions } from "@nats-io/nats-core";
 import type { Clock, Timer } from "../process/clock.ts";
 
 /** Timeout of a connect. TCP, TLS, INFO and the first PONG take four to five round trips; each may last 1 s. */
-const connectTimeoutMs = 5_000;
+export const connectTimeoutMs = 5_000;
 /** Pings of the client library. They ignore the round trip, and are only a fallback for `LineWatch`. */
 const clientPings = { pingInterval: 10_000, maxPingOut: 2 };
 

@@ -104,7 +104,9 @@ class TunnelBroker extends NatsBroker implements Tunnel {
     const name = `the site ${origin}`;
     const credentialRefused = `${name} refuses this machine's credential`;
     const grantRemedy = "the machine may have been renamed; it connects again under its new name.";
-    super(connection, { ...options, pingWaitMs, peer: { name, credentialRefused, grantRemedy } });
+    const lineRemedy = "`trunkline doctor` on this machine says why";
+    const peer = { name, place: name, credentialRefused, grantRemedy, lineRemedy };
+    super(connection, { ...options, pingWaitMs, peer });
     this.#origin = origin;
     this.machine = toldMachine(connection);
   }

@@ -308,7 +308,7 @@ export const importRules: readonly ImportRule[] = [
  * got shorter, `npm run budgets` lowers all budgets to today's lines and 5 % (`npm run budgets -- 0` for 0 %).
  */
 export const lineBudgets: Readonly<Record<string, number>> = {
-  "services/agent": 530,
+  "services/agent": 570,
   "services/agent/jobs": 2_670,
   "services/agent/machine": 490,
   "services/agent/models": 2_150,

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
@@ -36,6 +38,17 @@ test("an absent server is said to be unreachable, with its URL and the remedy, a
   expect(failure).toContain(url);
   expect(failure).toMatch(/cannot be reached .*start it there, or set TRUNKLINE_NATS_URL/);
   expect(failure).not.toMatch(/credential|TRUNKLINE_NATS_CREDS/);
+});
+
+test("a silent server is said to be unreachable, with its URL and the time, and its connection is ended", async () => {
+  const connected = Promise.withResolvers<Socket>();
+  await using silent = createServer((socket) => connected.resolve(socket)).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const url = `nats://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const failure = await failureOf({ url });
+  expect(failure).toContain(url);
+  expect(failure).toMatch(/cannot be reached \(no answer within 5000 ms \(connectTimeoutMs\).*start it there, or set/);
+  await until(async () => (await connected.promise).resume().readableEnded, { what: "the connection to end" });
 });
 
 test("nothing listens: the password in the URL is not repeated", async () => {

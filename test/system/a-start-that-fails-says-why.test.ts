@@ -8,7 +8,10 @@ import { freePort } from "../harness/free-port.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
 import { natsUrl } from "../harness/nats-server.ts";
+import { type Direction, TcpProxy } from "../harness/tcp-proxy.ts";
 import { testPepper, trunkline, type Settings } from "../harness/trunkline-command.ts";
+import { TrunklineProcess } from "../harness/trunkline-process.ts";
+import { until } from "../harness/until.ts";
 
 const free = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0", TRUNKLINE_RUNTIME: "scripted" };
 const taken = createServer();
@@ -81,13 +84,83 @@ describe("up says in one line what to do about", () => {
   });
 });
 
+/** Holds what NATS says from its first PONG on, which ends the handshake. */
+const silentAfterHandshake = () => (chunk: Buffer) => (chunk.includes("PONG") ? chunk.length : undefined);
+
+/** How a line to NATS is bad while a process starts. */
+const lines: readonly {
+  readonly what: string;
+  readonly inspect?: () => (chunk: Buffer) => number | undefined;
+  readonly spoil?: (proxy: TcpProxy) => void;
+}[] = [
+  { what: "is refused", spoil: (proxy) => proxy.refuse(true) },
+  { what: "is silent", spoil: (proxy) => proxy.hold("back") },
+  { what: "falls silent after the handshake", inspect: silentAfterHandshake },
+];
+
+describe("an agent goes on trying", () => {
+  test.each(lines)("on a line to NATS that $what, and is there once it is mended", async ({ inspect, spoil }) => {
+    let isSpoilt = true;
+    const watch =
+      inspect &&
+      ((direction: Direction) => {
+        const hold = inspect();
+        return (chunk: Buffer) => (isSpoilt && direction === "back" ? hold(chunk) : undefined);
+      });
+    await using proxy = await TcpProxy.before(nats.url, watch);
+    spoil?.(proxy);
+    const url = `nats://127.0.0.1:${proxy.port}`;
+    await using agent = await TrunklineProcess.start({
+      args: ["agent"],
+      settings: { ...free, TRUNKLINE_NATS_URL: url, TRUNKLINE_MACHINE: "attic" },
+    });
+    const told = async () =>
+      (await agent.logLines()).filter(({ msg }) => msg.includes(`NATS at ${url} cannot be reached`));
+    await until(async () => (await told()).length > 0, { what: "the agent to tell it", timeoutMs: 20_000 });
+    expect((await told())[0]?.msg).toMatch(
+      /: start it there, or set TRUNKLINE_NATS_URL to where it is\. The agent tries again\.$/,
+    );
+    isSpoilt = false;
+    proxy.refuse(false);
+    proxy.release();
+    await agent.logged("agent ready");
+    expect(await agent.terminate()).toBe(0);
+  });
+
+  test("until it is stopped", async () => {
+    await using proxy = await TcpProxy.before(nats.url);
+    proxy.hold("back");
+    await using agent = await TrunklineProcess.start({
+      args: ["agent"],
+      settings: { ...free, TRUNKLINE_NATS_URL: `nats://127.0.0.1:${proxy.port}`, TRUNKLINE_MACHINE: "attic" },
+    });
+    await until(async () => (await agent.logLines()).some(({ msg }) => msg.includes("cannot be reached")), {
+      what: "the agent to tell that NATS does not answer",
+      timeoutMs: 10_000,
+    });
+    expect(await agent.terminate()).toBe(0);
+  });
+});
+
 describe("every process says in one line what to do about", () => {
   const somewhere = () => ({ nowhere: `127.0.0.1:${nobodyPort}`, nats: nats.url, redis: redis.url });
 
-  test.each(["up", "gateway", "agent"])("a NATS that does not answer %s", async (command) => {
+  test.each(["up", "gateway"])("a NATS that does not answer %s", async (command) => {
     const { nowhere } = somewhere();
     const line = await refusal([command], { TRUNKLINE_NATS_URL: `nats://${nowhere}` });
     expect(line).toMatch(new RegExp(`^trunkline: NATS at .*${nowhere} .*TRUNKLINE_NATS_URL`));
+  });
+
+  test.each(lines)("a line to NATS that $what, for gateway", async ({ inspect, spoil }) => {
+    await using proxy = await TcpProxy.before(nats.url, inspect);
+    spoil?.(proxy);
+    const url = `nats://127.0.0.1:${proxy.port}`;
+    const { redis: redisHere } = somewhere();
+    const stores = { TRUNKLINE_REDIS_URL: redisHere, TRUNKLINE_KEY_PEPPER: testPepper };
+    const line = await refusal(["gateway"], { TRUNKLINE_NATS_URL: url, ...stores });
+    expect(line).toMatch(
+      new RegExp(`^trunkline: NATS at ${url} cannot be reached \\(.+\\): start it there, or set TRUNKLINE_NATS_URL`),
+    );
   });
 
   test.each(["up", "gateway", "keys list"])("a Redis that does not answer %s", async (command) => {
