@@ -1,26 +1,8 @@
-/** A machine's state in words, and what is wrong with it. Pure. */
+/** The troubles of machines, in words. Pure. */
+import { machineTones, machineWord } from "#shared/fleet/fleet-words.ts";
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 
-type Tone = "good" | "warn" | "bad" | "plain";
-
-interface State {
-  readonly word: string;
-  readonly tone: Tone;
-}
-
-/** Returns the state that a machine reports itself, unless the gateway sees otherwise: as in `trunkline status`. */
-export function stateOf({ status, state, pairing }: ShownFleetMachine): State {
-  if (pairing === "revoked") return { word: "revoked", tone: "bad" };
-  if (status === "left_out") return { word: "left out", tone: "bad" };
-  if (status === "unknown") return { word: "unknown", tone: "bad" };
-  if (status === "offline" || state === "gone") {
-    return pairing === "joining" ? { word: "joining", tone: "warn" } : { word: "offline", tone: "bad" };
-  }
-  if (state === "draining") return { word: "draining", tone: "warn" };
-  if (pairing === "cordoned") return { word: "cordoned", tone: "warn" };
-  if (state === "waiting") return { word: "waiting", tone: "warn" };
-  return status === "suspect" ? { word: "suspect", tone: "warn" } : { word: "ready", tone: "good" };
-}
+type Tone = (typeof machineTones)[keyof typeof machineTones];
 
 interface Trouble {
   readonly machine: string;
@@ -31,10 +13,12 @@ interface Trouble {
 /** Returns the troubles of machines that an operator did not ask for. A cordoned or revoked machine is none. */
 export function findTroubles(machines: readonly ShownFleetMachine[]): Trouble[] {
   return machines.flatMap((machine) => {
-    const { word, tone } = stateOf(machine);
+    const word = machineWord(machine);
     if (machine.takes_work || wanted.has(word)) return [];
     const why = machine.why === null ? "" : `: ${machine.why}`;
-    return [{ machine: machine.machine, tone, text: `is ${word}${why}. ${remedies[word] ?? ""}`.trim() }];
+    return [
+      { machine: machine.machine, tone: machineTones[word], text: `is ${word}${why}. ${remedies[word] ?? ""}`.trim() },
+    ];
   });
 }
 

@@ -1,5 +1,5 @@
 /** The models of a site, one for each name, with the machines that offer it. Pure. */
-import type { MachineState, ShownModel } from "#shared/protocol/model.ts";
+import type { ShownModel } from "#shared/protocol/model.ts";
 import { sizeText } from "./quantity.ts";
 
 export interface ModelRow {
@@ -25,11 +25,3 @@ export function rangeText(values: readonly number[], text: (value: number) => st
   const [least, most] = [text(Math.min(...values)), text(Math.max(...values))];
   return least === most ? least : `${least} to ${most}`;
 }
-
-/** The reasons for which the models of a machine are not listed, as in `trunkline models`. */
-export const notListed: Readonly<Record<Exclude<MachineState, "listed">, string>> = {
-  no_runtime: "has no model server that answers",
-  no_answer: "did not answer in time",
-  stopping: "is draining",
-  offline: "is not reachable",
-};

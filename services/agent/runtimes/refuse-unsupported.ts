@@ -67,14 +67,16 @@ export function honouringInTexts(...beside: readonly TextField[]): ReadonlySet<T
 }
 
 /** The sampling fields beyond OpenAI's, which each runtime knows some of. */
-export type RuntimeSampling =
-  | "top_k"
-  | "min_p"
-  | "typical_p"
-  | "repeat_penalty"
-  | "stop_token_ids"
-  | "ignore_eos"
-  | "min_tokens";
+export const runtimeSampling = [
+  "top_k",
+  "min_p",
+  "typical_p",
+  "repeat_penalty",
+  "stop_token_ids",
+  "ignore_eos",
+  "min_tokens",
+] as const;
+export type RuntimeSampling = (typeof runtimeSampling)[number];
 
 /** The fields of chats and completions together. `logprobs` is a number in completions. */
 type AnyFields = Partial<Omit<ChatBody, "logprobs">> & { readonly logprobs?: boolean | number | undefined };

@@ -1,6 +1,7 @@
 import { Option } from "commander";
 import { commaList } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { keptWords } from "#shared/fleet/fleet-words.ts";
 import { type ShownPlan, shownPlan } from "#shared/fleet/shown-plan.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { removeKeep, setKeep } from "#shared/records/change-keep.ts";
@@ -113,20 +114,7 @@ export function addPlan(models: CliCommand, context: CliContext): void {
     });
 }
 
-const states: Readonly<Record<ShownPlan["data"][number]["state"], string>> = {
-  loaded: "in memory",
-  loading: "loading",
-  waits: "waits",
-  suspended: "suspended",
-  pulling: "pulling",
-  missing: "missing",
-  failed: "failed",
-  load: "to be loaded",
-  pull: "to be pulled",
-  unmet: "nowhere",
-};
-
 export function planTable(plan: ShownPlan["data"], widthMax?: number): string {
-  const rows = plan.map(({ model, machine, state, why }) => [model, machine ?? "-", states[state], why]);
+  const rows = plan.map(({ model, machine, state, why }) => [model, machine ?? "-", keptWords[state][1], why]);
   return alignedTable(["model", "machine", "state", "why"], rows, { wrap: ["model", "machine", "why"], widthMax });
 }

@@ -3,12 +3,12 @@ import type { Command } from "commander";
 import {
   type Ability,
   isAble,
-  type MachineState,
   modelIdCharactersMax,
   modelListing,
   type ModelListing,
   type ShownModel,
 } from "#shared/protocol/model.ts";
+import { notListed } from "#shared/fleet/fleet-words.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
@@ -86,10 +86,8 @@ ${whichGatewayHelp}`)
       else if (machines.some(({ state }) => state === "listed"))
         stderr.write("There is no model yet; `trunkline models pull <name>` gets one.\n");
       else if (machines.length === 0) stderr.write("No machine is there.\n");
-      for (const each of machines) {
-        const why = notListed[each.state];
-        if (why !== undefined) stderr.write(`Not listed: ${each.machine}, which ${why}.\n`);
-      }
+      for (const { machine: name, state } of machines)
+        if (state !== "listed") stderr.write(`Not listed: ${name}, which ${notListed[state]}.\n`);
     });
 }
 
@@ -97,14 +95,6 @@ function listModels(port: OperationsPort, machine?: string): Promise<ModelListin
   const query = machine === undefined ? "" : `?machine=${encodeURIComponent(machine)}`;
   return port.get(`/models${query}`, modelListing);
 }
-
-const notListed: Readonly<Record<MachineState, string | undefined>> = {
-  listed: undefined,
-  no_runtime: "has no model server that answers",
-  no_answer: "did not answer in time",
-  stopping: "is draining",
-  offline: "is not reachable",
-};
 
 const bytesPerMb = 1_000_000;
 

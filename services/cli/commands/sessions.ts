@@ -1,8 +1,7 @@
 import { Argument, type Command } from "commander";
 import { z } from "zod";
-import { keyId } from "#shared/keys/key-token.ts";
-import { sessionId, sessionKinds } from "#shared/keys/session-token.ts";
-import { sessionRoles } from "#shared/records/session-record.ts";
+import { sessionId } from "#shared/keys/session-token.ts";
+import { shownSession } from "#shared/records/shown-session.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { commandIn, type CliContext, type JsonOption, readBy, widthOf } from "../terminal/command-line.ts";
@@ -15,21 +14,7 @@ import {
 import { alignedTable } from "../terminal/table-text.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
 
-const listing = z.object({
-  unread: z.int().default(0),
-  data: z.array(
-    z.object({
-      id: sessionId,
-      kind: z.enum(sessionKinds),
-      role: z.enum(sessionRoles),
-      key: keyId,
-      created_at: z.iso.datetime(),
-      expires_at: z.iso.datetime(),
-      address: z.string().nullable(),
-      user_agent: z.string().nullable(),
-    }),
-  ),
-});
+const listing = z.object({ unread: z.int().default(0), data: z.array(shownSession) });
 const ended = z.object({ ended: z.array(sessionId) });
 
 interface Options extends OperationsOptions, JsonOption {

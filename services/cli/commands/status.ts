@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { machineTones, machineWord } from "#shared/fleet/fleet-words.ts";
 import { fleetListing, type FleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
@@ -118,36 +119,12 @@ function tableFor(machines: readonly ShownFleetMachine[], { stdout, environment 
 const headings = ["machine", "state", "paired", "runtime", "slots", "queue", "jobs", "models", "heard", "why"] as const;
 const right = ["slots", "queue", "jobs", "models", "heard"] as const;
 
-/** The displayed states of a machine, with their colours. */
-const colours = {
-  ready: "\u001b[32m",
-  waiting: "\u001b[33m",
-  draining: "\u001b[33m",
-  cordoned: "\u001b[33m",
-  joining: "\u001b[33m",
-  revoked: "\u001b[31m",
-  suspect: "\u001b[33m",
-  offline: "\u001b[31m",
-  unknown: "\u001b[31m",
-  "left out": "\u001b[31m",
-} as const;
+const colours = { good: "\u001b[32m", warn: "\u001b[33m", bad: "\u001b[31m" } as const;
 const plain = "\u001b[39m";
-
-/** Returns the state that a machine reports itself, unless the gateway sees otherwise. */
-function shownState({ status, state, pairing }: ShownFleetMachine): keyof typeof colours {
-  if (pairing === "revoked") return "revoked";
-  if (status === "left_out") return "left out";
-  if (status === "unknown") return "unknown";
-  if (status === "offline" || state === "gone") return pairing === "joining" ? "joining" : "offline";
-  if (state === "draining") return "draining";
-  if (pairing === "cordoned") return "cordoned";
-  if (state === "waiting") return "waiting";
-  return status === "suspect" ? "suspect" : "ready";
-}
 
 /** True if a machine is ready and takes work, so that requests can count on it. */
 export function isReady(machine: ShownFleetMachine): boolean {
-  return machine.takes_work && shownState(machine) === "ready";
+  return machine.takes_work && machineWord(machine) === "ready";
 }
 
 /** Formats the machines of a fleet as a table, with the last fault of each below. */
@@ -161,14 +138,16 @@ export function fleetTable(
   // A site that has paired no machine needs no column for it.
   const shownHeadings = headings.filter((each) => each !== "paired" || machines.some(isKnown));
   const rows = machines.map((machine) => shownHeadings.map((each) => cellsOf(machine)[each]));
-  const states = machines.map(shownState);
+  const states = machines.map(machineWord);
   const table = alignedTable(shownHeadings, rows, {
     right,
     wrap: ["machine", "why"],
     widthMax,
     paint(text, { heading, row }) {
       const state = states[row];
-      return coloured && heading === "state" && state !== undefined ? `${colours[state]}${text}${plain}` : text;
+      return coloured && heading === "state" && state !== undefined
+        ? `${colours[machineTones[state]]}${text}${plain}`
+        : text;
     },
   });
   const faults = machines.flatMap(lastFaultOf).flatMap((line) => wrapText(line, widthMax));
@@ -191,7 +170,7 @@ function cellsOf(machine: ShownFleetMachine): Readonly<Record<(typeof headings)[
   const { slots, running, queued, queue_max: queueMax, open_jobs: jobs, models, heard_ms_ago: heardMsAgo } = machine;
   return {
     machine: machine.machine,
-    state: shownState(machine),
+    state: machineWord(machine),
     paired: isKnown(machine) ? (machine.connection ?? "away") : "no",
     runtime: machine.runtime ?? "-",
     slots: `${running}/${slots}`,

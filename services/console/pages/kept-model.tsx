@@ -1,25 +1,11 @@
 import { useState } from "preact/hooks";
+import { keptWords } from "#shared/fleet/fleet-words.ts";
 import type { ShownPlan } from "#shared/fleet/shown-plan.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { ActionForm, Confirm, listIn, TextField } from "../forms.tsx";
 import { fleet } from "../live.ts";
 import { Badge, FaultNotice, MachineLink, Table } from "../parts.tsx";
 import { mayChange } from "../session.ts";
-
-type Step = ShownPlan["data"][number];
-
-const states: Readonly<Record<Step["state"], readonly ["good" | "warn" | "plain" | "bad", string]>> = {
-  loaded: ["good", "in memory"],
-  loading: ["plain", "loading"],
-  waits: ["warn", "waits"],
-  suspended: ["warn", "suspended"],
-  pulling: ["plain", "pulling"],
-  missing: ["bad", "missing"],
-  failed: ["bad", "failed"],
-  load: ["plain", "to be loaded"],
-  pull: ["plain", "to be pulled"],
-  unmet: ["bad", "nowhere"],
-};
 
 /** The wish to have a model in the memory of some machines, and how far that is. */
 export function KeptModel({ id }: { readonly id: string }) {
@@ -43,7 +29,7 @@ export function KeptModel({ id }: { readonly id: string }) {
             },
             {
               name: "state",
-              cell: ({ step: { state } }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge>,
+              cell: ({ step: { state } }) => <Badge tone={keptWords[state][0]}>{keptWords[state][1]}</Badge>,
             },
             { name: "why", cell: ({ step: { why } }) => <bdi>{why}</bdi> },
           ]}

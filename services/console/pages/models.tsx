@@ -1,7 +1,8 @@
+import { notListed } from "#shared/fleet/fleet-words.ts";
 import type { ModelListing } from "#shared/protocol/model.ts";
 import { query, setQuery, to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
-import { groupModels, type ModelRow, notListed, rangeText } from "../model-rows.ts";
+import { groupModels, type ModelRow, rangeText } from "../model-rows.ts";
 import { FindField, QueryButton } from "../forms.tsx";
 import { inMemory } from "../live.ts";
 import { type Column, FaultNotice, MachineLink, ModelLink, Name, Notice, Page, Table } from "../parts.tsx";

@@ -3,37 +3,12 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { sessionId } from "#shared/keys/session-token.ts";
-import {
-  linkMs,
-  makeSession,
-  mayEndOthers,
-  type SessionRecord,
-  sessionRecord,
-  sessionRoles,
-  sessionUnknown,
-  signInUrl,
-} from "#shared/records/session-record.ts";
+import { linkMs, makeSession, mayEndOthers, sessionUnknown, signInUrl } from "#shared/records/session-record.ts";
+import { sessionRole, showSession, shownSession } from "#shared/records/shown-session.ts";
 import { isoTime } from "#shared/process/clock.ts";
 import { defineOperation, listRecords, recordsOf, reads } from "./serve-operation.ts";
 
 const time = z.iso.datetime();
-const role = z
-  .enum(sessionRoles)
-  .describe(
-    "What it may do: a viewer reads, an operator also changes machines, models and routes, an admin everything.",
-  );
-
-const shownSession = z.strictObject({
-  id: sessionId,
-  kind: sessionRecord.shape.kind.describe("A link that was not opened yet, or a session."),
-  role,
-  key: keyId.describe("The admin or viewer key that it stands for, and ends with."),
-  created_at: time,
-  expires_at: time,
-  address: z.string().nullable().describe("Where its browser signed in from; null for a link."),
-  user_agent: z.string().nullable(),
-});
-export type ShownSession = z.output<typeof shownSession>;
 
 const sessionList = recordsOf(z.array(shownSession).describe("The oldest first."));
 const endedSessions = z.strictObject({ ended: z.array(sessionId) });
@@ -45,7 +20,7 @@ const madeLink = z.strictObject({
 const shownMe = z.strictObject({
   name: z.string().describe("The name of the key."),
   key: keyId,
-  role,
+  role: sessionRole,
   session: shownSession.nullable().describe("The session of this request; null for a request with a key."),
   everywhere: z.boolean().describe("True if signing out everywhere ends the other sessions and links of the key too."),
   base_url: z.string().describe("The base URL for clients of the models."),
@@ -92,7 +67,7 @@ export const sessionOperations = {
     path: "/sessions/links",
     forAdmins: true,
     summary: "Make a link that signs a browser in to the console; it works once, for ten minutes",
-    body: z.strictObject({ role: role.default("admin") }),
+    body: z.strictObject({ role: sessionRole.default("admin") }),
     answer: madeLink,
     status: 201,
     example: { role: "viewer" },
@@ -133,20 +108,6 @@ export const sessionOperations = {
     },
   }),
 };
-
-function showSession(record: SessionRecord): ShownSession {
-  const { id, kind, role: own, key, createdAt, expiresAt, address, agent } = record;
-  return {
-    id,
-    kind,
-    role: own,
-    key,
-    created_at: isoTime(createdAt),
-    expires_at: isoTime(expiresAt),
-    address: address ?? null,
-    user_agent: agent ?? null,
-  };
-}
 
 /** Returns the refusal of a link: a used one, an expired one and an invented one look the same. */
 export function linkRefused(): Fault {

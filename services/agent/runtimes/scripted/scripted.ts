@@ -6,7 +6,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/protocol/model.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { honouring, honouringInTexts, refuseUnsupported } from "../refuse-unsupported.ts";
+import { honouring, honouringInTexts, refuseUnsupported, runtimeSampling } from "../refuse-unsupported.ts";
 import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, RerankRun, Runtime } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";
 import { planAnswer, planContinuation, type ScriptedAnswer, type ScriptedModel } from "./scripted-answer.ts";
@@ -27,17 +27,8 @@ const scriptedSlots = 1_024;
 const batchTokensMax = 64;
 
 /** Sampling changes nothing in an answer that is always the same; benchmarks set its length by the last two fields. */
-const sampling = [
-  "top_k",
-  "min_p",
-  "typical_p",
-  "repeat_penalty",
-  "stop_token_ids",
-  "ignore_eos",
-  "min_tokens",
-] as const;
-const honoured = honouring(...sampling);
-const honouredInTexts = honouringInTexts(...sampling);
+const honoured = honouring(...runtimeSampling);
+const honouredInTexts = honouringInTexts(...runtimeSampling);
 
 /**
  * A deterministic runtime that needs no model. `trunkline up` shows it without a model, tests use it, and it is the far
