@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { z } from "zod";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import { setNewest } from "#shared/process/set-newest.ts";
 import { makeStateFolder, writeStateFile } from "#shared/process/state-folder.ts";
 
 /** Bounds the notes, several times the models that a machine may offer. Beyond it, the oldest ones are forgotten. */
@@ -36,11 +37,7 @@ export class ModelNotes<Note> {
 
   set(model: string, note: Note): void {
     const notes = (this.#notes ??= this.#read());
-    notes.set(model, note);
-    for (const oldest of notes.keys()) {
-      if (notes.size <= notesMax) break;
-      notes.delete(oldest);
-    }
+    setNewest(notes, [model, note], notesMax);
     this.#writeSoon(notes);
   }
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import { setNewest } from "#shared/process/set-newest.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
 /** The fields that identify a request. Two keys never have the same request. */
@@ -46,12 +47,8 @@ export class DeadlyRequests {
     const known = this.#deaths.get(print);
     const byMachine = known !== undefined && nowMs < known.untilMs ? known.byMachine : new Map<string, number>();
     byMachine.set(machine, Math.max(weights[what], byMachine.get(machine) ?? 0));
-    this.#deaths.delete(print);
-    for (const oldest of this.#deaths.keys()) {
-      if (this.#deaths.size < requestsMax) break;
-      this.#deaths.delete(oldest);
-    }
-    this.#deaths.set(print, { byMachine, untilMs: nowMs + this.#timing.deadlyRememberMs });
+    const untilMs = nowMs + this.#timing.deadlyRememberMs;
+    setNewest(this.#deaths, [print, { byMachine, untilMs }], requestsMax);
   }
 
   /** Forgets a request that a machine answered, if `died` or `refuse` fingerprinted it before. */

@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import { setNewest } from "#shared/process/set-newest.ts";
 import { networkOf } from "../http/request-state.ts";
 
 /** Wrong keys that one address may send in a minute before its unknown keys go through the lane. */
@@ -71,11 +72,7 @@ export class BadKeys {
     const network = networkOf(address);
     const nowMs = this.#clock.now();
     const freeAtMs = Math.max(this.#freeAtMs.get(network) ?? nowMs, nowMs) + intervalMs;
-    this.#freeAtMs.delete(network);
-    this.#freeAtMs.set(network, freeAtMs);
-    if (this.#freeAtMs.size <= addressesMax) return;
-    const [oldest] = this.#freeAtMs.keys();
-    if (oldest !== undefined) this.#freeAtMs.delete(oldest);
+    setNewest(this.#freeAtMs, [network, freeAtMs], addressesMax);
   }
 
   async #enterLane(): Promise<() => void> {

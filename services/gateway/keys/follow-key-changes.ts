@@ -5,6 +5,7 @@ import type { KeyStore } from "#shared/records/key-store.ts";
 import type { FoundKey, KeyRecord } from "#shared/records/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import type { Log } from "#shared/process/log.ts";
+import { setNewest } from "#shared/process/set-newest.ts";
 import type { RunningRequests } from "./authenticate.ts";
 import type { KnownKeys } from "./known-keys.ts";
 
@@ -158,13 +159,9 @@ export class NewestRecords implements Pick<KeyStore, "find"> {
   }
 
   #set(id: KeyId, newest: KeyRecord | "revoked"): void {
-    this.#newest.delete(id);
-    this.#newest.set(id, newest);
     this.#toldLost.delete(id);
-    if (this.#newest.size <= newestRecordsMax) return;
-    const [oldest] = this.#newest.keys();
+    const oldest = setNewest(this.#newest, [id, newest], newestRecordsMax);
     if (oldest === undefined) return;
-    this.#newest.delete(oldest);
     this.#toldLost.delete(oldest);
     if (!this.#toldFull) this.#log.warn({ newestRecordsMax }, "more keys lost rights than this gateway keeps in mind");
     this.#toldFull = true;

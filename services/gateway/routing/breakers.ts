@@ -1,5 +1,6 @@
 import { faultEntry, type FaultCode } from "#shared/fault/fault.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
+import { setNewest } from "#shared/process/set-newest.ts";
 
 /** Number of consecutive failures that open a breaker. */
 const failuresMax = 5;
@@ -63,13 +64,6 @@ export class Breakers {
     return this.#lastFaults.get(machine);
   }
 
-  #note(machine: string, fault: LastFault): void {
-    this.#lastFaults.delete(machine);
-    this.#lastFaults.set(machine, fault);
-    const [oldest] = this.#lastFaults.keys();
-    if (oldest !== undefined && this.#lastFaults.size > lastFaultsMax) this.#lastFaults.delete(oldest);
-  }
-
   /** Notes that a request goes to a machine. While it runs it is the only probe. */
   placed(machine: string, model: string, nowMs: number): void {
     if (this.#breakers.size === 0) return;
@@ -89,18 +83,14 @@ export class Breakers {
     model: string,
     failure: { readonly code: FaultCode; readonly nowMs: number; readonly reason?: string | undefined },
   ): boolean {
-    if (faultEntry(failure.code).status >= 500) this.#note(machine, { ...failure, model });
+    if (faultEntry(failure.code).status >= 500)
+      setNewest(this.#lastFaults, [machine, { ...failure, model }], lastFaultsMax);
     if (!ownFaults.has(failure.code)) return false;
     const name = nameOf(machine, model);
     const breaker = this.#breakers.get(name) ?? { failures: 0, openUntilMs: 0 };
-    this.#breakers.delete(name);
-    for (const oldest of this.#breakers.keys()) {
-      if (this.#breakers.size < breakersMax) break;
-      this.#breakers.delete(oldest);
-    }
     breaker.failures += 1;
     breaker.openUntilMs = failure.nowMs + this.#timing.breakerOpenMs;
-    this.#breakers.set(name, breaker);
+    setNewest(this.#breakers, [name, breaker], breakersMax);
     return breaker.failures === failuresMax;
   }
 }

@@ -1,3 +1,4 @@
+import { setNewest } from "#shared/process/set-newest.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
 /** Number of consecutive contradicted presences after which a machine is asked last. */
@@ -70,10 +71,8 @@ export class BusyClaims {
   #of(machine: string): Map<string, Claim> {
     const known = this.#claims.get(machine);
     if (known !== undefined) return known;
-    const [oldest] = this.#claims.keys();
-    if (oldest !== undefined && this.#claims.size >= machinesMax) this.#claims.delete(oldest);
     const claims = new Map<string, Claim>();
-    this.#claims.set(machine, claims);
+    setNewest(this.#claims, [machine, claims], machinesMax);
     return claims;
   }
 }

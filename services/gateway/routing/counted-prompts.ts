@@ -1,3 +1,4 @@
+import { setNewest } from "#shared/process/set-newest.ts";
 import { mixed, saltOf, type PromptBlocks } from "./prompt-blocks.ts";
 
 /** Limits the prompts whose counts are remembered. */
@@ -15,14 +16,7 @@ export class CountedPrompts {
   readonly #tokens = new Map<number, number>();
 
   counted(prompt: PromptBlocks, model: string, promptTokens: number): void {
-    const hash = mixed(prompt.whole, saltOf(model, prompt.keyId));
-    this.#tokens.delete(hash);
-    this.#tokens.set(hash, promptTokens);
-    if (this.#tokens.size <= countsKeptMax) return;
-    for (const oldest of this.#tokens.keys()) {
-      this.#tokens.delete(oldest);
-      return;
-    }
+    setNewest(this.#tokens, [mixed(prompt.whole, saltOf(model, prompt.keyId)), promptTokens], countsKeptMax);
   }
 
   longest({ turns, keyId }: PromptBlocks, model: string): CountedTurn | undefined {
