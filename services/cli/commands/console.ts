@@ -3,12 +3,7 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import type { SessionRole } from "#shared/records/session-record.ts";
 import { commandIn, type CliContext, type JsonOption } from "../terminal/command-line.ts";
-import {
-  givenOperations,
-  type OperationsOptions,
-  operationsUrlOption,
-  whichGatewayHelp,
-} from "../site/operations-port.ts";
+import { asksGateway, givenOperations, type OperationsOptions } from "../site/operations-port.ts";
 
 const madeLink = z.object({ url: z.string(), expires_at: z.iso.datetime() });
 
@@ -25,16 +20,16 @@ export function consoleCommand(context: CliContext): Command {
     .addOption(new Option("--viewer", "for a session that reads and changes nothing").conflicts("operator"))
     .option("--operator", "for a session that changes machines, models and routes, and no keys")
     .option("--open", "open the link in the browser of this machine")
-    .addOption(operationsUrlOption())
-    .json()
-    .more(`
+    .with(
+      asksGateway(`
 The session lasts 12 hours, and ends with the admin key that made the link. "trunkline sessions" lists and ends sessions.
 
 Examples:
   trunkline console
   trunkline console --open
   trunkline console --viewer
-${whichGatewayHelp}`)
+`),
+    )
     .action(async ({ viewer, operator, open, json, ...given }: Options) => {
       const role: SessionRole = viewer ? "viewer" : operator ? "operator" : "admin";
       const port = givenOperations(given, context);

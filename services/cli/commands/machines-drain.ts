@@ -10,13 +10,7 @@ import {
   untilInterrupted,
 } from "../terminal/command-line.ts";
 import { machineArgument } from "./machines-change.ts";
-import {
-  givenOperations,
-  type OperationsOptions,
-  type OperationsPort,
-  operationsUrlOption,
-  whichGatewayHelp,
-} from "../site/operations-port.ts";
+import { asksGateway, givenOperations, type OperationsOptions, type OperationsPort } from "../site/operations-port.ts";
 import { withKeyStore } from "../site/with-key-store.ts";
 
 const lookMs = 1_000;
@@ -29,14 +23,14 @@ export function addDrain(machines: CliCommand, context: CliContext): void {
     .command("drain")
     .description("cordon a machine and wait until its last answer has ended, or goes on elsewhere")
     .addArgument(machineArgument())
-    .addOption(operationsUrlOption())
-    .json()
-    .more(`
+    .with(
+      asksGateway(`
 The machine stays cordoned, also when Ctrl-C ends the wait: "trunkline machines uncordon" gives it jobs again.
 
 Example:
   trunkline machines drain attic && ssh attic sudo reboot
-${whichGatewayHelp}`)
+`),
+    )
     .action(async (name: string, { json, ...given }: OperationsOptions & JsonOption) => {
       const port = givenOperations(given, context);
       await withKeyStore(context, { json: true }, async (store) => {

@@ -7,12 +7,7 @@ import { machineName } from "#shared/protocol/identifiers.ts";
 import { removeKeep, setKeep } from "#shared/records/change-keep.ts";
 import { copies, keepText, keptModel, showKeep } from "#shared/records/keep-record.ts";
 import { boundMachines } from "#shared/records/key-record.ts";
-import {
-  givenOperations,
-  type OperationsOptions,
-  operationsUrlOption,
-  whichGatewayHelp,
-} from "../site/operations-port.ts";
+import { asksGateway, givenOperations, type OperationsOptions } from "../site/operations-port.ts";
 import { tellChange, whichStoreHelp } from "../site/with-key-store.ts";
 import { type CliCommand, type CliContext, type JsonOption, readBy, widthOf } from "../terminal/command-line.ts";
 import { countWithin } from "../terminal/quantity-text.ts";
@@ -103,9 +98,7 @@ export function addPlan(models: CliCommand, context: CliContext): void {
   models
     .command("plan")
     .description("show where kept models are or would be, and why; changes nothing")
-    .addOption(operationsUrlOption())
-    .json()
-    .more(`\nExamples:\n  trunkline models plan\n  trunkline models plan --json\n${whichGatewayHelp}`)
+    .with(asksGateway(`\nExamples:\n  trunkline models plan\n  trunkline models plan --json\n`))
     .action(async ({ json, ...given }: OperationsOptions & JsonOption) => {
       const { data, keeps } = await givenOperations(given, context).get("/plan", shownPlan);
       if (json) stdout.write(`${JSON.stringify({ plan: data, keeps })}\n`);

@@ -23,10 +23,10 @@ import {
   widthOf,
 } from "../terminal/command-line.ts";
 import {
+  asksGateway,
   givenOperations,
   type OperationsOptions,
   type OperationsPort,
-  operationsUrlOption,
   whichGatewayHelp,
 } from "../site/operations-port.ts";
 import { byteSize, grouped } from "../terminal/quantity-text.ts";
@@ -62,9 +62,8 @@ function addList(models: CliCommand, context: CliContext): void {
     .command("list", { isDefault: true })
     .description("show what every machine offers at this moment; what `trunkline models` alone does too")
     .option("--machine <name>", "only of this machine", readBy(machineName))
-    .addOption(operationsUrlOption())
-    .json()
-    .more(`
+    .with(
+      asksGateway(`
 The window is in tokens. "loaded" says whether a model lies in memory now, or how far its load is, and "-" that its
 runtime does not tell. "memory" is what it takes there, once that was measured. "goes on" names the answers that it goes
 on with after another machine, as its machine has proved: "yes" for all; "no digest" where nobody knows which models of
@@ -75,7 +74,8 @@ Examples:
   trunkline models
   trunkline models --machine attic
   trunkline models --json
-${whichGatewayHelp}`)
+`),
+    )
     .action(async ({ machine, json, ...given }: Options) => {
       const { data, machines } = await listModels(givenOperations(given, context), machine);
       if (json) {
@@ -230,15 +230,15 @@ function addManage(models: CliCommand, context: CliContext): void {
       .description(managing.description)
       .argument("<model>", "the model", readBy(modelName))
       .option("--machine <name>", machineHelp[managing.action], readBy(machineName))
-      .addOption(operationsUrlOption())
-      .json()
-      .more(`
+      .with(
+        asksGateway(`
 ${managing.more}
 It works where the owner of the machine allows it: TRUNKLINE_MANAGE on that machine names what is, such as pull,load.
 
 Example:
   trunkline models ${managing.word} llama3.2 --machine attic
-${whichGatewayHelp}`)
+`),
+      )
       .action((name: string, given: Options) => manage(managing, { name, given }, context));
   }
 }

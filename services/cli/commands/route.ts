@@ -4,12 +4,7 @@ import { furtherAbilities, modelId } from "#shared/protocol/model.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { commandIn, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
-import {
-  givenOperations,
-  type OperationsOptions,
-  operationsUrlOption,
-  whichGatewayHelp,
-} from "../site/operations-port.ts";
+import { asksGateway, givenOperations, type OperationsOptions } from "../site/operations-port.ts";
 import { grouped } from "../terminal/quantity-text.ts";
 import { alignedTable } from "../terminal/table-text.ts";
 
@@ -34,9 +29,8 @@ export function routeCommand(context: CliContext): Command {
     .option("--tools", "for a request with tools")
     .option("--vision", "for a request with images")
     .option("--prompt-tokens <count>", "for a prompt of this length, none of it cached", readBy(promptTokens))
-    .addOption(operationsUrlOption())
-    .json()
-    .more(`
+    .with(
+      asksGateway(`
 "free" are the free slots and all, "queued" the jobs that wait for one. "cost" is the expected time that a request takes
 there and takes from others; the machine with the least is asked first. "first token" is the part until its first token,
 "tokens/s" the speed of an answer that runs alone. The gateway that is asked measured the speeds on its own requests.
@@ -48,7 +42,8 @@ Examples:
   trunkline route llama3.2
   trunkline route qwen3 --tools --prompt-tokens 20000
   trunkline route llama3.2 --json
-${whichGatewayHelp}`)
+`),
+    )
     .action(async (model: string, { json, ...given }: Options) => {
       const route = await givenOperations(given, context).get(`/route?${queryOf(model, given)}`, shownRoute);
       if (route.targets && !json) stderr.write(`${model} stands for ${route.targets.join(", then ")}.\n`);

@@ -5,12 +5,7 @@ import { shownSession } from "#shared/records/shown-session.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { commandIn, type CliContext, type JsonOption, readBy, widthOf } from "../terminal/command-line.ts";
-import {
-  givenOperations,
-  type OperationsOptions,
-  operationsUrlOption,
-  whichGatewayHelp,
-} from "../site/operations-port.ts";
+import { asksGateway, givenOperations, type OperationsOptions } from "../site/operations-port.ts";
 import { alignedTable } from "../terminal/table-text.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
 
@@ -31,9 +26,7 @@ function listCommand(context: CliContext): Command {
   const { stdout, stderr } = context;
   return commandIn("list", context)
     .description("list the browsers that are signed in, and the links that were not opened yet")
-    .addOption(operationsUrlOption())
-    .json()
-    .more(whichGatewayHelp)
+    .with(asksGateway())
     .action(async ({ json, ...given }: Options) => {
       const { data, unread } = await givenOperations(given, context).get("/sessions", listing);
       if (unread > 0) stderr.write(`Left out, since the gateway cannot read them: ${unread} sessions.\n`);
@@ -60,9 +53,7 @@ function endCommand(context: CliContext): Command {
     .description("end a session, or make a link useless, at all gateways at once")
     .addArgument(new Argument("[id]", "the session as `trunkline sessions` lists it").argParser(readBy(sessionId)))
     .option("--all", "end all of them")
-    .addOption(operationsUrlOption())
-    .json()
-    .more(whichGatewayHelp)
+    .with(asksGateway())
     .action(async (id: string | undefined, { all, json, ...given }: Options) => {
       if ((id === undefined) === (all === undefined)) {
         throw new StartFailure(exitCodes.usage, "Name the session to end, or end all of them with --all.");

@@ -12,13 +12,7 @@ import {
   untilInterrupted,
   widthOf,
 } from "../terminal/command-line.ts";
-import {
-  givenOperations,
-  type OperationsOptions,
-  type OperationsPort,
-  operationsUrlOption,
-  whichGatewayHelp,
-} from "../site/operations-port.ts";
+import { asksGateway, givenOperations, type OperationsOptions, type OperationsPort } from "../site/operations-port.ts";
 import { agoText, utcTime } from "../terminal/quantity-text.ts";
 import { alignedTable, wrapText } from "../terminal/table-text.ts";
 
@@ -32,9 +26,8 @@ export function statusCommand(context: CliContext): Command {
   return commandIn("status", context)
     .description("show every machine of the fleet, what it is busy with, and why it gets no work")
     .option("--watch", "show it anew each second until Ctrl-C")
-    .addOption(operationsUrlOption())
-    .json()
-    .more(`
+    .with(
+      asksGateway(`
 "slots" are those in use and all, "queue" the jobs that wait and the most that may; "jobs" are those of the gateway that
 is asked, "heard" is how long ago it heard the machine. "why" says why a machine gets no work, or less than others.
 "paired" is there once a machine was paired: "tunnel" or "direct" for how a paired machine is connected, "away" for one
@@ -45,7 +38,8 @@ Examples:
   trunkline status
   trunkline status --watch
   trunkline status --json
-${whichGatewayHelp}`)
+`),
+    )
     .action(async ({ watch, json, ...given }: Options) => {
       const port = givenOperations(given, context);
       await (watch ? watchFleet : showOnce)(port, { json }, context);

@@ -17,7 +17,7 @@ import { LineCutter } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
-import { readBy, type CliContext } from "../terminal/command-line.ts";
+import { type CliCommand, readBy, type CliContext } from "../terminal/command-line.ts";
 import { findKey, type FoundKey, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";
 
 export interface OperationsOptions {
@@ -33,6 +33,15 @@ This asks the operations port of a gateway: the one that --operations-url or TRU
 the one on this machine: at TRUNKLINE_OPERATIONS_PORT, or where a "trunkline up" on the folder TRUNKLINE_STATE_DIR
 (.trunkline) listens, or at 8081. It takes an admin key: the one in TRUNKLINE_ADMIN_KEY, otherwise the one that
 "trunkline up" keeps in that folder.`;
+
+/** Adds `--operations-url`, `--json` and a help to a command that asks a gateway. */
+export function asksGateway(help = ""): (command: CliCommand) => CliCommand {
+  return (command) =>
+    command
+      .addOption(operationsUrlOption())
+      .json()
+      .more(help + whichGatewayHelp);
+}
 
 /** Returns the operations port that the command line or the environment names, with the configured admin key. */
 export function givenOperations(given: OperationsOptions, { environment, clock }: CliContext): OperationsPort {

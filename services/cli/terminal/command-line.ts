@@ -40,6 +40,12 @@ export class CliCommand extends Command {
     return new CliCommand(name);
   }
 
+  /** Adds what several commands share, in its place among the options of this one. */
+  with(add: (command: CliCommand) => unknown): this {
+    add(this);
+    return this;
+  }
+
   json(): this {
     return this.option("--json", "print the result as one line of JSON");
   }
