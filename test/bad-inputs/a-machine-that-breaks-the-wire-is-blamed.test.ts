@@ -62,7 +62,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that breaks the rules of t
   };
 
   test.each([1, 4])("loses %s whole answers that exceed their credit", async (count) => {
-    answer = atOnce(limits.wholeCreditBytes * 6);
+    answer = atOnce(limits.wholeCreditBytes * 3);
     const responses = await Promise.all(Array.from({ length: count }, () => ask(false)));
     for (const response of responses) {
       expect(response.status).toBe(502);
