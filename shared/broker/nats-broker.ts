@@ -86,7 +86,7 @@ export async function connectNats(options: NatsOptions): Promise<NatsBroker> {
     const wsFactory = webSocketFactory(security);
     connection = websocket
       ? await wsconnect({ ...settings, ...(wsFactory && { wsFactory }) })
-      : await connectTcp(settings);
+      : await connectTcp(servers, settings);
   } catch (error) {
     const withoutTls = tlsFailure(error, url);
     if (withoutTls !== undefined) throw new StartFailure(exitCodes.unavailable, withoutTls, { cause: error });

@@ -1,17 +1,29 @@
-import { type ConnectionOptions, NatsConnectionImpl, setTransportFactory } from "@nats-io/nats-core/internal";
-import type { NatsConnection } from "@nats-io/nats-core";
-import { nodeResolveHost, NodeTransport } from "@nats-io/transport-node/lib/node_transport.js";
+import { createConnection } from "node:net";
+import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
+import { connect } from "@nats-io/transport-node";
+import { connectTimeoutMs } from "./nats-connection.ts";
 
-/** Ends the socket of a failed connect. The library leaves it open, so a silent server would hold one for each attempt. */
-class Transport extends NodeTransport {
-  override close(error?: Error): Promise<void> {
-    if (!this.connected) this.discard();
-    return super.close(error);
-  }
+/** The port of a URL without one. */
+const natsPort = 4222;
+
+/**
+ * Connects by TCP to one of these servers. NATS speaks first, and one that says nothing is found out before: the library
+ * leaves the socket of a failed connect open, so a silent server would hold one for each attempt.
+ */
+export async function connectTcp(servers: readonly string[], options: ConnectionOptions): Promise<NatsConnection> {
+  await Promise.any(servers.map(heardFrom)).catch(({ errors: [first] }: AggregateError) => Promise.reject(first));
+  return connect({ ...options, servers: [...servers] });
 }
 
-/** Connects by TCP, as `connect` of the library does. */
-export function connectTcp(options: ConnectionOptions): Promise<NatsConnection> {
-  setTransportFactory({ factory: () => new Transport(), dnsResolveFn: nodeResolveHost });
-  return NatsConnectionImpl.connect(options);
+/** Resolves when a server says its first bytes. */
+function heardFrom(server: string): Promise<void> {
+  const { hostname: host, port } = new URL(server);
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const place = { host: host.replaceAll(/[[\]]/g, ""), port: Number(port || natsPort) };
+  const socket = createConnection({ ...place, timeout: connectTimeoutMs })
+    .once("data", () => resolve())
+    .once("timeout", () => reject(new Error("timeout")))
+    .once("error", reject)
+    .once("close", () => reject(new Error("")));
+  return promise.finally(() => socket.destroy());
 }
