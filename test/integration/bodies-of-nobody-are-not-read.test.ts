@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { until } from "../harness/until.ts";
+import { readingCpuMsPerMb } from "../../services/gateway/api/read-request.ts";
 import { uploadBytesMax } from "../../services/gateway/http/bound-uploads.ts";
 
 const bodyBytes = 32 * 1024 * 1024;
@@ -82,4 +83,15 @@ test("a sender whose large bodies keep arriving keeps nobody else out", async ()
   expect((await other.endpoint.chat({ model: "scripted", says: "x".repeat(1_000_000), max_tokens: 1 })).status).toBe(
     200,
   );
+});
+
+test("large requests that wait for others to be read, longer than one may take itself, are all read", async () => {
+  const { endpoint } = await gateway.issue();
+  const messages = Array.from({ length: 9_999 }, () => ({ role: "user", content: "one of very many messages" }));
+  const sentAt = performance.now();
+  const asked = Array.from({ length: 80 }, () => endpoint.chat({ model: "nobody-has-it", messages }));
+  const answers = await Promise.all(asked);
+  expect(performance.now() - sentAt).toBeGreaterThan(readingCpuMsPerMb);
+  // Only a request that was read tells its model.
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]));
 });
