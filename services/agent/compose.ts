@@ -33,7 +33,7 @@ interface AgentParts {
   /**
    * True for `trunkline up`, which offers the demonstration when there is no real runtime; a plain agent waits instead.
    */
-  readonly fallbackToScripted: boolean;
+  readonly fallbackToScripted?: boolean;
   /** The runtimes of this host, if they are watched already. */
   readonly runtime?: RuntimeWatch | undefined;
   /** Ends the process when a script of the demonstration asks for it, where the agent shares the process. */

@@ -23,7 +23,7 @@ export async function startOnNats(options: {
   const { natsUrl: url = "", natsCredentialsFile: credentialsFile, natsSecurity: security, machine } = config;
   const name = `trunkline agent ${machine}`;
   const pace = new ReconnectPace(Math.random, delayGrowth);
-  const runtime = await watchRuntimes({ ...options, fallbackToScripted: false });
+  const runtime = await watchRuntimes(options);
   const told = new LogThrottle(clock);
   let parts = new Lifecycle(options);
   let next: Timer | undefined;
@@ -39,7 +39,7 @@ export async function startOnNats(options: {
       parts.onStop("broker", () => broker.close());
       void parts.failed.then(fail);
       if (lifecycle.draining) await parts.stop(0);
-      else await startAgent({ ...options, broker, runtime, lifecycle: parts, fallbackToScripted: false });
+      else await startAgent({ ...options, broker, runtime, lifecycle: parts });
     } catch (error) {
       await parts.stop(0);
       if (!(error instanceof NatsUnreachable)) throw error;

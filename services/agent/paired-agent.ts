@@ -41,7 +41,7 @@ export class PairedAgent {
 
   async start(): Promise<void> {
     const { lifecycle } = this.#options;
-    this.#runtime = await watchRuntimes({ ...this.#options, fallbackToScripted: false });
+    this.#runtime = await watchRuntimes(this.#options);
     lifecycle.onStop("paired agent", async (deadline) => {
       await this.#renaming;
       await Promise.all([this.#parts.stopBy(deadline), this.#former?.stopBy(deadline)]);
@@ -83,7 +83,6 @@ export class PairedAgent {
       lifecycle: parts,
       clock,
       log,
-      fallbackToScripted: false,
     });
   }
 

@@ -1,5 +1,6 @@
 /** Sums of usage, and their CSV. Pure. */
 import type { z } from "zod";
+import { dayMs, dayOf } from "#shared/process/clock.ts";
 import type { Activity } from "#shared/requests/activity.ts";
 import type { recordSchemas } from "../gateway/operations/record-operations.ts";
 
@@ -55,8 +56,7 @@ export function sumMachines({ machines }: Activity): UsageSum[] {
 /** Returns every day of a range, so that a plot has a place for those without usage. */
 export function daysOf(from: string, to: string): string[] {
   const days: string[] = [];
-  for (let at = Date.parse(from); at <= Date.parse(to); at += 86_400_000)
-    days.push(new Date(at).toISOString().slice(0, 10));
+  for (let at = Date.parse(from); at <= Date.parse(to); at += dayMs) days.push(dayOf(at));
   return days;
 }
 

@@ -14,14 +14,14 @@ import { changeMachine } from "#shared/records/change-machine.ts";
 import { signInsMax } from "#shared/records/sign-in.ts";
 import { SqliteSessionStore } from "#shared/store/session-stores.ts";
 import { SqliteMachineStore } from "#shared/store/sqlite-machine-store.ts";
-import { systemClock, dayMs } from "#shared/process/clock.ts";
+import { systemClock, dayMs, dayOf } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { sqliteKeeps, sqliteRoutes } from "#shared/store/sqlite-records.ts";
 import { openUsage, usageKeptDays } from "#shared/usage/usage.ts";
 import { clearRedis, copyFromRedis, copyToRedis } from "./backup-redis.ts";
-import type { LimitsBook } from "./limits/limits.ts";
+import { type LimitsBook, nothingToSettle } from "./limits/limits.ts";
 import { SqliteLimitsBook } from "./limits/open-limits.ts";
 import { RedisLimitsBook } from "./limits/redis-limits.ts";
 
@@ -231,23 +231,14 @@ async function keepRevoked(store: Store, database: StateDatabase): Promise<reado
 /** Adds the usage of a store to a book, day by day. The book counts the usage of one `id` once. */
 async function copyUsage(from: StateStore, to: { book: LimitsBook; id: string; nowMs: number }): Promise<void> {
   const usage = openUsage(from);
-  const nothing = {
-    ended: [],
-    charges: [],
-    renewed: [],
-    growing: [],
-    demands: [],
-    running: [],
-    over: [],
-    requests: [],
-  };
+  const nothing = { ...nothingToSettle, renewed: [], growing: [], demands: [] };
   let acknowledged = 0;
   for (let ago = usageKeptDays + 1; ago >= -1; ago -= 1) {
-    const day = new Date(to.nowMs - ago * dayMs).toISOString().slice(0, 10);
+    const day = dayOf(to.nowMs - ago * dayMs);
     const rows = [...(await usage.read({ from: day, to: day })).rows];
     for (; rows.length > 0; acknowledged += 1) {
       const page = rows.splice(0, rowsPerSettlement);
-      await to.book.settle({ gateway: to.id, sequence: acknowledged + 1, acknowledged, usage: page, ...nothing });
+      await to.book.settle({ gateway: to.id, sequence: acknowledged + 1, acknowledged, ...nothing, usage: page });
     }
   }
 }

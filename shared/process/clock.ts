@@ -35,6 +35,11 @@ export function isoTime(wallMs: number): string {
   return new Date(wallMs).toISOString();
 }
 
+/** Returns the day (UTC) of a time: `2026-01-31`. */
+export function dayOf(wallMs: number): string {
+  return isoTime(wallMs).slice(0, 10);
+}
+
 /** Resolves after the delay, or rejects with the signal's reason as soon as that aborts. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

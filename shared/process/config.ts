@@ -114,10 +114,10 @@ export type LogLevel = (typeof logLevels)[number];
 export const logLevel = z.enum(logLevels, `must be one of ${logLevels.join(", ")}`);
 
 /** IP addresses and networks, separated by commas. */
-export const networkList: z.ZodType<readonly string[], string> = z
-  .string()
-  .transform((text) => text.split(",").map((each) => each.trim()))
-  .refine((each) => each.every(isNetwork), "must be IP addresses or networks such as 10.0.0.0/8, with commas between");
+export const networkList: z.ZodType<readonly string[], string> = commaList.refine(
+  (each) => each.every(isNetwork),
+  "must be IP addresses or networks such as 10.0.0.0/8, with commas between",
+);
 
 function isNetwork(text: string): boolean {
   const [address = "", bits, ...rest] = text.split("/");

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { StateDatabase } from "../store/state-database.ts";
 import type { StateStore } from "../store/open-key-store.ts";
 import type { RedisConnection } from "../process/redis-connection.ts";
+import type { Days } from "./days-asked.ts";
 
 const usageCount = z.int().nonnegative();
 
@@ -31,12 +32,6 @@ export type UsageRow = Readonly<z.infer<typeof usageRow>>;
 
 /** Days that rows are kept. */
 export const usageKeptDays = 400;
-
-/** A range of days, both ends included. */
-interface Days {
-  readonly from: string;
-  readonly to: string;
-}
 
 /** Reads usage rows, sorted by day, key and model. */
 export interface UsageRows {

@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import { dayMs } from "#shared/process/clock.ts";
 import { findKeys, namesOfKeys } from "#shared/records/find-keys.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
+import { daysAsked } from "#shared/usage/days-asked.ts";
 import {
   addUsage,
   compareText,
@@ -60,8 +60,10 @@ Examples:
   trunkline usage --from 2026-01-01 --to 2026-01-31 --by key --json
 ${whichStoreHelp}`)
     .action(async ({ by, key, json, ...asked }: Options) => {
-      const days = daysOf(asked, clock.wall());
-      if ("wrong" in days) usage.error(`error: ${days.wrong}.`);
+      const { count, ...days } = daysAsked(asked, clock.wall());
+      const { from, to } = days;
+      if (count < 1) usage.error(`error: ${from}, the first day, is after ${to}, the last.`);
+      if (count > usageKeptDays) usage.error(`error: from ${from} to ${to} there are more than ${usageKeptDays} days.`);
       await withKeyStore(context, { json }, async ({ keys, state }) => {
         const { rows: all, unread } = await openUsage(state).read(days);
         if (unread > 0) stderr.write(`Left out: ${unread} rows whose counts are more than can have been used.\n`);
@@ -78,30 +80,10 @@ ${whichStoreHelp}`)
           }));
           stdout.write(`${JSON.stringify({ ...days, usage: shown, total: shownUsage(total) })}\n`);
         } else if (rows.length > 0) stdout.write(usageTable({ sums, total, by, nameOf, widthMax: widthOf(stdout) }));
-        else stderr.write(`Nothing was used from ${days.from} to ${days.to}.\n`);
+        else stderr.write(`Nothing was used from ${from} to ${to}.\n`);
       });
     });
   return usage;
-}
-
-/**
- * Returns the first and the last requested day (UTC), both included, or the error in them. Without a first day, the
- * range is `days` long.
- */
-function daysOf(
-  asked: Pick<Options, "from" | "to" | "days">,
-  nowMs: number,
-): { readonly from: string; readonly to: string } | { readonly wrong: string } {
-  const to = asked.to ?? dayOf(nowMs);
-  const from = asked.from ?? dayOf(Date.parse(to) - (asked.days - 1) * dayMs);
-  const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
-  if (days < 1) return { wrong: `${from}, the first day, is after ${to}, the last` };
-  if (days > usageKeptDays) return { wrong: `from ${from} to ${to} there are more than ${usageKeptDays} days` };
-  return { from, to };
-}
-
-function dayOf(wallMs: number): string {
-  return new Date(wallMs).toISOString().slice(0, 10);
 }
 
 /** The usage of one group. A dimension that was not requested is summed over all its values. */

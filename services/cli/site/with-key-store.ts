@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { Fault, faultEntry } from "#shared/fault/fault.ts";
 import type { Actor } from "#shared/records/audit-entry.ts";
-import { type KeyChanged, replicatedIn } from "#shared/records/change-key.ts";
+import { type KeyChanged, recordAfter, replicatedIn } from "#shared/records/change-key.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { type Replication, replicaWaitMs } from "#shared/records/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
@@ -82,22 +82,10 @@ function userName(): string {
   }
 }
 
-/**
- * Returns the record after a change, or undefined when the record was deleted. Throws a `StartFailure` for a change
- * that failed.
- */
 export function changedRecord(changed: KeyChanged, { id, place }: { id: KeyId; place: string }): KeyRecord | undefined {
-  switch (changed.outcome) {
-    case "changed":
-    case "unchanged":
-      return changed.record;
-    case "forgotten":
-      return undefined;
-    case "refused":
-      throw new StartFailure(exitCodes.failed, `The key ${id} ${changed.reason}.`);
-    case "unknown":
-      throw noSuchKey(id, place);
-  }
+  return recordAfter(changed, (refusal) =>
+    refusal === undefined ? noSuchKey(id, place) : new StartFailure(exitCodes.failed, `The key ${id} ${refusal}.`),
+  );
 }
 
 /** Returns a warning about a change that a failover of the store can lose. Empty for any other change. */

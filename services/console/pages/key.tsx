@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { z } from "zod";
+import { dayOf } from "#shared/process/clock.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
@@ -107,7 +108,7 @@ function Budget({
   readonly id: string;
   readonly budget: NonNullable<ShownKey["budget"]>;
 }) {
-  const today = new Date().toISOString().slice(0, 10);
+  const today = dayOf(Date.now());
   const from = per === "day" ? today : `${today.slice(0, 7)}-01`;
   const { answer } = useAnswer<z.output<typeof recordSchemas.UsageList>>(`/usage?key=${id}&from=${from}&to=${today}`);
   const all = `${shortNumber(tokens)} tokens a ${per}`;

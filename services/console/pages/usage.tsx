@@ -1,6 +1,7 @@
 import { useMemo } from "preact/hooks";
 import type { z } from "zod";
 import type { Activity } from "#shared/requests/activity.ts";
+import { daysAsked } from "#shared/usage/days-asked.ts";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query, setQuery } from "../address.ts";
 import { useAnswer, withQuery } from "../admin-api.ts";
@@ -21,7 +22,6 @@ import {
 } from "../usage-sums.ts";
 import { UsageTable } from "./usage-table.tsx";
 
-const dayMs = 86_400_000;
 const daysShown = 30;
 
 /** The figures of usage, and how each is drawn. */
@@ -50,20 +50,17 @@ export function Usage() {
 
 function Chosen() {
   const chosen = query.value;
-  const today = new Date().toISOString().slice(0, 10);
-  const to_ = chosen.get("to") ?? today;
-  const from = chosen.get("from") ?? new Date(Date.parse(to_) - (daysShown - 1) * dayMs).toISOString().slice(0, 10);
+  const given = { from: chosen.get("from") ?? undefined, to: chosen.get("to") ?? undefined };
+  const { from, to } = daysAsked({ ...given, days: daysShown }, Date.now());
   const by = usageParts.find((part) => part === chosen.get("by")) ?? "model";
   const metric = (Object.keys(metrics) as Metric[]).find((each) => each === chosen.get("of")) ?? "tokens";
   const key = chosen.get("key") ?? undefined;
-  const { answer, fault } = useAnswer<z.output<typeof recordSchemas.UsageList>>(
-    withQuery("/usage", { from, to: to_, key }),
-  );
+  const { answer, fault } = useAnswer<z.output<typeof recordSchemas.UsageList>>(withQuery("/usage", { from, to, key }));
   return (
     <>
       <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="Choices">
         <TextField label="From" type="date" value={from} onText={(text) => setQuery("from", text)} />
-        <TextField label="To" type="date" value={to_} onText={(text) => setQuery("to", text)} />
+        <TextField label="To" type="date" value={to} onText={(text) => setQuery("to", text)} />
         <Choice
           label="Figure"
           value={metric}
@@ -86,7 +83,7 @@ function Chosen() {
       {answer === undefined ? (
         fault === undefined && <p class="quiet">Usage is added up…</p>
       ) : (
-        <Figures rows={answer.data} from={from} to={to_} by={by} metric={metric} />
+        <Figures rows={answer.data} from={from} to={to} by={by} metric={metric} />
       )}
     </>
   );

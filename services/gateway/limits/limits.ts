@@ -147,6 +147,9 @@ export interface Settlement {
   readonly over: readonly number[];
 }
 
+/** A settlement that books nothing. */
+export const nothingToSettle = { usage: [], ended: [], charges: [], requests: [], running: [], over: [] } as const;
+
 /**
  * The book of limits: what keys use of their limits, and the usage records of their requests. Redis has it for all
  * gateways together. The only gateway of a state folder has it in memory and in SQLite.

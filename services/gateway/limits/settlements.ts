@@ -2,16 +2,17 @@ import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { needsSeat } from "./judge-demand.ts";
-import type {
-  Admission,
-  Demand,
-  Growth,
-  Hold,
-  LimitsBook,
-  RunningUsage,
-  SeatedAnswer,
-  Settled,
-  Settlement,
+import {
+  type Admission,
+  type Demand,
+  type Growth,
+  type Hold,
+  type LimitsBook,
+  nothingToSettle,
+  type RunningUsage,
+  type SeatedAnswer,
+  type Settled,
+  type Settlement,
 } from "./limits.ts";
 import type { LocalLimits } from "./local-limits.ts";
 
@@ -407,15 +408,7 @@ export class Settlements {
   async #retry(): Promise<void> {
     if (this.#sent.length === 0) {
       this.#sequence += 1;
-      this.#sent.push({
-        sequence: this.#sequence,
-        usage: [],
-        ended: [],
-        running: [],
-        over: [],
-        requests: [],
-        charges: [],
-      });
+      this.#sent.push({ sequence: this.#sequence, ...nothingToSettle });
     }
     try {
       await Promise.all(this.#sent.map((each) => this.#write(each)));

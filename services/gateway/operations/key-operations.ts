@@ -7,6 +7,7 @@ import {
   type KeyChange,
   type KeyChanged,
   type NewTerms,
+  recordAfter,
   replicatedIn,
   revokeKey,
   rotateKey,
@@ -301,22 +302,10 @@ function showChanged(changed: KeyChanged, { clock }: AdminParts) {
   return { ...showKey(record, clock.wall()), ...replicatedIn(changed) };
 }
 
-/**
- * Returns the record after a change, or undefined when the record was deleted. Throws a `Fault` for a change that
- * failed.
- */
 function changedRecord(changed: KeyChanged): KeyRecord | undefined {
-  switch (changed.outcome) {
-    case "changed":
-    case "unchanged":
-      return changed.record;
-    case "forgotten":
-      return undefined;
-    case "refused":
-      throw new Fault("key_change_refused", { message: `The key ${changed.reason}.` });
-    case "unknown":
-      throw keyNotFound();
-  }
+  return recordAfter(changed, (refusal) =>
+    refusal === undefined ? keyNotFound() : new Fault("key_change_refused", { message: `The key ${refusal}.` }),
+  );
 }
 
 function keyNotFound(): Fault {

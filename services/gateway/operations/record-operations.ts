@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { dayMs } from "#shared/process/clock.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { findKeys } from "#shared/records/find-keys.ts";
@@ -8,6 +7,7 @@ import { readTrail, signedIn } from "#shared/records/sign-in.ts";
 import { keyId } from "#shared/keys/key-token.ts";
 import { machineName, routeName } from "#shared/protocol/identifiers.ts";
 import { modelId } from "#shared/protocol/model.ts";
+import { type Days, daysAsked } from "#shared/usage/days-asked.ts";
 import { usageKeptDays, usageRow } from "#shared/usage/usage.ts";
 import { listOf, listRecords, recordsOf, defineOperation, keyText, pageLength, reads } from "./serve-operation.ts";
 
@@ -115,21 +115,14 @@ const defaultDays = 30;
 export function usageDays(
   asked: { readonly from?: string | undefined; readonly to?: string | undefined },
   nowMs: number,
-): { readonly from: string; readonly to: string } {
-  const to = asked.to ?? dayOf(nowMs);
-  const toMs = Date.parse(to);
-  const from = asked.from ?? dayOf(toMs - (defaultDays - 1) * dayMs);
-  const days = (toMs - Date.parse(from)) / dayMs + 1;
-  if (days < 1) throw wrongFrom("it is after the last day");
-  if (days > usageKeptDays)
+): Days {
+  const { count, ...days } = daysAsked({ ...asked, days: defaultDays }, nowMs);
+  if (count < 1) throw wrongFrom("it is after the last day");
+  if (count > usageKeptDays)
     throw wrongFrom(`there are more than ${usageKeptDays} days (usageKeptDays) to the last one`);
-  return { from, to };
+  return days;
 }
 
 function wrongFrom(reason: string): Fault {
   return new Fault("invalid_value", { message: `Invalid value for 'from': ${reason}.`, param: "from" });
-}
-
-function dayOf(wallMs: number): string {
-  return new Date(wallMs).toISOString().slice(0, 10);
 }

@@ -27,7 +27,7 @@ async function heardAgent() {
   onTestFinished(() => lifecycle.stop(0));
   const config = agentConfig({ TRUNKLINE_MACHINE: machine, TRUNKLINE_RUNTIME: "scripted" });
   const broker = network.connect();
-  await startAgent({ config, broker, alone: true, lifecycle, clock, log, fallbackToScripted: false });
+  await startAgent({ config, broker, alone: true, lifecycle, clock, log });
   await until(() => heard.some(({ state }) => state === "ready"), { what: "the agent to be ready" });
   const { epoch = "" } = heard.at(-1) ?? {};
   const fence = (by: string): unknown =>
