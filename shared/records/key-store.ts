@@ -53,10 +53,7 @@ export interface KeyStore {
   /** Returns all records, the oldest first, including revoked and recently expired ones. */
   list(unread?: UnreadRecord[]): Promise<readonly KeyRecord[]>;
   /** Returns the latest entries of the audit trail, the oldest of them first. `keys` selects the entries of these. */
-  log(
-    query: { readonly entriesMax: number; readonly keys?: readonly KeyId[] | undefined },
-    unread?: UnreadRecord[],
-  ): Promise<readonly AuditEntry[]>;
+  log(query: LogQuery, unread?: UnreadRecord[]): Promise<readonly AuditEntry[]>;
   /** Returns the gateways that serve the site, or that served an embedded store last. */
   gateways(): Promise<readonly SiteGateway[]>;
   /** Resolves when the store answers, also when it is not founded. */
@@ -74,6 +71,11 @@ export interface KeyStore {
   awaitReplica(): Promise<Replication>;
   /** Closes the connection or database of the store, also for its other users. */
   close(): Promise<void>;
+}
+
+export interface LogQuery {
+  readonly entriesMax: number;
+  readonly keys?: readonly KeyId[] | undefined;
 }
 
 /**

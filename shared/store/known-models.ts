@@ -20,10 +20,12 @@ export interface KnownModels {
   /** Notes the models that a machine offered at `seenAtMs`. The latest sighting wins, in whatever order they arrive. */
   remember(seen: ModelsSeen): Promise<void>;
   /** Returns `known` if any machine, or any of the named ones, offered the model lately. */
-  knows(
-    modelId: string,
-    asked: { readonly nowMs: number; readonly machines?: readonly string[] | undefined },
-  ): Promise<ModelAcquaintance>;
+  knows(modelId: string, asked: Asked): Promise<ModelAcquaintance>;
+}
+
+interface Asked {
+  readonly nowMs: number;
+  readonly machines?: readonly string[] | undefined;
 }
 
 export interface ModelsSeen {
@@ -83,10 +85,7 @@ export class SqliteKnownModels implements KnownModels {
     ]);
   }
 
-  async knows(
-    modelId: string,
-    { nowMs, machines }: { readonly nowMs: number; readonly machines?: readonly string[] | undefined },
-  ): Promise<ModelAcquaintance> {
+  async knows(modelId: string, { nowMs, machines }: Asked): Promise<ModelAcquaintance> {
     const seenAfterMs = nowMs - modelKnownForMs;
     const asked = JSON.stringify(sightingsAskedFor(modelId, machines));
     const row = this.#database.read(
@@ -131,10 +130,7 @@ export class RedisKnownModels implements KnownModels {
     );
   }
 
-  async knows(
-    modelId: string,
-    { nowMs, machines }: { readonly nowMs: number; readonly machines?: readonly string[] | undefined },
-  ): Promise<ModelAcquaintance> {
+  async knows(modelId: string, { nowMs, machines }: Asked): Promise<ModelAcquaintance> {
     const seenAt = await this.#redis.run("look for a model", (redis) =>
       redis.zmscore(knownModelsAt, ...sightingsAskedFor(modelId, machines)),
     );

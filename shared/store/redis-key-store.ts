@@ -6,6 +6,7 @@ import { keyRecord, keyTombstone, type FoundKey, type KeyRecord } from "../recor
 import {
   foreignPepper,
   type KeyStore,
+  type LogQuery,
   readEach,
   readStored,
   recordAfterlifeMs,
@@ -182,10 +183,7 @@ export class RedisKeyStore implements KeyStore {
     return [...records.values()].sort((one, other) => one.createdAt - other.createdAt);
   }
 
-  async log(
-    query: { readonly entriesMax: number; readonly keys?: readonly KeyId[] | undefined },
-    unread?: UnreadRecord[],
-  ): Promise<readonly AuditEntry[]> {
+  async log(query: LogQuery, unread?: UnreadRecord[]): Promise<readonly AuditEntry[]> {
     const rows: [string, string | undefined][] = [];
     let newest = "+";
     while (rows.length < query.entriesMax) {

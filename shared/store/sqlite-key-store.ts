@@ -6,6 +6,7 @@ import { type FoundKey, keyRecord, type KeyRecord, keyTombstone } from "../recor
 import {
   foreignPepper,
   type KeyStore,
+  type LogQuery,
   readEach,
   readRecord,
   readStored,
@@ -95,10 +96,7 @@ export class SqliteKeyStore implements KeyStore {
     return readEach(keyRecord, rows, unread).sort((one, other) => one.createdAt - other.createdAt);
   }
 
-  async log(
-    query: { readonly entriesMax: number; readonly keys?: readonly KeyId[] | undefined },
-    unread?: UnreadRecord[],
-  ): Promise<readonly AuditEntry[]> {
+  async log(query: LogQuery, unread?: UnreadRecord[]): Promise<readonly AuditEntry[]> {
     const { entriesMax } = query;
     const keys = query.keys === undefined ? null : JSON.stringify(query.keys);
     const rows = this.#database.read(

@@ -4,6 +4,7 @@ import type { KeyLimits, KeyRecord } from "#shared/records/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { KeyedCounts } from "../http/bound-connections.ts";
 import { stateOf } from "../http/request-state.ts";
 
 type Refused = Extract<Admission, { outcome: "refused" }>;
@@ -151,7 +152,7 @@ const refusedForMsMax = 60_000;
  */
 export class EarlyLimits {
   readonly #clock: Pick<Clock, "now">;
-  readonly #underWay = new Map<string, number>();
+  readonly #underWay = new KeyedCounts();
   /** Refusals by limits object, so that a change of a key's limits forgets refusals under the old ones. */
   readonly #refused = new WeakMap<KeyLimits, { readonly refusal: Refused; readonly untilMs: number }>();
 
@@ -166,7 +167,7 @@ export class EarlyLimits {
     const waitMs = refused === undefined ? 0 : refused.untilMs - this.#clock.now();
     if (refused !== undefined && waitMs > 0) return limitFault({ ...refused.refusal, waitMs }, { limits, tokens: 0 });
     const { concurrency = Infinity } = limits;
-    if ((this.#underWay.get(id) ?? 0) < concurrency) return undefined;
+    if (this.#underWay.of(id) < concurrency) return undefined;
     const refusal: Refused = { outcome: "refused", by: "concurrency", waitMs: 0, limitStatus: {} };
     return limitFault(refusal, { limits, tokens: 0 });
   }
@@ -174,12 +175,8 @@ export class EarlyLimits {
   /** Counts a request whose body is about to be read, until the returned function is called. */
   begin({ id, limits }: Pick<KeyRecord, "id" | "limits">): () => void {
     if (limits?.concurrency === undefined) return () => undefined;
-    this.#underWay.set(id, (this.#underWay.get(id) ?? 0) + 1);
-    return () => {
-      const others = (this.#underWay.get(id) ?? 1) - 1;
-      if (others > 0) this.#underWay.set(id, others);
-      else this.#underWay.delete(id);
-    };
+    this.#underWay.add(id, 1);
+    return () => void this.#underWay.add(id, -1);
   }
 
   /** Remembers a refusal that holds for any request of the key, however short. */

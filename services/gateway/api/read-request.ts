@@ -267,47 +267,41 @@ function completionOf(request: ReadCompletionRequest, promptSeed: number): ReadR
   };
 }
 
+/** Returns what requests have in common that turn texts into numbers. Their answers come whole. */
+function requestOfTexts(
+  kind: "embed" | "rerank",
+  { body, tokens }: { readonly body: object; readonly tokens: number },
+) {
+  return {
+    kind,
+    stream: false,
+    includeUsage: true,
+    needs: needsOfInput(kind === "embed" ? "embedding" : "rerank", tokens),
+    ...jobBody(body),
+    promptTokens: tokens,
+    tokens,
+  };
+}
+
 /** Returns the needs of a request whose work is in its input alone. */
 function needsOfInput(capability: Needs["capability"], workTokens: number): Needs {
   return { capability, tools: false, imageParam: undefined, workTokens, answerTokensMax: 0 };
 }
 
 function embeddingsOf({ model, format, body, ignored }: ReadEmbeddingsRequest): ReadRequest {
-  const tokens = estimateTexts(body.input);
-  const job = jobBody(body);
-  return {
-    kind: "embed",
-    model,
-    stream: false,
-    includeUsage: true,
-    ignored,
-    needs: needsOfInput("embedding", tokens),
-    form: { api: "embeddings", format },
-    ...job,
-    promptTokens: tokens,
-    tokens,
-    ceiling: embeddingCeiling(body, job.body.byteLength),
-  };
+  const read = requestOfTexts("embed", { body, tokens: estimateTexts(body.input) });
+  const ceiling = embeddingCeiling(body, read.body.byteLength);
+  return { ...read, model, ignored, form: { api: "embeddings", format }, ceiling };
 }
 
 function rankingOf({ model, body, ignored, ranking }: ReadRerankRequest): ReadRequest {
   const { query, documents: pairs } = body;
   // A model reads the query once for each document.
   const tokens = Math.min(estimateTexts(pairs) + estimateTexts([query]) * pairs.length, estimateMax);
-  const job = jobBody(body);
-  return {
-    kind: "rerank",
-    model,
-    stream: false,
-    includeUsage: true,
-    ignored,
-    needs: needsOfInput("rerank", tokens),
-    form: { api: "ranking", terms: ranking },
-    ...job,
-    promptTokens: tokens,
-    tokens,
-    ceiling: embeddingCeiling({ input: pairs }, Buffer.byteLength(query) * pairs.length + job.body.byteLength),
-  };
+  const read = requestOfTexts("rerank", { body, tokens });
+  const bytes = Buffer.byteLength(query) * pairs.length + read.body.byteLength;
+  const ceiling = embeddingCeiling({ input: pairs }, bytes);
+  return { ...read, model, ignored, form: { api: "ranking", terms: ranking }, ceiling };
 }
 
 /** Reads a request for scores as one to rerank, whose answer keeps the order of the documents. */

@@ -26,14 +26,8 @@ interface SettlementsOptions {
   readonly log: Pick<Log, "info" | "warn" | "error">;
   /** The longest time that the end of a request without an answer waits to be booked together with others. */
   readonly gatherMs?: number;
-  /** A settlement goes out at least this often, and renews the seats of requests under way. */
-  readonly renewMs?: number;
-  /** The interval between two attempts while the book does not answer. */
-  readonly retryMs?: number;
   /** The most rows that wait while none can be booked. */
   readonly rowsMax?: number;
-  /** The interval at which the book is told what requests under way used so far. */
-  readonly runningMs?: number;
 }
 
 /** A request under way. */
@@ -64,6 +58,13 @@ type EndedAt = Settled & { readonly endedAtMs: number };
 type Sent = Pick<Settlement, "sequence" | "charges" | "usage" | "requests" | "running" | "over"> & {
   readonly ended: readonly EndedAt[];
 };
+
+/** A settlement goes out at least this often, and renews the seats of requests under way. */
+const renewMs = 5_000;
+/** The interval between two attempts while the book does not answer. */
+const retryMs = 1_000;
+/** The interval at which the book is told what requests under way used so far. */
+const runningMs = 100;
 
 /** Bounds the requests under way that a settlement tells of; the others follow with the next ones. */
 const toldAtOnceMax = 200;
@@ -123,15 +124,8 @@ export class Settlements {
   #stopped = false;
 
   constructor(options: SettlementsOptions) {
-    this.#options = {
-      gatherMs: 100,
-      renewMs: 5_000,
-      retryMs: 1_000,
-      rowsMax: unwrittenRowsMax,
-      runningMs: 100,
-      ...options,
-    };
-    const { clock, renewMs, runningMs } = this.#options;
+    this.#options = { gatherMs: 100, rowsMax: unwrittenRowsMax, ...options };
+    const { clock } = options;
     const renewing = clock.every(renewMs, () => {
       this.#reportUncounted("unwrittenRowsMax rows waited to be written");
       if (!this.#isAway) this.#send(this.#underWay.values());
@@ -159,7 +153,7 @@ export class Settlements {
    * other gateways may not have told it yet what they granted.
    */
   get grantsShare(): boolean {
-    const { clock, retryMs } = this.#options;
+    const { clock } = this.#options;
     return this.#isAway || (this.#gateways > 1 && clock.now() - this.#backAtMs < retryMs * othersBackWithin);
   }
 
@@ -276,7 +270,7 @@ export class Settlements {
       this.#cancelDue();
     }
     this.#isAway = true;
-    if (this.#due === undefined) this.#after(this.#options.retryMs, () => void this.#retry());
+    if (this.#due === undefined) this.#after(retryMs, () => void this.#retry());
   }
 
   /** Returns the tokens that a key used in a period and that may not be booked yet. */
