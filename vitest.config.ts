@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { FaultTable } from "./test/faults/fault-table.ts";
 import { laneOf } from "./test/faults/lane.ts";
@@ -14,8 +15,8 @@ const simulated = ["test/slow/{models-are-placed,routers-are-compared}-*.test.ts
 export default defineConfig({
   test: {
     reporters: ["default", ...faultTable, new ClosingLine()],
-    // One for each core: tests mostly wait for servers and processes, and those have to run beside them.
-    maxWorkers: "100%",
+    // Three for two cores: tests mostly wait for servers and processes, which use less than half of a core each.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: [
       { test: { ...shared, name: "unit", include: pure } },
       { test: { ...shared, name: "simulated", include: simulated, isolate: true } },

@@ -3,6 +3,7 @@ import { availableParallelism, constants } from "node:os";
 import { dirname, join } from "node:path";
 import { isSea } from "node:sea";
 import { pathToFileURL } from "node:url";
+import { setTimeout as pass } from "node:timers/promises";
 import type { Log } from "#shared/process/log.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 
@@ -23,6 +24,9 @@ export interface EngineOptions {
   readonly threads?: number | undefined;
   readonly log: Log;
 }
+
+/** Time in which the log of a failed load is there. */
+const logWithinMs = 50;
 
 const engineName = "node-llama-cpp";
 export const engineVersion = "3.22.1";
@@ -65,13 +69,12 @@ async function start(options: Omit<EngineOptions, "dir"> & { readonly folder: st
       library,
       llama,
       async explained(load) {
-        // The log of an earlier failure goes on after its first line.
         firstError = undefined;
         try {
           return await load();
         } catch (error) {
-          // llama.cpp's log arrives one turn of the event loop later than its errors.
-          await new Promise((resolve) => void setImmediate(resolve));
+          // llama.cpp's log comes from another thread: later than its errors, and after its first line goes on.
+          await pass(logWithinMs);
           throw firstError === undefined ? error : new Error(firstError, { cause: error });
         }
       },
