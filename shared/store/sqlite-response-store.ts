@@ -15,6 +15,8 @@ export class SqliteResponseStore implements StoredResponses {
   readonly #database: StateDatabase;
   readonly #clock: Pick<Clock, "wall">;
   readonly #max: number;
+  /** The ends of held places. They are not in the file: a commit holds the event loop for a millisecond. */
+  readonly #held = new Map<string, number>();
 
   constructor(database: StateDatabase, clock: Pick<Clock, "wall">, max = storedResponsesMax) {
     this.#database = database;
@@ -27,7 +29,6 @@ export class SqliteResponseStore implements StoredResponses {
     return this.#change("store a response", (sql, nowMs) => {
       const open = sql.get`SELECT id FROM keys WHERE id = ${key} AND record ->> '$.revokedAt' IS NULL`;
       if (open === undefined) return "closed";
-      sql.run`DELETE FROM responses WHERE key_id = ${key} AND id = ${id} AND length(sealed) = 0`;
       if (sql.get`SELECT id FROM responses WHERE key_id = ${key} AND id = ${id}` !== undefined) return "known";
       const site = sql.get`SELECT total(bytes) AS bytes FROM response_sums`;
       if (Number(site?.["bytes"]) + sealed.byteLength > siteBytesMax) return "full";
@@ -47,17 +48,26 @@ export class SqliteResponseStore implements StoredResponses {
   }
 
   async holdPlace(key: KeyId, conversation: string, placesMax: number): Promise<string | undefined> {
-    const held = this.#change(
-      "hold a place",
-      (sql, nowMs) => sql.get`
-        WITH RECURSIVE places (place) AS (SELECT 1 UNION ALL SELECT place + 1 FROM places WHERE place < ${placesMax})
-        INSERT INTO responses (key_id, id, stored_at, expires_at, sealed)
-        SELECT key_id, id || '.' || place, ${nowMs}, ${nowMs + placeHeldMs}, x''
-        FROM responses AS conversation, places WHERE key_id = ${key} AND id = ${conversation} AND NOT EXISTS (
-          SELECT 1 FROM responses WHERE key_id = conversation.key_id AND id = conversation.id || '.' || place)
-        LIMIT 1 RETURNING id`,
+    const nowMs = this.#clock.wall();
+    for (const [place, endMs] of this.#held) {
+      if (endMs > nowMs) break;
+      this.#held.delete(place);
+    }
+    const rows = this.#database.read(
+      "find free places",
+      (sql) => sql.all`
+        SELECT id FROM responses WHERE key_id = ${key} AND id >= ${conversation} AND id < ${`${conversation}/`}
+        AND expires_at > ${Math.floor(nowMs)}`,
     );
-    return held && String(held["id"]);
+    const taken = new Set(rows.map(({ id }) => id));
+    if (!taken.has(conversation)) return undefined;
+    for (let at = 1; at <= placesMax; at += 1) {
+      const place = `${conversation}.${at}`;
+      if (taken.has(place) || this.#held.has(place)) continue;
+      this.#held.set(place, nowMs + placeHeldMs);
+      return place;
+    }
+    return undefined;
   }
 
   async find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]> {

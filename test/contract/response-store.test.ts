@@ -221,3 +221,18 @@ test("responses in a state file of 0.2.0 are counted when it is opened, and it k
   file.exec("DELETE FROM responses");
   expect(await storedBytes(again)).toBe(0);
 });
+
+test("a place of a conversation in SQLite is held without a commit, for which every stream would wait", async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), "trunkline-responses-"));
+  onTestFinished(() => rm(stateDir, { recursive: true }));
+  await using operator = await Operator.on({ stateDir });
+  const { record } = await operator.issue();
+  const responses = responsesIn(operator);
+  await responses.put(record.id, { id: "conv_x", sealed: Buffer.alloc(1) }, terms);
+  const file = new DatabaseSync(join(stateDir, "trunkline.db"));
+  onTestFinished(() => file.close());
+  const commits = () => file.prepare("PRAGMA data_version").get()?.["data_version"];
+  const before = commits();
+  expect(await responses.holdPlace(record.id, "conv_x", 4)).toBe("conv_x.1");
+  expect(commits()).toBe(before);
+});
