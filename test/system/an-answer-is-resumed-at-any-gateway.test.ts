@@ -251,6 +251,17 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     for (const { asking } of all) asking.destroy();
   });
 
+  test("is read to its end by its client while another key asks its gateway for it", async () => {
+    const says = "/script tokens=60 delay_ms=20 nonce=u";
+    const events: Event[] = [];
+    const reading = ask(says).then((answer) => eventsOf(answer, { onEvent: (event) => events.push(event) }));
+    await until(() => events.length > 5, { what: "some events" });
+    const other = (await operator.issue()).token.reveal();
+    const refused = await ask(says, { key: other, lastEventId: events[0]?.id });
+    expect([refused.status, await errorOf(refused)]).toMatchObject([404, { code: "answer_not_found" }]);
+    expect(dataOf(await reading).at(-1)).toBe("[DONE]");
+  });
+
   test("is nobody else's: another key, a made-up id and a plain text get nothing", async () => {
     const says = "/script tokens=200 delay_ms=20";
     const first = await begun(says, { events: 3 });

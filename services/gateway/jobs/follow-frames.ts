@@ -112,6 +112,11 @@ export class FrameFollower {
     this.#grantedBytes = Math.max(options.creditBytes, options.isResumable ? limits.resumableBytes : 0);
   }
 
+  /** True once the machine has taken the job, so that it is of this job's key. */
+  get isRunning(): boolean {
+    return this.#phase.name === "running";
+  }
+
   /** Read anew after each call that may settle the job. */
   get #isSettled(): boolean {
     return this.#phase.name === "settled";

@@ -88,7 +88,7 @@ export class OpenJob implements JobWire {
   readonly #dependencies: OpenJobsOptions;
   readonly #owner: JobOwner;
   readonly #headers: Headers;
-  readonly #keyId: string;
+  readonly keyId: string;
   readonly #placed: PlacedJob | undefined;
   readonly #inParts: boolean;
   /** Names this request, if it resumes the answer of an earlier one. */
@@ -108,7 +108,7 @@ export class OpenJob implements JobWire {
     this.reply = replySubject({ gateway: dependencies.gateway, machine: target.machine, job: head.id });
     this.#dependencies = dependencies;
     this.#owner = owner;
-    this.#keyId = head.keyId ?? "";
+    this.keyId = head.keyId ?? "";
     this.#placed = placed;
     this.#body = body;
     this.#resumes = resumes ? newToken() : undefined;
@@ -231,7 +231,7 @@ export class OpenJob implements JobWire {
   }
 
   #attach(from: number, credit: number, resumes?: string, countedTokens?: number): void {
-    this.#tell({ kind: "attach", job: this.id, from, keyId: this.#keyId, credit, resumes, countedTokens });
+    this.#tell({ kind: "attach", job: this.id, from, keyId: this.keyId, credit, resumes, countedTokens });
   }
 
   #tell(control: Control): void {

@@ -13,7 +13,7 @@ import { machineSubject, parseReplySubject, replyPattern } from "#shared/protoco
 import type { Line } from "#shared/protocol/timing.ts";
 import type { Target } from "../fleet/roster.ts";
 import type { JobOutcome } from "./job-listener.ts";
-import { machineOffline } from "./machine-fault.ts";
+import { answerNotFound, machineOffline } from "./machine-fault.ts";
 import { OpenJob, type JobSubmission, type OpenJobsOptions } from "./open-job.ts";
 
 /** Limits the memory of all request bodies that open jobs hold together. */
@@ -206,7 +206,7 @@ export class OpenJobs {
     this.#keptBodyBytes -= bytes;
   }
 
-  #refusal({ body, signal, target }: JobSubmission): JobOutcome | undefined {
+  #refusal({ head, body, signal, target }: JobSubmission): JobOutcome | undefined {
     const failed = (fault: Fault): JobOutcome => ({ outcome: "fault", fault, said: false });
     if (signal.aborted) return failed(Fault.from(signal.reason));
     if (!this.#options.broker.connected) return failed(cutOff());
@@ -216,6 +216,9 @@ export class OpenJobs {
     }
     // The machine was ranked for this job before its revocation.
     if (this.#options.roster.isRevoked(target.machine)) return { outcome: "not-taken", fault: machineOffline() };
+    // The stream that runs here would be cut before the machine refuses another key.
+    const followed = this.#followers.get(head.id);
+    if (followed?.follower.isRunning && followed.keyId !== head.keyId) return failed(answerNotFound());
     return undefined;
   }
 
