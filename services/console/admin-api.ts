@@ -9,13 +9,15 @@ export class ApiFault extends Error {
   readonly param: string | null;
   readonly status: number;
 
-  constructor(status: number, { message, code, param }: Pick<ErrorBody, "message" | "code" | "param">) {
+  constructor(status: number, { message, code, param = null }: Reason) {
     super(message);
     this.status = status;
     this.code = code ?? "unknown";
     this.param = param;
   }
 }
+
+type Reason = Pick<ErrorBody, "message"> & Partial<Pick<ErrorBody, "code" | "param">>;
 
 /** Counts the changes that the gateway told of, and those that this page made. Answers are read anew when it grows. */
 export const changes = signal(0);
@@ -40,7 +42,7 @@ export async function send(url: string, { method = "GET", body, signal: until }:
   const asked = { method, headers, body: body === undefined ? null : JSON.stringify(body), signal: until ?? null };
   const response = await fetch(url, asked).catch((error: unknown) => {
     if (until?.aborted) throw error;
-    throw new ApiFault(0, { message: "The gateway does not answer. It may be restarting.", code: null, param: null });
+    throw new ApiFault(0, { message: "The gateway does not answer. It may be restarting." });
   });
   if (response.ok) return response;
   const text = await response.text();
@@ -49,16 +51,11 @@ export async function send(url: string, { method = "GET", body, signal: until }:
   throw fault;
 }
 
-function errorIn(text: string, status: number): ErrorBody {
+function errorIn(text: string, status: number): Reason {
   try {
     return (JSON.parse(text) as { readonly error: ErrorBody }).error;
   } catch {
-    return {
-      message: `The gateway answered with the status ${status} and no reason.`,
-      type: "",
-      code: null,
-      param: null,
-    };
+    return { message: `The gateway answered with the status ${status} and no reason.` };
   }
 }
 
@@ -155,7 +152,7 @@ const none = { answer: undefined, fault: undefined };
 
 export function faultOf(error: unknown): ApiFault {
   if (error instanceof ApiFault) return error;
-  return new ApiFault(0, { message: error instanceof Error ? error.message : String(error), code: null, param: null });
+  return new ApiFault(0, { message: error instanceof Error ? error.message : String(error) });
 }
 
 /** Returns a path with its query. Undefined and empty values are left out. */

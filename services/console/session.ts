@@ -35,7 +35,7 @@ export async function openSession(): Promise<void> {
   if (refusal === undefined || session.value.state !== "out") return;
   go(location.pathname, { replace: true });
   const message = refusals[refusal as OpenIdRefusal] ?? refusals.refused;
-  session.value = { state: "out", fault: new ApiFault(401, { message, code: null, param: null }) };
+  session.value = { state: "out", fault: new ApiFault(401, { message }) };
 }
 
 /** Opens a session with the token of a link, or with an admin or viewer key. */

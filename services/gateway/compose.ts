@@ -43,6 +43,7 @@ import {
   getModel,
   getModels,
   inferenceRoutes,
+  type Paths,
   ollamaPaths,
   paths,
   barePaths,
@@ -173,10 +174,10 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   dropOld();
   const lookAtOld = clock.every(oldResponsesEveryMs, dropOld);
   lifecycle.onStop("old responses", () => lookAtOld.cancel());
-  const proveKeys = (scope: FastifyInstance): void => proveCallers(scope, access);
-  mountModelRoutes(server, { prefix: "/v1", prove: proveKeys }, publicParts);
+  const proveKeys: Prove = (scope) => proveCallers(scope, access);
+  mountModelRoutes(server, "/v1", proveKeys, publicParts);
   mountOllamaRoutes(server, proveKeys, publicParts);
-  mountBareRoutes(server, proveKeys, publicParts);
+  mountRoutes(server, { prefix: "", prove: proveKeys, asked: barePaths }, publicParts);
   // The ports are known once the gateway listens, and no request comes before.
   const running = { baseUrl: "", consoleUrl: "" };
   const operations = openOperations({
@@ -189,7 +190,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     whyClosed: tunnels && ((publicKey) => tunnels.whyClosed(publicKey)),
     check,
     addresses: () => running,
-    mountPlayground: (scope, prove) => mountModelRoutes(scope, { prefix: "/console/v1", prove }, publicParts),
+    mountPlayground: (scope, prove) => mountModelRoutes(scope, "/console/v1", prove, publicParts),
     tls: operationsTls,
     lifecycle,
     log,
@@ -283,69 +284,63 @@ interface PublicParts extends BodyLimit, InferenceDependencies, CountDependencie
   readonly continuations: ContinuationRoom | undefined;
 }
 
-/** Mounts the routes that call models. They are reached with a proven key only, which `prove` asks for. */
-function mountModelRoutes(
-  server: FastifyInstance,
-  { prefix, prove }: { readonly prefix: string; readonly prove: (scope: FastifyInstance) => void },
-  parts: PublicParts,
-): void {
+/** Asks for a proven key at the routes of a scope. */
+type Prove = (scope: FastifyInstance) => void;
+
+/** Routes of one API: those that ask models, which have an account each, and the others. */
+interface MountedRoutes {
+  readonly prefix: string;
+  readonly prove: Prove;
+  readonly asked: Paths;
+  readonly counts?: (scope: FastifyInstance) => void;
+  readonly others?: (scope: FastifyInstance) => void;
+}
+
+/** Mounts routes that are reached with a proven key only. Requests to models are refused that there is no memory for. */
+function mountRoutes(server: FastifyInstance, routes: MountedRoutes, parts: PublicParts): void {
+  const { prefix, prove, asked, counts, others } = routes;
   void server.register(
-    async (v1) => {
-      prove(v1);
-      addRateLimitHeaders(v1, { limits: parts.limited.limits, log: parts.log });
-      getModels(v1, parts);
-      getModel(v1, parts);
-      storedResponses(v1, parts);
-      await v1.register(async (inference) => {
-        bookRequests(inference, parts);
-        inferenceRoutes(inference, paths, parts);
-        countTokens(inference, parts);
+    async (scope) => {
+      prove(scope);
+      addRateLimitHeaders(scope, { limits: parts.limited.limits, log: parts.log });
+      others?.(scope);
+      await scope.register(async (inference) => {
+        refuseWithoutHeapRoom(inference, parts);
+        keepAccounts(inference, { ...parts, ...parts.limited });
+        inferenceRoutes(inference, asked, parts);
+        counts?.(inference);
       });
     },
     { prefix },
   );
+  for (const [path] of asked) refuseOtherMethods(server, prefix + path, ["POST"]);
+}
+
+/** Mounts the API under a prefix. */
+function mountModelRoutes(server: FastifyInstance, prefix: string, prove: Prove, parts: PublicParts): void {
+  const counts = (scope: FastifyInstance): void => countTokens(scope, parts);
+  const others = (scope: FastifyInstance): void => {
+    getModels(scope, parts);
+    getModel(scope, parts);
+    storedResponses(scope, parts);
+  };
+  mountRoutes(server, { prefix, prove, asked: paths, counts, others }, parts);
   for (const read of ["/models", "/models/*"]) refuseOtherMethods(server, prefix + read, ["GET", "HEAD"]);
   for (const [path, methods] of storedPaths) refuseOtherMethods(server, prefix + path, methods);
-  for (const [path] of [...paths, ...countPaths]) refuseOtherMethods(server, prefix + path, ["POST"]);
+  for (const [path] of countPaths) refuseOtherMethods(server, prefix + path, ["POST"]);
 }
 
-/** Keeps an account of each request of a scope, and refuses requests that the process has no memory for. */
-function bookRequests(scope: FastifyInstance, parts: PublicParts): void {
-  refuseWithoutHeapRoom(scope, parts);
-  keepAccounts(scope, { ...parts, ...parts.limited });
-}
-
-/** Mounts the paths outside of `/v1`. */
-function mountBareRoutes(server: FastifyInstance, prove: (scope: FastifyInstance) => void, parts: PublicParts): void {
-  void server.register(async (scope) => {
-    prove(scope);
-    addRateLimitHeaders(scope, { limits: parts.limited.limits, log: parts.log });
-    bookRequests(scope, parts);
-    inferenceRoutes(scope, barePaths, parts);
-  });
-  for (const [path] of barePaths) refuseOtherMethods(server, path, ["POST"]);
-}
-
-/** Mounts Ollama's API, which is reached with a proven key only. */
-function mountOllamaRoutes(server: FastifyInstance, prove: (scope: FastifyInstance) => void, parts: PublicParts): void {
+/** Mounts Ollama's API. */
+function mountOllamaRoutes(server: FastifyInstance, prove: Prove, parts: PublicParts): void {
   const prefix = "/api";
-  void server.register(
-    async (api) => {
-      prove(api);
-      takeJsonByHabit(api);
-      addRateLimitHeaders(api, { limits: parts.limited.limits, log: parts.log });
-      ollamaModels(api, parts);
-      refuseOllamaActions(api);
-      await api.register(async (inference) => {
-        bookRequests(inference, parts);
-        inferenceRoutes(inference, ollamaPaths, parts);
-      });
-    },
-    { prefix },
-  );
+  const others = (scope: FastifyInstance): void => {
+    takeJsonByHabit(scope);
+    ollamaModels(scope, parts);
+    refuseOllamaActions(scope);
+  };
+  mountRoutes(server, { prefix, prove, asked: ollamaPaths, others }, parts);
   for (const read of ["/version", "/tags", "/ps"]) refuseOtherMethods(server, prefix + read, ["GET", "HEAD"]);
-  for (const asked of [...ollamaPaths.map(([path]) => path), "/show"])
-    refuseOtherMethods(server, prefix + asked, ["POST"]);
+  refuseOtherMethods(server, `${prefix}/show`, ["POST"]);
   for (const [method, path] of ollamaActions) refuseOtherMethods(server, prefix + path, [method]);
 }
 

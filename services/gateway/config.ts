@@ -2,6 +2,7 @@ import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { keyStoreSettings, keyStoreVariables } from "#shared/store/key-store-settings.ts";
 import {
+  commaList,
   ConfigFailure,
   defaultPorts,
   natsUrl,
@@ -25,10 +26,7 @@ import { crossOrigins } from "./http/cross-origin.ts";
 
 /** Reads names of hosts separated by commas, in small letters. */
 function hostList(isGood: (names: readonly string[]) => boolean, message: string) {
-  return z
-    .string()
-    .transform((text) => text.split(",").map((each) => each.trim().toLowerCase()))
-    .refine(isGood, message);
+  return z.string().toLowerCase().pipe(commaList).refine(isGood, message);
 }
 
 /** Host names; `*` alone for any. */

@@ -47,7 +47,7 @@ ${whichStoreHelp}`)
         if (none) {
           const changed = await removeKeep(model, store);
           const shown = { model, outcome: changed.outcome };
-          return { changed: {}, shown, say: () => `${model} is kept no longer` };
+          return { shown, say: () => `${model} is kept no longer` };
         }
         if (on === undefined && machines === undefined) {
           const message = "Say how many machines are to keep it with --on <count>, or --none.";
@@ -57,7 +57,6 @@ ${whichStoreHelp}`)
         const { outcome, record } = await setKeep(model, wish, store);
         const said = outcome === "changed" ? "is kept" : "was kept before";
         return {
-          changed: {},
           shown: { ...showKeep(record), outcome },
           say: () => `${model} ${said}: ${keepText(record)}. \`trunkline models plan\` shows how far that is.`,
         };
@@ -85,7 +84,6 @@ ${whichStoreHelp}`)
         const machines = [...new Set([...(before?.machines ?? []), machine])];
         const { outcome, record } = await setKeep(model, { copies: machines.length, machines }, store);
         return {
-          changed: {},
           shown: { ...showKeep(record), outcome },
           say: () => `${model} is kept: ${keepText(record)}`,
         };

@@ -51,7 +51,7 @@ export async function withKeyStore<Result>(
 
 /** A change that was made, with its result for programs and in words. */
 interface Told {
-  readonly changed: { readonly replication?: Replication };
+  readonly changed?: { readonly replication?: Replication };
   readonly shown: object;
   readonly say: () => string;
 }
@@ -63,7 +63,7 @@ export async function tellChange(
   change: (store: CommandStore) => Promise<Told>,
 ): Promise<void> {
   await withKeyStore(context, given, async (store) => {
-    const { changed, shown, say } = await change(store);
+    const { changed = {}, shown, say } = await change(store);
     context.stdout.write(`${given.json ? JSON.stringify({ ...shown, ...replicatedIn(changed) }) : say()}\n`);
     context.stderr.write(replicationLine(changed));
   });

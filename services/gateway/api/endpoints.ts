@@ -23,7 +23,7 @@ export function inferenceRoutes(server: FastifyInstance, paths: Paths, dependenc
   }
 }
 
-type Paths = readonly (readonly [path: string, outer: Outer])[];
+export type Paths = readonly (readonly [path: string, outer: Outer])[];
 
 export const paths: Paths = [
   ["/chat/completions", "chat"],
