@@ -194,6 +194,28 @@ describe("a conversation of stored turns", () => {
       ]);
   });
 
+  test("lets other requests in between where many of its turns are read and put at once", async () => {
+    const { record } = await storing();
+    const kept = keptWith(gateway.store.peppers);
+    const [conversation, turns] = [newToken("conv_"), Array.from({ length: 20 }, () => chainOf(1))];
+    await kept.put(record.id, conversation, "{}");
+    let betweens = 0;
+    const between = (): void => {
+      betweens += 1;
+      if (isAtWork) setImmediate(between);
+    };
+    let isAtWork = true;
+    setImmediate(between);
+    const works = turns.map(async ({ id, text }) => {
+      await kept.turnsOf(record.id, conversation);
+      await kept.putTurn(record.id, { id, text, conversation });
+    });
+    await Promise.all(works);
+    isAtWork = false;
+    expect((await kept.turnsOf(record.id, conversation))?.size).toBe(turns.length);
+    expect(betweens).toBeGreaterThan(turns.length);
+  });
+
   test("finds the place of a turn in one step, however many turns end at once", async () => {
     const { record } = await storing();
     const conversation = newToken("conv_");

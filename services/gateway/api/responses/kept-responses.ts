@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
@@ -41,6 +42,8 @@ interface Options {
 /** The responses that a gateway stores for its keys, encrypted with a secret that the store does not have. */
 export class KeptResponses {
   readonly #options: Options;
+  /** The last work on each conversation that is read or that a turn is put into. */
+  readonly #atWork = new Map<string, Promise<unknown>>();
 
   constructor(options: Options) {
     this.#options = options;
@@ -69,11 +72,15 @@ export class KeptResponses {
    */
   async putTurn(key: KeyId, { id, text, conversation }: MadeResponse): Promise<PutOutcome | "unplaced"> {
     if (conversation === undefined) return this.put(key, id, text);
+    return this.#inTurn(nameOf(key, conversation), () => this.#putInto(key, conversation, { id, text }));
+  }
+
+  async #putInto(key: KeyId, conversation: string, { id, text }: MadeResponse): Promise<PutOutcome | "unplaced"> {
     const place = await this.#hold(key, conversation);
     const outcome = place === undefined ? "known" : await this.put(key, id, text);
     if (outcome === "full" || outcome === "closed") return outcome;
     // A resumed answer may have been put there by another gateway.
-    const isPlaced = async () => (await this.turnsOf(key, conversation))?.values().some((each) => each === id);
+    const isPlaced = async () => (await this.#placesOf(key, conversation))?.values().some((each) => each === id);
     if (outcome === "known" && (await isPlaced())) return "known";
     return this.append(key, conversation, id, place);
   }
@@ -118,7 +125,23 @@ export class KeptResponses {
   }
 
   /** Returns the ids of the turns of a conversation by their places; undefined without the conversation. */
-  async turnsOf(key: KeyId, conversation: string): Promise<ReadonlyMap<string, string> | undefined> {
+  turnsOf(key: KeyId, conversation: string): Promise<ReadonlyMap<string, string> | undefined> {
+    return this.#inTurn(nameOf(key, conversation), () => this.#placesOf(key, conversation));
+  }
+
+  /** Does the work on a conversation piece by piece, so that requests of others come in between. */
+  async #inTurn<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
+    const done = Promise.resolve(this.#atWork.get(name)).then(nextTurn).then(work);
+    const last = done.catch(() => undefined);
+    this.#atWork.set(name, last);
+    try {
+      return await done;
+    } finally {
+      if (this.#atWork.get(name) === last) this.#atWork.delete(name);
+    }
+  }
+
+  async #placesOf(key: KeyId, conversation: string): Promise<Map<string, string> | undefined> {
     const turns = await this.#fetch(key, [conversation, ...placesIn(conversation)]);
     return turns.delete(conversation) ? turns : undefined;
   }
