@@ -20,6 +20,8 @@ const heapMb = 1_024;
 export interface OrderOwner {
   readonly sender?: string;
   readonly signal?: AbortSignal | undefined;
+  /** The bytes of the order, if it has more than those that move to the thread. */
+  readonly size?: number;
 }
 
 /** Bounds the CPU time that the thread may take for an order, by the bytes of the order. */
@@ -69,10 +71,10 @@ export class WorkThread<Order, Result> {
    * Has an order done. `bytes` belong to it; their memory moves to the thread when nothing else shares it. A fault of
    * the thread is thrown here.
    */
-  async run(order: Order, bytes: Uint8Array, { sender = "", signal }: OrderOwner = {}): Promise<Result> {
+  async run(order: Order, bytes: Uint8Array, owner: OrderOwner = {}): Promise<Result> {
+    const { sender = "", signal, size = bytes.byteLength } = owner;
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<Answer<Result>>();
-    const size = bytes.byteLength;
     const waiting = { order, bytes, size, settle: resolve };
     const leave = (): void => {
       if (this.#drop(sender, waiting)) reject(signal?.reason);

@@ -357,26 +357,32 @@ export interface ReadOrder {
 const readHereBytesMax = limits.partBytes;
 /** The same for a count of tokens, whose estimate takes three times as long as the rest. */
 const countedHereBytesMax = limits.partBytes / 4;
-/** Bytes of all requests that the reading thread reads, or that wait for it. */
+/** Larger requests are read in a thread of their own: one takes half a second, for which smaller ones do not wait. */
+const readBesideBytesMax = 1024 * 1024;
+/** Bytes of all requests that the reading threads read, or that wait for them. */
 export const readingBytesMax = 256 * 1024 * 1024;
-/** The CPU time that the reading thread may take for a megabyte of a request: some fifty times what it takes. */
+/** The CPU time that a reading thread may take for a megabyte of a request: ten times what the densest takes. */
 export const readingCpuMsPerMb = 1_000;
 const tooSlowToRead = `This request took more than ${readingCpuMsPerMb} ms of CPU time for each megabyte to read (readingCpuMsPerMb); send it in smaller parts.`;
 
-/** Reads the requests of a gateway, the large ones in a thread of their own. */
-export class RequestReader {
-  readonly #promptSeed: number;
-  readonly #thread = new WorkThread<ReadOrder, ReadRequest>(new URL("./reading-thread.ts", import.meta.url), {
+const readingThread = () =>
+  new WorkThread<ReadOrder, ReadRequest>(new URL("./reading-thread.ts", import.meta.url), {
     msPerMb: readingCpuMsPerMb,
     fault: () => new Fault("bad_request", { message: tooSlowToRead }),
   });
+
+/** Reads the requests of a gateway, the large ones in threads. */
+export class RequestReader {
+  readonly #promptSeed: number;
+  readonly #thread = readingThread();
+  readonly #largeThread = readingThread();
 
   /** `promptSeed` is the secret number that hashes of prompts begin with. */
   constructor(promptSeed: number) {
     this.#promptSeed = promptSeed;
   }
 
-  /** Reads a request, in the reading thread if it is large with the stored turns that it names. */
+  /** Reads a request, in a reading thread if it is large with the stored turns that it names. */
   async read(
     outer: Outer,
     bytes: Buffer | undefined,
@@ -386,18 +392,19 @@ export class RequestReader {
     if (bytes === undefined) return readRequest(outer, bytes, { boundary });
     const hereBytesMax = outer.endsWith("count") ? countedHereBytesMax : readHereBytesMax;
     const storedLength = stored?.values().reduce((sum, { length }) => sum + length, 0) ?? 0;
-    const needsThread =
-      bytes.byteLength + storedLength > hereBytesMax || (outer === "embeddings" && seemToHoldTokens(bytes));
+    const size = bytes.byteLength + storedLength;
+    const needsThread = size > hereBytesMax || (outer === "embeddings" && seemToHoldTokens(bytes));
     if (!needsThread) return readRequest(outer, bytes, { promptSeed, stored, boundary });
-    if (this.#thread.bytes + bytes.byteLength > readingBytesMax) {
+    if (this.#thread.bytes + this.#largeThread.bytes + size > readingBytesMax) {
       const message = `The large requests that this gateway reads hold ${readingBytesMax} bytes already (readingBytesMax).`;
       throw new Fault("server_is_overloaded", { message });
     }
-    return this.#thread.run({ outer, bytes, promptSeed, stored, boundary }, bytes, owner);
+    const thread = size > readBesideBytesMax ? this.#largeThread : this.#thread;
+    return thread.run({ outer, bytes, promptSeed, stored, boundary }, bytes, { ...owner, size });
   }
 
-  /** Stops the reading thread; requests that still wait end in a fault. */
-  stop(): Promise<void> {
-    return this.#thread.stop();
+  /** Stops the reading threads; requests that still wait end in a fault. */
+  async stop(): Promise<void> {
+    await Promise.all([this.#thread.stop(), this.#largeThread.stop()]);
   }
 }

@@ -123,6 +123,24 @@ describe("a large request", () => {
     expect((await Promise.all(read)).map(({ model }) => model)).toEqual(models);
   });
 
+  test("of 300 KB waits for none of 24 MiB", async () => {
+    const done: string[] = [];
+    const read = async (name: string, bytes: number): Promise<void> => {
+      await shared.read("chat", chat("x".repeat(bytes)), { sender: name });
+      done.push(name);
+    };
+    await Promise.all([read("small", 300_000), read("large", 2 * mib)]);
+    done.length = 0;
+    await Promise.all([read("large", 24 * mib), read("large", 24 * mib), read("small", 300_000)]);
+    expect(done).toEqual(["small", "large", "large"]);
+  });
+
+  test("counts with the bytes of the stored turns that it goes on from", async () => {
+    const stored = new Map([["resp_1", "x".repeat(readingBytesMax)]]);
+    const fault = await faultOf(shared.read("response", bytesOf({ model: "llama3", input: "Hello" }), { stored }));
+    expect(fault).toMatchObject({ code: "server_is_overloaded" });
+  });
+
   test("whose thread ends is told so, and the next one gets another", async () => {
     const reader = ownReader();
     const broken = faultOf(reader.read("chat", chat("a".repeat(8 * mib))));
