@@ -8,6 +8,7 @@ import type { Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
+import { untilProved } from "../harness/until-proved.ts";
 import { until } from "../harness/until.ts";
 import { type Plan, ServerOfEveryPath } from "./server-of-every-path.ts";
 
@@ -238,6 +239,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer of the demonstration", () 
     "goes on at another machine for %s",
     async (_, { path, goesOn }) => {
       const { baseUrl, key } = fleet.endpoint;
+      await untilProved({ ...fleet, offers: fleet.machines.length });
       const says = goesOn?.("/script tokens=60 delay_ms=5 nonce=abc exit_at=30");
       const response = await fetch(new URL(path, baseUrl), {
         method: "POST",

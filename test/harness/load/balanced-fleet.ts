@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { Balancer } from "../balancer.ts";
 import type { FoundServers } from "../found-servers.ts";
 import { startNatsServer } from "../nats-server.ts";
-import { Operator } from "../operator.ts";
 import type { OwnServer } from "../own-server.ts";
 import { startRedisServer } from "../redis-server.ts";
 import { startAgent, startGateway, type AgentProcess, type GatewayProcess } from "../start-trunkline.ts";
 import { issueKey, testPepper, type Settings } from "../trunkline-command.ts";
+import { untilProved } from "../until-proved.ts";
 import { until } from "../until.ts";
 import { Load } from "./load.ts";
 import type { ScriptedWish } from "./scripted-chat.ts";
@@ -28,7 +28,6 @@ interface FleetWish {
 }
 
 const knownWithinMs = 15_000;
-const provedWithinMs = 20_000;
 
 /**
  * A fleet as an operator runs one: several gateways behind a balancer and several machines, all as processes. Each can be
@@ -148,18 +147,8 @@ export class BalancedFleet implements AsyncDisposable {
 
   /** Until every gateway knows that another machine may go on with the answers of each model. */
   async untilProved(): Promise<void> {
-    await using operator = await Operator.on({ redisUrl: this.redis.url });
-    const admin = (await operator.issue({ kind: "admin" })).token.reveal();
-    const offers = Object.values(this.#wish.machines).flat().length;
-    for (const { operationsUrl } of this.#gateways) {
-      const proved = async (): Promise<boolean> => {
-        const headers = { authorization: `Bearer ${admin}` };
-        const answer = await fetch(`${operationsUrl}/admin/v1/models`, { headers });
-        const { data } = (await answer.json()) as { data: { continues?: string[] }[] };
-        return data.length === offers && data.every(({ continues }) => continues?.includes("plain"));
-      };
-      await until(proved, { what: "all machines to have proved that they go on", timeoutMs: provedWithinMs });
-    }
+    const { redis, gateways } = this;
+    await untilProved({ redis, gateways, offers: Object.values(this.#wish.machines).flat().length });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
