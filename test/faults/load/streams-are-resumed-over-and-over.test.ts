@@ -127,7 +127,7 @@ describe.skipIf(lentOnly("nats", "redis"))("streams whose clients go on after so
       expect(clients.broken).toBeGreaterThan(0);
       const books = await stillBooks({ operator, keyId: record.id, stillMs: 4_000 });
       expect(books).toMatchObject({ requests: count, failed: 0 });
-      // What a gateway says as its line is cut may be lost, and it counts up to there all the same.
+      // A count that a gateway says in the moment of the cut may be lost, and the gateway books up to it all the same.
       const tokensAtCut = what === "freezes" ? 0 : (clients.broken * bookedWithinMs) / 40;
       expect(Math.abs(books.completionTokens - ledger.tokensServed)).toBeLessThanOrEqual(tokensAtCut);
       await fleet.untilComplete();
