@@ -283,7 +283,7 @@ export class JobTable {
       return;
     }
     if (resumes !== undefined) {
-      if (this.#awaitsReceipt(job, reply, () => this.#attach(attach, reply))) return;
+      if (this.#awaitsReceipt(job, reply, () => this.control(attach, reply))) return;
       this.#resume(job, attach, reply);
     }
     job.owner = reply.gateway;
