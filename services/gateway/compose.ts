@@ -1,4 +1,4 @@
-import type { InferenceDependencies } from "./api/run-answer.ts";
+import type { InferenceDependencies } from "./requests/run-answer.ts";
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { ImageFetcher } from "./images/image-fetcher.ts";
@@ -21,7 +21,7 @@ import { type GatewayConfig, unreachedUrl } from "./config.ts";
 import type { AnswerMeter } from "./jobs/answer-course.ts";
 import { ContinuationRoom } from "./jobs/continue-answer.ts";
 import type { MachineRanking } from "./routing/rank-machines.ts";
-import { RequestReader } from "./api/read-request.ts";
+import { RequestReader } from "./requests/read-request.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import type { LiveModels } from "./jobs/live-models.ts";
 import { MachineRecords } from "./fleet/machine-records.ts";
@@ -35,7 +35,7 @@ import { healthRoutes, readiness } from "./operations/health-and-metrics.ts";
 import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./openapi/get-reference.ts";
-import { RefusedEfforts } from "./api/messages/message-request.ts";
+import { RefusedEfforts } from "./apis/messages/message-request.ts";
 import {
   type CountDependencies,
   countPaths,
@@ -47,12 +47,12 @@ import {
   ollamaPaths,
   paths,
   barePaths,
-} from "./api/endpoints.ts";
-import { ollamaActions, ollamaModels, refuseOllamaActions, takeJsonByHabit } from "./api/ollama/ollama-routes.ts";
-import { KeptResponses } from "./api/responses/kept-responses.ts";
-import { storedPaths, storedResponses } from "./api/responses/stored-endpoints.ts";
-import { addRateLimitHeaders } from "./api/limit-responses.ts";
-import { keepAccounts } from "./api/keep-accounts.ts";
+} from "./apis/endpoints.ts";
+import { ollamaActions, ollamaModels, refuseOllamaActions, takeJsonByHabit } from "./apis/ollama/ollama-routes.ts";
+import { KeptResponses } from "./apis/responses/kept-responses.ts";
+import { storedPaths, storedResponses } from "./apis/responses/stored-endpoints.ts";
+import { addRateLimitHeaders } from "./requests/limit-responses.ts";
+import { keepAccounts } from "./requests/keep-accounts.ts";
 import { createServer } from "./server.ts";
 import { noteSite } from "./tunnels/pair-machines.ts";
 import { probeStreams, refuseMachines, servePackage } from "./tunnels/routes-before-pairing.ts";

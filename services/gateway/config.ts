@@ -21,7 +21,7 @@ import { dayMs } from "#shared/process/clock.ts";
 import { isLoopback, publicOrigin } from "#shared/protocol/pairing.ts";
 import type { OpenIdSettings } from "./operations/open-id.ts";
 import { type SessionRole, sessionRoles } from "#shared/records/session-record.ts";
-import { type MediaPrices, mediaUnits } from "./api/media/media-price.ts";
+import { type MediaPrices, mediaUnits } from "./apis/media/media-price.ts";
 import { crossOrigins } from "./http/cross-origin.ts";
 
 /** Reads names of hosts separated by commas, in small letters. */

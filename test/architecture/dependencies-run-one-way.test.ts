@@ -41,12 +41,12 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     `import { a } from "../limits/limits.ts";`,
   ],
   "the public API knows neither metrics, openapi, operations nor tunnels": [
-    "services/gateway/api/x.ts",
+    "services/gateway/requests/x.ts",
     `import { a } from "../metrics/request-meters.ts";`,
   ],
   "metrics know neither the public API nor operations": [
     "services/gateway/metrics/x.ts",
-    `import { a } from "../api/request-account.ts";`,
+    `import { a } from "../requests/request-account.ts";`,
   ],
   "openapi knows neither keys, the fleet, metrics nor operations": [
     "services/gateway/openapi/x.ts",
@@ -87,11 +87,11 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     `import { startGateway } from "../gateway/compose.ts";`,
   ],
   "only the reading thread knows js-tiktoken": [
-    "services/gateway/api/text-requests.ts",
+    "services/gateway/apis/completions/text-requests.ts",
     `import ranks from "js-tiktoken/ranks/cl100k_base";`,
   ],
   "only the reading thread has the table of OpenAI's tokens": [
-    "services/gateway/api/x.ts",
+    "services/gateway/requests/x.ts",
     `import { a } from "./reading-thread.ts";`,
   ],
   "only the two ends of a tunnel know ws": ["services/gateway/http/listen.ts", `import { WebSocketServer } from "ws";`],
@@ -116,7 +116,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   ],
   "only the log knows pino": ["services/gateway/server.ts", `import { pino } from "pino";`],
   "only the reference's route knows swagger-ui-dist": [
-    "services/gateway/api/x.ts",
+    "services/gateway/requests/x.ts",
     `const path = import.meta.resolve("swagger-ui-dist/swagger-ui.css");`,
   ],
   "only the CLI knows commander": ["shared/process/x.ts", `import { Command } from "commander";`],

@@ -58,61 +58,64 @@ export const importRules: readonly ImportRule[] = [
   {
     rule: "the fleet knows neither routing nor jobs",
     files: "services/gateway/fleet/**",
-    never: "services/gateway/{routing,placing,jobs,api,operations,openapi,tunnels}/**",
+    never: "services/gateway/{routing,placing,jobs,apis,chats,requests,operations,openapi,tunnels}/**",
     instead: "move the file to services/gateway/jobs, or the type that both need to services/gateway/fleet",
   },
   {
     rule: "routing knows the fleet and no other room",
     files: "services/gateway/routing/**",
-    never: "services/gateway/{http,keys,limits,images,jobs,metrics,api,openapi,operations,tunnels}/**",
+    never: "services/gateway/{http,keys,limits,images,jobs,metrics,apis,chats,requests,openapi,operations,tunnels}/**",
     instead: declaredIn("routing"),
   },
   {
     rule: "placing knows the fleet and no other room",
     files: "services/gateway/placing/**",
-    never: "services/gateway/{http,keys,limits,images,routing,jobs,metrics,api,openapi,operations,tunnels}/**",
+    never:
+      "services/gateway/{http,keys,limits,images,routing,jobs,metrics,apis,chats,requests,openapi,operations,tunnels}/**",
     instead: declaredIn("placing"),
   },
   {
     rule: "http knows no other room of the gateway",
     files: "services/gateway/http/**",
-    never: "services/gateway/{keys,limits,fleet,routing,jobs,metrics,api,openapi,operations,tunnels}/**",
+    never:
+      "services/gateway/{keys,limits,fleet,routing,jobs,metrics,apis,chats,requests,openapi,operations,tunnels}/**",
     instead: declaredIn("http"),
   },
   {
     rule: "keys know HTTP and no other room",
     files: "services/gateway/keys/**",
-    never: "services/gateway/{limits,fleet,routing,jobs,metrics,api,openapi,operations,tunnels}/**",
+    never: "services/gateway/{limits,fleet,routing,jobs,metrics,apis,chats,requests,openapi,operations,tunnels}/**",
     instead: declaredIn("keys"),
   },
   {
     rule: "limits know no other room",
     files: "services/gateway/limits/**",
-    never: "services/gateway/{http,keys,fleet,routing,jobs,metrics,api,openapi,operations,tunnels}/**",
+    never: "services/gateway/{http,keys,fleet,routing,jobs,metrics,apis,chats,requests,openapi,operations,tunnels}/**",
     instead: declaredIn("limits"),
   },
   {
     rule: "images know no other room",
     files: "services/gateway/images/**",
-    never: "services/gateway/{http,keys,limits,fleet,routing,jobs,metrics,api,openapi,operations,tunnels}/**",
+    never:
+      "services/gateway/{http,keys,limits,fleet,routing,jobs,metrics,apis,chats,requests,openapi,operations,tunnels}/**",
     instead: declaredIn("images"),
   },
   {
     rule: "jobs know the fleet, routing and no other room",
     files: "services/gateway/jobs/**",
-    never: "services/gateway/{http,keys,limits,metrics,api,openapi,operations,tunnels}/**",
+    never: "services/gateway/{http,keys,limits,metrics,apis,chats,requests,openapi,operations,tunnels}/**",
     instead: declaredIn("jobs"),
   },
   {
     rule: "the public API knows neither metrics, openapi, operations nor tunnels",
-    files: "services/gateway/api/**",
+    files: "services/gateway/{apis,chats,requests}/**",
     never: "services/gateway/{metrics,openapi,operations,tunnels}/**",
-    instead: declaredIn("api"),
+    instead: declaredIn("requests"),
   },
   {
     rule: "metrics know neither the public API nor operations",
     files: "services/gateway/metrics/**",
-    never: "services/gateway/{api,openapi,operations}/**",
+    never: "services/gateway/{apis,chats,requests,openapi,operations}/**",
     instead: "declare the meter as a type in the room that counts, and implement it in services/gateway/metrics",
   },
   {
@@ -120,12 +123,12 @@ export const importRules: readonly ImportRule[] = [
     files: "services/gateway/openapi/**",
     never: "services/gateway/{keys,fleet,routing,metrics,operations}/**",
     instead:
-      "describe only shapes and limits that services/gateway/api, http, jobs or shared export; move the constant there",
+      "describe only shapes and limits that services/gateway/apis, chats, requests, http, jobs or shared export; move the constant there",
   },
   {
     rule: "tunnels know HTTP, keys and the fleet, and no other room",
     files: "services/gateway/tunnels/**",
-    never: "services/gateway/{limits,routing,jobs,metrics,api,openapi,operations}/**",
+    never: "services/gateway/{limits,routing,jobs,metrics,apis,chats,requests,openapi,operations}/**",
     instead: declaredIn("tunnels"),
   },
   {
@@ -162,7 +165,7 @@ export const importRules: readonly ImportRule[] = [
     rule: "the console knows of the services only the shapes of the admin API",
     files: "services/console/**",
     never:
-      "services/{agent,cli,gateway/*.ts,gateway/{http,keys,limits,images,fleet,routing,placing,jobs,metrics,api,openapi,tunnels}}/**",
+      "services/{agent,cli,gateway/*.ts,gateway/{http,keys,limits,images,fleet,routing,placing,jobs,metrics,apis,chats,requests,openapi,tunnels}}/**",
     instead: "ask the admin API, and import its types from services/gateway/operations or shared",
   },
   {
@@ -235,20 +238,24 @@ export const importRules: readonly ImportRule[] = [
     rule: "only the reading thread knows js-tiktoken",
     files: "**",
     never: "js-tiktoken{,/**}",
-    only: ["services/gateway/api/reading-thread.ts", "test/**"],
+    only: ["services/gateway/requests/reading-thread.ts", "test/**"],
   },
   {
     rule: "only the reading thread has the table of OpenAI's tokens",
     files: "services/**",
-    never: "services/gateway/api/reading-thread.ts",
-    instead: "send it the request through `RequestReader` of services/gateway/api/read-request.ts",
+    never: "services/gateway/requests/reading-thread.ts",
+    instead: "send it the request through `RequestReader` of services/gateway/requests/read-request.ts",
   },
   { rule: "only redis adapters know Redis", files: "**", never: "ioredis", only: ["**/redis-*", "test/**"] },
   {
     rule: "only the rooms that speak HTTP know Fastify",
     files: "**",
     never: "fastify",
-    only: ["services/gateway/*.ts", "services/gateway/{http,keys,api,operations,openapi,tunnels}/**", "test/**"],
+    only: [
+      "services/gateway/*.ts",
+      "services/gateway/{http,keys,apis,requests,operations,openapi,tunnels}/**",
+      "test/**",
+    ],
   },
   {
     rule: "only cross-origin knows @fastify/cors",
@@ -323,7 +330,8 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/console": 1_700,
   "services/console/pages": 3_340,
   "services/gateway": 1_740,
-  "services/gateway/api": 8_920,
+  "services/gateway/apis": 5_600,
+  "services/gateway/chats": 680,
   "services/gateway/fleet": 1_270,
   "services/gateway/http": 2_490,
   "services/gateway/images": 340,
@@ -334,6 +342,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/openapi": 2_280,
   "services/gateway/operations": 3_200,
   "services/gateway/placing": 270,
+  "services/gateway/requests": 2_750,
   "services/gateway/routing": 2_950,
   "services/gateway/tunnels": 1_570,
   "shared/broker": 1_440,

@@ -16,10 +16,10 @@ export const boundedExpressions: readonly BoundedExpression[] = [
   { path: "shared/protocol/pairing.ts", expression: "new RegExp(`^[\\\\w-]{$", bound: fixed },
   { path: "shared/protocol/subjects.ts", expression: "new RegExp(", bound: fixed },
   { path: "services/gateway/tunnels/protocol-parser.ts", expression: "new RegExp(", bound: fixed },
-  { path: "services/gateway/api/responses/stored-turns.ts", expression: "new RegExp(", bound: fixed },
-  { path: "services/gateway/api/steady-prompt.ts", expression: "new RegExp(`^${billingName}", bound: fixed },
+  { path: "services/gateway/apis/responses/stored-turns.ts", expression: "new RegExp(", bound: fixed },
+  { path: "services/gateway/chats/steady-prompt.ts", expression: "new RegExp(`^${billingName}", bound: fixed },
   {
-    path: "services/gateway/api/runtime-fields.ts",
+    path: "services/gateway/chats/runtime-fields.ts",
     expression: "new RegExp(`^${field}",
     bound: "`field` is a name of a job's body, and the input is a fault's param",
   },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
-import { readRequest, type Outer } from "../../services/gateway/api/read-request.ts";
+import { readRequest, type Outer } from "../../services/gateway/requests/read-request.ts";
 import { codingClients } from "../clients/coding-clients.ts";
 import { recordingIn } from "../clients/recordings.ts";
 import { thinkingTemplate } from "./templates.ts";

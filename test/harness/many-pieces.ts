@@ -1,5 +1,5 @@
-import type { Outer } from "../../services/gateway/api/read-request.ts";
-import type { MediaOuter } from "../../services/gateway/api/media/media-request.ts";
+import type { Outer } from "../../services/gateway/requests/read-request.ts";
+import type { MediaOuter } from "../../services/gateway/apis/media/media-request.ts";
 
 /** A request of many pieces. A gateway reads it on its event loop: it is just small enough for that. */
 export interface ManyPieces {

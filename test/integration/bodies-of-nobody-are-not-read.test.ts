@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { until } from "../harness/until.ts";
-import { readingCpuMsPerMb } from "../../services/gateway/api/read-request.ts";
+import { readingCpuMsPerMb } from "../../services/gateway/requests/read-request.ts";
 import { uploadBytesMax } from "../../services/gateway/http/bound-uploads.ts";
 
 const bodyBytes = 32 * 1024 * 1024;

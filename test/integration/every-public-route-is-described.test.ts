@@ -11,9 +11,9 @@ import {
   ollamaPaths,
   barePaths,
   paths,
-} from "../../services/gateway/api/endpoints.ts";
-import { storedResponses } from "../../services/gateway/api/responses/stored-endpoints.ts";
-import { ollamaActions, ollamaModels, refuseOllamaActions } from "../../services/gateway/api/ollama/ollama-routes.ts";
+} from "../../services/gateway/apis/endpoints.ts";
+import { storedResponses } from "../../services/gateway/apis/responses/stored-endpoints.ts";
+import { ollamaActions, ollamaModels, refuseOllamaActions } from "../../services/gateway/apis/ollama/ollama-routes.ts";
 import { getReference } from "../../services/gateway/openapi/get-reference.ts";
 import { createServer } from "../../services/gateway/server.ts";
 

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { finishReasons, tokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { model } from "#shared/protocol/model.ts";
 import { reasoningEffort } from "#shared/protocol/job-bodies.ts";
-import { chatCall } from "../api/custom-tools.ts";
-import * as requests from "../api/responses/response-schema.ts";
+import { chatCall } from "../chats/custom-tools.ts";
+import * as requests from "../apis/responses/response-schema.ts";
 import { count, event } from "./schema-parts.ts";
 
 // The answers of the public API. The document has each export by its name. `fieldMeanings` has what is not described here.

@@ -3,7 +3,7 @@ import { refTo, type Schema } from "./json-schemas.ts";
 import { type OperationId, type PublicOperation, publicApi, sections } from "./public-api.ts";
 import { anthropicStatus, byStatus, faultsOf, openAiStatus, refusedWith, publicCode } from "./public-faults.ts";
 import { type AnswerHeaderName, answerHeaders, requestHeaders } from "./public-headers.ts";
-import { mediaEndpoints } from "../api/media/media-request.ts";
+import { mediaEndpoints } from "../apis/media/media-request.ts";
 import { linesMedia } from "#shared/protocol/model.ts";
 import type { SchemaName } from "./public-schemas.ts";
 import { requestExamples } from "./request-examples.ts";

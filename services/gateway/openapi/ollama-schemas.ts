@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ollamaMessage } from "../api/ollama/ollama-schema.ts";
+import { ollamaMessage } from "../apis/ollama/ollama-schema.ts";
 import { tokenLogprob } from "./answer-schemas.ts";
 import { count } from "./schema-parts.ts";
 

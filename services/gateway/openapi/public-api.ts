@@ -1,7 +1,7 @@
 import { faultsOf, type PublicCode } from "./public-faults.ts";
 import type { AnswerHeaderName } from "./public-headers.ts";
 import type { SchemaName } from "./public-schemas.ts";
-import { itemsPageDefault, itemsPageMax } from "../api/responses/stored-endpoints.ts";
+import { itemsPageDefault, itemsPageMax } from "../apis/responses/stored-endpoints.ts";
 
 /** A section of the public API. Its operations share what is told here. */
 export interface PublicSection {

@@ -12,7 +12,7 @@ import { faultBody } from "../../../services/gateway/http/answer-faults.ts";
 import { eventsOf, textOn, offeredBy } from "../../harness/ask-runtime.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
 import { fromRuntime, toClient } from "./short-form.ts";
-import { ChatChunks } from "../../../services/gateway/api/render-chat.ts";
+import { ChatChunks } from "../../../services/gateway/apis/chat/render-chat.ts";
 import { eventsIn, payloadOfRecords } from "../../harness/answer-payload.ts";
 
 type Kind = "ollama" | Exclude<OpenAiServerKind, "openai">;

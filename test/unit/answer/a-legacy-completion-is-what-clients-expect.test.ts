@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import type { AnswerHead } from "../../../services/gateway/jobs/answer-course.ts";
-import { textCompletion, TextChunks } from "../../../services/gateway/api/render-text.ts";
+import { textCompletion, TextChunks } from "../../../services/gateway/apis/completions/render-text.ts";
 
 const head: AnswerHead = { id: "cmpl-1", createdSeconds: 7, model: "llama3", includeUsage: true };
 const constant = { id: "cmpl-1", object: "text_completion", created: 7, model: "llama3" };

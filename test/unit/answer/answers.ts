@@ -3,7 +3,7 @@ import type { ChatCompletion, ChatCompletionChunk } from "openai/resources/chat/
 import { Stream } from "openai/streaming";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { AnswerAssembly } from "../../../services/agent/jobs/run-job.ts";
-import { type AnswerForm, renderingOf } from "../../../services/gateway/api/render-answer.ts";
+import { type AnswerForm, renderingOf } from "../../../services/gateway/apis/render-answer.ts";
 import type { AnswerHead, AnswerRenderer } from "../../../services/gateway/jobs/answer-course.ts";
 
 export const head = { id: "chatcmpl-1", createdSeconds: 1_767_225_600, model: "llama3:8b", includeUsage: false };

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import { readChatRequest } from "../../../services/gateway/api/chat-request.ts";
+import { readChatRequest } from "../../../services/gateway/apis/chat/chat-request.ts";
 import { hello, picture, readChat, weather } from "./chat-requests.ts";
 
 const textPart = { type: "text", text: "Hi" };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { OwnClaims } from "../../../services/gateway/jobs/answer-claims.ts";
-import { OnceClaim } from "../../../services/gateway/api/made-once.ts";
+import { OnceClaim } from "../../../services/gateway/requests/made-once.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const name = { keyId: "key", name: "n" };

@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { completeBody } from "#shared/protocol/job-bodies.ts";
-import { readCompletionRequest, type ReadCompletionRequest } from "../../../services/gateway/api/text-requests.ts";
+import {
+  readCompletionRequest,
+  type ReadCompletionRequest,
+} from "../../../services/gateway/apis/completions/text-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 function read(fields: Readonly<Record<string, unknown>> = {}): ReadCompletionRequest {

@@ -1,7 +1,7 @@
 import { expect, test, describe } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { renderResponse } from "../../../services/gateway/api/responses/render-response.ts";
+import { renderResponse } from "../../../services/gateway/apis/responses/render-response.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { broken, finish, hello, placing, type Wish } from "./placed-requests.ts";
 import { readResponse } from "./response-requests.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { faultForResponses } from "../../../services/gateway/api/responses/render-response.ts";
+import { faultForResponses } from "../../../services/gateway/apis/responses/render-response.ts";
 
 test.each([
   ["response_format", "text.format"],

@@ -3,13 +3,13 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { heldCharactersMax } from "../../../services/gateway/api/messages/content-blocks.ts";
+import { heldCharactersMax } from "../../../services/gateway/apis/messages/content-blocks.ts";
 import {
   faultForMessages,
   MessageStream,
   renderMessage,
   WholeMessage,
-} from "../../../services/gateway/api/messages/render-message.ts";
+} from "../../../services/gateway/apis/messages/render-message.ts";
 import { ContextOverflow, tellOverflow } from "../../../services/agent/runtimes/runtime-faults.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";

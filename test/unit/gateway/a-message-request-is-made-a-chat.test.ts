@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
-import { readRequest, type ReadRequest } from "../../../services/gateway/api/read-request.ts";
+import { readRequest, type ReadRequest } from "../../../services/gateway/requests/read-request.ts";
 import { faultOf, gave, readMessage, thrownBy, used, weather } from "./messages-requests.ts";
 
 const hello = { role: "user", content: "Hello" };

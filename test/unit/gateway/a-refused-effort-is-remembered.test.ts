@@ -3,7 +3,7 @@ import {
   RefusedEfforts,
   refusedEffortsMax,
   refusedForMs,
-} from "../../../services/gateway/api/messages/message-request.ts";
+} from "../../../services/gateway/apis/messages/message-request.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 test("a refused effort is remembered for its model alone, and for a minute", () => {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { rerankDocumentsMax } from "#shared/protocol/job-bodies.ts";
-import { rankingBy, scoredDocuments, scoreList } from "../../../services/gateway/api/render-ranking.ts";
-import { readRerankRequest, readScoreRequest } from "../../../services/gateway/api/rerank-request.ts";
-import { faultWithSentNames } from "../../../services/gateway/api/runtime-fields.ts";
-import { readRequest } from "../../../services/gateway/api/read-request.ts";
+import { rankingBy, scoredDocuments, scoreList } from "../../../services/gateway/apis/ranking/render-ranking.ts";
+import { readRerankRequest, readScoreRequest } from "../../../services/gateway/apis/ranking/rerank-request.ts";
+import { faultWithSentNames } from "../../../services/gateway/chats/runtime-fields.ts";
+import { readRequest } from "../../../services/gateway/requests/read-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 const asked = { model: "rank", query: "blue sky", documents: ["grass", { text: "the sky" }] };

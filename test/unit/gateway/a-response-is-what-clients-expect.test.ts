@@ -6,9 +6,9 @@ import {
   renderResponse,
   ResponseRenderer,
   withoutStore,
-} from "../../../services/gateway/api/responses/render-response.ts";
-import { readResponseRequest } from "../../../services/gateway/api/responses/response-request.ts";
-import { responseCharactersMax } from "../../../services/gateway/api/responses/response-output.ts";
+} from "../../../services/gateway/apis/responses/render-response.ts";
+import { readResponseRequest } from "../../../services/gateway/apis/responses/response-request.ts";
+import { responseCharactersMax } from "../../../services/gateway/apis/responses/response-output.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
 import { readResponse } from "./response-requests.ts";

@@ -2,8 +2,11 @@ import { afterAll, describe, expect, test } from "vitest";
 import { embedInputsMax } from "#shared/protocol/job-bodies.ts";
 import { Tiktoken } from "js-tiktoken/lite";
 import cl100kBase from "js-tiktoken/ranks/cl100k_base";
-import { RequestReader } from "../../../services/gateway/api/read-request.ts";
-import { readEmbeddingsRequest, type ReadEmbeddingsRequest } from "../../../services/gateway/api/text-requests.ts";
+import { RequestReader } from "../../../services/gateway/requests/read-request.ts";
+import {
+  readEmbeddingsRequest,
+  type ReadEmbeddingsRequest,
+} from "../../../services/gateway/apis/completions/text-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 function read(fields: Readonly<Record<string, unknown>> = {}): ReadEmbeddingsRequest {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { chatBody, completeBody } from "#shared/protocol/job-bodies.ts";
-import { type Outer, readRequest, type ReadRequest } from "../../../services/gateway/api/read-request.ts";
-import { withoutLatest } from "../../../services/gateway/api/resolve-model.ts";
+import { type Outer, readRequest, type ReadRequest } from "../../../services/gateway/requests/read-request.ts";
+import { withoutLatest } from "../../../services/gateway/requests/resolve-model.ts";
 import { key, tableOf } from "./routes-and-keys.ts";
 
 const read = (outer: Outer, fields: object): ReadRequest =>

@@ -1,5 +1,5 @@
 import type { Fault } from "#shared/fault/fault.ts";
-import { readChatRequest, type ReadOuterChat } from "../../../services/gateway/api/chat-request.ts";
+import { readChatRequest, type ReadOuterChat } from "../../../services/gateway/apis/chat/chat-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 export const hello = { role: "user", content: "Hello" };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { ResponseRenderer } from "../../../services/gateway/api/responses/render-response.ts";
-import { readRequest } from "../../../services/gateway/api/read-request.ts";
-import { renderingOf } from "../../../services/gateway/api/render-answer.ts";
+import { ResponseRenderer } from "../../../services/gateway/apis/responses/render-response.ts";
+import { readRequest } from "../../../services/gateway/requests/read-request.ts";
+import { renderingOf } from "../../../services/gateway/apis/render-answer.ts";
 import { hello, readChat } from "./chat-requests.ts";
 import { faultOf, readResponse } from "./response-requests.ts";
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { chatCompletion, ChatChunks } from "../../../services/gateway/api/render-chat.ts";
+import { chatCompletion, ChatChunks } from "../../../services/gateway/apis/chat/render-chat.ts";
 import { AnswerCourse, type AnswerRenderer, type AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
 import { jsonPayload, payloadOf } from "../../harness/answer-payload.ts";
 

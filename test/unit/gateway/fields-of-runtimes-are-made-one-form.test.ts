@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import { readCompletionRequest } from "../../../services/gateway/api/text-requests.ts";
-import { faultWithSentNames } from "../../../services/gateway/api/runtime-fields.ts";
+import { readCompletionRequest } from "../../../services/gateway/apis/completions/text-requests.ts";
+import { faultWithSentNames } from "../../../services/gateway/chats/runtime-fields.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { faultOf, hello, readChat } from "./chat-requests.ts";
 

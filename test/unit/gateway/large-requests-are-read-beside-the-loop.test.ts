@@ -7,7 +7,7 @@ import {
   readRequest,
   type Outer,
   type ReadRequest,
-} from "../../../services/gateway/api/read-request.ts";
+} from "../../../services/gateway/requests/read-request.ts";
 
 const mib = 1024 * 1024;
 const promptSeed = 7;

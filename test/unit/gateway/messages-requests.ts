@@ -1,5 +1,8 @@
 import type { Fault } from "#shared/fault/fault.ts";
-import { readMessageRequest, type ReadMessageRequest } from "../../../services/gateway/api/messages/message-request.ts";
+import {
+  readMessageRequest,
+  type ReadMessageRequest,
+} from "../../../services/gateway/apis/messages/message-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 export const used = (id: string, input: object = {}) => ({ type: "tool_use", id, name: "weather", input });

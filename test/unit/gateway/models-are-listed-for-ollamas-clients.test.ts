@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type OfferedModel, taggedName } from "#shared/protocol/model.ts";
 import type { MachineAnswer } from "../../../services/gateway/jobs/live-models.ts";
-import { ollamaLoaded, ollamaShow, ollamaTags } from "../../../services/gateway/api/ollama/ollama-models.ts";
+import { ollamaLoaded, ollamaShow, ollamaTags } from "../../../services/gateway/apis/ollama/ollama-models.ts";
 import { mergeCatalogues } from "../../../services/gateway/jobs/live-models.ts";
 import { modelOf } from "./machines-of-a-fleet.ts";
 

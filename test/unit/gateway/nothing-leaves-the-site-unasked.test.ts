@@ -8,7 +8,7 @@ import type { RouteTable } from "#shared/records/route-record.ts";
 import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { listModels, resolveModel } from "../../../services/gateway/api/resolve-model.ts";
+import { listModels, resolveModel } from "../../../services/gateway/requests/resolve-model.ts";
 import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import type { Needs } from "../../../services/gateway/routing/choose-machine.ts";

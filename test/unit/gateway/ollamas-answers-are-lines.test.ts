@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { AnswerTimings } from "../../../services/gateway/jobs/answer-course.ts";
-import type { OllamaTerms } from "../../../services/gateway/api/ollama/ollama-request.ts";
-import { renderOllama } from "../../../services/gateway/api/ollama/render-ollama.ts";
+import type { OllamaTerms } from "../../../services/gateway/apis/ollama/ollama-request.ts";
+import { renderOllama } from "../../../services/gateway/apis/ollama/render-ollama.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
 

@@ -2,7 +2,7 @@ import type { Fault } from "#shared/fault/fault.ts";
 import {
   readResponseRequest,
   type ReadResponseRequest,
-} from "../../../services/gateway/api/responses/response-request.ts";
+} from "../../../services/gateway/apis/responses/response-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 export const called = (id: string) => ({ type: "function_call", call_id: id, name: "weather", arguments: "{}" });

@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toolNamePattern, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { readRequest } from "../../../services/gateway/api/read-request.ts";
-import { nameToolsForMachines, withClientNames } from "../../../services/gateway/api/request-tools.ts";
+import { readRequest } from "../../../services/gateway/requests/read-request.ts";
+import { nameToolsForMachines, withClientNames } from "../../../services/gateway/chats/request-tools.ts";
 
 const tool = (name: string) => ({ type: "function" as const, function: { name } });
 const offering = (...names: string[]): ChatBody => ({

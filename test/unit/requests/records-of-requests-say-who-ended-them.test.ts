@@ -8,7 +8,7 @@ import {
   recordOf,
   refusalsRecordedPerSecond,
   triedMax,
-} from "../../../services/gateway/api/record-request.ts";
+} from "../../../services/gateway/requests/record-request.ts";
 import { AnswerCourse } from "../../../services/gateway/jobs/answer-course.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";

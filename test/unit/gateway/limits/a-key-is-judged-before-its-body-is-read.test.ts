@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { keyId } from "#shared/keys/key-token.ts";
-import { EarlyLimits } from "../../../../services/gateway/api/limit-responses.ts";
+import { EarlyLimits } from "../../../../services/gateway/requests/limit-responses.ts";
 import type { Admission } from "../../../../services/gateway/limits/limits.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 

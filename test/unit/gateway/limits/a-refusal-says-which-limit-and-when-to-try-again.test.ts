@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { faultEntry } from "#shared/fault/fault.ts";
-import { limitFault } from "../../../../services/gateway/api/limit-responses.ts";
+import { limitFault } from "../../../../services/gateway/requests/limit-responses.ts";
 import type { Allowance, Refusal } from "../../../../services/gateway/limits/limits.ts";
 
 const allowance = (limit: number, remaining = 0): Allowance => ({ limit, remaining, resetMs: 60_000 });

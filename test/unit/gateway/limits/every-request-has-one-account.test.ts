@@ -5,7 +5,7 @@ import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Admission, Demand, Limits, Settled, Settlement } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
 import { windowTokensMax } from "../../../../services/gateway/limits/token-estimates.ts";
-import { RequestAccount } from "../../../../services/gateway/api/request-account.ts";
+import { RequestAccount } from "../../../../services/gateway/requests/request-account.ts";
 import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { limitHeaders } from "../../../../services/gateway/api/limit-responses.ts";
-import { shortDuration } from "../../../../services/gateway/api/limit-responses.ts";
+import { limitHeaders } from "../../../../services/gateway/requests/limit-responses.ts";
+import { shortDuration } from "../../../../services/gateway/requests/limit-responses.ts";
 
 describe("the headers of an answer", () => {
   test("say how a key stands with both limits by the minute", () => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { eventStream } from "../../../../services/gateway/api/media/media-request.ts";
-import { readResponseRequest } from "../../../../services/gateway/api/responses/response-request.ts";
-import type { OllamaTerms } from "../../../../services/gateway/api/ollama/ollama-request.ts";
-import { type AnswerForm, idPrefixes, renderingOf } from "../../../../services/gateway/api/render-answer.ts";
+import { eventStream } from "../../../../services/gateway/apis/media/media-request.ts";
+import { readResponseRequest } from "../../../../services/gateway/apis/responses/response-request.ts";
+import type { OllamaTerms } from "../../../../services/gateway/apis/ollama/ollama-request.ts";
+import { type AnswerForm, idPrefixes, renderingOf } from "../../../../services/gateway/apis/render-answer.ts";
 import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
 

@@ -1,9 +1,9 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, test } from "vitest";
 import { faultCodes, isFaultCode } from "#shared/fault/fault.ts";
-import { chatRequest } from "../../../../services/gateway/api/chat-request.ts";
-import { messageRequest } from "../../../../services/gateway/api/messages/message-schema.ts";
-import { responseRequest } from "../../../../services/gateway/api/responses/response-schema.ts";
+import { chatRequest } from "../../../../services/gateway/apis/chat/chat-request.ts";
+import { messageRequest } from "../../../../services/gateway/apis/messages/message-schema.ts";
+import { responseRequest } from "../../../../services/gateway/apis/responses/response-schema.ts";
 import { answerHeaders } from "../../../../services/gateway/openapi/public-headers.ts";
 import { fieldsOf } from "../../../../services/gateway/openapi/json-schemas.ts";
 import { publicCodes } from "../../../../services/gateway/openapi/public-faults.ts";

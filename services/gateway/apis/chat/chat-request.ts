@@ -1,0 +1,343 @@
+import { z } from "zod";
+import {
+  responseFormat,
+  type ChatBody,
+  chatBody,
+  assistantMessage,
+  imagePart,
+  systemMessage,
+  textPart,
+  toolMessage,
+  toolsMax,
+  userMessage,
+  type ChatMessage,
+} from "#shared/protocol/job-bodies.ts";
+import { modelId } from "#shared/protocol/model.ts";
+import { readShape } from "../../http/read-shape.ts";
+import {
+  FoundImages,
+  type RequestImages,
+  dropEmptyLists,
+  dropNulls,
+  dropNullsAt,
+  dropUnset,
+  imageDetail,
+  innerImage,
+  isEmptyList,
+  objectsIn,
+  assertSchemaSize,
+  invalidValue,
+  samplingFields,
+  stopStrings,
+  streamFields,
+  streamChoice,
+  type StreamChoice,
+  refuseFields,
+  type UnsupportedFields,
+  verbosity,
+} from "../../requests/request-fields.ts";
+import {
+  chosenTools,
+  choiceOf,
+  assertToolOrder,
+  outerToolChoice,
+  type ToolOrderErrors,
+} from "../../chats/request-tools.ts";
+import { chatCall, chatTool, functionCall, functionOfChat, grammarsOfChat } from "../../chats/custom-tools.ts";
+import {
+  innerChatFields,
+  innerSampling,
+  runtimeChatFields,
+  runtimeSampling,
+  withoutRuntimeFields,
+  type SentNames,
+} from "../../chats/runtime-fields.ts";
+
+const developerMessage = systemMessage.extend({ role: z.literal("developer") });
+
+/** A thought as a part, as Anthropic's and Mistral's clients write it. */
+const thinkingPart = z.object({
+  type: z.literal("thinking"),
+  thinking: z.union([z.string(), z.array(textPart)]).describe("A thought of an earlier answer, as a text or as parts."),
+});
+const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
+
+/** An assistant message as clients send it back: with its refusal, and with its reasoning under either field name. */
+const outerAssistantMessage = assistantMessage.extend({
+  content: z
+    .union([z.string(), z.array(z.discriminatedUnion("type", [textPart, refusalPart, thinkingPart])).min(1)])
+    .nullish()
+    .describe("The text, or parts of it; null or absent where it only called tools."),
+  tool_calls: z
+    .array(chatCall)
+    .min(1)
+    .optional()
+    .describe("The tools that it called. Each must be answered by a tool's message right after this one."),
+  refusal: z.string().nullish(),
+  reasoning: z.string().nullish(),
+});
+type OuterAssistantMessage = z.infer<typeof outerAssistantMessage>;
+
+const outerImagePart = imagePart.extend({
+  image_url: z.union([
+    imagePart.shape.image_url.extend({
+      url: z.string(),
+      detail: imageDetail,
+    }),
+    z.string(),
+  ]),
+});
+const outerPart = z.discriminatedUnion("type", [textPart, outerImagePart]);
+
+const outerUserMessage = userMessage.extend({
+  content: z
+    .union([z.string(), z.array(outerPart).min(1)])
+    .describe("The text, or parts: texts, and images for models whose `capabilities.vision` is true."),
+});
+
+/** The result of a tool. Tools that look at pages, screens and files return images. */
+const outerToolMessage = toolMessage.extend({ content: outerUserMessage.shape.content });
+
+export const outerMessage = z.discriminatedUnion("role", [
+  systemMessage,
+  developerMessage,
+  outerUserMessage,
+  outerAssistantMessage,
+  outerToolMessage,
+]);
+
+/** Converts a message to the form that machines get. The role `developer` becomes `system`; a refusal becomes text. */
+function innerMessage(message: z.infer<typeof outerMessage>): ChatMessage {
+  switch (message.role) {
+    case "developer":
+      return { ...message, role: "system" };
+    case "user":
+    case "tool":
+      return typeof message.content === "string"
+        ? { ...message, content: message.content }
+        : { ...message, content: message.content.map(innerPart) };
+    case "assistant":
+      return innerAssistant(message);
+    default:
+      return message;
+  }
+}
+
+function innerAssistant({ content, refusal, reasoning, tool_calls, ...message }: OuterAssistantMessage): ChatMessage {
+  const parts = Array.isArray(content) ? content : [];
+  const thought = parts.flatMap((part) => (part.type === "thinking" ? [thoughtOf(part)] : [])).join("");
+  const texts = parts.flatMap((part) => (part.type === "thinking" ? [] : [textPartOf(part)]));
+  const text = Array.isArray(content) ? (texts.length > 0 ? texts : undefined) : content || (refusal ?? content);
+  const thoughts = message.reasoning_content ?? reasoning ?? (thought === "" ? undefined : thought);
+  return {
+    ...message,
+    ...(tool_calls && { tool_calls: tool_calls.map(functionCall) }),
+    ...(text === undefined ? {} : { content: text }),
+    ...(thoughts === undefined ? {} : { reasoning_content: thoughts }),
+  };
+}
+
+function thoughtOf({ thinking }: z.infer<typeof thinkingPart>): string {
+  return typeof thinking === "string" ? thinking : thinking.map((part) => part.text).join("");
+}
+
+function innerPart(part: z.infer<typeof outerPart>): z.infer<typeof textPart> | z.infer<typeof imagePart> {
+  if (part.type === "text") return part;
+  const { url, detail } = typeof part.image_url === "string" ? { url: part.image_url } : part.image_url;
+  return innerImage(url, detail);
+}
+
+function textPartOf(part: z.infer<typeof textPart> | z.infer<typeof refusalPart>): z.infer<typeof textPart> {
+  return part.type === "refusal" ? { type: "text", text: part.refusal } : part;
+}
+
+const toolOrder: ToolOrderErrors = {
+  noCall: [
+    "A message with the role 'tool' must follow the assistant's message that made the call, and name it in its 'tool_call_id'.",
+    ".role",
+  ],
+  sameIds: ["Two tool calls of one message have the same 'id'. Give each call its own id.", ".tool_calls"],
+  noResult: ["Each tool call needs a message with the role 'tool' right after it. These calls have none:", ".role"],
+};
+
+const [text, jsonObject, jsonSchema] = responseFormat.options;
+
+/** The response format as clients write it. Some clients send a schema together with `json_object`. */
+export const outerResponseFormat = z.discriminatedUnion("type", [
+  text,
+  jsonObject.extend({
+    schema: jsonSchema.shape.json_schema.shape.schema.describe(
+      "A schema that the answer is to fit, as in `json_schema`.",
+    ),
+  }),
+  jsonSchema,
+]);
+
+/** Returns the response format in the one form that machines get: any schema becomes a `json_schema`. */
+function innerResponseFormat(
+  format: z.infer<typeof outerResponseFormat> | null | undefined,
+): Pick<ChatBody, "response_format"> {
+  if (format === null || format === undefined) return {};
+  if (format.type !== "json_object" || format.schema === undefined) return { response_format: format };
+  return { response_format: { type: "json_schema", json_schema: { name: "answer", schema: format.schema } } };
+}
+
+export const messagesMax = 10_000;
+
+const inner = chatBody.shape;
+
+/** A chat completion request as OpenAI's clients write it. A null field counts as missing. */
+export const chatRequest = z.object({
+  model: modelId,
+  messages: z.array(outerMessage).min(1).max(messagesMax),
+  ...streamFields,
+  tools: z.array(chatTool).max(toolsMax).nullish(),
+  tool_choice: outerToolChoice.nullish(),
+  parallel_tool_calls: inner.parallel_tool_calls.nullable(),
+  max_tokens: inner.max_tokens
+    .nullable()
+    .describe("The older name of `max_completion_tokens`. Where both are given they must say the same."),
+  max_completion_tokens: inner.max_tokens.nullable(),
+  ...samplingFields,
+  n: inner.n.nullable(),
+  logprobs: inner.logprobs.nullable().describe("True if the probability of each token of the answer is to be told."),
+  top_logprobs: inner.top_logprobs.nullable(),
+  logit_bias: inner.logit_bias.nullable(),
+  response_format: outerResponseFormat.nullish(),
+  reasoning_effort: inner.reasoning_effort.nullable(),
+  ...runtimeSampling,
+  ...runtimeChatFields,
+});
+type ChatRequest = z.infer<typeof chatRequest>;
+
+export const unsupportedChatFields: UnsupportedFields = {
+  functions: { why: "was replaced by 'tools'; send those" },
+  function_call: { why: "was replaced by 'tool_choice'; send that" },
+  audio: { why: "asks for a spoken answer, and answers are text here" },
+  modalities: {
+    why: "can only be ['text'] here",
+    isNeutral: (value) => Array.isArray(value) && value.every((each) => each === "text"),
+  },
+  web_search_options: { why: "asks for a search of the web, and models here know only what they are sent" },
+  moderation: { why: "asks for a verdict on the answer, and nothing here gives one" },
+  verbosity,
+};
+
+const unsupportedMessageFields: UnsupportedFields = {
+  function_call: { why: "was replaced by 'tool_calls'; send those" },
+  audio: { why: "names an earlier spoken answer, and answers are text here" },
+};
+
+export interface ReadChatRequest extends StreamChoice, RequestImages {
+  readonly model: string;
+  readonly body: ChatBody;
+  readonly ignored: readonly string[];
+  /** The client's names of fields that machines get under another name. */
+  readonly sentNames?: SentNames;
+}
+
+/** A request of the chat API itself, and the names of its custom tools. */
+export type ReadOuterChat = ReadChatRequest & { readonly custom: readonly string[] };
+
+/**
+ * Reads a chat request and translates it to the job body. Where OpenAI allows two forms of a field, the job body has
+ * one.
+ */
+export function readChatRequest(input: Record<string, unknown>): ReadOuterChat {
+  dropEmptyFields(input);
+  refuseFields(input, unsupportedChatFields);
+  const { messages } = input;
+  for (const [place, message] of Array.isArray(messages) ? messages.entries() : []) {
+    if (typeof message === "object" && message !== null) {
+      refuseFields(message, unsupportedMessageFields, `messages[${place}].`);
+    }
+  }
+  const { value, ignored } = readShape(chatRequest, input);
+  const wish = streamChoice(value);
+  checkTogether(value);
+  checkSchemas(value);
+  const { body, sentNames } = bodyOf(value);
+  assertToolOrder(body.messages, toolOrder, (place) => `messages[${place}]`);
+  return {
+    model: value.model,
+    ...wish,
+    body,
+    ...imagesIn(value),
+    ignored: [...ignored, ...grammarsOfChat(value.tools ?? [])],
+    sentNames,
+    custom: (value.tools ?? []).flatMap((tool) => (tool.type === "custom" ? [tool.custom.name] : [])),
+  };
+}
+
+function dropEmptyFields(input: Record<string, unknown>): void {
+  dropNulls(input);
+  dropEmptyLists(input, ["tools", "functions"]);
+  dropUnset(input);
+  for (const message of objectsIn(input["messages"])) {
+    dropNulls(message, "content");
+    dropEmptyLists(message, message["role"] === "assistant" ? ["tool_calls", "content"] : ["tool_calls"]);
+    // A tool that returned nothing.
+    if (message["role"] === "tool" && isEmptyList(message["content"])) message["content"] = "";
+  }
+  dropNullsAt(input, ["tools.function", "tools.custom", "response_format.json_schema"]);
+}
+
+/**
+ * Returns the job body, and the client's names of its fields. `readChatRequest` has already removed null fields, so
+ * every remaining field has a value.
+ */
+function bodyOf(request: ChatRequest): { readonly body: ChatBody; readonly sentNames: SentNames } {
+  const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: current, ...rest } = request;
+  const { messages, stop, tools, tool_choice: choice, response_format: format, ...others } = rest;
+  const response = innerResponseFormat(format);
+  const sampling = innerSampling(request);
+  const own = innerChatFields(request);
+  const body = {
+    ...withoutRuntimeFields(others),
+    messages: messages.map(innerMessage),
+    ...chosenTools((tools ?? []).map(functionOfChat), choice ? choiceOf(choice) : undefined),
+    ...stopStrings(stop),
+    ...response,
+    ...(typeof current === "number" && { max_tokens: current }),
+    ...sampling.fields,
+    ...own.fields,
+  };
+  return { body, sentNames: { ...sampling.sentNames, ...own.sentNames } };
+}
+
+/** Checks rules that involve two fields, which the schema of a single field cannot express. */
+function checkTogether(request: ChatRequest): void {
+  const { max_tokens: old, max_completion_tokens: current } = request;
+  if (typeof old === "number" && typeof current === "number" && old !== current) {
+    const message = "'max_tokens' and 'max_completion_tokens' differ; send only 'max_completion_tokens'.";
+    throw invalidValue("max_tokens", message);
+  }
+  if (typeof request.top_logprobs === "number" && request.logprobs !== true) {
+    throw invalidValue("top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true.");
+  }
+}
+
+function checkSchemas({ tools, response_format: format }: ChatRequest): void {
+  for (const [place, tool] of (tools ?? []).entries()) {
+    if (tool.type === "function") assertSchemaSize(tool.function.parameters, `tools[${place}].function.parameters`);
+  }
+  if (format?.type === "json_schema") {
+    assertSchemaSize(format.json_schema.schema, "response_format.json_schema.schema");
+  }
+  if (format?.type === "json_object") assertSchemaSize(format.schema, "response_format.schema");
+}
+
+function imagesIn(request: ChatRequest): RequestImages {
+  const images = new FoundImages();
+  for (const [place, message] of request.messages.entries()) {
+    if ((message.role !== "user" && message.role !== "tool") || typeof message.content === "string") continue;
+    for (const [at, part] of message.content.entries()) {
+      if (part.type !== "image_url") continue;
+      const param = `messages[${place}].content[${at}]`;
+      const image = part.image_url;
+      if (typeof image === "string") images.add(image, param, `${param}.image_url`);
+      else images.add(image.url, param, `${param}.image_url.url`);
+    }
+  }
+  return images.fields();
+}

@@ -1,0 +1,174 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { ChatBody, ToolDefinition } from "#shared/protocol/job-bodies.ts";
+import { readShape } from "../../http/read-shape.ts";
+import type { ReadChatRequest } from "../chat/chat-request.ts";
+import {
+  dropEmptyLists,
+  dropNulls,
+  dropNullsAt,
+  givenFields,
+  assertSchemaSize,
+  refuseFields,
+} from "../../requests/request-fields.ts";
+import { chosenTools, type Choice, innerTool } from "../../chats/request-tools.ts";
+import {
+  type ClientTool,
+  countedMessage,
+  type ForeignTool,
+  type MessageRequest,
+  messageRequest,
+  unsupportedMessagesFields,
+} from "./message-schema.ts";
+import { turnsOf } from "./turns.ts";
+
+export interface ReadMessageRequest extends ReadChatRequest {
+  /**
+   * The field of the request that became `reasoning_effort`. Clients of this API send it to every model by habit, so a
+   * model or runtime that lacks it answers without it.
+   */
+  readonly effortField: "thinking" | "output_config.effort" | undefined;
+  /** Names of the deferred tools that the conversation loaded, each once, in its order. */
+  readonly loadedTools: readonly string[];
+}
+
+/** Reads a request of the Messages API and translates it to the job body, which is a chat. */
+export function readMessageRequest(input: Record<string, unknown>, counts = false): ReadMessageRequest {
+  dropEmptyFields(input);
+  refuseFields(input, unsupportedMessagesFields);
+  const { value, ignored } = readShape(counts ? countedMessage : messageRequest, input);
+  const turns = turnsOf(value);
+  const { tools, ignoredTools, deferred } = readTools(value.tools ?? []);
+  assertSchemaSize(formatOf(value)?.schema, "output_config.format.schema");
+  const effortField =
+    value.thinking?.type === "disabled" ? "thinking" : value.output_config?.effort ? "output_config.effort" : undefined;
+  return {
+    model: value.model,
+    stream: value.stream ?? false,
+    includeUsage: true,
+    body: bodyOf(value, { messages: turns.messages, tools }),
+    ...turns.images,
+    ignored: [...ignored, ...turns.ignored, ...ignoredTools],
+    effortField,
+    loadedTools: [...new Set(turns.loadedTools)].filter((name) => deferred.has(name)),
+  };
+}
+
+function dropEmptyFields(input: Record<string, unknown>): void {
+  dropNulls(input);
+  dropEmptyLists(input, ["tools", "stop_sequences", "system"]);
+  dropNullsAt(input, ["messages.content", "messages.content.content", "system", "tools"]);
+  dropNullsAt(input, ["thinking", "output_config", "tool_choice"]);
+}
+
+function bodyOf(
+  request: MessageRequest,
+  { messages, tools }: Pick<ChatBody, "messages"> & { readonly tools: readonly ToolDefinition[] },
+): ChatBody {
+  const { max_tokens, temperature, top_p, top_k, stop_sequences: stop, tool_choice: choice } = request;
+  const { thinking, output_config: config } = request;
+  const format = formatOf(request);
+  const isSingle = choice && "disable_parallel_tool_use" in choice && choice.disable_parallel_tool_use === true;
+  const given = givenFields({
+    max_tokens,
+    temperature,
+    top_p,
+    top_k,
+    stop,
+    parallel_tool_calls: isSingle && tools.length > 0 ? false : undefined,
+    reasoning_effort: thinking?.type === "disabled" ? ("none" as const) : config?.effort,
+    response_format: format && { type: "json_schema" as const, json_schema: { name: "answer", schema: format.schema } },
+  });
+  return { messages, ...chosenTools(tools, choice ? choiceOf(choice) : undefined), ...given };
+}
+
+function formatOf({ output_config: config, output_format: older }: MessageRequest) {
+  return config?.format ?? older ?? undefined;
+}
+
+function choiceOf(choice: NonNullable<MessageRequest["tool_choice"]>): Choice {
+  switch (choice.type) {
+    case "any":
+      return "required";
+    case "tool":
+      return { name: choice.name, param: "tool_choice.name" };
+    default:
+      return choice.type;
+  }
+}
+
+type MessageTool = ClientTool | ForeignTool;
+
+function isForeign(tool: MessageTool): tool is ForeignTool {
+  return typeof tool.type === "string" && tool.type !== "custom";
+}
+
+/**
+ * Types of tools that the client runs, and whose input only Anthropic's models know. Other foreign tools run on
+ * Anthropic's servers.
+ */
+const unknownInput = /^(?:bash|computer|memory|text_editor)_\d/;
+
+/** Reads the tools of a request. Refuses a request whose tools are all known to Anthropic only. */
+function readTools(given: readonly MessageTool[]) {
+  /** The tools that the client runs. */
+  const tools: ToolDefinition[] = [];
+  /** Paths of the tools that Anthropic's servers run, which some clients offer by habit to every server. */
+  const ignoredTools: string[] = [];
+  /** Names of the tools that a conversation loads. */
+  const deferred = new Set<string>();
+  for (const [place, tool] of given.entries()) {
+    const param = `tools[${place}]`;
+    if (isForeign(tool)) {
+      if (unknownInput.test(tool.type)) throw onlyAnthropics(tool, param);
+      ignoredTools.push(param);
+      continue;
+    }
+    assertSchemaSize(tool.input_schema ?? undefined, `${param}.input_schema`);
+    tools.push(innerTool({ ...tool, parameters: tool.input_schema }));
+    if (tool.defer_loading === true) deferred.add(tool.name);
+  }
+  const [first] = given;
+  if (tools.length === 0 && first !== undefined && isForeign(first)) throw onlyAnthropics(first, "tools[0]");
+  return { tools, ignoredTools, deferred };
+}
+
+const typeCharactersMax = 64;
+
+function onlyAnthropics({ type }: ForeignTool, param: string): Fault {
+  return new Fault("unsupported_value", {
+    message: `'${param}' is the tool '${type.slice(0, typeCharactersMax)}' of Anthropic, which nothing here knows; send tools with a 'name' and an 'input_schema'.`,
+    param: `${param}.type`,
+  });
+}
+
+/** Time for which a refusal is remembered: by then another machine with the model may take the effort. */
+export const refusedForMs = 60_000;
+/** Refusals that are remembered. Clients choose neither models nor efforts freely, so more of them means a mistake. */
+export const refusedEffortsMax = 1_000;
+
+/**
+ * Remembers which models lately refused an effort. Their next requests are sent without it at once, so that a long prompt
+ * does not go to its machine twice.
+ */
+export class RefusedEfforts {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #untilMs = new Map<string, number>();
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  note(model: string, effort: string): void {
+    if (this.#untilMs.size >= refusedEffortsMax) this.#untilMs.clear();
+    this.#untilMs.set(keyOf(model, effort), this.#clock.now() + refusedForMs);
+  }
+
+  has(model: string, effort: string): boolean {
+    return (this.#untilMs.get(keyOf(model, effort)) ?? -Infinity) > this.#clock.now();
+  }
+}
+
+function keyOf(model: string, effort: string): string {
+  return `${effort} ${model}`;
+}

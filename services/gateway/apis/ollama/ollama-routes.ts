@@ -1,0 +1,66 @@
+import type { FastifyInstance } from "fastify";
+import { Fault } from "#shared/fault/fault.ts";
+import { readJsonObject } from "../../http/read-json.ts";
+import { readShape } from "../../http/read-shape.ts";
+import { callerOf } from "../../keys/authenticate.ts";
+import type { ModelParts } from "../endpoints.ts";
+import { dropNulls, invalidValue } from "../../requests/request-fields.ts";
+import { findListed, listModels, withoutLatest } from "../../requests/resolve-model.ts";
+import { ollamaLoaded, ollamaShow, ollamaTags, ollamaVersion } from "./ollama-models.ts";
+import { ollamaShowRequest } from "./ollama-schema.ts";
+
+/** Serves the routes of Ollama's API that tell of models, within the scopes of the calling key. */
+export function ollamaModels(server: FastifyInstance, { models, ranking, modelRoutes }: ModelParts): void {
+  server.get("/version", async () => ({ version: ollamaVersion }));
+  server.get("/tags", async (request) => {
+    const { key } = callerOf(request);
+    return ollamaTags(listModels(await models.list(key), key, modelRoutes.table));
+  });
+  server.get("/ps", async (request) => {
+    const { key } = callerOf(request);
+    const listing = await models.list(key);
+    return ollamaLoaded(listModels(listing, key, modelRoutes.table), listing);
+  });
+  server.post<{ Body: Buffer | undefined }>("/show", async (request) => {
+    const { key } = callerOf(request);
+    const input = readJsonObject(request.body);
+    dropNulls(input);
+    const { value } = readShape(ollamaShowRequest, input);
+    const asked = value.model || value.name;
+    if (!asked) throw invalidValue("model", "'model' must name a model.");
+    const name = withoutLatest(asked, key, modelRoutes.table);
+    return ollamaShow(await findListed(name, key, { models, ranking, routes: modelRoutes.table }));
+  });
+}
+
+/** Actions on the models of machines, by their routes, and the command by which an operator does the same. */
+export const ollamaActions: readonly (readonly [method: "POST" | "DELETE", path: string, remedy: string])[] = [
+  ["POST", "/pull", "A key pulls no model. The operator does: trunkline models pull <model>."],
+  ["DELETE", "/delete", "A key removes no model. The operator does: trunkline models rm <model> --machine <machine>."],
+  ["POST", "/copy", "A key copies no model. A route gives a model a second name: trunkline routes set <name> <model>."],
+  ["POST", "/create", "A key makes no model. Make it on the machine: ollama create <name>."],
+  ["POST", "/push", "A key publishes no model. Do it on the machine: ollama push <name>."],
+  ["POST", "/blobs/:digest", "A key uploads no model. Make it on the machine: ollama create <name>."],
+];
+
+/** Refuses the actions on models with the command to use in their place, before a body is read. */
+export function refuseOllamaActions(server: FastifyInstance): void {
+  for (const [method, url, message] of ollamaActions) {
+    const refuse = async (): Promise<never> => {
+      throw new Fault("insufficient_permissions", { message });
+    };
+    server.route({ method, url, onRequest: refuse, handler: refuse });
+  }
+}
+
+/** Media types of JSON that its sender calls something else: `curl -d`, as in Ollama's examples, calls it a form. */
+const mistaken = /^(?:application\/x-www-form-urlencoded|text\/plain)\s*(?:;|$)/i;
+
+/** Takes the bodies of a scope as JSON, like Ollama does, where the client names another usual type or none. */
+export function takeJsonByHabit(server: FastifyInstance): void {
+  server.addHook("onRequest", ({ method, raw: { headers } }, _reply, done) => {
+    if (method === "POST" && mistaken.test(headers["content-type"] ?? "text/plain"))
+      headers["content-type"] = "application/json";
+    done();
+  });
+}

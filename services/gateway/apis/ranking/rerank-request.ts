@@ -1,0 +1,61 @@
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import { modelId } from "#shared/protocol/model.ts";
+import { type RankBody, rerankDocumentsMax } from "#shared/protocol/job-bodies.ts";
+import { readShape } from "../../http/read-shape.ts";
+import { dropNulls } from "../../requests/request-fields.ts";
+
+const text = z.string().min(1);
+
+/** A request to rerank as the clients of Jina and Cohere write it. A null field counts as missing. */
+export const rerankRequest = z.object({
+  model: modelId.describe("The id of a model whose `x_capabilities` hold `rerank`."),
+  query: text,
+  documents: z
+    .array(z.union([text, z.object({ text })]))
+    .min(1)
+    .max(rerankDocumentsMax),
+  top_n: z.int().min(1).nullish(),
+  return_documents: z.boolean().nullish(),
+});
+
+const texts = z.union([text, z.array(text).min(1).max(rerankDocumentsMax)]);
+
+/** A request for scores as vLLM's clients write it. A null field counts as missing. */
+export const scoreRequest = z.object({ model: rerankRequest.shape.model, text_1: texts, text_2: texts });
+
+/** The parts of a request to rerank that its answer needs; `documents` only if the answer repeats them. */
+export interface RankingTerms {
+  readonly topN?: number | undefined;
+  readonly documents?: readonly string[] | undefined;
+}
+
+export interface ReadRerankRequest {
+  readonly model: string;
+  readonly body: RankBody;
+  readonly ignored: readonly string[];
+  /** Undefined for a request for scores, whose answer needs none. */
+  readonly ranking: RankingTerms | undefined;
+}
+
+/** Reads a request to rerank and translates it to the job body. */
+export function readRerankRequest(input: Record<string, unknown>): ReadRerankRequest {
+  dropNulls(input);
+  const { value, ignored } = readShape(rerankRequest, input);
+  const { model, query, top_n: topN, return_documents: repeats } = value;
+  const documents = value.documents.map((each) => (typeof each === "string" ? each : each.text));
+  const ranking = { topN: topN ?? undefined, documents: repeats === true ? documents : undefined };
+  return { model, body: { query, documents }, ignored, ranking };
+}
+
+/** Reads a request for scores. A job has one query, so pairs with different first texts are refused. */
+export function readScoreRequest(input: Record<string, unknown>): ReadRerankRequest {
+  dropNulls(input);
+  const { value, ignored } = readShape(scoreRequest, input);
+  const [query = "", ...others] = [value.text_1].flat();
+  if (others.length > 0) {
+    const message = "'text_1' must be one text, with which each of 'text_2' is scored: send a request for each text.";
+    throw new Fault("unsupported_value", { message, param: "text_1" });
+  }
+  return { model: value.model, body: { query, documents: [value.text_2].flat() }, ignored, ranking: undefined };
+}
