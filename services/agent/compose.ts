@@ -100,7 +100,7 @@ export async function watchRuntimes(parts: Omit<AgentParts, "broker">): Promise<
     firstSeen: (model) => sightings.secondsOf(model),
     memory: new MemoryReader({ boundMb: config.modelMemoryMb, modelsFolder: config.modelsFolder }),
     measurements: new ModelNotes({ file: config.measurementsFile, note: measurement, log }),
-    proofs: config.continues ? proofsOf(config, log) : undefined,
+    proofs: config.continue ? proofsOf(config, log) : undefined,
     timing: timingAt(config.timeScale, config),
     clock,
     log,
@@ -115,13 +115,13 @@ export async function watchRuntimes(parts: Omit<AgentParts, "broker">): Promise<
  * start when it cannot be created. A missing file will still be missing a second later.
  */
 async function sourcesOf({ config, clock, log, exit }: Omit<AgentParts, "broker">): Promise<readonly RuntimeSource[]> {
-  const { runtime: kind, runtimeUrls: urls, runtimeKey: apiKey, gguf: files, slots } = config;
+  const { runtime: kind, runtimeUrl: urls, runtimeKey: apiKey, gguf: files, slots } = config;
   if (kind === "scripted") {
     return [atHand("demonstration", scriptedRuntime({ clock, slots, models: config.scriptedModels, exit }))];
   }
   const found = runtimeSources({ kind, urls, apiKey, slots, clock, log });
   if (files.length === 0) return found;
-  const { engineDir, ggufContextTokens: contextTokens } = config;
+  const { engineDir, ggufContext: contextTokens } = config;
   const llama = await llamaRuntime({ files, engineDir, contextTokens, slots, log });
   const own = atHand(files.join(", "), llama);
   return kind === "auto" && urls.length === 0 ? [own] : [own, ...found];
@@ -134,7 +134,7 @@ function standInOf({
   exit,
   fallbackToScripted,
 }: Omit<AgentParts, "broker">): (() => Runtime) | undefined {
-  const { runtime, runtimeUrls, gguf, slots, scriptedModels: models } = config;
-  const nothingNamed = runtime === "auto" && runtimeUrls.length === 0 && gguf.length === 0;
+  const { runtime, runtimeUrl, gguf, slots, scriptedModels: models } = config;
+  const nothingNamed = runtime === "auto" && runtimeUrl.length === 0 && gguf.length === 0;
   return fallbackToScripted && nothingNamed ? () => scriptedRuntime({ clock, slots, models, exit }) : undefined;
 }

@@ -5,11 +5,13 @@ import {
   commaList,
   ConfigFailure,
   isSecret,
-  processConfig,
+  natsSecurityOf,
+  onOff,
   processSettings,
   readConfig,
   secret,
   urlList,
+  variableOf,
   waitMs,
   wholeNumber,
   type Environment,
@@ -34,54 +36,56 @@ const manageList: z.ZodType<readonly ManageWord[], string> = commaList.transform
 
 const settings = z.object({
   ...processSettings,
-  TRUNKLINE_MACHINE: machineName.optional(),
-  TRUNKLINE_RUNTIME: z.enum(runtimeKinds, `must be one of ${runtimeKinds.join(", ")}`).default("auto"),
-  TRUNKLINE_RUNTIME_URL: urlList(["http:", "https:"]).pipe(commaList).optional(),
+  machine: machineName.optional(),
+  runtime: z.enum(runtimeKinds, `must be one of ${runtimeKinds.join(", ")}`).default("auto"),
+  runtimeUrl: urlList(["http:", "https:"]).pipe(commaList).default([]),
   /** The API key of runtimes that were started with one. A gateway as its own runtime would pass each job to itself. */
-  TRUNKLINE_RUNTIME_KEY: secret(
+  runtimeKey: secret(
     z
       .string()
       .refine((key) => !key.startsWith("trunkline_"), "must be a model server's key, and is one of Trunkline itself")
       .optional(),
   ),
-  TRUNKLINE_GGUF: commaList.optional(),
-  TRUNKLINE_GGUF_CONTEXT: wholeNumber(256, 10_000_000).optional(),
-  TRUNKLINE_ENGINE_DIR: z.string().optional(),
-  TRUNKLINE_MODELS_FILE: z.string().optional(),
-  TRUNKLINE_MANAGE: manageList.optional(),
-  TRUNKLINE_MODEL_MEMORY_MB: wholeNumber(1, 100_000_000).optional(),
-  TRUNKLINE_CONTINUE: z.enum(["on", "off"], "must be on or off").default("on"),
-  TRUNKLINE_STATE_DIR: z.string().default(".trunkline"),
-  TRUNKLINE_SCRIPTED_MODELS: commaList
+  gguf: commaList.default([]),
+  ggufContext: wholeNumber(256, 10_000_000).optional(),
+  engineDir: z.string().optional(),
+  modelsFile: z.string().optional(),
+  manage: manageList.default([]),
+  modelMemoryMb: wholeNumber(1, 100_000_000).optional(),
+  /** With `on` the agent proves which begun answers its models go on with. */
+  continue: onOff.default(true),
+  stateDir: z.string().default(".trunkline"),
+  scriptedModels: commaList
     .refine(
       (names) => names.every((name) => scriptedModelIds.includes(name)),
       `must name some of ${scriptedModelIds.join(", ")}, with commas between`,
     )
     .optional(),
-  TRUNKLINE_FIRST_TOKEN_MS: waitMs.optional(),
-  TRUNKLINE_LOAD_WAIT_MS: waitMs.optional(),
-  TRUNKLINE_NO_PROGRESS_MS: waitMs.optional(),
-  TRUNKLINE_SLOTS: wholeNumber(1, 10_000).optional(),
-  TRUNKLINE_QUEUE_MAX: wholeNumber(0, 10_000).default(64),
+  firstTokenMs: waitMs.optional(),
+  loadWaitMs: waitMs.optional(),
+  noProgressMs: waitMs.optional(),
+  slots: wholeNumber(1, 10_000).optional(),
+  queueMax: wholeNumber(0, 10_000).default(64),
 });
+
+type Settings = z.output<typeof settings>;
 
 /** The names of an agent's settings, and those of them that are secrets. */
 export const agentSettingNames = {
-  all: Object.keys(settings.shape),
+  all: Object.keys(settings.shape).map(variableOf),
   secret: new Set(
-    Object.entries<z.ZodType>(settings.shape).flatMap(([name, field]) => (isSecret(field) ? [name] : [])),
+    Object.entries<z.ZodType>(settings.shape).flatMap(([name, field]) => (isSecret(field) ? [variableOf(name)] : [])),
   ),
 };
 
 /** Refuses combinations of settings that the schema of single settings cannot check. */
-function assertSense(given: z.output<typeof settings>): void {
-  const { TRUNKLINE_RUNTIME: kind, TRUNKLINE_RUNTIME_URL: urls, TRUNKLINE_GGUF: files } = given;
-  if (kind === "openai" && urls === undefined) {
+function assertSense({ runtime, runtimeUrl, gguf }: Settings): void {
+  if (runtime === "openai" && runtimeUrl.length === 0) {
     throw new ConfigFailure([
       "TRUNKLINE_RUNTIME=openai needs TRUNKLINE_RUNTIME_URL: nobody knows where such a server usually is",
     ]);
   }
-  if (kind === "scripted" && (urls !== undefined || files !== undefined)) {
+  if (runtime === "scripted" && runtimeUrl.length + gguf.length > 0) {
     throw new ConfigFailure([
       "TRUNKLINE_RUNTIME=scripted is the demonstration alone, without TRUNKLINE_RUNTIME_URL and TRUNKLINE_GGUF",
     ]);
@@ -89,42 +93,28 @@ function assertSense(given: z.output<typeof settings>): void {
 }
 
 /** Returns the folder where models lie on this machine, as far as that is known: Ollama's own, or that of a GGUF file. */
-function modelsFolderOf({ TRUNKLINE_GGUF: [file] = [] }: z.output<typeof settings>, { OLLAMA_MODELS }: Environment) {
+function modelsFolderOf({ gguf: [file] }: Settings, { OLLAMA_MODELS }: Environment) {
   return file === undefined ? (OLLAMA_MODELS ?? join(homedir(), ".ollama")) : dirname(file);
 }
 
+/** Reads the settings of an agent from the environment, and adds what follows from them. */
 export function agentConfig(environment: Environment) {
   const given = readConfig(settings, environment);
   assertSense(given);
+  const { machine, manage, stateDir } = given;
   return Object.freeze({
-    ...processConfig(given),
-    machine: given.TRUNKLINE_MACHINE ?? machineNameOf(hostname()),
-    runtime: given.TRUNKLINE_RUNTIME,
-    runtimeUrls: given.TRUNKLINE_RUNTIME_URL ?? [],
-    runtimeKey: given.TRUNKLINE_RUNTIME_KEY,
-    gguf: given.TRUNKLINE_GGUF ?? [],
-    ggufContextTokens: given.TRUNKLINE_GGUF_CONTEXT,
-    engineDir: given.TRUNKLINE_ENGINE_DIR,
-    modelsFile: given.TRUNKLINE_MODELS_FILE,
-    manage: new Set(given.TRUNKLINE_MANAGE?.filter((word) => word !== "place")),
-    /** True if the agent decides which models are in memory. */
-    places: given.TRUNKLINE_MANAGE?.includes("place") ?? false,
-    modelMemoryMb: given.TRUNKLINE_MODEL_MEMORY_MB,
+    ...given,
+    natsSecurity: natsSecurityOf(given),
+    machine: machine ?? machineNameOf(hostname()),
     /** The name that the environment gives this machine. The site of a paired machine knows better. */
-    chosenMachine: given.TRUNKLINE_MACHINE,
+    chosenMachine: machine,
+    manage: new Set(manage.filter((word) => word !== "place")),
+    /** True if the agent decides which models are in memory. */
+    places: manage.includes("place"),
     modelsFolder: modelsFolderOf(given, environment),
-    stateDir: given.TRUNKLINE_STATE_DIR,
-    sightingsFile: join(given.TRUNKLINE_STATE_DIR, "models-seen.json"),
-    measurementsFile: join(given.TRUNKLINE_STATE_DIR, "models-measured.json"),
-    /** True if the agent proves which begun answers its models go on with. */
-    continues: given.TRUNKLINE_CONTINUE === "on",
-    proofsFile: join(given.TRUNKLINE_STATE_DIR, "models-continue.json"),
-    scriptedModels: given.TRUNKLINE_SCRIPTED_MODELS,
-    firstTokenMs: given.TRUNKLINE_FIRST_TOKEN_MS,
-    loadWaitMs: given.TRUNKLINE_LOAD_WAIT_MS,
-    noProgressMs: given.TRUNKLINE_NO_PROGRESS_MS,
-    slots: given.TRUNKLINE_SLOTS,
-    queueMax: given.TRUNKLINE_QUEUE_MAX,
+    sightingsFile: join(stateDir, "models-seen.json"),
+    measurementsFile: join(stateDir, "models-measured.json"),
+    proofsFile: join(stateDir, "models-continue.json"),
   });
 }
 

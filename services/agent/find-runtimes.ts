@@ -23,7 +23,7 @@ export async function findRuntimes(
   config: AgentConfig,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<readonly PlaceOfRuntime[]> {
-  const { runtime: kind, runtimeUrls: urls, runtimeKey: apiKey, gguf, slots } = config;
+  const { runtime: kind, runtimeUrl: urls, runtimeKey: apiKey, gguf, slots } = config;
   if (kind === "scripted") return [{ place: "this process", runtime: "the demonstration" }];
   const files = gguf.map((file) =>
     existsSync(file) ? { place: file, runtime: "a GGUF file" } : { place: file, problem: "the file is missing" },

@@ -20,7 +20,7 @@ export async function startOnNats(options: {
   readonly log: Log;
 }): Promise<void> {
   const { config, lifecycle, clock, log } = options;
-  const { natsUrl: url = "", natsCredentialsFile: credentialsFile, natsSecurity: security, machine } = config;
+  const { natsUrl: url = "", natsCreds: credentialsFile, natsSecurity: security, machine } = config;
   const name = `trunkline agent ${machine}`;
   const pace = new ReconnectPace(Math.random, delayGrowth);
   const runtime = await watchRuntimes(options);

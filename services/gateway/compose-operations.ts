@@ -56,7 +56,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
     bodyLimitName: "operationsBodyBytesMax",
     trustedProxies: config.trustedProxies,
     tls: parts.tls,
-    connections: config.connections,
+    connections: { ...config, onlyProxies: false },
     clock,
   });
   assertKnownName(server, config.operationsNames);

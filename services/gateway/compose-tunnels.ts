@@ -42,7 +42,7 @@ export function natsForMachines(
 }
 
 function minterOf(
-  { natsSigningKey: signingKey, natsCredentialsFile: credentialsFile }: GatewayConfig,
+  { natsSigningKey: signingKey, natsCreds: credentialsFile }: GatewayConfig,
   clock: Clock,
 ): MachineMinter | undefined {
   return signingKey === undefined ? undefined : new MachineMinter({ signingKey, credentialsFile, clock });

@@ -1,14 +1,15 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
-import { keyStoreSettings, keyStoreVariables } from "#shared/store/key-store-settings.ts";
+import { keyStoreSettings } from "#shared/store/key-store-settings.ts";
 import {
   commaList,
   ConfigFailure,
   defaultPorts,
+  natsSecurityOf,
   natsUrl,
   networkList,
+  onOff,
   portNumber,
-  processConfig,
   processSettings,
   readConfig,
   secret,
@@ -74,143 +75,110 @@ const mediaPrices = z.string().transform((text, context): MediaPrices => {
 const settings = z
   .object({
     ...processSettings,
-    ...keyStoreVariables,
+    ...keyStoreSettings.shape,
     /** Seed of the account's signing key, with which gateways make users of NATS for machines. */
-    TRUNKLINE_NATS_SIGNING_KEY: secret(
+    natsSigningKey: secret(
       z
         .string()
         .regex(/^SA[A-Z2-7]{56}$/, "must be a signing key of an account: machines.seed of `trunkline nats init`")
         .optional(),
     ),
     /** Credentials file of a user of NATS' system account that may receive connection events. */
-    TRUNKLINE_NATS_SYSTEM_CREDS: z.string().optional(),
+    natsSystemCreds: z.string().optional(),
     /** URL with a user of NATS' system account that may receive connection events. */
-    TRUNKLINE_NATS_SYSTEM_URL: secret(natsUrl.optional()),
+    natsSystemUrl: secret(natsUrl.optional()),
     /** The URL by which clients and machines reach the public port. */
-    TRUNKLINE_PUBLIC_URL: publicOrigin.optional(),
-    TRUNKLINE_HOST: z.string().optional(),
-    TRUNKLINE_PORT: portNumber.default(defaultPorts.public),
-    TRUNKLINE_OPERATIONS_HOST: z.string().default("127.0.0.1"),
-    TRUNKLINE_OPERATIONS_PORT: portNumber.default(defaultPorts.operations),
-    TRUNKLINE_OPERATIONS_TLS_CERT: z.string().optional(),
-    TRUNKLINE_OPERATIONS_TLS_KEY: z.string().optional(),
+    publicUrl: publicOrigin.optional(),
+    host: z.string().optional(),
+    port: portNumber.default(defaultPorts.public),
+    operationsHost: z.string().default("127.0.0.1"),
+    operationsPort: portNumber.default(defaultPorts.operations),
+    operationsTlsCert: z.string().optional(),
+    operationsTlsKey: z.string().optional(),
     /** Host names that the operations port accepts, besides addresses and names without a dot. */
-    TRUNKLINE_OPERATIONS_HOSTS: hostNames.default([]),
+    operationsHosts: hostNames.default([]),
     /** The address of the console behind a proxy. Its name is accepted in the Host header. */
-    TRUNKLINE_CONSOLE_URL: publicOrigin.optional(),
+    consoleUrl: publicOrigin.optional(),
     /** Sign-in to the console by OpenID Connect. */
-    TRUNKLINE_OIDC_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
-    TRUNKLINE_OIDC_CLIENT_ID: z.string().optional(),
-    TRUNKLINE_OIDC_CLIENT_SECRET: secret(z.string().optional()),
+    oidcIssuer: z.url({ protocol: /^https?$/ }).optional(),
+    oidcClientId: z.string().optional(),
+    oidcClientSecret: secret(z.string().optional()),
     /** The claim that decides a person's role, and the roles of its values. */
-    TRUNKLINE_OIDC_CLAIM: z.string().min(1).default("groups"),
-    TRUNKLINE_OIDC_ROLES: claimRoles.optional(),
+    oidcClaim: z.string().min(1).default("groups"),
+    oidcRoles: claimRoles.optional(),
     /**
      * Token that a request for the metrics must send. Without it, every client that reaches the operations port may
      * read them.
      */
-    TRUNKLINE_METRICS_TOKEN: secret(
+    metricsToken: secret(
       z
         .string()
         .regex(/^[!-~]{16,}$/, "must have at least 16 characters, none of them a space")
         .optional(),
     ),
-    TRUNKLINE_TLS_CERT: z.string().optional(),
-    TRUNKLINE_TLS_KEY: z.string().optional(),
-    TRUNKLINE_BODY_BYTES_MAX: wholeNumber(1, 64 * mib).default(32 * mib),
+    tlsCert: z.string().optional(),
+    tlsKey: z.string().optional(),
+    bodyBytesMax: wholeNumber(1, 64 * mib).default(32 * mib),
     /** Connections that each port of a gateway has open at once, and the most of them from one address. */
-    TRUNKLINE_CONNECTIONS_MAX: wholeNumber(1, 1_000_000).default(16_384),
-    TRUNKLINE_CONNECTIONS_PER_ADDRESS_MAX: wholeNumber(1, 1_000_000).default(4_096),
+    connectionsMax: wholeNumber(1, 1_000_000).default(16_384),
+    connectionsPerAddressMax: wholeNumber(1, 1_000_000).default(4_096),
     /** Time for which known keys stay usable while their store is away; 0 disables this. */
-    TRUNKLINE_KEYS_AWAY_MS: wholeNumber(0, 3_600_000).default(60_000),
+    keysAwayMs: wholeNumber(0, 3_600_000).default(60_000),
     /** Records of ended requests that the store keeps, and for how many days; none with 0. */
-    TRUNKLINE_REQUESTS_MAX: wholeNumber(0, 10_000_000).default(keptRequestsDefault.max),
-    TRUNKLINE_REQUESTS_DAYS: wholeNumber(1, 400).default(keptRequestsDefault.ms / dayMs),
+    requestsMax: wholeNumber(0, 10_000_000).default(keptRequestsDefault.max),
+    requestsDays: wholeNumber(1, 400).default(keptRequestsDefault.ms / dayMs),
     /** Time for which a stopping gateway keeps serving after it has reported that it is not ready. */
-    TRUNKLINE_GRACE_MS: wholeNumber(0, 600_000).optional(),
+    graceMs: wholeNumber(0, 600_000).optional(),
     /** The wait of a request for a machine of a known model that is away; with 0 it fails at once. */
-    TRUNKLINE_WAIT_MS: wholeNumber(0, 600_000).default(0),
+    waitMs: wholeNumber(0, 600_000).default(0),
     /** Origins of the web apps that may call from a browser; none by default. */
-    TRUNKLINE_CORS_ORIGINS: crossOrigins.default([]),
+    corsOrigins: crossOrigins.default([]),
     /** Proxies whose report of a client's address is trusted. */
-    TRUNKLINE_TRUSTED_PROXIES: networkList.default([]),
+    trustedProxies: networkList.default([]),
     /** Hosts from which images are fetched; none by default. */
-    TRUNKLINE_IMAGE_HOSTS: imageHosts.default([]),
+    imageHosts: imageHosts.default([]),
     /** The tokens that a second, character or image costs, where its server reports none. */
-    TRUNKLINE_MEDIA_TOKENS: mediaPrices.default({}),
+    mediaTokens: mediaPrices.default({}),
     /** `off`: an answer ends when its machine is lost, and no other machine goes on with it. */
-    TRUNKLINE_CONTINUE: z.enum(["on", "off"]).default("on"),
+    continue: onOff.default(true),
     /** `on`: the responses of all keys are stored, encrypted. Otherwise of those keys whose record says so. */
-    TRUNKLINE_STORE_RESPONSES: z.enum(["on", "off"]).default("off"),
+    storeResponses: onOff.default(false),
     /** Days for which a response is stored. */
-    TRUNKLINE_STORE_RESPONSES_DAYS: wholeNumber(1, storedDaysMax).default(storedDaysMax),
+    storeResponsesDays: wholeNumber(1, storedDaysMax).default(storedDaysMax),
     /** Bytes of the stored responses of the site, and of one key. One response is always kept. */
-    TRUNKLINE_STORE_RESPONSES_BYTES_MAX: wholeNumber(mib, 2 ** 50).default(storedBytesDefault.site),
-    TRUNKLINE_STORE_RESPONSES_BYTES_PER_KEY_MAX: wholeNumber(mib, 2 ** 50).default(storedBytesDefault.key),
+    storeResponsesBytesMax: wholeNumber(mib, 2 ** 50).default(storedBytesDefault.site),
+    storeResponsesBytesPerKeyMax: wholeNumber(mib, 2 ** 50).default(storedBytesDefault.key),
     /** `shared` lets keys use what machines cached of each other's prompts; for a site of one tenant. */
-    TRUNKLINE_PROMPT_CACHE: z.enum(["per-key", "shared"]).default("per-key"),
+    promptCache: z.enum(["per-key", "shared"]).default("per-key"),
   })
   .strict();
 
-/** Reads the settings of a gateway from the environment, and names them as the gateway does. */
+/** Reads the settings of a gateway from the environment, and adds what follows from them. */
 export function gatewayConfig(environment: Environment) {
   const given = readConfig(settings, environment);
-  const consoleOrigin = given.TRUNKLINE_CONSOLE_URL;
+  const { operationsHost, consoleUrl, requestsMax, requestsDays } = given;
   return Object.freeze({
-    ...processConfig(given),
-    keyStore: keyStoreSettings(given),
-    natsSigningKey: given.TRUNKLINE_NATS_SIGNING_KEY,
-    natsSystemCredentialsFile: given.TRUNKLINE_NATS_SYSTEM_CREDS,
-    natsSystemUrl: given.TRUNKLINE_NATS_SYSTEM_URL,
-    publicUrl: given.TRUNKLINE_PUBLIC_URL,
+    ...given,
+    natsSecurity: natsSecurityOf(given),
     ...publicPort(given),
-    port: given.TRUNKLINE_PORT,
-    operationsHost: given.TRUNKLINE_OPERATIONS_HOST,
-    operationsPort: given.TRUNKLINE_OPERATIONS_PORT,
-    operationsTls: {
-      tlsCertificateFile: given.TRUNKLINE_OPERATIONS_TLS_CERT,
-      tlsKeyFile: given.TRUNKLINE_OPERATIONS_TLS_KEY,
-    },
-    operationsNames: [
-      given.TRUNKLINE_OPERATIONS_HOST,
-      ...given.TRUNKLINE_OPERATIONS_HOSTS,
-      ...hostNameOf(consoleOrigin),
-    ],
-    consoleUrl: consoleOrigin && `${consoleOrigin}/console`,
+    operationsTls: { tlsCert: given.operationsTlsCert, tlsKey: given.operationsTlsKey },
+    operationsNames: [operationsHost, ...given.operationsHosts, ...hostNameOf(consoleUrl)],
+    consoleUrl: consoleUrl && `${consoleUrl}/console`,
     openId: openIdSettings(given),
-    metricsToken: given.TRUNKLINE_METRICS_TOKEN,
-    tlsCertificateFile: given.TRUNKLINE_TLS_CERT,
-    tlsKeyFile: given.TRUNKLINE_TLS_KEY,
-    bodyBytesMax: given.TRUNKLINE_BODY_BYTES_MAX,
-    connections: {
-      connectionsMax: given.TRUNKLINE_CONNECTIONS_MAX,
-      connectionsPerAddressMax: given.TRUNKLINE_CONNECTIONS_PER_ADDRESS_MAX,
+    keptRequests: { max: requestsMax, ms: requestsDays * dayMs },
+    storedResponses: {
+      keptMs: given.storeResponsesDays * dayMs,
+      keyBytesMax: given.storeResponsesBytesPerKeyMax,
+      siteBytesMax: given.storeResponsesBytesMax,
     },
-    keptRequests: { max: given.TRUNKLINE_REQUESTS_MAX, ms: given.TRUNKLINE_REQUESTS_DAYS * dayMs },
-    keysAwayMs: given.TRUNKLINE_KEYS_AWAY_MS,
-    graceMs: given.TRUNKLINE_GRACE_MS,
-    waitMs: given.TRUNKLINE_WAIT_MS,
-    continues: given.TRUNKLINE_CONTINUE === "on",
-    storesResponses: {
-      ofAll: given.TRUNKLINE_STORE_RESPONSES === "on",
-      terms: {
-        keptMs: given.TRUNKLINE_STORE_RESPONSES_DAYS * dayMs,
-        keyBytesMax: given.TRUNKLINE_STORE_RESPONSES_BYTES_PER_KEY_MAX,
-        siteBytesMax: given.TRUNKLINE_STORE_RESPONSES_BYTES_MAX,
-      },
-    },
-    promptCache: given.TRUNKLINE_PROMPT_CACHE,
-    imageHosts: given.TRUNKLINE_IMAGE_HOSTS,
-    mediaPrices: given.TRUNKLINE_MEDIA_TOKENS,
-    corsOrigins: given.TRUNKLINE_CORS_ORIGINS,
-    trustedProxies: given.TRUNKLINE_TRUSTED_PROXIES,
   });
 }
 
+type Settings = z.output<typeof settings>;
+
 /** Returns how people sign in by OpenID Connect; undefined without an issuer. */
-function openIdSettings(given: z.output<typeof settings>): OpenIdSettings | undefined {
-  const { TRUNKLINE_OIDC_ISSUER: issuer, TRUNKLINE_OIDC_CLIENT_ID: clientId } = given;
-  const { TRUNKLINE_OIDC_CLAIM: claim, TRUNKLINE_OIDC_ROLES: roles } = given;
+function openIdSettings(given: Settings): OpenIdSettings | undefined {
+  const { oidcIssuer: issuer, oidcClientId: clientId, oidcClaim: claim, oidcRoles: roles } = given;
   if (issuer === undefined) return undefined;
   if (clientId === undefined) {
     throw new ConfigFailure([
@@ -222,7 +190,7 @@ function openIdSettings(given: z.output<typeof settings>): OpenIdSettings | unde
       "TRUNKLINE_OIDC_ISSUER lets nobody in: name who is what in TRUNKLINE_OIDC_ROLES, such as ops=admin,*=viewer",
     ]);
   }
-  return { issuer, clientId, clientSecret: given.TRUNKLINE_OIDC_CLIENT_SECRET, claim, roles };
+  return { issuer, clientId, clientSecret: given.oidcClientSecret, claim, roles };
 }
 
 function hostNameOf(origin: string | undefined): readonly string[] {
@@ -244,11 +212,9 @@ const everyAddress = "0.0.0.0";
  * Decides where the public port listens. With a public URL it listens for other hosts only if it has a certificate, or
  * if they are proxies that have one.
  */
-function publicPort(given: z.output<typeof settings>): PublicPort {
-  const { TRUNKLINE_HOST: chosen, TRUNKLINE_PUBLIC_URL: publicUrl, TRUNKLINE_TLS_CERT: certificate } = given;
+function publicPort({ host: chosen, publicUrl, tlsCert, trustedProxies: proxies }: Settings): PublicPort {
   if (publicUrl === undefined || publicUrl.startsWith("http:")) return { host: chosen ?? thisHost, onlyProxies: false };
-  if (certificate !== undefined) return { host: chosen ?? everyAddress, onlyProxies: false };
-  const { TRUNKLINE_TRUSTED_PROXIES: proxies } = given;
+  if (tlsCert !== undefined) return { host: chosen ?? everyAddress, onlyProxies: false };
   const isProxyElsewhere = proxies.some((each) => !isThisHost(each));
   const host = chosen ?? (isProxyElsewhere ? everyAddress : thisHost);
   if (isThisHost(host)) return { host, onlyProxies: false };

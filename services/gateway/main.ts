@@ -24,9 +24,9 @@ export async function runGateway(environment: Environment): Promise<void> {
     drainMs: config.drainMs,
     log,
     async start(lifecycle) {
-      const store = await openKeyStore(config.keyStore, { clock, log });
+      const store = await openKeyStore(config, { clock, log });
       lifecycle.onStop("keys", () => store.keys.close());
-      const { natsCredentialsFile: credentialsFile, natsSecurity: security } = config;
+      const { natsCreds: credentialsFile, natsSecurity: security } = config;
       const broker = await connectNats({ url, credentialsFile, security, name: "trunkline gateway", clock, log });
       lifecycle.onStop("broker", () => broker.close());
       const brokerFor = natsForMachines(config, { clock, log });

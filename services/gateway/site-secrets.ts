@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { keyStoreSettings, keyStoreVariables } from "#shared/store/key-store-settings.ts";
+import { keyStoreSettings } from "#shared/store/key-store-settings.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
 import { pepperFile } from "#shared/store/state-database.ts";
 import { systemClock } from "#shared/process/clock.ts";
-import { type Environment, isSecret, readConfig, secret } from "#shared/process/config.ts";
+import { type Environment, isSecret, readConfig, secret, variableOf } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { makeStateFolder, writeStateFile } from "#shared/process/state-folder.ts";
 import type { Backup } from "./backup.ts";
@@ -15,15 +15,15 @@ const text = z.string().optional();
 const pepperSetting = "TRUNKLINE_KEY_PEPPER";
 /** The settings that a site takes along so that its keys and machines go on working. The last four name files. */
 const settings = z.object({
-  [pepperSetting]: secret(text),
-  TRUNKLINE_KEY_PEPPER_ALSO: secret(text),
-  TRUNKLINE_NATS_SIGNING_KEY: secret(text),
-  TRUNKLINE_NATS_CREDS: text,
-  TRUNKLINE_NATS_SYSTEM_CREDS: text,
-  TRUNKLINE_TLS_CERT: text,
-  TRUNKLINE_TLS_KEY: text,
+  keyPepper: secret(text),
+  keyPepperAlso: secret(text),
+  natsSigningKey: secret(text),
+  natsCreds: text,
+  natsSystemCreds: text,
+  tlsCert: text,
+  tlsKey: text,
 });
-const isText = new Map(Object.entries(settings.shape).map(([name, field]) => [name, isSecret(field)]));
+const isText = new Map(Object.entries(settings.shape).map(([name, field]) => [variableOf(name), isSecret(field)]));
 
 /** The text of secrets by the names of their settings, or of the settings that name their files. */
 type Named = Readonly<Record<string, string>>;
@@ -32,7 +32,9 @@ type Named = Readonly<Record<string, string>>;
 export function readSecrets(environment: Environment): Named {
   const { own } = placeOf(environment);
   const given = Object.entries(readConfig(settings, environment));
-  const secrets = given.map(([name, value]) => [name, isText.get(name) ? value : readFile(String(value))]);
+  const secrets = given
+    .map(([name, value]) => [variableOf(name), String(value)] as const)
+    .map(([name, value]) => [name, isText.get(name) ? value : readFile(value)]);
   return { ...(existsSync(own) && { [pepperSetting]: readFile(own) }), ...Object.fromEntries(secrets) };
 }
 
@@ -41,7 +43,7 @@ export function readSecrets(environment: Environment): Named {
  * No file is overwritten. Throws a `StartFailure` if there is no pepper of the backup's keys.
  */
 export async function withSecretsOf({ file, database }: Backup, environment: Environment): Promise<Named> {
-  const { pepper, pepperAlso, redisUrl, stateDir, own } = placeOf(environment);
+  const { keyPepper: pepper, keyPepperAlso: pepperAlso, redisUrl, stateDir, own } = placeOf(environment);
   const named: Record<string, string> = {};
   for (const row of database.read("read secrets", (sql) => sql.all`SELECT name, value FROM extra`)) {
     const name = String(row["name"]);
@@ -63,7 +65,7 @@ export async function withSecretsOf({ file, database }: Backup, environment: Env
 }
 
 function placeOf(environment: Environment) {
-  const { stateDir, ...store } = keyStoreSettings(readConfig(z.object(keyStoreVariables), environment));
+  const { stateDir, ...store } = readConfig(keyStoreSettings, environment);
   return { ...store, stateDir: resolve(stateDir), own: pepperFile(resolve(stateDir)) };
 }
 

@@ -10,9 +10,15 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Reads a list with commas: `a,b` or `a, b`. */
 export const commaList = z.string().transform((text): readonly string[] => text.split(",").map((each) => each.trim()));
 
+/** Returns the variable of the environment that holds a setting: `natsUrl` comes from `TRUNKLINE_NATS_URL`. */
+export function variableOf(setting: string): string {
+  return `TRUNKLINE_${setting.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
+}
+
 /**
- * Reads settings from the environment and returns them frozen. It reports all problems at once, each with the setting's
- * name and its fix. An empty variable counts as unset. A message never repeats a value, since it may be a secret.
+ * Reads the settings of a schema from their variables (`variableOf`) and returns them frozen. It reports all problems at
+ * once, each with the variable's name and its fix. An empty variable counts as unset. A message never repeats a value,
+ * since it may be a secret.
  */
 export function readConfig<Schema extends z.ZodObject>(
   schema: Schema,
@@ -22,7 +28,8 @@ export function readConfig<Schema extends z.ZodObject>(
   const problems: string[] = [];
   for (const [name, field] of Object.entries<z.ZodType>(schema.shape)) {
     try {
-      const value = isSecret(field) ? readSecret(name, environment) : environment[name];
+      const variable = variableOf(name);
+      const value = isSecret(field) ? readSecret(variable, environment) : environment[variable];
       if (value !== undefined && value !== "") given[name] = value;
     } catch (error) {
       if (!(error instanceof ConfigFailure)) throw error;
@@ -30,7 +37,7 @@ export function readConfig<Schema extends z.ZodObject>(
     }
   }
   const parsed = schema.safeParse(given);
-  for (const { path, message } of parsed.error?.issues ?? []) problems.push(`${path.join(".")} ${message}`);
+  for (const { path, message } of parsed.error?.issues ?? []) problems.push(`${variableOf(path.join("."))} ${message}`);
   if (parsed.success && problems.length === 0) return Object.freeze(parsed.data);
   throw new ConfigFailure(problems);
 }
@@ -136,33 +143,36 @@ export function urlList(schemes: readonly string[]): z.ZodType<string, string> {
 /** A configurable wait: up to a day. */
 export const waitMs = wholeNumber(1, 86_400_000);
 
+/** A switch: `on` is true. */
+export const onOff = z.enum(["on", "off"], "must be on or off").transform((text) => text === "on");
+
 /** One NATS URL, or several separated by commas. */
 export const natsUrl = urlList(["nats:", "tls:", "ws:", "wss:"]).refine(
   (urls) => new Set(urls.split(",").map((url) => url.trim().replace(/:.*/s, ""))).size === 1,
   "must begin with the same scheme in all its URLs",
 );
 
-/** Settings that every Trunkline process has, gateway or agent, by their names in the environment. */
+/** Settings that every Trunkline process has, gateway or agent. */
 export const processSettings = {
-  TRUNKLINE_NATS_URL: secret(natsUrl.optional()),
-  TRUNKLINE_NATS_CREDS: z.string().optional(),
+  natsUrl: secret(natsUrl.optional()),
+  natsCreds: z.string().optional(),
   /** PEM files: the authority of the server's certificate, and this process's own certificate and its key. */
-  TRUNKLINE_NATS_CA: z.string().optional(),
-  TRUNKLINE_NATS_CERT: z.string().optional(),
-  TRUNKLINE_NATS_KEY: z.string().optional(),
+  natsCa: z.string().optional(),
+  natsCert: z.string().optional(),
+  natsKey: z.string().optional(),
   /** Allows a broker on another host without TLS or authentication, for a laboratory. */
-  TRUNKLINE_NATS_INSECURE: z
+  natsInsecure: z
     .enum(["true", "false"], "must be true or false")
     .transform((text) => text === "true")
     .optional(),
-  TRUNKLINE_LOG_LEVEL: logLevel.default("info"),
-  TRUNKLINE_LOG_FORMAT: z.enum(["json", "text"], "must be json or text").optional(),
+  logLevel: logLevel.default("info"),
+  logFormat: z.enum(["json", "text"], "must be json or text").optional(),
   /** Time that a stopping process waits for work under way. */
-  TRUNKLINE_DRAIN_MS: wholeNumber(0, 3_600_000).default(30_000),
+  drainMs: wholeNumber(0, 3_600_000).default(30_000),
   /** Longest total time of a request, with its waiting. The smaller of the gateway's and the agent's value applies. */
-  TRUNKLINE_JOB_TOTAL_MS: waitMs.optional(),
+  jobTotalMs: waitMs.optional(),
   /** Multiplies every time of the wire. For tests; all processes of a fleet need the same value. */
-  TRUNKLINE_TIME_SCALE: z
+  timeScale: z
     .string()
     .regex(/^(0\.\d{1,3}|1)$/, "must be a number above 0 and up to 1, such as 0.2")
     .transform(Number)
@@ -170,21 +180,8 @@ export const processSettings = {
     .default(1),
 } as const;
 
-/** Returns the settings by their names in the code. */
-export function processConfig(given: z.output<z.ZodObject<typeof processSettings>>) {
-  return {
-    natsUrl: given.TRUNKLINE_NATS_URL,
-    natsCredentialsFile: given.TRUNKLINE_NATS_CREDS,
-    natsSecurity: {
-      caFile: given.TRUNKLINE_NATS_CA,
-      certificateFile: given.TRUNKLINE_NATS_CERT,
-      keyFile: given.TRUNKLINE_NATS_KEY,
-      insecure: given.TRUNKLINE_NATS_INSECURE,
-    },
-    logLevel: given.TRUNKLINE_LOG_LEVEL,
-    logFormat: given.TRUNKLINE_LOG_FORMAT,
-    drainMs: given.TRUNKLINE_DRAIN_MS,
-    timeScale: given.TRUNKLINE_TIME_SCALE,
-    jobTotalMs: given.TRUNKLINE_JOB_TOTAL_MS,
-  };
+/** Returns how a process protects its connection to NATS. */
+export function natsSecurityOf(given: z.output<z.ZodObject<typeof processSettings>>) {
+  const { natsCa: caFile, natsCert: certificateFile, natsKey: keyFile, natsInsecure: insecure } = given;
+  return { caFile, certificateFile, keyFile, insecure };
 }

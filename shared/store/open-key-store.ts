@@ -76,7 +76,7 @@ export async function openKeyStore(settings: KeyStoreSettings, dependencies: Dep
 
 async function openRedis(url: string, settings: KeyStoreSettings, dependencies: Dependencies): Promise<OpenedKeyStore> {
   const { clock, log, patienceMs } = dependencies;
-  const { pepper, pepperAlso } = settings;
+  const { keyPepper: pepper, keyPepperAlso: pepperAlso } = settings;
   if (pepper === undefined) {
     throw new StartFailure(
       exitCodes.config,
@@ -118,8 +118,7 @@ async function openRedis(url: string, settings: KeyStoreSettings, dependencies: 
 }
 
 function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Dependencies): OpenedKeyStore {
-  const { stateDir, pepperAlso } = settings;
-  const pepper = settings.pepper ?? readOrMakePepper(stateDir);
+  const { stateDir, keyPepper: pepper = readOrMakePepper(stateDir), keyPepperAlso: pepperAlso } = settings;
   const database = openStateDatabase(stateDir, { patienceMs });
   const storeClock = new StoreClock(clock);
   return {
@@ -152,7 +151,7 @@ async function assertPepper(
     return;
   }
   const remedy =
-    settings.pepper === undefined
+    settings.keyPepper === undefined
       ? `restore the file ${pepperFile(settings.stateDir)}, or set TRUNKLINE_KEY_PEPPER to theirs`
       : "set TRUNKLINE_KEY_PEPPER to theirs, or leave it unset if theirs is the one in the state folder; to replace a pepper, set TRUNKLINE_KEY_PEPPER_ALSO to the other one meanwhile";
   throw new StartFailure(exitCodes.config, `The keys in this store were made with another pepper: ${remedy}.`);

@@ -1,5 +1,9 @@
 import { expect, test } from "vitest";
+import type { Environment } from "#shared/process/config.ts";
 import { clientVariables, settingNames, unknownSettings } from "#shared/process/setting-names.ts";
+import { agentConfig } from "../../services/agent/config.ts";
+import { baseUrlOf, configuredKey, operationsOf } from "../../services/cli/site/find-gateway.ts";
+import { gatewayConfig } from "../../services/gateway/config.ts";
 import { readSources } from "../architecture/read-sources.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 
@@ -30,10 +34,19 @@ test("no setting of any process, of the tests or of another program is told as u
   expect(unknownSettings({ TRUNKLINE_NAST_URL: "", TRUNKLINE_REDIS_ULR: undefined })).toEqual([]);
 });
 
-test("the list of settings is exactly what the product reads", () => {
-  const product = readSources().filter(({ path }) => !path.startsWith("test/") && !path.endsWith("setting-names.ts"));
-  const names = new Set(product.flatMap(({ text }) => text.match(/\bTRUNKLINE_[A-Z][A-Z_]*[A-Z]\b/g) ?? []));
-  const isFileOf = (name: string): boolean => name.endsWith("_FILE") && names.has(name.replace(/_FILE$/, ""));
-  const settings = names.difference(new Set(clientVariables));
-  expect(settingNames).toEqual([...settings].filter((name) => !isFileOf(name)).toSorted());
+test("the list of settings is exactly what the gateway, the agent and the commands read", () => {
+  const read = new Set<string>();
+  const environment: Environment = new Proxy({}, { get: (_, name) => void read.add(String(name)) });
+  for (const wanted of ["model", "admin"] as const) configuredKey(wanted, environment);
+  for (const readSettings of [gatewayConfig, agentConfig]) readSettings(environment);
+  for (const readUrl of [baseUrlOf, operationsOf]) readUrl(environment, undefined);
+  const settings = [...read].filter((name) => name.startsWith("TRUNKLINE_") && !name.endsWith("_FILE"));
+  expect(settingNames).toEqual([...settings, "TRUNKLINE_MODELS_FILE"].toSorted());
+});
+
+test("a text of the product names no setting that does not exist", () => {
+  const product = readSources().filter(({ path }) => !path.startsWith("test/"));
+  const named = new Set(product.flatMap(({ text }) => text.match(/\bTRUNKLINE_[A-Z][A-Z_]*[A-Z]\b/g) ?? []));
+  const known = new Set([...settingNames, ...settingNames.map((name) => `${name}_FILE`), ...clientVariables]);
+  expect([...named.difference(known)]).toEqual([]);
 });

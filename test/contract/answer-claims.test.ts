@@ -82,7 +82,7 @@ describe.skipIf(lentOnly("redis"))("with Redis", () => {
   beforeAll(async () => {
     redis = await startRedisServer();
     store = await openKeyStore(
-      { stateDir: "/nowhere", redisUrl: redis.url, pepper: pepperText.parse(testPepper) },
+      { stateDir: "/nowhere", redisUrl: redis.url, keyPepper: pepperText.parse(testPepper) },
       { clock },
     );
     if (store.state.kind !== "redis") throw new Error("the store is not on Redis");

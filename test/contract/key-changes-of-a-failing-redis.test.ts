@@ -27,7 +27,7 @@ describe.skipIf(lentOnly("redis"))("changes of keys in a Redis that fails", () =
   let heard: HeardChanges;
 
   const open = (redisUrl: string): Promise<OpenedKeyStore> =>
-    openKeyStore({ redisUrl, stateDir: "/nowhere", pepper }, { clock: systemClock });
+    openKeyStore({ redisUrl, stateDir: "/nowhere", keyPepper: pepper }, { clock: systemClock });
 
   beforeEach(async () => {
     redis = await startRedisServer({ persistent: true });

@@ -28,7 +28,7 @@ describe.skipIf(lentOnly("redis"))("keys in a Redis that goes away", () => {
   const log = { info: (text: string) => logged.push(text), warn: (text: string) => logged.push(text) };
 
   const open = (): Promise<OpenedKeyStore> =>
-    openKeyStore({ redisUrl: redis.url, stateDir: "/nowhere", pepper }, { clock: systemClock, log });
+    openKeyStore({ redisUrl: redis.url, stateDir: "/nowhere", keyPepper: pepper }, { clock: systemClock, log });
   const outcome = async (): Promise<string> =>
     (await checkKey({ token: issued.token, keys: store.keys, peppers: store.peppers, nowMs: Date.now() })).outcome;
   const changed = async (change: KeyChange): Promise<string> => {

@@ -92,7 +92,7 @@ async function startOnce(options: GatewayOptions): Promise<GatewayInProcess> {
   const log = createLog({ level: logLevel, name: "test", write: (line) => void logged.push(line) });
   const config = gatewayConfig(settings);
   const lifecycle = new Lifecycle({ clock, log });
-  const store = await openKeyStore(config.keyStore, { clock, log });
+  const store = await openKeyStore(config, { clock, log });
   lifecycle.onStop("keys", () => store.keys.close());
   const broker = new MemoryBroker({ clock, log });
   await startAgent({

@@ -83,7 +83,7 @@ async function inStore<Result>(
 ): Promise<Result> {
   const settings = { redisUrl: place["TRUNKLINE_REDIS_URL"], stateDir: place["TRUNKLINE_STATE_DIR"] ?? "" };
   const pepper = pepperText.parse(place["TRUNKLINE_KEY_PEPPER"] ?? testPepper);
-  const store = await openKeyStore({ ...settings, pepper }, { clock, patienceMs: 5_000 });
+  const store = await openKeyStore({ ...settings, keyPepper: pepper }, { clock, patienceMs: 5_000 });
   try {
     return await work(store);
   } finally {

@@ -107,7 +107,7 @@ describe.skipIf(missing.length > 0)("infra/helm", () => {
     const settings = env.map(({ name, value }) => [name, value.replace("/etc/trunkline", folder)]);
     const config = gatewayConfig({ ...Object.fromEntries(settings), TRUNKLINE_HOST: "0.0.0.0" });
     expect(config).toMatchObject({ host: "0.0.0.0", onlyProxies: true, waitMs: 5_000, operationsHost: "0.0.0.0" });
-    expect(config.keyStore.redisUrl).toBe(values.secrets["redis-url"]);
+    expect(config.redisUrl).toBe(values.secrets["redis-url"]);
     expect(spec.enableServiceLinks).toBe(false);
     const stopMs = config.drainMs + Number(config.graceMs);
     expect(spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(stopMs);

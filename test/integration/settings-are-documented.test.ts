@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { clientVariables } from "#shared/process/setting-names.ts";
+import { clientVariables, settingNames } from "#shared/process/setting-names.ts";
 import { readSources } from "../architecture/read-sources.ts";
 
 const document = readFileSync(join(import.meta.dirname, "../../infra/settings.md"), "utf8");
@@ -12,7 +12,7 @@ const forTestsOnly = ["TRUNKLINE_TIME_SCALE"];
 
 test("every setting that the product knows is in the document of settings, and no other", () => {
   const product = readSources().filter(({ path }) => !path.startsWith("test/"));
-  const known = namesIn(product.map(({ text }) => text).join("\n")).difference(
+  const known = namesIn([...settingNames, ...product.map(({ text }) => text)].join("\n")).difference(
     new Set([...forTestsOnly, ...clientVariables]),
   );
   expect(known.size).toBeGreaterThan(25);

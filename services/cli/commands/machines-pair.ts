@@ -22,7 +22,7 @@ interface Options extends JsonOption {
 
 const ttlText = formatDuration(joinTtlMsMax);
 const joinTtl = duration.refine((ms) => ms <= joinTtlMsMax, `must be at most ${ttlText}`);
-const siteVariables = z.object({ TRUNKLINE_PUBLIC_URL: publicOrigin.optional() });
+const siteSettings = z.object({ publicUrl: publicOrigin.optional() });
 
 export interface PairContext extends CliContext {
   /** Returns true if no authority that Node knows signed the certificate of a site. */
@@ -52,7 +52,7 @@ Examples:
   trunkline machines pair cloud --external
   trunkline machines pair attic --json`)
     .action(async (name: string, { models, external, ttl: ttlMs, json }: Options) => {
-      const { TRUNKLINE_PUBLIC_URL: publicUrl } = readConfig(siteVariables, environment);
+      const { publicUrl } = readConfig(siteSettings, environment);
       await assertFreeName(name, context);
       await withKeyStore(context, { json }, async (store) => {
         const { line, expiresAt, changed } = await makeJoin({ name, ttlMs, publicUrl, models, external }, store);

@@ -53,13 +53,13 @@ export async function runUp(context: CliContext, { json, hideKey, quiet, ...give
       if (!json) stdout.write("\nFinishing what is under way; Ctrl-C again stops at once.\n");
     },
     async start(lifecycle) {
-      const { stateDir, redisUrl } = forGateway.keyStore;
+      const { stateDir, redisUrl } = forGateway;
       if (redisUrl === undefined) lifecycle.onStop("state folder", holdAlone(stateDir));
-      const store = await openKeyStore(forGateway.keyStore, { clock, log });
+      const store = await openKeyStore(forGateway, { clock, log });
       lifecycle.onStop("keys", () => store.keys.close());
       const { gatewaySide, agentSide, brokerFor } = await connectBoth(forGateway, log);
       lifecycle.onStop("broker", async () => void (await Promise.all([gatewaySide.close(), agentSide.close()])));
-      const ownMeans = { stateDir: forGateway.keyStore.stateDir, store, lifecycle, clock: store.clock, log };
+      const ownMeans = { stateDir: forGateway.stateDir, store, lifecycle, clock: store.clock, log };
       const key = await ownKey(ownMeans);
       const adminKey = await keepAdminKey(ownMeans);
       const agent = await startAgent({
@@ -83,7 +83,7 @@ export async function runUp(context: CliContext, { json, hideKey, quiet, ...give
         log,
         requestLog,
       });
-      noteAddresses(forGateway.keyStore.stateDir, { baseUrl, operationsUrl }, lifecycle);
+      noteAddresses(forGateway.stateDir, { baseUrl, operationsUrl }, lifecycle);
       const { runtime, models } = agent;
       const { argv, execPath, platform } = process;
       const program = { script: argv[1], execPath, isExecutable: isSea(), platform };
@@ -91,7 +91,7 @@ export async function runUp(context: CliContext, { json, hideKey, quiet, ...give
       // A link in a log would let every reader of the log in.
       const isSeen = stdout.isTTY === true && !hideKey && !json;
       const link = isSeen ? await signInLink(adminKey, { store, consoleUrl }) : undefined;
-      const keyFile = hideKey && resolve(forGateway.keyStore.stateDir, upFiles.apiKey);
+      const keyFile = hideKey && resolve(forGateway.stateDir, upFiles.apiKey);
       stdout.write(
         json
           ? `${JSON.stringify({ base_url: baseUrl, api_key: key, runtime, public_url: publicUrl })}\n`
@@ -137,7 +137,7 @@ async function connectBoth(
   config: GatewayConfig,
   log: Log,
 ): Promise<{ gatewaySide: Broker; agentSide: Broker; brokerFor: BrokerFor | undefined }> {
-  const { natsUrl: url, natsCredentialsFile: credentialsFile, natsSecurity: security } = config;
+  const { natsUrl: url, natsCreds: credentialsFile, natsSecurity: security } = config;
   if (url === undefined) {
     const broker = new MemoryBroker({ clock, log });
     return { gatewaySide: broker.connect(), agentSide: broker.connect(), brokerFor: async () => broker.connect() };

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { changeKey, revokeKey } from "#shared/records/change-key.ts";
 import { issueKey } from "#shared/records/issue-key.ts";
 import { keyId, type KeyId, type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
-import { keyStoreVariables } from "#shared/store/key-store-settings.ts";
+import { keyStoreSettings } from "#shared/store/key-store-settings.ts";
 import { type Model, modelListing } from "#shared/protocol/model.ts";
 import { formatDuration, showKey } from "#shared/records/shown-key.ts";
 import { readConfig, secret } from "#shared/process/config.ts";
@@ -29,10 +29,10 @@ export interface KeyIssuer {
   models(list: (key: KeyToken) => Promise<readonly Model[]>): Promise<readonly Model[]>;
 }
 
-const variables = z.object({
-  TRUNKLINE_OPERATIONS_URL: z.string().optional(),
-  TRUNKLINE_REDIS_URL: secret(z.string().optional()),
-  TRUNKLINE_STATE_DIR: keyStoreVariables.TRUNKLINE_STATE_DIR,
+const siteSettings = z.object({
+  operationsUrl: z.string().optional(),
+  redisUrl: secret(z.string().optional()),
+  stateDir: keyStoreSettings.shape.stateDir,
 });
 
 /**
@@ -40,11 +40,11 @@ const variables = z.object({
  * key store, as for `trunkline keys issue`.
  */
 export function keyIssuer(given: OperationsOptions, context: CliContext): KeyIssuer {
-  const settings = readConfig(variables, context.environment);
-  const url = given.operationsUrl ?? settings.TRUNKLINE_OPERATIONS_URL;
+  const settings = readConfig(siteSettings, context.environment);
+  const url = given.operationsUrl ?? settings.operationsUrl;
   if (url !== undefined) return issuerAtPort(url, context);
-  if (settings.TRUNKLINE_REDIS_URL !== undefined) return issuerInStore("the Redis of TRUNKLINE_REDIS_URL", context);
-  const folder = resolve(settings.TRUNKLINE_STATE_DIR);
+  if (settings.redisUrl !== undefined) return issuerInStore("the Redis of TRUNKLINE_REDIS_URL", context);
+  const folder = resolve(settings.stateDir);
   if (existsSync(folder)) return issuerInStore(folder, context);
   throw new StartFailure(
     exitCodes.config,

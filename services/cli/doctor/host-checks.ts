@@ -1,7 +1,8 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import type { Environment, processConfig } from "#shared/process/config.ts";
+import type { AgentConfig } from "../../agent/config.ts";
+import type { Environment } from "#shared/process/config.ts";
 import { createLog } from "#shared/process/log.ts";
 import { unknownSettings } from "#shared/process/setting-names.ts";
 import { type Check, failed, type Finding, type DoctorContext, ok, skipped, warning } from "./run-checks.ts";
@@ -65,7 +66,7 @@ const natsVersionMin = [2, 12, 7] as const;
 const silent = createLog({ level: "silent", name: "doctor" });
 
 interface NatsRole {
-  readonly config: ReturnType<typeof processConfig>;
+  readonly config: Pick<AgentConfig, "natsUrl" | "natsCreds" | "natsSecurity">;
   readonly clock: Clock;
   /** Subjects that the process subscribes to and sends to, with tokens that nobody else has. */
   readonly subjects: { readonly publish: readonly string[]; readonly subscribe: readonly string[] };
@@ -117,7 +118,7 @@ export function natsChecks(role: NatsRole): readonly Check[] {
 }
 
 async function openNats({ config, clock }: NatsRole) {
-  const { natsUrl: url = "", natsCredentialsFile: credentialsFile, natsSecurity: security } = config;
+  const { natsUrl: url = "", natsCreds: credentialsFile, natsSecurity: security } = config;
   const broker = await connectNats({ url, credentialsFile, security, name: "trunkline doctor", clock, log: silent });
   return { broker, [Symbol.asyncDispose]: () => broker.close() };
 }

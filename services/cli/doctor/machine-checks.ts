@@ -82,7 +82,7 @@ async function lookAtService({ host, manager }: Machine): Promise<Finding> {
 
 /** Tells the latest proof of each model: the answers that it goes on with after another machine, and why not with others. */
 function lookAtProofs(config: AgentConfig): Finding {
-  if (!config.continues)
+  if (!config.continue)
     return skipped("TRUNKLINE_CONTINUE is off: this machine goes on with no answer of another one.");
   const proofs = proofsOf(config, { warn: () => undefined }).all();
   const told = [...new Map(proofs.map((each) => [each.model, each])).values()].map(
@@ -114,7 +114,7 @@ async function lookForRuntimes(
       "Start one, such as Ollama, or name where it is in TRUNKLINE_RUNTIME_URL.",
     );
   }
-  const missing = config.runtimeUrls.length === 0 ? [] : places.filter(({ runtime }) => runtime === undefined);
+  const missing = config.runtimeUrl.length === 0 ? [] : places.filter(({ runtime }) => runtime === undefined);
   if (missing.length > 0) {
     return warning(
       `${told.join(", ")}; but not ${missing.map(({ place, problem }) => `${place} (${problem})`).join(", ")}.`,

@@ -56,11 +56,11 @@ export async function siteChecks(
   const config = tryTo(() => gatewayConfig(environment));
   if (config === undefined) return { checks: [settings], [Symbol.asyncDispose]: async () => undefined };
   const store = await openStore(config, clock);
-  const isOnRedis = config.keyStore.redisUrl !== undefined;
+  const isOnRedis = config.redisUrl !== undefined;
   return {
     checks: [
       settings,
-      ...(isOnRedis ? [] : [folderCheck(resolve(config.keyStore.stateDir))]),
+      ...(isOnRedis ? [] : [folderCheck(resolve(config.stateDir))]),
       { name: "store", look: () => lookAtStore(store, clock) },
       ...natsChecks({ config, clock, subjects: subjectsOf(clock), dispensable: { [placedPattern]: alone } }),
       { name: "records", needs: ["store"], look: () => lookAtRecords(store) },
@@ -83,13 +83,13 @@ interface Store {
   readonly missing?: string;
 }
 
-async function openStore({ keyStore }: GatewayConfig, clock: Clock): Promise<Store> {
-  const file = join(resolve(keyStore.stateDir), stateFileName);
-  if (keyStore.redisUrl === undefined && !existsSync(file)) return { missing: file, doubts: [] };
+async function openStore(config: GatewayConfig, clock: Clock): Promise<Store> {
+  const file = join(resolve(config.stateDir), stateFileName);
+  if (config.redisUrl === undefined && !existsSync(file)) return { missing: file, doubts: [] };
   const doubts: string[] = [];
   const log = { info: () => undefined, warn: (...said: unknown[]) => void doubts.push(String(said.at(-1))) };
   try {
-    return { opened: await openKeyStore(keyStore, { clock, log, patienceMs }), doubts };
+    return { opened: await openKeyStore(config, { clock, log, patienceMs }), doubts };
   } catch (problem) {
     return { problem, doubts };
   }
@@ -158,12 +158,12 @@ const readyz = z.object({ ready: z.boolean(), reasons: z.array(z.string()) });
  * that of the `trunkline up` that runs on the state folder.
  */
 async function lookAtPort(
-  { host, port, tlsCertificateFile, keyStore }: GatewayConfig,
+  { host, port, tlsCert, stateDir }: GatewayConfig,
   { environment, signal }: Pick<DoctorContext, "environment"> & { readonly signal: AbortSignal },
 ): Promise<Finding> {
-  const noted = environment["TRUNKLINE_PORT"] ? undefined : notedUrl(keyStore.stateDir, "baseUrl");
+  const noted = environment["TRUNKLINE_PORT"] ? undefined : notedUrl(stateDir, "baseUrl");
   const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
-  const url = new URL(noted ?? `${tlsCertificateFile === undefined ? "http" : "https"}://${reached}:${port}`);
+  const url = new URL(noted ?? `${tlsCert === undefined ? "http" : "https"}://${reached}:${port}`);
   const at = noted === undefined ? `${host}:${port}` : url.host;
   try {
     const { server, body } = await getLocal(new URL("/readyz", url), signal);
@@ -211,34 +211,32 @@ function getLocal(
   });
 }
 
-function lookAtCertificate({ tlsCertificateFile, tlsKeyFile, publicUrl }: GatewayConfig, clock: Clock): Finding {
-  if (tlsCertificateFile === undefined || tlsKeyFile === undefined) {
+function lookAtCertificate({ tlsCert, tlsKey, publicUrl }: GatewayConfig, clock: Clock): Finding {
+  if (tlsCert === undefined || tlsKey === undefined) {
     return skipped(
       "TRUNKLINE_TLS_CERT is not set: the gateway speaks HTTP, for this host and for a proxy that ends TLS.",
     );
   }
-  const certificate = new X509Certificate(readFileSync(tlsCertificateFile));
+  const certificate = new X509Certificate(readFileSync(tlsCert));
   const days = daysUntil(certificate.validTo, clock);
   const remedy = "Put a new certificate into TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY, and restart the gateway.";
-  if (!certificate.checkPrivateKey(createPrivateKey(readFileSync(tlsKeyFile)))) {
-    return failed(`${tlsKeyFile} is not the key of ${tlsCertificateFile}.`, remedy);
+  if (!certificate.checkPrivateKey(createPrivateKey(readFileSync(tlsKey)))) {
+    return failed(`${tlsKey} is not the key of ${tlsCert}.`, remedy);
   }
-  if (days < 0) return failed(`${tlsCertificateFile} expired ${-days} days ago.`, remedy);
+  if (days < 0) return failed(`${tlsCert} expired ${-days} days ago.`, remedy);
   const host = publicUrl === undefined ? undefined : new URL(publicUrl).hostname;
   const isFor = (name: string): boolean =>
     (certificate.checkHost(name) ?? certificate.checkIP(name.replace(/^\[|\]$/g, ""))) !== undefined;
   if (host !== undefined && !isFor(host)) {
-    return failed(`${tlsCertificateFile} is not for ${host} (${certificate.subjectAltName ?? "no names"}).`, remedy);
+    return failed(`${tlsCert} is not for ${host} (${certificate.subjectAltName ?? "no names"}).`, remedy);
   }
-  const told = `${tlsCertificateFile} is valid for ${days} days.`;
+  const told = `${tlsCert} is valid for ${days} days.`;
   return days < certificateDaysMin ? warning(told, remedy) : ok(told);
 }
 
 /** Judges whether the gateway learns the addresses of clients behind its proxy, and from nobody else. */
-export function judgeProxies(
-  config: Pick<GatewayConfig, "publicUrl" | "tlsCertificateFile" | "trustedProxies">,
-): Finding {
-  const { publicUrl, tlsCertificateFile, trustedProxies } = config;
+export function judgeProxies(config: Pick<GatewayConfig, "publicUrl" | "tlsCert" | "trustedProxies">): Finding {
+  const { publicUrl, tlsCert, trustedProxies } = config;
   const wide = trustedProxies.find((network) => network.endsWith("/0"));
   if (wide !== undefined) {
     return failed(
@@ -247,7 +245,7 @@ export function judgeProxies(
     );
   }
   if (trustedProxies.length > 0) return ok(`The addresses of clients are believed from ${trustedProxies.join(", ")}.`);
-  if (publicUrl?.startsWith("https:") && tlsCertificateFile === undefined) {
+  if (publicUrl?.startsWith("https:") && tlsCert === undefined) {
     return warning(
       `A proxy ends the TLS of ${publicUrl}, and the gateway does not believe it: all clients have one address, so that limits on addresses hit all at once.`,
       "Set TRUNKLINE_TRUSTED_PROXIES to the proxy's address (127.0.0.1 for one on this host).",

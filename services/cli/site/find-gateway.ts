@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { faultEntry, isFaultCode } from "#shared/fault/fault.ts";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
-import { keyStoreVariables } from "#shared/store/key-store-settings.ts";
+import { keyStoreSettings } from "#shared/store/key-store-settings.ts";
 import { defaultPorts, type Environment, portNumber, readConfig, secret, urlList } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
@@ -14,33 +14,29 @@ import { readKept, upFiles } from "./up-state.ts";
 /** How a command finds a gateway and a key: by its options, the environment, and what `trunkline up` keeps on this host. */
 
 export const siteUrl = urlList(["http:", "https:"]).refine((text) => URL.canParse(text), "must be one URL");
-const { TRUNKLINE_STATE_DIR } = keyStoreVariables;
+const folderSettings = keyStoreSettings.pick({ stateDir: true });
 
-const publicVariables = z.object({
-  TRUNKLINE_BASE_URL: siteUrl.optional(),
-  TRUNKLINE_PORT: portNumber.optional(),
-  TRUNKLINE_STATE_DIR,
+const publicSettings = folderSettings.extend({
+  baseUrl: siteUrl.optional(),
+  port: portNumber.optional(),
   /** Set when a gateway on this host serves HTTPS. */
-  TRUNKLINE_TLS_CERT: z.string().optional(),
+  tlsCert: z.string().optional(),
 });
 
 /** Returns the base URL that the command line or the environment names, or that of the gateway on this host. */
 export function baseUrlOf(environment: Environment, given: string | undefined): string {
-  const settings = readConfig(publicVariables, environment);
-  const { TRUNKLINE_PORT: port, TRUNKLINE_TLS_CERT: certificateFile } = settings;
-  const local = { stateDir: settings.TRUNKLINE_STATE_DIR, port, isTls: certificateFile !== undefined };
-  const base = given ?? settings.TRUNKLINE_BASE_URL ?? localUrl(local, "baseUrl", defaultPorts.public);
+  const { baseUrl, tlsCert, ...local } = readConfig(publicSettings, environment);
+  const base = given ?? baseUrl ?? localUrl({ ...local, tlsCert }, "baseUrl", defaultPorts.public);
   return `${base.replace(/(?<!\/)\/+$/, "").replace(/\/v1$/, "")}/v1`;
 }
 
-const operationsVariables = z.object({
-  TRUNKLINE_OPERATIONS_URL: siteUrl.optional(),
-  TRUNKLINE_OPERATIONS_PORT: portNumber.optional(),
-  TRUNKLINE_STATE_DIR,
+const operationsSettings = folderSettings.extend({
+  operationsUrl: siteUrl.optional(),
+  operationsPort: portNumber.optional(),
   /** Set when a gateway on this host serves HTTPS on its operations port. */
-  TRUNKLINE_OPERATIONS_TLS_CERT: z.string().optional(),
+  operationsTlsCert: z.string().optional(),
   /** The certificate authority of the operations port, when it is not a public one. */
-  TRUNKLINE_OPERATIONS_CA: z.string().optional(),
+  operationsCa: z.string().optional(),
 });
 
 /** Returns the URL of the operations port, and the file of its certificate authority if it is not a public one. */
@@ -48,12 +44,14 @@ export function operationsOf(
   environment: Environment,
   given: string | undefined,
 ): { readonly url: string; readonly caFile: string | undefined } {
-  const settings = readConfig(operationsVariables, environment);
-  const { TRUNKLINE_OPERATIONS_PORT: port, TRUNKLINE_OPERATIONS_TLS_CERT: certificateFile } = settings;
-  const local = { stateDir: settings.TRUNKLINE_STATE_DIR, port, isTls: certificateFile !== undefined };
+  const settings = readConfig(operationsSettings, environment);
+  const { stateDir, operationsPort: port, operationsTlsCert: tlsCert } = settings;
   return {
-    url: given ?? settings.TRUNKLINE_OPERATIONS_URL ?? localUrl(local, "operationsUrl", defaultPorts.operations),
-    caFile: settings.TRUNKLINE_OPERATIONS_CA ?? certificateFile,
+    url:
+      given ??
+      settings.operationsUrl ??
+      localUrl({ stateDir, port, tlsCert }, "operationsUrl", defaultPorts.operations),
+    caFile: settings.operationsCa ?? tlsCert,
   };
 }
 
@@ -66,12 +64,12 @@ const addresses = z.object({
 
 /** Returns the URL of a gateway on this host. Without a configured port it is that of a running `trunkline up`, if known. */
 function localUrl(
-  { stateDir, port, isTls }: { readonly stateDir: string; readonly port: number | undefined; readonly isTls: boolean },
+  { stateDir, port, tlsCert }: Omit<z.output<typeof publicSettings>, "baseUrl">,
   kind: keyof z.output<typeof addresses>,
   defaultPort: number,
 ): string {
   const noted = port === undefined ? notedUrl(stateDir, kind) : undefined;
-  return noted ?? `${isTls ? "https" : "http"}://127.0.0.1:${port ?? defaultPort}`;
+  return noted ?? `${tlsCert === undefined ? "http" : "https"}://127.0.0.1:${port ?? defaultPort}`;
 }
 
 /** Returns the URL that a running `trunkline up` keeps in its state folder. */
@@ -94,7 +92,7 @@ const wantedKeys = {
     prefix: "trunkline_",
     making: "`trunkline keys issue --name me` makes one",
     variable: "TRUNKLINE_KEY",
-    settings: z.object({ TRUNKLINE_KEY: keyText }),
+    settings: z.object({ key: keyText }),
     file: upFiles.apiKey,
   },
   admin: {
@@ -102,7 +100,7 @@ const wantedKeys = {
     prefix: "trunkline_admin_",
     making: "`trunkline keys issue --admin --name console` makes one",
     variable: "TRUNKLINE_ADMIN_KEY",
-    settings: z.object({ TRUNKLINE_ADMIN_KEY: keyText }),
+    settings: z.object({ adminKey: keyText }),
     file: upFiles.adminKey,
   },
 } as const;
@@ -117,10 +115,7 @@ export function configuredKey(wanted: WantedKey, environment: Environment): stri
 export function findKey(wanted: WantedKey, environment: Environment): FoundKey {
   const given = configuredKey(wanted, environment);
   if (given !== undefined) return readKey(wanted, given, wantedKeys[wanted].variable);
-  const file = resolve(
-    readConfig(z.object({ TRUNKLINE_STATE_DIR }), environment).TRUNKLINE_STATE_DIR,
-    wantedKeys[wanted].file,
-  );
+  const file = resolve(readConfig(folderSettings, environment).stateDir, wantedKeys[wanted].file);
   return readKey(wanted, readOwn(wanted, file), file);
 }
 

@@ -1,13 +1,12 @@
 import { hostname, userInfo } from "node:os";
 import { resolve } from "node:path";
-import { z } from "zod";
 import { Fault, faultEntry } from "#shared/fault/fault.ts";
 import type { Actor } from "#shared/records/audit-entry.ts";
 import { type KeyChanged, recordAfter, replicatedIn } from "#shared/records/change-key.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { type Replication, replicaWaitMs } from "#shared/records/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
-import { keyStoreSettings, keyStoreVariables } from "#shared/store/key-store-settings.ts";
+import { keyStoreSettings } from "#shared/store/key-store-settings.ts";
 import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
@@ -32,7 +31,7 @@ export async function withKeyStore<Result>(
   { json }: JsonOption,
   work: (store: CommandStore) => Promise<Result>,
 ): Promise<Result> {
-  const settings = keyStoreSettings(readConfig(z.object(keyStoreVariables), environment));
+  const settings = readConfig(keyStoreSettings, environment);
   const { openKeyStore } = await import("#shared/store/open-key-store.ts");
   const store = await openKeyStore({ ...settings, stateDir: resolve(settings.stateDir) }, { clock, patienceMs });
   try {

@@ -38,7 +38,7 @@ interface OpenedConnection {
 interface NatsSettings {
   readonly natsUrl?: string | undefined;
   readonly natsSystemUrl?: string | undefined;
-  readonly natsSystemCredentialsFile?: string | undefined;
+  readonly natsSystemCreds?: string | undefined;
   readonly natsSecurity?: NatsSecurity | undefined;
 }
 
@@ -129,7 +129,7 @@ export async function watchSecondConnections(
   parts: Parts & { readonly config: NatsSettings; readonly lifecycle: Lifecycle },
 ): Promise<SecondConnections | undefined> {
   const { config, lifecycle, clock, log } = parts;
-  const { natsUrl, natsSystemUrl, natsSystemCredentialsFile: credentialsFile, natsSecurity: security } = config;
+  const { natsUrl, natsSystemUrl, natsSystemCreds: credentialsFile, natsSecurity: security } = config;
   if (natsUrl === undefined) return undefined;
   if (natsSystemUrl === undefined && credentialsFile === undefined) {
     log.info(

@@ -17,9 +17,11 @@ export interface Certificate {
  */
 export function readCertificate(
   prefix: "TRUNKLINE_TLS_" | "TRUNKLINE_OPERATIONS_TLS_",
-  files: { readonly tlsCertificateFile: string | undefined; readonly tlsKeyFile: string | undefined },
+  {
+    tlsCert: certFile,
+    tlsKey: keyFile,
+  }: { readonly tlsCert?: string | undefined; readonly tlsKey?: string | undefined },
 ): Certificate | undefined {
-  const { tlsCertificateFile: certFile, tlsKeyFile: keyFile } = files;
   if (certFile === undefined && keyFile === undefined) return undefined;
   const [certVariable, keyVariable] = [`${prefix}CERT`, `${prefix}KEY`];
   if (certFile === undefined || keyFile === undefined) {

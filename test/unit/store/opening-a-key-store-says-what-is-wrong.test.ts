@@ -5,10 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import { z } from "zod";
 import { issueKey } from "#shared/records/issue-key.ts";
 import type { KeyToken } from "#shared/keys/key-token.ts";
-import { type KeyStoreSettings, keyStoreVariables } from "#shared/store/key-store-settings.ts";
+import { type KeyStoreSettings, keyStoreSettings } from "#shared/store/key-store-settings.ts";
 import { openKeyStore } from "#shared/store/open-key-store.ts";
 import { makePepper, pepperFile } from "#shared/store/state-database.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
@@ -70,7 +69,7 @@ test("a folder that cannot be made is named, with the variable that chooses anot
 test("another pepper than the one the keys were made with is refused, wherever it comes from", async () => {
   const made = await openAndClose({ stateDir: folder });
   await issueOn({ stateDir: folder });
-  const fromEnvironment = openAndClose({ stateDir: folder, pepper });
+  const fromEnvironment = openAndClose({ stateDir: folder, keyPepper: pepper });
   await expect(fromEnvironment).rejects.toMatchObject(
     refusal(exitCodes.config, "another pepper: set TRUNKLINE_KEY_PEPPER"),
   );
@@ -82,19 +81,19 @@ test("another pepper than the one the keys were made with is refused, wherever i
 });
 
 test("any pepper will do until a key was issued, and then that key's", async () => {
-  await openAndClose({ stateDir: folder, pepper });
-  await issueOn({ stateDir: folder, pepper: otherPepper });
-  const first = openAndClose({ stateDir: folder, pepper });
+  await openAndClose({ stateDir: folder, keyPepper: pepper });
+  await issueOn({ stateDir: folder, keyPepper: otherPepper });
+  const first = openAndClose({ stateDir: folder, keyPepper: pepper });
   await expect(first).rejects.toMatchObject(refusal(exitCodes.config, "another pepper"));
-  expect(await openAndClose({ stateDir: folder, pepper: otherPepper })).toBe(otherPepper.fingerprint);
+  expect(await openAndClose({ stateDir: folder, keyPepper: otherPepper })).toBe(otherPepper.fingerprint);
 });
 
 test("a new pepper takes an old one's place without a key becoming invalid, while both are known", async () => {
-  const before = { stateDir: folder, pepper };
-  const during = { stateDir: folder, pepper: otherPepper, pepperAlso: pepper };
-  const stillToFollow = { stateDir: folder, pepper, pepperAlso: otherPepper };
+  const before = { stateDir: folder, keyPepper: pepper };
+  const during = { stateDir: folder, keyPepper: otherPepper, keyPepperAlso: pepper };
+  const stillToFollow = { stateDir: folder, keyPepper: pepper, keyPepperAlso: otherPepper };
   const old = await issueOn(before);
-  await expect(openAndClose({ stateDir: folder, pepper: otherPepper })).rejects.toMatchObject(
+  await expect(openAndClose({ stateDir: folder, keyPepper: otherPepper })).rejects.toMatchObject(
     refusal(exitCodes.config, "TRUNKLINE_KEY_PEPPER_ALSO"),
   );
   expect(await openAndClose(stillToFollow)).toBe(pepper.fingerprint);
@@ -106,11 +105,11 @@ test("a new pepper takes an old one's place without a key becoming invalid, whil
 });
 
 test("when an old pepper is no longer given, the start says that keys may still be under it", async () => {
-  await issueOn({ stateDir: folder, pepper });
-  await openAndClose({ stateDir: folder, pepper: otherPepper, pepperAlso: pepper });
+  await issueOn({ stateDir: folder, keyPepper: pepper });
+  await openAndClose({ stateDir: folder, keyPepper: otherPepper, keyPepperAlso: pepper });
   const warnings: string[] = [];
   const log = { info: () => undefined, warn: (text: string) => void warnings.push(text) };
-  const { keys } = await openKeyStore({ stateDir: folder, pepper: otherPepper }, { clock: systemClock, log });
+  const { keys } = await openKeyStore({ stateDir: folder, keyPepper: otherPepper }, { clock: systemClock, log });
   await keys.close();
   expect(warnings).toEqual([expect.stringContaining("not judged here")]);
 });
@@ -141,7 +140,7 @@ test("Redis without a pepper is refused before Redis is asked for", async () => 
 });
 
 test.each(["localhost:6379", "http://localhost", "redis://:100%@localhost", "a,b"])("%s is no Redis URL", (url) => {
-  const read = () => readConfig(z.object(keyStoreVariables), { TRUNKLINE_REDIS_URL: url });
+  const read = () => readConfig(keyStoreSettings, { TRUNKLINE_REDIS_URL: url });
   expect(read).toThrow(/TRUNKLINE_REDIS_URL must be a URL/);
 });
 

@@ -124,5 +124,5 @@ test.each([
     outcome: "failed",
   },
 ])("a site with $says: $outcome", ({ trusted, publicUrl, certificate, outcome }) => {
-  expect(judgeProxies({ trustedProxies: trusted, publicUrl, tlsCertificateFile: certificate }).outcome).toBe(outcome);
+  expect(judgeProxies({ trustedProxies: trusted, publicUrl, tlsCert: certificate }).outcome).toBe(outcome);
 });
