@@ -2,6 +2,7 @@ import { findCircles } from "./find-circles.ts";
 import { findHiddenSubjects, findHiddenTitles, findViolations } from "./find-violations.ts";
 import { importRules } from "./import-rules.ts";
 import { findLongFolders, linesOf, setBudgets } from "./line-budgets.ts";
+import { findUnproved } from "./promises.ts";
 import { findSlowExpressions } from "./slow-expressions.ts";
 import { readSources } from "./read-sources.ts";
 
@@ -21,6 +22,7 @@ if (option === "--set-budgets") {
     ...findHiddenTitles(sources),
     ...findLongFolders(sources),
     ...findSlowExpressions(sources),
+    ...findUnproved(sources),
   ];
   for (const violation of violations) console.error(violation);
   const lines = [...linesOf(sources).values()].reduce((sum, each) => sum + each, 0);

@@ -3,6 +3,7 @@ import { findCircles } from "./find-circles.ts";
 import { findHiddenSubjects, findHiddenTitles, findViolations, importsOf } from "./find-violations.ts";
 import { importRules } from "./import-rules.ts";
 import { findLongFolders, linesOf } from "./line-budgets.ts";
+import { findUnproved, readPromises, rowsPromised } from "./promises.ts";
 import { readSources } from "./read-sources.ts";
 
 /** A file for each rule that breaks it, so that a rule that matches nothing any more is noticed. */
@@ -241,6 +242,53 @@ describe("a folder stays within its line budget", () => {
     expect(findLongFolders(sources, budgets)).toEqual([
       expect.stringContaining("services/gateway/fleet is over its line budget: 2, lines: 3."),
       expect.stringContaining("shared/broker has 1 lines and no line budget."),
+    ]);
+  });
+});
+
+describe("each promise has tests that prove it", () => {
+  const sources = [
+    {
+      path: "test/unit/x.test.ts",
+      text: 'test("a key is kept", () => {});\n// test("a comment", () => {});\ntest.skip("a skipped one", () => {});\n',
+    },
+  ];
+  const pages = [{ path: "README.md", text: "# A\n\n- no promise\n\n## Promises\n\n- A key\n  is kept for ever.\n" }];
+  const found = (promises: string): string[] => findUnproved(sources, readPromises(promises), pages);
+
+  test("the promises of the project are read from its list", () => {
+    expect(readPromises().length).toBeGreaterThan(150);
+    expect(findUnproved(readSources())).toEqual([]);
+  });
+
+  test("a promise that begins a bullet and names a test is proved", () => {
+    expect(found("# README.md\n\nA key is kept\n  unit/x: a key is kept\n")).toEqual([]);
+  });
+
+  test.each([
+    ["a promise without a test", "# List\nA lock\n", '"A lock" has no test'],
+    ["a test that is not there", "# List\nA lock\n  unit/x: a lock\n", '"A lock" names "a lock" in test/unit/x'],
+    ["a test in a file that is not there", "# List\nA lock\n  unit/y: a key is kept\n", "test/unit/y"],
+    ["a test in a comment", "# List\nA lock\n  unit/x: a comment\n", "which is not there"],
+    ["a skipped test", "# List\nA lock\n  unit/x: a skipped one\n", "which is not there"],
+    [
+      "a promise that its page lost",
+      "# README.md\nA lock\n  unit/x: a key is kept\n",
+      "no promise of README.md begins",
+    ],
+  ])("%s is found", (_, promises, violation) => {
+    expect(found(`# README.md\nA key\n  unit/x: a key is kept\n${promises}`)).toEqual([
+      expect.stringContaining(violation),
+    ]);
+  });
+
+  test("a bullet of a page without a line in the list is found", () => {
+    expect(found("")).toEqual([expect.stringContaining('README.md: "A key is kept for ever." has no line')]);
+  });
+
+  test("rows of a list are read from the beginning of its promises", () => {
+    expect(rowsPromised("fault", readPromises("# Fault table\nfault 3, 17: a lock\ninput 4: a key\n"))).toEqual([
+      3, 17,
     ]);
   });
 });

@@ -187,9 +187,5 @@ const passed: readonly Case[] = (
 
 export const forms: Section = {
   title: "forms, speech, images, judgements and tokens",
-  first: 216,
-  last: 226,
   cases: [...framed, ...parts, ...other, ...passed],
-  elsewhere: [],
-  unasserted: [],
 };

@@ -326,9 +326,5 @@ const ways: readonly Case[] = [
 
 export const framing: Section = {
   title: "framing",
-  first: 1,
-  last: 44,
   cases: [...lengths, ...lines, ...greetings, ...ways],
-  elsewhere: [],
-  unasserted: [],
 };

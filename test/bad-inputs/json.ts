@@ -148,18 +148,5 @@ const numbers: readonly Case[] = [
 
 export const json: Section = {
   title: "bodies",
-  first: 100,
-  last: 116,
   cases: [...noJson, ...otherMeanings, ...tooMuch, ...numbers],
-  elsewhere: [
-    { rows: [106], file: "bad-inputs/odd-names-stay-out-of-subjects", name: "reaches its machine as it was sent" },
-    {
-      rows: [111, 112],
-      file: "system/large-bodies-cross-whole",
-      name: "whether or not its length is known beforehand",
-    },
-    { rows: [116], file: "bad-inputs/nearly-right-is-never-our-fault", name: "what is nearly JSON is" },
-    { rows: [116], file: "bad-inputs/nearly-right-is-never-our-fault", name: "a request of nasty texts is" },
-  ],
-  unasserted: [{ row: 115, because: "it speaks of time; test/bench/loop-holds.ts measures it" }],
 };

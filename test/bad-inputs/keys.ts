@@ -144,48 +144,5 @@ const scopes: readonly Case[] = [
 
 export const keys: Section = {
   title: "keys",
-  first: 73,
-  last: 99,
   cases: [...wrong, ...over, ...scopes],
-  elsewhere: [
-    {
-      rows: [77, 89],
-      file: "unit/keys/a-wrong-checksum-costs-no-store-call",
-      name: "with any one character changed is no key",
-    },
-    { rows: [77, 89], file: "integration/admin-api-needs-an-admin-key", name: "and never for what is none" },
-    {
-      rows: [83, 84, 85, 86, 87, 88],
-      file: "unit/records/only-the-right-secret-is-told-more",
-      name: "the answer to the holder of the current secret",
-    },
-    {
-      rows: [84, 85],
-      file: "contract/key-store.contract",
-      name: "when its record has lapsed, a key is still expired to its holder",
-    },
-    {
-      rows: [90],
-      file: "unit/gateway/keys/a-known-key-costs-no-round-trip",
-      name: "is not another that begins like it",
-    },
-    {
-      rows: [91],
-      file: "integration/admin-api-needs-an-admin-key",
-      name: "every operation but the description of them all",
-    },
-    {
-      rows: [93],
-      file: "unit/records/a-scope-allows-what-it-names",
-      name: "a pattern matches exactly what the definition of a glob says",
-    },
-    {
-      rows: [96],
-      file: "bad-inputs/guessers-are-not-listened-to",
-      name: "and whoever has a key is served from the same address",
-    },
-    { rows: [97], file: "integration/bodies-of-nobody-are-not-read", name: "makes this process read next to nothing" },
-    { rows: [99], file: "integration/admin-api-refuses-wrong-requests", name: "a new key" },
-  ],
-  unasserted: [{ row: 98, because: "it is about time, and no test asserts a time" }],
 };

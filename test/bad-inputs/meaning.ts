@@ -286,22 +286,5 @@ const told: readonly Case[] = [
 
 export const meaning: Section = {
   title: "what a request means",
-  first: 117,
-  last: 135,
   cases: [...models, ...messages, ...sampling, ...tools, ...elsewhere, ...told],
-  elsewhere: [
-    { rows: [118], file: "bad-inputs/odd-names-stay-out-of-subjects", name: "is in no subject" },
-    {
-      rows: [134],
-      file: "system/an-answer-reaches-only-its-own-client",
-      name: "no key, no prompt and no answer is ever logged",
-    },
-    {
-      rows: [135],
-      file: "integration/quirks/an-error-has-one-form",
-      name: "a prompt that does not fit is refused by every",
-    },
-    { rows: [135], file: "bad-inputs/odd-names-stay-out-of-subjects", name: "has a true status, in a stream too" },
-  ],
-  unasserted: [],
 };

@@ -201,9 +201,5 @@ const errors: readonly Case[] = [
 
 export const messages: Section = {
   title: "requests of the Messages API",
-  first: 187,
-  last: 194,
   cases: [...conversations, ...blocks, ...fields, ...errors],
-  elsewhere: [],
-  unasserted: [],
 };

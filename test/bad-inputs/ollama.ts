@@ -245,9 +245,5 @@ const errors: readonly Case[] = [
 
 export const ollama: Section = {
   title: "requests of Ollama's API",
-  first: 197,
-  last: 208,
   cases: [...conversations, ...fields, ...errors],
-  elsewhere: [],
-  unasserted: [],
 };

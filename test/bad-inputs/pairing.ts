@@ -1,6 +1,6 @@
 import { credentialPath, challengePath, newMachineKeyPair, pairPath, tunnelPath } from "#shared/protocol/pairing.ts";
 import { pairBodyBytesMax } from "../../services/gateway/tunnels/pair-machines.ts";
-import type { Elsewhere, Section } from "./row.ts";
+import type { Section } from "./row.ts";
 import { postedJson, posted } from "./sent.ts";
 
 const challenge = `${Date.now().toString(36)}.${"a".repeat(22)}.${"0".repeat(64)}`;
@@ -18,16 +18,9 @@ const toWebSocket = (method: string, ...headers: readonly string[]): string =>
   );
 const handshake = ["Sec-WebSocket-Version: 13", `Sec-WebSocket-Key: ${Buffer.alloc(16).toString("base64")}`];
 
-const held = (row: number, file: string, ...names: readonly string[]): readonly Elsewhere[] =>
-  names.map((name) => ({ rows: [row], file, name }));
-const overTunnel = "bad-inputs/a-tunnel-admits-proven-machines-only";
-const overHttp = "integration/machines-are-paired-over-http";
-
 /** Strangers at the routes by which machines are paired. */
 export const pairing: Section = {
   title: "machines that want to be paired",
-  first: 175,
-  last: 186,
   cases: [
     {
       rows: [175],
@@ -123,38 +116,4 @@ export const pairing: Section = {
       afterwards: "closed",
     },
   ],
-  elsewhere: [
-    ...held(177, overHttp, "reads no body beyond a small limit, with and without its length"),
-    // 178: a proof that is replayed later answers an old challenge.
-    ...held(178, "unit/gateway/a-challenge-is-good-for-a-minute", "a challenge is good for a minute"),
-    // 179: a stranger learns nothing of a join line.
-    ...held(179, overHttp, "tells an unknown line from a wrong proof by nothing", "refuses an expired line"),
-    // 180: a stolen join line.
-    ...held(
-      180,
-      overHttp,
-      "tells both sides of a second use",
-      "takes no line any more that was replaced",
-      "accepts no key twice",
-    ),
-    ...held(
-      180,
-      "contract/machine-store.contract",
-      "exactly one of many machines that use one join line at once is paired",
-    ),
-    // 181: guessers of proofs.
-    ...held(181, "unit/gateway/guessed-join-lines-wait-in-a-lane", "asks the store in one lane"),
-    // 185: an old challenge. 186: a proof that was made for something else, or by a key that is not good.
-    ...held(185, "unit/gateway/a-challenge-is-good-for-a-minute", "a challenge that was altered, or that nobody made"),
-    ...held(
-      186,
-      overTunnel,
-      "that signs the bare nonce",
-      "made for another site",
-      "made for another purpose",
-      "that was good on one connection is refused on the next",
-      "of an unknown key is refused, and one of a revoked machine too",
-    ),
-  ],
-  unasserted: [],
 };

@@ -45,25 +45,8 @@ export interface Case {
   readonly unlogged?: RegExp;
 }
 
-/** A row that is held by a test of another form: its file without `.test.ts`, from `test/`, and a piece of its name. */
-export interface Elsewhere {
-  readonly rows: readonly number[];
-  readonly file: string;
-  readonly name: string;
-}
-
-/** A row that no test asserts, and why. */
-export interface Unasserted {
-  readonly row: number;
-  readonly because: string;
-}
-
-/** The rows of one section of the list, `first` to `last`. */
+/** The rows of one section of the list. */
 export interface Section {
   readonly title: string;
-  readonly first: number;
-  readonly last: number;
   readonly cases: readonly Case[];
-  readonly elsewhere: readonly Elsewhere[];
-  readonly unasserted: readonly Unasserted[];
 }

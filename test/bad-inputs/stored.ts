@@ -60,17 +60,7 @@ const queries: readonly Case[] = [
   asks(212, "an answer without its client", { background: true }, wrong("unsupported_value", "background")),
 ];
 
-const otherFile = "integration/a-stored-response-is-its-own-keys-alone";
-
 export const stored: Section = {
   title: "stored responses",
-  first: 209,
-  last: 215,
   cases: [...ids, ...queries],
-  elsewhere: [
-    { rows: [213], file: otherFile, name: "of another key, a deleted one and one that never was get the same words" },
-    { rows: [214], file: otherFile, name: "that is too long is refused by the name of its limit" },
-    { rows: [215], file: otherFile, name: "because it is too large is answered and says so" },
-  ],
-  unasserted: [],
 };

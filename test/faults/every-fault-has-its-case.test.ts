@@ -1,9 +1,7 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect, test } from "vitest";
-import { elsewhere, faultRows, unasserted } from "./fault-rows.ts";
+import { rowsPromised } from "../architecture/promises.ts";
+import { faultRows, unasserted } from "./fault-rows.ts";
 
-const tests = join(import.meta.dirname, "..");
 const range = (first: number, last: number): number[] =>
   Array.from({ length: last - first + 1 }, (_, place) => first + place);
 const everyRow = [...range(1, 44), ...range(56, 60), ...range(70, 92)];
@@ -11,7 +9,7 @@ const phases = 6;
 const harmed = ["machine", "gateway", "NATS", "Redis"];
 
 test("every row of the fault table has its case, or a reason why not", () => {
-  const named = new Set([...faultRows, ...elsewhere].flatMap(({ rows }) => rows));
+  const named = new Set([...faultRows.flatMap(({ rows }) => rows), ...rowsPromised("fault")]);
   expect(everyRow.filter((row) => !named.has(row) && !unasserted.has(row))).toEqual([]);
   expect([...named, ...unasserted.keys()].filter((row) => !everyRow.includes(row))).toEqual([]);
   for (const [row, because] of unasserted) console.log(`Row ${row} of the fault table is not asserted: ${because}.`);
@@ -26,12 +24,4 @@ test("killing and freezing have a case for each part at each phase", () => {
 test("no two scenarios have one name", () => {
   const names = faultRows.map(({ rows, guarantee }) => `${rows.join(", ")}: ${guarantee}`);
   expect(names.filter((name, place) => names.indexOf(name) !== place)).toEqual([]);
-});
-
-test("a row tested elsewhere is", () => {
-  for (const { file, name } of elsewhere) {
-    const source = readFileSync(join(tests, `${file}.test.ts`), "utf8");
-    const pieces = source.replaceAll(/\$\{[^}]*\}/g, "");
-    expect([file, pieces.includes(name) || source.includes(name)]).toEqual([file, true]);
-  }
 });
