@@ -16,7 +16,7 @@ import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { ServedModel } from "../models/model-set.ts";
 import type { Silence } from "../runtimes/runtime.ts";
-import type { FrameEmitter } from "./emit-frames.ts";
+import type { Outbox } from "./outbox.ts";
 
 /** Bounds the `manage` jobs at once: models that are pulled, removed, loaded or unloaded. */
 const manageJobsMax = 8;
@@ -85,7 +85,7 @@ export class AgentJob {
   resumes = 0;
   /** The gateways that the job moved away from. They have lost it for good, unless a new request resumes it there. */
   readonly lostBy = new Map<string, LostJob>();
-  readonly frames: FrameEmitter;
+  readonly frames: Outbox;
   readonly acceptedAtMs: number;
   /** The runtime and model of the job, for kinds that a model answers. */
   served: ServedModel | undefined;
@@ -111,7 +111,7 @@ export class AgentJob {
     readonly head: JobHead;
     readonly body: Uint8Array;
     readonly gateway: string;
-    readonly frames: FrameEmitter;
+    readonly frames: Outbox;
     readonly served: ServedModel | undefined;
     readonly clock: Pick<Clock, "now">;
   }) {
@@ -206,11 +206,12 @@ export class AgentJob {
     this.parts = undefined;
     const usage = outcome.usage ?? null;
     if (outcome.outcome === "fault") {
-      this.frames.fault(faultPayloadOf(outcome.fault, usage), { dropping: waitsForNobody.has(outcome.fault.code) });
+      if (waitsForNobody.has(outcome.fault.code)) this.frames.drop();
+      this.frames.end("fault", faultPayloadOf(outcome.fault, usage));
       return;
     }
     const nowMs = this.#clock.now();
-    this.frames.end({
+    this.frames.end("end", {
       finishReason: outcome.finishReason ?? null,
       usage,
       timings: {
@@ -253,7 +254,7 @@ export function judgeProgress(job: Progress, nowMs: number, timing: Timing): Fau
   const { resumableForMs } = timing;
   if (job.leftAtMs !== undefined && nowMs - job.leftAtMs >= resumableForMs)
     return cancelled(`No client resumed the answer within ${resumableForMs} ms (resumableForMs).`);
-  if (job.leftAtMs !== undefined && job.frames?.heldBack)
+  if (job.leftAtMs !== undefined && job.frames?.isHeldBack)
     return cancelled(`The answer is longer than the ${limits.resumableBytes} bytes that are kept (resumableBytes).`);
   const silentMs = nowMs - job.progressAtMs;
   if (job.state === "queued" || job.heldBack) return undefined;

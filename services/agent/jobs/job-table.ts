@@ -16,8 +16,8 @@ import { replySubject } from "#shared/protocol/subjects.ts";
 import { addedSilenceMs } from "#shared/protocol/timing.ts";
 import { AgentJob, busy, judgeAdmission, judgeProgress } from "./agent-job.ts";
 import { beatRows, GatewaySigns } from "./beats.ts";
-import { FrameEmitter } from "./emit-frames.ts";
 import { JobRunner, type RunnerOptions } from "./job-runner.ts";
+import { Outbox } from "./outbox.ts";
 import { Uplink } from "./uplink.ts";
 
 interface JobTableOptions extends RunnerOptions {
@@ -96,18 +96,10 @@ export class JobTable {
       return;
     }
     const { clock, queueMax, runtime, timing } = this.#options;
-    const { credit, whole, model } = head;
-    const keepsAll = head.resumable !== undefined;
-    const frames = new FrameEmitter({
-      uplink: this.uplink,
-      clock,
-      subject: this.#subjectOf(reply),
-      credit,
-      whole,
-      keepsAll,
-    });
+    const { model } = head;
+    const frames = new Outbox(head, { uplink: this.uplink, clock, subject: this.#subjectOf(reply) });
     if (this.#pastUntilMs.has(head.id)) {
-      frames.fault({ code: "cancelled", message: "The request was cancelled or is over already." });
+      frames.end("fault", { code: "cancelled", message: "The request was cancelled or is over already." });
       return;
     }
     const served = model === undefined ? undefined : runtime.offer?.find(model);
@@ -135,7 +127,7 @@ export class JobTable {
     this.#jobs.set(head.id, job);
     // Any frame tells the gateway that the job was accepted. A job that is answered soon needs no accept frame.
     if (job.startedAtMs === undefined || timing.acceptHoldMs === 0) this.#accept(job);
-    else clock.after(timing.acceptHoldMs, () => void (frames.silent && this.#accept(job)));
+    else clock.after(timing.acceptHoldMs, () => void (frames.isSilent && this.#accept(job)));
   }
 
   receivePart(head: PartHead, bytes: Uint8Array): void {
@@ -276,7 +268,7 @@ export class JobTable {
    * the request.
    */
   #attach(attach: Attach, reply: ReplyTo): void {
-    const { job: id, from, keyId, credit, resumes } = attach;
+    const { job: id, keyId, resumes } = attach;
     const job = this.#jobs.get(id) ?? this.#left.get(id);
     if (job === undefined || !mayAttach(job, resumes) || (job.head.keyId ?? "") !== keyId) {
       this.#tell(reply, "fault", { code: "job_unknown", message: "The machine does not know this request any more." });
@@ -288,7 +280,7 @@ export class JobTable {
     }
     job.owner = reply.gateway;
     job.leftAtMs = undefined;
-    if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit, resumes: resumes !== undefined })) return;
+    if (job.frames.attach(attach, this.#subjectOf(reply))) return;
     const message = "Part of the answer was lost between the machine and the gateway.";
     this.#tell(reply, "fault", { code: "stream_gap", message });
   }

@@ -1,4 +1,4 @@
-import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { addRecords, type DataRecord, jsonRecord } from "#shared/protocol/frame.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { abilityAt, decodeMediaBody } from "#shared/protocol/media-body.ts";
@@ -9,8 +9,8 @@ import type { ModelPulls } from "../models/model-pulls.ts";
 import type { ServedModel, ModelSet } from "../models/model-set.ts";
 import { refuseIncapable } from "../runtimes/refuse-unsupported.ts";
 import type { EmitEvents, Silence, Runtime } from "../runtimes/runtime.ts";
-import { randomBytes } from "node:crypto";
 import type { AgentJob, Outcome } from "./agent-job.ts";
+import { AnswerAssembly } from "./answer-records.ts";
 import type { ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";
 
 type RunningJob = Pick<AgentJob, "head" | "body" | "signal" | "width" | "moved" | "write">;
@@ -122,151 +122,6 @@ function untilAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
     else signal.addEventListener("abort", onAbort);
     work.then(resolve, reject);
   });
-}
-
-/**
- * Normalises a runtime's events, so that a stream and a whole answer come from the same events. It drops empty texts,
- * announces every tool call once with a unique id, and ends with exactly one finish for each choice. At most one usage
- * follows the finishes. Runtimes send finishes and usage in any order; their events are not trusted any further.
- */
-export class AnswerAssembly {
-  readonly #choices = new Map<number, ChoiceSoFar>();
-  /** Ids of the tool calls so far. */
-  readonly #ids = new Set<string>();
-  #usage: Extract<AnswerEvent, { kind: "usage" }> | undefined;
-  #outputTokens = 0;
-  readonly #tellsStop: boolean;
-  /** False for an answer whose pieces are no tokens. */
-  readonly #countsPieces: boolean;
-
-  constructor({ tellsStop = false, countsPieces = true }: { tellsStop?: boolean; countsPieces?: boolean } = {}) {
-    this.#tellsStop = tellsStop;
-    this.#countsPieces = countsPieces;
-  }
-
-  /**
-   * Output tokens so far, counted in pieces: runtimes send one token at a time. The exact number comes with the usage.
-   */
-  get outputTokens(): number {
-    return this.#usage?.completionTokens ?? this.#outputTokens;
-  }
-
-  get usage(): Usage | undefined {
-    if (this.#usage === undefined) return undefined;
-    const { kind: _, ...usage } = this.#usage;
-    return usage;
-  }
-
-  get finishReason(): FinishReason | undefined {
-    return this.#choices.get(0)?.finishReason;
-  }
-
-  push(events: readonly AnswerEvent[]): AnswerEvent[] {
-    const regular: AnswerEvent[] = [];
-    for (const event of events) {
-      const kept = this.#take(event);
-      if (kept !== undefined) regular.push(kept);
-    }
-    return regular;
-  }
-
-  /**
-   * Returns the closing events; call it once, when the runtime has ended. Throws when a choice has no finish or when a
-   * choice of several is missing: the answer is incomplete.
-   */
-  end(): AnswerEvent[] {
-    if (this.#choices.size === 0) throw brokenOff();
-    const ends: AnswerEvent[] = [...this.#choices]
-      .toSorted(([a], [b]) => a - b)
-      .map(([choice, { finishReason: reason, stop }], place) => {
-        if (reason === undefined || choice !== place) throw brokenOff();
-        if (choice > 0) return { kind: "finish", choice, reason };
-        const tellsStop = this.#tellsStop && reason === "stop" && stop !== undefined;
-        return { kind: "finish", reason, ...(tellsStop && { stop }) };
-      });
-    if (this.#usage !== undefined) ends.push(this.#usage);
-    return ends;
-  }
-
-  #take(event: AnswerEvent): AnswerEvent | undefined {
-    switch (event.kind) {
-      case "text":
-      case "reasoning":
-        if (event.text === "") return undefined;
-        this.#choiceOf(event);
-        if (this.#countsPieces) this.#outputTokens += 1;
-        return event;
-      case "tool-call-start":
-        this.#choiceOf(event).start(event.index);
-        return { ...event, id: this.#ownId(event.id) };
-      case "tool-call-delta":
-        this.#choiceOf(event).assertCall(event.index);
-        if (event.arguments === "") return undefined;
-        this.#outputTokens += 1;
-        return event;
-      case "finish": {
-        const choice = this.#choiceOf(event);
-        choice.reason = event.reason;
-        choice.stop = event.stop;
-        return undefined;
-      }
-      case "embedding":
-      case "scores":
-      case "audio":
-        return event;
-      case "usage":
-        this.#usage = event;
-        return undefined;
-    }
-  }
-
-  #choiceOf({ choice = 0 }: { readonly choice?: number | undefined }): ChoiceSoFar {
-    return this.#choices.getOrInsertComputed(choice, () => new ChoiceSoFar());
-  }
-
-  /** Returns an id that is unique across all choices: clients refer to a tool call by its id alone. */
-  #ownId(given: string | undefined): string {
-    const isNone = given === undefined || given === "" || this.#ids.has(given);
-    const id = isNone ? `call_${randomBytes(12).toString("hex")}` : given;
-    this.#ids.add(id);
-    return id;
-  }
-}
-
-class ChoiceSoFar {
-  reason: FinishReason | undefined;
-  stop: string | undefined;
-  readonly #calls = new Set<number>();
-
-  /**
-   * Corrects the finish reason: `tool_calls` instead of `stop` with tool calls, and `stop` instead of `tool_calls`
-   * without.
-   */
-  get finishReason(): FinishReason | undefined {
-    const called = this.#calls.size > 0;
-    if (this.reason === "stop" && called) return "tool_calls";
-    return this.reason === "tool_calls" && !called ? "stop" : this.reason;
-  }
-
-  start(call: number): void {
-    if (this.#calls.has(call)) throw irregular(`tool call ${call} started twice`);
-    this.#calls.add(call);
-  }
-
-  assertCall(call: number): void {
-    if (!this.#calls.has(call)) throw irregular(`tool call ${call} has arguments but no start`);
-  }
-}
-
-function brokenOff(): Fault {
-  return new Fault("upstream_error", {
-    message: "The model's answer broke off before its end.",
-    internal: "the runtime ended its answer without a finish reason",
-  });
-}
-
-function irregular(what: string): Fault {
-  return new Fault("upstream_error", { message: "The model's answer could not be understood.", internal: what });
 }
 
 /** Pulls, removes, loads or unloads a model, if the machine's owner allows the action and the runtime supports it. */

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Broker } from "#shared/broker/broker.ts";
 import { decodeFrame, encodeFrame, type Frame, type DataRecord } from "#shared/protocol/frame.ts";
-import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
+import { Outbox } from "../../../services/agent/jobs/outbox.ts";
 import { nextBase, nextWindow, startWindowBytes, turnBytes, Uplink } from "../../../services/agent/jobs/uplink.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { recordsIn } from "../../harness/answer-payload.ts";
@@ -52,7 +52,7 @@ function stuckLine() {
     settle,
     of: (subject: string) => sent.filter((each) => each.subject === subject),
     bytes: () => sent.reduce((sum, { bytes }) => sum + bytes, 0),
-    stream: (subject: string) => new FrameEmitter({ uplink, clock, subject, credit: creditBytes }),
+    stream: (subject: string) => new Outbox({ credit: creditBytes }, { uplink, clock, subject }),
     async drain(afterMs: number): Promise<void> {
       const due = flushes;
       flushes = [];
@@ -68,7 +68,7 @@ function stuckLine() {
   };
 }
 
-function write(frames: FrameEmitter, events: number): Promise<void> | undefined {
+function write(frames: Outbox, events: number): Promise<void> | undefined {
   return frames.write(
     Array.from({ length: events }, () => word),
     events,
@@ -131,7 +131,7 @@ describe("slow", () => {
     expect(line.uplink.isFull).toBe(true);
     const tokens = Array.from({ length: 3_000 }, (_, at) => ` ${at}`);
     for (const text of tokens) void frames.write([{ head: "t", text }], 1);
-    frames.end(end);
+    frames.end("end", end);
     for (let times = 0; times < 60; times += 1) await line.drain(150);
     const payloads = line.of("a").map(({ frame }) => frame.payload);
     const records = payloads.slice(0, -1).flatMap(recordsIn);
@@ -143,8 +143,7 @@ describe("slow", () => {
 
 describe("attach", () => {
   const sequencesOf = (line: ReturnType<typeof stuckLine>): number[] => line.of("a").map(({ frame }) => frame.sequence);
-  const ask = (frames: FrameEmitter, from: number): boolean =>
-    frames.attach({ subject: "a", from, credit: 2 * creditBytes });
+  const ask = (frames: Outbox, from: number): boolean => frames.attach({ from, credit: 2 * creditBytes }, "a");
 
   test("frames on their way are not sent again, and those that arrived are", async () => {
     const line = stuckLine();

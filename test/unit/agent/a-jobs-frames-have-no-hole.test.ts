@@ -7,7 +7,7 @@ import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { decodeFrame, isTerminal, type Frame, jsonRecord, type DataRecord } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
+import { Outbox } from "../../../services/agent/jobs/outbox.ts";
 import { Uplink } from "../../../services/agent/jobs/uplink.ts";
 import { recordsIn } from "../../harness/answer-payload.ts";
 
@@ -27,7 +27,7 @@ function emitter({ whole = false } = {}) {
       return decoded.frame;
     });
   return {
-    frames: new FrameEmitter({ uplink: new Uplink({ broker, clock }), clock, subject, credit: undefined, whole }),
+    frames: new Outbox({ whole }, { uplink: new Uplink({ broker, clock }), clock, subject }),
     heard: frames,
     messages,
   };
@@ -71,7 +71,7 @@ describe("the frames of a job", () => {
             void frames.write(records, 1);
             await nextTurn();
           }
-          frames.end(end);
+          frames.end("end", end);
           await delivered();
           const all = heard();
           expect(sequences(all)).toEqual(all.map((_, place) => place + 1));
@@ -108,8 +108,8 @@ describe("the frames of a job", () => {
   test("end in exactly one that is terminal, after all that was written before, and nothing follows", async () => {
     const { frames, heard } = emitter();
     void frames.write([text("a")], 1);
-    frames.fault(fault);
-    frames.end(end);
+    frames.end("fault", fault);
+    frames.end("end", end);
     void frames.write([text("late")], 2);
     await delivered();
     expect(heard().map(({ kind }) => kind)).toEqual(["data", "fault"]);
@@ -120,7 +120,7 @@ describe("the frames of a job", () => {
     const { frames, messages } = emitter();
     frames.repeatTerminal();
     void frames.write([text("a")], 1);
-    frames.end(end);
+    frames.end("end", end);
     await delivered();
     frames.repeatTerminal();
     await delivered();
@@ -135,7 +135,7 @@ describe("the frames of a job", () => {
     await delivered();
     frames.say("part-ack", { received: 1 });
     frames.say("reject", { reason: "busy", message: "" });
-    frames.end(end);
+    frames.end("end", end);
     await delivered();
     expect(sequences(heard())).toEqual([0, 1, 0, 0, 2]);
   });
@@ -143,7 +143,7 @@ describe("the frames of a job", () => {
   test("end a job also when its runtime claims more tokens than a frame can carry", async () => {
     const { frames, heard } = emitter();
     void frames.write([text("a")], 2 ** 32);
-    expect(() => frames.end(end)).not.toThrow();
+    expect(() => frames.end("end", end)).not.toThrow();
     await delivered();
     expect(heard().map(({ kind }) => kind)).toEqual(["data", "end"]);
   });

@@ -140,6 +140,25 @@ describe("an answer that may be resumed", () => {
     expect(other.lastOf(id).kind).toBe("end");
   });
 
+  test("stays with the request that resumed it last when attaches of both waited for a receipt", async () => {
+    const { gateway, connectGateway, runtime, clock, settle } = await agentOnBroker();
+    const id = await gateway.send(head);
+    runtime.begun().text("One.");
+    runtime.begun().finish();
+    await settle();
+    const [former, latter] = [connectGateway(), connectGateway()];
+    const [early, late] = [newToken(), newToken()];
+    await former.attach(id, { from: 1, resumes: early });
+    await latter.attach(id, { from: 1, resumes: late });
+    // The former gateway repeats its attach. When that has waited, the answer has moved on from its request.
+    await former.attach(id, { from: 1, resumes: early });
+    expect([former.frames(id), latter.frames(id)]).toEqual([[], []]);
+    clock.advance(100);
+    await settle();
+    expect(former.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "job_moved", movedFrom: early } });
+    expect(kindsOf(latter, id)).toEqual(["accept", "data 1", "end 2"]);
+  });
+
   test("is sent again for resumesMax requests at most, since each time costs the line of its machine", async () => {
     const { connectGateway, gateway, runtime, settle } = await agentOnBroker();
     const id = await gateway.send(head);

@@ -6,7 +6,7 @@ import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { decodeFrame, type Frame, jsonRecord, recordTextMax, type DataRecord } from "#shared/protocol/frame.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
+import { Outbox } from "../../../services/agent/jobs/outbox.ts";
 import { Uplink } from "../../../services/agent/jobs/uplink.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { limits } from "#shared/protocol/limits.ts";
@@ -24,7 +24,7 @@ const end = { finishReason: "stop", usage: null, timings: { queuedMs: 0, firstTo
 function lossyGateway(options: { readonly credit: number; readonly window: number; readonly loses: () => boolean }) {
   const { credit, window, loses } = options;
   const broker = new MemoryBroker({ clock, log }).connect();
-  const frames = new FrameEmitter({ uplink: new Uplink({ broker, clock }), clock, subject: "a.job", credit });
+  const frames = new Outbox({ credit }, { uplink: new Uplink({ broker, clock }), clock, subject: "a.job" });
   const received: Frame[] = [];
   let bytes = 0;
   let beyondCredit = 0;
@@ -47,7 +47,7 @@ function lossyGateway(options: { readonly credit: number; readonly window: numbe
     ask: (): void => {
       limit = bytes + window;
       frames.grant({ taken: bytes, limit });
-      expect(frames.attach({ subject: "a.job", from: received.length + 1, credit: limit })).toBe(true);
+      expect(frames.attach({ from: received.length + 1, credit: limit }, "a.job")).toBe(true);
     },
   };
 }
@@ -65,7 +65,7 @@ describe("the frames of a job", () => {
           void gateway.frames.write([textOf(piece)], 0);
           await nextTurn();
         }
-        gateway.frames.end(end);
+        gateway.frames.end("end", end);
         for (; !gateway.ended() && asked < 4_000; asked += 1) {
           gateway.ask();
           await nextTurn();
@@ -82,20 +82,20 @@ describe("the frames of a job", () => {
   test("frames that the client has cannot be asked for again", async () => {
     const { frames } = lossyGateway({ credit: 100, window: 100, loses: () => false });
     void frames.write([textOf("Hello")], 1);
-    frames.end(end);
+    frames.end("end", end);
     await nextTurn();
     frames.grant({ taken: 8, limit: 108 });
-    expect(frames.attach({ subject: "a.job", from: 1, credit: 105 })).toBe(false);
-    expect(frames.attach({ subject: "a.job", from: 2, credit: 105 })).toBe(true);
+    expect(frames.attach({ from: 1, credit: 105 }, "a.job")).toBe(false);
+    expect(frames.attach({ from: 2, credit: 105 }, "a.job")).toBe(true);
   });
 
   test("are held back with the job's end until there is credit, and whoever writes is told to wait", async () => {
     const { frames, text: received, ended, ask } = lossyGateway({ credit: 10, window: 10, loses: () => false });
     const room = frames.write([textOf("Hello you")], 1);
-    frames.end(end);
+    frames.end("end", end);
     await nextTurn();
     await nextTurn();
-    expect([received(), ended(), frames.heldBack, frames.endedAtMs]).toEqual(["Hell", false, true, undefined]);
+    expect([received(), ended(), frames.isHeldBack, frames.endedAtMs]).toEqual(["Hell", false, true, undefined]);
     let free = false;
     void room?.then(() => (free = true));
     ask();
@@ -108,7 +108,7 @@ describe("credit", () => {
   /** The payloads of the frames that a gateway gets which takes all at once and gives credit at half of it. */
   async function framesOf(written: readonly DataRecord[], credit: number): Promise<Uint8Array[]> {
     const broker = new MemoryBroker({ clock, log }).connect();
-    const frames = new FrameEmitter({ uplink: new Uplink({ broker, clock }), clock, subject: "a.job", credit });
+    const frames = new Outbox({ credit }, { uplink: new Uplink({ broker, clock }), clock, subject: "a.job" });
     const payloads: Uint8Array[] = [];
     let taken = 0;
     let limit = credit;
