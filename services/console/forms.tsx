@@ -101,6 +101,23 @@ export function QueryButton({
   );
 }
 
+/** A field for yes or no. */
+export function Check({
+  label,
+  checked,
+  onCheck,
+}: {
+  readonly label: string;
+  readonly checked: boolean;
+  readonly onCheck: (checked: boolean) => void;
+}) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={checked} onChange={(event) => onCheck(event.currentTarget.checked)} /> {label}
+    </label>
+  );
+}
+
 export function Choice({
   label,
   hint,

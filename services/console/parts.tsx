@@ -127,8 +127,10 @@ export function Table<Row>({
   );
 }
 
+export type Fact = readonly [name: string, value: ComponentChildren];
+
 /** A list of names and values. */
-export function Facts({ facts }: { readonly facts: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
   return (
     <dl class="facts">
       {facts.map(([name, value]) => (

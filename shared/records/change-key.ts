@@ -2,7 +2,15 @@ import { refusalByLineage } from "./key-lineage.ts";
 import { isoTime } from "../process/clock.ts";
 import { takesAway } from "./audit-entry.ts";
 import { adminTtlMsMax, type KeyDependencies } from "./issue-key.ts";
-import { type KeyLimits, keyRecord, type KeyRecord, keyState, newTerms, replacedSecretsMax } from "./key-record.ts";
+import {
+  keyRecord,
+  type KeyRecord,
+  keyState,
+  newTerms,
+  type NewTerms,
+  replacedSecretsMax,
+  withTerms,
+} from "./key-record.ts";
 import { type KeyStore, type Replication, retryConflicts, UnfoundedStore } from "./key-store.ts";
 import { assertRead, isNew } from "./site-gateways.ts";
 import { type KeyId, type KeyKind, type KeyToken, mintKeyToken } from "../keys/key-token.ts";
@@ -105,20 +113,6 @@ export function replicatedIn({ replication = "none" }: { readonly replication?: 
 
 type NewSecret = Pick<KeyRecord, "digest" | "pepper">;
 
-/**
- * The terms of a key that can be changed after it was issued. An omitted term stays as it is; null removes the term.
- */
-export interface NewTerms {
-  readonly name?: string | undefined;
-  readonly scopes?: readonly string[] | undefined;
-  readonly machines?: readonly string[] | null | undefined;
-  readonly person?: string | undefined;
-  readonly external?: boolean | undefined;
-  readonly continues?: boolean | undefined;
-  readonly storesResponses?: boolean | undefined;
-  readonly limits?: { readonly [Limit in keyof KeyLimits]?: KeyLimits[Limit] | null } | undefined;
-}
-
 export type KeyChange =
   /** The key is valid for `ttlMs` from now on. */
   | { readonly action: "extended"; readonly ttlMs: number }
@@ -186,21 +180,7 @@ function extend(record: KeyRecord, ttlMs: number, nowMs: number): ChangedKey {
 }
 
 function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
-  const named = Object.entries(terms.limits ?? {}).filter(([, limit]) => limit !== undefined);
-  const limits = Object.entries({ ...record.limits, ...Object.fromEntries(named) }).filter(
-    ([, limit]) => limit !== null,
-  );
-  const after: KeyRecord = {
-    ...record,
-    name: terms.name ?? record.name,
-    person: terms.person ?? record.person,
-    scopes: terms.scopes ?? record.scopes,
-    machines: terms.machines === undefined ? record.machines : (terms.machines ?? undefined),
-    external: (terms.external ?? record.external) || undefined,
-    continues: (terms.continues ?? record.continues) === false ? false : undefined,
-    storesResponses: (terms.storesResponses ?? record.storesResponses) || undefined,
-    limits: limits.length === 0 ? undefined : Object.fromEntries(limits),
-  };
+  const after = withTerms(record, terms);
   const [now, was] = [after, record].map((each) => ({ name: each.name, ...shownTerms(each) }));
   if (after.person === record.person && JSON.stringify(now) === JSON.stringify(was))
     return { outcome: "unchanged", record };

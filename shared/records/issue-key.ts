@@ -1,38 +1,22 @@
 import { dayMs } from "#shared/process/clock.ts";
 import { adminLineageMax, issuersOf } from "./key-lineage.ts";
-import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Actor } from "./audit-entry.ts";
-import { boundMachines, keyLimits, keyName, keyRecord, type KeyRecord, newTerms, scopes } from "./key-record.ts";
+import { keyRecord, type KeyRecord, newTerms, type NewTerms, withTerms } from "./key-record.ts";
 import { assertRead, isNew } from "./site-gateways.ts";
 import type { KeyStore } from "./key-store.ts";
-import { keyKinds, type KeyToken, mintKeyToken } from "../keys/key-token.ts";
+import { type KeyKind, type KeyToken, mintKeyToken } from "../keys/key-token.ts";
 import type { Peppers } from "../keys/pepper.ts";
-import { durationMsMax, formatDuration, shownTerms } from "./shown-key.ts";
+import { formatDuration, shownTerms } from "./shown-key.ts";
 
 export const defaultTtlMs = 90 * dayMs;
 /** Longest validity of an admin key. It is short because an admin key can issue keys of any kind. */
 export const adminTtlMsMax = 90 * dayMs;
 
-export const newKey = z
-  .strictObject({
-    kind: z.enum(keyKinds).default("model"),
-    name: keyName,
-    scopes,
-    ttlMs: z.int().min(1).max(durationMsMax),
-    machines: boundMachines.optional(),
-    limits: keyLimits.optional(),
-    person: keyRecord.shape.person,
-    external: keyRecord.shape.external,
-    continues: keyRecord.shape.continues,
-    storesResponses: keyRecord.shape.storesResponses,
-  })
-  .refine(({ kind, ttlMs }) => kind !== "admin" || ttlMs <= adminTtlMsMax, {
-    message: `of an admin key must be at most ${formatDuration(adminTtlMsMax)}`,
-    path: ["ttlMs"],
-  });
-export type NewKey = Readonly<z.input<typeof newKey>>;
+/** A key to be issued, for `ttlMs` from now on. */
+export type NewKey = NewTerms &
+  Pick<KeyRecord, "name" | "scopes"> & { readonly kind?: KeyKind; readonly ttlMs: number };
 
 export interface KeyDependencies {
   readonly keys: Pick<KeyStore, "find" | "issue" | "replace" | "forget" | "gateways"> &
@@ -51,11 +35,13 @@ export interface IssuedKey {
 }
 
 export async function issueKey(
-  key: NewKey,
+  { kind = "model", name, scopes, ttlMs, ...terms }: NewKey,
   { keys, peppers, clock, actor, admin }: KeyDependencies,
 ): Promise<IssuedKey> {
-  const { scopes: granted, ttlMs, ...terms } = newKey.parse(key);
-  const { kind, name, person, machines, limits, external, continues, storesResponses } = terms;
+  if (kind === "admin" && ttlMs > adminTtlMsMax) {
+    const message = `Invalid value for 'ttl': an admin key is valid for ${formatDuration(adminTtlMsMax)} at most.`;
+    throw new Fault("invalid_value", { message, param: "ttl" });
+  }
   if (admin !== undefined && kind !== "model" && (await issuersOf(admin, keys)).length + 1 >= adminLineageMax) {
     throw new Fault("key_change_refused", {
       message: `Admin keys issue admin keys at most ${adminLineageMax} in a row (adminLineageMax): issue this one from the command line.`,
@@ -63,25 +49,20 @@ export async function issueKey(
   }
   const token = mintKeyToken(kind);
   const createdAt = clock.wall();
-  const record = keyRecord.parse({
+  const bare = {
     id: token.id,
     version: 0,
     kind,
     name,
     digest: token.digest(peppers.current),
     pepper: peppers.current.fingerprint,
-    scopes: granted,
-    machines,
-    limits: Object.values(limits ?? {}).some((limit) => limit !== undefined) ? limits : undefined,
-    external,
-    continues,
-    storesResponses,
-    person,
+    scopes,
     issuedBy: admin?.id,
     createdAt,
     // Without this limit an admin key would prolong itself by issuing its successor.
     expiresAt: Math.min(createdAt + ttlMs, admin !== undefined && kind === "admin" ? admin.expiresAt : Infinity),
-  });
+  };
+  const record = keyRecord.parse(withTerms(bare, terms));
   const entry = { at: createdAt, ...actor, action: "issued", key: token.id, name, detail: shownTerms(record) } as const;
   const newer = newTerms(record).filter(isNew);
   if (newer.length > 0) assertRead(newer, await keys.gateways());

@@ -15,7 +15,8 @@ export const keptModel = printable(modelIdCharactersMax).refine(
 
 const wallMs = z.int().nonnegative();
 
-export const copies = z.int().min(1).max(64);
+export const copiesMax = 64;
+export const copies = z.int().min(1).max(copiesMax);
 
 /** The wish that some machines have a model in memory; times are milliseconds since 1970. Unknown fields are kept. */
 export const keepRecord = z.looseObject({

@@ -1,11 +1,19 @@
 import { z } from "zod";
 import { modelIdCharactersMax } from "../protocol/model.ts";
 import { machineName } from "../protocol/identifiers.ts";
+import {
+  budgetPeriods,
+  type GivenTerms,
+  limitRows,
+  type LimitName,
+  type Rows,
+  type TermName,
+  type TermRow,
+  termRows,
+  type TermValue,
+} from "../admin/key-terms.ts";
 import { keyId, keyKinds } from "../keys/key-token.ts";
 import { keyDigest, pepperFingerprint } from "../keys/pepper.ts";
-
-export const budgetPeriods = ["day", "month"] as const;
-export type BudgetPeriod = (typeof budgetPeriods)[number];
 
 /** Maximum number of tokens of a key in a calendar day or month (UTC), prompts and answers together. */
 export const tokenBudget = z.strictObject({
@@ -13,19 +21,6 @@ export const tokenBudget = z.strictObject({
   per: z.enum(budgetPeriods),
 });
 export type TokenBudget = Readonly<z.infer<typeof tokenBudget>>;
-
-/** The limits of a key; an absent field means no limit. Limits hold over all gateways together. */
-export const keyLimits = z.strictObject({
-  requestsPerMinute: z.int().min(1).max(1_000_000).optional(),
-  tokensPerMinute: z.int().min(1).max(1_000_000_000).optional(),
-  concurrency: z.int().min(1).max(10_000).optional(),
-  budget: tokenBudget.optional(),
-  /** Loads that make others leave the memory; zero for none. Absent means `loadsPerMinuteDefault`. */
-  loadsPerMinute: z.int().min(0).max(10_000).optional(),
-});
-/** The loads a minute of a key without a limit for them, on machines whose agent decides what is loaded. */
-export const loadsPerMinuteDefault = 6;
-export type KeyLimits = Readonly<z.infer<typeof keyLimits>>;
 
 export const scopesPerKeyMax = 64;
 
@@ -68,6 +63,32 @@ export const boundMachines = z
   .max(machinesPerKeyMax, `must be at most ${machinesPerKeyMax} machines`)
   .readonly();
 
+/** Returns the schema of a term that is set. A mark has one value. */
+export function termSchema(row: TermRow): z.ZodType {
+  if (row.kind === "mark") return z.literal(!row.usual);
+  if (row.kind === "machines") return boundMachines;
+  return row.kind === "budget"
+    ? tokenBudget
+    : z
+        .int()
+        .min(row.min ?? 0)
+        .max(row.max ?? Number.MAX_SAFE_INTEGER);
+}
+
+/** The schemas of some terms, under the names of the record. */
+type StoredShape<Name extends TermName> = {
+  readonly [Each in Name as Rows[Each]["stored"]]: z.ZodOptional<z.ZodType<TermValue<Each>>>;
+};
+const shapeOf = (rows: typeof termRows): object =>
+  Object.fromEntries(rows.map(([, row]) => [row.stored, termSchema(row).optional()]));
+
+/** The limits of a key; an absent field means no limit. Limits hold over all gateways together. */
+export const keyLimits = z.strictObject(shapeOf(limitRows) as StoredShape<LimitName>);
+export type KeyLimits = Readonly<z.infer<typeof keyLimits>>;
+const otherTerms = shapeOf(termRows.filter((each) => !limitRows.includes(each))) as StoredShape<
+  Exclude<TermName, LimitName>
+>;
+
 const wallMs = z.int().nonnegative();
 
 /** A stored secret: its digest, and the fingerprint of the pepper that made the digest. */
@@ -91,14 +112,8 @@ export const keyRecord = z.strictObject({
     .readonly()
     .optional(),
   scopes,
-  machines: boundMachines.optional(),
+  ...otherTerms,
   limits: keyLimits.optional(),
-  /** The key may use external machines, by routes that say so. No scope covers them. */
-  external: z.literal(true).optional(),
-  /** Absent if another machine may go on with an answer of the key whose machine is lost. */
-  continues: z.literal(false).optional(),
-  /** The store keeps the responses of the key, encrypted, for its next turns. */
-  storesResponses: z.literal(true).optional(),
   /** The admin key that issued this key over the admin API. */
   issuedBy: keyId.optional(),
   /** The digest of the issuer and the subject of the person who signs in by OpenID Connect with this key. */
@@ -120,6 +135,37 @@ export type FoundKey =
   | { readonly kind: "record"; readonly record: KeyRecord }
   | { readonly kind: "tombstone"; readonly tombstone: KeyTombstone }
   | { readonly kind: "absent" };
+
+/** The terms of a key under the names of its record. An omitted term stays as it is; null removes the term. */
+export type NewTerms = StoredTerms & {
+  readonly name?: string | undefined;
+  readonly scopes?: readonly string[] | undefined;
+  readonly person?: string | undefined;
+};
+type StoredTerms = {
+  readonly limits?: { readonly [Limit in keyof KeyLimits]?: KeyLimits[Limit] | null } | undefined;
+} & { readonly [Name in Exclude<TermName, LimitName> as Rows[Name]["stored"]]?: GivenTerms[Name] };
+
+/** Returns the terms that an issuer gives, under the names of the record. */
+export function storedTerms(given: GivenTerms): StoredTerms {
+  const named = (rows: typeof termRows) => Object.fromEntries(rows.map(([name, { stored }]) => [stored, given[name]]));
+  return { ...named(termRows.filter((each) => !limitRows.includes(each))), limits: named(limitRows) };
+}
+
+/** Returns a record with these terms. A term at its usual value is removed. */
+export function withTerms(record: KeyRecord, { limits: given, ...terms }: NewTerms): KeyRecord {
+  const limits = setOf({ ...record.limits, ...setOf(given, undefined) }, null);
+  const others = setOf({ ...record, ...setOf(terms, undefined) }, null);
+  for (const [, row] of termRows)
+    if (row.kind === "mark" && others[row.stored] === row.usual) delete others[row.stored];
+  const after = { ...others, limits: Object.keys(limits).length === 0 ? undefined : limits };
+  return after as KeyRecord;
+}
+
+/** Returns the fields of an object without those that have one value. */
+function setOf(fields: object | undefined, left: null | undefined): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== left));
+}
 
 /** Returns the terms of a record that another one lacks, those of its limits too. */
 export function newTerms(after: KeyRecord, before?: KeyRecord): readonly string[] {

@@ -1,40 +1,40 @@
 import { z } from "zod";
 import { isoTime } from "../process/clock.ts";
-import { keyLimits, type KeyRecord, keyState, keyStates, loadsPerMinuteDefault, tokenBudget } from "./key-record.ts";
+import { type ShownTerms, type TermRow, termRows } from "../admin/key-terms.ts";
+import { type KeyRecord, keyState, keyStates, termSchema } from "./key-record.ts";
 import { keyId, keyKinds } from "../keys/key-token.ts";
 
 const time = z.iso.datetime();
 
-/** The terms of a key as shown to people and programs. */
-const terms = {
-  kind: z.enum(keyKinds),
-  scopes: z.array(z.string()).readonly(),
-  /** Null means all machines. */
-  machines: z.array(z.string()).readonly().nullable(),
-  rpm: keyLimits.shape.requestsPerMinute.unwrap().nullable(),
-  tpm: keyLimits.shape.tokensPerMinute.unwrap().nullable(),
-  concurrency: keyLimits.shape.concurrency.unwrap().nullable(),
-  budget: tokenBudget.nullable(),
-  loads: keyLimits.shape.loadsPerMinute
-    .unwrap()
-    .optional()
-    .describe(
-      `Models a minute that may be loaded for it in place of others; 0 for none; ${loadsPerMinuteDefault} if absent.`,
-    ),
-  external: z.literal(true).optional().describe("True if routes may lead it to external machines; absent otherwise."),
-  continues: z
-    .literal(false)
-    .optional()
-    .describe("False if its answers end with their machine; absent if another machine may go on with them."),
-  store_responses: z.literal(true).optional().describe("True if its responses are stored; absent otherwise."),
-  expires_at: time,
+type ShownShape = {
+  readonly [Name in keyof ShownTerms]-?: undefined extends ShownTerms[Name]
+    ? z.ZodOptional<z.ZodType<ShownTerms[Name]>>
+    : z.ZodType<ShownTerms[Name]>;
 };
+const termShape = Object.fromEntries(
+  termRows.map(([name, row]) => {
+    const about = wordsOf(row);
+    if (row.kind === "mark" || !row.orNull)
+      return [name, termSchema(row).optional().describe(`${about} Absent otherwise.`)];
+    return [name, termSchema(row).nullable().describe(about)];
+  }),
+) as ShownShape;
+
+/** Returns the description of a term for programs. */
+export function wordsOf(row: TermRow): string {
+  if (row.kind === "mark") return `${row.usual ? "False" : "True"} to ${row.words}.`;
+  const words = `${row.words.charAt(0).toUpperCase()}${row.words.slice(1)}`;
+  return `${words}; ${row.zero ? `0 for ${row.zero}, ` : ""}null for ${row.without}.`;
+}
 
 /** A key as the command line and the admin API show it: everything but its secret. */
 export const shownKey = z.strictObject({
   id: keyId,
   name: z.string(),
-  ...terms,
+  kind: z.enum(keyKinds),
+  scopes: z.array(z.string()).readonly(),
+  ...termShape,
+  expires_at: time,
   state: z.enum(keyStates),
   issued_by: keyId.optional().describe("The admin key that issued it over the admin API; absent for the command line."),
   created_at: time,
@@ -60,22 +60,14 @@ export function showKey(record: KeyRecord, nowMs: number): ShownKey {
   };
 }
 
-export function shownTerms(record: KeyRecord) {
-  const { kind, scopes, machines = null, limits, external, continues, storesResponses, expiresAt } = record;
-  return {
-    kind,
-    scopes,
-    machines,
-    rpm: limits?.requestsPerMinute ?? null,
-    tpm: limits?.tokensPerMinute ?? null,
-    concurrency: limits?.concurrency ?? null,
-    budget: limits?.budget ?? null,
-    ...(limits?.loadsPerMinute !== undefined && { loads: limits.loadsPerMinute }),
-    ...(external && { external }),
-    ...(continues === false && { continues }),
-    ...(storesResponses && { store_responses: storesResponses }),
-    expires_at: isoTime(expiresAt),
-  };
+/** Returns the terms of a key with its kind, its scopes and its end. Answers leave out a mark that it has not. */
+export function shownTerms({ kind, scopes, expiresAt, ...record }: KeyRecord) {
+  const stored: Readonly<Record<string, unknown>> = { ...record, ...record.limits };
+  const terms = termRows.flatMap(([name, row]) => {
+    const value = stored[row.stored] ?? ("orNull" in row ? null : undefined);
+    return value === undefined ? [] : [[name, value]];
+  });
+  return { kind, scopes, ...(Object.fromEntries(terms) as ShownTerms), expires_at: isoTime(expiresAt) };
 }
 
 /** Milliseconds of each unit, the largest unit first. */

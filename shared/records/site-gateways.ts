@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import packageJson from "../../package.json" with { type: "json" };
+import { termRows } from "../admin/key-terms.ts";
 import { Fault } from "../fault/fault.ts";
 
 /** A gateway that settled within this time counts as present. A gateway settles every few seconds. */
@@ -15,7 +16,11 @@ export interface SiteGateway {
  * The version that began to write each term of a key, each field of a session and each action of the trail. Those of 0.2.0 have no row. A gateway of
  * an earlier version cannot read a record with the term, so that no such record is written beside it.
  */
-export const sinceVersion: Record<string, string> = { person: "0.3.0", own: "0.3.0" };
+export const sinceVersion: Record<string, string> = {
+  person: "0.3.0",
+  own: "0.3.0",
+  ...Object.fromEntries(termRows.flatMap(([, { stored, since }]) => (since === undefined ? [] : [[stored, since]]))),
+};
 
 /** Returns the note of this gateway: the token of its boot, its version and the name of its host. */
 export function noteOfGateway(token: string): string {

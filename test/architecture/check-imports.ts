@@ -1,3 +1,4 @@
+import { findBundled } from "./find-bundled.ts";
 import { findCircles } from "./find-circles.ts";
 import { findHiddenSubjects, findHiddenTitles, findViolations } from "./find-violations.ts";
 import { importRules } from "./import-rules.ts";
@@ -18,6 +19,7 @@ if (option === "--set-budgets") {
   const violations = [
     ...findViolations(sources, importRules),
     ...findCircles(sources),
+    ...findBundled(sources, "services/console/main.tsx", "zod"),
     ...findHiddenSubjects(sources),
     ...findHiddenTitles(sources),
     ...findLongFolders(sources),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { findBundled } from "./find-bundled.ts";
 import { findCircles } from "./find-circles.ts";
 import { findHiddenSubjects, findHiddenTitles, findViolations, importsOf } from "./find-violations.ts";
 import { importRules } from "./import-rules.ts";
@@ -166,6 +167,24 @@ describe("dependencies run one way", () => {
   test("imports are found however they are written", () => {
     const text = `import "a";\nimport b from "b";\nexport * from "c";\nconst d = await import("d");\nimport {\n  e,\n} from "./e.ts";`;
     expect(importsOf("shared/x/y.ts", text)).toEqual(["a", "b", "c", "d", "shared/x/e.ts"]);
+  });
+});
+
+describe("the browser gets no schema library", () => {
+  test("no file of the console's bundle imports zod, but for its types", () => {
+    expect(findBundled(readSources(), "services/console/main.tsx", "zod")).toEqual([]);
+  });
+
+  test("a planted import of zod is found with the way to it, and an import of types is none", () => {
+    const sources = [
+      { path: "services/console/main.tsx", text: 'import { a } from "#shared/a.ts";\nimport type { z } from "zod";' },
+      { path: "shared/a.ts", text: 'import type { c } from "./c.ts";\nimport { b } from "./b.ts";' },
+      { path: "shared/b.ts", text: 'import { z } from "zod";' },
+      { path: "shared/c.ts", text: 'import { z } from "zod";' },
+    ];
+    expect(findBundled(sources, "services/console/main.tsx", "zod")).toEqual([
+      "services/console/main.tsx imports shared/a.ts imports shared/b.ts imports zod, which the bundle must not have.",
+    ]);
   });
 });
 

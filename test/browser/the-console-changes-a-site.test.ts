@@ -128,4 +128,31 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     await own.page.getByRole("row", { name: /removed the route.*gpt-4o/ }).waitFor();
     expect(own.complaints).toEqual([]);
   });
+
+  test("a key is issued with every term on its page, and a change leaves the terms that the form does not touch", async () => {
+    const own = await signedIn();
+    await own.go("/keys?issue=new");
+    await own.fill("Name", "app");
+    await own.fill("Requests a minute", "60");
+    await own.fill("Budget, in tokens", "1000");
+    await own.page.getByLabel("External machines").check();
+    await own.page.getByLabel("Answers go on elsewhere").uncheck();
+    await own.page.getByLabel("Stored responses").check();
+    await own.click("Issue");
+    await own.click("Go to the key");
+    await own.heading("app");
+    const shown = async () => {
+      const { stdout } = await trunkline(["keys", "list", "--json"], { TRUNKLINE_STATE_DIR: up.stateDir });
+      return (JSON.parse(stdout) as { name: string; rpm: number | null }[]).find(({ name }) => name === "app");
+    };
+    const marks = { external: true, continues: false, store_responses: true };
+    expect(await shown()).toMatchObject({ rpm: 60, budget: { tokens: 1_000, per: "month" }, ...marks });
+    await own.click("Change terms");
+    await own.fill("Requests a minute", "");
+    await own.click("Save");
+    await until(async () => (await shown())?.rpm === null, { what: "the limit to be gone" });
+    expect(await shown()).toMatchObject({ tpm: null, budget: { tokens: 1_000, per: "month" }, ...marks });
+    await own.sees("no: its answers end with their machine");
+    expect(own.complaints).toEqual([]);
+  });
 });

@@ -1,25 +1,23 @@
-import { Option } from "commander";
 import { changeKey, type KeyChange, revokeKey } from "#shared/records/change-key.ts";
-import type { KeyRecord } from "#shared/records/key-record.ts";
+import { type KeyRecord, storedTerms } from "#shared/records/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { showKey, type ShownKey } from "#shared/records/shown-key.ts";
 import type { CliCommand, JsonOption, CliContext } from "../terminal/command-line.ts";
 import {
   givenTerms,
-  type TermOptions,
   keyArgument,
-  limitingOptions,
   limitsHelp,
   nameOption,
   scopesHelp,
   scopesOption,
+  termOptions,
   ttlOption,
 } from "../terminal/key-options.ts";
 import { keyFields } from "./keys-show.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
 import { changedRecord, noSuchKey, tellChange } from "../site/with-key-store.ts";
 
-interface Options extends TermOptions, JsonOption {
+interface Options extends JsonOption {
   readonly name?: string;
   readonly scopes?: readonly string[];
 }
@@ -80,10 +78,7 @@ Example:
 
 function addChange(keys: CliCommand, context: CliContext): void {
   const { stderr, clock } = context;
-  const here = new Option("--no-external", "keep it from external machines");
-  const again = new Option("--continue", "let other machines go on with its answers again");
-  const unstored = new Option("--no-store-responses", "store no more of its responses");
-  const terms = [nameOption(), scopesOption(), again, ...limitingOptions(), here, unstored];
+  const terms = [nameOption(), scopesOption(), ...termOptions(true)];
   const change = keys
     .command("change")
     .description("change what a key is called, what it may call, and its limits")
@@ -103,7 +98,7 @@ Examples:
       if (terms.every((option) => change.getOptionValueSource(option.attributeName()) === undefined)) {
         change.error(`error: say what to change: ${terms.map(({ long }) => long).join(", ")}.`);
       }
-      const wanted = { name: given.name, scopes: given.scopes, ...givenTerms(given) };
+      const wanted = { name: given.name, scopes: given.scopes, ...storedTerms(givenTerms(given)) };
       await changeAndTell(id, { action: "changed", terms: wanted }, { given, context }, (shown, outcome) => {
         if (outcome === "unchanged") stderr.write("Nothing was changed: the key was so before.\n");
         return keyFields(shown, { nowMs: clock.wall() }).trimEnd();

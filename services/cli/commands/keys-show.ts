@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { limitRows, limitsText, termRows, termText } from "#shared/admin/key-terms.ts";
 import { auditEntriesMax, type AuditEntry } from "#shared/records/audit-entry.ts";
 import { findKeys } from "#shared/records/find-keys.ts";
 import { type KeyState, keyStates, tokenBudget } from "#shared/records/key-record.ts";
@@ -29,16 +30,16 @@ const columns: readonly Column[] = [
   { heading: "name", cell: ({ name }) => name },
   { heading: "kind", cell: ({ kind }) => kind, tells: ({ kind }) => kind !== "model" },
   { heading: "scopes", cell: ({ kind, scopes }) => (kind === "model" ? scopes.join(", ") : "-") },
-  {
-    heading: "machines",
-    cell: ({ kind, machines }) => (kind === "model" ? (machines?.join(", ") ?? "any") : "-"),
-    tells: ({ machines }) => machines !== null,
-  },
-  { heading: "external", cell: (key) => (key.external ? "yes" : "-"), tells: (key) => key.external === true },
+  ...termRows
+    .filter((each) => !limitRows.includes(each))
+    .map(([name, row]): Column => {
+      const cell = (key: ShownKey): string => (key.kind === "model" && termText([name, row], key, countText)) || "-";
+      return { heading: row.label ?? name, cell, tells: (key) => (key[name] ?? null) !== null };
+    }),
   {
     heading: "limits",
-    cell: (key) => (key.kind === "model" ? limitsText(key) || "none" : "-"),
-    tells: (key) => limitsText(key) !== "",
+    cell: (key) => (key.kind === "model" ? limitsText(key, countText) || "none" : "-"),
+    tells: (key) => limitsText(key, countText) !== "",
   },
   { heading: "state", cell: ({ state }) => state },
   { heading: "expires", cell: ({ expires_at: expiresAt }) => utcTime(expiresAt) },
@@ -200,32 +201,8 @@ export function keyFields(shown: ShownKey, { nowMs, key }: { readonly nowMs: num
 }
 
 function termFields(shown: ShownKey): readonly Field[] {
-  const { scopes, machines, external, continues, rpm, tpm, concurrency, budget, loads } = shown;
-  const limit = (count: number | null): string => (count === null ? "none" : countText(count));
-  return [
-    ["scopes", scopes.join(", ")],
-    ["machines", machines?.join(", ") ?? "any"],
-    ["external", external ? "where a route says so" : undefined],
-    ["rpm", limit(rpm)],
-    ["tpm", limit(tpm)],
-    ["concurrency", limit(concurrency)],
-    ["budget", budget === null ? "none" : budgetText(budget)],
-    ["loads", loads === undefined ? undefined : loads === 0 ? "never" : `${countText(loads)} a minute`],
-    ["continues", continues === false ? "no: its answers end with their machine" : undefined],
-    ["responses", shown.store_responses ? "stored, encrypted" : undefined],
-  ];
-}
-
-/** Formats a key's limits in short, and leaves out missing ones: `60 rpm, 100k tpm, 4 at once, 1M/day`. */
-function limitsText({ rpm, tpm, concurrency, budget, loads }: ShownKey): string {
-  const limits = [
-    rpm !== null && `${countText(rpm)} rpm`,
-    tpm !== null && `${countText(tpm)} tpm`,
-    concurrency !== null && `${countText(concurrency)} at once`,
-    budget !== null && budgetText(budget),
-    loads !== undefined && (loads === 0 ? "no loads" : `${countText(loads)} loads/min`),
-  ];
-  return limits.filter((limit) => limit !== false).join(", ");
+  const terms = termRows.map((row): Field => [row[1].label ?? row[0], termText(row, shown, countText)]);
+  return [["scopes", shown.scopes.join(", ")], ...terms];
 }
 
 const fields = z.record(z.string(), z.unknown());

@@ -1,19 +1,18 @@
 import { type Command, Option } from "commander";
 import { defaultGraceMs, rotateKey } from "#shared/records/change-key.ts";
-import { type IssuedKey, issueKey, newKey } from "#shared/records/issue-key.ts";
-import type { KeyRecord } from "#shared/records/key-record.ts";
+import { adminTtlMsMax, type IssuedKey, issueKey } from "#shared/records/issue-key.ts";
+import { type KeyRecord, storedTerms } from "#shared/records/key-record.ts";
 import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
 import { durationOrNone, formatDuration, showKey } from "#shared/records/shown-key.ts";
 import { type CliCommand, commandIn, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
 import {
   givenTerms,
-  type TermOptions,
   keyArgument,
-  limitingOptions,
   limitsHelp,
   nameOption,
   scopesHelp,
   scopesOption,
+  termOptions,
   ttlOption,
 } from "../terminal/key-options.ts";
 import { addChanges } from "./keys-change.ts";
@@ -46,7 +45,7 @@ function quietOption(): Option {
   return new Option("--quiet", "print the key alone, for scripts").conflicts("json");
 }
 
-interface Options extends TermOptions, OutputOptions {
+interface Options extends OutputOptions {
   readonly name: string;
   readonly scopes: readonly string[];
   readonly ttl: number;
@@ -55,7 +54,7 @@ interface Options extends TermOptions, OutputOptions {
 }
 
 function addIssue(keys: CliCommand, context: CliContext): void {
-  const limiting = limitingOptions();
+  const limiting = termOptions(false);
   const aboutModels = ["scopes", ...limiting.map((option) => option.attributeName())];
   const issue: CliCommand = keys
     .command("issue")
@@ -83,21 +82,12 @@ Examples:
   export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`)
     .action(async (given: Options) => {
       const { name, scopes, ttl: ttlMs } = given;
-      const { machines, external, continues, storesResponses, limits } = givenTerms(given);
-      const wish = newKey.safeParse({
-        kind: given.admin ? "admin" : given.viewer ? "viewer" : "model",
-        name,
-        scopes,
-        ttlMs,
-        machines: machines ?? undefined,
-        external: external || undefined,
-        continues: continues === false ? continues : undefined,
-        storesResponses: storesResponses || undefined,
-        limits: Object.fromEntries(Object.entries(limits ?? {}).filter(([, limit]) => limit !== null)),
-      });
-      if (!wish.success) issue.error(`error: the --ttl ${wish.error.issues[0]?.message}.`);
+      const kind = given.admin ? "admin" : given.viewer ? "viewer" : "model";
+      if (kind === "admin" && ttlMs > adminTtlMsMax)
+        issue.error(`error: the --ttl of an admin key must be at most ${formatDuration(adminTtlMsMax)}.`);
+      const wish = { kind, name, scopes, ttlMs, ...storedTerms(givenTerms(given)) } as const;
       await withKeyStore(context, forScripts(given), async (store) =>
-        tellSecret(await issueKey(wish.data, store), given, { ...context, clock: store.clock }),
+        tellSecret(await issueKey(wish, store), given, { ...context, clock: store.clock }),
       );
     });
 }

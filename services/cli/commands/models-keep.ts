@@ -5,7 +5,7 @@ import { keptWords } from "#shared/fleet/fleet-words.ts";
 import { type ShownPlan, shownPlan } from "#shared/fleet/shown-plan.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { removeKeep, setKeep } from "#shared/records/change-keep.ts";
-import { copies, keepText, keptModel, showKeep } from "#shared/records/keep-record.ts";
+import { copiesMax, keepText, keptModel, showKeep } from "#shared/records/keep-record.ts";
 import { boundMachines } from "#shared/records/key-record.ts";
 import { asksGateway, givenOperations, type OperationsOptions } from "../site/operations-port.ts";
 import { tellChange, whichStoreHelp } from "../site/with-key-store.ts";
@@ -24,7 +24,7 @@ export function addKeep(models: CliCommand, context: CliContext): void {
     .command("keep")
     .description("keep a model in the memory of some machines, whatever else is asked for")
     .argument("<model>", "the model, as `trunkline models` lists it", readBy(keptModel))
-    .option("--on <count>", "on how many machines", readBy(countWithin(copies)))
+    .option("--on <count>", "on how many machines", readBy(countWithin({ min: 1, max: copiesMax })))
     .option(
       "--machines <names>",
       "the only machines that may, with commas between",

@@ -1,19 +1,13 @@
 import { Argument, Option } from "commander";
 import { commaList } from "#shared/process/config.ts";
-import type { NewTerms } from "#shared/records/change-key.ts";
-import {
-  boundMachines,
-  keyLimits,
-  keyName,
-  loadsPerMinuteDefault,
-  scopes,
-  type TokenBudget,
-} from "#shared/records/key-record.ts";
+import type { z } from "zod";
+import { type GivenTerms, termRows } from "#shared/admin/key-terms.ts";
+import { boundMachines, keyName, scopes } from "#shared/records/key-record.ts";
 import { keyId, type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
 import { defaultTtlMs } from "#shared/records/issue-key.ts";
 import { duration, formatDuration } from "#shared/records/shown-key.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { none, type OrNone, readBy, readByUnless } from "./command-line.ts";
+import { none, readBy, readByUnless } from "./command-line.ts";
 import { countWithin, writtenBudget } from "./quantity-text.ts";
 
 export function keyArgument(): Argument {
@@ -41,21 +35,6 @@ export function givenKeyId(given: string): KeyId {
   );
 }
 
-/** The terms of a key as given on the command line. */
-export interface TermOptions {
-  readonly machines?: OrNone<readonly string[]>;
-  readonly external?: boolean;
-  readonly rpm?: OrNone<number>;
-  readonly tpm?: OrNone<number>;
-  readonly concurrency?: OrNone<number>;
-  readonly budget?: OrNone<TokenBudget>;
-  /** False for `--no-loads`. */
-  readonly loads?: OrNone<number> | false;
-  /** False for `--no-continue`. */
-  readonly continue?: boolean;
-  readonly storeResponses?: boolean;
-}
-
 /** Ends the names of keys that `trunkline connect` issues. `trunkline keys list` hides those that it has revoked. */
 export const connectMark = " (connect)";
 
@@ -74,51 +53,42 @@ export function ttlOption(description: string): Option {
   return option.default(defaultTtlMs, formatDuration(defaultTtlMs));
 }
 
-export function limitingOptions(): readonly Option[] {
-  const { requestsPerMinute, tokensPerMinute, concurrency } = keyLimits.shape;
-  const machines = readByUnless(["any", none], commaList.pipe(boundMachines));
-  const count = (limit: typeof concurrency) => readByUnless([none], countWithin(limit.unwrap()));
-  const option = (flags: string, description: string, read: (text: string) => unknown): Option =>
-    new Option(flags, description).argParser(read);
-  return [
-    option("--machines <names>", "the machines that may serve it, with commas between, or any", machines),
-    new Option("--external", "let routes that say so lead it to external machines, such as a cloud"),
-    option("--rpm <count>", "requests a minute at most, or none", count(requestsPerMinute)),
-    option("--tpm <count>", "tokens a minute at most, such as 100k, or none", count(tokensPerMinute)),
-    option("--concurrency <count>", "requests under way at once at most, or none", count(concurrency)),
-    option(
-      "--budget <tokens>",
-      "tokens a calendar day or month (UTC), such as 2M/month, or none",
-      readByUnless([none], writtenBudget),
-    ),
-    option(
-      "--loads <count>",
-      `models a minute that may be loaded for it in place of others, or none for the usual ${loadsPerMinuteDefault}`,
-      readByUnless([none], countWithin(keyLimits.shape.loadsPerMinute.unwrap())),
-    ),
-    new Option("--no-loads", "never load a model in place of others for it"),
-    new Option("--no-continue", "let no other machine go on with its answers when theirs is lost"),
-    new Option("--store-responses", "store its responses, encrypted, so that clients go on from them"),
-  ];
+/** Returns the option of a term, without its dashes. */
+function flagOf([name, { option = name }]: (typeof termRows)[number]): string {
+  return option.replaceAll("_", "-");
 }
 
-/** Returns the given machines and limits, null for `none`. Leaves out those that were not given. */
-export function givenTerms(
-  given: TermOptions,
-): Pick<NewTerms, "machines" | "external" | "continues" | "storesResponses"> & Required<Pick<NewTerms, "limits">> {
-  const { machines, external, continue: continues, rpm, tpm, concurrency, budget, loads } = given;
-  const limits = {
-    requestsPerMinute: nullForNone(rpm),
-    tokensPerMinute: nullForNone(tpm),
-    concurrency: nullForNone(concurrency),
-    budget: nullForNone(budget),
-    loadsPerMinute: loads === false ? 0 : nullForNone(loads),
-  };
-  return { machines: nullForNone(machines), external, continues, storesResponses: given.storeResponses, limits };
+/** Makes the options of the terms: for a new key those that differ from the usual, for a change those that take back too. */
+export function termOptions(isChange: boolean): readonly Option[] {
+  return termRows.flatMap((each) => {
+    const [flag, [, row]] = [flagOf(each), each];
+    if (row.kind === "mark") {
+      const [on, off] = row.usual ? [row.back, row.words] : [row.words, row.back];
+      const both = [new Option(`--${flag}`, on), new Option(`--no-${flag}`, off)];
+      return isChange ? both : both.slice(row.usual ? 1 : 0, row.usual ? 2 : 1);
+    }
+    const { kind, words, without, example, zero } = row;
+    const [value, schema] = {
+      machines: ["<names>", commaList.pipe(boundMachines)] as const,
+      count: ["<count>", countWithin(row)] as const,
+      budget: ["<tokens>", writtenBudget] as const,
+    }[kind];
+    const form = kind === "machines" ? ", with commas between" : example ? `, such as ${example}` : "";
+    const unset = without === "none" || without === "any" ? without : `none for ${without}`;
+    const option = new Option(`--${flag} ${value}`, `${words}${form}, or ${unset}`);
+    const read = option.argParser(readByUnless([without, none], schema as z.ZodType<unknown, string>));
+    return zero === undefined ? read : [read, new Option(`--no-${flag}`, `${zero}, as with 0`)];
+  });
 }
 
-function nullForNone<Value>(given: OrNone<Value> | undefined): Value | null | undefined {
-  return given === none ? null : given;
+/** Returns the given terms, null for `none`. Leaves out those that were not given. */
+export function givenTerms(given: object): GivenTerms {
+  const options = new Map(Object.entries(given));
+  const terms = termRows.map((each) => {
+    const value: unknown = options.get(new Option(`--${flagOf(each)}`).attributeName());
+    return [each[0], value === none ? null : value === false && each[1].kind === "count" ? 0 : value];
+  });
+  return Object.fromEntries(terms);
 }
 
 export const scopesHelp = `

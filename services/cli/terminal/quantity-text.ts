@@ -16,12 +16,13 @@ export function countText(count: number): string {
 }
 
 /** Returns a schema that reads the output of `countText`, and plain digits, within these bounds. */
-export function countWithin(bounds: {
-  readonly minValue: number | null;
-  readonly maxValue: number | null;
+export function countWithin({
+  min = 0,
+  max = Number.MAX_SAFE_INTEGER,
+}: {
+  readonly min?: number;
+  readonly max?: number;
 }): z.ZodType<number, string> {
-  const { minValue, maxValue } = bounds;
-  const [min, max] = [minValue ?? 0, maxValue ?? Number.MAX_SAFE_INTEGER];
   const message = `must be a whole number from ${countText(min)} to ${countText(max)}, such as 60, 100k or 2M`;
   return z
     .string()

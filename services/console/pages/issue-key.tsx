@@ -6,7 +6,7 @@ import { change } from "../admin-api.ts";
 import { ActionForm, Choice, Dialog, TextField } from "../forms.tsx";
 import { CopyText, Notice } from "../parts.tsx";
 import { session } from "../session.ts";
-import { bodyOf, newTerms, TermFields, type Terms } from "./key-terms.tsx";
+import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
 
 type Issued = z.output<typeof keySchemas.IssuedKey>;
 
@@ -18,7 +18,7 @@ const kinds = [
 
 export function IssueDialog({ onClose }: { readonly onClose: () => void }) {
   const [kind, setKind] = useState("model");
-  const [terms, setTerms] = useState<Terms>(newTerms);
+  const [terms, setTerms] = useState(termsOf());
   const [ttl, setTtl] = useState("90d");
   const [issued, setIssued] = useState<Issued>();
   const issue = async (): Promise<void> => {

@@ -1,83 +1,58 @@
-import type { ShownKey } from "#shared/records/shown-key.ts";
-import { listIn, Choice, TextField } from "../forms.tsx";
-import { MatchingModels } from "./matching-models.tsx";
+import { type ShownTerms, type TermName, type TermRow, termRows } from "#shared/admin/key-terms.ts";
 import { allows } from "#shared/records/match-scope.ts";
+import type { ShownKey } from "#shared/records/shown-key.ts";
+import { Check, Choice, listIn, TextField } from "../forms.tsx";
+import { MatchingModels } from "./matching-models.tsx";
 
-/** The terms of a key as a form has them: texts. */
-export interface Terms {
-  readonly name: string;
-  readonly scopes: string;
-  readonly machines: string;
-  readonly rpm: string;
-  readonly tpm: string;
-  readonly concurrency: string;
-  readonly budget: string;
-  readonly loads: string;
-  readonly per: string;
+/** The terms of a key as a form has them: texts. A mark that the key has is "yes", and `per` the period of the budget. */
+export type Terms = Readonly<Record<TermName | "name" | "scopes" | "per", string>>;
+
+const unset: ShownTerms = { machines: null, rpm: null, tpm: null, concurrency: null, budget: null };
+
+export function termsOf(key: ShownTerms & Pick<ShownKey, "name" | "scopes"> = { ...unset, name: "", scopes: ["*"] }) {
+  const texts = termRows.map(([name, row]) => [name, textOf(row, key[name])]);
+  const { name, scopes, budget } = key;
+  return { ...Object.fromEntries(texts), name, scopes: scopes.join(" "), per: budget?.per ?? "month" } as Terms;
 }
 
-export const newTerms: Terms = {
-  name: "",
-  scopes: "*",
-  machines: "",
-  rpm: "",
-  tpm: "",
-  concurrency: "",
-  budget: "",
-  loads: "",
-  per: "month",
-};
-
-export function termsOf(key: ShownKey): Terms {
-  const text = (value: number | null | undefined): string =>
-    value === null || value === undefined ? "" : String(value);
-  return {
-    name: key.name,
-    scopes: key.scopes.join(" "),
-    machines: key.machines?.join(" ") ?? "",
-    rpm: text(key.rpm),
-    tpm: text(key.tpm),
-    concurrency: text(key.concurrency),
-    budget: text(key.budget?.tokens),
-    loads: text(key.loads),
-    per: key.budget?.per ?? "month",
-  };
+function textOf(row: TermRow, value: ShownTerms[TermName]): string {
+  if (row.kind === "mark") return (value ?? row.usual) ? "yes" : "";
+  if (typeof value !== "object") return String(value ?? "");
+  return value === null ? "" : "per" in value ? String(value.tokens) : value.join(" ");
 }
 
 /** Returns the terms as the admin API takes them. Null takes a limit away. */
 export function bodyOf(terms: Terms): object {
-  const count = (text: string): number | null => (text.trim() === "" ? null : Number(text));
-  const machines = listIn(terms.machines);
-  return {
-    name: terms.name,
-    scopes: listIn(terms.scopes),
-    machines: machines.length === 0 ? null : machines,
-    rpm: count(terms.rpm),
-    tpm: count(terms.tpm),
-    concurrency: count(terms.concurrency),
-    loads: count(terms.loads),
-    budget: count(terms.budget) === null ? null : { tokens: count(terms.budget), per: terms.per },
+  const valueOf = ([name, { kind }]: (typeof termRows)[number]): unknown => {
+    const text = terms[name].trim();
+    if (kind === "mark") return text === "yes";
+    if (text === "") return null;
+    if (kind === "machines") return listIn(text);
+    return kind === "budget" ? { tokens: Number(text), per: terms.per } : Number(text);
   };
+  const given = termRows.map((row) => [row[0], valueOf(row)]);
+  return { name: terms.name, scopes: listIn(terms.scopes), ...Object.fromEntries(given) };
 }
 
 export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly onTerms: (terms: Terms) => void }) {
-  const field = (
-    name: keyof Terms,
-    label: string,
-    rest: {
-      readonly hint?: string;
-      readonly type?: "number";
-      readonly required?: boolean;
-      readonly placeholder?: string;
-    } = {},
-  ) => <TextField label={label} value={terms[name]} onText={(text) => onTerms({ ...terms, [name]: text })} {...rest} />;
+  const field = (name: keyof Terms, label: string) => ({
+    label,
+    value: terms[name],
+    onText: (text: string) => onTerms({ ...terms, [name]: text }),
+  });
   return (
     <>
-      {field("name", "Name", { hint: "For you: clients never see it.", required: true, placeholder: "alice's laptop" })}
-      {field("scopes", "Models it may call", {
-        hint: "Ids, names or patterns with *, such as llama3.2 qwen*. A * alone allows all.",
-        required: true,
-      })}
+      <TextField
+        {...field("name", "Name")}
+        hint="For you: clients never see it."
+        required
+        placeholder="alice's laptop"
+      />
+      <TextField
+        {...field("scopes", "Models it may call")}
+        hint="Ids, names or patterns with *, such as llama3.2 qwen*. A * alone allows all."
+        required
+      />
       <MatchingModels
         matches={(id) => allows(listIn(terms.scopes), id)}
         before="Now:"
@@ -85,16 +60,24 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
         none="No model of this moment matches."
       />
       <div class="two">
-        {field("rpm", "Requests a minute", { type: "number", placeholder: "no limit" })}
-        {field("tpm", "Tokens a minute", { type: "number", placeholder: "no limit" })}
-        {field("concurrency", "Requests at once", { type: "number", placeholder: "no limit" })}
-        {field("machines", "Only on these machines", { placeholder: "all" })}
-        {field("loads", "Loads a minute", {
-          type: "number",
-          placeholder: "6",
-          hint: "In place of other models; 0 for none.",
-        })}
-        {field("budget", "Budget, in tokens", { type: "number", placeholder: "no limit" })}
+        {termRows.map(([name, row]) =>
+          row.kind === "mark" ? (
+            <Check
+              key={name}
+              label={row.title}
+              checked={terms[name] === "yes"}
+              onCheck={(checked) => onTerms({ ...terms, [name]: checked ? "yes" : "" })}
+            />
+          ) : (
+            <TextField
+              key={name}
+              {...field(name, row.kind === "budget" ? `${row.title}, in tokens` : row.title)}
+              type={row.kind === "machines" ? "text" : "number"}
+              placeholder={row.without}
+              hint={row.zero && `0 for ${row.zero}.`}
+            />
+          ),
+        )}
         <Choice
           label="Budget for a"
           value={terms.per}

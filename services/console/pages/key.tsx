@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { z } from "zod";
+import { termRows, termText } from "#shared/admin/key-terms.ts";
 import { dayOf } from "#shared/process/clock.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import type { keySchemas } from "../../gateway/operations/key-operations.ts";
@@ -7,7 +8,7 @@ import type { recordSchemas } from "../../gateway/operations/record-operations.t
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { ActionForm, Choice, Confirm, Dialog, FormDialog, QueryButton, TextField } from "../forms.tsx";
-import { Badge, Bar, Facts, FaultNotice, Name, Page, Time } from "../parts.tsx";
+import { Badge, Bar, type Fact, Facts, FaultNotice, Name, Page, Time } from "../parts.tsx";
 import { numberText, shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
 import { sumOf, sumUsage } from "../usage-sums.ts";
@@ -59,13 +60,7 @@ export function OneKey({ id }: { readonly id: string }) {
                   ))
                 : "no models",
             ],
-            ["Machines", key.machines === null ? "all" : key.machines.join(", ")],
-            ["Requests a minute", key.rpm === null ? "no limit" : numberText(key.rpm)],
-            ["Tokens a minute", key.tpm === null ? "no limit" : numberText(key.tpm)],
-            ["Requests at once", key.concurrency === null ? "no limit" : numberText(key.concurrency)],
-            ["Budget", key.budget === null ? "no limit" : <Budget id={id} budget={key.budget} />],
-            ["Answers", key.continues === false ? "end with their machine" : "go on elsewhere"],
-            ["Responses", key.store_responses ? "stored, encrypted" : "not stored"],
+            ...(key.kind === "model" ? termFacts(key) : []),
             [
               "Issued",
               <>
@@ -99,6 +94,15 @@ export function OneKey({ id }: { readonly id: string }) {
       </p>
     </Page>
   );
+}
+
+function termFacts(key: ShownKey): readonly Fact[] {
+  return termRows.map((row) => {
+    const [name, { title, ...about }] = row;
+    const usual = about.kind === "mark" ? (about.usual ? "yes" : "no") : about.without;
+    if (name === "budget" && key.budget !== null) return [title, <Budget id={key.id} budget={key.budget} />];
+    return [title, termText(row, key, numberText) ?? usual];
+  });
 }
 
 function Budget({

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { limitsText } from "#shared/admin/key-terms.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import { query, setQuery, to } from "../address.ts";
@@ -40,7 +41,8 @@ const columns: readonly Column<ShownKey>[] = [
         <span class="quiet">no models</span>
       ),
   },
-  { name: "limits", wide: true, cell: (key) => limitsText(key) || <span class="quiet">none</span> },
+  { name: "limits", wide: true, cell: (key) => limitsText(key, shortNumber) || <span class="quiet">none</span> },
+  { name: "machines", wide: true, cell: ({ machines }) => machines?.join(", ") ?? <span class="quiet">any</span> },
   { name: "expires", cell: ({ expires_at: at }) => <Time at={at} /> },
   { name: "id", wide: true, cell: ({ id }) => <Name>{id}</Name> },
 ];
@@ -95,22 +97,4 @@ function KeyList() {
       )}
     </Page>
   );
-}
-
-/** Returns the limits of a key in a few words; empty without any. */
-function limitsText({
-  rpm,
-  tpm,
-  concurrency,
-  budget,
-  machines,
-}: Pick<ShownKey, "rpm" | "tpm" | "concurrency" | "budget" | "machines">): string {
-  const parts = [
-    rpm !== null && `${shortNumber(rpm)} requests a minute`,
-    tpm !== null && `${shortNumber(tpm)} tokens a minute`,
-    concurrency !== null && `${concurrency} at once`,
-    budget !== null && `${shortNumber(budget.tokens)} tokens a ${budget.per}`,
-    machines !== null && `on ${machines.join(", ")}`,
-  ];
-  return parts.filter((part) => part !== false).join(", ");
 }

@@ -5,7 +5,7 @@ import { allows } from "#shared/records/match-scope.ts";
 import type { routeSchemas } from "../../gateway/operations/route-operations.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { Confirm, FormDialog, listIn, QueryButton, TextField } from "../forms.tsx";
+import { Check, Confirm, FormDialog, listIn, QueryButton, TextField } from "../forms.tsx";
 import { Badge, FaultNotice, ModelLink, Name, Page, Table, Time, UnreadNotice } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 import { MatchingModels } from "./matching-models.tsx";
@@ -176,14 +176,11 @@ function RouteDialog({ route, onClose }: { readonly route: Route | undefined; re
             />
           </div>
           <div class="actions">
-            <label class="check">
-              <input
-                type="checkbox"
-                checked={draft.external}
-                onChange={(event) => put(place, { ...draft, external: event.currentTarget.checked })}
-              />{" "}
-              external machines
-            </label>
+            <Check
+              label="external machines"
+              checked={draft.external}
+              onCheck={(external) => put(place, { ...draft, external })}
+            />
             <button
               type="button"
               disabled={place === 0}

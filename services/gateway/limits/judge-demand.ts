@@ -1,4 +1,5 @@
-import type { BudgetPeriod, KeyLimits } from "#shared/records/key-record.ts";
+import type { BudgetPeriod } from "#shared/admin/key-terms.ts";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import {
   noSeat,
   type Allowance,

@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { type KeyLimits, loadsPerMinuteDefault } from "#shared/records/key-record.ts";
+import { loadsPerMinuteDefault } from "#shared/admin/key-terms.ts";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import { noSeat, type Limits } from "./limits.ts";
 
 /** The load that a request would cause: other models make room for its own. */

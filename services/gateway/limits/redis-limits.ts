@@ -1,6 +1,6 @@
 import type { Result } from "ioredis";
 import { z } from "zod";
-import { budgetPeriods } from "#shared/records/key-record.ts";
+import { budgetPeriods } from "#shared/admin/key-terms.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { gatewayIsThereForMs } from "#shared/records/site-gateways.ts";
 import type { Clock } from "#shared/process/clock.ts";

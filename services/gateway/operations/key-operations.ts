@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type GivenTerms, type TermName, termRows } from "#shared/admin/key-terms.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import {
@@ -6,27 +7,24 @@ import {
   defaultGraceMs,
   type KeyChange,
   type KeyChanged,
-  type NewTerms,
   recordAfter,
   replicatedIn,
   revokeKey,
   rotateKey,
 } from "#shared/records/change-key.ts";
-import { adminTtlMsMax, defaultTtlMs, issueKey } from "#shared/records/issue-key.ts";
+import { defaultTtlMs, issueKey } from "#shared/records/issue-key.ts";
 import {
-  boundMachines,
-  keyLimits,
-  type KeyLimits,
   keyName,
   type KeyRecord,
   type KeyState,
   keyState,
   keyStates,
   scopes,
-  loadsPerMinuteDefault,
+  storedTerms,
+  termSchema,
 } from "#shared/records/key-record.ts";
 import { type KeyId, keyId, keyKinds } from "#shared/keys/key-token.ts";
-import { duration, durationOrNone, formatDuration, showKey, shownKey } from "#shared/records/shown-key.ts";
+import { duration, durationOrNone, formatDuration, showKey, shownKey, wordsOf } from "#shared/records/shown-key.ts";
 import type { Asker } from "./operations-access.ts";
 import {
   type AdminOperation,
@@ -41,51 +39,26 @@ import {
 
 const ttl = duration.prefault(formatDuration(defaultTtlMs));
 
-/** For a new key, null means the same as a missing field. In a change, null removes the limit. */
-const limits = {
-  machines: boundMachines.nullish().describe("The machines that the key is bound to; null for all."),
-  external: z
-    .boolean()
-    .optional()
-    .describe("True if routes may lead it to external machines, such as a cloud. No scope covers them."),
-  continues: z
-    .boolean()
-    .optional()
-    .describe("False if its answers are to end with their machine, and no other machine goes on with them."),
-  store_responses: z
-    .boolean()
-    .optional()
-    .describe("True if the store keeps its responses, encrypted, so that clients go on from them."),
-  rpm: keyLimits.shape.requestsPerMinute.nullable().describe("Requests a minute; null for no limit."),
-  tpm: keyLimits.shape.tokensPerMinute.nullable().describe("Tokens a minute; null for no limit."),
-  concurrency: keyLimits.shape.concurrency.nullable().describe("Requests under way at once; null for no limit."),
-  budget: keyLimits.shape.budget.nullable().describe("Tokens a calendar day or month (UTC); null for no limit."),
-  loads: keyLimits.shape.loadsPerMinute
-    .nullable()
-    .describe(
-      `Models a minute that may be loaded for it in place of others; 0 for none, null for ${loadsPerMinuteDefault}.`,
-    ),
-};
+/** For a new key, null means the same as a missing field. In a change, null removes the term. */
+const terms = Object.fromEntries<z.ZodType>(
+  termRows.map(([name, row]) => {
+    const schema = row.kind === "mark" ? z.boolean().optional() : termSchema(row).nullish();
+    return [name, schema.describe(wordsOf(row))];
+  }),
+) as { readonly [Name in TermName]: z.ZodOptional<z.ZodType<Exclude<GivenTerms[Name], undefined>>> };
 
-const issueBody = z
-  .strictObject({
-    kind: z
-      .enum(keyKinds)
-      .default("model")
-      .describe("Keys of kind admin use the admin API, keys of kind viewer only read there; neither calls models."),
-    name: keyName.describe("The name of the key in lists."),
-    scopes: scopes.default(["*"]).describe("The models it may call: ids, names or patterns with *."),
-    ttl: ttl.describe(
-      "Time for which it is valid from now on. An admin key ends no later than the one that issues it.",
-    ),
-    ...limits,
-  })
-  .refine(({ kind, ttl: ttlMs }) => kind !== "admin" || ttlMs <= adminTtlMsMax, {
-    message: `an admin key is valid for ${formatDuration(adminTtlMsMax)} at most`,
-    path: ["ttl"],
-  });
+const issueBody = z.strictObject({
+  kind: z
+    .enum(keyKinds)
+    .default("model")
+    .describe("Keys of kind admin use the admin API, keys of kind viewer only read there; neither calls models."),
+  name: keyName.describe("The name of the key in lists."),
+  scopes: scopes.default(["*"]).describe("The models it may call: ids, names or patterns with *."),
+  ttl: ttl.describe("Time for which it is valid from now on. An admin key ends no later than the one that issues it."),
+  ...terms,
+});
 
-const changeBody = z.strictObject({ name: keyName.optional(), scopes: scopes.optional(), ...limits });
+const changeBody = z.strictObject({ name: keyName.optional(), scopes: scopes.optional(), ...terms });
 
 const rotateBody = z.strictObject({
   grace: durationOrNone
@@ -175,23 +148,9 @@ export const keyOperations = {
       rpm: 60,
       budget: { tokens: 1e6, per: "month" },
     },
-    async run({ body, asker }, parts) {
-      const { kind, name, scopes: granted, ttl: ttlMs, machines, external, continues, store_responses: stores } = body;
-      const bound = machines === null || machines === undefined ? {} : { machines };
-      const { token, record } = await issueKey(
-        {
-          kind,
-          name,
-          scopes: granted,
-          ttlMs,
-          ...bound,
-          ...(external && { external }),
-          ...(continues === false && { continues }),
-          ...(stores && { storesResponses: stores }),
-          limits: firstLimits(body),
-        },
-        dependenciesOf(asker, parts),
-      );
+    async run({ body: { kind, name, scopes: granted, ttl: ttlMs, ...given }, asker }, parts) {
+      const wish = { kind, name, scopes: granted, ttlMs, ...storedTerms(given) };
+      const { token, record } = await issueKey(wish, dependenciesOf(asker, parts));
       return { ...showKey(record, parts.clock.wall()), key: token.reveal() };
     },
   }),
@@ -213,12 +172,8 @@ export const keyOperations = {
     summary: "Change the terms of a key that are named; null takes one away",
     body: changeBody,
     example: { name: "alice's laptop", machines: ["attic"], rpm: 120, budget: null },
-    async run({ params, body, asker }, parts) {
-      const { name, scopes: granted, machines, external, continues, store_responses: storesResponses } = body;
-      const limitsOf = { limits: namedLimits(body) };
-      const terms = { name, scopes: granted, machines, external, continues, storesResponses, ...limitsOf };
-      return change(params.id, { action: "changed", terms }, asker, parts);
-    },
+    run: ({ params, body: { name, scopes: granted, ...given }, asker }, parts) =>
+      change(params.id, { action: "changed", terms: { name, scopes: granted, ...storedTerms(given) } }, asker, parts),
   }),
   deleteKey: defineRevocation("DELETE", "/keys/{id}"),
   revokeKey: defineRevocation("POST", "/keys/{id}/revoke"),
@@ -335,23 +290,4 @@ export function pageOfKeys(
   }
   const rest = ordered.slice(last + 1).filter((record) => state === undefined || keyState(record, nowMs) === state);
   return { page: rest.slice(0, limit), hasMore: rest.length > limit };
-}
-
-type Limits = Pick<z.output<typeof changeBody>, "rpm" | "tpm" | "concurrency" | "budget" | "loads">;
-
-/** Returns the limits that a request sets, null included. Leaves out the limits that it does not name. */
-function namedLimits({ rpm, tpm, concurrency, budget, loads }: Limits): NonNullable<NewTerms["limits"]> {
-  return {
-    ...(rpm === undefined ? {} : { requestsPerMinute: rpm }),
-    ...(tpm === undefined ? {} : { tokensPerMinute: tpm }),
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(budget === undefined ? {} : { budget }),
-    ...(loads === undefined ? {} : { loadsPerMinute: loads }),
-  };
-}
-
-/** Limits for a new key; null means no limit. */
-function firstLimits(terms: Limits): KeyLimits {
-  const set = Object.entries(namedLimits(terms)).filter(([, limit]) => limit !== null);
-  return keyLimits.parse(Object.fromEntries(set));
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { adminTtlMsMax } from "#shared/records/issue-key.ts";
-import { applyChange, type ChangedKey, type KeyChange, type NewTerms } from "#shared/records/change-key.ts";
-import { keyRecord, replacedSecretsMax, type KeyRecord } from "#shared/records/key-record.ts";
+import { applyChange, type ChangedKey, type KeyChange } from "#shared/records/change-key.ts";
+import { keyRecord, replacedSecretsMax, type KeyRecord, type NewTerms } from "#shared/records/key-record.ts";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 

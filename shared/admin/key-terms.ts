@@ -1,0 +1,212 @@
+/**
+ * The terms of a key that its issuer sets. The stored record, the admin API, the command line and the console all take them
+ * from here, so that a new term is one row. The browser loads this file: it imports no schema.
+ */
+interface Row {
+  /** The name in the record of a key. The record has limits, which are terms with a unit, in its `limits`. */
+  readonly stored: string;
+  /** The name at a form. */
+  readonly title: string;
+  /** The description for the admin API and the command line: of a mark, the effect of setting it. */
+  readonly words: string;
+  /** The option of the command line, if it is not the name of the term. */
+  readonly option?: string;
+  /** The name in lists of the command line, if it is not the name of the term. */
+  readonly label?: string;
+  /** The first version whose gateways read the term. Those of 0.2.0 read the terms without one. */
+  readonly since?: string;
+}
+
+export type TermRow = Row &
+  (
+    | {
+        readonly kind: "machines" | "count" | "budget";
+        /** The word for a key without the term. */
+        readonly without: string;
+        /** True if answers say null for a key without the term. They leave other terms out. */
+        readonly orNull?: true;
+        readonly unit?: string;
+        /** A value as the command line takes it. */
+        readonly example?: string;
+        /** The bounds of a count. */
+        readonly min?: number;
+        readonly max?: number;
+        /** The word for a count of 0, and the words behind other counts. */
+        readonly zero?: string;
+        readonly per?: string;
+      }
+    | {
+        readonly kind: "mark";
+        /** The value of a key without the mark. */
+        readonly usual: boolean;
+        /** The option of the command line that takes the mark away. */
+        readonly back: string;
+        /** The word for a key with the mark. */
+        readonly text: string;
+      }
+  );
+
+/** The loads a minute of a key without a limit for them, on machines whose agent decides what is loaded. */
+export const loadsPerMinuteDefault = 6;
+
+export const keyTerms = {
+  machines: {
+    kind: "machines",
+    stored: "machines",
+    title: "Only on these machines",
+    words: "the machines that may serve it",
+    without: "any",
+    orNull: true,
+  },
+  rpm: {
+    kind: "count",
+    stored: "requestsPerMinute",
+    title: "Requests a minute",
+    words: "requests a minute at most",
+    without: "none",
+    orNull: true,
+    unit: "rpm",
+    min: 1,
+    max: 1_000_000,
+  },
+  tpm: {
+    kind: "count",
+    stored: "tokensPerMinute",
+    title: "Tokens a minute",
+    words: "tokens a minute at most",
+    example: "100k",
+    without: "none",
+    orNull: true,
+    unit: "tpm",
+    min: 1,
+    max: 1_000_000_000,
+  },
+  concurrency: {
+    kind: "count",
+    stored: "concurrency",
+    title: "Requests at once",
+    words: "requests under way at once at most",
+    without: "none",
+    orNull: true,
+    unit: "at once",
+    min: 1,
+    max: 10_000,
+  },
+  budget: {
+    kind: "budget",
+    stored: "budget",
+    title: "Budget",
+    words: "tokens a calendar day or month (UTC)",
+    example: "2M/month",
+    without: "none",
+    orNull: true,
+    unit: "tokens",
+  },
+  loads: {
+    kind: "count",
+    stored: "loadsPerMinute",
+    title: "Loads a minute",
+    words: "models a minute that may be loaded for it in place of others",
+    without: `the usual ${loadsPerMinuteDefault}`,
+    unit: "loads/min",
+    min: 0,
+    max: 10_000,
+    zero: "never",
+    per: " a minute",
+  },
+  external: {
+    kind: "mark",
+    stored: "external",
+    title: "External machines",
+    words: "let routes that say so lead it to external machines, such as a cloud",
+    back: "keep it from external machines",
+    usual: false,
+    text: "where a route says so",
+  },
+  continues: {
+    kind: "mark",
+    stored: "continues",
+    title: "Answers go on elsewhere",
+    words: "let no other machine go on with its answers when theirs is lost",
+    back: "let other machines go on with its answers again",
+    usual: true,
+    text: "no: its answers end with their machine",
+    option: "continue",
+  },
+  store_responses: {
+    kind: "mark",
+    stored: "storesResponses",
+    title: "Stored responses",
+    words: "store its responses, encrypted, so that clients go on from them",
+    back: "store no more of its responses",
+    usual: false,
+    text: "stored, encrypted",
+    label: "responses",
+  },
+} as const satisfies Readonly<Record<string, TermRow>>;
+
+export type Rows = typeof keyTerms;
+export type TermName = keyof Rows;
+export type LimitName = { [Name in TermName]: Rows[Name] extends { readonly unit: string } ? Name : never }[TermName];
+
+export const budgetPeriods = ["day", "month"] as const;
+export type BudgetPeriod = (typeof budgetPeriods)[number];
+
+interface ValueOfKind {
+  readonly machines: readonly string[];
+  readonly count: number;
+  readonly budget: { readonly tokens: number; readonly per: BudgetPeriod };
+}
+/** The value of a term that is set. A mark has one value. */
+export type TermValue<Name extends TermName> = Rows[Name] extends {
+  readonly kind: infer Kind extends keyof ValueOfKind;
+}
+  ? ValueOfKind[Kind]
+  : Rows[Name] extends { readonly usual: true }
+    ? false
+    : true;
+
+/** The terms of a key as answers show them. */
+export type ShownTerms = {
+  readonly [Name in TermName as Rows[Name] extends { readonly orNull: true } ? Name : never]: TermValue<Name> | null;
+} & {
+  readonly [Name in TermName as Rows[Name] extends { readonly orNull: true } ? never : Name]?:
+    | TermValue<Name>
+    | undefined;
+};
+
+/** The terms that an issuer sets. An omitted term stays as it is; null removes the term. */
+export type GivenTerms = {
+  readonly [Name in TermName]?:
+    | (Rows[Name] extends { readonly kind: "mark" } ? boolean : TermValue<Name> | null)
+    | undefined;
+};
+export const termRows = Object.entries(keyTerms) as readonly (readonly [TermName, TermRow])[];
+/** The terms that the record of a key has in its `limits`. */
+export const limitRows = termRows.filter(([, row]) => "unit" in row);
+
+/** Returns the value of a term in words. Undefined for a key without the term, unless answers say null for it. */
+export function termText(
+  [name, row]: (typeof termRows)[number],
+  shown: ShownTerms,
+  countText: (count: number) => string,
+): string | undefined {
+  const value = shown[name];
+  if (row.kind === "mark") return value === undefined ? undefined : row.text;
+  if (value === undefined) return undefined;
+  if (typeof value === "number") return value === 0 && row.zero ? row.zero : countText(value) + (row.per ?? "");
+  if (value === null || typeof value === "boolean") return row.without;
+  return "per" in value ? `${countText(value.tokens)}/${value.per}` : value.join(", ");
+}
+
+/** Returns the limits of a key in short, without the missing ones: `60 rpm, 100k tpm, 4 at once, 1M/day`. */
+export function limitsText(shown: ShownTerms, countText: (count: number) => string): string {
+  const set = limitRows.filter(([name]) => shown[name] !== undefined && shown[name] !== null);
+  const texts = set.map(([name, row]) => {
+    const value = shown[name];
+    return typeof value === "number" && row.kind === "count"
+      ? `${countText(value)} ${row.unit}`
+      : termText([name, row], shown, countText);
+  });
+  return texts.join(", ");
+}
