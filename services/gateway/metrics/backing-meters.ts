@@ -67,38 +67,31 @@ export function measureBacking(
   const { broker, keys, store, clock } = dependencies;
   let brokerSeconds: number | undefined;
   let keysSeconds: number | undefined;
-  exposition.value("trunkline_broker_connected", "1 while the broker (NATS) is connected, else 0.", () =>
+  exposition.value("brokerConnected", "1 while the broker (NATS) is connected, else 0.", () =>
     Number(broker.connected),
   );
-  const reconnects = exposition.counter({
-    name: "trunkline_broker_reconnects_total",
-    help: "Reconnects to the broker.",
-  });
+  const { brokerReconnects } = exposition.counters([], { brokerReconnects: "Reconnects to the broker." });
   broker.onChange((connected) => {
-    if (connected) reconnects.inc();
+    if (connected) brokerReconnects.inc();
   });
   exposition.value(
-    "trunkline_broker_round_trip_seconds",
+    "brokerRoundTripSeconds",
     "Round trip to the broker at this scrape; absent after a timeout.",
     () => brokerSeconds,
   );
-  exposition.value(
-    "trunkline_key_store_up",
-    "1 if the key store (Redis or SQLite) answered at this scrape, else 0.",
-    () => Number(keysSeconds !== undefined),
+  exposition.value("keyStoreUp", "1 if the key store (Redis or SQLite) answered at this scrape, else 0.", () =>
+    Number(keysSeconds !== undefined),
   );
   exposition.value(
-    "trunkline_key_store_round_trip_seconds",
+    "keyStoreRoundTripSeconds",
     "Round trip to the key store at this scrape; absent after a timeout.",
     () => keysSeconds,
   );
-  exposition.value(
-    "trunkline_key_store_founded",
-    "1 if the key store holds keys, 0 if it was never used or was emptied.",
-    () => Number(store?.founded === true),
+  exposition.value("keyStoreFounded", "1 if the key store holds keys, 0 if it was never used or was emptied.", () =>
+    Number(store?.founded === true),
   );
   exposition.value(
-    "trunkline_clock_skew_seconds",
+    "clockSkewSeconds",
     "Seconds by which this host's clock is ahead of the key store's clock.",
     () => (store?.skewMs ?? 0) / 1_000,
   );

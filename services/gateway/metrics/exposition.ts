@@ -1,11 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
-/** Name, help text and labels of a metric; `infra/metrics.md` says the same. */
-export interface MetricWords<Label extends string> {
-  readonly name: string;
-  readonly help: string;
-  readonly labels?: readonly Label[];
-}
+/** The help texts of metrics, by the names that they have in the code; `infra/metrics.md` says the same. */
+type HelpTexts<Name extends string> = Readonly<Record<Name, string>>;
 
 export interface MetricDescription {
   readonly name: string;
@@ -27,25 +23,28 @@ export class Exposition {
     return this.#described;
   }
 
-  counter<Label extends string>(words: MetricWords<Label>): Counter<Label> {
-    return new Counter(this.#describe("counter", words));
+  /** Adds a counter for each help text: `failovers` is exposed as `trunkline_failovers_total`. */
+  counters<Name extends string, Label extends string>(labels: Label[], help: HelpTexts<Name>) {
+    return this.#each(help, (name, text) => {
+      return new Counter(this.#describe("counter", `${name}Total`, { help: text, labels }));
+    });
   }
 
-  histogram<Label extends string>(
-    words: MetricWords<Label> & { readonly buckets: readonly number[] },
-  ): Histogram<Label> {
-    return new Histogram({ ...this.#describe("histogram", words), buckets: [...words.buckets] });
+  /** Adds a histogram for each help text: `tokenGapSeconds` is exposed as `trunkline_token_gap_seconds`. */
+  histograms<Name extends string, Label extends string>(buckets: number[], labels: Label[], help: HelpTexts<Name>) {
+    return this.#each(help, (name, text) => {
+      return new Histogram({ ...this.#describe("histogram", name, { help: text, labels }), buckets });
+    });
   }
 
   /** Adds a gauge that is read at every scrape. A scrape shows only the values that `read` sets. */
-  gauge<Label extends string>(words: MetricWords<Label>, read: (gauge: Gauge<Label>) => void): void {
-    const configuration = this.#describe("gauge", words);
+  gauge<Label extends string>(name: string, help: string, labels: Label[], read: (gauge: Gauge<Label>) => void): void {
     void new Gauge({
-      ...configuration,
+      ...this.#describe("gauge", name, { help, labels }),
       collect() {
         this.reset();
         // `reset` sets a gauge without labels to 0; an unknown value must be absent instead.
-        if (configuration.labelNames.length === 0) this.remove();
+        if (labels.length === 0) this.remove();
         read(this);
       },
     });
@@ -53,7 +52,7 @@ export class Exposition {
 
   /** Adds a gauge of one value that is read at every scrape. It is absent while the value is undefined. */
   value(name: string, help: string, read: () => number | undefined): void {
-    this.gauge({ name, help }, (gauge) => {
+    this.gauge(name, help, [], (gauge) => {
       const value = read();
       if (value !== undefined) gauge.set(value);
     });
@@ -79,7 +78,17 @@ export class Exposition {
       : { type: textType, text };
   }
 
-  #describe<Label extends string>(type: MetricDescription["type"], { name, help, labels = [] }: MetricWords<Label>) {
+  #each<Name extends string, Metric>(help: HelpTexts<Name>, add: (name: string, help: string) => Metric) {
+    const added = Object.entries<string>(help).map(([name, text]) => [name, add(name, text)]);
+    return Object.fromEntries(added) as Record<Name, Metric>;
+  }
+
+  #describe<Label extends string>(
+    type: MetricDescription["type"],
+    nameInCode: string,
+    { help, labels }: { help: string; labels: Label[] },
+  ) {
+    const name = `trunkline_${nameInCode.replace(/[A-Z]/g, "_$&").toLowerCase()}`;
     this.#described.push({ name, type, help, labels });
     return { name, help, labelNames: labels, registers: [this.#registry] };
   }

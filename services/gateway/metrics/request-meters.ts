@@ -31,85 +31,45 @@ export function measureRequests(
   let open = 0;
   let openStreams = 0;
   let answerBytes = 0;
-  const requests = exposition.counter({
-    name: "trunkline_requests_total",
-    help: "Ended requests by outcome: ok, or a fault code.",
-    labels: ["route", "model", "outcome", "streamed"],
+  const { requests } = exposition.counters(["route", "model", "outcome", "streamed"], {
+    requests: "Ended requests by outcome: ok, or a fault code.",
   });
-  const faults = exposition.counter({
-    name: "trunkline_faults_total",
-    help: "Faults of requests, and of connections without a readable request.",
-    labels: ["code"],
+  const { faults } = exposition.counters(["code"], {
+    faults: "Faults of requests, and of connections without a readable request.",
   });
-  const total = exposition.histogram({
-    name: "trunkline_request_duration_seconds",
-    help: "From the arrival of a request's head until its answer was sent.",
-    labels: ["route", "model", "streamed"],
-    buckets: totalBuckets,
+  const { requestDurationSeconds } = exposition.histograms(totalBuckets, ["route", "model", "streamed"], {
+    requestDurationSeconds: "From the arrival of a request's head until its answer was sent.",
   });
-  const firstToken = exposition.histogram({
-    name: "trunkline_time_to_first_token_seconds",
-    help: "Seconds from a streamed request's headers to the first piece of its answer.",
-    labels: ["model"],
-    buckets: firstTokenBuckets,
+  const firstTokens = exposition.histograms(firstTokenBuckets, ["model"], {
+    timeToFirstTokenSeconds: "Seconds from a streamed request's headers to the first piece of its answer.",
+    modelFirstTokenSeconds:
+      "Seconds from a machine's acceptance to the first piece of a stream: queue, model loading and prompt.",
+    modelLoadWaitSeconds:
+      "Seconds that a request waited on its machine until its model was loaded; requests that did not wait are left out.",
   });
-  const dispatch = exposition.histogram({
-    name: "trunkline_dispatch_duration_seconds",
-    help: "Seconds from the request's headers to a machine's acceptance: Trunkline's part of the wait.",
-    labels: ["model"],
-    buckets: dispatchBuckets,
+  const { dispatchDurationSeconds } = exposition.histograms(dispatchBuckets, ["model"], {
+    dispatchDurationSeconds:
+      "Seconds from the request's headers to a machine's acceptance: Trunkline's part of the wait.",
   });
-  const modelFirstToken = exposition.histogram({
-    name: "trunkline_model_first_token_seconds",
-    help: "Seconds from a machine's acceptance to the first piece of a stream: queue, model loading and prompt.",
-    labels: ["model"],
-    buckets: firstTokenBuckets,
+  const { modelDurationSeconds } = exposition.histograms(totalBuckets, ["model"], {
+    modelDurationSeconds: "Seconds from a machine's acceptance to the end of the answer.",
   });
-  const loadWait = exposition.histogram({
-    name: "trunkline_model_load_wait_seconds",
-    help: "Seconds that a request waited on its machine until its model was loaded; requests that did not wait are left out.",
-    labels: ["model"],
-    buckets: firstTokenBuckets,
+  const { tokenGapSeconds } = exposition.histograms(gapBuckets, ["model"], {
+    tokenGapSeconds: "Seconds between two pieces of a stream; a piece is one token, or several that came together.",
   });
-  const modelTotal = exposition.histogram({
-    name: "trunkline_model_duration_seconds",
-    help: "Seconds from a machine's acceptance to the end of the answer.",
-    labels: ["model"],
-    buckets: totalBuckets,
+  const { promptTokens, completionTokens } = exposition.counters(["model"], {
+    promptTokens: "Prompt tokens, as booked for the key.",
+    completionTokens: "Answer tokens, as booked for the key.",
   });
-  const gaps = exposition.histogram({
-    name: "trunkline_token_gap_seconds",
-    help: "Seconds between two pieces of a stream; a piece is one token, or several that came together.",
-    labels: ["model"],
-    buckets: gapBuckets,
+  const { answersCut, connectionsClosed } = exposition.counters(["reason"], {
+    answersCut:
+      "Answers cut because the client did not read (stall), or because unread answers exceeded their limit (room).",
+    connectionsClosed:
+      "New connections closed at once because of the limit of all connections (total) or of one address (address), or because they come from no trusted proxy (stranger).",
   });
-  const promptTokens = exposition.counter({
-    name: "trunkline_prompt_tokens_total",
-    help: "Prompt tokens, as booked for the key.",
-    labels: ["model"],
-  });
-  const completionTokens = exposition.counter({
-    name: "trunkline_completion_tokens_total",
-    help: "Answer tokens, as booked for the key.",
-    labels: ["model"],
-  });
-  const answersCut = exposition.counter({
-    name: "trunkline_answers_cut_total",
-    help: "Answers cut because the client did not read (stall), or because unread answers exceeded their limit (room).",
-    labels: ["reason"],
-  });
-  const connectionsClosed = exposition.counter({
-    name: "trunkline_connections_closed_total",
-    help: "New connections closed at once because of the limit of all connections (total) or of one address (address), or because they come from no trusted proxy (stranger).",
-    labels: ["reason"],
-  });
-  exposition.value(
-    "trunkline_answer_bytes",
-    "Bytes of unread or unfinished answers in this process.",
-    () => answerBytes,
-  );
-  exposition.value("trunkline_open_requests", "Requests whose answer is not complete yet.", () => open);
-  exposition.value("trunkline_open_streams", "Open streams.", () => openStreams);
+  exposition.value("answerBytes", "Bytes of unread or unfinished answers in this process.", () => answerBytes);
+  exposition.value("openRequests", "Requests whose answer is not complete yet.", () => open);
+  exposition.value("openStreams", "Open streams.", () => openStreams);
   return {
     requestBegan(): void {
       open += 1;
@@ -121,18 +81,18 @@ export function measureRequests(
       const streamed = facts.streamed === true ? "true" : "false";
       requests.inc({ route, model, outcome, streamed });
       if (outcome !== "ok") faults.inc({ code: outcome });
-      total.observe({ route, model, streamed }, ms / 1_000);
+      requestDurationSeconds.observe({ route, model, streamed }, ms / 1_000);
       if (answer === undefined || answer.jobs.length === 0) return;
       promptTokens.inc({ model }, answer.promptTokens);
       completionTokens.inc({ model }, answer.completionTokens);
       const { acceptedMs, loadWaitMs, firstTokenMs, endedMs } = answer;
-      if (loadWaitMs !== undefined) loadWait.observe({ model }, loadWaitMs / 1_000);
+      if (loadWaitMs !== undefined) firstTokens.modelLoadWaitSeconds.observe({ model }, loadWaitMs / 1_000);
       if (acceptedMs === undefined) return;
-      dispatch.observe({ model }, acceptedMs / 1_000);
-      if (endedMs !== undefined) modelTotal.observe({ model }, (endedMs - acceptedMs) / 1_000);
+      dispatchDurationSeconds.observe({ model }, acceptedMs / 1_000);
+      if (endedMs !== undefined) modelDurationSeconds.observe({ model }, (endedMs - acceptedMs) / 1_000);
       if (firstTokenMs === undefined) return;
-      firstToken.observe({ model }, firstTokenMs / 1_000);
-      modelFirstToken.observe({ model }, (firstTokenMs - acceptedMs) / 1_000);
+      firstTokens.timeToFirstTokenSeconds.observe({ model }, firstTokenMs / 1_000);
+      firstTokens.modelFirstTokenSeconds.observe({ model }, (firstTokenMs - acceptedMs) / 1_000);
     },
     connectionRefused: (code: FaultCode): void => faults.inc({ code }),
     connectionClosed: (reason: ConnectionBound): void => connectionsClosed.inc({ reason }),
@@ -142,7 +102,7 @@ export function measureRequests(
     answerCut: (reason: CutReason): void => answersCut.inc({ reason }),
     streamBegan(model: string): { observe(seconds: number): void } {
       openStreams += 1;
-      return gaps.labels({ model: models.ofOffered(model) });
+      return tokenGapSeconds.labels({ model: models.ofOffered(model) });
     },
     streamEnded(): void {
       openStreams -= 1;
@@ -178,20 +138,13 @@ export function openMeters({ exposition, machineLabels: labels, fleet, ...measur
   const measureRoundTrips = measureBacking(exposition, { broker, keys, store, clock });
   const delay = monitorEventLoopDelay({ resolution: loopSampleMs });
   delay.enable();
-  exposition.gauge(
-    {
-      name: "trunkline_event_loop_delay_seconds",
-      help: "Event loop delay since the last scrape.",
-      labels: ["quantile"],
-    },
-    (gauge) => {
-      for (const quantile of loopQuantiles) {
-        const lateMs = delay.count === 0 ? 0 : delay.percentile(quantile * 100) / 1e6 - loopSampleMs;
-        gauge.set({ quantile }, Math.max(0, lateMs) / 1_000);
-      }
-      delay.reset();
-    },
-  );
+  exposition.gauge("eventLoopDelaySeconds", "Event loop delay since the last scrape.", ["quantile"], (gauge) => {
+    for (const quantile of loopQuantiles) {
+      const lateMs = delay.count === 0 ? 0 : delay.percentile(quantile * 100) / 1e6 - loopSampleMs;
+      gauge.set({ quantile }, Math.max(0, lateMs) / 1_000);
+    }
+    delay.reset();
+  });
   exposition.addProcessMetrics(loopSampleMs);
   return {
     exposition,
