@@ -42,12 +42,6 @@ function fakeOf(kind: string): FakedRuntime {
   return found;
 }
 
-/** One chunk or line with these words, in the form of its runtime. */
-function oneText(kind: string, text: string): string {
-  if (kind === "ollama") return `${JSON.stringify({ response: text, done: false })}\n`;
-  return `data: ${JSON.stringify({ choices: [{ index: 0, text, finish_reason: null }] })}\n\n`;
-}
-
 const goesOn: OnText = (text) => {
   for (const word of [" there", " was", " a king."]) text.say(word);
   text.done();
@@ -101,15 +95,6 @@ describe.each(kinds)("a text on %s", (kind) => {
     for (const name of Object.keys(settings)) expect(fakeOf(kind).texts().at(-1)).not.toHaveProperty(name);
   });
 
-  test("ends at its limit, and tells so", async () => {
-    const events = await played(kind, (text) => {
-      text.say(" there");
-      if ("line" in text) text.done({ done_reason: "length" });
-      else text.done({ finishReason: "length" });
-    });
-    expect(events).toContainEqual({ kind: "finish", reason: "length" });
-  });
-
   test("comes as it is said, and shows progress with it", async () => {
     const gate = Promise.withResolvers<void>();
     fakeOf(kind).playText(async (text) => {
@@ -127,56 +112,6 @@ describe.each(kinds)("a text on %s", (kind) => {
     expect(silences).toContain(undefined);
     gate.resolve();
     await ended;
-  });
-
-  test("keeps characters whole that are cut at any byte", async () => {
-    const shown = "é€🌍";
-    const bytes = Buffer.from(oneText(kind, shown));
-    const from = bytes.indexOf(shown);
-    for (let cut = from; cut <= from + Buffer.byteLength(shown); cut += 1) {
-      const gate = Promise.withResolvers<void>();
-      fakeOf(kind).playText(async (text) => {
-        text.raw(bytes.subarray(0, cut));
-        await gate.promise;
-        text.raw(bytes.subarray(cut));
-        text.done();
-      });
-      const onProgress = (silence?: Silence): void => void (silence === "loading" || gate.resolve());
-      expect(textOf(await answer(kind, {}, { onProgress }))).toBe(shown);
-    }
-  });
-
-  test("is left at once when nobody waits for it", async () => {
-    const taken = Promise.withResolvers<AnyText>();
-    fakeOf(kind).playText((text) => taken.resolve(text));
-    const abort = new AbortController();
-    const reason = new Error("nobody waits");
-    const ended = answer(kind, {}, { signal: abort.signal });
-    const { request } = await taken.promise;
-    abort.abort(reason);
-    await expect(ended).rejects.toBe(reason);
-    await until(() => request.closedEarly, { what: "the request to be closed" });
-  });
-
-  test.each<[string, OnText, string]>([
-    ["breaks off without a finish", (text) => text.end(), "upstream_error"],
-    ["is cut off", (text) => setImmediate(() => text.cut()), "upstream_error"],
-    ["goes on as a page", (text) => (text.raw(`<html>${secret}</html>\n\n`), text.end()), "upstream_error"],
-    [
-      "goes on with an error",
-      (text) => {
-        const error = JSON.stringify({ error: `it failed in ${secret}` });
-        text.raw("line" in text ? `${error}\n` : `data: ${error}\n\n`);
-        text.end();
-      },
-      "upstream_error",
-    ],
-  ])("that %s has failed, and what was said is kept", async (_, rest, code) => {
-    const outcome = await failed(kind, (text) => {
-      text.say(" there");
-      return rest(text);
-    });
-    expect(outcome).toMatchObject({ said: " there", code });
   });
 
   test("that is longer than the window is refused with both numbers, and names the prompt", async () => {

@@ -8,9 +8,12 @@ const everything = ["completion", "vision", "tools", "thinking"];
 const tools = [{ type: "function", function: { name: "look", parameters: { type: "object" } } }];
 
 /** The request as Ollama reads it: what is undefined does not exist in JSON. */
-function requestFor(fields: Record<string, unknown>, model: { capabilities?: string[]; format?: string } = {}) {
-  const { capabilities = everything, format = "gguf" } = model;
-  const show = ollamaShow.parse({ capabilities, details: { format } });
+function requestFor(
+  fields: Record<string, unknown>,
+  model: { capabilities?: string[]; format?: string; family?: string } = {},
+) {
+  const { capabilities = everything, format = "gguf", family = "qwen3" } = model;
+  const show = ollamaShow.parse({ capabilities, details: { format, family } });
   const entry = { name: "m:latest", show, loaded: true };
   const body = chatBody.parse({ messages: [{ role: "user", content: "Hello" }], ...fields });
   return JSON.parse(JSON.stringify(ollamaChatRequest(entry, { capabilities: show.capabilities, body })));
@@ -47,7 +50,7 @@ describe("a chat for Ollama", () => {
   });
 
   test("carries a conversation with images, thoughts and tools", () => {
-    const url = "data:image/png;base64,iVBORw0=";
+    const url = "data:image/jpg;base64,iVBORw0=";
     const call = { id: "call_1", type: "function", function: { name: "look", arguments: '{"at":"it"}' } };
     const idle = { id: "call_2", type: "function", function: { name: "wait", arguments: "" } };
     const messages = [
@@ -66,7 +69,7 @@ describe("a chat for Ollama", () => {
         ],
       },
       { role: "assistant", content: null, reasoning_content: "Hm.", tool_calls: [call, idle] },
-      { role: "tool", content: "A cat.", tool_call_id: "call_1" },
+      { role: "tool", content: ["A ", "cat."].map((text) => ({ type: "text", text })), tool_call_id: "call_1" },
       { role: "tool", content: "Done.", tool_call_id: "unknown" },
     ];
     expect(requestFor({ messages, tools }).messages).toEqual([
@@ -124,6 +127,15 @@ describe("a chat for Ollama", () => {
     expect(requestFor({ reasoning_effort: effort }).think).toBe(think);
   });
 
+  test.each([
+    ["minimal", "low"],
+    ["medium", "medium"],
+    ["xhigh", "high"],
+    ["max", "high"],
+  ])("asks gpt-oss, which knows three efforts, for %s", (effort, think) => {
+    expect(requestFor({ reasoning_effort: effort }, { family: "gptoss" }).think).toBe(think);
+  });
+
   test("asks a model that cannot think for no thoughts, and says nothing about it", () => {
     expect(requestFor({ reasoning_effort: "none" }, { capabilities: ["completion"] })).not.toHaveProperty("think");
   });
@@ -144,6 +156,20 @@ test.each([
   ["arguments that are no object", { messages: called("[1]") }, {}, "invalid_value", argumentsPath],
   ["arguments that are not JSON", { messages: called("{") }, {}, "invalid_value", argumentsPath],
   ["a call that must be made", { tools, tool_choice: "required" }, {}, "unsupported_value", "tool_choice"],
+  [
+    "a call of one function",
+    { tools, tool_choice: { type: "function", function: { name: "look" } } },
+    {},
+    "unsupported_value",
+    "tool_choice",
+  ],
+  [
+    "no thoughts of gpt-oss",
+    { reasoning_effort: "none" },
+    { family: "gptoss" },
+    "unsupported_value",
+    "reasoning_effort",
+  ],
   ["several answers", { n: 2 }, {}, "unsupported_parameter", "n"],
   ["probabilities on MLX", { logprobs: true }, { format: "safetensors" }, "unsupported_parameter", "logprobs"],
   [

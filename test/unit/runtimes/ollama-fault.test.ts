@@ -72,6 +72,36 @@ describe("refusals of Ollama", () => {
       { code: "unsupported_value", param: "messages" },
     ],
     ["a model that is not there", 404, '{"error":"model \'nope:latest\' not found"}', { code: "model_not_found" }],
+    [
+      "tools",
+      400,
+      '{"error":"m:latest does not support tools"}',
+      { code: "model_does_not_support_tools", param: "tools" },
+    ],
+    [
+      "thinking",
+      400,
+      '{"error":"m does not support thinking"}',
+      { code: "unsupported_value", param: "reasoning_effort" },
+    ],
+    ["chats", 400, '{"error":"m does not support chat"}', { code: "unsupported_value", param: "model" }],
+    [
+      "a prompt that is too long, without numbers",
+      400,
+      '{"error":"the prompt is longer than the context length currently available to the model; shorten the prompt"}',
+      { code: "context_length_exceeded", overflow: {} },
+    ],
+    [
+      "a prompt that is too long, for the MLX engine",
+      400,
+      '{"error":"input length (5000 tokens) exceeds the model\'s maximum context length (4096 tokens)"}',
+      { code: "context_length_exceeded", overflow: { promptTokens: 5_000, windowTokens: 4_096 } },
+    ],
+    ["too much to do", 503, '{"error":"server busy, please try again."}', { code: "server_is_overloaded" }],
+    ["a client that Ollama takes for gone", 499, '{"error":"request canceled"}', { code: "upstream_error" }],
+    ["an engine that stopped", 500, '{"error":"model runner has unexpectedly stopped"}', { code: "upstream_error" }],
+    ["a page of a proxy's", 502, "<html>no</html>", { code: "upstream_error" }],
+    ["something else", 400, '{"error":"something else"}', { code: "bad_request", param: undefined }],
     ["whoever comes from elsewhere", 403, "", { code: "upstream_error" }],
   ])("is told as what it is: %s", (_, status, text, fault) => {
     expect(ollamaStatusFault({ status, text })).toMatchObject(fault);

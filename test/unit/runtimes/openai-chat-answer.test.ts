@@ -141,6 +141,15 @@ describe("an OpenAI-shaped answer", () => {
     expect(said([{ choices: null, usage: null }])).toEqual([]);
   });
 
+  test("may have a text and a call in one chunk, of which the text comes first", () => {
+    const call = { index: 0, id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+    expect(said([delta({ content: "I look", tool_calls: [call] })]).map(({ kind }) => kind)).toEqual([
+      "text",
+      "tool-call-start",
+      "tool-call-delta",
+    ]);
+  });
+
   test("keeps several answers to one request apart, and is done when all are", () => {
     const { answer, take } = answerOf({ body: { n: 2 } });
     const second = { choices: [{ index: 1, delta: { content: "b" }, finish_reason: "stop" }] };

@@ -206,7 +206,9 @@ describe("tool_choice", () => {
       { type: "function", function: { name: "g" } },
     ]);
     expect(request(profile, { tools, tool_choice: named })).toMatchObject({ tool_choice: "required" });
-    expect(request(profile, { tools, tool_choice: "none" })).toMatchObject({ tools, tool_choice: "none" });
+    for (const choice of ["none", "required"] as const) {
+      expect(request(profile, { tools, tool_choice: choice })).toMatchObject({ tools, tool_choice: choice });
+    }
   });
 
   test("that requires a call is refused for LM Studio's MLX engine, which leaves it to the model", () => {

@@ -170,6 +170,12 @@ describe("a refusal", () => {
       "Cannot continue an assistant message that contains tool calls.",
       { code: "unsupported_value", param: "messages" },
     ],
+    [
+      "llama-server on two beginnings of an answer",
+      400,
+      "Cannot have 2 or more assistant messages at the end of the list.",
+      { code: "unsupported_value", param: "messages" },
+    ],
     ["mlx-lm's failure", 404, "[metal::malloc] Attempting to allocate 99 bytes", { code: "upstream_error" }],
     ["a wrong path", 404, "404 page not found", { code: "upstream_error" }],
     ["too much to do", 503, "busy", { code: "server_is_overloaded" }],
