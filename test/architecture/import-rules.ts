@@ -335,7 +335,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/fleet": 1_270,
   "services/gateway/http": 2_490,
   "services/gateway/images": 340,
-  "services/gateway/jobs": 3_720,
+  "services/gateway/jobs": 3_850,
   "services/gateway/keys": 820,
   "services/gateway/limits": 2_340,
   "services/gateway/metrics": 700,

@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { type ChatBody, numberBounds, unknownFields } from "#shared/protocol/job-bodies.ts";
 import { paramOf } from "../http/read-shape.ts";
-import type { JobOffer } from "../jobs/job-listener.ts";
+import type { JobOffer } from "../jobs/answer-course.ts";
 import type { Rendering } from "../apis/chat/render-chat.ts";
 
 /** Returns the paths of the bounds of numbers in the schema of an answer; undefined if there are none. */

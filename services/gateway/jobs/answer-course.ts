@@ -6,7 +6,8 @@ import type { BeatRow, EndPayload, JobState, LoadNews, ResumedAnswer } from "#sh
 import { limits } from "#shared/protocol/limits.ts";
 import type { OwnSampling } from "#shared/protocol/model.ts";
 import { type DeliveredAnswer, wholeUsage } from "./continue-answer.ts";
-import type { JobOffer, OfferListener } from "./job-listener.ts";
+import type { JobEvent, JobOwner } from "./job-events.ts";
+import type { Chosen } from "../routing/choose-machine.ts";
 import { machineBrokeRules, machineDisconnected } from "./machine-fault.ts";
 
 /** Counts refused offers, streams and implausible usage. */
@@ -49,19 +50,19 @@ export interface AnswerRenderer {
 /** Takes the rendered answer on its way to the client. */
 export interface AnswerWriter {
   /** Called when a machine has the job. `model` is the model's id on that machine. */
-  onAccept?(machine: string, model: string): void;
+  onAccept(machine: string, model: string): void;
   /** Called when another machine goes on with an answer of which a part was passed on. */
-  onContinue?(machine: string): void;
+  onContinue(machine: string): void;
   onData(bytes: Uint8Array): void;
   /** Called with the last bytes of a stream, which leave once the answer is booked. */
-  onLast?(bytes: Uint8Array): void;
+  onLast(bytes: Uint8Array): void;
   /** Called with the bytes of records that came and gave nothing to pass on yet, for an answer that is sent whole. */
-  onHold?(bytes: number): void;
-  onTick?(nowMs: number, row: BeatRow | undefined, load?: LoadNews): void;
+  onHold(bytes: number): void;
+  onTick(nowMs: number, row: BeatRow | undefined, load: LoadNews | undefined): void;
   /** True if the client has left. */
-  hasLeft?(): boolean;
+  hasLeft(): boolean;
   /** Returns the rendered bytes that the client has not read. Undefined when there is no client to wait for. */
-  backlogBytes?(): number;
+  unreadBytes(): number | undefined;
 }
 
 /** Bounds the length of an answer by what its key has left. */
@@ -81,6 +82,13 @@ interface Rendering {
   readonly delivered?: DeliveredAnswer | undefined;
 }
 
+/** A job offered to a machine, and the machines that come next in the ranking. */
+export interface JobOffer {
+  readonly job: string;
+  readonly chosen: Chosen;
+  readonly next: readonly Chosen[];
+}
+
 /** An offer to a machine, and the code with which the machine refused it or failed. */
 export interface Tried {
   readonly offer: JobOffer;
@@ -98,7 +106,7 @@ const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queue
  * rendered bytes on. It records the machines that were offered the job, the machine that took it, and the times of the
  * pieces.
  */
-export class AnswerCourse implements OfferListener {
+export class AnswerCourse implements JobOwner {
   /** Set for an answer that its client resumes: returns the offer by what its machine tells of it. */
   offerOf: ((resumed: ResumedAnswer | undefined) => JobOffer | undefined) | undefined;
   /** True if the client resumed the answer by another request. */
@@ -107,8 +115,6 @@ export class AnswerCourse implements OfferListener {
   countedTokens: number | undefined;
   /** The tokens up to which its machine was told that a resumable answer is counted. */
   toldTokens: number | undefined;
-  /** Set only if the answer has a client or a limit to wait for. */
-  backlogBytes?: () => number;
   /** The answer so far; undefined if no other machine may go on with it. */
   delivered: DeliveredAnswer | undefined;
   /** The machines that were offered the answer's job, the latest last. */
@@ -175,10 +181,7 @@ export class AnswerCourse implements OfferListener {
   following(writer: AnswerWriter, rendering: Rendering): this {
     this.#writer = writer;
     this.#rendering = rendering;
-    const { bound } = rendering;
     this.delivered = rendering.delivered;
-    if (writer.backlogBytes !== undefined || bound !== undefined)
-      this.backlogBytes = () => (bound?.isGrowing ? Infinity : (writer.backlogBytes?.() ?? 0));
     return this;
   }
 
@@ -200,30 +203,54 @@ export class AnswerCourse implements OfferListener {
     }
   }
 
-  onRefused(fault: Fault): void {
-    if (this.#latest === undefined) return;
-    this.#meter?.offerRefused(this.#latest.offer.chosen.machine, fault.code);
-    this.#latest.code = fault.code;
+  on(event: JobEvent): void {
+    switch (event.kind) {
+      case "accepted":
+        return this.#accepted(event.state, event.resumed);
+      case "data":
+        return this.#data(event.payload, event.outputTokens);
+      case "beat":
+        return this.#beat(event.row, event.load);
+      case "tick":
+        return this.#writer?.onTick(event.nowMs, event.row, this.#load);
+      case "usage":
+        this.usage = wholeUsage(event.usage, this.#earlier);
+        return;
+      case "moved":
+        this.isMoved = true;
+        this.outputTokens = Math.min(this.#receivedTokens, event.countedTokens);
+        return;
+      case "end":
+        this.#noteTimings(event.end.timings);
+        return this.#end(event.end.usage?.completionTokens ?? 0);
+      case "fault":
+        return this.#failed(event.fault, event.taken);
+      case "begun":
+    }
   }
 
-  onFailed(fault: Fault): void {
-    if (this.#latest !== undefined) this.#latest.code = fault.code;
+  #failed({ code }: Fault, taken: boolean): void {
+    const latest = this.#latest;
+    if (latest === undefined) return;
+    if (!taken) this.#meter?.offerRefused(latest.offer.chosen.machine, code);
+    latest.code = code;
   }
 
-  onAccept(machine: string, state?: JobState, resumed?: ResumedAnswer): void {
+  #accepted(state: JobState | undefined, resumed: ResumedAnswer | undefined): void {
     const offer = this.offerOf?.(resumed);
     if (offer !== undefined && resumed !== undefined) {
       this.onOffer(offer, resumed);
       this.countedTokens = resumed.countedTokens;
     }
+    const machine = this.#latest?.offer.chosen.machine ?? "";
     this.machine = machine;
     this.#state = state;
     this.acceptedAtMs ??= this.#clock.now();
-    if (this.#said) this.#writer?.onContinue?.(machine);
-    else this.#writer?.onAccept?.(machine, this.model ?? "");
+    if (this.#said) this.#writer?.onContinue(machine);
+    else this.#writer?.onAccept(machine, this.model ?? "");
   }
 
-  onBeat([, state, , progress]: BeatRow, load?: LoadNews): void {
+  #beat([, state, , progress]: BeatRow, load: LoadNews | undefined): void {
     this.#state = state;
     this.madeTokens = progress;
     if (state === "loading" && this.acceptedAtMs !== undefined) this.loadWaitMs = this.#clock.now() - this.acceptedAtMs;
@@ -234,7 +261,7 @@ export class AnswerCourse implements OfferListener {
     return this.#said;
   }
 
-  onData(payload: Uint8Array, newTokens: number): void {
+  #data(payload: Uint8Array, newTokens: number): void {
     if (this.tried.length === 0) throw machineDisconnected("the machine did not tell which answer it goes on with");
     const outputTokens = this.#earlier.tokens + newTokens;
     const events: AnswerEvent[] = [];
@@ -252,7 +279,7 @@ export class AnswerCourse implements OfferListener {
     if (rendered !== undefined && rendered.byteLength > 0) this.#pass(rendered, outputTokens);
     else {
       this.#heldBytes += payload.byteLength;
-      this.#writer?.onHold?.(this.#heldBytes);
+      this.#writer?.onHold(this.#heldBytes);
     }
     this.#rendering?.bound?.used(Math.max(0, outputTokens - (this.countedTokens ?? 0)));
   }
@@ -267,21 +294,11 @@ export class AnswerCourse implements OfferListener {
     this.usage = usage;
   }
 
-  onEnd(newTokens: number): void {
+  #end(newTokens: number): void {
     if (this.#reader.hasBegun || this.#finished.size === 0) throw broken("an answer without its end");
     const rendered = this.#renderer?.end(this.#timings);
     if (rendered !== undefined && rendered.byteLength > 0)
       this.#pass(rendered, this.#earlier.tokens + newTokens, { isLast: true });
-  }
-
-  onUsage(usage: Usage): void {
-    this.usage = wholeUsage(usage, this.#earlier);
-  }
-
-  onMoved(countedTokens = Infinity): number {
-    this.isMoved = true;
-    this.outputTokens = Math.min(this.#receivedTokens, countedTokens);
-    return Math.max(this.outputTokens, this.countedTokens ?? 0);
   }
 
   countTokens(): number {
@@ -290,18 +307,24 @@ export class AnswerCourse implements OfferListener {
   }
 
   hasLeft(): boolean {
-    return this.#writer?.hasLeft?.() ?? false;
+    return this.#writer?.hasLeft() ?? false;
   }
 
-  onTick(nowMs: number, row: BeatRow | undefined): void {
-    this.#writer?.onTick?.(nowMs, row, this.#load);
+  unreadBytes(): number | undefined {
+    const bound = this.#rendering?.bound;
+    if (bound?.isGrowing) return Infinity;
+    return this.#writer?.unreadBytes() ?? (bound && 0);
+  }
+
+  mayGoOn(): boolean {
+    return false;
   }
 
   /**
    * Corrects the time of the accept. A machine that begins at once accepts with its first piece of the answer. Only its
    * end frame reports how long it had the job by then.
    */
-  onTimings(timings: EndPayload["timings"]): void {
+  #noteTimings(timings: EndPayload["timings"]): void {
     const { firstTokenMs } = timings;
     this.#timings = { ...timings, loadMs: this.loadWaitMs ?? 0 };
     if (firstTokenMs === null || this.firstAtMs === undefined || this.acceptedAtMs === undefined) return;
@@ -326,7 +349,7 @@ export class AnswerCourse implements OfferListener {
       if (this.#rendering?.streamed) this.#gaps = this.#meter?.streamBegan(this.model ?? "");
     } else this.#gaps?.observe((nowMs - this.#latestAtMs) / 1_000);
     this.#latestAtMs = nowMs;
-    if (isLast && this.#writer?.onLast !== undefined) this.#writer.onLast(bytes);
+    if (isLast) this.#writer?.onLast(bytes);
     else this.#writer?.onData(bytes);
   }
 }

@@ -4,6 +4,7 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import type { MachineRanking } from "../routing/rank-machines.ts";
+import { RecordsOf } from "./job-events.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import type { Placement } from "./place-job.ts";
 import { targetsOf } from "./rank-targets.ts";
@@ -53,10 +54,10 @@ export class PromptCounter {
       body,
       sha256,
       acceptWithinMs: acceptWaitMs * 2,
-      listener: { onData: () => undefined },
+      owner: new RecordsOf(() => undefined),
       signal: AbortSignal.any([signal, late.signal]),
     });
     signal.throwIfAborted();
-    return outcome.outcome === "end" ? outcome.end.usage?.promptTokens : undefined;
+    return outcome.kind === "end" ? outcome.end.usage?.promptTokens : undefined;
   }
 }

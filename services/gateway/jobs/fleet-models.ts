@@ -2,6 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { showModel, type ModelListing, type ShownMachine, manageLineBytesMax } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Target, Roster, RosterMachine } from "../fleet/roster.ts";
+import { RecordsOf } from "./job-events.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import type { LiveModels, MachineAnswer } from "./live-models.ts";
 import { RecordReader } from "#shared/protocol/frame.ts";
@@ -49,18 +50,16 @@ export class FleetModels {
       target: this.#targetOf(machine),
       head: { id: newToken(), kind: "manage", model, remainingMs: manageTotalMs },
       body: encodeJson({ action } satisfies ManageBody),
-      listener: {
-        onData(payload) {
-          for (const { text } of reader.read(payload)) {
-            const progress = decodeJson(manageProgress, Buffer.from(text));
-            if (progress === undefined) throw unreadable();
-            onProgress(progress);
-          }
-        },
-      },
+      owner: new RecordsOf((payload) => {
+        for (const { text } of reader.read(payload)) {
+          const progress = decodeJson(manageProgress, Buffer.from(text));
+          if (progress === undefined) throw unreadable();
+          onProgress(progress);
+        }
+      }),
       signal: AbortSignal.any([signal, this.#stopping.signal]),
     });
-    if (outcome.outcome !== "end") throw outcome.fault;
+    if (outcome.kind !== "end") throw outcome.fault;
   }
 
   /** Ends all actions under way: a pull could delay the stop of a gateway for hours. */

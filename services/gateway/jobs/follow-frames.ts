@@ -9,15 +9,16 @@ import {
   rejectPayload,
   type BeatRow,
   type LoadNews,
-  type JobState,
-  type ResumedAnswer,
 } from "#shared/protocol/frame-payload.ts";
 import { tokenCountMax } from "#shared/protocol/answer-events.ts";
 import type { Frame } from "#shared/protocol/frame.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { JobListener, JobOutcome, JobWire } from "./job-listener.ts";
+import { Acceptance } from "./acceptance.ts";
+import { Credit } from "./credit.ts";
+import { FrameOrder } from "./frame-order.ts";
+import type { FrameMeter, JobMessage, JobOutcome, JobOwner } from "./job-events.ts";
 import {
   answerNotFound,
   leftTooLong,
@@ -30,7 +31,6 @@ import {
 } from "./machine-fault.ts";
 
 interface FollowOptions {
-  readonly machine: string;
   readonly kind: JobKind;
   readonly remainingMs: number;
   /** Bytes of records that the machine may send ahead of what its client has read. */
@@ -38,93 +38,81 @@ interface FollowOptions {
   /** Time limit for the machine's first frame. Afterwards the job counts as not taken. */
   readonly acceptWithinMs: number;
   /** Names the request by which a client resumes an answer here: the job was given to its machine before. */
-  readonly resumes?: string | undefined;
-  /** True if the machine may have been granted more by another gateway. */
-  readonly isResumable?: boolean | undefined;
-  readonly listener: JobListener;
-  readonly wire: JobWire;
+  readonly resumes: string | undefined;
+  /** True if the answer may be resumed, so that the machine may have been granted more by another gateway. */
+  readonly isResumable: boolean;
+  readonly owner: JobOwner;
+  readonly send: (message: JobMessage) => void;
+  /** Called when a part of the answer was passed on: no other machine is asked for the whole answer from then on. */
+  readonly said: () => void;
+  /** Called when the machine is unreachable: the broker reported no responders, or the machine stayed silent. */
+  readonly notReached: () => void;
+  readonly meter: FrameMeter | undefined;
   readonly timing: Timing;
   readonly nowMs: number;
   readonly settle: (outcome: JobOutcome) => void;
 }
 
-/** The job was published, and the machine has not accepted it. */
-interface Offered {
-  readonly name: "offered";
-  submissions: number;
-  /** True if the first publish got no 503 (no responders). A reconnect resets it. */
-  wentOut: boolean;
-  /** True if a retry got a 503 although the first publish got none: the machine had the job when it died. */
-  diedWithIt: boolean;
-  resendAtMs: number;
-}
-
-/** The course of a job: offered until the machine has it, then running, then settled with its one outcome. */
-type Phase = Offered | typeof running | typeof settled;
-const running = { name: "running" } as const;
-const settled = { name: "settled" } as const;
-
 /**
  * Follows one job at its gateway, from the first message to its one outcome. It detects missing frames and requests
- * them again. It ends the job when they do not arrive. It detects a silent machine. It does not parse the answer:
- * `AnswerCourse` does.
+ * them again. It ends the job when they do not arrive. It detects a silent machine. It does not parse the answer: its
+ * owner does.
  */
 export class FrameFollower {
   readonly #options: FollowOptions;
   /** Undefined once the machine has the whole body, because the sender holds that body in memory. */
   #parts: PartSender | undefined;
+  readonly #credit: Credit;
+  readonly #order: FrameOrder;
   readonly #startedAtMs: number;
   #heardAtMs: number;
-  #phase: Phase;
+  /** The course of a job: offered until the machine has it, then running, then settled with its one outcome. */
+  #phase: Acceptance | "running" | "settled";
   /** `tick` returns at once until this time, unless the job awaits something or the connection is down. */
   #restsUntilMs = 0;
   #probedAtMs = 0;
-  #nextSequence = 1;
-  /** The highest sequence number that the machine is known to have sent. */
-  #sentSequence = 0;
-  /** The time at which a gap was noticed, or the latest frame that fills it arrived. Undefined without a gap. */
-  #missingSinceMs: number | undefined;
-  #attachedAtMs = -Infinity;
-  #cameAgain = 0;
-  #receivedBytes = 0;
-  /** True if a part of the answer was passed on, so that no other machine can give it. */
   #said = false;
-  /** True if the client once read too slowly for the machine to go on. */
-  #heldBack = false;
-  #takenBytes = 0;
-  #creditLimit: number;
-  /**
-   * The highest offset ever granted to the machine, by credit or by a lease. The machine may send nothing beyond it.
-   */
-  #grantedBytes: number;
   #row: BeatRow | undefined;
+  /** The tokens up to which the machine was told that a resumable answer is counted here. */
+  #toldTokens: number | undefined;
 
   /** `parts` sends a body that is too large for one message. */
   constructor(options: FollowOptions, parts?: PartSender) {
-    const { timing, nowMs } = options;
+    const { timing, nowMs, creditBytes, isResumable, meter, send } = options;
     this.#options = options;
     this.#parts = parts;
     this.#startedAtMs = nowMs;
     this.#heardAtMs = nowMs;
-    const resendAtMs = nowMs + timing.acceptWaitMs;
-    this.#phase = { name: "offered", submissions: 0, wentOut: true, diedWithIt: false, resendAtMs };
-    this.#creditLimit = options.creditBytes;
-    this.#grantedBytes = Math.max(options.creditBytes, options.isResumable ? limits.resumableBytes : 0);
+    this.#phase = new Acceptance({ timing, withinMs: options.acceptWithinMs, nowMs });
+    this.#credit = new Credit(creditBytes, isResumable ? limits.resumableBytes : 0);
+    this.#order = new FrameOrder({
+      timing,
+      ask: (from) => {
+        meter?.replayAsked();
+        send({ kind: "attach", from, credit: this.#credit.limit });
+      },
+      filled: (frames) => meter?.gapFilled(frames),
+    });
   }
 
   /** True once the machine has taken the job, so that it is of this job's key. */
   get isRunning(): boolean {
-    return this.#phase.name === "running";
+    return this.#phase === "running";
   }
 
   /** Read anew after each call that may settle the job. */
   get #isSettled(): boolean {
-    return this.#phase.name === "settled";
+    return this.#phase === "settled";
+  }
+
+  /** The job while its machine has not accepted it. */
+  get #offered(): Acceptance | undefined {
+    return this.#phase instanceof Acceptance ? this.#phase : undefined;
   }
 
   submit(): void {
-    if (this.#phase.name === "offered") this.#phase.submissions += 1;
-    this.#options.wire.sendJob();
+    this.#offered?.submitted();
+    this.#options.send({ kind: "job" });
   }
 
   frame(frame: Frame, nowMs: number): void {
@@ -135,7 +123,7 @@ export class FrameFollower {
     switch (frame.kind) {
       case "reject": {
         const payload = decodeJson(rejectPayload, frame.payload);
-        if (this.#phase.name === "offered") this.#settle({ outcome: "not-taken", fault: rejectFault(payload) });
+        if (this.#offered !== undefined) this.#fail(rejectFault(payload), { taken: false });
         return;
       }
       case "part-ack": {
@@ -145,12 +133,12 @@ export class FrameFollower {
         return;
       }
       case "data":
-        if (this.#inOrder(frame, nowMs)) this.#take(frame);
+        if (this.#order.take(frame.sequence, nowMs)) this.#take(frame);
         return;
       case "fault":
       case "end":
         if (frame.kind === "fault" && frame.sequence === 0) this.#attachRefused(frame);
-        else if (this.#inOrder(frame, nowMs)) this.#finishOnceSure(frame);
+        else if (this.#order.take(frame.sequence, nowMs)) this.#finish(frame);
         return;
       case "accept":
       case "beat":
@@ -162,84 +150,72 @@ export class FrameFollower {
   #isEarlier({ kind, sequence, payload }: Frame): boolean {
     const { resumes } = this.#options;
     if (resumes === undefined) return false;
-    if (sequence > 0) return this.#phase.name === "offered";
+    if (sequence > 0) return this.#offered !== undefined;
     const fault = kind === "fault" ? decodeJson(faultPayload, payload) : undefined;
     return fault?.code === "job_moved" && fault.movedFrom !== resumes;
   }
 
   /** Takes the job's row from a beat of its machine. Undefined means that the machine no longer has the job. */
   beat(row: BeatRow | undefined, nowMs: number, load?: LoadNews): void {
-    if (this.#phase.name !== "running") return;
+    if (this.#phase !== "running") return;
     if (row === undefined) {
       // The machine tells whether the job moved to another gateway.
-      if (this.#options.isResumable) return this.#attach(nowMs);
-      this.#fail(machineDisconnected("the machine's beat has no row for this job"));
+      if (this.#options.isResumable) this.#order.ask(nowMs);
+      else this.#fail(machineDisconnected("the machine's beat has no row for this job"));
       return;
     }
     this.#heardAtMs = nowMs;
     this.#row = row;
-    this.#options.listener.onBeat?.(row, load);
+    const { owner, send } = this.#options;
+    owner.on({ kind: "beat", row, load });
     const [, , , tokens, lastSequence, credit] = row;
     // An answer in one piece comes at its end; a beat shows before that it has begun.
-    if (tokens > 0 && this.#isGathered) this.#options.wire.answering();
-    if (lastSequence >= this.#nextSequence) this.#missing(lastSequence, nowMs);
-    // The machine learned from a lease how much the client has read.
-    this.#creditLimit = Math.max(this.#creditLimit, Math.min(credit, this.#takenBytes + this.#options.creditBytes));
-    // The machine reports an older limit, so the message with the newer limit was lost.
-    if (credit > 0 && credit < this.#creditLimit) this.#options.wire.sendCredit(this.#takenBytes, this.#creditLimit);
+    if (tokens > 0 && this.#isGathered) owner.on({ kind: "begun" });
+    this.#order.sent(lastSequence, nowMs);
+    const lost = this.#credit.known(credit);
+    if (lost !== undefined) send({ kind: "credit", ...lost });
   }
 
-  /**
-   * Returns the bytes that the client has read, if the next lease should report them to the machine. A lease grants
-   * credit only once a beat shows that credit: agents of older builds ignore it.
-   */
+  /** Returns the bytes that the client has read, if the next lease should report them to the machine. */
   tellTaken(): number | undefined {
-    const taken = this.#clientTook();
-    if (taken - this.#takenBytes < limits.takenStepBytes) return undefined;
-    this.#grant(taken);
-    return taken;
+    return this.#credit.forLease(this.#unreadBytes);
+  }
+
+  /** Returns the tokens up to which a resumable answer is counted here, if they are more than at the last call. */
+  tellCounted(): number | undefined {
+    const tokens = this.#options.isResumable ? this.#options.owner.countTokens() : undefined;
+    if (tokens === this.#toldTokens) return undefined;
+    this.#toldTokens = tokens;
+    return tokens;
   }
 
   /**
    * Called when this gateway's own connection is back. Messages sent while it was down are lost, in both directions.
    */
   reconnected(nowMs: number): void {
-    if (this.#phase.name === "offered") {
-      this.#phase.wentOut = false;
-      this.#phase.resendAtMs = nowMs;
-    } else if (this.#phase.name === "running") {
+    this.#offered?.reconnected(nowMs);
+    if (this.#phase === "running") {
       this.#parts?.repeat(nowMs);
-      this.#attach(nowMs);
+      this.#order.ask(nowMs);
     }
   }
 
-  /**
-   * Handles the broker's 503 (no responders) for the machine's subject. It is final only for a job that was never
-   * accepted. A machine that got the first publish and is gone at the retry had the job when it died. That is no
-   * refusal, since the job may have killed the machine.
-   */
-  noResponders(nowMs: number): void {
-    const phase = this.#phase;
-    if (phase.name !== "offered") return;
-    const { wire, timing } = this.#options;
-    if (phase.submissions === 1) phase.wentOut = false;
-    phase.diedWithIt = phase.wentOut;
-    if (wire.machineAwaited()) phase.resendAtMs = nowMs + timing.parkRetryMs;
-    else if (phase.submissions > 1) this.#notReached(phase);
-    else phase.resendAtMs = nowMs + timing.retryAfterNobodyMs;
+  /** Handles the broker's 503 (no responders) for the machine's subject, which is final only for a job that was never accepted. */
+  noResponders(nowMs: number, machine: { readonly isAwaited: boolean }): void {
+    if (this.#offered?.isNobodyThere(nowMs, machine)) this.#notReached(this.#offered);
   }
 
   /**
    * Checks the timeouts of the job. Call it as often as the job's shortest timeout requires. It returns at once while
    * no timeout can expire.
    */
-  tick(nowMs: number, connection: { connected: boolean; sinceMs: number }): void {
-    if (nowMs < this.#restsUntilMs && connection.connected && !this.#awaitsAnything()) return;
+  tick(nowMs: number, { connected, sinceMs }: { connected: boolean; sinceMs: number }): void {
+    if (nowMs < this.#restsUntilMs && connected && !this.#awaitsAnything()) return;
     if (this.#isSettled) return;
-    const { timing, listener, remainingMs } = this.#options;
+    const { timing, owner, remainingMs } = this.#options;
     const silentAtMs = Math.max(nowMs, this.#heardAtMs + timing.probeAfterMs);
     this.#restsUntilMs = Math.min(nowMs + timing.beatIntervalMs, silentAtMs);
-    listener.onTick?.(nowMs, this.#row);
+    owner.on({ kind: "tick", nowMs, row: this.#row });
     if (this.#isSettled) return;
     if (nowMs - this.#startedAtMs > remainingMs + timing.lostAfterMs) {
       this.#cancel(
@@ -247,21 +223,23 @@ export class FrameFollower {
       );
       return;
     }
-    const { connected, sinceMs } = connection;
-    if (this.#phase.name === "offered" && connected) {
-      this.#awaitAcceptance(this.#phase, nowMs, Math.max(this.#startedAtMs, sinceMs));
-      return;
+    if (this.#offered !== undefined && connected) {
+      return this.#awaitAcceptance(this.#offered, nowMs, Math.max(this.#startedAtMs, sinceMs));
     }
-    if (connected) this.#parts?.tick(nowMs);
     this.#giveCredit();
-    if (connected) this.#awaitMissing(nowMs, sinceMs);
-    if (this.#isSettled) return;
-    if (connected) this.#judgeSilence(nowMs, nowMs - Math.max(this.#heardAtMs, sinceMs));
-    else if (nowMs - sinceMs > timing.cutOffAfterMs) {
-      // The client may be at another gateway by now, which counts from where the machine was told.
-      if (this.#options.isResumable && listener.hasLeft?.()) return void this.moved(this.#options.wire.saidTokens);
-      this.#fail(new Fault("backend_unavailable", { message: "The gateway lost its connection to the broker." }));
-    }
+    if (!connected) return this.#judgeCutOff(nowMs - sinceMs);
+    this.#parts?.tick(nowMs);
+    if (this.#order.isLost(nowMs, sinceMs)) this.#gap(`frame ${this.#order.next} did not come again`);
+    if (!this.#isSettled) this.#judgeSilence(nowMs, nowMs - Math.max(this.#heardAtMs, sinceMs));
+  }
+
+  /** Ends the job of a gateway that was cut off for too long. */
+  #judgeCutOff(cutOffMs: number): void {
+    const { timing, owner, isResumable } = this.#options;
+    if (cutOffMs <= timing.cutOffAfterMs) return;
+    // The client may be at another gateway by now, which counts from where the machine was told.
+    if (isResumable && owner.hasLeft()) this.moved(this.#toldTokens);
+    else this.#fail(new Fault("backend_unavailable", { message: "The gateway lost its connection to the broker." }));
   }
 
   /**
@@ -269,13 +247,13 @@ export class FrameFollower {
    * machine is not blamed for messages that the gateway could not receive.
    */
   #judgeSilence(nowMs: number, silentMs: number): void {
-    const { timing, wire } = this.#options;
+    const { timing, send, notReached } = this.#options;
     if (silentMs > timing.lostAfterMs) {
-      wire.machineNotReached();
+      notReached();
       this.#cancel(machineDisconnected(`nothing was heard of the job for ${timing.lostAfterMs} ms`));
     } else if (silentMs > timing.probeAfterMs && nowMs - this.#probedAtMs >= timing.parkRetryMs) {
       this.#probedAtMs = nowMs;
-      wire.sendProbe();
+      send({ kind: "probe" });
     }
   }
 
@@ -286,7 +264,7 @@ export class FrameFollower {
    */
   cancel(fault: Fault): void {
     if (this.#isSettled) return;
-    if (this.#phase.name === "offered" && this.#phase.submissions === 1) this.#taken();
+    if (this.#offered?.mayHaveBegun) this.#options.owner.on({ kind: "accepted" });
     this.#cancel(fault);
   }
 
@@ -296,8 +274,8 @@ export class FrameFollower {
   }
 
   /** Ends the follower, because the client resumes the answer by another request. Returns the tokens counted up to here. */
-  moved(countsTo?: number): number | undefined {
-    const countedTokens = this.#options.listener.onMoved?.(countsTo);
+  moved(countedTokens = this.#options.owner.countTokens()): number {
+    if (!this.#isSettled) this.#options.owner.on({ kind: "moved", countedTokens });
     this.#fail(resumedElsewhere());
     return countedTokens;
   }
@@ -307,40 +285,30 @@ export class FrameFollower {
    * lost.
    */
   #accept(frame: Frame, nowMs: number): void {
-    if (this.#phase.name !== "offered") return;
-    this.#phase = running;
+    if (this.#offered === undefined) return;
+    this.#phase = "running";
     const { state, resumed } = (frame.kind === "accept" && decodeJson(acceptPayload, frame.payload)) || {};
     if (state === "receiving") this.#parts?.start(nowMs);
-    this.#taken(state, resumed);
-  }
-
-  #taken(state?: JobState, resumed?: ResumedAnswer): void {
-    this.#options.wire.accepted();
-    this.#options.listener.onAccept?.(this.#options.machine, state, resumed);
+    this.#options.owner.on({ kind: "accepted", state, resumed });
   }
 
   #take({ payload, outputTokens }: Frame): void {
-    const { listener, wire, creditBytes } = this.#options;
-    if (this.#receivedBytes === 0) wire.answering();
-    this.#receivedBytes += payload.byteLength;
+    const { owner } = this.#options;
+    if (this.#credit.receivedBytes === 0) owner.on({ kind: "begun" });
     try {
-      if (this.#receivedBytes > this.#grantedBytes) {
-        throw machineBrokeRules(
-          `it sent ${this.#receivedBytes} bytes and was granted ${this.#grantedBytes} (creditBytes ${creditBytes})`,
-        );
-      }
+      this.#credit.received(payload.byteLength);
       if (outputTokens > tokenCountMax)
         throw machineBrokeRules(`it told of ${outputTokens} tokens, and an answer has ${tokenCountMax} at most`);
-      listener.onData(payload, outputTokens);
+      owner.on({ kind: "data", payload, outputTokens });
     } catch (thrown) {
       this.#cancel(Fault.from(thrown));
       return;
     }
-    if (!this.#said && (listener.hasSaid?.() ?? true)) {
+    if (!this.#said && owner.hasSaid()) {
       this.#said = true;
-      wire.bodyTaken();
+      this.#options.said();
     }
-    if (this.#receivedBytes > limits.resumableBytes && listener.hasLeft?.()) this.cancel(leftTooLong());
+    if (this.#credit.receivedBytes > limits.resumableBytes && owner.hasLeft()) this.cancel(leftTooLong());
     else if (!this.#isGathered) this.#giveCredit();
   }
 
@@ -349,7 +317,11 @@ export class FrameFollower {
    * credit after every frame would limit nothing.
    */
   get #isGathered(): boolean {
-    return this.#options.listener.backlogBytes === undefined;
+    return this.#options.owner.unreadBytes() === undefined;
+  }
+
+  get #unreadBytes(): number {
+    return this.#options.owner.unreadBytes() ?? 0;
   }
 
   /**
@@ -357,98 +329,28 @@ export class FrameFollower {
    * or its client's reading.
    */
   #awaitsAnything(): boolean {
-    if (this.#phase.name === "offered" || this.#parts !== undefined || this.#missingSinceMs !== undefined) return true;
-    return this.#isCreditDue(this.#receivedBytes);
-  }
-
-  #isCreditDue(takenBytes: number): boolean {
-    const { creditBytes } = this.#options;
-    return takenBytes + creditBytes - this.#creditLimit >= Math.min(creditBytes / 2, limits.creditStepBytes);
-  }
-
-  /** Everything that came counts as read while the client has few rendered bytes unread. */
-  #clientTook(): number {
-    const backlogBytes = this.#options.listener.backlogBytes?.() ?? 0;
-    return backlogBytes <= limits.unreadBytesMax ? this.#receivedBytes : this.#takenBytes;
+    return this.#offered !== undefined || this.#parts !== undefined || this.#order.hasGap || this.#credit.isDue;
   }
 
   /** Sends credit once the client has read another step of the answer. */
   #giveCredit(): void {
-    if (this.#isSettled || !this.#isCreditDue(this.#receivedBytes)) return;
-    const { creditBytes, wire } = this.#options;
-    const taken = this.#clientTook();
-    if (!this.#isCreditDue(taken)) {
-      this.#heldBack = true;
-      return;
-    }
-    this.#grant(taken);
-    this.#creditLimit = taken + creditBytes;
-    wire.sendCredit(taken, this.#creditLimit);
+    if (this.#isSettled) return;
+    const granted = this.#credit.next(this.#unreadBytes);
+    if (granted !== undefined) this.#options.send({ kind: "credit", ...granted });
   }
 
-  #grant(taken: number): void {
-    this.#takenBytes = taken;
-    this.#grantedBytes = Math.max(this.#grantedBytes, taken + this.#options.creditBytes);
+  #awaitAcceptance(offered: Acceptance, nowMs: number, askedSinceMs: number): void {
+    const due = offered.due(nowMs, askedSinceMs);
+    if (due === "send again") this.submit();
+    if (due !== "give up") return;
+    // The job of an answer that is resumed may still run for another attempt to resume it.
+    if (this.#options.resumes === undefined) this.#options.send({ kind: "cancel", reason: "gave_up" });
+    this.#notReached(offered);
   }
 
-  /**
-   * Resends an unaccepted job, and gives up after `acceptWithinMs`. That time starts when the machine could be reached.
-   */
-  #awaitAcceptance(offered: Offered, nowMs: number, askedSinceMs: number): void {
-    const { timing, acceptWithinMs, wire } = this.#options;
-    if (nowMs - askedSinceMs > acceptWithinMs) {
-      // The job of an answer that is resumed may still run for another attempt to resume it.
-      if (!this.#options.resumes) wire.sendCancel("gave_up");
-      this.#notReached(offered);
-      return;
-    }
-    if (nowMs < offered.resendAtMs) return;
-    offered.resendAtMs = nowMs + timing.acceptWaitMs * 2;
-    this.submit();
-  }
-
-  #notReached({ diedWithIt }: Offered): void {
-    this.#options.wire.machineNotReached();
-    if (diedWithIt) this.#fail(machineOffline("machine"));
-    else this.#settle({ outcome: "not-taken", fault: machineOffline() });
-  }
-
-  /**
-   * True if the frame is the next in sequence. Each attach makes the machine resend frames, so frames already received
-   * are skipped.
-   */
-  #inOrder({ sequence }: Frame, nowMs: number): boolean {
-    if (sequence > this.#nextSequence) this.#missing(sequence, nowMs);
-    if (sequence !== this.#nextSequence) return false;
-    this.#nextSequence += 1;
-    if (this.#missingSinceMs !== undefined) {
-      this.#missingSinceMs = this.#nextSequence > this.#sentSequence ? undefined : nowMs;
-      this.#cameAgain += 1;
-      if (this.#missingSinceMs === undefined) {
-        this.#options.wire.gapFilled?.(this.#cameAgain);
-        this.#cameAgain = 0;
-      }
-    }
-    return true;
-  }
-
-  #missing(sentSequence: number, nowMs: number): void {
-    this.#sentSequence = Math.max(this.#sentSequence, sentSequence);
-    this.#missingSinceMs ??= nowMs;
-    if (nowMs - this.#attachedAtMs >= this.#options.timing.parkRetryMs) this.#attach(nowMs);
-  }
-
-  #attach(nowMs: number): void {
-    this.#attachedAtMs = nowMs;
-    this.#options.wire.sendAttach(this.#nextSequence, this.#creditLimit);
-  }
-
-  #awaitMissing(nowMs: number, connectionSinceMs: number): void {
-    if (this.#missingSinceMs === undefined) return;
-    const { lostAfterMs, parkRetryMs } = this.#options.timing;
-    if (nowMs - Math.max(this.#missingSinceMs, connectionSinceMs) > lostAfterMs) {
-      this.#gap(`frame ${this.#nextSequence} did not come again`);
-    } else if (nowMs - this.#attachedAtMs >= parkRetryMs) this.#attach(nowMs);
+  #notReached({ diedWithIt }: Acceptance): void {
+    this.#options.notReached();
+    this.#fail(machineOffline(diedWithIt ? "machine" : undefined), { taken: diedWithIt });
   }
 
   /**
@@ -458,24 +360,17 @@ export class FrameFollower {
   #attachRefused(frame: Frame): void {
     const { code, countedTokens } = decodeJson(faultPayload, frame.payload) ?? {};
     if (code === "job_moved") this.moved(countedTokens);
-    else if (this.#options.resumes) this.#fail(answerNotFound());
-    else if (code === "stream_gap") this.#gap(`the machine has frame ${this.#nextSequence} no more`);
+    else if (this.#options.resumes !== undefined) this.#fail(answerNotFound());
+    else if (code === "stream_gap") this.#gap(`the machine has frame ${this.#order.next} no more`);
     else this.#fail(machineDisconnected("the machine does not know the job any more"));
   }
 
-  /** A gateway that slept may have the end of an answer that moved before: the message of the move comes behind it. */
-  #finishOnceSure(frame: Frame): void {
-    const sure = this.#options.isResumable ? this.#options.wire.caughtUp?.() : undefined;
-    if (sure === undefined) this.#finish(frame);
-    else void sure.then(() => this.#isSettled || this.#finish(frame));
-  }
-
   #finish(frame: Frame): void {
-    const { kind, listener, wire } = this.#options;
-    wire.sendFinish();
+    const { kind, owner, send } = this.#options;
+    send({ kind: "finish" });
     if (frame.kind === "fault") {
       const payload = decodeJson(faultPayload, frame.payload);
-      if (payload?.usage) listener.onUsage?.(payload.usage);
+      if (payload?.usage) owner.on({ kind: "usage", usage: payload.usage });
       this.#fail(machineFault(payload, kind));
       return;
     }
@@ -484,15 +379,13 @@ export class FrameFollower {
       this.#fail(machineDisconnected("the end frame could not be read"));
       return;
     }
-    if (end.usage) listener.onUsage?.(end.usage);
-    listener.onTimings?.(end.timings);
+    if (end.usage) owner.on({ kind: "usage", usage: end.usage });
+    const { receivedBytes, heldBack } = this.#credit;
     try {
-      listener.onEnd?.(end.usage?.completionTokens ?? 0);
+      this.#settle({ kind: "end", end, receivedBytes, heldBack });
     } catch (thrown) {
       this.#fail(Fault.from(thrown));
-      return;
     }
-    this.#settle({ outcome: "end", end, receivedBytes: this.#receivedBytes, heldBack: this.#heldBack });
   }
 
   #gap(what: string): void {
@@ -506,17 +399,21 @@ export class FrameFollower {
 
   #cancel(fault: Fault): void {
     const reason = fault.code === "client_closed" || fault.code === "slow_client" ? fault.code : "gave_up";
-    this.#options.wire.sendCancel(reason);
+    this.#options.send({ kind: "cancel", reason });
     this.#fail(fault);
   }
 
-  #fail(fault: Fault): void {
-    this.#settle({ outcome: "fault", fault, said: this.#said });
+  #fail(fault: Fault, { taken } = { taken: true }): void {
+    this.#settle({ kind: "fault", fault, taken });
   }
 
+  /** Tells the owner the outcome. The owner may refuse an end, or leave the job then. */
   #settle(outcome: JobOutcome): void {
     if (this.#isSettled) return;
-    this.#phase = settled;
+    if (outcome.kind === "end") this.#options.owner.on(outcome);
+    if (this.#isSettled) return;
+    this.#phase = "settled";
+    if (outcome.kind === "fault") this.#options.owner.on(outcome);
     this.#options.settle(outcome);
   }
 }

@@ -10,6 +10,7 @@ import {
 import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
+import { RecordsOf } from "./job-events.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import { RecordReader } from "#shared/protocol/frame.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
@@ -232,14 +233,12 @@ export async function askCatalogue(options: {
     head: { id: newToken(), kind: "models", remainingMs: Math.ceil(withinMs) },
     body: new Uint8Array(),
     acceptWithinMs: withinMs,
-    listener: {
-      onData(payload) {
-        for (const { text } of reader.read(payload)) answer = readCatalogue(text);
-      },
-    },
+    owner: new RecordsOf((payload) => {
+      for (const { text } of reader.read(payload)) answer = readCatalogue(text);
+    }),
     signal: late.signal,
   });
-  if (outcome.outcome !== "end") throw outcome.fault;
+  if (outcome.kind !== "end") throw outcome.fault;
   if (answer === undefined) throw unreadable("no list of models");
   const { catalogue, leftOut } = answer;
   if (leftOut.length > 0) {

@@ -12,7 +12,7 @@ import { tokenCharacters } from "#shared/protocol/identifiers.ts";
 import { machineSubject, parseReplySubject, replyPattern } from "#shared/protocol/subjects.ts";
 import type { Line } from "#shared/protocol/timing.ts";
 import type { Target } from "../fleet/roster.ts";
-import type { JobOutcome } from "./job-listener.ts";
+import type { JobOutcome } from "./job-events.ts";
 import { answerNotFound, machineOffline } from "./machine-fault.ts";
 import { OpenJob, type JobSubmission, type OpenJobsOptions } from "./open-job.ts";
 
@@ -120,7 +120,7 @@ export class OpenJobs {
   }
 
   /** Resolves when this gateway has read all that the broker had for it during a pause. Undefined without a pause. */
-  caughtUp(): Promise<unknown> | undefined {
+  #caughtUp(): Promise<unknown> | undefined {
     return this.wasAway ? this.#options.broker.flush().catch(() => undefined) : undefined;
   }
 
@@ -140,16 +140,15 @@ export class OpenJobs {
 
   /** Gives a machine a job and follows it to its one outcome. */
   run(submission: JobSubmission): Promise<JobOutcome> {
-    const { target, body } = submission;
+    const { target, body, owner } = submission;
     const refused = this.#refusal(submission);
     if (refused !== undefined) {
-      submission.placed?.ended(refused);
+      owner.on(refused);
       return Promise.resolve(refused);
     }
     // The client may resume an answer here that this gateway still follows for it.
     const countedTokens = this.#followers.get(submission.head.id)?.follower.moved();
-    const job = new OpenJob(submission, this.#options, this);
-    job.countedTokens = countedTokens;
+    const job = new OpenJob(submission, this.#options, this, countedTokens);
     this.#keptBodyBytes += body.byteLength;
     this.#followers.set(job.id, job);
     this.#byMachine.getOrInsertComputed(target.machine, () => new Set()).add(job);
@@ -207,7 +206,7 @@ export class OpenJobs {
   }
 
   #refusal({ head, body, signal, target }: JobSubmission): JobOutcome | undefined {
-    const failed = (fault: Fault): JobOutcome => ({ outcome: "fault", fault, said: false });
+    const failed = (fault: Fault): JobOutcome => ({ kind: "fault", fault, taken: true });
     if (signal.aborted) return failed(Fault.from(signal.reason));
     if (!this.#options.broker.connected) return failed(cutOff());
     if (this.#keptBodyBytes + body.byteLength > keptBodyBytesMax) {
@@ -215,7 +214,7 @@ export class OpenJobs {
       return failed(new Fault("server_is_overloaded", { message }));
     }
     // The machine was ranked for this job before its revocation.
-    if (this.#options.roster.isRevoked(target.machine)) return { outcome: "not-taken", fault: machineOffline() };
+    if (this.#options.roster.isRevoked(target.machine)) return { kind: "fault", fault: machineOffline(), taken: false };
     // The stream that runs here would be cut before the machine refuses another key.
     const followed = this.#followers.get(head.id);
     if (followed?.follower.isRunning && followed.keyId !== head.keyId) return failed(answerNotFound());
@@ -228,13 +227,22 @@ export class OpenJobs {
     this.#noticePause(nowMs);
     const open = this.#openAt(subject);
     if (message.noResponders) {
-      open?.follower.noResponders(nowMs);
+      const isAwaited = open !== undefined && this.#options.roster.awaited(open.target.machine);
+      open?.follower.noResponders(nowMs, { isAwaited });
       return;
     }
     const decoded = decodeFrame(message.data);
     if (decoded.outcome !== "frame") this.#tellUnreadable(subject, decoded.outcome);
-    else if (open !== undefined && decoded.frame.kind !== "beat") open.follower.frame(decoded.frame, nowMs);
+    else if (open !== undefined && decoded.frame.kind !== "beat") this.#deliver(open, decoded.frame, nowMs);
     else this.#receiveOther(subject, decoded.frame, nowMs);
+  }
+
+  /** A gateway that slept may have the end of an answer that moved before: the message of the move comes behind it. */
+  #deliver({ follower, isResumable }: OpenJob, frame: Frame, nowMs: number): void {
+    const isEnd = isResumable && isTerminal(frame.kind) && frame.sequence > 0;
+    const sure = isEnd ? this.#caughtUp() : undefined;
+    if (sure === undefined) follower.frame(frame, nowMs);
+    else void sure.then(() => follower.frame(frame, this.#options.clock.now()));
   }
 
   /** A reply subject ends in the id of its job. */

@@ -10,7 +10,9 @@ import { contradictionsMax } from "../routing/busy-claims.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import { DeadlyRequests, moves, RetryBudget } from "./bound-failover.ts";
 import { isSame } from "./continue-answer.ts";
-import type { JobOutcome, OfferListener } from "./job-listener.ts";
+import type { AnswerCourse } from "./answer-course.ts";
+import type { JobOutcome } from "./job-events.ts";
+import { OfferedJob } from "./offered-job.ts";
 import type { JobPlacements, ModelTarget } from "../routing/job-placements.ts";
 import { machineDisconnected, machineOffline } from "./machine-fault.ts";
 import { nextStep } from "./next-step.ts";
@@ -67,7 +69,7 @@ export interface Placement extends Wanted {
   readonly traceparent: string | undefined;
   /** Id of the request in the log. */
   readonly requestId: string;
-  readonly listener: OfferListener;
+  readonly listener: AnswerCourse;
   /** Throws the fault of a request whose key may not cause this load. Asked again, it charges nothing more. */
   readonly assertMayLoad: (load: { readonly model: string; readonly isPlaced: boolean }) => Promise<void>;
 }
@@ -165,7 +167,7 @@ export class JobPlacer {
       const outcome = await this.#offerInTurn(placement, at, deadlineMs);
       if (outcome.end !== undefined) return outcome.end;
       if (outcome.by !== undefined) at = { ...at, failures: [...at.failures, outcome as Failure] };
-      if (placement.listener.hasSaid?.()) {
+      if (placement.listener.hasSaid()) {
         at = this.#goOn(placement, at, outcome);
         continue;
       }
@@ -222,7 +224,7 @@ export class JobPlacer {
     const failed = failures.filter(({ fault }) => fault.code !== "shutting_down").map(({ by }) => by.machine);
     const others = this.#options.ranking.others(wanted, new Set([from.machine, ...failed]));
     const same = others.filter(({ model }) => isSame(model, from.model));
-    const continuation = same.length === 0 ? undefined : listener.delivered.continuation(listener.outputTokens ?? 0);
+    const continuation = same.length === 0 ? undefined : listener.delivered.continuation(listener.outputTokens);
     if (continuation === undefined) return undefined;
     const ranked = same.filter(({ model }) => model.continues?.includes(continuation.seam));
     return ranked.length === 0 ? undefined : { ranked, continuation };
@@ -242,7 +244,7 @@ export class JobPlacer {
   async #forClient(fault: Fault, { routed, listener }: Asked, sinceMs: number): Promise<Fault> {
     const { code, reason = code } = fault;
     if (code === "model_not_found" && routed !== undefined) return modelNotFound(routed);
-    if (listener?.hasSaid?.()) return code === "backend_unavailable" ? machineDisconnected(reason) : fault;
+    if (listener?.hasSaid()) return code === "backend_unavailable" ? machineDisconnected(reason) : fault;
     const isBrokers = absences.has(code) && !(await this.#options.jobs.brokerAnsweredSince(sinceMs));
     return isBrokers ? cutOff(reason) : fault;
   }
@@ -250,7 +252,7 @@ export class JobPlacer {
   /** True if another machine may do better. Throws `poison_request` if the request is too dangerous for any machine. */
   #isRetryable(placement: Placement, { code }: Fault, codes: ReadonlySet<FaultCode>): boolean {
     // A client that left asks again for what its machine has lost.
-    const hasLeft = placement.signal.aborted || placement.listener.hasLeft?.() === true;
+    const hasLeft = placement.signal.aborted || placement.listener.hasLeft();
     if (hasLeft || this.#options.jobs.isStopping || !codes.has(code)) return false;
     this.#deadly.refuse(placement, this.#options.clock.now());
     return true;
@@ -317,16 +319,15 @@ export class JobPlacer {
         if (placement.signal.aborted) throw thrown;
         return { fault: Fault.from(thrown) };
       }
-      if (outcome.outcome === "end") {
+      if (outcome.kind === "end") {
         breakers.worked(by.machine, by.model.id);
         this.#deadly.worked(placement);
         return outcome;
       }
-      const { fault } = outcome;
-      if (outcome.outcome !== "not-taken") {
+      const { fault, taken: wasTaken } = outcome;
+      if (wasTaken) {
         const { listener } = placement;
-        listener.onFailed(fault);
-        const hasSaid = outcome.said || listener.hasSaid?.() === true;
+        const hasSaid = listener.hasSaid();
         // The body was released with the first part of the answer, unless the answer may go on elsewhere.
         if (hasSaid) placement.body = listener.delivered?.body ?? taken;
         this.#blame(placement, fault, by);
@@ -334,7 +335,6 @@ export class JobPlacer {
         if (hasSaid && placement.body === taken) throw fault;
         return { fault, by };
       }
-      placement.listener.onRefused(fault);
       if (fault.code === "server_is_overloaded") this.#noteBusy(by);
       if (refusal === undefined || loadLimits.has(refusal.code) || fault.code === "server_is_overloaded")
         refusal = fault;
@@ -369,39 +369,30 @@ export class JobPlacer {
     const model = chosen.model.id;
     listener.onOffer({ job: id, chosen, next });
     const body = continuation?.body ?? placement.body;
-    // The gateway that has the body has to send all of its parts.
-    const inParts = body.byteLength > limits.partBytes;
-    const tellPlaced = (): void => {
-      if (resumable !== undefined) placement.onPlaced?.({ machine: chosen.machine, job: id });
-    };
-    const placed = placements.placed(chosen, wanted, placement);
+    const owner = new OfferedJob({
+      answer: listener,
+      placed: placements.placed(chosen, wanted, placement),
+      inParts: body.byteLength > limits.partBytes,
+      taken: () => placements.took(chosen),
+      given() {
+        if (resumable !== undefined) placement.onPlaced?.({ machine: chosen.machine, job: id });
+      },
+      said() {
+        listener.delivered?.keep(placement.body);
+        placement.body = taken;
+      },
+      mayGoOn: () => {
+        const [first] = this.#elsewhere(placement, at, chosen)?.ranked ?? [];
+        return first !== undefined && !occupied.has(first.reason);
+      },
+    });
     return jobs.run({
       target: chosen,
       head: { id, kind, model, keyId, cacheSalt, resumable, tellsStop, whole, remainingMs, traceparent },
       body,
       sha256: continuation === undefined ? placement.sha256 : undefined,
       ...(!isLast && { acceptWithinMs: timing.acceptWaitMs * 2 }),
-      listener,
-      placed: {
-        accepted() {
-          placed.accepted();
-          if (!inParts) tellPlaced();
-          placements.took(chosen);
-        },
-        answering() {
-          placed.answering();
-          if (inParts) tellPlaced();
-        },
-        bodyTaken() {
-          listener.delivered?.keep(placement.body);
-          placement.body = taken;
-        },
-        mayGoOn: () => {
-          const [first] = this.#elsewhere(placement, at, chosen)?.ranked ?? [];
-          return first !== undefined && !occupied.has(first.reason);
-        },
-        ended: (outcome) => placed.ended(outcome.outcome === "end" ? outcome : undefined),
-      },
+      owner,
       signal,
     });
   }

@@ -95,11 +95,10 @@ export class AnswerResumer {
       head: { id: job, kind: "chat", keyId, remainingMs: timing.jobTotalMs },
       body: new Uint8Array(),
       resumes: true,
-      listener: course,
+      owner: course,
       signal,
     });
-    if (outcome.outcome === "end") return outcome.end;
-    course.onFailed(outcome.fault);
+    if (outcome.kind === "end") return outcome.end;
     throw outcome.fault;
   }
 }

@@ -90,7 +90,7 @@ export class StreamWriter implements AnswerWriter {
     this.tell(`continued on ${machine}`);
   }
 
-  backlogBytes(): number {
+  unreadBytes(): number {
     return this.#body.heldBytes;
   }
 
@@ -108,6 +108,8 @@ export class StreamWriter implements AnswerWriter {
   changeLast(change: (bytes: Uint8Array) => Uint8Array): void {
     this.#last = change(this.#last);
   }
+
+  onHold(): void {}
 
   onTick(nowMs: number, row: BeatRow | undefined, load?: LoadNews): void {
     const { timing } = this.#options;
@@ -236,8 +238,8 @@ interface Waiting {
   /** Cancels the job, because the answer exceeds the limit. */
   readonly onTooLarge: (fault: Fault) => void;
   readonly onAccept: (machine: string, model: string) => void;
-  readonly onGrow?: (bytes: number) => void;
-  readonly hasLeft?: () => boolean;
+  readonly onGrow: (bytes: number) => void;
+  readonly hasLeft: () => boolean;
 }
 
 /** Gathers an answer that is sent whole, up to `wholeAnswerBytesMax`. */
@@ -250,7 +252,7 @@ export class CollectedAnswer implements AnswerWriter {
 
   constructor(waiting: Waiting) {
     this.#waiting = waiting;
-    this.hasLeft = waiting.hasLeft ?? (() => false);
+    this.hasLeft = waiting.hasLeft;
   }
 
   onAccept(machine: string, model: string): void {
@@ -263,10 +265,23 @@ export class CollectedAnswer implements AnswerWriter {
     this.onHold(0);
   }
 
+  /** An answer that is sent whole has one machine to its client. */
+  onContinue(): void {}
+
+  onTick(): void {}
+
+  unreadBytes(): undefined {
+    return undefined;
+  }
+
+  onLast(bytes: Uint8Array): void {
+    this.onData(bytes);
+  }
+
   onHold(bytes: number): void {
     this.#heldBytes = bytes;
     const size = this.#size + this.#heldBytes;
-    this.#waiting.onGrow?.(size);
+    this.#waiting.onGrow(size);
     if (size <= limits.wholeAnswerBytesMax) return;
     this.#waiting.onTooLarge(
       new Fault("invalid_value", {

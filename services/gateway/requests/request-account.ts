@@ -7,7 +7,7 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { AnswerCourse, type AnswerMeter, type AnswerRenderer, type AnswerWriter } from "../jobs/answer-course.ts";
 import { type ContinuationRoom, DeliveredAnswer } from "../jobs/continue-answer.ts";
-import type { JobOffer } from "../jobs/job-listener.ts";
+import type { JobOffer } from "../jobs/answer-course.ts";
 import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
 import { limitFault } from "./limit-responses.ts";

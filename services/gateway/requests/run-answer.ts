@@ -11,7 +11,7 @@ import { machineHeader, modelHeader, StreamWriter, CollectedAnswer } from "../jo
 import type { FastifyReply } from "fastify";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import type { AnswerCourse, AnswerRenderer, AnswerWriter } from "../jobs/answer-course.ts";
-import type { JobOffer } from "../jobs/job-listener.ts";
+import type { JobOffer } from "../jobs/answer-course.ts";
 import type { AnswerClaims } from "../jobs/answer-claims.ts";
 import type { AnswerPlace, AnswerResumer } from "../jobs/resume-answer.ts";
 import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";

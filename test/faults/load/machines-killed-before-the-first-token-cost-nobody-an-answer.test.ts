@@ -13,14 +13,14 @@ const atOnce = count / kills / 10;
 const firstMs = 400;
 /** One machine cannot take all requests, however much better it is than the others. */
 const slots = Math.max(1, Math.floor(0.4 * atOnce));
-const spare = "spare";
-const doomed = ["attic", "cellar"];
+/** Any of them is killed, and the others go on: a gateway may have reason to send all requests to one of them. */
+const names = ["attic", "cellar", "loft"];
 
 describe.skipIf(lentOnly("nats", "redis"))("machines that die before the first token", () => {
   test(
-    `killed ${kills} times beside a spare one, they fail none of ${count} requests`,
+    `killed ${kills} times beside others, they fail none of ${count} requests`,
     async () => {
-      const machines = Object.fromEntries([spare, ...doomed].map((machine) => [machine, ["scripted"]]));
+      const machines = Object.fromEntries(names.map((machine) => [machine, ["scripted"]]));
       await using fleet = await BalancedFleet.start({
         gateways: 1,
         machines,
@@ -40,7 +40,7 @@ describe.skipIf(lentOnly("nats", "redis"))("machines that die before the first t
         });
       for (let kill = 0; kill < kills; kill += 1) {
         await settled(((kill + 0.5) * count) / kills);
-        const busy = (): string | undefined => doomed.find((machine) => waiting.on(machine) >= 3);
+        const busy = (): string | undefined => names.find((machine) => waiting.on(machine) >= 3);
         const machine = await until(busy, {
           what: "a machine with jobs before their first token",
           timeoutMs: 20_000,

@@ -37,8 +37,8 @@ describe("a failure", () => {
     talking.data(1, "Hel");
     talking.pass(timing.lostAfterMs + 100);
     expect([...silent.outcomes, ...talking.outcomes]).toMatchObject([
-      { outcome: "fault", fault: { code: "agent_disconnected" }, said: false },
-      { outcome: "fault", fault: { code: "agent_disconnected" }, said: true },
+      { kind: "fault", fault: { code: "agent_disconnected" } },
+      { kind: "fault", fault: { code: "agent_disconnected" } },
     ]);
   });
 });

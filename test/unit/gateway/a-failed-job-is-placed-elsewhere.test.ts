@@ -198,7 +198,7 @@ describe("a job whose answer is rendered here", () => {
 
   test("is not far ahead of its client, since what is made of it is long", async () => {
     const { run, next, leaving } = await placing();
-    const writer = { onData: () => undefined, backlogBytes: () => 0 };
+    const writer = { onData: () => undefined, unreadBytes: () => 0 };
     const outcome = run("the body", { render: asResponse(true), writer });
     const { head } = await next();
     expect(head.credit).toBe(limits.streamCreditBytes);

@@ -22,11 +22,11 @@ describe("a job that its machine has not accepted", () => {
 
   test("is sent once more when nobody is there, shortly after, and was not taken when that is so again", () => {
     const wire = new FollowerOnAWire();
-    wire.follower.noResponders(wire.nowMs);
+    wire.noResponders();
     expect(wire.take()).toEqual(["job"]);
     wire.pass(timing.retryAfterNobodyMs);
     expect(wire.take()).toEqual(["job"]);
-    wire.follower.noResponders(wire.nowMs);
+    wire.noResponders();
     expect(wire.told).toEqual(["not-taken agent_offline"]);
     expect(wire.take()).toEqual(["not reached"]);
     wire.accept();
@@ -37,7 +37,7 @@ describe("a job that its machine has not accepted", () => {
 
   test("runs when the second try finds its machine", () => {
     const wire = new FollowerOnAWire();
-    wire.follower.noResponders(wire.nowMs);
+    wire.noResponders();
     wire.pass(timing.retryAfterNobodyMs);
     wire.accept();
     wire.data(1, "Hello");
@@ -49,13 +49,13 @@ describe("a job that its machine has not accepted", () => {
     wire.awaited = true;
     const offered: string[] = [];
     for (let count = 0; count < 8; count += 1) {
-      wire.follower.noResponders(wire.nowMs);
+      wire.noResponders();
       wire.pass(timing.parkRetryMs);
       offered.push(...wire.take());
     }
     expect(offered).toEqual(Array(9).fill("job"));
     wire.awaited = false;
-    wire.follower.noResponders(wire.nowMs);
+    wire.noResponders();
     expect(wire.told).toEqual(["not-taken agent_offline"]);
   });
 
@@ -77,7 +77,7 @@ describe("a job that its machine has not accepted", () => {
     const wire = new FollowerOnAWire();
     wire.data(1, "Hello");
     wire.accept("running");
-    wire.follower.noResponders(wire.nowMs);
+    wire.noResponders();
     wire.hear("reject", { reason: "busy", message: "" });
     expect(wire.told).toEqual(["accepted", "Hello"]);
   });

@@ -41,7 +41,7 @@ describe("an accepted job", () => {
     wire.pass(timing.acceptWaitMs);
     expect(wire.take()).toEqual(["job", "job"]);
     wire.accept();
-    for (let count = 0; count < 5; count += 1) wire.follower.noResponders(wire.nowMs);
+    for (let count = 0; count < 5; count += 1) wire.noResponders();
     wire.pass(timing.lostAfterMs);
     expect(wire.outcomes).toEqual([]);
     wire.pass(50);

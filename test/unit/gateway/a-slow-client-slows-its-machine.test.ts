@@ -124,7 +124,7 @@ describe("a machine that exceeds its credit", () => {
     wire.data(2, "x".repeat(streamCreditBytes));
     expect(wire.outcomes).toEqual([]);
     wire.data(3, "x");
-    expect(wire.outcomes).toMatchObject([{ outcome: "fault", fault: { code: "upstream_error" } }]);
+    expect(wire.outcomes).toMatchObject([{ kind: "fault", fault: { code: "upstream_error" } }]);
   });
 
   test("may not send more of a gathered answer than one tick has granted it", () => {

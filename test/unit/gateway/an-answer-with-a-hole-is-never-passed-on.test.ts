@@ -12,7 +12,7 @@ describe("an answer", () => {
     wire.hear("end", end, 3);
     wire.data(4, "late");
     expect(wire.told).toEqual(["accepted", "Hel", "lo", "end"]);
-    expect(wire.outcomes).toEqual([{ outcome: "end", end, receivedBytes: 5, heldBack: false }]);
+    expect(wire.outcomes).toEqual([{ kind: "end", end, receivedBytes: 5, heldBack: false }]);
     expect(wire.take()).toEqual(["job", "finish"]);
   });
 
@@ -21,7 +21,7 @@ describe("an answer", () => {
     wire.data(1, "Hel");
     wire.hear("fault", { code: "context_length_exceeded", message: "Too long.", param: "messages" }, 2);
     expect(wire.outcomes).toMatchObject([
-      { outcome: "fault", fault: { code: "context_length_exceeded", message: "Too long.", param: "messages" } },
+      { kind: "fault", fault: { code: "context_length_exceeded", message: "Too long.", param: "messages" } },
     ]);
     expect(wire.take()).toEqual(["job", "finish"]);
   });

@@ -1,3 +1,4 @@
+import { writerOf } from "./writer-of-a-test.ts";
 import { offerOf } from "./offers.ts";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
@@ -5,15 +6,21 @@ import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { chatCompletion, ChatChunks } from "../../../services/gateway/apis/chat/render-chat.ts";
 import { AnswerCourse, type AnswerRenderer, type AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
+import type { JobEvent } from "../../../services/gateway/jobs/job-events.ts";
+import { end } from "./follower-on-a-wire.ts";
 import { jsonPayload, payloadOf } from "../../harness/answer-payload.ts";
 
 const head = { id: "chatcmpl-1", createdSeconds: 7, model: "llama3", includeUsage: false };
 const hello: AnswerEvent = { kind: "text", text: "Hello" };
+const endOf = (completionTokens: number): JobEvent => {
+  const usage = { promptTokens: 1, completionTokens };
+  return { kind: "end", end: { ...end, usage }, receivedBytes: 1, heldBack: false };
+};
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 
-function rendered(renderer: AnswerRenderer, writer: AnswerWriter): AnswerCourse {
+function rendered(renderer: AnswerRenderer, writer: Partial<AnswerWriter>): AnswerCourse {
   const course = new AnswerCourse({ clock: { now: () => 0 } });
-  course.following(writer, { streamed: true, render: () => renderer });
+  course.following(writerOf(writer), { streamed: true, render: () => renderer });
   course.onOffer(offerOf("attic"));
   return course;
 }
@@ -34,10 +41,10 @@ describe("a rendered answer", () => {
     });
     const usage: Usage = { promptTokens: 1, completionTokens: 2 };
     const row: BeatRow = ["job", "queued", 3, 0, 0, 0];
-    answer.onAccept("attic");
-    answer.onTick(5, row);
-    answer.onData(payloadOf(hello), 1);
-    answer.onUsage(usage);
+    answer.on({ kind: "accepted" });
+    answer.on({ kind: "tick", nowMs: 5, row: row });
+    answer.on({ kind: "data", payload: payloadOf(hello), outputTokens: 1 });
+    answer.on({ kind: "usage", usage: usage });
     expect(heard).toEqual(["attic", [5, row], true]);
     expect(answer).toMatchObject({ usage, outputTokens: 1 });
   });
@@ -49,16 +56,16 @@ describe("a rendered answer", () => {
     const row: BeatRow = ["job", "loading", 0, 0, 0, 0];
     const model = answer.model ?? "";
     for (const each of [model, `${model}\n\ndata: forged`]) {
-      answer.onBeat(row, { model: each, percent: 1, leftMs: 1_000 });
-      answer.onTick(5, row);
+      answer.on({ kind: "beat", row: row, load: { model: each, percent: 1, leftMs: 1_000 } });
+      answer.on({ kind: "tick", nowMs: 5, row: row });
     }
     expect(heard).toEqual([model, undefined]);
   });
 
   test("reports a backlog only when its writer has a client", () => {
     const onData = (): void => undefined;
-    const backlog = (writer: AnswerWriter) => rendered(new ChatChunks(head), writer).backlogBytes?.();
-    expect([backlog({ onData, backlogBytes: () => 5 }), backlog({ onData })]).toEqual([5, undefined]);
+    const backlog = (writer: Partial<AnswerWriter>) => rendered(new ChatChunks(head), writer).unreadBytes();
+    expect([backlog({ onData, unreadBytes: () => 5 }), backlog({ onData })]).toEqual([5, undefined]);
   });
 
   test("keeps a record that goes on in the next frame, however it is cut", () => {
@@ -67,11 +74,11 @@ describe("a rendered answer", () => {
     for (const cut of [20, 21, 1_001, payload.length - 60]) {
       const { heard, answer } = streamed();
       const at = payload.toString().slice(0, cut);
-      answer.onData(Buffer.from(at), 1);
-      answer.onData(payload.subarray(Buffer.byteLength(at)), 2);
-      answer.onEnd(2);
+      answer.on({ kind: "data", payload: Buffer.from(at), outputTokens: 1 });
+      answer.on({ kind: "data", payload: payload.subarray(Buffer.byteLength(at)), outputTokens: 2 });
+      answer.on(endOf(2));
       const whole = streamed();
-      whole.answer.onData(payload, 2);
+      whole.answer.on({ kind: "data", payload: payload, outputTokens: 2 });
       expect(heard.join("")).toBe(whole.heard.join(""));
     }
   });
@@ -79,7 +86,11 @@ describe("a rendered answer", () => {
   test("escapes a text that looks like the end of a stream", () => {
     const { heard, answer } = streamed();
     const text = '"}\n\ndata: [DONE]\n\nevent: x\r\rdata:[DONE]\n\n';
-    answer.onData(payloadOf({ kind: "text", text }, { kind: "reasoning", text }, stop), 1);
+    answer.on({
+      kind: "data",
+      payload: payloadOf({ kind: "text", text }, { kind: "reasoning", text }, stop),
+      outputTokens: 1,
+    });
     const events = heard.join("").split("\n\n");
     expect(events.pop()).toBe("");
     for (const event of events) expect(event).toMatch(/^data: \{[^\r\n]*\}$/);
@@ -90,13 +101,13 @@ describe("a rendered answer", () => {
     const held: number[] = [];
     const listener = {
       onData: (bytes: Uint8Array) => void held.push(-bytes.length),
-      onHold: (size: number) => held.push(size),
+      onHold: (size: number) => void held.push(size),
     };
     const answer = rendered(chatCompletion(head), listener);
     const payload = payloadOf(hello);
-    for (let times = 0; times < 2; times += 1) answer.onData(payload, 1);
-    answer.onData(payloadOf(stop), 1);
-    answer.onEnd(2);
+    for (let times = 0; times < 2; times += 1) answer.on({ kind: "data", payload: payload, outputTokens: 1 });
+    answer.on({ kind: "data", payload: payloadOf(stop), outputTokens: 1 });
+    answer.on(endOf(2));
     expect(held.slice(0, 2)).toEqual([payload.length, 2 * payload.length]);
     expect(held.at(-1)).toBeLessThan(0);
   });
@@ -125,16 +136,16 @@ describe("a rendered answer", () => {
       code: "upstream_error",
       internal: expect.stringContaining("the machine violated the protocol"),
     });
-    expect(() => answer.onData(payload, 1)).toThrow(fault);
+    expect(() => answer.on({ kind: "data", payload: payload, outputTokens: 1 })).toThrow(fault);
     expect(heard).toEqual([]);
   });
 
   test("is no success when its finish is missing or its last record is cut", () => {
     const { answer } = streamed();
-    answer.onData(payloadOf(hello), 1);
-    expect(() => answer.onEnd(1)).toThrow(expect.objectContaining({ code: "upstream_error" }));
+    answer.on({ kind: "data", payload: payloadOf(hello), outputTokens: 1 });
+    expect(() => answer.on(endOf(1))).toThrow(expect.objectContaining({ code: "upstream_error" }));
     const cut = streamed().answer;
-    cut.onData(payloadOf(stop, hello).subarray(0, -1), 1);
-    expect(() => cut.onEnd(1)).toThrow(expect.objectContaining({ code: "upstream_error" }));
+    cut.on({ kind: "data", payload: payloadOf(stop, hello).subarray(0, -1), outputTokens: 1 });
+    expect(() => cut.on(endOf(1))).toThrow(expect.objectContaining({ code: "upstream_error" }));
   });
 });

@@ -4,7 +4,7 @@ import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { FrameFollower } from "../../../services/gateway/jobs/follow-frames.ts";
-import type { JobOutcome } from "../../../services/gateway/jobs/job-listener.ts";
+import type { JobEvent, JobMessage, JobOutcome } from "../../../services/gateway/jobs/job-events.ts";
 
 const tickMs = 50;
 export const timing = timingAt(1);
@@ -46,12 +46,11 @@ export class FollowerOnAWire {
   ) {
     const { kind = "chat", partsBytes, acceptWithinMs = timing.lostAfterMs, remainingMs = timing.jobTotalMs } = options;
     const { creditBytes = 100, gathered = false, resumes } = options;
-    const { said, told, outcomes } = this;
+    const { said, outcomes } = this;
     const send = (offset: number): void => void said.push(`part ${offset / limits.partBytes}`);
     const parts =
       partsBytes === undefined ? undefined : new PartSender({ body: new Uint8Array(partsBytes), timing, send });
     const follow: ConstructorParameters<typeof FrameFollower>[0] = {
-      machine: "attic",
       kind,
       remainingMs,
       creditBytes,
@@ -59,31 +58,34 @@ export class FollowerOnAWire {
       timing,
       nowMs: 0,
       resumes,
-      listener: {
-        onAccept: () => void told.push("accepted"),
-        onData: (bytes) => void told.push(Buffer.from(bytes).toString()),
-        ...(gathered ? {} : { backlogBytes: () => this.backlog }),
+      isResumable: resumes !== undefined,
+      meter: undefined,
+      owner: {
+        on: (event) => this.#tell(event),
+        unreadBytes: () => (gathered ? undefined : this.backlog),
+        hasSaid: () => true,
+        hasLeft: () => false,
+        countTokens: () => 0,
+        mayGoOn: () => false,
       },
-      wire: {
-        sendJob: () => void said.push("job"),
-        accepted: () => undefined,
-        answering: () => undefined,
-        bodyTaken: () => void (this.bodiesTaken += 1),
-        sendAttach: (from) => void said.push(`attach ${from}`),
-        sendCredit: (bytes, limit) => void said.push(`credit ${bytes} ${limit}`),
-        sendProbe: () => void said.push("probe"),
-        sendCancel: (reason) => void said.push(`cancel ${reason}`),
-        sendFinish: () => void said.push("finish"),
-        machineNotReached: () => void said.push("not reached"),
-        machineAwaited: () => this.awaited,
-      },
-      settle: (outcome) => {
-        told.push(outcome.outcome === "end" ? "end" : `${outcome.outcome} ${outcome.fault.code}`);
-        outcomes.push(outcome);
-      },
+      send: (message) => void said.push(textOf(message)),
+      said: () => void (this.bodiesTaken += 1),
+      notReached: () => void said.push("not reached"),
+      settle: (outcome) => void outcomes.push(outcome),
     };
     this.follower = new FrameFollower(follow, parts);
     this.follower.submit();
+  }
+
+  #tell(event: JobEvent): void {
+    if (event.kind === "accepted" || event.kind === "end") this.told.push(event.kind);
+    else if (event.kind === "data") this.told.push(Buffer.from(event.payload).toString());
+    else if (event.kind === "fault") this.told.push(toldOf(event));
+  }
+
+  /** The broker says that nobody is on the machine's subject. */
+  noResponders(): void {
+    this.follower.noResponders(this.nowMs, { isAwaited: this.awaited });
   }
 
   /** What was said since this was asked last. */
@@ -125,4 +127,25 @@ export class FollowerOnAWire {
       this.follower.tick(this.nowMs, this.#connection);
     }
   }
+}
+
+function textOf(message: JobMessage): string {
+  switch (message.kind) {
+    case "attach":
+      return `attach ${message.from}`;
+    case "credit":
+      return `credit ${message.taken} ${message.limit}`;
+    case "cancel":
+      return `cancel ${message.reason}`;
+    case "job":
+    case "probe":
+    case "finish":
+      return message.kind;
+  }
+}
+
+/** What the owner of a job is told of its outcome. */
+export function toldOf(outcome: JobOutcome): string {
+  if (outcome.kind === "end") return "end";
+  return `${outcome.taken ? "fault" : "not-taken"} ${outcome.fault.code}`;
 }

@@ -17,6 +17,8 @@ import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";
 import { beatsSubject, machinePattern, parseMachineSubject, replySubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
+import { RecordsOf } from "../../../services/gateway/jobs/job-events.ts";
+import { toldOf } from "./follower-on-a-wire.ts";
 import type { JobSubmission } from "../../../services/gateway/jobs/open-job.ts";
 import { OpenJobs } from "../../../services/gateway/jobs/open-jobs.ts";
 import type { Barred } from "../../../services/gateway/fleet/machine-records.ts";
@@ -133,15 +135,17 @@ export function gatewayOnBroker({
     if (aborted) leave();
     const id = newToken();
     const head = { id, kind: "chat", model: "llama3", keyId: "key", remainingMs: 599_999.5 } as const;
-    const listener = {
-      onAccept: () => void told.push("accepted"),
-      onData: (bytes: Uint8Array) => void told.push(Buffer.from(bytes).toString()),
+    const owner = new RecordsOf((bytes) => void told.push(Buffer.from(bytes).toString()));
+    const read = owner.on.bind(owner);
+    owner.on = (event) => {
+      if (event.kind === "accepted") told.push(event.kind);
+      else read(event);
     };
     const target = { machine: machine?.name ?? "", epoch: machine?.epoch ?? "" };
     const noteOutcome = async (): Promise<void> => {
       const { signal } = leaving;
-      const outcome = await open.run({ target, head, body, acceptWithinMs, listener, signal });
-      told.push(outcome.outcome === "end" ? "end" : `${outcome.outcome} ${outcome.fault.code}`);
+      const outcome = await open.run({ target, head, body, acceptWithinMs, owner, signal });
+      told.push(toldOf(outcome));
     };
     void noteOutcome();
     await settle();

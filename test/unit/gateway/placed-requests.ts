@@ -1,3 +1,4 @@
+import { writerOf } from "./writer-of-a-test.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { FaultPayload } from "#shared/protocol/frame-payload.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
@@ -20,7 +21,7 @@ export const finish = payloadOf({ kind: "finish", reason: "stop" }).toString();
 
 export interface Wish {
   readonly render?: (model: string) => AnswerRenderer;
-  readonly writer?: AnswerWriter;
+  readonly writer?: Partial<AnswerWriter>;
   /** Where the answer so far is kept, if another machine may go on with it. */
   readonly delivered?: DeliveredAnswer;
 }
@@ -95,7 +96,7 @@ export async function placing({
       sha256: undefined,
       traceparent: undefined,
       requestId: "req_1",
-      listener: course.following(writer ?? { onData }, { streamed: true, render, delivered }),
+      listener: course.following(writerOf({ onData, ...writer }), { streamed: true, render, delivered }),
       signal: leaving.signal,
       assertMayLoad: async () => undefined,
       ...fields,

@@ -26,7 +26,7 @@ function faultOf(payload: object) {
   const { follower, outcomes } = new FollowerOnAWire();
   follower.frame({ kind: "fault", sequence: 1, outputTokens: 0, payload: encodeJson(payload) }, 1);
   const [outcome] = outcomes;
-  return outcome?.outcome === "fault" ? outcome.fault : undefined;
+  return outcome?.kind === "fault" ? outcome.fault : undefined;
 }
 
 test("the reason of a machine's fault is one short line without secrets, and no log has it unless it is asked for", () => {

@@ -50,10 +50,10 @@ describe("the record of a request", () => {
   test("names the machines in their order, what each cost, and the one that came next", () => {
     const course = new AnswerCourse({ clock });
     course.onOffer(offerOf("attic", { next: [chosenOf("cellar", { reason: "slower" })] }));
-    course.onRefused(new Fault("server_is_overloaded", { message: "It is full." }));
+    course.on({ kind: "fault", fault: new Fault("server_is_overloaded", { message: "It is full." }), taken: false });
     clock.advance(7);
     course.onOffer(offerOf("cellar", { reason: "warm", cachedTokens: 1_200 }));
-    course.onAccept("cellar");
+    course.on({ kind: "accepted" });
     const shown = showRequest(requestRecord.parse(JSON.parse(JSON.stringify(recordOf({ ...ended, course })))));
     expect(shown).toMatchObject({ machine: "cellar", answered_by: "llama3", code: "ok", advice: null });
     const [first, second] = shown.tried;
@@ -67,7 +67,7 @@ describe("the record of a request", () => {
   test("believes no machine that it had more cached than there was", () => {
     const course = new AnswerCourse({ clock });
     course.onOffer(offerOf("attic"));
-    course.onUsage({ promptTokens: 10, completionTokens: 1, cachedTokens: 1e9 });
+    course.on({ kind: "usage", usage: { promptTokens: 10, completionTokens: 1, cachedTokens: 1e9 } });
     const jobs = { jobs: ["job"], machine: "attic", model: "llama3", failovers: 0 };
     const times = { acceptedMs: 1, loadWaitMs: undefined, firstTokenMs: 2, endedMs: 3 };
     const facts = { ...ended.facts, answer: { ...jobs, ...times, promptTokens: 10, completionTokens: 1 } };

@@ -1,3 +1,4 @@
+import { writerOf } from "../writer-of-a-test.ts";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Settlement } from "../../../../services/gateway/limits/limits.ts";
@@ -62,7 +63,7 @@ async function booked(): Promise<{ requests: number; failed: number; promptToken
 }
 
 const follow = (account: RequestAccount, renderer = some) =>
-  account.following({ onData: () => undefined }, { render: () => renderer, leaving: new AbortController() });
+  account.following(writerOf(), { render: () => renderer, leaving: new AbortController() });
 const resumed = (countedTokens: number) => ({ answer: "a", created: 1, model: "llama3", countedTokens });
 
 describe("an answer that another gateway goes on with", () => {
@@ -76,15 +77,15 @@ describe("an answer that another gateway goes on with", () => {
     });
     const before = follow(first);
     before.onOffer(offerOf("attic"));
-    before.onAccept("attic", "running");
-    before.onData(payloadOf({ kind: "text", text: "a" }), 40);
-    expect(before.onMoved()).toBe(40);
+    before.on({ kind: "accepted", state: "running" });
+    before.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 40 });
+    before.on({ kind: "moved", countedTokens: before.countTokens() });
     first.close(499);
     const second = open();
     const after = follow(second);
     after.offerOf = () => offerOf("attic");
-    after.onAccept("attic", "running", resumed(40));
-    after.onUsage({ promptTokens: 10, completionTokens: 90 });
+    after.on({ kind: "accepted", state: "running", resumed: resumed(40) });
+    after.on({ kind: "usage", usage: { promptTokens: 10, completionTokens: 90 } });
     second.endedIn("ok");
     second.close(200);
     expect(await booked()).toEqual({ requests: 1, failed: 0, promptTokens: 10, completionTokens: 90 });
@@ -94,8 +95,8 @@ describe("an answer that another gateway goes on with", () => {
     const account = open();
     const course = follow(account, nothing);
     course.offerOf = () => offerOf("attic");
-    course.onAccept("attic", "running", resumed(5));
-    course.onData(payloadOf({ kind: "text", text: "a" }), 500);
+    course.on({ kind: "accepted", state: "running", resumed: resumed(5) });
+    course.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 500 });
     account.close(499);
     expect(await booked()).toMatchObject({ requests: 0, failed: 1, completionTokens: 495 });
   });
@@ -115,8 +116,8 @@ describe("a request that resumes an answer", () => {
     account.resumes(ceiling);
     const course = follow(account);
     course.offerOf = () => offerOf("attic");
-    course.onAccept("attic", "running", resumed(0));
-    course.onUsage({ promptTokens: 5, completionTokens: 50_000_001 });
+    course.on({ kind: "accepted", state: "running", resumed: resumed(0) });
+    course.on({ kind: "usage", usage: { promptTokens: 5, completionTokens: 50_000_001 } });
     account.endedIn("ok");
     account.close(200);
     expect(await booked()).toMatchObject({ completionTokens: 10 });
@@ -126,12 +127,12 @@ describe("a request that resumes an answer", () => {
     const account = open();
     const course = follow(account);
     course.onOffer(offerOf("attic"));
-    course.onAccept("attic", "running");
-    course.onData(payloadOf({ kind: "text", text: "a" }), 40);
+    course.on({ kind: "accepted", state: "running" });
+    course.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 40 });
     expect(course.countTokens()).toBe(40);
-    course.onData(payloadOf({ kind: "text", text: "a" }), 70);
+    course.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 70 });
     expect(account.usedSoFar()).toMatchObject({ completionTokens: 40 });
-    expect(course.onMoved(50)).toBe(50);
+    course.on({ kind: "moved", countedTokens: 50 });
     account.close(499);
     expect(await booked()).toMatchObject({ requests: 1, failed: 0, completionTokens: 50 });
   });

@@ -1,3 +1,4 @@
+import { writerOf } from "../writer-of-a-test.ts";
 import { modelOf } from "../machines-of-a-fleet.ts";
 import { offerOf } from "../offers.ts";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -42,9 +43,7 @@ beforeEach(() => {
   });
 });
 
-const told = {
-  onData: () => undefined,
-};
+const told = writerOf();
 const rendering = { render: plainly, leaving: new AbortController() };
 const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers: {} };
 function open(keyLimits?: KeyLimits): { account: RequestAccount; keyId: string } {
@@ -74,11 +73,11 @@ describe("the usage of a request", () => {
     const following = account.following(told, rendering);
     following.onOffer(offerOf("attic"));
     clock.advance(40);
-    following.onAccept?.("attic");
+    following.on({ kind: "accepted" });
     clock.advance(60);
-    following.onData(payloadOf({ kind: "text", text: "a" }), 1);
+    following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 1 });
     clock.advance(100);
-    following.onUsage?.({ promptTokens: 12, completionTokens: 34 });
+    following.on({ kind: "usage", usage: { promptTokens: 12, completionTokens: 34 } });
     account.endedIn("ok");
     account.close(200);
     const counts = { requests: 1, failed: 0, promptTokens: 12, completionTokens: 34, answered: 1 };
@@ -96,7 +95,7 @@ describe("the usage of a request", () => {
     const following = account.following(told, rendering);
     following.onOffer(offerOf("attic"));
     clock.advance(100);
-    following.onData(payloadOf({ kind: "text", text: "a" }), 1);
+    following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 1 });
     account.endedIn("ok");
     account.close(200);
     expect(await usage()).toMatchObject([{ requests: 1, answered: 0, firstTokenMs: 0, durationMs: 100 }]);
@@ -108,7 +107,7 @@ describe("the usage of a request", () => {
     await account.admit(request());
     const following = account.following(told, rendering);
     following.onOffer(offerOf("attic"));
-    following.onData(payloadOf({ kind: "text", text: "a" }), 7);
+    following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 7 });
     account.close(200);
     expect(await usage()).toMatchObject([{ failed: 1, promptTokens: 10, completionTokens: 7 }]);
     expect(account.facts.outcome).toBe("client_closed");
@@ -126,8 +125,8 @@ describe("the usage of a request", () => {
     await account.admit(request());
     const following = account.following(told, rendering);
     following.onOffer(offerOf("attic"));
-    following.onAccept?.("attic");
-    if (row !== undefined) following.onBeat?.(["job", row[0], 0, row[1], 0, 0]);
+    following.on({ kind: "accepted" });
+    if (row !== undefined) following.on({ kind: "beat", row: ["job", row[0], 0, row[1], 0, 0], load: undefined });
     account.close(200);
     expect(await usage()).toMatchObject([{ requests: 1, failed: 1, answered: 0, ...counts }]);
   });
@@ -135,7 +134,9 @@ describe("the usage of a request", () => {
   test("a whole answer that its machine accepted into its queue is booked with nothing when its client leaves", async () => {
     const { account } = open();
     await account.admit(request());
-    account.following(told, rendering).onAccept?.("attic", "queued");
+    const following = account.following(told, rendering);
+    following.onOffer(offerOf("attic"));
+    following.on({ kind: "accepted", state: "queued" });
     account.close(200);
     expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
   });
@@ -144,8 +145,9 @@ describe("the usage of a request", () => {
     const { account } = open();
     await account.admit(request());
     const following = account.following(told, rendering);
-    following.onAccept?.("attic");
-    following.onBeat?.(["job", "running", 0, 50, 0, 0]);
+    following.onOffer(offerOf("attic"));
+    following.on({ kind: "accepted" });
+    following.on({ kind: "beat", row: ["job", "running", 0, 50, 0, 0], load: undefined });
     account.endedIn("upstream_error");
     account.close(200);
     expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
@@ -207,8 +209,8 @@ describe("the usage of a request", () => {
     await account.admit({ ...request(), ceiling: believed });
     const following = account.following(told, rendering);
     following.onOffer(offerOf("attic", { model: modelOf("llama3", { context_window: window }) }));
-    following.onAccept?.("attic");
-    following.onUsage?.({ promptTokens: Number.MAX_SAFE_INTEGER, completionTokens: 1e12 });
+    following.on({ kind: "accepted" });
+    following.on({ kind: "usage", usage: { promptTokens: Number.MAX_SAFE_INTEGER, completionTokens: 1e12 } });
     account.close(200);
     expect(await usage()).toMatchObject([counts]);
   });
@@ -219,7 +221,7 @@ describe("the usage of a request", () => {
     await account.admit(request());
     const following = account.following(told, rendering);
     following.onOffer(offerOf("attic"));
-    following.onData(payloadOf({ kind: "text", text: "a" }), 4_000_000_000);
+    following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 4_000_000_000 });
     account.close(200);
     expect(await usage()).toMatchObject([{ promptTokens: 10, completionTokens: 100 }]);
   });
@@ -231,8 +233,10 @@ describe("the holdings of a request from its key", () => {
   test("is settled with what it took", async () => {
     const { account } = open({ tokensPerMinute: 1_000 });
     await account.admit(request());
-    account.following(told, rendering).onAccept?.("attic");
-    account.following(told, rendering).onUsage?.({ promptTokens: 12, completionTokens: 34 });
+    const following = account.following(told, rendering);
+    following.onOffer(offerOf("attic"));
+    following.on({ kind: "accepted" });
+    following.on({ kind: "usage", usage: { promptTokens: 12, completionTokens: 34 } });
     account.close(200);
     expect(settled).toMatchObject([{ ran: true, usedTokens: 46, hold: { tokens: 110 } }]);
   });

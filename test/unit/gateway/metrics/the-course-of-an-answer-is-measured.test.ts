@@ -1,8 +1,8 @@
+import { writerOf } from "../writer-of-a-test.ts";
 import { offerOf } from "../offers.ts";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { AnswerCourse } from "../../../../services/gateway/jobs/answer-course.ts";
-import type { OfferListener } from "../../../../services/gateway/jobs/job-listener.ts";
 import { payloadOf, plainly } from "../../../harness/answer-payload.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
@@ -29,16 +29,15 @@ beforeEach(() => {
 });
 
 const offer = (machine: string) => offerOf(machine, { job: `job-${machine}` });
-const following = (streamed: boolean): OfferListener =>
-  course.following({ onData: () => undefined }, { streamed, render: plainly });
+const following = (streamed: boolean): AnswerCourse => course.following(writerOf(), { streamed, render: plainly });
 
 describe("the course of an answer", () => {
   test("names every job that was offered, counts who refused, and knows who took it", () => {
     const answer = following(true);
     answer.onOffer(offer("attic"));
-    answer.onRefused(new Fault("server_is_overloaded", { message: "It is full." }));
+    answer.on({ kind: "fault", fault: new Fault("server_is_overloaded", { message: "It is full." }), taken: false });
     answer.onOffer(offer("cellar"));
-    answer.onAccept?.("cellar");
+    answer.on({ kind: "accepted" });
     expect(course.tried.map(({ offer: { job } }) => job)).toEqual(["job-attic", "job-cellar"]);
     expect(counted).toEqual(["attic refused: server_is_overloaded"]);
     expect([course.machine, course.model, course.failovers]).toEqual(["cellar", "llama3", 0]);
@@ -47,11 +46,11 @@ describe("the course of an answer", () => {
   test("counts a failover when one that had been taken is offered again, and the time from its last acceptance", () => {
     const answer = following(true);
     answer.onOffer(offer("attic"));
-    answer.onAccept?.("attic");
+    answer.on({ kind: "accepted" });
     clock.advance(500);
     answer.onOffer(offer("cellar"));
     clock.advance(20);
-    answer.onAccept?.("cellar");
+    answer.on({ kind: "accepted" });
     expect([course.failovers, course.acceptedAtMs, course.machine]).toEqual([1, clock.now(), "cellar"]);
   });
 
@@ -61,7 +60,7 @@ describe("the course of an answer", () => {
     clock.advance(1_000);
     for (const afterMs of [0, 20, 40]) {
       clock.advance(afterMs);
-      answer.onData(word, 1);
+      answer.on({ kind: "data", payload: word, outputTokens: 1 });
     }
     expect(gaps).toEqual([0.02, 0.04]);
     course.end();
@@ -72,8 +71,8 @@ describe("the course of an answer", () => {
   test("counts no gaps in an answer that is sent whole", () => {
     const answer = following(false);
     answer.onOffer(offer("attic"));
-    answer.onData(word, 1);
-    answer.onData(word, 2);
+    answer.on({ kind: "data", payload: word, outputTokens: 1 });
+    answer.on({ kind: "data", payload: word, outputTokens: 2 });
     course.end();
     expect([gaps, counted]).toEqual([[], []]);
     expect(course.firstAtMs).toBe(clock.now());

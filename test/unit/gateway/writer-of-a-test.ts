@@ -1,0 +1,17 @@
+import type { AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
+
+/** A writer without a client, which does what the test says and nothing else. */
+export function writerOf(said: Partial<AnswerWriter> = {}): AnswerWriter {
+  const nothing = (): void => undefined;
+  return {
+    onAccept: nothing,
+    onContinue: nothing,
+    onData: nothing,
+    onLast: said.onData ?? nothing,
+    onHold: nothing,
+    onTick: nothing,
+    hasLeft: () => false,
+    unreadBytes: () => undefined,
+    ...said,
+  };
+}
