@@ -1,12 +1,21 @@
+import type { z } from "zod";
 import { type FaultCode, faultEntry } from "#shared/fault/fault.ts";
-import { refTo, type Schema } from "./json-schemas.ts";
-import { type OperationId, type PublicOperation, publicApi, sections } from "./public-api.ts";
-import { anthropicStatus, byStatus, faultsOf, openAiStatus, refusedWith, publicCode } from "./public-faults.ts";
-import { type AnswerHeaderName, answerHeaders, requestHeaders } from "./public-headers.ts";
-import { mediaEndpoints } from "../apis/media/media-request.ts";
 import { linesMedia } from "#shared/protocol/model.ts";
-import type { SchemaName } from "./public-schemas.ts";
-import { requestExamples } from "./request-examples.ts";
+import { error } from "../apis/openai-answers.ts";
+import type { ApiDescription, Operation, StreamDescription } from "../apis/description.ts";
+import { messageError } from "../apis/messages/describe.ts";
+import { jsonSchema, refTo, type Schema, sentLeniently } from "./json-schemas.ts";
+import { nameOf } from "./public-apis.ts";
+import {
+  refusalsAs,
+  anthropicStatus,
+  byStatus,
+  faultsOf,
+  openAiStatus,
+  publicCode,
+  refusedWith,
+} from "./public-faults.ts";
+import { answerHeaders, requestHeaders } from "./public-headers.ts";
 
 /** The part of OpenAPI's media types and responses that this API uses. */
 interface Medium {
@@ -21,133 +30,121 @@ export interface Response {
   readonly "x-trunkline-codes"?: readonly (string | null)[];
 }
 
-const always: readonly AnswerHeaderName[] = ["x-request-id", "openai-processing-ms"];
-
-/** The description of a stream's last event, after success and after failure. */
-const ends = {
-  done: "Each event's data is one chunk, after the last of them `[DONE]`. What fails in between is told as an error in place of a chunk, and then no `[DONE]` follows.",
-  message:
-    "Each event has a name. The last is `message_stop`. What fails in between is told as an event `error`, and nothing follows it. A `ping` keeps the connection alive.",
-  line: "Each line is one JSON object, as long as `stream` is not false. The last has `done`. What fails in between is told as an error in place of a line, and nothing follows it.",
-  transcript:
-    "The last event is `transcript.text.done`. What fails in between is told as an error in place of an event, and nothing follows it.",
-  event:
-    "Each event has a name and a number. The last is `response.completed`, or `response.incomplete` where the answer was cut short. What fails in between is told as an event `error`, and nothing follows it.",
-};
-
-const headerNames = Object.keys(answerHeaders) as AnswerHeaderName[];
-/** The headers of a key's rate-limit status. */
-const commonHeaders = headerNames.filter((name) => name.startsWith("x-ratelimit-"));
-
-/** The paths whose requests are forms. */
-const formPaths = Object.values(mediaEndpoints).flatMap(({ path, takesForm }) => (takesForm ? [path] : []));
+const jsonMedia = "application/json";
+const headerNames = Object.keys(answerHeaders);
+const ofAnswers = ["x-request-id", "openai-processing-ms"];
+const ofKeys = headerNames.filter((name) => name.startsWith("x-ratelimit-"));
+const ofBodies = ["x-trunkline-ignored", "x-trunkline-machine", "x-trunkline-model"];
 
 /** A URL may hold any character but encoded control characters. */
 const textInPath = { type: "string", pattern: "^[^\\x00-\\x1f\\x7f]+$" };
 
-/** Returns an operation with the properties of its section. */
-function placeInSection(operation: PublicOperation) {
-  const { path } = operation;
-  const found = Object.entries(sections).find(([, { paths }]) => paths.some((each) => path.startsWith(each)));
-  if (found === undefined) throw new Error(`The path ${path} belongs to no section of the public API.`);
-  const [tag, { open = false, errors = ["Error" as const], endsBy = "done" as const }] = found;
-  return { ...operation, tag, open, errors, endsBy };
-}
-type PlacedOperation = ReturnType<typeof placeInSection>;
-
-/** Returns the description of an operation, for its path and its method. */
-export function describeOperation(operationId: OperationId) {
-  const operation = placeInSection(publicApi[operationId]);
-  const { path, tag, summary, description, open, body, params = {}, query = {} } = operation;
-  const inPath = Object.entries(params).map(([name, meaning]) => {
-    return { name, in: "path", required: true, description: meaning, schema: textInPath };
+/** Returns the description of an operation of an API. */
+export function describeOperation(operation: Operation, api: ApiDescription) {
+  const { id: operationId, path, text, body, query, takesForm = false, examples } = operation;
+  const [summary = "", ...sentences] = text.split(". ");
+  const steps = path.split("/");
+  const inPath = steps.flatMap((step, at) => {
+    const description = `The ${steps[at - 1]?.replace(/s$/, "")}'s id.`;
+    const named = { name: step.slice(1, -1), in: "path", required: true, description, schema: textInPath };
+    return step.startsWith("{") ? [named] : [];
   });
-  const inQuery = Object.entries(query).map(([name, each]) => ({ name, in: "query", ...each }));
+  const inQuery = Object.entries((query && jsonSchema(query, sentLeniently).properties) ?? {}).map(([name, field]) => {
+    const { description, ...schema }: Schema = Object(field);
+    return { name, in: "query", description, schema };
+  });
   const inHead = Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
-  const { method = body === undefined ? "GET" : "POST" } = operation;
-  const responses: Record<string, Response> = { 200: success(operation), ...refusals(operation) };
-  const described = {
+  const medium: Medium | undefined = body && { schema: eitherOf([body]), ...(examples && { examples }) };
+  const responses: Record<string, Response> = { 200: success(operation, api), ...refusals(operation, api) };
+  return {
     operationId,
-    tags: [tag],
+    tags: [api.tag],
     summary,
-    description,
-    ...(open ? { security: [] } : {}),
-    parameters: [...inPath, ...inQuery, ...(open ? [] : inHead)],
-    ...(body === undefined ? {} : { requestBody: requestBody(body, path, requestExamples[operationId]) }),
+    description: sentences.join(". "),
+    ...(api.open && { security: [] }),
+    parameters: [...inPath, ...inQuery, ...(api.open ? [] : inHead)],
+    ...(medium && {
+      requestBody: { required: true, content: { [takesForm ? "multipart/form-data" : jsonMedia]: medium } },
+    }),
     responses,
   };
-  return { path, method: method.toLowerCase(), described };
 }
 
-function requestBody(name: SchemaName, path: string, examples: object | undefined) {
-  const media = formPaths.some((each) => each === path) ? "multipart/form-data" : "application/json";
-  const content: Record<string, Medium> = { [media]: { schema: { $ref: refTo(name) }, ...(examples && { examples }) } };
-  return { required: true, content };
-}
+const chunks: StreamDescription = {
+  ends: "Each event's data is one chunk, after the last of them `[DONE]`. What fails in between is told as an error in place of a chunk, and then no `[DONE]` follows.",
+};
+const whole = "Done: the answer whole, or with `stream` as server-sent events.";
+const comments = "Lines that begin with a colon only keep the connection alive.";
 
-function success(operation: PlacedOperation): Response {
-  const { answer, chunk, headers = [], errors } = operation;
-  const stream = chunk === undefined ? { description: "Done.", content: {} } : streamed(chunk, operation);
-  const ofSection = errors.every((each) => each === "MessageError") ? (["request-id"] as const) : [];
+function success({ answer, chunk, body, headers = [] }: Operation, api: ApiDescription): Response {
+  const { stream = chunks, errors = [error] } = api;
+  const { ends, inLines = false, includesErrors = false } = stream;
+  const streamed = inLines ? `Done. ${ends}` : `${whole} ${ends} ${comments}`;
+  const [media, schema] =
+    typeof answer === "string"
+      ? [answer, { type: answer === jsonMedia ? "object" : "string" } as Schema]
+      : [jsonMedia, eitherOf([answer].flat())];
   return {
-    description: stream.description,
-    headers: headerRefs([...always, ...onceProven(operation), ...ofSection, ...headers]),
+    description: chunk === undefined ? "Done." : streamed,
+    headers: headerRefs([
+      ...ofAnswers,
+      ...onceProven(body, api),
+      ...(isForMessages(api) ? ["request-id"] : []),
+      ...headers,
+    ]),
     content: {
-      ...(typeof answer === "object" && "media" in answer
-        ? { [answer.media]: { schema: { type: answer.media === "application/json" ? "object" : "string" } } }
-        : json(...[answer].flat())),
-      ...stream.content,
+      [media]: { schema },
+      ...(chunk && {
+        [inLines ? linesMedia : "text/event-stream"]: { schema: eitherOf([chunk, ...(includesErrors ? [] : errors)]) },
+      }),
     },
   };
 }
 
-/** Returns the description and the content of a stream. Events with names include their errors in `chunk`. */
-function streamed(chunk: SchemaName, { endsBy, errors }: PlacedOperation) {
-  const schema = eitherOf(chunk, ...(endsBy === "event" || endsBy === "message" ? [] : errors));
-  if (endsBy === "line") return { description: `Done. ${ends.line}`, content: { [linesMedia]: { schema } } };
-  const whole = "Done: the answer whole, or with `stream` as server-sent events.";
-  const comments = "Lines that begin with a colon only keep the connection alive.";
-  return { description: `${whole} ${ends[endsBy]} ${comments}`, content: { "text/event-stream": { schema } } };
+function isForMessages({ errors = [] }: ApiDescription): boolean {
+  return errors.length === 1 && errors[0] === messageError;
 }
 
-function refusals(operation: PlacedOperation): Record<string, Response> {
-  const { refusals: own, otherwise, errors, open, body } = operation;
-  const ofKeys = open ? [] : faultsOf("keys");
-  const ofBodies = body === undefined ? [] : faultsOf("bodies");
-  const all = [...faultsOf("all"), ...ofKeys, ...ofBodies, ...own];
-  const statusOf = errors.every((each) => each === "MessageError") ? anthropicStatus : openAiStatus;
-  const responses = byStatus(all, statusOf).map(([status, codes]): [string, Response] => {
-    const isOtherwise = otherwise !== undefined && String(otherwise.status) === status;
-    const content = json(...(isOtherwise ? [otherwise.schema] : []), ...errors);
+function refusals({ body, answer, ...operation }: Operation, api: ApiDescription): Record<string, Response> {
+  const { open = false, errors = [error], refusedAs = "nothing" } = api;
+  const codes = [
+    ...faultsOf("all"),
+    ...(open ? [] : faultsOf("keys")),
+    ...(body ? faultsOf("bodies") : []),
+    ...refusalsAs[operation.refusedAs ?? refusedAs],
+    ...(operation.refusals ?? []),
+  ];
+  const statusOf = isForMessages(api) ? anthropicStatus : openAiStatus;
+  const responses = byStatus(codes, statusOf).map(([status, group]): [string, Response] => {
+    const own =
+      String(operation.answersWith) === status ? [answer].flat().filter((each) => typeof each !== "string") : [];
     return [
       status,
       {
-        description: refusedWith(codes),
-        headers: headerRefs([...always, ...headersWith(operation, codes)]),
-        content,
-        "x-trunkline-codes": [...new Set(codes.map(publicCode))],
+        description: refusedWith(group),
+        headers: headerRefs([...ofAnswers, ...headersWith(group, onceProven(body, api))]),
+        content: { [jsonMedia]: { schema: eitherOf([...own, ...errors]) } },
+        "x-trunkline-codes": [...new Set(group.map(publicCode))],
       },
     ];
   });
   return Object.fromEntries(responses);
 }
 
-/** Returns the headers that an operation adds when the key is valid. */
-function onceProven({ open, body }: PlacedOperation): readonly AnswerHeaderName[] {
+/** Returns the headers of every answer to a valid key. */
+function onceProven(body: z.ZodType | undefined, { open }: ApiDescription): readonly string[] {
   if (open) return [];
-  return body === undefined
-    ? commonHeaders
-    : [...commonHeaders, "x-trunkline-ignored", "x-trunkline-machine", "x-trunkline-model"];
+  return body === undefined ? ofKeys : [...ofKeys, ...ofBodies];
 }
 
-function headersWith(operation: PlacedOperation, codes: readonly FaultCode[]): readonly AnswerHeaderName[] {
+function headersWith(codes: readonly FaultCode[], proven: readonly string[]): readonly string[] {
   const entries = codes.map(faultEntry);
   const waits = entries.some(({ status, retryAfterSeconds }) => status === 429 || retryAfterSeconds !== undefined);
   return [
-    ...(entries.some(({ status }) => status === 401) ? (["www-authenticate"] as const) : []),
-    ...(codes.every(isAnsweredBeforeKeys) ? [] : onceProven(operation)),
-    ...(waits ? (["retry-after"] as const) : []),
-    ...(entries.some(({ retry }) => retry === false) ? (["x-should-retry"] as const) : []),
+    ...(entries.some(({ status }) => status === 401) ? ["www-authenticate"] : []),
+    ...(codes.every(isAnsweredBeforeKeys) ? [] : proven),
+    ...(waits ? ["retry-after"] : []),
+    ...(entries.some(({ retry }) => retry === false) ? ["x-should-retry"] : []),
   ];
 }
 
@@ -157,16 +154,12 @@ function isAnsweredBeforeKeys(code: FaultCode): boolean {
   return status === 401 || (status < 500 && faultsOf("all").some((each) => each === code));
 }
 
-function headerRefs(names: readonly AnswerHeaderName[]): Record<string, { $ref: string }> {
+function headerRefs(names: readonly string[]): Record<string, { $ref: string }> {
   const ordered = headerNames.filter((name) => names.includes(name));
   return Object.fromEntries(ordered.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-function json(...names: readonly SchemaName[]): Record<string, Medium> {
-  return { "application/json": { schema: eitherOf(...names) } };
-}
-
-function eitherOf(...names: readonly SchemaName[]): Schema {
-  const [first = {}, ...others] = names.map((name) => ({ $ref: refTo(name) }));
+function eitherOf(schemas: readonly z.ZodType[]): Schema {
+  const [first = {}, ...others] = schemas.map((schema) => ({ $ref: refTo(nameOf(schema)) }));
   return others.length === 0 ? first : { anyOf: [first, ...others] };
 }

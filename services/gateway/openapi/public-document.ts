@@ -1,5 +1,4 @@
-import type { z } from "zod";
-import { mediaEndpoints, speechCharactersMax } from "../apis/media/media-request.ts";
+import { speechCharactersMax } from "../apis/media/media-request.ts";
 import { formFieldBytesMax, formPartsMax } from "../http/read-form.ts";
 import { modelIdCharactersMax } from "#shared/protocol/model.ts";
 import { readOwnFile } from "#shared/process/own-files.ts";
@@ -9,7 +8,7 @@ import { clientBacklogBytesMax } from "../jobs/write-answer.ts";
 import type { BodyLimit } from "../http/answer-faults.ts";
 import { clientRequestCharactersMax } from "../http/request-state.ts";
 import { headerLinesMax, headersBytesMax, urlBytesMax } from "../http/framing-fault.ts";
-import { messagesMax, unsupportedChatFields } from "../apis/chat/chat-request.ts";
+import { messagesMax } from "../apis/chat/chat-request.ts";
 import { responseCharactersMax } from "../apis/responses/response-output.ts";
 import { outerToolNameCharactersMax } from "../chats/request-tools.ts";
 import { metadataPairsMax, repeatedCharactersMax } from "../apis/responses/response-request.ts";
@@ -18,17 +17,12 @@ import { storedResponseBytesMax, storedTurnsBytesMax } from "../apis/responses/k
 import { itemsPageMax } from "../apis/responses/stored-endpoints.ts";
 import { storedTurnsMax } from "../apis/responses/stored-turns.ts";
 import { modelsPageMax } from "../apis/endpoints.ts";
-import type { UnsupportedFields } from "../requests/request-fields.ts";
-import { unsupportedOllamaFields } from "../apis/ollama/ollama-schema.ts";
-import { unsupportedMessagesFields } from "../apis/messages/message-schema.ts";
-import { unsupportedResponseFields } from "../apis/responses/response-schema.ts";
 import { describeOperation } from "./describe-operation.ts";
-import { fieldMeanings } from "./field-meanings.ts";
 import { fieldsOf, namedSchemas, type Schema, sentLeniently } from "./json-schemas.ts";
-import { operationIds, sections } from "./public-api.ts";
+import { nameOf, publicApis, publicSchemas } from "./public-apis.ts";
 import { faultDescriptions } from "./public-faults.ts";
 import { answerHeaders, requestHeaders } from "./public-headers.ts";
-import { publicSchemas } from "./public-schemas.ts";
+import { wordsOf } from "./words.ts";
 
 /** Markdown: the start of a request, and the rules that all endpoints share. */
 const introduction = readOwnFile(new URL("./introduction.md", import.meta.url)).toString();
@@ -40,7 +34,7 @@ export function publicDocument(bodyLimit: BodyLimit) {
     info: { title: "Trunkline", version: "1", description: introduction },
     servers: [{ url: "/", description: "The gateway that this document is from." }],
     security: [{ apiKey: [] }, { headerKey: [] }],
-    tags: Object.entries(sections).map(([name, { description }]) => ({ name, description })),
+    tags: publicApis.map(({ tag: name, description }) => ({ name, description })),
     paths: pathsOf(),
     components: {
       securitySchemes: {
@@ -64,37 +58,26 @@ export function publicDocument(bodyLimit: BodyLimit) {
 export type OpenApiDocument = ReturnType<typeof publicDocument>;
 
 function pathsOf() {
-  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>["described"]>> = {};
-  for (const operationId of operationIds) {
-    const { path, method, described } = describeOperation(operationId);
-    paths[path] = { ...paths[path], [method]: described };
+  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {};
+  for (const api of publicApis) {
+    for (const operation of api.operations)
+      (paths[operation.path] ??= {})[operation.method.toLowerCase()] = describeOperation(operation, api);
   }
   return paths;
 }
 
-/** The fields that a request's clients may know and that are refused here. */
-const refusedFields = new Map<z.ZodType, UnsupportedFields>([
-  [publicSchemas.ChatRequest, unsupportedChatFields],
-  [publicSchemas.ResponseRequest, unsupportedResponseFields],
-  [publicSchemas.MessageRequest, unsupportedMessagesFields],
-  [publicSchemas.CountedMessage, unsupportedMessagesFields],
-  [publicSchemas.OllamaChatRequest, unsupportedOllamaFields],
-  [publicSchemas.OllamaPromptRequest, unsupportedOllamaFields],
-  ...Object.values(mediaEndpoints).map(({ schema, unsupported }) => [schema, unsupported] as const),
-]);
-
-/**
- * Returns all schemas with the descriptions of their fields. Lists OpenAI's refused fields beside the accepted ones.
- */
+/** Returns all schemas with the descriptions of their fields, and the fields that are refused beside the accepted ones. */
 function describedSchemas(): Record<string, Schema> {
   const schemas = namedSchemas(publicSchemas, sentLeniently);
+  const meanings = new Map(wordsOf("Fields").map(({ name, meaning }) => [name, meaning]));
   for (const { name, schema } of Object.values(schemas).flatMap((each) => [...fieldsOf(each)])) {
-    const meaning = fieldMeanings[name];
+    const meaning = meanings.get(name);
     if (meaning !== undefined) schema.description ??= meaning;
   }
-  for (const [name, schema] of Object.entries(publicSchemas)) {
-    const refused = Object.entries(refusedFields.get(schema) ?? {}).map(([field, { why }]) => [field, why]);
-    if (refused.length > 0) schemas[name] = { ...schemas[name], "x-trunkline-refused": Object.fromEntries(refused) };
+  for (const { body, refuses = {} } of publicApis.flatMap(({ operations }) => operations)) {
+    const refused = Object.fromEntries(Object.entries(refuses).map(([field, { why }]) => [field, why]));
+    const name = body && nameOf(body);
+    if (name && Object.keys(refused).length > 0) schemas[name] = { ...schemas[name], "x-trunkline-refused": refused };
   }
   return schemas;
 }

@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { embeddingsRequest } from "../completions/text-requests.ts";
+import { count } from "../answer-parts.ts";
+import { listOf } from "../openai-answers.ts";
+import { type ApiDescription, post } from "../description.ts";
+import { example, sample } from "../example-requests.ts";
+
+const embedding = z.object({
+  object: z.literal("embedding"),
+  index: count.describe("The number of the text, from 0."),
+  embedding: z
+    .union([z.array(z.number()), z.string()])
+    .describe("The vector: numbers, or with `base64` its 32-bit floats, little-endian, as base64."),
+});
+const embeddingList = listOf({
+  data: z.array(embedding).describe("One vector for each text, in the order of the texts."),
+});
+
+export const describeEmbeddings: ApiDescription = {
+  tag: "Embeddings",
+  description: "Vectors of texts.",
+  schemas: [{ embeddingsRequest, embedding, embeddingList }],
+  operations: [
+    post("createEmbedding", "/v1/embeddings", [embeddingsRequest, embeddingList], {
+      text: "Make vectors of texts. One vector for each text, in the order of the texts.",
+      refusedAs: "job",
+      examples: {
+        text: example("One text", { ...sample.embedder, input: "The sky is blue." }),
+        texts: example("Several texts, in the smaller form", {
+          ...sample.embedder,
+          input: ["The sky is blue.", "Grass is green."],
+          encoding_format: "base64",
+        }),
+      },
+    }),
+  ],
+};

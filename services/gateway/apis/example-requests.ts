@@ -1,0 +1,54 @@
+/** Returns an example request. The models are those of the demonstration, which `npm start` serves. */
+export const example = (summary: string, request: object) => ({ summary, value: { model: "scripted", ...request } });
+
+export const user = (content: unknown) => ({ role: "user", content });
+
+const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+const city = { type: "string" };
+const properties = { city, country: city };
+
+/** Values in the examples of several APIs: questions, a tool with a call and its result, a white pixel, a schema. */
+export const sample = {
+  embedder: { model: "scripted:embed" },
+  why: "Why is the sky blue? One sentence.",
+  umbrella: "Do I need an umbrella in Oslo?",
+  geography: "Name a city and its country.",
+  whatIsThis: "What is this?",
+  weather: {
+    name: "get_weather",
+    description: "The weather in a city just now.",
+    parameters: { type: "object", properties: { city }, required: ["city"] },
+  },
+  call: { name: "get_weather", arguments: '{"city":"Oslo"}' },
+  rain: "Rain until four.",
+  image,
+  imageUrl: `data:image/png;base64,${image}`,
+  city: {
+    name: "city",
+    strict: true,
+    schema: { type: "object", properties, required: ["city", "country"], additionalProperties: false },
+  },
+};
+
+/** The parts of example requests that each API for conversations writes in its own fields. */
+interface Dialect {
+  readonly ask: (content: unknown, ...turns: readonly object[]) => object;
+  readonly tools: object;
+  /** The call of a tool and its result. */
+  readonly turns: readonly object[];
+  readonly shown: readonly object[];
+  readonly json: object;
+}
+
+/** Returns the examples of an API for conversations. */
+export function conversationExamples({ ask, tools, turns, shown, json }: Dialect) {
+  const { why, umbrella, geography } = sample;
+  return {
+    question: example("A question, answered whole", ask(why)),
+    stream: example("The same, piece by piece", { ...ask(why), stream: true }),
+    tools: example("A tool that the model may call", { ...ask(umbrella), ...tools }),
+    tool_answer: example("The result of the tool", { ...ask(umbrella, ...turns), ...tools }),
+    image: example("A question about an image", { ...ask(shown), model: "scripted:vision" }),
+    json: example("An answer that fits a schema", { ...ask(geography), ...json }),
+  };
+}

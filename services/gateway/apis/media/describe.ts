@@ -1,0 +1,128 @@
+import { z } from "zod";
+import * as requests from "./media-request.ts";
+import { count, text, typed } from "../answer-parts.ts";
+import { type Answer, type ApiDescription, type OperationWords, post } from "../description.ts";
+import { example, sample } from "../example-requests.ts";
+
+const loose = z.looseObject({});
+const parts = z.array(loose).optional();
+const transcription = z
+  .object({
+    text: text("All that was said."),
+    language: text("The language, with `verbose_json`.").optional(),
+    duration: z.union([z.number(), z.string()]).optional().describe("The length of the recording in seconds."),
+    segments: parts.describe("The parts and their times, with `verbose_json`."),
+    words: parts.describe("The words and their times, where they were asked for."),
+    usage: loose.optional().describe("What the server counted: seconds, or tokens."),
+  })
+  .describe("The text as the model's server tells it. `text`, `srt` and `vtt` come as a plain text instead.");
+const usage = typed("tokens", {
+  input_tokens: count.describe("The tokens of the recording."),
+  output_tokens: count.describe("The tokens of the text."),
+  total_tokens: count,
+});
+const transcriptionEvent = z.discriminatedUnion("type", [
+  typed("transcript.text.delta", { delta: text("The next piece of the text.") }),
+  typed("transcript.text.done", {
+    text: text("All of the text."),
+    usage: usage.optional().describe("The tokens, where the server tells them."),
+  }),
+]);
+const speechEvent = z.discriminatedUnion("type", [
+  typed("speech.audio.delta", { audio: text("The next piece, as base64.") }),
+  typed("speech.audio.done", { usage: usage.optional() }),
+]);
+const madeImage = z.object({
+  b64_json: text("The image, as base64.").optional(),
+  url: text("Its address at the model's server, which clients may not reach.").optional(),
+  revised_prompt: text("The prompt as the server changed it.").optional(),
+});
+const imageList = z.object({
+  created: count.describe("The time of the answer, in seconds since 1970."),
+  data: z.array(madeImage).describe("The images."),
+});
+const judgement = z.looseObject({ flagged: z.boolean().describe("True if the text is harmful.") });
+const moderationList = z.looseObject({
+  results: z.array(judgement).describe("A judgement of each text, in their order."),
+});
+
+const { transcriptionRequest, translationRequest, speechRequest } = requests;
+const { imageRequest, imageEditRequest, moderationRequest } = requests;
+
+/** Returns an operation with the request as its endpoint reads it. */
+const reads = (
+  id: string,
+  outer: requests.MediaOuter,
+  answers: readonly [Answer, z.ZodType?],
+  words: OperationWords,
+) => {
+  const { path, schema, takesForm, unsupported: refuses } = requests.mediaEndpoints[outer];
+  return post(id, path, [schema, ...answers], { takesForm, refuses, ...words });
+};
+const done = "What fails in between is told as an error in place of an event, and nothing follows it.";
+
+export const describeAudio: ApiDescription = {
+  tag: "Audio",
+  description: "Speech that is written down, and texts that are spoken.",
+  stream: { ends: `The last event is \`transcript.text.done\`. ${done}` },
+  refusedAs: "media",
+  schemas: [
+    { transcriptionRequest, translationRequest, speechRequest, transcription, transcriptionEvent, speechEvent },
+  ],
+  operations: [
+    reads("createTranscription", "transcription", [transcription, transcriptionEvent], {
+      text: "Write down what is said in a recording. The recording goes to the model's server as it is, and the answer comes back as that server tells it. A key with a limit in tokens is refused, since the servers count none.",
+    }),
+    reads("createTranslation", "translation", [transcription], {
+      text: "Write down in English what is said in a recording. The same as a transcription, for models that translate.",
+    }),
+    reads("createSpeech", "speech", ["audio/mpeg", speechEvent], {
+      text: 'Speak a text. The audio comes piece by piece, with the media type that the model\'s server tells. A failure in between cuts the connection. With `stream_format: "sse"` the pieces are events, whose last is `speech.audio.done`.',
+      examples: {
+        sentence: example("A sentence", {
+          model: "kokoro",
+          input: sample.why,
+          voice: "af_heart",
+          response_format: "wav",
+        }),
+      },
+    }),
+  ],
+};
+
+export const describeImages: ApiDescription = {
+  tag: "Images",
+  description: "Images of texts and of other images.",
+  refusedAs: "media",
+  schemas: [{ imageRequest, imageEditRequest, imageList }],
+  operations: [
+    reads("createImage", "image", [imageList], {
+      text: "Make images of a text. The images come whole, as the model's server gives them.",
+      examples: {
+        sky: example("One image", {
+          model: "flux",
+          prompt: "A blue sky.",
+          size: "512x512",
+          response_format: "b64_json",
+        }),
+      },
+    }),
+    reads("createImageEdit", "image-edit", [imageList], {
+      text: "Make images of other images. The same, with one image or several to begin with.",
+    }),
+  ],
+};
+
+export const describeModerations: ApiDescription = {
+  tag: "Moderations",
+  description: "Judgements of texts.",
+  refusedAs: "job",
+  schemas: [{ moderationRequest, moderationList }],
+  operations: [
+    reads("createModeration", "moderation", [moderationList], {
+      text: "Judge whether texts and images are harmful. The judgement of the model's server, as that server tells it. Without `model` it is `omni-moderation-latest`: let a route of that name lead to your model.",
+      refusals: ["insufficient_permissions"],
+      examples: { text: example("One text", { model: "guard", input: sample.why }) },
+    }),
+  ],
+};

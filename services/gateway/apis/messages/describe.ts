@@ -1,0 +1,144 @@
+import { z } from "zod";
+import * as requests from "./message-schema.ts";
+import { count, event, nothing, text, textOrNull, typed } from "../answer-parts.ts";
+import { answeringModel } from "../openai-answers.ts";
+import { type ApiDescription, post } from "../description.ts";
+import { conversationExamples, example, sample, user } from "../example-requests.ts";
+
+const index = count.describe("The number of the block in `content`, from 0.");
+const thoughts = text("The thoughts of the model.");
+const signature = text("Sent back with the thoughts. It proves nothing here.");
+
+const messageUsage = z.object({
+  input_tokens: count.describe("The tokens of the prompt that the runtime had to read. 0 until the answer's end."),
+  cache_creation: nothing("nothing is charged for keeping tokens"),
+  cache_creation_input_tokens: z.literal(0).describe("Always 0: nothing is charged for keeping them."),
+  cache_read_input_tokens: count.describe("The prompt's tokens that the runtime still had, as far as it tells."),
+  output_tokens: count,
+  output_tokens_details: z
+    .object({ thinking_tokens: count.describe("The tokens that were thoughts.") })
+    .nullable()
+    .describe("The same, looked at closely; null where the runtime does not tell."),
+  inference_geo: nothing("the machines are the operator's own"),
+  server_tool_use: nothing("the client runs the tools"),
+  service_tier: nothing("there is one tier"),
+});
+
+const contentBlock = z.discriminatedUnion("type", [
+  typed("text", { text: z.string(), citations: nothing("models here cite nothing") }),
+  typed("thinking", { thinking: thoughts, signature }),
+  typed("tool_use", {
+    id: text("The id of this call. Its `tool_result` names it."),
+    name: z.string(),
+    caller: typed("direct", {}).describe("The caller: the model itself."),
+    input: z.record(z.string(), z.unknown()).describe("The arguments. The model wrote them: check them."),
+  }),
+]);
+
+const ending = {
+  container: nothing("no code runs in one"),
+  stop_details: nothing("nothing tells why a model refuses"),
+  stop_reason: z
+    .enum(["end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"])
+    .nullable()
+    .describe("The reason for the end; null before. `end_turn` also where a runtime does not tell of a stop sequence."),
+  stop_sequence: textOrNull("The text of `stop_sequences` that ended the answer, where the runtime tells it."),
+};
+
+/** A message: complete, or its beginning in a stream. */
+const message = typed("message", {
+  id: z.string(),
+  role: z.literal("assistant"),
+  model: answeringModel,
+  content: z.array(contentBlock).describe("The acts of the model in their order: thoughts, texts and calls of tools."),
+  ...ending,
+  usage: messageUsage,
+});
+
+/** The error body of the Messages API, as an answer and inside a stream. */
+export const messageError = typed("error", {
+  error: z
+    .object({
+      type: text("The kind of error, as Anthropic has them."),
+      message: text("The error and its remedy, for a person."),
+      code: z.string().nullable(),
+      param: z.string().nullable(),
+      details: z
+        .object({
+          error_code: z.literal("thread_unsupported_request").describe("That no thread is kept here."),
+          unsupported: z.array(z.literal("thread")).describe("Always `thread`."),
+        })
+        .optional()
+        .describe("Only where `thread` was sent: Anthropic's SDK then sends the whole conversation."),
+    })
+    .describe("The error."),
+  request_id: text("The same as in `x-request-id`."),
+});
+
+const delta = z.discriminatedUnion("type", [
+  typed("text_delta", { text: z.string() }),
+  typed("thinking_delta", { thinking: thoughts }),
+  typed("signature_delta", { signature }),
+  typed("input_json_delta", { partial_json: text("All of these pieces together are one JSON object.") }),
+]);
+const messageEvent = z.discriminatedUnion("type", [
+  event("message_start", { message: message.describe("The message without its content.") }),
+  event("content_block_start", { index, content_block: contentBlock.describe("The block without its content.") }),
+  event("content_block_delta", { index, delta: delta.describe("The next piece.") }),
+  event("content_block_stop", { index }),
+  event("message_delta", { delta: z.object(ending).describe("The end of the answer."), usage: messageUsage }),
+  event("message_stop", {}),
+  event("ping", {}),
+  messageError,
+]);
+const tokenCount = z.object({ input_tokens: count.describe("The tokens of the prompt.") });
+
+const max_tokens = 1_024;
+const { name, description, parameters: input_schema } = sample.weather;
+const examples = conversationExamples({
+  ask: (content, ...turns) => ({ max_tokens, messages: [user(content), ...turns] }),
+  tools: { tools: [{ name, description, input_schema }] },
+  turns: [
+    { role: "assistant", content: [{ type: "tool_use", id: "call_1", name, input: { city: "Oslo" } }] },
+    user([{ type: "tool_result", tool_use_id: "call_1", content: sample.rain }]),
+  ],
+  shown: [
+    { type: "text", text: sample.whatIsThis },
+    { type: "image", source: { type: "base64", media_type: "image/png", data: sample.image } },
+  ],
+  json: { output_config: { format: { type: "json_schema", schema: sample.city.schema } } },
+});
+const pirate = { max_tokens, system: "Answer like a pirate.", messages: [user(sample.why)] };
+
+const { messageRequest, countedMessage, imageBlock, documentBlock, searchResultBlock, toolResultBlock } = requests;
+const { thinkingBlock, toolUseBlock, messageTool, clientTool, messageToolChoice, outputFormat } = requests;
+
+export const describeMessages: ApiDescription = {
+  tag: "Messages",
+  description: "The same for clients of Anthropic's.",
+  errors: [messageError],
+  stream: {
+    ends: "Each event has a name. The last is `message_stop`. What fails in between is told as an event `error`, and nothing follows it. A `ping` keeps the connection alive.",
+    includesErrors: true,
+  },
+  refusedAs: "count",
+  schemas: [
+    { messageRequest, countedMessage, messageTurn: requests.message, imageBlock, documentBlock, searchResultBlock },
+    { toolResultBlock, thinkingBlock, toolUseBlock, messageTool, clientTool, messageToolChoice, outputFormat },
+    { contentBlock, message, messageError, messageEvent, tokenCount },
+  ],
+  operations: [
+    post("createMessage", "/v1/messages", [messageRequest, message, messageEvent], {
+      text: "Have a model answer, for Anthropic's clients. The same as a chat, for clients that speak the Messages API, such as Claude Code. Their base URL has no `/v1`. A key may be sent as `x-api-key`. No part of a prompt is charged or kept: `cache_control` means nothing, and a runtime caches by itself. The tools are your own: what Anthropic's servers run is not run here.",
+      refuses: requests.unsupportedMessagesFields,
+      refusedAs: "chat",
+      examples: { ...examples, question: example("A question, answered whole", pirate) },
+    }),
+    post("countMessageTokens", "/v1/messages/count_tokens", [countedMessage, tokenCount], {
+      text: "Count the tokens of a request. The request is not run, and takes one of the requests that its key may send a minute. A machine that would run it counts its prompt. Where the model server of that machine cannot count, or with images, the answer is an estimate from above, and `x-trunkline-estimate` says so.",
+      refuses: requests.unsupportedMessagesFields,
+      headers: ["x-trunkline-estimate"],
+      examples: { question: example("A question", { messages: [user(sample.why)] }) },
+    }),
+  ],
+};

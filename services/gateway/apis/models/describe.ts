@@ -1,0 +1,43 @@
+import { z } from "zod";
+import { capabilities, model } from "#shared/protocol/model.ts";
+import { count, text, textOrNull } from "../answer-parts.ts";
+import { error } from "../openai-answers.ts";
+import { type ApiDescription, get } from "../description.ts";
+import { messageError } from "../messages/describe.ts";
+
+const modelList = z.object({
+  object: z.literal("list"),
+  data: z.array(model).describe("The models that the key may use, by id; empty where none is installed."),
+});
+const messageModel = z.object({
+  type: z.literal("model"),
+  id: text("The name for requests."),
+  display_name: text("The same: models have no other name here."),
+  created_at: text("The time at which the model came to be, such as `2026-01-31T12:00:00.000Z`."),
+  max_input_tokens: count.describe("The most tokens that a request and its answer may have together."),
+});
+const messageModelPage = z.object({
+  data: z.array(messageModel).describe("The models, by their ids."),
+  has_more: z.boolean().describe("True if there are models behind these, or with `before_id` before them."),
+  first_id: textOrNull("The first id of the page; null where the page is empty."),
+  last_id: textOrNull("The last id of the page; null where the page is empty."),
+});
+
+export const describeModels: ApiDescription = {
+  tag: "Models",
+  description: "The models that a key may ask.",
+  errors: [error, messageError],
+  schemas: [{ model, capabilities, modelList, messageModel, messageModelPage }],
+  operations: [
+    get("listModels", "/v1/models", [modelList, messageModelPage], {
+      text: "List the models that the key may use. Every machine is asked at this moment, so this is also the health check: 200 means that the site and a machine are both well. With `anthropic-version` the list has the shape of the Messages API, and `limit`, `after_id` and `before_id` of the query choose a page.",
+      refusedAs: "machines",
+      headers: ["x-trunkline-unanswered"],
+    }),
+    get("retrieveModel", "/v1/models/{id}", [model, messageModel], {
+      text: "Look one model up. What `GET /v1/models` says of it, if it is there. A `:` or `/` in the id stands as it is or percent-encoded.",
+      refusedAs: "machines",
+      refusals: ["model_not_found"],
+    }),
+  ],
+};

@@ -1,0 +1,47 @@
+import { z } from "zod";
+import { rerankRequest, scoreRequest } from "./rerank-request.ts";
+import { count, text } from "../answer-parts.ts";
+import { listOf } from "../openai-answers.ts";
+import { type ApiDescription, post } from "../description.ts";
+import { example, sample } from "../example-requests.ts";
+
+const relevance = z.number().describe("The relevance: a higher score is more relevant.");
+const id = text("The id of this answer.");
+const rankedDocument = z.object({
+  index: count.describe("The number of the document in the request, from 0."),
+  relevance_score: relevance,
+  document: z.object({ text: z.string() }).optional().describe("The document, with `return_documents` only."),
+});
+const ranking = listOf({
+  id,
+  results: z.array(rankedDocument).describe("The documents, the most relevant first: `top_n` of them, or all."),
+});
+const scored = z.object({
+  index: count.describe("The number of the text in `text_2`, from 0."),
+  object: z.literal("score"),
+  score: relevance,
+});
+const scoreList = listOf({
+  id,
+  created: z.int().describe("The time of the answer, in seconds since 1970."),
+  data: z.array(scored).describe("One score for each text of `text_2`, in their order."),
+});
+
+const documents = ["Grass is green.", "Air scatters blue."];
+export const describeRanking: ApiDescription = {
+  tag: "Rerank",
+  description: "Documents in the order of their relevance.",
+  schemas: [{ rerankRequest, scoreRequest, ranking, scoreList }],
+  operations: [
+    post("rerank", "/v1/rerank", [rerankRequest, ranking], {
+      text: "Order documents by their relevance to a query. The most relevant document comes first. Each model has a scale of its own for its scores. The paths `/rerank` and, for clients of Cohere's, `/v2/rerank` are the same.",
+      refusedAs: "job",
+      examples: { best: example("Two documents", { ...sample.embedder, query: sample.why, documents }) },
+    }),
+    post("score", "/v1/score", [scoreRequest, scoreList], {
+      text: "Score texts by their relevance to another text. The scores of `/v1/rerank` in the order of the texts, in the shape of vLLM's API. Each text of `text_2` is scored with the one of `text_1`.",
+      refusedAs: "job",
+      examples: { two: example("Two texts", { ...sample.embedder, text_1: sample.why, text_2: documents }) },
+    }),
+  ],
+};

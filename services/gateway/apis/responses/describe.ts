@@ -1,0 +1,246 @@
+import { z } from "zod";
+import { reasoningEffort } from "#shared/protocol/job-bodies.ts";
+import * as requests from "./response-schema.ts";
+import { itemsPageDefault, itemsPageMax } from "./stored-endpoints.ts";
+import { count, event, nothing, text, textOrNull, typed } from "../answer-parts.ts";
+import { answeringModel, error, likeliest, likelyToken } from "../openai-answers.ts";
+import { type ApiDescription, get, post, remove } from "../description.ts";
+import { conversationExamples, example, sample, user } from "../example-requests.ts";
+
+/** In this API a token always has its `bytes`. */
+const token = likelyToken.extend({ bytes: z.array(z.int()) });
+const responseLogprob = token.extend({ top_logprobs: z.array(token).describe(likeliest) });
+const logprobs = z.array(responseLogprob);
+const outputText = typed("output_text", { text: z.string(), annotations: z.array(z.never()), logprobs });
+const reasoningText = typed("reasoning_text", { text: z.string() });
+const summaryText = typed("summary_text", { text: z.string() });
+
+const status = z.enum(["in_progress", "completed", "incomplete"]);
+const item = { id: text("The id of the item."), status };
+const outputMessage = typed("message", { ...item, role: z.literal("assistant"), content: z.array(outputText) });
+const outputReasoning = typed("reasoning", {
+  ...item,
+  summary: z.array(summaryText).describe("The thoughts, as one part, where a summary was asked for."),
+  content: z.array(reasoningText).optional().describe("The thoughts; absent where a summary was asked for."),
+});
+const call = { ...item, call_id: z.string(), namespace: z.string().optional(), name: z.string() };
+const outputFunctionCall = typed("function_call", { ...call, arguments: z.string() });
+const outputCustomCall = typed("custom_tool_call", {
+  ...call,
+  input: text("The text that the model gave the tool. The model wrote it: check it."),
+});
+const outputItem = z.discriminatedUnion("type", [outputMessage, outputReasoning, outputFunctionCall, outputCustomCall]);
+
+const { responseRequest, conversationRequest, conversationItemsRequest, inputItem, responseTool, responseToolChoice } =
+  requests;
+const { functionTool, customTool, namespaceTool, outerTextFormat } = requests;
+const asRequested = "As the request said.";
+const asSampled = "As it was requested, else as the model's runtime reports its own; null where it reports none.";
+const noPenalty = z.literal(0).describe("Always 0: this API sends no penalty to the runtime.");
+const stored =
+  "True if the response is stored. Of a stream, the last event says so for good: it is false there if the response was too large, the store was away, or the site had no room for more.";
+const usage = z.object({
+  input_tokens: count,
+  input_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: z.literal(0) }),
+  output_tokens: count,
+  output_tokens_details: z.object({ reasoning_tokens: count }),
+  total_tokens: count,
+});
+
+/** A response: complete, or its present state in the middle of a stream. */
+const response = z.object({
+  id: text("The id of this response, the same in all events of a stream."),
+  object: z.literal("response"),
+  created_at: count,
+  model: answeringModel,
+  status: status.describe("The state of the item: whole, cut short, or still being made."),
+  incomplete_details: z.object({ reason: z.enum(["max_output_tokens", "content_filter"]) }).nullable(),
+  error: nothing("what fails is told as an error in place of a response"),
+  output: z.array(outputItem).describe("The acts of the model in their order: thoughts, texts and calls of functions."),
+  usage: usage.nullable().describe("The tokens that the request used; null until they are known."),
+  instructions: textOrNull(asRequested),
+  max_output_tokens: z.int().nullable().describe(asRequested),
+  metadata: z.record(z.string(), z.string()),
+  parallel_tool_calls: z.boolean().describe(asRequested),
+  reasoning: z
+    .object({ effort: reasoningEffort.nullable(), summary: z.enum(["auto", "concise", "detailed"]).nullable() })
+    .describe(asRequested),
+  temperature: z.number().nullable().describe(asSampled),
+  text: z.object({ format: outerTextFormat.describe(asRequested) }).describe("The requested form of the text."),
+  tool_choice: responseToolChoice.describe(asRequested),
+  tools: z.array(z.discriminatedUnion("type", [functionTool, customTool, namespaceTool])).describe(asRequested),
+  top_logprobs: z.int().describe(asRequested),
+  top_p: z.number().nullable().describe(asSampled),
+  access_programs: nothing("there are none here"),
+  completed_at: z.int().nullable().describe("The time of its end, in seconds since 1970; null unless it is complete."),
+  frequency_penalty: noPenalty,
+  presence_penalty: noPenalty,
+  max_tool_calls: nothing("the client runs the tools"),
+  prompt_cache_key: nothing("runtimes find what they have cached by the prompt itself"),
+  safety_identifier: nothing("no user is judged here"),
+  service_tier: z.literal("default").describe("Always `default`: there is one tier."),
+  background: z.literal(false),
+  previous_response_id: textOrNull(asRequested),
+  conversation: z
+    .object({ id: text("The conversation's id.") })
+    .nullable()
+    .describe("The conversation that it belongs to; null without one."),
+  store: z.boolean().describe(stored),
+  truncation: z.literal("disabled").describe("Always `disabled`: no input is cut."),
+});
+
+const deleted = (object: string, what: string) =>
+  z.object({
+    id: text(`The ${what}'s id.`),
+    object: z.literal(object),
+    deleted: z.literal(true).describe(`Always true: a ${what} that is not there is an error.`),
+  });
+const deletedResponse = deleted("response", "response");
+const deletedConversation = deleted("conversation.deleted", "conversation");
+const conversation = z.object({
+  id: text("The conversation's id, for `conversation` of a response."),
+  object: z.literal("conversation"),
+  created_at: z.int().describe("The time at which it was begun, in seconds since 1970."),
+  metadata: z.record(z.string(), z.string()).describe("As it was begun with."),
+});
+const responseTokenCount = z.object({
+  object: z.literal("response.input_tokens"),
+  input_tokens: count.describe("The tokens of the prompt, with the stored turns before it."),
+});
+const responseItemList = z.object({
+  object: z.literal("list"),
+  data: z.array(inputItem).describe("The items, each with its id."),
+  first_id: textOrNull("The id of the first item; null without any."),
+  last_id: textOrNull("The id of the last item, for `after` of the next page; null without any."),
+  has_more: z.boolean().describe("True if more items follow the last one."),
+});
+
+const inStream = { sequence_number: count };
+const ofItem = { ...inStream, output_index: count };
+const ofPart = { ...ofItem, item_id: z.string() };
+const inPart = { ...ofPart, content_index: z.literal(0) };
+const ofSummary = { ...ofPart, summary_index: z.literal(0) };
+const part = z.discriminatedUnion("type", [outputText, reasoningText]);
+const ofResponse = { ...inStream, response: response.describe("The response as it stands.") };
+const anItem = { ...ofItem, item: outputItem.describe("The item as it stands.") };
+const delta = text("The next piece.");
+const whole = z.string();
+const responseEvent = z.discriminatedUnion("type", [
+  event("response.created", ofResponse),
+  event("response.in_progress", ofResponse),
+  event("response.output_item.added", anItem),
+  event("response.content_part.added", { ...inPart, part }),
+  event("response.output_text.delta", { ...inPart, delta, logprobs }),
+  event("response.output_text.done", { ...inPart, text: whole, logprobs }),
+  event("response.reasoning_text.delta", { ...inPart, delta }),
+  event("response.reasoning_text.done", { ...inPart, text: whole }),
+  event("response.reasoning_summary_part.added", { ...ofSummary, part: summaryText }),
+  event("response.reasoning_summary_text.delta", { ...ofSummary, delta }),
+  event("response.reasoning_summary_text.done", { ...ofSummary, text: whole }),
+  event("response.reasoning_summary_part.done", { ...ofSummary, part: summaryText }),
+  event("response.function_call_arguments.delta", { ...ofPart, delta }),
+  event("response.function_call_arguments.done", { ...ofPart, name: whole, arguments: whole }),
+  event("response.custom_tool_call_input.delta", { ...ofPart, delta }),
+  event("response.custom_tool_call_input.done", { ...ofPart, input: text("The text that the model gave the tool.") }),
+  event("response.content_part.done", { ...inPart, part }),
+  event("response.output_item.done", anItem),
+  event("error", { ...inStream, ...error.shape, ...error.shape.error.omit({ type: true }).shape }),
+  event("response.completed", ofResponse),
+  event("response.incomplete", ofResponse),
+]);
+
+const examples = conversationExamples({
+  ask: (content, ...turns) => ({ input: [user(content), ...turns] }),
+  tools: { tools: [{ type: "function", ...sample.weather }] },
+  turns: [
+    { type: "function_call", call_id: "call_1", ...sample.call },
+    { type: "function_call_output", call_id: "call_1", output: sample.rain },
+  ],
+  shown: [
+    { type: "input_text", text: sample.whatIsThis },
+    { type: "input_image", image_url: sample.imageUrl },
+  ],
+  json: { text: { format: { type: "json_schema", ...sample.city } } },
+});
+const pirate = { input: sample.why, instructions: "Answer like a pirate." };
+const ann = { items: [user("My name is Ann.")] };
+
+const itemsQuery = z.object({
+  limit: z.int().min(1).max(itemsPageMax).default(itemsPageDefault).describe("Items on a page."),
+  order: z.enum(["asc", "desc"]).default("desc").describe("`asc` for the first item first."),
+  after: text("The id of the item before the page."),
+});
+
+export const describeResponses: ApiDescription = {
+  tag: "Responses",
+  description: "The same in items and events, as OpenAI has them now.",
+  stream: {
+    ends: "Each event has a name and a number. The last is `response.completed`, or `response.incomplete` where the answer was cut short. What fails in between is told as an event `error`, and nothing follows it.",
+    includesErrors: true,
+  },
+  refusedAs: "stored",
+  schemas: [
+    { responseRequest, conversationRequest, conversationItemsRequest, inputItem, inputMessage: requests.messageItem },
+    { inputReasoning: requests.reasoningItem, inputFunctionCall: requests.callItem },
+    { inputCustomCall: requests.customCallItem, inputFunctionCallOutput: requests.callOutputItem },
+    { responseTool, functionTool, customTool, namespaceTool, responseToolChoice, textFormat: outerTextFormat },
+    { response, responseEvent, responseLogprob, responseTokenCount, responseItemList, deletedResponse },
+    { outputMessage, outputItem, outputReasoning, outputFunctionCall, outputCustomCall },
+    { conversation, deletedConversation },
+  ],
+  operations: [
+    post("createResponse", "/v1/responses", [responseRequest, response, responseEvent], {
+      text: "Have a model answer, in items and events. The same as a chat, told in items and events, for clients that speak the Responses API. Where the operator stores the responses of the key, `previous_response_id` goes on from one, and an `item_reference` in `input` stands for an item of one. Otherwise send the whole conversation in `input`, with the items of earlier answers as they came. The tools are functions of your own.",
+      refuses: requests.unsupportedResponseFields,
+      refusedAs: "chat",
+      refusals: ["response_not_found"],
+      examples: { ...examples, question: example("A question, answered whole", pirate) },
+    }),
+    post("countResponseTokens", "/v1/responses/input_tokens", [responseRequest, responseTokenCount], {
+      text: "Count the tokens of a request. As `/v1/messages/count_tokens` does, for a request of the Responses API.",
+      headers: ["x-trunkline-estimate"],
+      refusedAs: "count",
+      refusals: ["response_not_found"],
+    }),
+    get("retrieveResponse", "/v1/responses/{id}", response, {
+      text: "Read a stored response. As its client got it. It comes whole: `stream` is refused.",
+      refusals: ["unsupported_parameter"],
+    }),
+    remove("deleteResponse", "/v1/responses/{id}", deletedResponse, {
+      text: "Delete a stored response. Responses that went on from it cannot be gone on from any more.",
+    }),
+    get("listResponseItems", "/v1/responses/{id}/input_items", responseItemList, {
+      text: "List the input of a stored response. The items of that request alone, without those of earlier turns.",
+      query: itemsQuery,
+      refusals: ["invalid_value"],
+    }),
+    post("createConversation", "/v1/conversations", [conversationRequest, conversation], {
+      text: "Begin a conversation. Responses whose `conversation` names it go on from its items, and are put at its end. It is kept for as long as a response is, counted from its beginning. Only for keys whose responses are stored.",
+      refusals: ["insufficient_permissions", "insufficient_quota"],
+      examples: { begun: { summary: "One that has begun", value: { ...ann, metadata: { topic: "names" } } } },
+    }),
+    get("retrieveConversation", "/v1/conversations/{id}", conversation, {
+      text: "Read a conversation. Its items are at `/v1/conversations/{id}/items`.",
+    }),
+    remove("deleteConversation", "/v1/conversations/{id}", deletedConversation, {
+      text: "Delete a conversation. Its responses stay until they are deleted themselves.",
+    }),
+    get("listConversationItems", "/v1/conversations/{id}/items", responseItemList, {
+      text: "List the items of a conversation. Those that were put into it, and those of its responses. A page may have fewer than `limit` where they are large: `has_more` says so.",
+      query: itemsQuery,
+      refusals: ["invalid_value"],
+    }),
+    post("createConversationItems", "/v1/conversations/{id}/items", [conversationItemsRequest, responseItemList], {
+      text: "Put items at the end of a conversation. Such as messages that no model is to answer.",
+      refusals: ["insufficient_quota"],
+      examples: { message: { summary: "A message", value: ann } },
+    }),
+    get("retrieveConversationItem", "/v1/conversations/{id}/items/{item}", inputItem, {
+      text: "Read an item of a conversation. One that was put into it, or one of its responses.",
+    }),
+    remove("deleteConversationItem", "/v1/conversations/{id}/items/{item}", conversation, {
+      text: "Delete an item of a conversation. The conversation goes on without it. The response that it came with keeps it until that is deleted. A deletion takes one of the places for turns (`storedTurnsMax`).",
+      refusals: ["array_above_max_length", "insufficient_quota"],
+    }),
+  ],
+};

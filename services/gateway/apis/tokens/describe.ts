@@ -1,0 +1,34 @@
+import { z } from "zod";
+import { mediaEndpoints } from "../media/media-request.ts";
+import { count, text } from "../answer-parts.ts";
+import { type ApiDescription, post } from "../description.ts";
+import { example, sample } from "../example-requests.ts";
+
+const tokenList = z.object({
+  count: count.describe("The number of the tokens."),
+  max_model_len: count.describe("The model's window, in tokens."),
+  tokens: z.array(count).describe("The ids of the tokens."),
+  token_strs: z.array(z.string()).nullable().describe("The tokens as text, with `return_token_strs`."),
+});
+const detokenizedText = z.object({ prompt: text("The text.") });
+const { tokenize, detokenize } = mediaEndpoints;
+const model = "llama3.2";
+
+export const describeTokens: ApiDescription = {
+  tag: "Tokens",
+  description: "Tokens of texts, and texts of tokens.",
+  schemas: [{ tokenizeRequest: tokenize.schema, detokenizeRequest: detokenize.schema, tokenList, detokenizedText }],
+  operations: [
+    post("tokenize", "/tokenize", [tokenize.schema, tokenList], {
+      refuses: tokenize.unsupported,
+      text: "Tell the tokens of a text. In the shape of vLLM's API, from vLLM and llama-server. It takes no tokens of the key's limits.",
+      refusedAs: "job",
+      examples: { text: example("One text", { model, prompt: sample.why }) },
+    }),
+    post("detokenize", "/detokenize", [detokenize.schema, detokenizedText], {
+      text: "Tell the text of tokens. The opposite of `/tokenize`.",
+      refusedAs: "job",
+      examples: { tokens: example("Three tokens", { model, tokens: [1, 2, 3] }) },
+    }),
+  ],
+};

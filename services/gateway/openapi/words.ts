@@ -1,0 +1,20 @@
+import { readOwnFile } from "#shared/process/own-files.ts";
+
+/** The meaning of a name that the document has, and an example of its value: a number, or a text in backquotes. */
+export interface Words {
+  readonly name: string;
+  readonly example: string | undefined;
+  readonly meaning: string;
+}
+
+const sections = readOwnFile(new URL("./words.md", import.meta.url))
+  .toString()
+  .split("\n## ");
+
+/** Returns the lines of a section of words.md. */
+export function wordsOf(title: string): readonly Words[] {
+  const section = sections.find((each) => each.startsWith(`${title}\n`)) ?? "";
+  return [...section.matchAll(/^- `(.+?)`(?: \((.+?)\))?: (.+)$/gm)].map(([, name = "", example, meaning = ""]) => {
+    return { name, example, meaning };
+  });
+}
