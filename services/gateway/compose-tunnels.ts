@@ -10,6 +10,8 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { machineGrants } from "#shared/protocol/subjects.ts";
+import { perMinute, RateBuckets } from "#shared/process/rate-buckets.ts";
+import { connectsPerMinuteMax } from "#shared/protocol/pairing.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { BadKeys } from "./keys/bad-keys.ts";
 import type { FloodMeter } from "./fleet/flood-guard.ts";
@@ -17,7 +19,6 @@ import type { MachineRecords } from "./fleet/machine-records.ts";
 import type { Exposition } from "./metrics/exposition.ts";
 import { measureTunnels } from "./metrics/fleet-meters.ts";
 import { acceptTunnels } from "./tunnels/accept-tunnels.ts";
-import { ConnectRate } from "./tunnels/connect-rate.ts";
 import { OpenTunnels, usedTwice } from "./tunnels/open-tunnels.ts";
 import { Challenges, pairMachines } from "./tunnels/pair-machines.ts";
 
@@ -90,7 +91,9 @@ export function machineFinder(
 export async function openTunnels(server: FastifyInstance, parts: TunnelParts): Promise<OpenTunnels> {
   const { brokerFor, broker, store, records, isNameUsed, badKeys, gateway, exposition, meter, log } = parts;
   const { machines, keys, clock } = store;
-  const rate = new ConnectRate(clock);
+  // Each proof and each connection to the broker costs work, and a proxy that cuts every WebSocket has an agent come back
+  // many times a second. Only proven machines are counted, so that nobody uses up the rate of another machine.
+  const rate = new RateBuckets(clock, perMinute(connectsPerMinuteMax));
   const cordon = async (machine: string, addresses: readonly string[]): Promise<void> => {
     const reason = `${usedTwice}: from ${addresses.map((address) => address.slice(0, 64)).join(" and from ")}`;
     log.error({ machine, addresses }, "two processes use the credential of this machine, which gets no jobs now");

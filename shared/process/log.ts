@@ -1,6 +1,7 @@
 import { type LevelWithSilent, type Logger, pino } from "pino";
 import type { Clock } from "./clock.ts";
 import { onOneLine, scrub } from "./clean-text.ts";
+import { perMinute, RateBuckets } from "./rate-buckets.ts";
 
 /**
  * The log of a process: one JSON object a line on standard error, or text where a person reads it. Standard output stays free for the output of a
@@ -82,24 +83,17 @@ function errorText(err: unknown): string {
     .join("");
 }
 
-const repeatMs = 60_000;
 const repeatedMax = 1_000;
 
 /** Limits repeated log lines to one a minute for each key, so that a flood does not fill the log. */
 export class LogThrottle {
-  readonly #clock: Pick<Clock, "now">;
-  readonly #loggedAtMs = new Map<string, number>();
+  readonly #rates: RateBuckets;
 
   constructor(clock: Pick<Clock, "now">) {
-    this.#clock = clock;
+    this.#rates = new RateBuckets(clock, { ...perMinute(1), max: repeatedMax });
   }
 
   isDue(key: string): boolean {
-    const nowMs = this.#clock.now();
-    const loggedAtMs = this.#loggedAtMs.get(key);
-    if (loggedAtMs !== undefined && nowMs - loggedAtMs < repeatMs) return false;
-    if (this.#loggedAtMs.size >= repeatedMax) this.#loggedAtMs.clear();
-    this.#loggedAtMs.set(key, nowMs);
-    return true;
+    return this.#rates.take(key) === 0;
   }
 }

@@ -83,7 +83,7 @@ describe("a tunnel that cannot be opened says why:", () => {
   test("the machine connected too often, with the limit and the time after which it may", async () => {
     const site = await startSite();
     const paired = site.pair("attic");
-    while (site.rate.admit(paired.publicKey) === 0);
+    while (site.rate.take(paired.publicKey) === 0);
     const failure = await failureOf(paired);
     expect(failure.message).toMatch(/admits 30 connects .*\(connectsPerMinuteMax\).* again in [12] s/);
     expect(failure.exitCode).toBe(exitCodes.unavailable);

@@ -13,7 +13,8 @@ import { machineGrants, type Grants } from "#shared/protocol/subjects.ts";
 import { MachineRecords } from "../../services/gateway/fleet/machine-records.ts";
 import { createServer } from "../../services/gateway/server.ts";
 import { acceptTunnels } from "../../services/gateway/tunnels/accept-tunnels.ts";
-import { ConnectRate } from "../../services/gateway/tunnels/connect-rate.ts";
+import { perMinute, RateBuckets } from "#shared/process/rate-buckets.ts";
+import { connectsPerMinuteMax } from "#shared/protocol/pairing.ts";
 import { OpenTunnels } from "../../services/gateway/tunnels/open-tunnels.ts";
 
 /** The machine records of a site, in memory. */
@@ -73,7 +74,7 @@ export class TunnelSite implements AsyncDisposable {
   readonly floods: string[] = [];
   readonly open: OpenTunnels;
   readonly logged: string[] = [];
-  readonly rate = new ConnectRate(clock);
+  readonly rate = new RateBuckets(clock, perMinute(connectsPerMinuteMax));
   origin = "";
   /** While false, agents are told that the gateway cannot serve them. */
   isReady = true;

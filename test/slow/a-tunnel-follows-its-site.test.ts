@@ -56,7 +56,7 @@ describe("a tunnel", () => {
     const warnings = createLog({ level: "warn", name: "test", write: (line) => void logged.push(line) });
     const tunnel = await connectTunnel({ ...paired, clock, log: warnings });
     onTestFinished(() => tunnel.close());
-    while (site.rate.admit(paired.publicKey) === 0);
+    while (site.rate.take(paired.publicKey) === 0);
     site.cut();
     await isDown(tunnel);
     await until(() => logged.some((line) => line.includes("connectsPerMinuteMax")), { what: "the refusal" });

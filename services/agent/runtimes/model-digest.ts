@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { open, stat } from "node:fs/promises";
+import { LRUCache } from "lru-cache";
 
 const partName = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/i;
 
@@ -22,7 +23,7 @@ const samples = 64;
 const sampleBytes = 64 * 1024;
 
 const digestsMax = 1_000;
-const digestByFile = new Map<string, string>();
+const digestByFile = new LRUCache<string, string>({ max: digestsMax });
 
 /**
  * Returns a digest of a model's files, or undefined if they are not on this host. It reads the size of each file, its ends and evenly
@@ -42,7 +43,6 @@ async function digestOfFile(path: string): Promise<string> {
   const known = digestByFile.get(key);
   if (known !== undefined) return known;
   const digest = hashed(String(size), ...(await readSamples(path, size)));
-  if (digestByFile.size >= digestsMax) digestByFile.clear();
   digestByFile.set(key, digest);
   return digest;
 }

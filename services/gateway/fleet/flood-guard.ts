@@ -1,5 +1,6 @@
 import type { Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
+import { RateBuckets } from "#shared/process/rate-buckets.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
 /**
@@ -9,9 +10,6 @@ import type { Timing } from "#shared/protocol/timing.ts";
 export const announcementsAtOnceMax = 100;
 /** After that, a machine may send this many in each presence interval, ten times as many as it has to. */
 export const announcementsPerIntervalMax = 10;
-/** The rates of this many machines are kept. Beyond that, all are forgotten. */
-const machinesMax = 10_000;
-
 export type Announcement = "presence" | "beat";
 
 /** Counts the messages that are dropped unread, and the tunnels that are closed for a flood of frames. */
@@ -33,28 +31,21 @@ interface GuardOptions {
  */
 export class FloodGuard {
   readonly #options: GuardOptions;
-  readonly #intervalMs: number;
   readonly #throttle: LogThrottle;
-  /** The time from which a machine may again send as many at once as a new one. */
-  readonly #freeAtMs = new Map<string, number>();
+  readonly #rates: RateBuckets;
 
   constructor(options: GuardOptions) {
     this.#options = options;
-    this.#intervalMs = options.timing.presenceIntervalMs / announcementsPerIntervalMax;
+    const intervalMs = options.timing.presenceIntervalMs / announcementsPerIntervalMax;
+    this.#rates = new RateBuckets(options.clock, { atOnce: announcementsAtOnceMax, intervalMs });
     this.#throttle = new LogThrottle(options.clock);
   }
 
   /** True if the message is to be read. A dropped message is counted, and logged once a minute. */
   admits(kind: Announcement, machine: string): boolean {
-    const { clock, log, meter } = this.#options;
-    const nowMs = clock.now();
+    const { log, meter } = this.#options;
     const sender = `${kind} ${machine}`;
-    const freeAtMs = Math.max(this.#freeAtMs.get(sender) ?? nowMs, nowMs) + this.#intervalMs;
-    if (freeAtMs - nowMs <= announcementsAtOnceMax * this.#intervalMs) {
-      if (this.#freeAtMs.size >= machinesMax && !this.#freeAtMs.has(sender)) this.#freeAtMs.clear();
-      this.#freeAtMs.set(sender, freeAtMs);
-      return true;
-    }
+    if (this.#rates.take(sender) === 0) return true;
     meter?.announcementDropped(machine, kind);
     if (this.#throttle.isDue(sender)) {
       log.warn(

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { type Broker, type BrokerMessage, assertGrants } from "#shared/broker/broker.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
@@ -133,7 +134,7 @@ const bytesMax = 4_096;
  * the garbage collector to collect it young.
  */
 export class PresenceReader {
-  readonly #latest = new Map<string, Latest>();
+  readonly #latest = new LRUCache<string, Latest>({ max: machinesMax });
 
   /**
    * Returns the presence that a machine sent under its own name, or undefined for anything else. Equal bytes give the
@@ -146,12 +147,7 @@ export class PresenceReader {
     const announced = decodeJson(presence, data);
     if (announced === undefined || subject !== presenceSubject(announced.machine)) return undefined;
     if (announced.state === "gone" || data.byteLength > bytesMax) this.#latest.delete(subject);
-    else this.#keep(subject, { bytes: new Uint8Array(data), presence: announced });
+    else this.#latest.set(subject, { bytes: new Uint8Array(data), presence: announced });
     return announced;
-  }
-
-  #keep(subject: string, latest: Latest): void {
-    if (this.#latest.size >= machinesMax && !this.#latest.has(subject)) this.#latest.clear();
-    this.#latest.set(subject, latest);
   }
 }

@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { setNewest } from "#shared/process/set-newest.ts";
+import { perMinute, RateBuckets } from "#shared/process/rate-buckets.ts";
 import { networkOf } from "../http/request-state.ts";
 
 /** Wrong keys that one address may send in a minute before its unknown keys go through the lane. */
@@ -12,9 +12,6 @@ export const laneAskingMax = 8;
 export const laneWaitingMax = 64;
 export const laneWaitMsMax = 1_000;
 
-const minuteMs = 60_000;
-const intervalMs = minuteMs / badKeysPerMinuteMax;
-
 /**
  * Counts the wrong keys of each address, so that guessing costs the store little. Unknown keys from an address with too
  * many go through one lane. The lane delays no other client, and a valid key in it is still found. An address leaves
@@ -22,13 +19,13 @@ const intervalMs = minuteMs / badKeysPerMinuteMax;
  */
 export class BadKeys {
   readonly #clock: Pick<Clock, "now" | "after">;
-  /** Time at which an address's count is back to nothing. The address that sent a wrong key last is at the end. */
-  readonly #freeAtMs = new Map<string, number>();
+  readonly #rates: RateBuckets;
   #asking = 0;
   readonly #waiting: (() => void)[] = [];
 
   constructor(clock: Pick<Clock, "now" | "after">) {
     this.#clock = clock;
+    this.#rates = new RateBuckets(clock, { ...perMinute(badKeysPerMinuteMax), max: addressesMax });
   }
 
   /**
@@ -64,15 +61,11 @@ export class BadKeys {
   }
 
   hasTooMany(address: string): boolean {
-    const freeAtMs = this.#freeAtMs.get(networkOf(address)) ?? -Infinity;
-    return freeAtMs + intervalMs - minuteMs > this.#clock.now();
+    return this.#rates.waitMs(networkOf(address)) > 0;
   }
 
   note(address: string): void {
-    const network = networkOf(address);
-    const nowMs = this.#clock.now();
-    const freeAtMs = Math.max(this.#freeAtMs.get(network) ?? nowMs, nowMs) + intervalMs;
-    setNewest(this.#freeAtMs, [network, freeAtMs], addressesMax);
+    this.#rates.add(networkOf(address));
   }
 
   async #enterLane(): Promise<() => void> {

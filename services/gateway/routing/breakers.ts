@@ -1,6 +1,6 @@
+import { LRUCache } from "lru-cache";
 import { faultEntry, type FaultCode } from "#shared/fault/fault.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import { setNewest } from "#shared/process/set-newest.ts";
 
 /** Number of consecutive failures that open a breaker. */
 const failuresMax = 5;
@@ -38,9 +38,9 @@ interface Breaker {
  */
 export class Breakers {
   readonly #timing: Timing;
-  readonly #breakers = new Map<string, Breaker>();
-  /** The last fault by machine, the latest last. */
-  readonly #lastFaults = new Map<string, LastFault>();
+  readonly #breakers = new LRUCache<string, Breaker>({ max: breakersMax });
+  /** The last fault by machine. */
+  readonly #lastFaults = new LRUCache<string, LastFault>({ max: lastFaultsMax });
 
   constructor(timing: Timing) {
     this.#timing = timing;
@@ -83,14 +83,13 @@ export class Breakers {
     model: string,
     failure: { readonly code: FaultCode; readonly nowMs: number; readonly reason?: string | undefined },
   ): boolean {
-    if (faultEntry(failure.code).status >= 500)
-      setNewest(this.#lastFaults, [machine, { ...failure, model }], lastFaultsMax);
+    if (faultEntry(failure.code).status >= 500) this.#lastFaults.set(machine, { ...failure, model });
     if (!ownFaults.has(failure.code)) return false;
     const name = nameOf(machine, model);
     const breaker = this.#breakers.get(name) ?? { failures: 0, openUntilMs: 0 };
     breaker.failures += 1;
     breaker.openUntilMs = failure.nowMs + this.#timing.breakerOpenMs;
-    setNewest(this.#breakers, [name, breaker], breakersMax);
+    this.#breakers.set(name, breaker);
     return breaker.failures === failuresMax;
   }
 }

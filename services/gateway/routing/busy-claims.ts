@@ -1,9 +1,9 @@
-import { setNewest } from "#shared/process/set-newest.ts";
+import { LRUCache } from "lru-cache";
 import type { Timing } from "#shared/protocol/timing.ts";
 
 /** Number of consecutive contradicted presences after which a machine is asked last. */
 export const contradictionsMax = 3;
-/** Limits the machines whose claims are kept. The machine kept the longest is dropped first. */
+/** Limits the machines whose claims are kept. */
 const machinesMax = 2_000;
 
 interface Claim {
@@ -21,7 +21,7 @@ interface Claim {
 export class BusyClaims {
   readonly #timing: Pick<Timing, "breakerOpenMs">;
   /** The claims by machine, then by model. */
-  readonly #claims = new Map<string, Map<string, Claim>>();
+  readonly #claims = new LRUCache<string, Map<string, Claim>>({ max: machinesMax, memoMethod: () => new Map() });
 
   constructor(timing: Pick<Timing, "breakerOpenMs">) {
     this.#timing = timing;
@@ -29,7 +29,7 @@ export class BusyClaims {
 
   /** Notes a busy that contradicts a reported free slot. True if the machine now did so `contradictionsMax` times. */
   contradicted(machine: string, model: string, nowMs: number): boolean {
-    const claim = this.#of(machine).getOrInsertComputed(model, () => ({
+    const claim = this.#claims.memo(machine).getOrInsertComputed(model, () => ({
       isBusy: false,
       contradictions: 0,
       untilMs: 0,
@@ -66,13 +66,5 @@ export class BusyClaims {
   /** Returns the models of a machine that are asked last just now because of its contradictions. */
   avoidedOn(machine: string, nowMs: number): readonly string[] {
     return [...(this.#claims.get(machine)?.keys() ?? [])].filter((model) => this.avoids(machine, model, nowMs));
-  }
-
-  #of(machine: string): Map<string, Claim> {
-    const known = this.#claims.get(machine);
-    if (known !== undefined) return known;
-    const claims = new Map<string, Claim>();
-    setNewest(this.#claims, [machine, claims], machinesMax);
-    return claims;
   }
 }

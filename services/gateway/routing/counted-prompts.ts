@@ -1,4 +1,4 @@
-import { setNewest } from "#shared/process/set-newest.ts";
+import { LRUCache } from "lru-cache";
 import { mixed, saltOf, type PromptBlocks } from "./prompt-blocks.ts";
 
 /** Limits the prompts whose counts are remembered. */
@@ -12,11 +12,11 @@ export interface CountedTurn {
 
 /** Remembers how many tokens machines counted of prompts lately. A conversation is mostly the prompt of its turn before. */
 export class CountedPrompts {
-  /** Tokens by the hash of the whole prompt, the latest last. */
-  readonly #tokens = new Map<number, number>();
+  /** Tokens by the hash of the whole prompt. */
+  readonly #tokens = new LRUCache<number, number>({ max: countsKeptMax });
 
   counted(prompt: PromptBlocks, model: string, promptTokens: number): void {
-    setNewest(this.#tokens, [mixed(prompt.whole, saltOf(model, prompt.keyId)), promptTokens], countsKeptMax);
+    this.#tokens.set(mixed(prompt.whole, saltOf(model, prompt.keyId)), promptTokens);
   }
 
   longest({ turns, keyId }: PromptBlocks, model: string): CountedTurn | undefined {

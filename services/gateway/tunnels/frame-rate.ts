@@ -1,3 +1,5 @@
+import { RateBucket } from "#shared/process/rate-buckets.ts";
+
 /**
  * WebSocket frames and commands in them that a machine may send at once, and then each second; fragments, pings and empty
  * frames count. An agent sends one frame in each turn of its event loop: 840 a second with 64 streams at full speed, and
@@ -5,22 +7,17 @@
  */
 export const framesPerSecondMax = 20_000;
 
-const secondMs = 1_000;
 const maskBytes = 4;
 
 /** Bounds the frames and commands of a WebSocket client. `ws` reports no fragment and no empty frame, which cost as much. */
-export class FrameRate {
-  /** Time from which the client may again send as many frames at once as a new one. */
-  #freeAtMs = 0;
+export class FrameRate extends RateBucket {
   /** Bytes of the current frame's head. */
   #head: number[] = [];
   /** Missing bytes of the current frame behind its head. */
   #rest = 0;
 
-  /** Adds so many frames or commands, and returns false if they are too many. */
-  admits(count: number, nowMs: number): boolean {
-    this.#freeAtMs = Math.max(this.#freeAtMs, nowMs) + (count * secondMs) / framesPerSecondMax;
-    return this.#freeAtMs - nowMs <= secondMs;
+  constructor() {
+    super({ atOnce: framesPerSecondMax, intervalMs: 1_000 / framesPerSecondMax });
   }
 
   /** Returns the number of frames whose head ends in this chunk. */

@@ -5,11 +5,11 @@ import type { Broker } from "#shared/broker/broker.ts";
 import type { MachineRecord } from "#shared/records/machine-record.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import type { RateBuckets } from "#shared/process/rate-buckets.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { machineKey, provesMachine, refusalText, type TunnelRefusal } from "#shared/protocol/pairing.ts";
 import type { Grants } from "#shared/protocol/subjects.ts";
 import type { FloodMeter } from "../fleet/flood-guard.ts";
-import type { ConnectRate } from "./connect-rate.ts";
 import { FrameRate, framesPerSecondMax } from "./frame-rate.ts";
 import { type Command, ProtocolParser, ProtocolViolation } from "./protocol-parser.ts";
 import { Session } from "./serve-session.ts";
@@ -36,7 +36,7 @@ export interface TunnelParts {
   readonly gateway: string;
   /** Finds the record of the machine with this key, also of one that paired a moment ago at another gateway. */
   readonly find: (publicKey: string, address: string) => Promise<MachineRecord | undefined>;
-  readonly rate: Pick<ConnectRate, "admit" | "exhaust">;
+  readonly rate: Pick<RateBuckets, "take" | "fill">;
   readonly meter: Pick<FloodMeter, "tunnelFlooded">;
   /** Opens a connection to the broker that is this machine's alone. */
   readonly brokerFor: (machine: string) => Promise<Broker>;
@@ -154,7 +154,7 @@ export class Tunnel {
   bytesArrived(bytes: Uint8Array): void {
     this.#receivedBytes += bytes.byteLength;
     this.#heardAtMs = this.#parts.clock.now();
-    if (!this.#frames.admits(this.#frames.count(bytes), this.#heardAtMs)) this.#flooded();
+    if (this.#frames.take(this.#heardAtMs, this.#frames.count(bytes)) > 0) this.#flooded();
     else if (this.#stage !== "open" && this.#receivedBytes > unprovenBytesMax)
       this.#fail(`Too many bytes before CONNECT (${unprovenBytesMax})`);
   }
@@ -164,7 +164,7 @@ export class Tunnel {
     this.#socket.pause();
     const { name, publicKey = "" } = this.machine ?? {};
     if (this.#stage === "open" && name !== undefined) {
-      this.#parts.rate.exhaust(publicKey);
+      this.#parts.rate.fill(publicKey);
       this.#parts.meter.tunnelFlooded(name);
     }
     this.#fail(`Maximum Frames And Commands Exceeded (${framesPerSecondMax} a second, framesPerSecondMax)`);
@@ -224,7 +224,7 @@ export class Tunnel {
         if (command === undefined) return;
         this.#commandsAtOnce += 1;
         this.#commandAtMs = this.#parts.clock.now();
-        if (!this.#frames.admits(1, this.#commandAtMs)) return this.#flooded();
+        if (this.#frames.take(this.#commandAtMs) > 0) return this.#flooded();
         if (this.#stage === "greeted") this.#greeted(command);
         else this.#session?.carryOut(command);
       }
@@ -259,7 +259,7 @@ export class Tunnel {
     const signed = { purpose: "connect", site, challenge: this.#nonce } as const;
     if (!provesMachine(nkey, sig, signed)) return this.refuse("wrong_proof");
     if (machine.revokedAt !== undefined) return this.refuse("machine_revoked");
-    const waitMs = rate.admit(nkey);
+    const waitMs = rate.take(nkey);
     if (waitMs > 0) return this.refuse("too_often", waitMs);
     if (check === true) {
       this.#tellInfo({ machine: machine.name, trunkline: version, cordon: machine.cordon?.reason });

@@ -5,7 +5,8 @@ import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { createLog } from "#shared/process/log.ts";
 import { newMachineKeyPair, signChallenge } from "#shared/protocol/pairing.ts";
 import { machineGrants } from "#shared/protocol/subjects.ts";
-import { ConnectRate } from "../../../../services/gateway/tunnels/connect-rate.ts";
+import { perMinute, RateBuckets } from "#shared/process/rate-buckets.ts";
+import { connectsPerMinuteMax } from "#shared/protocol/pairing.ts";
 import { framesPerSecondMax } from "../../../../services/gateway/tunnels/frame-rate.ts";
 import { OpenTunnels } from "../../../../services/gateway/tunnels/open-tunnels.ts";
 import {
@@ -68,7 +69,7 @@ function openSite() {
     clock,
     log,
   });
-  const rate = new ConnectRate(clock);
+  const rate = new RateBuckets(clock, perMinute(connectsPerMinuteMax));
   const connection = broker.connect();
   const find = async (publicKey: string): Promise<MachineRecord | undefined> => byKey.get(publicKey);
   const tunnel = (): { readonly socket: FakeSocket; readonly tunnel: Tunnel } => {
@@ -227,7 +228,7 @@ describe("a tunnel", () => {
     expect(socket.sent.join("")).toContain(
       `-ERR 'Maximum Frames And Commands Exceeded (${framesPerSecondMax} a second`,
     );
-    expect(rate.admit(publicKey)).toBeGreaterThan(0);
+    expect(rate.take(publicKey)).toBeGreaterThan(0);
     expect(open.whyClosed(publicKey)).toContain("framesPerSecondMax");
   });
 
