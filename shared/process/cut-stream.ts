@@ -1,3 +1,6 @@
+import { StringDecoder } from "node:string_decoder";
+import { createParser, type EventSourceParser } from "eventsource-parser";
+
 const newline = 0x0a;
 
 /**
@@ -71,75 +74,42 @@ interface EventLimits {
   readonly noEvents: (line: string) => Error;
 }
 
-const byteOrderMark = "\uFEFF";
-
-/** The fields of the standard. `id` and `retry` have no meaning for an answer. */
-const eventFields = new Set(["data", "event", "id", "retry"]);
-
 /**
- * Splits a body of server-sent events into its events. Lines end as the standard allows: `\n`, `\r\n` or `\r`. The last
- * event may lack the empty line behind it. A body of another kind, such as a page of a proxy, throws the error of
- * `noEvents`, and an event above the limit that of `tooLong`.
+ * Splits a body of server-sent events into its events. The last event may lack the empty line behind it. A body of another
+ * kind, such as a page of a proxy, throws the error of `noEvents`, and an event above the limit that of `tooLong`.
  */
 export class SentEvents {
-  readonly #limits: EventLimits;
-  readonly #lines: LineCutter;
+  readonly #decoder = new StringDecoder();
+  readonly #parser: EventSourceParser;
+  #onEvent: (event: SentEvent) => void = () => undefined;
   #first = true;
-  #name = "";
-  #data: string | undefined;
-  #characters = 0;
 
-  constructor(limits: EventLimits) {
-    this.#limits = limits;
-    this.#lines = new LineCutter(limits.bytesMax, limits.tooLong);
+  constructor({ bytesMax, tooLong, noEvents }: EventLimits) {
+    this.#parser = createParser({
+      maxBufferSize: bytesMax,
+      onEvent: ({ event: name = "", data }) => this.#onEvent({ kind: "event", name, data }),
+      onComment: (text) => this.#onEvent({ kind: "comment", text: text.trim() }),
+      onError({ type, line = "" }) {
+        if (type === "max-buffer-size-exceeded") throw tooLong();
+        if (type === "unknown-field") throw noEvents(line);
+      },
+    });
   }
 
   push(piece: Uint8Array, onEvent: (event: SentEvent) => void): void {
-    this.#lines.push(piece, (line) => this.#readLines(line, onEvent));
+    this.#feed(this.#decoder.write(piece), onEvent);
   }
 
   end(onEvent: (event: SentEvent) => void): void {
-    this.#lines.end((line) => this.#readLines(line, onEvent));
-    this.#dispatch(onEvent);
+    this.#feed(`${this.#decoder.end()}\n\n`, onEvent);
   }
 
-  /** Reads the text up to a line feed, which may hold more lines that end in carriage returns. */
-  #readLines(text: string, onEvent: (event: SentEvent) => void): void {
-    if (!text.includes("\r")) return this.#readLine(text, onEvent);
-    const ended = text.endsWith("\r") ? text.slice(0, -1) : text;
-    for (const line of ended.split("\r")) this.#readLine(line, onEvent);
-  }
-
-  #readLine(given: string, onEvent: (event: SentEvent) => void): void {
-    const line = this.#first && given.startsWith(byteOrderMark) ? given.slice(1) : given;
-    this.#first = false;
-    if (line === "") {
-      this.#dispatch(onEvent);
-      return;
-    }
-    const colon = line.indexOf(":");
-    if (colon === 0) {
-      onEvent({ kind: "comment", text: line.slice(1).trim() });
-      return;
-    }
-    const field = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
-    if (field === "data") this.#append(value);
-    else if (field === "event") this.#name = value;
-    else if (!eventFields.has(field)) throw this.#limits.noEvents(line);
-  }
-
-  #append(value: string): void {
-    this.#characters += value.length + 1;
-    if (this.#characters > this.#limits.bytesMax) throw this.#limits.tooLong();
-    this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
-  }
-
-  #dispatch(onEvent: (event: SentEvent) => void): void {
-    const [name, data] = [this.#name, this.#data];
-    this.#name = "";
-    this.#data = undefined;
-    this.#characters = 0;
-    if (data !== undefined) onEvent({ kind: "event", name, data });
+  #feed(given: string, onEvent: (event: SentEvent) => void): void {
+    const text = this.#first && given.startsWith(byteOrderMark) ? given.slice(1) : given;
+    if (given !== "") this.#first = false;
+    this.#onEvent = onEvent;
+    this.#parser.feed(text);
   }
 }
+
+const byteOrderMark = "\uFEFF";
