@@ -21,7 +21,7 @@ export class Operator implements AsyncDisposable {
   }
 
   static async on(place: { readonly redisUrl?: string; readonly stateDir?: string }): Promise<Operator> {
-    const settings = { stateDir: "/nowhere", pepper: pepperText.parse(testPepper), ...place };
+    const settings = { stateDir: "/nowhere", keyPepper: pepperText.parse(testPepper), ...place };
     return new Operator(await openKeyStore(settings, { clock, patienceMs }));
   }
 
