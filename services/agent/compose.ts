@@ -6,8 +6,8 @@ import type { Log } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import type { AgentConfig } from "./config.ts";
 import { proofsOf } from "./kept-proofs.ts";
-import { JobTable } from "./jobs/job-table.ts";
-import { receiveJobs } from "./jobs/receive-jobs.ts";
+import { Jobs } from "./jobs/jobs.ts";
+import { JobReceiver } from "./jobs/receive-jobs.ts";
 import { Announcer } from "./machine/announce.ts";
 import { claimMachine } from "./machine/claim-machine.ts";
 import { MemoryReader } from "./machine/model-memory.ts";
@@ -59,15 +59,15 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   ]);
   const { epoch } = claim;
   const { queueMax, manage, places } = config;
-  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage, places, tunnelled });
-  const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock, tunnelled });
+  const jobs = new Jobs({ broker, runtime, timing, clock, log, queueMax, manage, places });
+  const announcer = new Announcer({ broker, machine, epoch, jobs: jobs.runner, runtime, timing, clock, tunnelled });
 
   const watching = claim.watch({
     newer: (failure) => lifecycle.fail(failure),
     older: () => announcer.announce(),
   });
   const onFence = (newer: string): void => watching.fenced(newer);
-  const receiving = receiveJobs({ broker, machine, epoch, jobs, onFence, timing, clock, log });
+  const receiving = new JobReceiver({ broker, machine, epoch, jobs, onFence, tunnelled, timing, clock, log });
   lifecycle.onStop("agent", async (deadline) => {
     announcer.startDraining();
     void runtime.seams.stop();

@@ -69,3 +69,16 @@ export function abortAfter(
   const timer = clock.after(delayMs, () => late.abort(reason()));
   return { signal: late.signal, [Symbol.dispose]: () => timer.cancel() };
 }
+
+/**
+ * Waits for work until the signal aborts, then rejects with the signal's reason, even if the work hangs. The signal
+ * must belong to this work alone, since the listener stays as long as the signal exists.
+ */
+export function untilAborted<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort);
+    work.then(resolve, reject);
+  });
+}

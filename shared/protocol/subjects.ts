@@ -52,7 +52,14 @@ export function parseMachineSubject(subject: string): Addressed {
   return rest.startsWith(echo) ? { channel: "echo", gateway: rest.slice(echo.length) } : { channel: "unknown" };
 }
 
-export function replySubject(reply: { gateway: string; machine: string; job: string }): string {
+/** The address of the frames of a job. */
+export interface ReplyAddress {
+  readonly gateway: string;
+  readonly machine: string;
+  readonly job: string;
+}
+
+export function replySubject(reply: ReplyAddress): string {
   return `tl1.reply.${reply.gateway}.${reply.machine}.${reply.job}`;
 }
 
@@ -73,7 +80,7 @@ const reply = new RegExp(
 const placed = new RegExp(`^tl1\\.placed\\.([0-9A-Za-z]{${tokenCharacters}})$`);
 
 /** Parses a reply subject. Returns undefined when the text is not one: messages from the broker are not trusted. */
-export function parseReplySubject(subject: string): { gateway: string; machine: string; job: string } | undefined {
+export function parseReplySubject(subject: string): ReplyAddress | undefined {
   // Every job and every frame has one: slicing is faster than capture groups.
   if (!reply.test(subject)) return undefined;
   const gatewayEnd = repliesBegin.length + tokenCharacters;

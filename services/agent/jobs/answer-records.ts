@@ -1,7 +1,14 @@
 import { randomBytes } from "node:crypto";
 import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
-import { type DataRecord, openRecord, piecesOf, recordTextMax } from "#shared/protocol/frame.ts";
+import { addRecords, type DataRecord, openRecord, piecesOf, recordTextMax } from "#shared/protocol/frame.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import type { EmitEvents } from "../runtimes/runtime.ts";
+
+/** The job that an answer is written into. */
+interface Written {
+  readonly signal: AbortSignal;
+  write(records: readonly DataRecord[], outputTokens: number): Promise<void> | undefined;
+}
 
 /**
  * Normalises a runtime's events, so that a stream and a whole answer come from the same events. It drops empty texts,
@@ -40,6 +47,16 @@ export class AnswerAssembly {
     return this.#choices.get(0)?.finishReason;
   }
 
+  /** Returns the function that writes a runtime's events into a job. */
+  writingTo(job: Written): EmitEvents {
+    return (events) => (job.signal.aborted ? undefined : this.#write(this.push(events), job));
+  }
+
+  /** Writes the closing events into a job. */
+  endIn(job: Written): void {
+    if (!job.signal.aborted) void this.#write(this.end(), job);
+  }
+
   push(events: readonly AnswerEvent[]): AnswerEvent[] {
     const regular: AnswerEvent[] = [];
     for (const event of events) {
@@ -65,6 +82,12 @@ export class AnswerAssembly {
       });
     if (this.#usage !== undefined) ends.push(this.#usage);
     return ends;
+  }
+
+  #write(events: readonly AnswerEvent[], job: Written): Promise<void> | undefined {
+    const records: DataRecord[] = [];
+    for (const event of events) addRecords(event, records);
+    return job.write(records, this.outputTokens);
   }
 
   #take(event: AnswerEvent): AnswerEvent | undefined {

@@ -5,13 +5,13 @@ import { createHash } from "node:crypto";
  * lost one, changes nothing. The sender learns from the acknowledged offset where to continue.
  */
 export class PartCollector {
-  readonly #body: Buffer;
+  readonly body: Buffer;
   readonly #sha256: string;
   readonly #hash = createHash("sha256");
   #received = 0;
 
   constructor(options: { bodyBytes: number; sha256: string }) {
-    this.#body = Buffer.allocUnsafe(options.bodyBytes);
+    this.body = Buffer.allocUnsafe(options.bodyBytes);
     this.#sha256 = options.sha256;
   }
 
@@ -20,18 +20,14 @@ export class PartCollector {
     return this.#received;
   }
 
-  add(offset: number, part: Uint8Array): Collected {
-    if (offset !== this.#received || part.byteLength === 0) return { outcome: "incomplete" };
-    if (offset + part.byteLength > this.#body.byteLength) return { outcome: "corrupt" };
-    this.#body.set(part, offset);
+  /** Takes a part. The body may be read once it is `whole`. */
+  add(offset: number, part: Uint8Array): "incomplete" | "whole" | "corrupt" {
+    if (offset !== this.#received || part.byteLength === 0) return "incomplete";
+    if (offset + part.byteLength > this.body.byteLength) return "corrupt";
+    this.body.set(part, offset);
     this.#hash.update(part);
     this.#received += part.byteLength;
-    if (this.#received < this.#body.byteLength) return { outcome: "incomplete" };
-    return this.#hash.digest("hex") === this.#sha256 ? { outcome: "whole", body: this.#body } : { outcome: "corrupt" };
+    if (this.#received < this.body.byteLength) return "incomplete";
+    return this.#hash.digest("hex") === this.#sha256 ? "whole" : "corrupt";
   }
 }
-
-export type Collected =
-  | { readonly outcome: "incomplete" }
-  | { readonly outcome: "whole"; readonly body: Uint8Array }
-  | { readonly outcome: "corrupt" };

@@ -1,19 +1,16 @@
-import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { addRecords, type DataRecord, jsonRecord } from "#shared/protocol/frame.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { untilAborted } from "#shared/process/clock.ts";
 import { abilityAt, decodeMediaBody } from "#shared/protocol/media-body.ts";
-import { readAnyBody, readBody, unknownPart } from "../runtimes/json-bodies.ts";
-import { completeEach, embedInBatches, fanOut, textsAtOnce } from "../runtimes/fan-out.ts";
 import { isAble } from "#shared/protocol/model.ts";
-import type { ModelPulls } from "../models/model-pulls.ts";
-import type { ServedModel, ModelSet } from "../models/model-set.ts";
+import type { ServedModel } from "../models/model-set.ts";
+import { completeEach, embedInBatches, fanOut, textsAtOnce } from "../runtimes/fan-out.ts";
+import { readAnyBody, unknownPart } from "../runtimes/json-bodies.ts";
 import { refuseIncapable } from "../runtimes/refuse-unsupported.ts";
-import type { EmitEvents, Silence, Runtime } from "../runtimes/runtime.ts";
-import type { AgentJob, Outcome } from "./agent-job.ts";
+import type { EmitEvents } from "../runtimes/runtime.ts";
 import { AnswerAssembly } from "./answer-records.ts";
-import type { ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";
+import type { Job, Outcome } from "./job.ts";
 
-type RunningJob = Pick<AgentJob, "head" | "body" | "signal" | "width" | "moved" | "write">;
+type RunningJob = Pick<Job, "head" | "body" | "signal" | "width" | "moved" | "write">;
 
 /**
  * Runs one job on its runtime and writes its answer events as records. Always returns one outcome:
@@ -34,20 +31,14 @@ export async function runJob(job: RunningJob, served: ServedModel): Promise<Outc
 }
 
 async function answer(job: RunningJob, served: ServedModel, assembly: AnswerAssembly): Promise<void> {
-  const write = (events: readonly AnswerEvent[]): Promise<void> | undefined => {
-    const records: DataRecord[] = [];
-    for (const event of events) addRecords(event, records);
-    return job.write(records, assembly.outputTokens);
-  };
   const ask = await askRuntime(job, served);
-  await ask((events) => (job.signal.aborted ? undefined : write(assembly.push(events))));
-  if (!job.signal.aborted) void write(assembly.end());
+  await ask(assembly.writingTo(job));
+  assembly.endIn(job);
 }
 
 /** Reads a job's body by its kind, and returns the function that sends the request to its runtime. */
 async function askRuntime(job: RunningJob, served: ServedModel): Promise<(emit: EmitEvents) => Promise<void>> {
-  const { head, body = new Uint8Array(), signal } = job;
-  const onProgress = (silence?: Silence): void => job.moved(silence);
+  const { head, body = new Uint8Array(), signal, moved: onProgress } = job;
   const { runtime, ownId, model } = served;
   const { capabilities, context_window: contextWindow } = model;
   const { cacheSalt } = head;
@@ -109,86 +100,4 @@ async function askRuntime(job: RunningJob, served: ServedModel): Promise<(emit: 
 
 function unsupported(message: string): Fault {
   return new Fault("unsupported_value", { message, param: "model" });
-}
-
-/**
- * Waits for work until the signal aborts, then rejects with the signal's reason, even if the work hangs. The signal
- * must belong to this work alone, since the listener stays as long as the signal exists.
- */
-function untilAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort);
-    work.then(resolve, reject);
-  });
-}
-
-/** Pulls, removes, loads or unloads a model, if the machine's owner allows the action and the runtime supports it. */
-export async function manageModels(
-  job: AgentJob,
-  { allowed, ...machine }: Managed & { readonly allowed: ReadonlySet<ManageAction> },
-): Promise<Outcome> {
-  try {
-    const { action } = readBody("manage", job.body ?? new Uint8Array());
-    const needed = action === "stop" ? "pull" : action;
-    if (!allowed.has(needed)) throw notAllowed(needed);
-    await untilAborted(job.signal, action === "stop" ? stopPull(job, machine) : runAction(job, action, machine));
-    return { outcome: "end" };
-  } catch (thrown) {
-    return { outcome: "fault", fault: Fault.from(job.signal.aborted ? job.signal.reason : thrown) };
-  }
-}
-
-/** The models of a machine, and the pulls there. */
-interface Managed {
-  readonly offer: ModelSet | undefined;
-  readonly pulls: ModelPulls | undefined;
-}
-
-async function stopPull({ head: { model = "" } }: AgentJob, { pulls }: Managed): Promise<void> {
-  if (pulls?.stop(model)) return;
-  throw new Fault("model_not_found", {
-    message: `No pull of '${model}' is under way on this machine.`,
-    param: "model",
-  });
-}
-
-async function runAction(job: AgentJob, action: ManageAction, { offer, pulls }: Managed): Promise<void> {
-  const { frames, head, signal } = job;
-  // The model's id as the operator wrote it.
-  const { model = "" } = head;
-  if (offer === undefined) {
-    throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
-  }
-  // Users of Ollama write its default tag `:latest`.
-  const served = offer.find(model) ?? offer.find(model.replace(/:latest$/, ""));
-  if (served === undefined && action !== "pull") {
-    throw new Fault("model_not_found", { message: "This machine does not have that model.", param: "model" });
-  }
-  const able = (runtime: Runtime): boolean => runtime.manages?.[action] !== undefined;
-  const runtime = served?.runtime ?? offer.runtimes.find(able);
-  const manage = runtime?.manages?.[action];
-  if (manage === undefined) {
-    const names = served?.runtime.name ?? offer.names;
-    throw new Fault("unsupported_value", {
-      message: `The runtime of this machine (${names}) cannot ${action} a model.`,
-      param: "action",
-    });
-  }
-  const onProgress = (progress: ManageProgress): void => {
-    if (signal.aborted) return;
-    job.moved();
-    void frames.write([jsonRecord(progress)], 0);
-  };
-  const id = served?.ownId ?? model;
-  if (action === "pull" && pulls !== undefined && runtime !== undefined) {
-    await pulls.pull(id, runtime, { signal, onProgress });
-  } else await manage({ action, model: id, signal, onProgress });
-}
-
-function notAllowed(action: ManageAction): Fault {
-  return new Fault("insufficient_permissions", {
-    message: `The owner of this machine does not allow to ${action} models there: TRUNKLINE_MANAGE on the machine has to name '${action}'.`,
-  });
 }

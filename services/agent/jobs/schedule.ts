@@ -24,25 +24,27 @@ export class Schedule<Job = string> {
     this.#queueMax = options.queueMax;
   }
 
-  get running(): number {
-    return this.#running.size;
+  get running(): ReadonlyMap<Job, unknown> {
+    return this.#running;
   }
 
-  get queued(): number {
-    return this.#waiting.size;
+  get waiting(): ReadonlyMap<Job, unknown> {
+    return this.#waiting;
   }
 
   runningIn(lane: string): number {
     return this.#lanes.get(lane)?.running ?? 0;
   }
 
-  /** Queues a job or refuses it for good. A `ready` job may be among those to start at once. */
-  submit(job: Job, turn: { lane: string; sender: string; ready: boolean }): Submitted<Job> {
+  /**
+   * Queues a job, and returns the jobs to start now: a `ready` job may be among them. Returns undefined if the queue is full.
+   */
+  submit(job: Job, turn: { lane: string; sender: string; ready: boolean }): readonly Job[] | undefined {
     const lane = this.#laneOf(turn.lane);
     const { sender, ready } = turn;
-    if (this.#backlog(lane) > this.#roomFor(sender)) return { outcome: "full", start: none };
+    if (this.#backlog(lane) > this.#roomFor(sender)) return undefined;
     this.#waiting.set(job, { lane, sender, ready, round: lane.nextRound(sender), order: this.#submitted++ });
-    return { outcome: "taken", start: this.#startable() };
+    return this.#startable();
   }
 
   /** Marks whether a waiting job can begin: its body is here, and its model is in memory. */
@@ -139,12 +141,6 @@ export class Schedule<Job = string> {
     }
     return first;
   }
-}
-
-export interface Submitted<Job> {
-  readonly outcome: "taken" | "full";
-  /** The jobs to start now. */
-  readonly start: readonly Job[];
 }
 
 interface Waiting {

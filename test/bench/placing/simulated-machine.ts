@@ -195,7 +195,7 @@ export class PlacedMachine extends AnsweringMachine implements SimulatedMachine 
     this.open.set(job.id, job);
     job.placedAtMs = this.parts.clock.now();
     const turn = { lane: job.model, sender: "key", ready: this.#loads.isReady(job.model) };
-    for (const each of this.#schedule.submit(job, turn).start) this.answer(each);
+    for (const each of this.#schedule.submit(job, turn) ?? []) this.answer(each);
     this.#watch.facts.asked(job.model);
     this.#readyAnew();
   }

@@ -19,7 +19,7 @@ describe("a cancel", () => {
     await settle();
     expect(gateway.kinds(id)).toEqual(["accept", "data", "fault"]);
     expect(gateway.lastOf(id)).toMatchObject(cancelled);
-    expect(jobs.load.running).toBe(0);
+    expect(jobs.runner.load.running).toBe(0);
   });
 
   test("a cancel of a running job gives its slot to the next", async () => {

@@ -30,19 +30,19 @@ describe("after a cancel", () => {
     const { asked } = runtime;
     expect(asked).toBeGreaterThan(0);
     await pass(timing.straysWaitMs * 2);
-    expect([runtime.asked, jobs.load.strays]).toEqual([asked, 0]);
+    expect([runtime.asked, jobs.runner.load.strays]).toEqual([asked, 0]);
   });
 
   test("a runtime that goes on is told in presence after a while, and no more once it has stopped", async () => {
     const runtime = new AskableRuntime();
     const { pass, timing, jobs } = await cancelledOn(runtime);
     await pass(timing.straysWaitMs - timing.beatIntervalMs);
-    expect(jobs.load.strays).toBe(0);
+    expect(jobs.runner.load.strays).toBe(0);
     await pass(timing.beatIntervalMs * 2);
-    expect(jobs.load.strays).toBe(1);
+    expect(jobs.runner.load.strays).toBe(1);
     runtime.busy = 0;
     await pass(timing.beatIntervalMs * 2);
-    expect(jobs.load.strays).toBe(0);
+    expect(jobs.runner.load.strays).toBe(0);
   });
 
   test("the several answers of a request that goes on are no strays, nor is what others ask of the runtime", async () => {
@@ -52,11 +52,11 @@ describe("after a cancel", () => {
     await gateway.cancel(await gateway.send());
     runtime.busy = 4;
     await pass(timing.straysWaitMs * 2);
-    expect(jobs.load.strays).toBe(0);
+    expect(jobs.runner.load.strays).toBe(0);
     await gateway.cancel(await gateway.send());
     runtime.busy = 9;
     await pass(timing.straysWaitMs * 2);
-    expect(jobs.load.strays).toBe(1);
+    expect(jobs.runner.load.strays).toBe(1);
   });
 
   test("the requests that still run for others are no strays", async () => {
@@ -66,6 +66,6 @@ describe("after a cancel", () => {
     runtime.busy = 1;
     await gateway.cancel(cancelled);
     await pass(timing.straysWaitMs * 2);
-    expect(jobs.load).toMatchObject({ running: 1, strays: 0 });
+    expect(jobs.runner.load).toMatchObject({ running: 1, strays: 0 });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { GatewaySigns } from "../../../services/agent/jobs/beats.ts";
+import { GatewaySigns } from "../../../services/agent/jobs/receive-jobs.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 describe("a gateway that no beat finds", () => {
@@ -13,7 +13,7 @@ describe("a gateway that no beat finds", () => {
     expect(runtime.begun().run.signal.aborted).toBe(false);
     await pass(timing.beatIntervalMs * 2);
     expect(runtime.chats.map(({ run }) => run.signal.aborted)).toEqual([true]);
-    expect(jobs.load).toMatchObject({ running: 0, queued: 0 });
+    expect(jobs.runner.load).toMatchObject({ running: 0, queued: 0 });
     expect(jobs.rows().size).toBe(0);
   });
 

@@ -10,7 +10,8 @@ import { stubDescribed, StubRuntime } from "./stub-runtime.ts";
 
 async function announcing(runtime = new StubRuntime()) {
   const agent = await agentOnBroker({ runtime, queueMax: 7 });
-  const { broker, jobs, watch, timing, clock, gateway } = agent;
+  const { broker, watch, timing, clock, gateway } = agent;
+  const jobs = agent.jobs.runner;
   const epoch = newEpoch(clock.wall());
   const announcer = new Announcer({ broker, machine: "gpu-1", epoch, jobs, runtime: watch, timing, clock });
   const told: Presence[] = [];

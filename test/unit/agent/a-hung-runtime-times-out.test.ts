@@ -15,7 +15,7 @@ describe("a runtime that hangs", () => {
     await pass(timing.beatIntervalMs);
     expect(gateway.lastOf(id)).toMatchObject({ ...timedOut, sequence: 2 });
     expect(runtime.begun().run.signal.aborted).toBe(true);
-    expect(jobs.load.running).toBe(0);
+    expect(jobs.runner.load.running).toBe(0);
   });
 
   test("before its first token has firstTokenMs, and longer as long as it shows that it works", async () => {

@@ -1,56 +1,33 @@
 import { describe, expect, test } from "vitest";
-import { jobStates, type JobState } from "#shared/protocol/frame-payload.ts";
-import { timingAt } from "#shared/protocol/timing.ts";
-import { judgeProgress } from "../../../services/agent/jobs/agent-job.ts";
+import { agentOnBroker } from "./agent-on-a-broker.ts";
 
-const timing = timingAt(1);
-
-/** What is thought of a job that was accepted at 0. */
-function verdict(job: { state: JobState; nowMs: number; progressAtMs?: number; remainingMs?: number }): string {
-  const { state, nowMs, progressAtMs = 0, remainingMs = 600_000 } = job;
-  const fault = judgeProgress(
-    { state, acceptedAtMs: 0, progressAtMs, head: { kind: "chat", remainingMs } },
-    nowMs,
-    timing,
-  );
-  return fault === undefined ? "goes on" : `${fault.code}: ${fault.message}`;
-}
+const timedOut = (limit: string) => ({
+  kind: "fault",
+  payload: { code: "upstream_timeout", message: expect.stringContaining(limit) },
+});
 
 describe("a job", () => {
-  test("in the middle of its answer may be silent for noProgressMs and no longer", () => {
-    expect(verdict({ state: "running", nowMs: 60_000 })).toBe("goes on");
-    expect(verdict({ state: "running", nowMs: 60_001 })).toMatch(/^upstream_timeout: .*60000 ms.*noProgressMs/);
-    expect(verdict({ state: "running", nowMs: 90_000, progressAtMs: 30_000 })).toBe("goes on");
+  test("whose body stops arriving is given up after partsWaitMs", async () => {
+    const { gateway, pass, timing } = await agentOnBroker();
+    const id = await gateway.send({ sha256: "0".repeat(64), bodyBytes: 10 });
+    await pass(timing.partsWaitMs / 2);
+    await gateway.part(id, 0, Buffer.from("abc"));
+    await pass(timing.partsWaitMs);
+    expect(gateway.kinds(id)).toEqual(["accept", "part-ack"]);
+    await pass(timing.beatIntervalMs);
+    expect(gateway.lastOf(id)).toMatchObject(timedOut("10000 ms (partsWaitMs)"));
   });
 
-  test.each(["prefill", "loading"] as const)("that is %s has firstTokenMs", (state) => {
-    expect(verdict({ state, nowMs: 300_000 })).toBe("goes on");
-    expect(verdict({ state, nowMs: 300_001 })).toMatch(/^upstream_timeout: .*300000 ms.*firstTokenMs/);
-    expect(verdict({ state, nowMs: 400_000, progressAtMs: 150_000 })).toBe("goes on");
-  });
-
-  test("whose body stops arriving is given up after partsWaitMs", () => {
-    expect(verdict({ state: "receiving", nowMs: 10_000 })).toBe("goes on");
-    expect(verdict({ state: "receiving", nowMs: 10_001 })).toMatch(/^upstream_timeout: .*10000 ms.*partsWaitMs/);
-  });
-
-  test("that waits its turn is not blamed for its silence", () => {
-    expect(verdict({ state: "queued", nowMs: 599_000 })).toBe("goes on");
-  });
-
-  test.each(jobStates.filter((state) => state !== "ended"))("that is %s has jobTotalMs in all", (state) => {
-    const job = { state, progressAtMs: 600_000 };
-    expect(verdict({ ...job, nowMs: 600_000 })).toBe("goes on");
-    expect(verdict({ ...job, nowMs: 600_001 })).toMatch(/^upstream_timeout: .*600000 ms.*jobTotalMs/);
-  });
-
-  test("has no longer than its gateway said, and no longer than this agent allows", () => {
-    const job = { state: "running", progressAtMs: 599_000 } as const;
-    expect(verdict({ ...job, nowMs: 1_001, remainingMs: 1_000 })).toMatch(/^upstream_timeout: .*1000 ms/);
-    expect(verdict({ ...job, nowMs: 600_001, remainingMs: 9_000_000 })).toMatch(/^upstream_timeout: .*600000 ms/);
-  });
-
-  test("that is over has all the time there is", () => {
-    expect(verdict({ state: "ended", nowMs: 9_000_000 })).toBe("goes on");
+  test("that waits its turn is not blamed for its silence, but has jobTotalMs in all", async () => {
+    const { gateway, runtime, pass, timing } = await agentOnBroker();
+    const ids = [await gateway.send(), await gateway.send({ remainingMs: 9_000_000 })];
+    for (let passedMs = 0; passedMs < timing.jobTotalMs; passedMs += timing.jobTotalMs / 3) {
+      expect(ids.map((id) => gateway.kinds(id))).toEqual([["accept"], ["accept"]]);
+      runtime.begun().run.onProgress("prefill");
+      await pass(timing.jobTotalMs / 3);
+    }
+    await pass(timing.beatIntervalMs);
+    const faults = ids.map((id) => gateway.frames(id).find(({ kind }) => kind === "fault"));
+    expect(faults).toMatchObject(ids.map(() => timedOut("600000 ms in all (jobTotalMs)")));
   });
 });

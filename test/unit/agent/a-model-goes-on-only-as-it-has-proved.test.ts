@@ -203,7 +203,7 @@ test("a job that comes during a proof ends it and begins at once, and the proof 
   const proofs = new ModelNotes({ file: join(folder, "proofs.json"), note: proof, log });
   const agent = await agentOnBroker({ runtime, proofs });
   await agent.settle();
-  expect([runtime.chats.length, agent.jobs.load.running]).toEqual([1, 0]);
+  expect([runtime.chats.length, agent.jobs.runner.load.running]).toEqual([1, 0]);
   const asked = runtime.begun(0).run;
   expect(asked.signal.aborted).toBe(false);
   await agent.gateway.send();

@@ -247,12 +247,12 @@ describe("a runtime", () => {
     const runtime = new StubRuntime({ slots: 1 });
     const { gateway, watch, settle, jobs, pass, timing: pace } = await agentOnBroker({ runtime, queueMax: 5 });
     for (let count = 0; count < 3; count += 1) await gateway.send();
-    expect(jobs.load).toMatchObject({ slots: 1, running: 1, queued: 2 });
+    expect(jobs.runner.load).toMatchObject({ slots: 1, running: 1, queued: 2 });
     Object.assign(runtime, { slots: 2, offered: [stubDescribed("llama3"), stubDescribed("qwen3")] });
     await watch.ask();
     await settle();
     await pass(pace.beatIntervalMs);
-    expect(jobs.load).toMatchObject({ slots: 2, running: 2, queued: 1 });
+    expect(jobs.runner.load).toMatchObject({ slots: 2, running: 2, queued: 1 });
     expect(runtime.chats).toHaveLength(2);
   });
 });

@@ -28,12 +28,12 @@ describe("how many jobs a runtime takes at once", () => {
     const ids = [await gateway.send(), await gateway.send(), await gateway.send(), await gateway.send()];
     runtime.begun(2).fail(tooMuch());
     await settle();
-    expect(jobs.load).toMatchObject({ running: 2, queued: 2 });
+    expect(jobs.runner.load).toMatchObject({ running: 2, queued: 2 });
     expect(ids.map((id) => gateway.kinds(id))).toEqual(ids.map(() => ["accept"]));
     runtime.begun(0).finish();
     await settle();
     expect(runtime.chats).toHaveLength(4);
-    expect(jobs.load).toMatchObject({ running: 2, queued: 1 });
+    expect(jobs.runner.load).toMatchObject({ running: 2, queued: 1 });
     runtime.begun(3).finish();
     await settle();
     expect(gateway.lastOf(ids[2] ?? "")).toMatchObject({ kind: "end" });

@@ -10,8 +10,8 @@ import { beatPayload, encodeJson, type BeatRow } from "#shared/protocol/frame-pa
 import { decodeFrame } from "#shared/protocol/frame.ts";
 import { machineSubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { JobTable } from "../../../services/agent/jobs/job-table.ts";
-import { receiveJobs } from "../../../services/agent/jobs/receive-jobs.ts";
+import { Jobs } from "../../../services/agent/jobs/jobs.ts";
+import { JobReceiver } from "../../../services/agent/jobs/receive-jobs.ts";
 import type { ModelNotes } from "../../../services/agent/models/model-notes.ts";
 import type { Proof } from "../../../services/agent/models/seam-prover.ts";
 import { RuntimeWatch } from "../../../services/agent/models/watch-runtimes.ts";
@@ -63,20 +63,20 @@ export async function agentOnBroker(
   };
   const watch = new RuntimeWatch({ sources, firstSeen: () => 0, memory, proofs: options.proofs, timing, clock, log });
   const manage = new Set(options.manage);
-  const jobs = new JobTable({
+  const jobs = new Jobs({
     broker,
     runtime: watch,
-    machine,
     timing,
     clock,
     log,
     queueMax,
     manage,
     places: options.memory !== undefined,
-    tunnelled: options.tunnelled,
   });
   await watch.start();
-  const receiving = receiveJobs({ broker, machine, epoch, jobs, onFence: () => undefined, timing, clock, log });
+  const { tunnelled } = options;
+  const onFence = (): void => undefined;
+  const receiving = new JobReceiver({ broker, machine, epoch, jobs, onFence, tunnelled, timing, clock, log });
   onTestFinished(() => {
     receiving.stop();
     void watch.stop();

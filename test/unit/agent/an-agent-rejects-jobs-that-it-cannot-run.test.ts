@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { judgeAdmission } from "../../../services/agent/jobs/agent-job.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { StubRuntime } from "./stub-runtime.ts";
 
@@ -78,23 +77,14 @@ describe("a job that an agent does not take", () => {
     expect(gateway.kinds(await gateway.send(large))).toEqual(["accept"]);
   });
 
-  test("would be one too many of those that an agent holds or receives at once", () => {
-    const { jobBodyBytesMax: bodyBytes } = limits;
-    const head: JobHead = { id: "x", kind: "chat", model: "llama3", remainingMs: 1, bodyBytes };
-    const inParts = { ...head, sha256: "0".repeat(64) };
-    const agent = { draining: false, offersModel: true, managing: 0, counting: 0, jobs: 0, receivingBytes: 0 };
-    const receivingBytes = limits.receivingBytesMax - bodyBytes + 1;
-    expect(judgeAdmission(inParts, agent)).toBeUndefined();
-    expect(judgeAdmission(inParts, { ...agent, receivingBytes: receivingBytes - 1 })).toBeUndefined();
-    expect(judgeAdmission(inParts, { ...agent, receivingBytes })).toMatchObject({
-      reason: "busy",
-      message: expect.stringContaining("receivingBytesMax"),
-    });
-    expect(judgeAdmission(head, { ...agent, receivingBytes })).toBeUndefined();
-    expect(judgeAdmission(head, { ...agent, jobs: limits.jobsPerAgentMax - 1 })).toBeUndefined();
-    expect(judgeAdmission(head, { ...agent, jobs: limits.jobsPerAgentMax })).toMatchObject({
-      reason: "busy",
-      message: expect.stringContaining("jobsPerAgentMax"),
+  test("would be one more than an agent holds at once", async () => {
+    const { gateway } = await agentOnBroker({ queueMax: 2 * limits.jobsPerAgentMax });
+    const ids = await Promise.all(Array.from({ length: limits.jobsPerAgentMax }, () => gateway.send()));
+    expect(gateway.kinds(ids.at(-1) ?? "")).toEqual(["accept"]);
+    const refused = await gateway.send();
+    expect(gateway.lastOf(refused)).toMatchObject({
+      kind: "reject",
+      payload: { reason: "busy", message: expect.stringContaining("jobsPerAgentMax") },
     });
   });
 });

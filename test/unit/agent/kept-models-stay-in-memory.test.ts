@@ -10,7 +10,7 @@ async function keepingAgent(sizes: Readonly<Record<string, number>>, manage: rea
     agent.jobs.control({ kind: "keep", models });
     await agent.settle();
   };
-  const keeps = () => agent.jobs.load.memory?.keeps;
+  const keeps = () => agent.jobs.runner.load.memory?.keeps;
   return { ...agent, keep, keeps };
 }
 
@@ -31,7 +31,7 @@ describe("a model that is kept", () => {
     await gateway.send({ model: "other" });
     await pass(200_000);
     expect(runtime.steps).toEqual(["load kept"]);
-    expect(jobs.load.memory?.residents).toMatchObject([{ model: "kept", isKept: true }]);
+    expect(jobs.runner.load.memory?.residents).toMatchObject([{ model: "kept", isKept: true }]);
     await keep();
     await pass(1_000);
     expect(runtime.steps).toEqual(["load kept", "unload kept", "load other"]);

@@ -14,7 +14,7 @@ describe("a request for a model that is not in memory", () => {
     await pass(500);
     expect(gateway.row(job)?.[1]).toBe("loading");
     // A model of 5,000 MB is expected to take 6 s.
-    expect(jobs.loading).toEqual({ model: "small", percent: 8, leftMs: 5_500 });
+    expect(jobs.runner.loading).toEqual({ model: "small", percent: 8, leftMs: 5_500 });
     await load("small");
     expect(runtime.chats).toHaveLength(1);
     await answer(0);
@@ -159,7 +159,7 @@ describe("a model that cannot be loaded", () => {
     expect([runtime.steps, gateway.lastOf(job).kind]).toEqual([["load a", "load b", "unload a", "load b"], "end"]);
     runtime.put("b", "unload");
     await pass(2_000);
-    expect(jobs.load.memory?.counts).toMatchObject({ loads: 2, unloads: { request: 1, keep: 0, other: 1 } });
+    expect(jobs.runner.load.memory?.counts).toMatchObject({ loads: 2, unloads: { request: 1, keep: 0, other: 1 } });
   });
 });
 
@@ -186,24 +186,31 @@ describe("the facts of an agent's memory", () => {
     const { gateway, runtime, load, answer, pass, jobs } = await placingAgent({ one: 5_000, two: 9_000 });
     await gateway.send({ model: "one" });
     await pass(3_000);
-    expect(jobs.load.memory).toMatchObject({ totalMb: 24_000, residents: [], loading: { model: "one", percent: 50 } });
+    expect(jobs.runner.load.memory).toMatchObject({
+      totalMb: 24_000,
+      residents: [],
+      loading: { model: "one", percent: 50 },
+    });
     await load("one");
     const one = { model: "one", memoryMb: 5_000, returnMs: expect.any(Number) };
     const inUse = [{ ...one, inUse: true }];
-    const { counts, ...memory } = jobs.load.memory ?? {};
+    const { counts, ...memory } = jobs.runner.load.memory ?? {};
     expect(memory).toEqual({ totalMb: 24_000, freeMb: 19_000, isPlaced: true, residents: inUse });
     expect(counts).toMatchObject({ loads: 1, loadMs: 3_000, failures: 0 });
     await answer(0);
     runtime.put("two", "load");
     await pass(2_000);
-    expect(jobs.load.memory).toMatchObject({ freeMb: 10_000, residents: [one, { model: "two", memoryMb: 9_000 }] });
+    expect(jobs.runner.load.memory).toMatchObject({
+      freeMb: 10_000,
+      residents: [one, { model: "two", memoryMb: 9_000 }],
+    });
   });
 
   test("tell of a load that takes longer than expected that a tenth of its time is still to come", async () => {
     const { gateway, pass, jobs } = await placingAgent({ one: 5_000 });
     await gateway.send({ model: "one" });
     await pass(60_000);
-    expect(jobs.load.memory?.loading).toEqual({ model: "one", percent: 90, leftMs: 6_000 });
+    expect(jobs.runner.load.memory?.loading).toEqual({ model: "one", percent: 90, leftMs: 6_000 });
   });
 
   test("leave the catalogue's digest as it is while models come and go, and tell it what a load was measured to take", async () => {
@@ -231,7 +238,7 @@ describe("the facts of an agent's memory", () => {
     const { runtime, pass, jobs } = await placingAgent(sizes);
     for (const model of Object.keys(sizes)) runtime.put(model, "load");
     await pass(2_000);
-    const { memory } = jobs.load;
+    const { memory } = jobs.runner.load;
     expect(memory?.residents.length).toBeGreaterThan(3);
     expect(Buffer.byteLength(JSON.stringify(memory))).toBeLessThan(8_000);
   });

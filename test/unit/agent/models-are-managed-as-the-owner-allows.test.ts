@@ -34,7 +34,7 @@ describe("a job that manages models", () => {
     const { gateway, pulling, settle, jobs } = await managed(["pull"]);
     const id = await gateway.send(asked("pull"));
     expect(pulling.pulls).toMatchObject([{ action: "pull", model: "qwen3:8b" }]);
-    expect(jobs.load).toMatchObject({ running: 0, queued: 0 });
+    expect(jobs.runner.load).toMatchObject({ running: 0, queued: 0 });
     pulling.step.resolve();
     await settle();
     expect(gateway.kinds(id)).toEqual(["accept", "data", "data", "end"]);
@@ -99,12 +99,12 @@ describe("a pull", () => {
     await gateway.cancel(await gateway.send(asked("pull")));
     await settle();
     expect(pulling.pulls[0]?.signal.aborted).toBe(false);
-    expect(jobs.load.memory?.pulls).toEqual([
+    expect(jobs.runner.load.memory?.pulls).toEqual([
       { model: "qwen3:8b", state: "pulling", status: "pulling", percent: 50, totalMb: 1 },
     ]);
     pulling.step.resolve();
     await settle();
-    expect(jobs.load.memory?.pulls).toMatchObject([{ model: "qwen3:8b", state: "done" }]);
+    expect(jobs.runner.load.memory?.pulls).toMatchObject([{ model: "qwen3:8b", state: "done" }]);
   });
 
   test("is joined by whoever asks for the same model, with how far it has come", async () => {

@@ -38,7 +38,7 @@ describe("a count of a prompt", () => {
     runtime.held = promise;
     const { gateway, jobs, settle } = await agentOnBroker({ slots: 1, queueMax: 0, runtime });
     const count = await gateway.send({ kind: "count" });
-    expect(jobs.load).toMatchObject({ running: 0, queued: 0 });
+    expect(jobs.runner.load).toMatchObject({ running: 0, queued: 0 });
     await gateway.send();
     expect(runtime.chats).toHaveLength(1);
     resolve();

@@ -1,0 +1,95 @@
+import type { Broker } from "#shared/broker/broker.ts";
+import type { FaultCode } from "#shared/fault/fault.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import { type AcceptPayload, encodeJson, type FaultPayload } from "#shared/protocol/frame-payload.ts";
+import { encodeFrame } from "#shared/protocol/frame.ts";
+import type { Control } from "#shared/protocol/job.ts";
+import { type ReplyAddress, replySubject } from "#shared/protocol/subjects.ts";
+import type { Job } from "./job.ts";
+import type { Uplink } from "./uplink.ts";
+
+type Attach = Extract<Control, { kind: "attach" }>;
+type AttachFault = FaultPayload & { readonly code: FaultCode };
+
+/** Time for the receipt of an answer's end, beside the round trip to the broker. */
+const receiptWithinMs = 50;
+
+interface AttachOptions {
+  readonly broker: Pick<Broker, "roundTripMs">;
+  readonly clock: Clock;
+  readonly uplink: Uplink;
+}
+
+/** Sends the frames of jobs to the gateways that attach to them. */
+export class JobAttacher {
+  readonly #options: AttachOptions;
+
+  constructor(options: AttachOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Sends the job's frames from number `from` on to `reply`. The gateway misses frames, or another gateway goes on with
+   * the request. Returns false if the job does not go there. `again` is called for an attach that had to wait.
+   */
+  attach(job: Job | undefined, attach: Attach, reply: ReplyAddress, again: () => void): boolean {
+    const { keyId, resumes } = attach;
+    if (job === undefined || (job.head.keyId ?? "") !== keyId || (resumes !== undefined && !job.mayResume(resumes))) {
+      const message = "The machine does not know this request any more.";
+      this.#tell(reply, "fault", { code: "job_unknown", message });
+      return false;
+    }
+    if (resumes !== undefined) {
+      const leftMs = this.#receiptInMs(job, reply);
+      if (leftMs > 0) {
+        this.#options.clock.after(leftMs, again);
+        return false;
+      }
+      this.#resume(job, { ...attach, resumes }, reply);
+    }
+    job.followers.attach(reply.gateway);
+    if (!job.outbox.attach(attach, replySubject(reply))) {
+      const message = "Part of the answer was lost between the machine and the gateway.";
+      this.#tell(reply, "fault", { code: "stream_gap", message });
+    }
+    return true;
+  }
+
+  /**
+   * Tells a gateway that it has lost a job to another one, if that is so. It may have slept when the job moved, and never
+   * gets it back but by a new request of the client.
+   */
+  tellLost(job: Job | undefined, reply: ReplyAddress, request?: string): boolean {
+    const lost = job?.followers.lostBy(reply.gateway, request);
+    if (lost === undefined) return false;
+    const message = "The client resumes its answer at another gateway.";
+    this.#tell(reply, "fault", { code: "job_moved", message, ...lost });
+    return true;
+  }
+
+  /**
+   * Returns how long a receipt of the gateway before may be under way. That gateway may have the end of the answer, and then
+   * counts all of it.
+   */
+  #receiptInMs({ followers, outbox }: Job, { gateway }: ReplyAddress): number {
+    const { broker, clock } = this.#options;
+    if (followers.waiting === undefined || followers.waiting === gateway) return 0;
+    return (outbox.endedAtMs ?? -Infinity) + receiptWithinMs + broker.roundTripMs - clock.now();
+  }
+
+  /** Gives a job to the gateway at which its client resumes it, and tells both gateways. */
+  #resume(job: Job, { resumes, countedTokens }: Attach & { readonly resumes: string }, reply: ReplyAddress): void {
+    const { head, state, followers, outbox, served } = job;
+    const { gateway } = reply;
+    const loser = followers.resume(resumes, { gateway, countedHere: countedTokens, sentTokens: outbox.sentTokens });
+    if (loser !== undefined) this.tellLost(job, { ...reply, gateway: loser });
+    const model = served?.model.id ?? "";
+    const resumed = head.resumable && { ...head.resumable, model, countedTokens: followers.countedTokens };
+    this.#tell(reply, "accept", { state, resumed });
+  }
+
+  /** Answers an attach with a frame outside the numbering. A fault in it ends no job. */
+  #tell(reply: ReplyAddress, ...[kind, payload]: ["accept", AcceptPayload] | ["fault", AttachFault]): void {
+    this.#options.uplink.publish(replySubject(reply), encodeFrame({ kind }, encodeJson(payload)));
+  }
+}
