@@ -5,13 +5,12 @@ import type { UnsupportedFields } from "../requests/request-fields.ts";
 /** An API's part of `/openapi.json` and `/docs`: operations that share the form of their errors and of their streams. */
 export interface ApiDescription {
   readonly tag: string;
-  readonly description: string;
   /** True if its operations need no key. */
   readonly open?: true;
   /** The bodies of its errors; those of OpenAI's form unless given. */
   readonly errors?: readonly z.ZodType[];
-  /** Its streams; events without names that end with `[DONE]` unless given. */
-  readonly stream?: StreamDescription;
+  /** `events` if events have names and include the errors, `lines` of JSON; events without names unless given. */
+  readonly stream?: "events" | "lines";
   /** The faults of its operations, besides those of all operations, of keys and of bodies; none unless given. */
   readonly refusedAs?: RefusedAs;
   /** The schemas that the document has by name, with a capital letter. */
@@ -19,18 +18,9 @@ export interface ApiDescription {
   readonly operations: readonly Operation[];
 }
 
-export interface StreamDescription {
-  /** The course of a stream and its end, after success and after failure. */
-  readonly ends: string;
-  /** True if the schema of an event includes the errors. */
-  readonly includesErrors?: true;
-  /** True if a stream is lines of JSON in place of events. */
-  readonly inLines?: true;
-}
-
 export type RefusedAs = "chat" | "settings" | "job" | "media" | "count" | "stored" | "machines" | "nothing";
 
-export interface Operation extends OperationWords {
+export interface Operation extends OperationRest {
   readonly id: string;
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
@@ -40,13 +30,10 @@ export interface Operation extends OperationWords {
   readonly chunk?: z.ZodType | undefined;
 }
 
-/** The schemas of an answer, or its media type where it has none. */
-export type Answer = z.ZodType | readonly z.ZodType[] | `${string}/${string}`;
+export type Answer = z.ZodType | readonly z.ZodType[];
 
-/** The words of an operation, and all else but its route and its schemas. */
-export interface OperationWords {
-  /** Markdown. Its first sentence is the summary. */
-  readonly text: string;
+/** Properties that only some operations have. */
+export interface OperationRest {
   readonly query?: z.ZodObject;
   /** True if the body is a form. */
   readonly takesForm?: boolean | undefined;
@@ -56,6 +43,8 @@ export interface OperationWords {
   readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: object }>>;
   /** Headers of the answer, besides those of every answer of its API. */
   readonly headers?: readonly string[];
+  /** The media type of the answer; JSON unless given. */
+  readonly media?: string;
   /** The status, besides 200, that has this answer. */
   readonly answersWith?: number;
   /** Its faults, where they are not those of its API. */
@@ -64,28 +53,28 @@ export interface OperationWords {
   readonly refusals?: readonly FaultCode[];
 }
 
-export const get = (id: string, path: string, answer: Answer, words: OperationWords): Operation => ({
+export const get = (id: string, path: string, answer: Answer, rest?: OperationRest): Operation => ({
   id,
   method: "GET",
   path,
   answer,
-  ...words,
+  ...rest,
 });
-export const remove = (id: string, path: string, answer: Answer, words: OperationWords): Operation => ({
+export const remove = (id: string, path: string, answer: Answer, rest?: OperationRest): Operation => ({
   id,
   method: "DELETE",
   path,
   answer,
-  ...words,
+  ...rest,
 });
 
 type Schemas = readonly [body: z.ZodType, answer: Answer, chunk?: z.ZodType];
-export const post = (id: string, path: string, [body, answer, chunk]: Schemas, words: OperationWords): Operation => ({
+export const post = (id: string, path: string, [body, answer, chunk]: Schemas, rest?: OperationRest): Operation => ({
   id,
   method: "POST",
   path,
   body,
   answer,
   chunk,
-  ...words,
+  ...rest,
 });

@@ -1,39 +1,36 @@
 import type { z } from "zod";
-import { type FaultCode, faultEntry } from "#shared/fault/fault.ts";
+import { Fault, type FaultCode, faultEntry } from "#shared/fault/fault.ts";
 import { linesMedia } from "#shared/protocol/model.ts";
-import { error } from "../apis/openai-answers.ts";
-import type { ApiDescription, Operation, StreamDescription } from "../apis/description.ts";
+import type { ApiDescription, Operation } from "../apis/description.ts";
 import { messageError } from "../apis/messages/describe.ts";
-import { jsonSchema, refTo, type Schema, sentLeniently } from "./json-schemas.ts";
-import { nameOf } from "./public-apis.ts";
+import { error } from "../apis/openai-answers.ts";
+import { faultHeaders } from "../http/answer-faults.ts";
+import { answered, jsonSchema, refTo, type Schema, sentLeniently } from "./json-schemas.ts";
+import { schemaNames } from "./public-apis.ts";
 import {
-  refusalsAs,
   anthropicStatus,
   byStatus,
   faultsOf,
   openAiStatus,
   publicCode,
+  refusalsAs,
   refusedWith,
 } from "./public-faults.ts";
 import { answerHeaders, requestHeaders } from "./public-headers.ts";
+import { wordsFor } from "./words.ts";
 
-/** The part of OpenAPI's media types and responses that this API uses. */
-interface Medium {
-  readonly schema: Schema;
-  readonly examples?: object;
-}
+/** The part of OpenAPI's responses that this API uses. */
 export interface Response {
   readonly description: string;
   readonly headers?: Readonly<Record<string, { readonly $ref: string }>>;
-  readonly content: Readonly<Record<string, Medium>>;
+  readonly content: Readonly<Record<string, { readonly schema: Schema; readonly examples?: object | undefined }>>;
   /** The error codes of this status, as in the table of errors. */
   readonly "x-trunkline-codes"?: readonly (string | null)[];
 }
 
 const jsonMedia = "application/json";
-const headerNames = Object.keys(answerHeaders);
 const ofAnswers = ["x-request-id", "openai-processing-ms"];
-const ofKeys = headerNames.filter((name) => name.startsWith("x-ratelimit-"));
+const ofKeys = Object.keys(answerHeaders).filter((name) => name.startsWith("x-ratelimit-"));
 const ofBodies = ["x-trunkline-ignored", "x-trunkline-machine", "x-trunkline-model"];
 
 /** A URL may hold any character but encoded control characters. */
@@ -41,8 +38,23 @@ const textInPath = { type: "string", pattern: "^[^\\x00-\\x1f\\x7f]+$" };
 
 /** Returns the description of an operation of an API. */
 export function describeOperation(operation: Operation, api: ApiDescription) {
-  const { id: operationId, path, text, body, query, takesForm = false, examples } = operation;
-  const [summary = "", ...sentences] = text.split(". ");
+  const { id: operationId, body, takesForm = false, examples } = operation;
+  const [summary = "", ...sentences] = wordsFor("Operations", operationId).meaning.split(". ");
+  const form = takesForm ? "multipart/form-data" : jsonMedia;
+  const responses: Record<string, Response> = { 200: success(operation, api), ...refusals(operation, api) };
+  return {
+    operationId,
+    tags: [api.tag],
+    summary,
+    description: sentences.join(". "),
+    ...(api.open && { security: [] }),
+    parameters: parametersOf(operation, api),
+    ...(body && { requestBody: { required: true, content: { [form]: { schema: eitherOf(body), examples } } } }),
+    responses,
+  };
+}
+
+function parametersOf({ path, query }: Operation, { open }: ApiDescription): object[] {
   const steps = path.split("/");
   const inPath = steps.flatMap((step, at) => {
     const description = `The ${steps[at - 1]?.replace(/s$/, "")}'s id.`;
@@ -54,49 +66,19 @@ export function describeOperation(operation: Operation, api: ApiDescription) {
     return { name, in: "query", description, schema };
   });
   const inHead = Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
-  const medium: Medium | undefined = body && { schema: eitherOf([body]), ...(examples && { examples }) };
-  const responses: Record<string, Response> = { 200: success(operation, api), ...refusals(operation, api) };
-  return {
-    operationId,
-    tags: [api.tag],
-    summary,
-    description: sentences.join(". "),
-    ...(api.open && { security: [] }),
-    parameters: [...inPath, ...inQuery, ...(api.open ? [] : inHead)],
-    ...(medium && {
-      requestBody: { required: true, content: { [takesForm ? "multipart/form-data" : jsonMedia]: medium } },
-    }),
-    responses,
-  };
+  return [...inPath, ...inQuery, ...(open ? [] : inHead)];
 }
 
-const chunks: StreamDescription = {
-  ends: "Each event's data is one chunk, after the last of them `[DONE]`. What fails in between is told as an error in place of a chunk, and then no `[DONE]` follows.",
-};
-const whole = "Done: the answer whole, or with `stream` as server-sent events.";
-const comments = "Lines that begin with a colon only keep the connection alive.";
-
-function success({ answer, chunk, body, headers = [] }: Operation, api: ApiDescription): Response {
-  const { stream = chunks, errors = [error] } = api;
-  const { ends, inLines = false, includesErrors = false } = stream;
-  const streamed = inLines ? `Done. ${ends}` : `${whole} ${ends} ${comments}`;
-  const [media, schema] =
-    typeof answer === "string"
-      ? [answer, { type: answer === jsonMedia ? "object" : "string" } as Schema]
-      : [jsonMedia, eitherOf([answer].flat())];
+function success({ answer, chunk, body, headers = [], media = jsonMedia }: Operation, api: ApiDescription): Response {
+  const { errors = [error], stream, tag } = api;
+  const inStream = stream === "lines" ? linesMedia : "text/event-stream";
+  const ofApi = isForMessages(api) ? ["request-id"] : [];
   return {
-    description: chunk === undefined ? "Done." : streamed,
-    headers: headerRefs([
-      ...ofAnswers,
-      ...onceProven(body, api),
-      ...(isForMessages(api) ? ["request-id"] : []),
-      ...headers,
-    ]),
+    description: chunk ? wordsFor("Streams", tag).meaning : "Done.",
+    headers: headerRefs([...ofAnswers, ...onceProven(body, api), ...ofApi, ...headers]),
     content: {
-      [media]: { schema },
-      ...(chunk && {
-        [inLines ? linesMedia : "text/event-stream"]: { schema: eitherOf([chunk, ...(includesErrors ? [] : errors)]) },
-      }),
+      [media]: { schema: eitherOf(answer) },
+      ...(chunk && { [inStream]: { schema: eitherOf(chunk, ...(stream === "events" ? [] : errors)) } }),
     },
   };
 }
@@ -105,28 +87,24 @@ function isForMessages({ errors = [] }: ApiDescription): boolean {
   return errors.length === 1 && errors[0] === messageError;
 }
 
-function refusals({ body, answer, ...operation }: Operation, api: ApiDescription): Record<string, Response> {
+function refusals({ body, answer, answersWith, ...own }: Operation, api: ApiDescription): Record<string, Response> {
   const { open = false, errors = [error], refusedAs = "nothing" } = api;
   const codes = [
     ...faultsOf("all"),
     ...(open ? [] : faultsOf("keys")),
     ...(body ? faultsOf("bodies") : []),
-    ...refusalsAs[operation.refusedAs ?? refusedAs],
-    ...(operation.refusals ?? []),
+    ...refusalsAs[own.refusedAs ?? refusedAs],
+    ...(own.refusals ?? []),
   ];
-  const statusOf = isForMessages(api) ? anthropicStatus : openAiStatus;
-  const responses = byStatus(codes, statusOf).map(([status, group]): [string, Response] => {
-    const own =
-      String(operation.answersWith) === status ? [answer].flat().filter((each) => typeof each !== "string") : [];
-    return [
-      status,
-      {
-        description: refusedWith(group),
-        headers: headerRefs([...ofAnswers, ...headersWith(group, onceProven(body, api))]),
-        content: { [jsonMedia]: { schema: eitherOf([...own, ...errors]) } },
-        "x-trunkline-codes": [...new Set(group.map(publicCode))],
-      },
-    ];
+  const responses = byStatus(codes, isForMessages(api) ? anthropicStatus : openAiStatus).map(([status, group]) => {
+    const isEarly = group.every((code) => isAnsweredBeforeKeys(code));
+    const response: Response = {
+      description: refusedWith(group),
+      headers: headerRefs([...ofAnswers, ...(isEarly ? [] : onceProven(body, api)), ...group.flatMap(headersWith)]),
+      content: { [jsonMedia]: { schema: eitherOf(...(String(answersWith) === status ? [answer] : []), ...errors) } },
+      "x-trunkline-codes": [...new Set(group.map(publicCode))],
+    };
+    return [status, response] as const;
   });
   return Object.fromEntries(responses);
 }
@@ -137,29 +115,26 @@ function onceProven(body: z.ZodType | undefined, { open }: ApiDescription): read
   return body === undefined ? ofKeys : [...ofKeys, ...ofBodies];
 }
 
-function headersWith(codes: readonly FaultCode[], proven: readonly string[]): readonly string[] {
-  const entries = codes.map(faultEntry);
-  const waits = entries.some(({ status, retryAfterSeconds }) => status === 429 || retryAfterSeconds !== undefined);
-  return [
-    ...(entries.some(({ status }) => status === 401) ? ["www-authenticate"] : []),
-    ...(codes.every(isAnsweredBeforeKeys) ? [] : proven),
-    ...(waits ? ["retry-after"] : []),
-    ...(entries.some(({ retry }) => retry === false) ? ["x-should-retry"] : []),
-  ];
+/** Returns the headers of a fault's answer. A key over its rate is told when it may go on. */
+function headersWith(code: FaultCode): readonly string[] {
+  const retryAfterSeconds = faultEntry(code).status === 429 ? 1 : undefined;
+  return Object.keys(faultHeaders(new Fault(code, { message: "", retryAfterSeconds })));
 }
 
 /** True if the fault occurs before a key is accepted. Such an answer has no headers about a key. */
 function isAnsweredBeforeKeys(code: FaultCode): boolean {
   const { status } = faultEntry(code);
-  return status === 401 || (status < 500 && faultsOf("all").some((each) => each === code));
+  return status === 401 || (status < 500 && faultsOf("all").includes(code));
 }
 
 function headerRefs(names: readonly string[]): Record<string, { $ref: string }> {
-  const ordered = headerNames.filter((name) => names.includes(name));
-  return Object.fromEntries(ordered.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-function eitherOf(schemas: readonly z.ZodType[]): Schema {
-  const [first = {}, ...others] = schemas.map((schema) => ({ $ref: refTo(nameOf(schema)) }));
+function eitherOf(...answers: readonly Operation["answer"][]): Schema {
+  const [first = {}, ...others] = answers.flat().map((schema) => {
+    const name = schemaNames.get(schema);
+    return name === undefined ? jsonSchema(schema, answered) : { $ref: refTo(name) };
+  });
   return others.length === 0 ? first : { anyOf: [first, ...others] };
 }

@@ -36,10 +36,4 @@ export const publicSchemas: Readonly<Record<string, z.ZodType>> = Object.fromEnt
     .map(([name, schema]) => [name.charAt(0).toUpperCase() + name.slice(1), schema]),
 );
 
-const names = new Map(Object.entries(publicSchemas).map(([name, schema]) => [schema, name]));
-
-export function nameOf(schema: z.ZodType): string {
-  const name = names.get(schema);
-  if (name === undefined) throw new Error("A schema of an operation has no name in the `schemas` of its API.");
-  return name;
-}
+export const schemaNames = new Map(Object.entries(publicSchemas).map(([name, schema]) => [schema, name]));

@@ -19,10 +19,10 @@ import { storedTurnsMax } from "../apis/responses/stored-turns.ts";
 import { modelsPageMax } from "../apis/endpoints.ts";
 import { describeOperation } from "./describe-operation.ts";
 import { fieldsOf, namedSchemas, type Schema, sentLeniently } from "./json-schemas.ts";
-import { nameOf, publicApis, publicSchemas } from "./public-apis.ts";
+import { publicApis, publicSchemas, schemaNames } from "./public-apis.ts";
 import { faultDescriptions } from "./public-faults.ts";
 import { answerHeaders, requestHeaders } from "./public-headers.ts";
-import { wordsOf } from "./words.ts";
+import { wordsFor, wordsOf } from "./words.ts";
 
 /** Markdown: the start of a request, and the rules that all endpoints share. */
 const introduction = readOwnFile(new URL("./introduction.md", import.meta.url)).toString();
@@ -34,7 +34,7 @@ export function publicDocument(bodyLimit: BodyLimit) {
     info: { title: "Trunkline", version: "1", description: introduction },
     servers: [{ url: "/", description: "The gateway that this document is from." }],
     security: [{ apiKey: [] }, { headerKey: [] }],
-    tags: publicApis.map(({ tag: name, description }) => ({ name, description })),
+    tags: publicApis.map(({ tag: name }) => ({ name, description: wordsFor("Sections", name).meaning })),
     paths: pathsOf(),
     components: {
       securitySchemes: {
@@ -76,7 +76,7 @@ function describedSchemas(): Record<string, Schema> {
   }
   for (const { body, refuses = {} } of publicApis.flatMap(({ operations }) => operations)) {
     const refused = Object.fromEntries(Object.entries(refuses).map(([field, { why }]) => [field, why]));
-    const name = body && nameOf(body);
+    const name = body && schemaNames.get(body);
     if (name && Object.keys(refused).length > 0) schemas[name] = { ...schemas[name], "x-trunkline-refused": refused };
   }
   return schemas;
@@ -85,43 +85,16 @@ function describedSchemas(): Record<string, Schema> {
 /** Returns the limits that clients may reach, by the names that error messages use. */
 function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit) {
   const { wholeAnswerCharactersMax, embeddingsCharactersMax } = limits;
-  return [
-    limit({ [bodyLimitName]: bodyBytesMax }, "bytes", "The body of a request. The operator chooses it."),
-    limit({ headersBytesMax }, "bytes", "The headers of a request together."),
-    limit({ headerLinesMax }, "headers", "The headers of a request."),
-    limit({ urlBytesMax }, "bytes", "The URL of a request."),
-    limit({ clientRequestCharactersMax }, "characters", "Your own name for a request."),
-    limit({ modelIdCharactersMax }, "characters", "The id of a model."),
-    limit({ messagesMax }, "messages", "A conversation, in messages or items."),
-    limit({ metadataPairsMax }, "fields", "The `metadata` of a response."),
-    limit(
-      { repeatedCharactersMax },
-      "characters",
-      "The parts of its request that a response repeats: `instructions`, `tools` and the like.",
-    ),
-    limit({ responseCharactersMax }, "characters", "The answer of a response."),
-    limit({ storedResponseBytesMax }, "bytes", "A stored response, with the input of its request."),
-    limit({ storedTurnsMax }, "turns", "A conversation that goes on from stored responses."),
-    limit({ storedTurnsBytesMax }, "bytes", "The stored turns that a request names."),
-    limit({ storedResponsesMax }, "responses", "The stored responses of a key; the oldest go."),
-    limit({ itemsPageMax }, "items", "A page of the input of a stored response."),
-    limit({ modelsPageMax }, "models", "A page of the list for Anthropic's clients."),
-    limit({ toolsMax }, "tools", "The tools of a request."),
-    limit({ outerToolNameCharactersMax }, "characters", "The name of a tool."),
-    limit({ stopsMax }, "texts", "The texts before which an answer ends."),
-    limit({ completionsMax }, "answers", "The answers of a legacy completion: its prompts, times `n`."),
-    limit({ embedInputsMax }, "texts", "The texts of one embeddings request."),
-    limit({ formPartsMax }, "parts", "A form: its fields and files."),
-    limit({ formFieldBytesMax }, "bytes", "A field of a form that is no file."),
-    limit({ speechCharactersMax }, "characters", "A text that is spoken."),
-    limit({ embedDimensionsMax }, "numbers", "A vector."),
-    limit({ wholeAnswerCharactersMax }, "characters", "An answer that is not streamed."),
-    limit({ embeddingsCharactersMax }, "characters", "The vectors of one answer, as written."),
-    limit({ clientBacklogBytesMax }, "bytes", "The part of a stream that a slow reader may leave unread."),
+  const values: Readonly<Record<string, number>>[] = [
+    { bodyBytesMax },
+    { headersBytesMax, headerLinesMax, urlBytesMax, clientRequestCharactersMax, modelIdCharactersMax, messagesMax },
+    { metadataPairsMax, repeatedCharactersMax, responseCharactersMax, storedResponseBytesMax, storedTurnsMax },
+    { storedTurnsBytesMax, storedResponsesMax, itemsPageMax, modelsPageMax, toolsMax, outerToolNameCharactersMax },
+    { stopsMax, completionsMax, embedInputsMax, formPartsMax, formFieldBytesMax, speechCharactersMax },
+    { embedDimensionsMax, wholeAnswerCharactersMax, embeddingsCharactersMax, clientBacklogBytesMax },
   ];
-}
-
-function limit(named: Readonly<Record<string, number>>, unit: string, meaning: string) {
-  const [name = "", value = 0] = Object.entries(named)[0] ?? [];
-  return { name, value, unit, meaning };
+  return values.flatMap(Object.entries<number>).map(([name, value]) => {
+    const { example: unit, meaning } = wordsFor("Limits", name);
+    return { name: name === "bodyBytesMax" ? bodyLimitName : name, value, unit, meaning };
+  });
 }

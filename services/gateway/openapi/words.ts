@@ -18,3 +18,10 @@ export function wordsOf(title: string): readonly Words[] {
     return { name, example, meaning };
   });
 }
+
+/** Returns the line of a name in a section of words.md. */
+export function wordsFor(title: string, name: string): Words {
+  const words = wordsOf(title).find((each) => each.name === name);
+  if (words === undefined) throw new Error(`words.md has no line for ${name} in its section ${title}.`);
+  return words;
+}

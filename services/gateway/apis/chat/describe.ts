@@ -67,7 +67,6 @@ const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessa
 
 export const describeChat: ApiDescription = {
   tag: "Chat",
-  description: "Conversations with a model.",
   schemas: [
     { chatRequest, chatCompletion, chatCompletionChunk, tokenLogprob, tokenUsage, tool: chatTool, toolCall },
     { chatMessage: outerMessage, systemMessage, developerMessage, userMessage, assistantMessage, toolMessage },
@@ -75,7 +74,6 @@ export const describeChat: ApiDescription = {
   ],
   operations: [
     post("createChatCompletion", "/v1/chat/completions", [chatRequest, chatCompletion, chatCompletionChunk], {
-      text: "Have a model answer a conversation. The answer comes whole, or with `stream` piece by piece. A client that closes the connection stops the model. What the model's runtime cannot honour is refused by name and never dropped in silence.",
       refuses: unsupportedChatFields,
       refusedAs: "chat",
       examples: { ...examples, stream: example("The same, piece by piece and with its usage", streamed) },

@@ -30,11 +30,9 @@ const textCompletionChunk = chunkOf("text_completion", piece);
 
 export const describeCompletions: ApiDescription = {
   tag: "Completions",
-  description: "Texts that a model continues.",
   schemas: [{ completionRequest, textCompletion, textCompletionChunk, textLogprobs }],
   operations: [
     post("createCompletion", "/v1/completions", [completionRequest, textCompletion, textCompletionChunk], {
-      text: "Have a model continue a text. The older form: the text goes to the model as it is, without a template and without roles. For tools that complete code, and for base models.",
       refusedAs: "settings",
       examples: { text: example("A text that is continued", { prompt: "Once upon a time", max_tokens: 64 }) },
     }),

@@ -18,11 +18,9 @@ const embeddingList = listOf({
 
 export const describeEmbeddings: ApiDescription = {
   tag: "Embeddings",
-  description: "Vectors of texts.",
   schemas: [{ embeddingsRequest, embedding, embeddingList }],
   operations: [
     post("createEmbedding", "/v1/embeddings", [embeddingsRequest, embeddingList], {
-      text: "Make vectors of texts. One vector for each text, in the order of the texts.",
       refusedAs: "job",
       examples: {
         text: example("One text", { ...sample.embedder, input: "The sky is blue." }),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import * as requests from "./media-request.ts";
 import { count, text, typed } from "../answer-parts.ts";
-import { type Answer, type ApiDescription, type OperationWords, post } from "../description.ts";
+import { type Answer, type ApiDescription, type OperationRest, post } from "../description.ts";
 import { example, sample } from "../example-requests.ts";
 
 const loose = z.looseObject({});
@@ -54,30 +54,23 @@ const reads = (
   id: string,
   outer: requests.MediaOuter,
   answers: readonly [Answer, z.ZodType?],
-  words: OperationWords,
+  rest?: OperationRest,
 ) => {
   const { path, schema, takesForm, unsupported: refuses } = requests.mediaEndpoints[outer];
-  return post(id, path, [schema, ...answers], { takesForm, refuses, ...words });
+  return post(id, path, [schema, ...answers], { takesForm, refuses, ...rest });
 };
-const done = "What fails in between is told as an error in place of an event, and nothing follows it.";
 
 export const describeAudio: ApiDescription = {
   tag: "Audio",
-  description: "Speech that is written down, and texts that are spoken.",
-  stream: { ends: `The last event is \`transcript.text.done\`. ${done}` },
   refusedAs: "media",
   schemas: [
     { transcriptionRequest, translationRequest, speechRequest, transcription, transcriptionEvent, speechEvent },
   ],
   operations: [
-    reads("createTranscription", "transcription", [transcription, transcriptionEvent], {
-      text: "Write down what is said in a recording. The recording goes to the model's server as it is, and the answer comes back as that server tells it. A key with a limit in tokens is refused, since the servers count none.",
-    }),
-    reads("createTranslation", "translation", [transcription], {
-      text: "Write down in English what is said in a recording. The same as a transcription, for models that translate.",
-    }),
-    reads("createSpeech", "speech", ["audio/mpeg", speechEvent], {
-      text: 'Speak a text. The audio comes piece by piece, with the media type that the model\'s server tells. A failure in between cuts the connection. With `stream_format: "sse"` the pieces are events, whose last is `speech.audio.done`.',
+    reads("createTranscription", "transcription", [transcription, transcriptionEvent]),
+    reads("createTranslation", "translation", [transcription]),
+    reads("createSpeech", "speech", [z.string(), speechEvent], {
+      media: "audio/mpeg",
       examples: {
         sentence: example("A sentence", {
           model: "kokoro",
@@ -92,12 +85,10 @@ export const describeAudio: ApiDescription = {
 
 export const describeImages: ApiDescription = {
   tag: "Images",
-  description: "Images of texts and of other images.",
   refusedAs: "media",
   schemas: [{ imageRequest, imageEditRequest, imageList }],
   operations: [
     reads("createImage", "image", [imageList], {
-      text: "Make images of a text. The images come whole, as the model's server gives them.",
       examples: {
         sky: example("One image", {
           model: "flux",
@@ -107,20 +98,16 @@ export const describeImages: ApiDescription = {
         }),
       },
     }),
-    reads("createImageEdit", "image-edit", [imageList], {
-      text: "Make images of other images. The same, with one image or several to begin with.",
-    }),
+    reads("createImageEdit", "image-edit", [imageList]),
   ],
 };
 
 export const describeModerations: ApiDescription = {
   tag: "Moderations",
-  description: "Judgements of texts.",
   refusedAs: "job",
   schemas: [{ moderationRequest, moderationList }],
   operations: [
     reads("createModeration", "moderation", [moderationList], {
-      text: "Judge whether texts and images are harmful. The judgement of the model's server, as that server tells it. Without `model` it is `omni-moderation-latest`: let a route of that name lead to your model.",
       refusals: ["insufficient_permissions"],
       examples: { text: example("One text", { model: "guard", input: sample.why }) },
     }),

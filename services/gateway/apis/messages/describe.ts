@@ -115,12 +115,8 @@ const { thinkingBlock, toolUseBlock, messageTool, clientTool, messageToolChoice,
 
 export const describeMessages: ApiDescription = {
   tag: "Messages",
-  description: "The same for clients of Anthropic's.",
   errors: [messageError],
-  stream: {
-    ends: "Each event has a name. The last is `message_stop`. What fails in between is told as an event `error`, and nothing follows it. A `ping` keeps the connection alive.",
-    includesErrors: true,
-  },
+  stream: "events",
   refusedAs: "count",
   schemas: [
     { messageRequest, countedMessage, messageTurn: requests.message, imageBlock, documentBlock, searchResultBlock },
@@ -129,13 +125,11 @@ export const describeMessages: ApiDescription = {
   ],
   operations: [
     post("createMessage", "/v1/messages", [messageRequest, message, messageEvent], {
-      text: "Have a model answer, for Anthropic's clients. The same as a chat, for clients that speak the Messages API, such as Claude Code. Their base URL has no `/v1`. A key may be sent as `x-api-key`. No part of a prompt is charged or kept: `cache_control` means nothing, and a runtime caches by itself. The tools are your own: what Anthropic's servers run is not run here.",
       refuses: requests.unsupportedMessagesFields,
       refusedAs: "chat",
       examples: { ...examples, question: example("A question, answered whole", pirate) },
     }),
     post("countMessageTokens", "/v1/messages/count_tokens", [countedMessage, tokenCount], {
-      text: "Count the tokens of a request. The request is not run, and takes one of the requests that its key may send a minute. A machine that would run it counts its prompt. Where the model server of that machine cannot count, or with images, the answer is an estimate from above, and `x-trunkline-estimate` says so.",
       refuses: requests.unsupportedMessagesFields,
       headers: ["x-trunkline-estimate"],
       examples: { question: example("A question", { messages: [user(sample.why)] }) },

@@ -25,17 +25,14 @@ const messageModelPage = z.object({
 
 export const describeModels: ApiDescription = {
   tag: "Models",
-  description: "The models that a key may ask.",
   errors: [error, messageError],
   schemas: [{ model, capabilities, modelList, messageModel, messageModelPage }],
   operations: [
     get("listModels", "/v1/models", [modelList, messageModelPage], {
-      text: "List the models that the key may use. Every machine is asked at this moment, so this is also the health check: 200 means that the site and a machine are both well. With `anthropic-version` the list has the shape of the Messages API, and `limit`, `after_id` and `before_id` of the query choose a page.",
       refusedAs: "machines",
       headers: ["x-trunkline-unanswered"],
     }),
     get("retrieveModel", "/v1/models/{id}", [model, messageModel], {
-      text: "Look one model up. What `GET /v1/models` says of it, if it is there. A `:` or `/` in the id stands as it is or percent-encoded.",
       refusedAs: "machines",
       refusals: ["model_not_found"],
     }),

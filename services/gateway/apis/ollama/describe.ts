@@ -77,12 +77,8 @@ const { ollamaShowRequest, ollamaMessage, unsupportedOllamaFields: refuses } = r
 
 export const describeOllama: ApiDescription = {
   tag: "Ollama",
-  description: "The same for clients of Ollama's.",
   errors: [ollamaError],
-  stream: {
-    ends: "Each line is one JSON object, as long as `stream` is not false. The last has `done`. What fails in between is told as an error in place of a line, and nothing follows it.",
-    inLines: true,
-  },
+  stream: "lines",
   refusedAs: "settings",
   schemas: [
     { ollamaChatRequest, ollamaPromptRequest: ollamaGenerateRequest, ollamaTextsRequest: ollamaEmbedRequest },
@@ -91,7 +87,6 @@ export const describeOllama: ApiDescription = {
   ],
   operations: [
     post("ollamaChat", "/api/chat", [ollamaChatRequest, ollamaChatAnswer, ollamaChatAnswer], {
-      text: "Have a model answer, for Ollama's clients. The same as a chat, for clients that speak Ollama's API. Their base URL is the address without `/v1`. Any model answers, whatever serves it. `keep_alive`, `num_ctx` and other settings of the machine are ignored by name, and no prompt is cut. Models are pulled, copied and removed by the operator, so those routes answer 403.",
       refuses,
       refusals: ["tool_messages_out_of_order", "model_does_not_support_tools"],
       examples: {
@@ -109,37 +104,24 @@ export const describeOllama: ApiDescription = {
       },
     }),
     post("ollamaGenerate", "/api/generate", [ollamaGenerateRequest, ollamaPromptAnswer, ollamaPromptAnswer], {
-      text: "Have a model answer one prompt. The prompt is one message of a chat. With `raw` or `suffix` it goes to the model as it is. `template` and `context` are refused.",
       refuses,
       examples: { prompt: example("One prompt", { prompt: sample.why, options: { num_predict: 64 } }) },
     }),
     post("ollamaEmbed", "/api/embed", [ollamaEmbedRequest, ollamaVectors], {
-      text: "Make vectors of texts. One vector for each text, in their order. No text is cut: one that is too long is an error.",
       examples: {
         texts: example("Several texts", { ...sample.embedder, input: ["The sky is blue.", "Grass is green."] }),
       },
     }),
     post("ollamaEmbeddings", "/api/embeddings", [ollamaEmbeddingsRequest, ollamaVector], {
-      text: "Make the vector of one text. The older form of `/api/embed`.",
       examples: { text: example("One text", { ...sample.embedder, prompt: "The sky is blue." }) },
     }),
-    get("ollamaTags", "/api/tags", ollamaModels, {
-      text: "List the models that the key may use. The same models as of `GET /v1/models`, each with a tag.",
-      refusedAs: "machines",
-    }),
-    get("ollamaLoaded", "/api/ps", ollamaModels, {
-      text: "List the models in memory. Of the models that the key may use, those that a machine reports to have in its memory.",
-      refusedAs: "machines",
-    }),
+    get("ollamaTags", "/api/tags", ollamaModels, { refusedAs: "machines" }),
+    get("ollamaLoaded", "/api/ps", ollamaModels, { refusedAs: "machines" }),
     post("ollamaShow", "/api/show", [ollamaShowRequest, ollamaShown], {
-      text: "Look one model up. Its capabilities, and its context window in `model_info`.",
       refusedAs: "machines",
       refusals: ["model_not_found"],
       examples: { model: example("A model of the demonstration", {}) },
     }),
-    get("ollamaVersion", "/api/version", ollamaVersion, {
-      text: "Read the version of Ollama's API. Clients compare it before they use a newer feature.",
-      refusedAs: "nothing",
-    }),
+    get("ollamaVersion", "/api/version", ollamaVersion, { refusedAs: "nothing" }),
   ],
 };

@@ -30,16 +30,13 @@ const scoreList = listOf({
 const documents = ["Grass is green.", "Air scatters blue."];
 export const describeRanking: ApiDescription = {
   tag: "Rerank",
-  description: "Documents in the order of their relevance.",
   schemas: [{ rerankRequest, scoreRequest, ranking, scoreList }],
   operations: [
     post("rerank", "/v1/rerank", [rerankRequest, ranking], {
-      text: "Order documents by their relevance to a query. The most relevant document comes first. Each model has a scale of its own for its scores. The paths `/rerank` and, for clients of Cohere's, `/v2/rerank` are the same.",
       refusedAs: "job",
       examples: { best: example("Two documents", { ...sample.embedder, query: sample.why, documents }) },
     }),
     post("score", "/v1/score", [scoreRequest, scoreList], {
-      text: "Score texts by their relevance to another text. The scores of `/v1/rerank` in the order of the texts, in the shape of vLLM's API. Each text of `text_2` is scored with the one of `text_1`.",
       refusedAs: "job",
       examples: { two: example("Two texts", { ...sample.embedder, text_1: sample.why, text_2: documents }) },
     }),

@@ -173,11 +173,7 @@ const itemsQuery = z.object({
 
 export const describeResponses: ApiDescription = {
   tag: "Responses",
-  description: "The same in items and events, as OpenAI has them now.",
-  stream: {
-    ends: "Each event has a name and a number. The last is `response.completed`, or `response.incomplete` where the answer was cut short. What fails in between is told as an event `error`, and nothing follows it.",
-    includesErrors: true,
-  },
+  stream: "events",
   refusedAs: "stored",
   schemas: [
     { responseRequest, conversationRequest, conversationItemsRequest, inputItem, inputMessage: requests.messageItem },
@@ -190,56 +186,38 @@ export const describeResponses: ApiDescription = {
   ],
   operations: [
     post("createResponse", "/v1/responses", [responseRequest, response, responseEvent], {
-      text: "Have a model answer, in items and events. The same as a chat, told in items and events, for clients that speak the Responses API. Where the operator stores the responses of the key, `previous_response_id` goes on from one, and an `item_reference` in `input` stands for an item of one. Otherwise send the whole conversation in `input`, with the items of earlier answers as they came. The tools are functions of your own.",
       refuses: requests.unsupportedResponseFields,
       refusedAs: "chat",
       refusals: ["response_not_found"],
       examples: { ...examples, question: example("A question, answered whole", pirate) },
     }),
     post("countResponseTokens", "/v1/responses/input_tokens", [responseRequest, responseTokenCount], {
-      text: "Count the tokens of a request. As `/v1/messages/count_tokens` does, for a request of the Responses API.",
       headers: ["x-trunkline-estimate"],
       refusedAs: "count",
       refusals: ["response_not_found"],
     }),
-    get("retrieveResponse", "/v1/responses/{id}", response, {
-      text: "Read a stored response. As its client got it. It comes whole: `stream` is refused.",
-      refusals: ["unsupported_parameter"],
-    }),
-    remove("deleteResponse", "/v1/responses/{id}", deletedResponse, {
-      text: "Delete a stored response. Responses that went on from it cannot be gone on from any more.",
-    }),
+    get("retrieveResponse", "/v1/responses/{id}", response, { refusals: ["unsupported_parameter"] }),
+    remove("deleteResponse", "/v1/responses/{id}", deletedResponse),
     get("listResponseItems", "/v1/responses/{id}/input_items", responseItemList, {
-      text: "List the input of a stored response. The items of that request alone, without those of earlier turns.",
       query: itemsQuery,
       refusals: ["invalid_value"],
     }),
     post("createConversation", "/v1/conversations", [conversationRequest, conversation], {
-      text: "Begin a conversation. Responses whose `conversation` names it go on from its items, and are put at its end. It is kept for as long as a response is, counted from its beginning. Only for keys whose responses are stored.",
       refusals: ["insufficient_permissions", "insufficient_quota"],
       examples: { begun: { summary: "One that has begun", value: { ...ann, metadata: { topic: "names" } } } },
     }),
-    get("retrieveConversation", "/v1/conversations/{id}", conversation, {
-      text: "Read a conversation. Its items are at `/v1/conversations/{id}/items`.",
-    }),
-    remove("deleteConversation", "/v1/conversations/{id}", deletedConversation, {
-      text: "Delete a conversation. Its responses stay until they are deleted themselves.",
-    }),
+    get("retrieveConversation", "/v1/conversations/{id}", conversation),
+    remove("deleteConversation", "/v1/conversations/{id}", deletedConversation),
     get("listConversationItems", "/v1/conversations/{id}/items", responseItemList, {
-      text: "List the items of a conversation. Those that were put into it, and those of its responses. A page may have fewer than `limit` where they are large: `has_more` says so.",
       query: itemsQuery,
       refusals: ["invalid_value"],
     }),
     post("createConversationItems", "/v1/conversations/{id}/items", [conversationItemsRequest, responseItemList], {
-      text: "Put items at the end of a conversation. Such as messages that no model is to answer.",
       refusals: ["insufficient_quota"],
       examples: { message: { summary: "A message", value: ann } },
     }),
-    get("retrieveConversationItem", "/v1/conversations/{id}/items/{item}", inputItem, {
-      text: "Read an item of a conversation. One that was put into it, or one of its responses.",
-    }),
+    get("retrieveConversationItem", "/v1/conversations/{id}/items/{item}", inputItem),
     remove("deleteConversationItem", "/v1/conversations/{id}/items/{item}", conversation, {
-      text: "Delete an item of a conversation. The conversation goes on without it. The response that it came with keeps it until that is deleted. A deletion takes one of the places for turns (`storedTurnsMax`).",
       refusals: ["array_above_max_length", "insufficient_quota"],
     }),
   ],

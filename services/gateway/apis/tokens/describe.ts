@@ -16,17 +16,14 @@ const model = "llama3.2";
 
 export const describeTokens: ApiDescription = {
   tag: "Tokens",
-  description: "Tokens of texts, and texts of tokens.",
   schemas: [{ tokenizeRequest: tokenize.schema, detokenizeRequest: detokenize.schema, tokenList, detokenizedText }],
   operations: [
     post("tokenize", "/tokenize", [tokenize.schema, tokenList], {
       refuses: tokenize.unsupported,
-      text: "Tell the tokens of a text. In the shape of vLLM's API, from vLLM and llama-server. It takes no tokens of the key's limits.",
       refusedAs: "job",
       examples: { text: example("One text", { model, prompt: sample.why }) },
     }),
     post("detokenize", "/detokenize", [detokenize.schema, detokenizedText], {
-      text: "Tell the text of tokens. The opposite of `/tokenize`.",
       refusedAs: "job",
       examples: { tokens: example("Three tokens", { model, tokens: [1, 2, 3] }) },
     }),

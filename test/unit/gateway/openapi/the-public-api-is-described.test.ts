@@ -123,6 +123,21 @@ describe("errors", () => {
   });
 });
 
+test("words.md has a line for each operation, section and limit of the document, and no other", () => {
+  const used = {
+    Operations: operations.map(({ operationId }) => operationId),
+    Sections: document.tags.map(({ name }) => name),
+    Limits: document["x-trunkline-limits"].map(({ name }) => name.replace("TRUNKLINE_BODY_BYTES_MAX", "bodyBytesMax")),
+    Streams: operations.flatMap(({ tags, responses }) =>
+      (responses["200"]?.content["text/event-stream"] ?? responses["200"]?.content["application/x-ndjson"]) ? tags : [],
+    ),
+  };
+  for (const [title, names] of Object.entries(used)) {
+    const words = wordsOf(title).map(({ name }) => name);
+    expect(words.toSorted(), title).toEqual([...new Set(names)].toSorted());
+  }
+});
+
 test("every operation has a name of its own, an id in every answer, and needs a key unless it says so", () => {
   expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
   for (const [path, methods] of Object.entries(document.paths)) {
