@@ -32,7 +32,7 @@ const unpackedTimesMax = 100;
 const unpackedBytesAlways = 16 * 1_048_576;
 const databaseMagic = Buffer.from("SQLite format 3\0");
 
-type Store = OpenedKeyStore & { readonly actor: Actor };
+type ActingStore = OpenedKeyStore & { readonly actor: Actor };
 /** The number of rows by their table. */
 type Counts = ReturnType<StateDatabase["counts"]>;
 
@@ -51,7 +51,7 @@ export interface Backup {
  * checksum. The file appears whole or keeps its old text, and only its owner can read it.
  */
 export async function backUp(
-  store: Store,
+  store: ActingStore,
   { file, secrets }: { readonly file: string; readonly secrets: Readonly<Record<string, string>> },
 ): Promise<Counts> {
   if ((await store.keys.peppers()).length === 0) {
@@ -73,7 +73,7 @@ export async function backUp(
   }
 }
 
-async function fill(folder: string, { keys, state, clock }: Store, secrets: Readonly<Record<string, string>>) {
+async function fill(folder: string, { keys, state, clock }: ActingStore, secrets: Readonly<Record<string, string>>) {
   if (state.kind === "sqlite") state.database.copyTo(join(folder, stateFileName));
   const database = openStateDatabase(folder);
   try {
@@ -179,7 +179,7 @@ export interface Restored {
  * that they follow is another one.
  */
 export async function restore(
-  store: Store,
+  store: ActingStore,
   { folder, database }: Backup,
   { replaces }: { readonly replaces: boolean },
 ): Promise<Restored> {
@@ -204,7 +204,7 @@ export async function restore(
 }
 
 /** Revokes in a backup the keys and machines that the store to be replaced has as revoked. */
-async function keepRevoked(store: Store, database: StateDatabase): Promise<readonly string[]> {
+async function keepRevoked(store: ActingStore, database: StateDatabase): Promise<readonly string[]> {
   const { clock, actor } = store;
   const [keys, machines] = [new SqliteKeyStore(database, { clock }), new SqliteMachineStore(database)];
   const revoked: string[] = [];

@@ -30,7 +30,7 @@ import type { Timing } from "#shared/protocol/timing.ts";
 import { Exposition, BoundedLabels } from "./metrics/exposition.ts";
 import { countFleetEvents } from "./metrics/fleet-meters.ts";
 
-interface FleetParts {
+interface FleetDependencies {
   readonly config: Pick<GatewayConfig, "waitMs">;
   readonly broker: Broker;
   readonly store: OpenedKeyStore;
@@ -44,7 +44,17 @@ interface FleetParts {
 }
 
 /** Opens the parts that know the machines, place jobs on them and measure both. */
-export function openFleet({ config, broker, store, watch, records, lifecycle, gateway, timing, log }: FleetParts) {
+export function openFleet({
+  config,
+  broker,
+  store,
+  watch,
+  records,
+  lifecycle,
+  gateway,
+  timing,
+  log,
+}: FleetDependencies) {
   const { state, peppers, clock } = store;
   const roster = new Roster(timing, (machine) => records.barred(machine));
   const leftOut = new LeftOut({ forgetMs: timing.offlineAfterMs });

@@ -49,7 +49,7 @@ function minterOf(
   return signingKey === undefined ? undefined : new MachineMinter({ signingKey, credentialsFile, clock });
 }
 
-interface TunnelParts {
+interface TunnelDependencies {
   readonly config: GatewayConfig;
   readonly brokerFor: BrokerFor;
   /** This gateway's own connection. */
@@ -88,7 +88,7 @@ export function machineFinder(
 }
 
 /** Opens the parts that serve paired machines. */
-export async function openTunnels(server: FastifyInstance, parts: TunnelParts): Promise<OpenTunnels> {
+export async function openTunnels(server: FastifyInstance, parts: TunnelDependencies): Promise<OpenTunnels> {
   const { brokerFor, broker, store, records, isNameUsed, badKeys, gateway, exposition, meter, log } = parts;
   const { machines, keys, clock } = store;
   // Each proof and each connection to the broker costs work, and a proxy that cuts every WebSocket has an agent come back

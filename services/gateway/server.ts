@@ -9,7 +9,7 @@ import {
   AnswersUnderWay,
   UnreadAnswers,
   type AnswerBounds,
-  type AnswerMeter,
+  type HeldBytesMeter,
   TimedResponse,
 } from "./http/timed-response.ts";
 import { readBodies } from "./http/bound-uploads.ts";
@@ -65,7 +65,7 @@ interface ServerOptions extends BodyLimit {
   readonly connections?: ConnectionBounds;
   readonly answers?: AnswerBounds;
   readonly clock?: Pick<Clock, "now" | "every">;
-  readonly meter?: RequestMeter & ConnectionMeter & AnswerMeter;
+  readonly meter?: RequestMeter & ConnectionMeter & HeldBytesMeter;
 }
 
 const usualConnections: ConnectionBounds = { connectionsMax: 1_024, connectionsPerAddressMax: 1_024 };

@@ -26,10 +26,10 @@ const settings = z.object({
 const isText = new Map(Object.entries(settings.shape).map(([name, field]) => [variableOf(name), isSecret(field)]));
 
 /** The text of secrets by the names of their settings, or of the settings that name their files. */
-type Named = Readonly<Record<string, string>>;
+type NamedSecrets = Readonly<Record<string, string>>;
 
 /** Reads the secrets that the environment names. A state folder has the pepper where the environment has none. */
-export function readSecrets(environment: Environment): Named {
+export function readSecrets(environment: Environment): NamedSecrets {
   const { own } = placeOf(environment);
   const given = Object.entries(readConfig(settings, environment));
   const secrets = given
@@ -42,7 +42,7 @@ export function readSecrets(environment: Environment): Named {
  * Writes the secrets of a backup that are not configured into the state folder, and returns the settings that name them.
  * No file is overwritten. Throws a `StartFailure` if there is no pepper of the backup's keys.
  */
-export async function withSecretsOf({ file, database }: Backup, environment: Environment): Promise<Named> {
+export async function withSecretsOf({ file, database }: Backup, environment: Environment): Promise<NamedSecrets> {
   const { keyPepper: pepper, keyPepperAlso: pepperAlso, redisUrl, stateDir, own } = placeOf(environment);
   const named: Record<string, string> = {};
   for (const row of database.read("read secrets", (sql) => sql.all`SELECT name, value FROM extra`)) {

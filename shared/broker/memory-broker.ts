@@ -16,7 +16,7 @@ import {
  * its connection, as a NATS server cuts a slow consumer.
  */
 export class MemoryBroker {
-  readonly #options: ConnectionOptions;
+  readonly #options: MemoryConnectionOptions;
 
   constructor({ payloadBytesMax = 1024 * 1024, pendingBytesMax = 64 * 1024 * 1024, ...options }: MemoryBrokerOptions) {
     this.#options = { ...options, payloadBytesMax, pendingBytesMax, connections: new Set() };
@@ -36,7 +36,7 @@ interface MemoryBrokerOptions {
   readonly pendingBytesMax?: number;
 }
 
-interface ConnectionOptions extends Required<MemoryBrokerOptions> {
+interface MemoryConnectionOptions extends Required<MemoryBrokerOptions> {
   readonly connections: Set<MemoryConnection>;
 }
 
@@ -52,14 +52,14 @@ export class MemoryConnection implements Broker {
   connected = true;
   connectedSinceMs: number;
 
-  readonly #options: ConnectionOptions;
+  readonly #options: MemoryConnectionOptions;
   readonly #interests = new Set<Interest>();
   readonly #listeners = new Set<(connected: boolean) => void>();
   #queue: { readonly interest: Interest; readonly message: BrokerMessage }[] = [];
   #queuedBytes = 0;
   #closed = false;
 
-  constructor(options: ConnectionOptions) {
+  constructor(options: MemoryConnectionOptions) {
     this.#options = options;
     this.payloadBytesMax = options.payloadBytesMax;
     this.connectedSinceMs = options.clock.now();

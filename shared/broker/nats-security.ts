@@ -62,7 +62,7 @@ export interface NatsSecurity {
 }
 
 /** `hasCredential` is true for a credential that is neither in the URL nor a certificate. */
-type Settings = NatsSecurity & { readonly hasCredential?: boolean };
+type ProtectedNats = NatsSecurity & { readonly hasCredential?: boolean };
 
 export interface NatsProtection {
   /** Undefined where clear text is allowed. The client library then still uses TLS with servers that offer it. */
@@ -74,7 +74,7 @@ export interface NatsProtection {
 const laboratory = "In a laboratory TRUNKLINE_NATS_INSECURE=true allows it.";
 
 /** Returns the protection for a connection, or throws before anything is sent. */
-export function protectNats(url: NatsUrl, settings: Settings): NatsProtection {
+export function protectNats(url: NatsUrl, settings: ProtectedNats): NatsProtection {
   const { caFile, ca, certificateFile, keyFile } = settings;
   const problem = problemOf(url, settings);
   if (problem !== undefined) throw new StartFailure(exitCodes.config, problem);
@@ -92,7 +92,7 @@ export function protectNats(url: NatsUrl, settings: Settings): NatsProtection {
   };
 }
 
-function problemOf(url: NatsUrl, settings: Settings): string | undefined {
+function problemOf(url: NatsUrl, settings: ProtectedNats): string | undefined {
   const { caFile, certificateFile, keyFile, hasCredential, insecure } = settings;
   if ((certificateFile === undefined) !== (keyFile === undefined)) {
     return "TRUNKLINE_NATS_CERT and TRUNKLINE_NATS_KEY belong together: set both, or neither.";
@@ -123,7 +123,7 @@ function assertReadable(setting: string, file: string): void {
 /** TLS options that the library passes to Node. It reads the files at each connect. */
 type NodeTlsOptions = TlsOptions & { readonly checkServerIdentity: typeof checkServerIdentity };
 
-function tlsOptions(url: NatsUrl, { caFile, ca, certificateFile, keyFile }: Settings): NodeTlsOptions {
+function tlsOptions(url: NatsUrl, { caFile, ca, certificateFile, keyFile }: ProtectedNats): NodeTlsOptions {
   return {
     ...(ca === undefined ? {} : { ca }),
     ...(caFile === undefined ? {} : { caFile }),

@@ -43,7 +43,7 @@ const noColour = "\u001b[0m";
 /** Matches a text that needs no quotes. */
 const word = /^[^\s"=]+$/;
 
-interface Line {
+interface LogLine {
   readonly time: number;
   readonly level: number;
   readonly msg?: string;
@@ -55,7 +55,7 @@ interface Line {
  * fields as `name=value`.
  */
 export function logText(line: string, { coloured }: { readonly coloured: boolean }): string {
-  const { time, level, pid: _pid, name: _name, msg = "", err, ...fields } = JSON.parse(line) as Line;
+  const { time, level, pid: _pid, name: _name, msg = "", err, ...fields } = JSON.parse(line) as LogLine;
   const [text, colour] = levels[level] ?? [String(level), ""];
   const shown = coloured ? `${colour}${text}${noColour}` : text;
   const pairs = Object.entries(fields).map(([name, value]) => `${name}=${valueText(value)}`);

@@ -5,7 +5,7 @@ import { supplyOlderNodes } from "./older-nodes.ts";
 import { startOwnThread } from "./own-files.ts";
 
 /** The answer to one order. A thread answers its orders one after the other. */
-type Answer<Result> =
+type OrderAnswer<Result> =
   | { readonly outcome: "done"; readonly result: Result }
   | {
       readonly outcome: "fault";
@@ -35,11 +35,11 @@ export interface CpuBound {
 const cpuLookMs = 50;
 const megabyte = 1_000_000;
 
-interface Waiting<Order, Result> {
+interface WaitingOrder<Order, Result> {
   readonly order: Order;
   readonly bytes: Uint8Array;
   readonly size: number;
-  readonly settle: (answer: Answer<Result>) => void;
+  readonly settle: (answer: OrderAnswer<Result>) => void;
 }
 
 /**
@@ -51,8 +51,8 @@ export class WorkThread<Order, Result> {
   readonly #module: URL;
   readonly #cpuBound: CpuBound | undefined;
   /** By sender. The first sender is the next to have an order done. */
-  readonly #waiting = new Map<string, Waiting<Order, Result>[]>();
-  #current: Waiting<Order, Result> | undefined;
+  readonly #waiting = new Map<string, WaitingOrder<Order, Result>[]>();
+  #current: WaitingOrder<Order, Result> | undefined;
   #thread: Worker | undefined;
   #bytes = 0;
 
@@ -74,7 +74,7 @@ export class WorkThread<Order, Result> {
   async run(order: Order, bytes: Uint8Array, owner: OrderOwner = {}): Promise<Result> {
     const { sender = "", signal, size = bytes.byteLength } = owner;
     signal?.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<Answer<Result>>();
+    const { promise, resolve, reject } = Promise.withResolvers<OrderAnswer<Result>>();
     const waiting = { order, bytes, size, settle: resolve };
     const leave = (): void => {
       if (this.#drop(sender, waiting)) reject(signal?.reason);
@@ -115,7 +115,7 @@ export class WorkThread<Order, Result> {
     thread.postMessage(next.order, movable(next.bytes));
   }
 
-  #drop(sender: string, order: Waiting<Order, Result>): boolean {
+  #drop(sender: string, order: WaitingOrder<Order, Result>): boolean {
     const orders = this.#waiting.get(sender) ?? [];
     const others = orders.filter((each) => each !== order);
     if (others.length > 0) this.#waiting.set(sender, others);
@@ -124,7 +124,7 @@ export class WorkThread<Order, Result> {
   }
 
   /** Ends the thread if the order takes more CPU time than its bytes permit. Time in which the thread waits does not count. */
-  async #boundCpu(thread: Worker, order: Waiting<Order, Result>, { msPerMb, fault }: CpuBound): Promise<void> {
+  async #boundCpu(thread: Worker, order: WaitingOrder<Order, Result>, { msPerMb, fault }: CpuBound): Promise<void> {
     const budgetMs = msPerMb * Math.max(1, order.size / megabyte);
     const before = cpuMsOf(thread);
     let leftMs = budgetMs;
@@ -148,7 +148,7 @@ export class WorkThread<Order, Result> {
       this.#settle(answerOf(Fault.from(error)));
       this.#next();
     };
-    thread.on("message", (answer: Answer<Result>) => {
+    thread.on("message", (answer: OrderAnswer<Result>) => {
       // The last words of a thread that was ended are for no order.
       if (this.#thread !== thread) return;
       this.#settle(answer);
@@ -162,7 +162,7 @@ export class WorkThread<Order, Result> {
     return thread;
   }
 
-  #settle(answer: Answer<Result>): void {
+  #settle(answer: OrderAnswer<Result>): void {
     this.#current?.settle(answer);
     this.#current = undefined;
   }
@@ -191,7 +191,7 @@ export function serveOrders<Result>(
   });
 }
 
-function answerTo<Result>(work: () => Result): Answer<Result> {
+function answerTo<Result>(work: () => Result): OrderAnswer<Result> {
   try {
     return { outcome: "done", result: work() };
   } catch (thrown) {
@@ -199,7 +199,7 @@ function answerTo<Result>(work: () => Result): Answer<Result> {
   }
 }
 
-function answerOf({ code, message, param, internal }: Fault): Answer<never> {
+function answerOf({ code, message, param, internal }: Fault): OrderAnswer<never> {
   return { outcome: "fault", code, details: { message, param, internal } };
 }
 

@@ -5,6 +5,9 @@ import { limits } from "./limits.ts";
 
 const count = z.int().nonnegative();
 
+/** The names and indices that lead to a value in JSON. */
+export type JsonPath = readonly (string | number)[];
+
 export const jobStates = ["receiving", "queued", "loading", "prefill", "running", "ended"] as const;
 export const jobState = z.enum(jobStates);
 export type JobState = z.infer<typeof jobState>;

@@ -1,13 +1,12 @@
 import { z } from "zod";
 import { choicesMax } from "./answer-events.ts";
-
-type Path = readonly (string | number)[];
+import type { JsonPath } from "./frame-payload.ts";
 
 /**
  * Returns the paths of the fields that a schema does not know: those of the parsed value that the schema's output
  * lacks. The schema must leave out unknown fields, as `z.object` does, and must not rename known ones.
  */
-export function unknownFields(value: unknown, output: unknown, path: Path = []): Path[] {
+export function unknownFields(value: unknown, output: unknown, path: JsonPath = []): JsonPath[] {
   // A value without a schema of its own, such as a JSON schema, is passed on as it is.
   if (value === output || typeof value !== "object" || value === null) return [];
   if (Array.isArray(value)) {
@@ -70,6 +69,10 @@ export const toolMessage = z.object({
 
 export const chatMessage = z.discriminatedUnion("role", [systemMessage, userMessage, assistantMessage, toolMessage]);
 export type ChatMessage = z.infer<typeof chatMessage>;
+export type UserMessage = Extract<ChatMessage, { role: "user" }>;
+export type UserPart = Exclude<UserMessage["content"], string>[number];
+export type TextPart = z.infer<typeof textPart>;
+export type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 
 /** The tool names that every runtime and template accepts. The gateway renames other tools and maps their names back. */
 export const toolNameCharactersMax = 64;

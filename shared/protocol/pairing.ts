@@ -112,20 +112,20 @@ export function joinKey(secret: Uint8Array): Buffer {
   return createHmac("sha256", secret).update("trunkline join key 1").digest();
 }
 
-interface Joining extends Pick<PairRequest, "join" | "challenge"> {
+interface SignedJoin extends Pick<PairRequest, "join" | "challenge"> {
   readonly publicKey: string;
   readonly site: string;
 }
 
 /** The agent's proof that it knows the join line's secret. */
-export function agentProof(key: Uint8Array, { join, publicKey, site, challenge }: Joining): string {
+export function agentProof(key: Uint8Array, { join, publicKey, site, challenge }: SignedJoin): string {
   return proofOf(key, ["trunkline pair 1", join, publicKey, site, challenge]);
 }
 
 /** The site's proof that it knows the join line's secret, and has paired this key under this name. */
 export function siteProof(
   key: Uint8Array,
-  { join, publicKey, site, challenge, machine }: Joining & { readonly machine: string },
+  { join, publicKey, site, challenge, machine }: SignedJoin & { readonly machine: string },
 ): string {
   return proofOf(key, ["trunkline paired 1", join, publicKey, site, challenge, machine]);
 }

@@ -11,12 +11,12 @@ import { tokenCharacters } from "./identifiers.ts";
 export const machineChannels = ["job", "part", "control"] as const;
 export type MachineChannel = (typeof machineChannels)[number];
 
-interface Machine {
+interface MachineBoot {
   readonly machine: string;
   readonly epoch: string;
 }
 
-export function machineSubject(target: Machine, channel: MachineChannel): string {
+export function machineSubject(target: MachineBoot, channel: MachineChannel): string {
   return `tl1.machine.${target.machine}.${target.epoch}.${channel}`;
 }
 
@@ -24,7 +24,7 @@ export function machineSubject(target: Machine, channel: MachineChannel): string
  * Returns an agent's subscription. It covers the agent's own epoch only: a wider one would swallow the 503 that reports
  * a dead epoch.
  */
-export function machinePattern(self: Machine): string {
+export function machinePattern(self: MachineBoot): string {
   return `tl1.machine.${self.machine}.${self.epoch}.>`;
 }
 
@@ -32,7 +32,7 @@ export function machinePattern(self: Machine): string {
  * Returns the reply subject of beats. Only the broker sends here, when a beat has no subscriber. The gateway's token
  * names the gateway that is gone.
  */
-export function echoSubject(self: Machine, gateway: string): string {
+export function echoSubject(self: MachineBoot, gateway: string): string {
   return `tl1.machine.${self.machine}.${self.epoch}.echo.${gateway}`;
 }
 

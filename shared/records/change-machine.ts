@@ -14,7 +14,7 @@ type NewRecordChange =
   /** A join line was made. `models` undefined leaves the permitted models as they are. */
   | {
       readonly action: "machine_paired";
-      readonly join: NewJoin;
+      readonly join: JoinToKeep;
       readonly models?: readonly string[] | undefined;
       readonly external?: true | undefined;
     }
@@ -33,7 +33,7 @@ type KnownRecordChange =
   | { readonly action: "machine_revoked" }
   | { readonly action: "machine_uncordoned" };
 
-interface NewJoin {
+interface JoinToKeep {
   readonly id: string;
   readonly key: string;
   readonly expiresAt: number;

@@ -32,7 +32,7 @@ export const joinTtlMsMax = 600_000;
 const joinIdCharacters = 12;
 const joinSecretBytes = 16;
 
-interface JoinWish {
+interface WantedJoin {
   readonly name: string;
   readonly ttlMs: number;
   /** The URL by which the machine reaches the site. Undefined for the one that the site's gateways noted. */
@@ -57,7 +57,7 @@ export interface NewJoin {
  * fault of a machine that is paired already, and of a site that has no URL or takes no machines.
  */
 export async function makeJoin(
-  { name, ttlMs, publicUrl, admin, ...granted }: JoinWish,
+  { name, ttlMs, publicUrl, admin, ...granted }: WantedJoin,
   means: MachineMeans,
 ): Promise<NewJoin> {
   const site = await means.machines.site();
@@ -148,7 +148,7 @@ export type JoinOutcome =
   | { readonly outcome: "name-used"; readonly machine: string }
   | { readonly outcome: "paired"; readonly isNew: boolean; readonly machine: string; readonly proof: string };
 
-interface JoinMeans {
+interface JoinDependencies {
   readonly machines: MachineStore;
   readonly keys: Pick<KeyStore, "find">;
   readonly clock: Pick<Clock, "wall">;
@@ -161,7 +161,7 @@ interface JoinMeans {
 /** The site's side of a pairing. Each join line pairs one key; a second use by another key is noted in the record. */
 export async function useJoin(
   use: JoinUse,
-  { machines, keys, clock, isNameUsed, requestId }: JoinMeans,
+  { machines, keys, clock, isNameUsed, requestId }: JoinDependencies,
 ): Promise<JoinOutcome> {
   const { request, site } = use;
   const { join, public_key: publicKey, challenge } = request;

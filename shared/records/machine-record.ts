@@ -110,7 +110,7 @@ export const site = z.looseObject({
   /** The gateway that serves an embedded store, as it noted itself. Absent if 0.2.0 served it last. */
   gateway: z.string().optional(),
 });
-export type Site = Readonly<z.infer<typeof site>>;
+export type SiteRecord = Readonly<z.infer<typeof site>>;
 
 /** The offer of a machine when it was heard: its model servers, and how many models. */
 export const machineOffer = z
@@ -123,9 +123,9 @@ export interface SeenMachine extends Readonly<z.infer<typeof machineOffer>> {
 
 export interface MachineStore extends RecordStore<MachineRecord> {
   /** Returns the site. The first call makes its id, which never changes. */
-  site(): Promise<Site>;
+  site(): Promise<SiteRecord>;
   /** Stores what machines have to know to reach the site, in place of what was noted before. */
-  noteSite(reached: Partial<Omit<Site, "id">>): Promise<void>;
+  noteSite(reached: Partial<Omit<SiteRecord, "id">>): Promise<void>;
   /** Returns the record of the machine with this public key, revoked or not. */
   findByKey(publicKey: string): Promise<MachineRecord | undefined>;
   /** Returns the record whose latest join line has this id, used or not. */
@@ -147,6 +147,6 @@ export interface MachineStore extends RecordStore<MachineRecord> {
 }
 
 /** Parses what was noted of a site. */
-export function readSite(id: unknown, noted: unknown): Site {
+export function readSite(id: unknown, noted: unknown): SiteRecord {
   return readStored(site, () => ({ ...Object(JSON.parse(typeof noted === "string" ? noted : "{}")), id }));
 }

@@ -8,10 +8,10 @@ import { type MachineRecord, machineLabels, type SeenMachine } from "./machine-r
  * machine may do, or its join line has expired.
  */
 export const machineStates = ["unpaired", "joining", "paired", "cordoned", "revoked"] as const;
-export type MachineState = (typeof machineStates)[number];
+export type ShownMachineState = (typeof machineStates)[number];
 
 /** Returns the state of a record. A revoked machine is `joining` again while it has a new join line. */
-export function machineState(record: MachineRecord, nowMs: number): MachineState {
+export function machineState(record: MachineRecord, nowMs: number): ShownMachineState {
   const { join, revokedAt, cordon, publicKey } = record;
   if (join !== undefined && join.usedAt === undefined && nowMs < join.expiresAt) return "joining";
   if (revokedAt !== undefined) return "revoked";

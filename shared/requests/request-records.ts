@@ -24,7 +24,7 @@ interface Found {
 }
 
 /** An entry of the store. The record is undefined if this build cannot read it: a newer gateway may have written it. */
-interface Entry {
+interface StoredRecord {
   readonly cursor: string;
   readonly record: RequestRecord | undefined;
 }
@@ -88,7 +88,7 @@ export class RequestRecords {
   async *#pages(
     { sinceMs = -Infinity }: RequestQuery,
     { before, after }: Omit<Range, "limit">,
-  ): AsyncGenerator<{ readonly entries: readonly Entry[]; readonly next: string | undefined }> {
+  ): AsyncGenerator<{ readonly entries: readonly StoredRecord[]; readonly next: string | undefined }> {
     let next = before;
     for (let looked = 0; looked < lookedAtMax; looked += pageLength) {
       const entries = await this.#source.page({ before: next, after, sinceMs });
@@ -117,7 +117,7 @@ const skewMs = 60_000;
 
 interface Source {
   /** Returns up to `pageLength` entries, the latest first. Those that ended long before `sinceMs` may be left out. */
-  page(range: Omit<Range, "limit"> & Pick<RequestQuery, "sinceMs">): Promise<readonly Entry[]>;
+  page(range: Omit<Range, "limit"> & Pick<RequestQuery, "sinceMs">): Promise<readonly StoredRecord[]>;
   get(id: string): Promise<RequestRecord | undefined>;
 }
 

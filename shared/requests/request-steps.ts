@@ -1,7 +1,7 @@
 /** The way of a request as steps in time. Pure. */
 import type { ShownRequest } from "./shown-request.ts";
 
-interface Step {
+interface RequestStep {
   readonly atMs: number;
   readonly text: string;
   /** The machines that came next. */
@@ -17,10 +17,10 @@ const enders: Readonly<Record<ShownRequest["ended_by"], string>> = {
 
 const whole = new Intl.NumberFormat("en");
 
-export function stepsOf(request: ShownRequest): Step[] {
+export function stepsOf(request: ShownRequest): RequestStep[] {
   const { tried, machine, accepted_ms: acceptedMs, first_token_ms: firstMs, total_ms: totalMs } = request;
   const { load_wait_ms: loadMs, tokens_per_second: speed } = request;
-  const step = (atMs: number, text: string, aside: readonly string[] = []): Step => ({ atMs, text, aside });
+  const step = (atMs: number, text: string, aside: readonly string[] = []): RequestStep => ({ atMs, text, aside });
   const offers = tried.flatMap(({ machine: name, model, at_ms: atMs, why, others, from_tokens: from, code }, place) => {
     const aside = others.map((each) => `${each.machine} came after it: ${each.why}, ${whole.format(each.cost_ms)} ms`);
     const goal = from === null ? "" : `, to go on after ${whole.format(from)} tokens`;

@@ -20,10 +20,10 @@ export interface KnownModels {
   /** Notes the models that a machine offered at `seenAtMs`. The latest sighting wins, in whatever order they arrive. */
   remember(seen: ModelsSeen): Promise<void>;
   /** Returns `known` if any machine, or any of the named ones, offered the model lately. */
-  knows(modelId: string, asked: Asked): Promise<ModelAcquaintance>;
+  knows(modelId: string, asked: ModelsQuery): Promise<ModelAcquaintance>;
 }
 
-interface Asked {
+interface ModelsQuery {
   readonly nowMs: number;
   readonly machines?: readonly string[] | undefined;
 }
@@ -85,7 +85,7 @@ export class SqliteKnownModels implements KnownModels {
     ]);
   }
 
-  async knows(modelId: string, { nowMs, machines }: Asked): Promise<ModelAcquaintance> {
+  async knows(modelId: string, { nowMs, machines }: ModelsQuery): Promise<ModelAcquaintance> {
     const seenAfterMs = nowMs - modelKnownForMs;
     const asked = JSON.stringify(sightingsAskedFor(modelId, machines));
     const row = this.#database.read(
@@ -130,7 +130,7 @@ export class RedisKnownModels implements KnownModels {
     );
   }
 
-  async knows(modelId: string, { nowMs, machines }: Asked): Promise<ModelAcquaintance> {
+  async knows(modelId: string, { nowMs, machines }: ModelsQuery): Promise<ModelAcquaintance> {
     const seenAt = await this.#redis.run("look for a model", (redis) =>
       redis.zmscore(knownModelsAt, ...sightingsAskedFor(modelId, machines)),
     );

@@ -10,7 +10,7 @@ import {
   type MachineStore,
   machineOffer,
   type SeenMachine,
-  type Site,
+  type SiteRecord,
 } from "../records/machine-record.ts";
 
 /** A hash of two fields: the site's `id`, and as JSON what gateways `noted` of it. */
@@ -24,7 +24,7 @@ export class RedisMachineStore extends RedisRecords<MachineRecord> implements Ma
     super(redis, { at: "machines", noun: "machine", schema: machineRecord });
   }
 
-  async site(): Promise<Site> {
+  async site(): Promise<SiteRecord> {
     const read = () => this.redis.run("tell its site", (redis) => redis.hmget(siteAt, "id", "noted"));
     let [id, noted] = await read();
     if (id === null) {
@@ -34,7 +34,7 @@ export class RedisMachineStore extends RedisRecords<MachineRecord> implements Ma
     return readSite(id, noted);
   }
 
-  async noteSite(reached: Partial<Omit<Site, "id">>): Promise<void> {
+  async noteSite(reached: Partial<Omit<SiteRecord, "id">>): Promise<void> {
     await this.redis.run("note its site", (redis) => redis.hset(siteAt, "noted", JSON.stringify(reached)));
   }
 

@@ -61,7 +61,7 @@ interface NamedRecord {
   readonly join?: { readonly id: string } | undefined;
 }
 
-interface Options<Kept> {
+interface RedisRecordsOptions<Kept> {
   /** A hash that maps each name to its record as JSON. */
   readonly at: string;
   readonly noun: "machine" | "route" | "keep";
@@ -80,9 +80,9 @@ interface Change<Kept> {
 /** Records by their names in Redis, beside the keys. */
 export class RedisRecords<Kept extends NamedRecord> implements RecordStore<Kept> {
   protected readonly redis: RedisConnection;
-  readonly #options: Options<Kept>;
+  readonly #options: RedisRecordsOptions<Kept>;
 
-  constructor(redis: RedisConnection, options: Options<Kept>) {
+  constructor(redis: RedisConnection, options: RedisRecordsOptions<Kept>) {
     this.redis = redis;
     this.#options = options;
     redis.define("writeRecord", { lua: writeRecordLua, numberOfKeys: 6 });

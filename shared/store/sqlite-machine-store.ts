@@ -10,7 +10,7 @@ import {
   type MachineStore,
   machineOffer,
   type SeenMachine,
-  type Site,
+  type SiteRecord,
 } from "../records/machine-record.ts";
 
 const table: Table<MachineRecord> = {
@@ -32,7 +32,7 @@ export class SqliteMachineStore extends SqliteRecords<MachineRecord> implements 
     super(database, table);
   }
 
-  async site(): Promise<Site> {
+  async site(): Promise<SiteRecord> {
     const read = (sql: SqlTags) => sql.get`SELECT id, noted FROM site`;
     const row =
       this.database.read("tell its site", read) ??
@@ -43,7 +43,7 @@ export class SqliteMachineStore extends SqliteRecords<MachineRecord> implements 
     return readSite(row?.["id"], row?.["noted"]);
   }
 
-  async noteSite(reached: Partial<Omit<Site, "id">>): Promise<void> {
+  async noteSite(reached: Partial<Omit<SiteRecord, "id">>): Promise<void> {
     await this.site();
     this.database.change("note its site", (sql) => sql.run`UPDATE site SET noted = ${JSON.stringify(reached)}`);
   }

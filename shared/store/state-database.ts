@@ -323,7 +323,7 @@ export function makePepper(file: string, link: typeof linkSync = linkSync): void
   }
 }
 
-type Row = Record<string, SQLOutputValue>;
+type SqlRow = Record<string, SQLOutputValue>;
 
 /**
  * SQL in tagged templates. A value is always bound and never part of the statement's text. Each template is prepared
@@ -337,16 +337,16 @@ export class SqlTags {
     this.#database = database;
   }
 
-  get(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): Row | undefined {
+  get(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): SqlRow | undefined {
     return this.#statement(parts).get(...values);
   }
 
-  all(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): Row[] {
+  all(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): SqlRow[] {
     return this.#statement(parts).all(...values);
   }
 
   /** Like `all`, one row after another, so that no number of rows fills the memory. */
-  iterate(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): NodeJS.Iterator<Row> {
+  iterate(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): NodeJS.Iterator<SqlRow> {
     return this.#statement(parts).iterate(...values);
   }
 

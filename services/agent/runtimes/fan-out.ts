@@ -4,7 +4,7 @@ import type { CompleteBody } from "#shared/protocol/job-bodies.ts";
 import type { ChatRun, CompleteRun, EmbedRun, EmitEvents, Runtime } from "./runtime.ts";
 
 /** One of several answers to a request. */
-interface Turn<Body> {
+interface AnswerTurn<Body> {
   readonly body: Body;
   /** True if this turn answers the same prompt as the turn before it. */
   readonly again: boolean;
@@ -38,7 +38,7 @@ function answersTo<Body extends { readonly seed?: number | undefined }>(
   body: Body,
   wanted: number,
   echo = "",
-): Turn<Body>[] {
+): AnswerTurn<Body>[] {
   return Array.from({ length: wanted }, (_, place) => ({
     body: body.seed === undefined ? body : { ...body, seed: body.seed + place },
     again: place > 0,
@@ -47,7 +47,7 @@ function answersTo<Body extends { readonly seed?: number | undefined }>(
 }
 
 async function runInTurn<Body>(
-  turns: readonly Turn<Body>[],
+  turns: readonly AnswerTurn<Body>[],
   { signal, onProgress }: Pick<ChatRun, "signal" | "onProgress">,
   ask: (body: Body, emit: EmitEvents) => Promise<void>,
   emit: EmitEvents,

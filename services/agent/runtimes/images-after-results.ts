@@ -1,7 +1,4 @@
-import { contentText, type ChatMessage } from "#shared/protocol/job-bodies.ts";
-
-type UserMessage = Extract<ChatMessage, { role: "user" }>;
-type Part = Exclude<UserMessage["content"], string>[number];
+import { contentText, type ChatMessage, type UserMessage, type UserPart } from "#shared/protocol/job-bodies.ts";
 
 /** A message for a runtime, and the index in the request of the message that it comes from. */
 export interface PlacedMessage {
@@ -17,7 +14,7 @@ export interface PlacedMessage {
 export function imagesAfterResults(messages: readonly ChatMessage[]): PlacedMessage[] {
   const placed: PlacedMessage[] = [];
   const names = new Map<string, string>();
-  let shown: Part[] = [];
+  let shown: UserPart[] = [];
   for (const [at, message] of messages.entries()) {
     if (message.role === "assistant") {
       for (const { id, function: called } of message.tool_calls ?? []) names.set(id, called.name);
@@ -45,12 +42,12 @@ function caption(tool: string | undefined): string {
   return tool === undefined ? "The tool's result:" : `The result of '${tool}':`;
 }
 
-function imagesOf(content: UserMessage["content"]): Part[] {
+function imagesOf(content: UserMessage["content"]): UserPart[] {
   return typeof content === "string" ? [] : content.filter(({ type }) => type === "image_url");
 }
 
-function joined(shown: readonly Part[], message: UserMessage): UserMessage {
+function joined(shown: readonly UserPart[], message: UserMessage): UserMessage {
   const { content } = message;
-  const own: readonly Part[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  const own: readonly UserPart[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
   return { ...message, content: [...shown, ...own] };
 }

@@ -26,7 +26,7 @@ const endWaitMs = 250;
 const staleWithinMs = 1_000;
 
 /** An answer of a runtime with a status other than success. */
-export interface Refusal {
+export interface RuntimeRefusal {
   readonly status: number;
   /** The beginning of the answer's text, as far as it is read. */
   readonly text: string;
@@ -34,7 +34,7 @@ export interface Refusal {
 
 interface AnswerOptions {
   readonly signal: AbortSignal;
-  readonly faultOf: (refusal: Refusal) => Fault;
+  readonly faultOf: (refusal: RuntimeRefusal) => Fault;
   /**
    * Sends the request, on a kept connection if there is one, or on a new connection if `fresh`. Returns a promise where
    * the request must be written first.

@@ -4,10 +4,10 @@ import type { z } from "zod";
 import type { Log } from "#shared/process/log.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { writeLargeJson } from "./json-bodies.ts";
-import { type Refusal, RuntimeAnswer } from "./runtime-answer.ts";
+import { type RuntimeRefusal, RuntimeAnswer } from "./runtime-answer.ts";
 
 /** A form in pieces that are sent behind each other, so that no file lies in memory twice. */
-export interface Form {
+export interface SentForm {
   readonly type: string;
   readonly pieces: readonly Uint8Array[];
 }
@@ -17,7 +17,7 @@ export interface Question {
   /** The body, sent as JSON with POST. A request without a body is a GET. */
   readonly body?: unknown;
   /** A form with files, in place of a body. */
-  readonly form?: Form;
+  readonly form?: SentForm;
   /** True if the answer is no text. */
   readonly isBinary?: boolean;
   /** The method, where it is neither GET nor POST. */
@@ -34,7 +34,7 @@ interface ConnectionOptions {
    * Returns the fault for a refusal. The refusal's text may hold paths, addresses and parts of the prompt, and must
    * stay internal.
    */
-  readonly faultOf: (refusal: Refusal) => Fault;
+  readonly faultOf: (refusal: RuntimeRefusal) => Fault;
 }
 
 /**

@@ -8,13 +8,12 @@ import {
   parseTree,
   printParseErrorCode,
 } from "jsonc-parser";
+import type { JsonPath } from "#shared/protocol/frame-payload.ts";
 
 /** A text that cannot be edited, in words that follow the name of its file. */
 export class UneditableText extends Error {
   override readonly name = "UneditableText";
 }
-
-export type JsonPath = readonly (string | number)[];
 
 const byteOrderMark = "\uFEFF";
 

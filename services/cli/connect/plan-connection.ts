@@ -1,7 +1,8 @@
 import { diff, isDeepStrictEqual } from "node:util";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import type { JsonPath } from "#shared/protocol/frame-payload.ts";
 import { type Client, type FileChange, jsonText, type Setting, type SiteFacts } from "./client.ts";
-import { type JsonPath, readJson, setJson, UneditableText } from "./edit-json.ts";
+import { readJson, setJson, UneditableText } from "./edit-json.ts";
 
 /** A file as a client's configuration needs it. */
 export interface PlannedFile {

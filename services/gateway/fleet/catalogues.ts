@@ -204,7 +204,7 @@ export class Catalogues {
 }
 
 /** `isExact` turns the alias off: `name:latest` then does not mean `name`. */
-interface Finding {
+interface FindOptions {
   readonly isExact?: boolean | undefined;
 }
 
@@ -212,7 +212,7 @@ interface Finding {
 export function findModel<Found extends Model>(
   models: readonly Found[],
   id: string,
-  { isExact }: Finding = {},
+  { isExact }: FindOptions = {},
 ): Found | undefined {
   const exact = withId(models, id);
   return exact !== undefined || isExact === true || !id.endsWith(latestTag) ? exact : withId(models, aliasedId(id));
@@ -222,7 +222,7 @@ export function findModel<Found extends Model>(
 export function findOffering(
   offering: (id: string) => readonly string[],
   id: string,
-  { isExact }: Finding = {},
+  { isExact }: FindOptions = {},
 ): readonly string[] {
   const exact = offering(id);
   const habitual = isExact !== true && id.endsWith(latestTag) ? offering(aliasedId(id)) : [];

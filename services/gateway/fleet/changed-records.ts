@@ -1,6 +1,6 @@
 import type { Log } from "#shared/process/log.ts";
 
-interface ReadOptions {
+interface ChangedRecordsOptions {
   /** The subjects of the records in plural, for the log. */
   readonly of: string;
   readonly readOne: (name: string) => Promise<void>;
@@ -16,12 +16,12 @@ const readOneByOneMax = 32;
  * unavailable, and a read that failed is repeated when the store is heard again.
  */
 export class ChangedRecords {
-  readonly #options: ReadOptions;
+  readonly #options: ChangedRecordsOptions;
   /** The names of the records that are to be read again. */
   #due: Set<string> | "all" = new Set();
   #isReading = false;
 
-  constructor(options: ReadOptions) {
+  constructor(options: ChangedRecordsOptions) {
     this.#options = options;
   }
 

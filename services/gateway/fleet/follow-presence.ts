@@ -14,7 +14,7 @@ import type { LeftOut, Roster } from "./roster.ts";
 import type { SecondConnections } from "./second-connections.ts";
 import { limits } from "#shared/protocol/limits.ts";
 
-interface FollowOptions {
+interface FollowPresenceOptions {
   readonly broker: Broker;
   readonly roster: Roster;
   readonly leftOut: LeftOut;
@@ -35,7 +35,7 @@ interface FollowOptions {
  * Feeds the roster with the presences of machines. It calls the roll at the start and whenever the connection is back.
  * A gateway thus knows its fleet in a fraction of a second. The promise resolves when it does so.
  */
-export async function followPresence(options: FollowOptions): Promise<void> {
+export async function followPresence(options: FollowPresenceOptions): Promise<void> {
   const { broker, roster, leftOut, catalogues, placements, floodGuard, onDraining, seconds, timing, clock, log } =
     options;
   const presences = new PresenceReader();

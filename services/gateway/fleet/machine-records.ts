@@ -1,4 +1,4 @@
-import { type MachineRecord, type MachineStore, permits, type Site } from "#shared/records/machine-record.ts";
+import { type MachineRecord, type MachineStore, permits, type SiteRecord } from "#shared/records/machine-record.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -44,7 +44,7 @@ export class MachineRecords {
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
   /** The timers that end machines under their old names. */
   readonly #ends = new Set<Timer>();
-  #site: Site | undefined;
+  #site: SiteRecord | undefined;
 
   constructor(options: RecordsOptions) {
     this.#options = options;
@@ -53,7 +53,7 @@ export class MachineRecords {
   }
 
   /** The site that the machines are paired with. Machines sign its id. */
-  get site(): Site {
+  get site(): SiteRecord {
     if (this.#site === undefined) throw new Error("the records of machines were not loaded");
     return this.#site;
   }

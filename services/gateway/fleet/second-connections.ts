@@ -45,7 +45,7 @@ interface NatsSettings {
 /** The most connections of one machine that are judged between two of its presences. */
 const undecidedMax = 10;
 
-interface Parts {
+interface Dependencies {
   readonly broker: Broker;
   readonly roster: Roster;
   readonly records: Pick<MachineRecords, "getByKey">;
@@ -60,12 +60,12 @@ interface Parts {
  * of tunnels have keys that their gateways made, and no machine's.
  */
 export class SecondConnections {
-  readonly #parts: Parts;
+  readonly #parts: Dependencies;
   readonly #undecided = new Map<string, (OpenedConnection & { readonly openedAtMs: number })[]>();
   readonly #throttle: LogThrottle;
   #rollcall: Timer | undefined;
 
-  constructor(parts: Parts) {
+  constructor(parts: Dependencies) {
     this.#parts = parts;
     this.#throttle = new LogThrottle(parts.clock);
   }
@@ -126,7 +126,7 @@ export class SecondConnections {
  * TRUNKLINE_NATS_SYSTEM_CREDS. Without these settings, logs that second connections are not detected.
  */
 export async function watchSecondConnections(
-  parts: Parts & { readonly config: NatsSettings; readonly lifecycle: Lifecycle },
+  parts: Dependencies & { readonly config: NatsSettings; readonly lifecycle: Lifecycle },
 ): Promise<SecondConnections | undefined> {
   const { config, lifecycle, clock, log } = parts;
   const { natsUrl, natsSystemUrl, natsSystemCreds: credentialsFile, natsSecurity: security } = config;

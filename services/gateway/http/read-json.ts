@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { Fault } from "#shared/fault/fault.ts";
+import type { JsonPath } from "#shared/protocol/frame-payload.ts";
 import { paramOf } from "./read-shape.ts";
 
 /**
@@ -177,7 +178,6 @@ export const jsonKeysMax = 2_048;
 export const numberCharactersMax = 40;
 
 /** A path in JSON: keys of objects and indexes of arrays. */
-export type JsonPath = readonly (string | number)[];
 
 /** Facts that the text of JSON shows and its parsed values do not. */
 interface ScannedJson {

@@ -46,7 +46,7 @@ const types: Readonly<Record<string, string>> = {
  * again at the next request.
  */
 export function serveFixed(server: FastifyInstance, url: string, { type, read, headers = {} }: Fixed): void {
-  let preparing: Promise<Prepared> | undefined;
+  let preparing: Promise<PreparedContent> | undefined;
   server.get(url, async (request, reply) => {
     preparing ??= prepare(read, type).catch((error: unknown) => {
       preparing = undefined;
@@ -58,14 +58,14 @@ export function serveFixed(server: FastifyInstance, url: string, { type, read, h
   refuseOtherMethods(server, url, ["GET", "HEAD"]);
 }
 
-interface Prepared {
+interface PreparedContent {
   readonly plain: Buffer;
   /** Undefined for content that is compressed already. */
   readonly gzipped: Buffer | undefined;
   readonly hash: string;
 }
 
-async function prepare(read: () => Promise<Buffer>, type: string): Promise<Prepared> {
+async function prepare(read: () => Promise<Buffer>, type: string): Promise<PreparedContent> {
   const plain = await read();
   const hash = createHash("sha256").update(plain).digest("base64url").slice(0, 27);
   return { plain, gzipped: type === "application/gzip" ? undefined : await promisify(gzip)(plain), hash };
@@ -77,7 +77,7 @@ const acceptsGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/;
  * Sends the content, or a 304 if the client already has it. Caches may keep the content, and must revalidate it each
  * time.
  */
-function send(request: FastifyRequest, reply: FastifyReply, { plain, gzipped, hash }: Prepared): FastifyReply {
+function send(request: FastifyRequest, reply: FastifyReply, { plain, gzipped, hash }: PreparedContent): FastifyReply {
   const compressed = acceptsGzip.test(String(request.headers["accept-encoding"])) ? gzipped : undefined;
   const etag = `"${hash}${compressed === undefined ? "" : "-gzip"}"`;
   const vary = [reply.getHeader("vary") ?? [], "accept-encoding"].flat().join(", ");

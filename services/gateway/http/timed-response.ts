@@ -11,7 +11,7 @@ export const processingHeader = "openai-processing-ms";
 /** Makes browsers trust the content type of an answer, whatever the body looks like. */
 export const noSniffing = ["x-content-type-options", "nosniff"] as const;
 
-type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
+type HeadersToSend = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
 /**
  * A response that adds two headers by itself. One has the milliseconds from the arrival of the request's head; the
@@ -30,7 +30,7 @@ export class TimedResponse<Request extends IncomingMessage = IncomingMessage> ex
     return performance.now() - this.#arrivedAtMs;
   }
 
-  override writeHead(status: number, reasonOrHeaders?: string | Headers, headers?: Headers): this {
+  override writeHead(status: number, reasonOrHeaders?: string | HeadersToSend, headers?: HeadersToSend): this {
     const elapsedMs = String(Math.floor(this.sinceArrivalMs));
     // Node writes a flat array of headers as it is when no header was set before. It reads none of them twice.
     if (Array.isArray(reasonOrHeaders)) reasonOrHeaders.push(processingHeader, elapsedMs, ...noSniffing);
@@ -145,7 +145,7 @@ const lookEveryMs = 250;
 export type CutReason = "stall" | "room";
 
 /** Measures the bytes that answers hold, and counts cut answers. */
-export interface AnswerMeter {
+export interface HeldBytesMeter {
   answersHold(bytes: number): void;
   answerCut(reason: CutReason): void;
 }
@@ -160,10 +160,10 @@ interface Dependencies extends AnswerBounds {
   readonly underWay: AnswersUnderWay;
   readonly clock: Pick<Clock, "now" | "every">;
   readonly log: Pick<Log, "warn">;
-  readonly meter?: AnswerMeter | undefined;
+  readonly meter?: HeldBytesMeter | undefined;
 }
 
-interface Waiting {
+interface UnreadSocket {
   readonly socket: Socket;
   readonly answers: readonly ServerResponse[];
   readonly bytes: number;
@@ -194,7 +194,7 @@ export class UnreadAnswers {
   #look(): void {
     const { underWay, clock, meter, bytesMax = answerBytesMax, clientStallMs } = this.#dependencies;
     const nowMs = clock.now();
-    const all: Waiting[] = [];
+    const all: UnreadSocket[] = [];
     for (const [socket, answers] of underWay.all()) {
       if (answers.length > 0) all.push({ socket, answers: [...answers], bytes: sumOf(answers) });
     }
@@ -237,7 +237,7 @@ export class UnreadAnswers {
    * Aborts the answers of a connection. A request whose answer has no status yet gets a fault; otherwise the connection
    * is destroyed.
    */
-  #cut({ socket, answers, bytes }: Waiting, reason: CutReason, message: string): void {
+  #cut({ socket, answers, bytes }: UnreadSocket, reason: CutReason, message: string): void {
     const { log, meter } = this.#dependencies;
     const isBegun = answers.some(({ headersSent }) => headersSent);
     const fault = new Fault(isBegun ? "slow_client" : "server_is_overloaded", { message });

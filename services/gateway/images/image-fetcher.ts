@@ -88,7 +88,7 @@ export class ImageFetcher {
     }
   }
 
-  async #fetch(first: string, param: string, run: Run): Promise<string> {
+  async #fetch(first: string, param: string, run: FetchRun): Promise<string> {
     let url = this.#allowed(first, param);
     for (let hops = 0; hops <= imageRedirectsMax; hops++) {
       const response = await this.#get(url, param, run.signal);
@@ -137,7 +137,7 @@ export class ImageFetcher {
   }
 }
 
-interface Run {
+interface FetchRun {
   readonly signal: AbortSignal;
   /** The images of a request share their bytes. */
   bytesLeft: number;
@@ -181,7 +181,7 @@ async function orAborted<Value>(work: Promise<Value>, signal: AbortSignal): Prom
   }
 }
 
-async function readImage(response: IncomingMessage, param: string, run: Run): Promise<string> {
+async function readImage(response: IncomingMessage, param: string, run: FetchRun): Promise<string> {
   const { statusCode, headers } = response;
   try {
     if (statusCode !== 200) throw unreachable(param, `the answer has the status ${statusCode}`);

@@ -9,7 +9,7 @@ import { setNewest } from "#shared/process/set-newest.ts";
 import type { RunningRequests } from "./authenticate.ts";
 import type { KnownKeys } from "./known-keys.ts";
 
-interface FollowOptions {
+interface FollowKeysOptions {
   readonly changes: KeyChanges;
   readonly keys: Pick<KeyStore, "find">;
   readonly knownKeys: KnownKeys;
@@ -32,7 +32,7 @@ const revoked = "This API key has been revoked.";
  * Forgets every changed key and ends the running requests of revoked and disabled keys. Keeps the records of keys that
  * lost a right. A key that could not be read is read again whenever the store is heard from.
  */
-export function followKeyChanges(options: FollowOptions): void {
+export function followKeyChanges(options: FollowKeysOptions): void {
   const { changes, keys, knownKeys, newest, running, machines, routes, log } = options;
   const due = new Set<KeyId>();
 

@@ -25,7 +25,7 @@ interface KnownKey {
   readonly askedAtMs: number;
 }
 
-interface Question {
+interface KeyQuestion {
   overtaken: boolean;
 }
 
@@ -54,7 +54,7 @@ export class KnownKeys {
   #heardAtMs = -Infinity;
   #failedAtMs = -Infinity;
   /** Lookups under way, by key: a change in between overtakes their results. */
-  readonly #questions = new Map<KeyId, Set<Question>>();
+  readonly #questions = new Map<KeyId, Set<KeyQuestion>>();
 
   constructor(options: KnownKeysOptions) {
     this.#options = options;
@@ -146,7 +146,7 @@ export class KnownKeys {
    */
   async #judge(token: KeyToken): Promise<KeyVerdict> {
     const { keys, peppers, clock } = this.#options;
-    const question: Question = { overtaken: false };
+    const question: KeyQuestion = { overtaken: false };
     const questions = this.#questions.getOrInsertComputed(token.id, () => new Set());
     questions.add(question);
     try {

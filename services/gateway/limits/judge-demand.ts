@@ -80,7 +80,7 @@ function msToDrain(units: number, rate: Rate): number {
 }
 
 /** The use of a key's limits at the moment when one of its requests asks to run. */
-export interface KeyState {
+export interface LimitsUse {
   /** The levels of the buckets of the limits per minute. */
   readonly requestsUsed: number;
   readonly tokensUsed: number;
@@ -104,7 +104,7 @@ const underWayWaitMs = 1_000;
 export const growthTokens = 1_000;
 
 /** Decides if a request may run under this share of its limits. The script of `RedisLimitsBook` decides the same. */
-export function judgeDemand(demand: Demand, share: KeyLimits, state: KeyState): Verdict {
+export function judgeDemand(demand: Demand, share: KeyLimits, state: LimitsUse): Verdict {
   const by = refusalOf(demand, share, state);
   if (by !== undefined) return { outcome: "refuse", by };
   const { tokens } = demand;
@@ -116,7 +116,7 @@ export function judgeDemand(demand: Demand, share: KeyLimits, state: KeyState): 
   };
 }
 
-function refusalOf(demand: Demand, share: KeyLimits, state: KeyState): Refusal | undefined {
+function refusalOf(demand: Demand, share: KeyLimits, state: LimitsUse): Refusal | undefined {
   const { tokens, promptTokens = 0, limits } = demand;
   const { requestsPerMinute, tokensPerMinute, concurrency, budget } = share;
   const { tokensPerMinute: promptMax = Infinity, budget: { tokens: budgetTokens } = { tokens: Infinity } } = limits;
@@ -134,7 +134,7 @@ function refusalOf(demand: Demand, share: KeyLimits, state: KeyState): Refusal |
 }
 
 /** Returns the hold with what the limits have left for it. The script of `RedisLimitsBook` decides the same. */
-export function growHold({ hold, usedTokens }: Growth, { tokensPerMinute, budget }: KeyLimits, state: KeyState): Hold {
+export function growHold({ hold, usedTokens }: Growth, { tokensPerMinute, budget }: KeyLimits, state: LimitsUse): Hold {
   const grown = (held: number, left: number): number =>
     held + Math.max(0, Math.min(usedTokens + growthTokens - held, Math.floor(left + roundingUnits)));
   return {
@@ -145,16 +145,16 @@ export function growHold({ hold, usedTokens }: Growth, { tokensPerMinute, budget
   };
 }
 
-interface Refused {
+interface RefusedDemand {
   readonly by: Refusal;
   readonly tokens: number;
   readonly limits: KeyLimits;
-  readonly used: Pick<KeyState, "requestsUsed" | "tokensUsed">;
+  readonly used: Pick<LimitsUse, "requestsUsed" | "tokensUsed">;
   readonly budgetEndsInMs: number;
 }
 
 /** Returns the time after which a refused request may be worth a retry. */
-export function waitMsOf({ by, tokens, limits, used, budgetEndsInMs }: Refused): number {
+export function waitMsOf({ by, tokens, limits, used, budgetEndsInMs }: RefusedDemand): number {
   switch (by) {
     case "requests":
       return waitMsFor(1, used.requestsUsed, requestRate(limits.requestsPerMinute ?? 1));
@@ -169,7 +169,7 @@ export function waitMsOf({ by, tokens, limits, used, budgetEndsInMs }: Refused):
   }
 }
 
-export function limitStatusOf(limits: KeyLimits, used: Pick<KeyState, "requestsUsed" | "tokensUsed">): LimitStatus {
+export function limitStatusOf(limits: KeyLimits, used: Pick<LimitsUse, "requestsUsed" | "tokensUsed">): LimitStatus {
   const { requestsPerMinute: requests, tokensPerMinute: tokens } = limits;
   return {
     requests: requests === undefined ? undefined : allowanceOf(used.requestsUsed, requestRate(requests)),

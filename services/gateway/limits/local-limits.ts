@@ -14,7 +14,7 @@ import {
   usedAt,
   waitMsOf,
   windowMs,
-  type KeyState,
+  type LimitsUse,
   type Used,
 } from "./judge-demand.ts";
 import {
@@ -197,7 +197,7 @@ class LocalKey {
   #limits: KeyLimits = {};
   #budget: { readonly period: string; readonly endsAtMs: number; spent: number } | undefined;
 
-  stateAt(nowMs: number, limits: KeyLimits): Omit<KeyState, "spent"> {
+  stateAt(nowMs: number, limits: KeyLimits): Omit<LimitsUse, "spent"> {
     const { requests, tokens } = levelsAt(this.#levels, limits, nowMs);
     const [requestsUsed, tokensUsed] = [requests.units, tokens.units];
     return { requestsUsed, tokensUsed, seatsTaken: this.#holds.size, reserved: this.#reserved };

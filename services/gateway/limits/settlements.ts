@@ -40,7 +40,7 @@ interface RunningRequest {
   readonly answer?: SeatedAnswer | undefined;
 }
 
-interface EndedRequest extends Omit<Settled, "hold"> {
+interface SettledRequest extends Omit<Settled, "hold"> {
   /** Absent for a request that was refused before it held anything, or whose key has no limits. */
   readonly hold?: Hold | undefined;
   readonly usage: UsageRow;
@@ -51,7 +51,7 @@ interface EndedRequest extends Omit<Settled, "hold"> {
 }
 
 type Growing = Growth & Pick<PromiseWithResolvers<Hold>, "resolve">;
-interface Asked extends PromiseWithResolvers<Admission> {
+interface AskedAdmission extends PromiseWithResolvers<Admission> {
   readonly demand: Demand;
 }
 type EndedAt = Settled & { readonly endedAtMs: number };
@@ -104,7 +104,7 @@ export class Settlements {
   #ended: EndedAt[] = [];
   #requests: string[] = [];
   /** Questions that go out with the next settlement. */
-  readonly #asked: { demands: Asked[]; growing: Growing[] } = { demands: [], growing: [] };
+  readonly #asked: { demands: AskedAdmission[]; growing: Growing[] } = { demands: [], growing: [] };
   /** Holds that are growing, by seat. */
   readonly #growing = new Map<string, Promise<Hold>>();
   /** Settlements that were sent and not acknowledged, in the order of their numbers. */
@@ -199,7 +199,7 @@ export class Settlements {
     return [{ id, usage, answer: request.answer, request: told === undefined ? request.recordSoFar?.() : undefined }];
   }
 
-  end({ hold, ran, usedTokens, usage, request, account }: EndedRequest): void {
+  end({ hold, ran, usedTokens, usage, request, account }: SettledRequest): void {
     // The book frees the seat that another gateway took for the answer, also if this one had it for a moment only.
     if (account?.answer?.isResumed && this.#running.get(account) === undefined) this.#send([], this.#usedBy(account));
     const told = account && this.#running.get(account);
@@ -252,7 +252,7 @@ export class Settlements {
 
   /** Asks the book for admission with the next settlement. Fails if the book does not answer. */
   ask(demand: Demand): Promise<Admission> {
-    const asked: Asked = { demand, ...Promise.withResolvers<Admission>() };
+    const asked: AskedAdmission = { demand, ...Promise.withResolvers<Admission>() };
     this.#asked.demands.push(asked);
     this.#sendAtTurnEnd();
     return asked.promise;
@@ -372,7 +372,7 @@ export class Settlements {
     { sequence, ended, ...sent }: Sent,
     renewed: Iterable<Hold> = [],
     growing: readonly Growing[] = [],
-    demands: readonly Asked[] = [],
+    demands: readonly AskedAdmission[] = [],
   ): Promise<void> {
     const { book, gateway, clock } = this.#options;
     const sinceMs = clock.now() - holdsMatterForMs;

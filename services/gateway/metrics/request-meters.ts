@@ -114,7 +114,7 @@ export function measureRequests(
 const loopSampleMs = 50;
 const loopQuantiles = [0.5, 0.9, 0.99, 1];
 
-interface Measured {
+interface MeterDependencies {
   readonly exposition: Exposition;
   readonly machineLabels: BoundedLabels;
   /** The counters of the fleet, which jobs and presences need before the rest can be measured. */
@@ -130,7 +130,7 @@ interface Measured {
 }
 
 /** Adds all metrics of one gateway. */
-export function openMeters({ exposition, machineLabels: labels, fleet, ...measured }: Measured) {
+export function openMeters({ exposition, machineLabels: labels, fleet, ...measured }: MeterDependencies) {
   const { broker, keys, store, clock, machines, offered, openJobs } = measured;
   const requests = measureRequests(exposition, { offered });
   const answers: AnswerMeter = { ...fleet, ...requests };

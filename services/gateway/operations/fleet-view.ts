@@ -7,7 +7,7 @@ import { targetText } from "#shared/records/change-route.ts";
 import type { MemoryFacts } from "#shared/protocol/presence.ts";
 import type { Breakers } from "../routing/breakers.ts";
 import type { BusyClaims } from "../routing/busy-claims.ts";
-import type { Choice, Explained, Needs } from "../routing/choose-machine.ts";
+import type { MachineChoice, Explained, Needs } from "../routing/choose-machine.ts";
 import { type Cost, firstTokenMs, loadOf } from "../routing/expected-cost.ts";
 import type { JobPlacements, PlacementQuery } from "../routing/job-placements.ts";
 import { cutOff, type OpenJobs } from "../jobs/open-jobs.ts";
@@ -116,7 +116,7 @@ export class FleetView {
     return { ...shown, refusal: shortly(refused ?? (await absenceOf(tried, model))) };
   }
 
-  #ranksOf(choice: Choice, needs: Needs): readonly ShownRouteMachine[] {
+  #ranksOf(choice: MachineChoice, needs: Needs): readonly ShownRouteMachine[] {
     const { roster, clock } = this.#parts;
     const nowMs = clock.now();
     return choice.explain().flatMap((explained) => {

@@ -6,7 +6,7 @@ export const contradictionsMax = 3;
 /** Limits the machines whose claims are kept. */
 const machinesMax = 2_000;
 
-interface Claim {
+interface BusyClaim {
   /** True if the machine said busy since its latest presence. */
   isBusy: boolean;
   /** Presences that reported a free slot and were followed by a busy, without an accepted job in between. */
@@ -21,7 +21,7 @@ interface Claim {
 export class BusyClaims {
   readonly #timing: Pick<Timing, "breakerOpenMs">;
   /** The claims by machine, then by model. */
-  readonly #claims = new LRUCache<string, Map<string, Claim>>({ max: machinesMax, memoMethod: () => new Map() });
+  readonly #claims = new LRUCache<string, Map<string, BusyClaim>>({ max: machinesMax, memoMethod: () => new Map() });
 
   constructor(timing: Pick<Timing, "breakerOpenMs">) {
     this.#timing = timing;

@@ -88,7 +88,7 @@ export interface Explained {
  * `explain` lists the ranked machines in order, then the left-out machines with the model, then the others. Requests do
  * not call it: each would pay for explaining a whole fleet.
  */
-export type Choice = { readonly explain: () => readonly Explained[] } & (
+export type MachineChoice = { readonly explain: () => readonly Explained[] } & (
   | { readonly outcome: "machines"; readonly ranked: readonly Chosen[] }
   /** Present machines offer the model, but none can do what the request asks. */
   | { readonly outcome: "refused"; readonly fault: Fault }
@@ -122,7 +122,7 @@ export function chooseMachine(options: {
   readonly needs: Needs;
   readonly candidates: readonly Candidate[];
   readonly random: () => number;
-}): Choice {
+}): MachineChoice {
   const { modelId, isExact, needs, candidates, random } = options;
   const able: Fit[] = [];
   const leftOut: LeftOut[] = [];
@@ -155,13 +155,13 @@ export function chooseMachine(options: {
   return fault === undefined ? { outcome: "not-offered", explain } : { outcome: "refused", fault, explain };
 }
 
-interface Asking {
+interface ChoiceQuery {
   readonly model: Model | undefined;
   readonly needs: Needs;
 }
 
 /** Returns why a machine is not asked. Undefined if it can be asked. */
-export function whyNot(candidate: Candidate, { model, needs }: Asking): LeftOutReason | undefined {
+export function whyNot(candidate: Candidate, { model, needs }: ChoiceQuery): LeftOutReason | undefined {
   const { presence, status, avoid } = candidate;
   if (candidate.isMisplaced === true) return "external";
   if (status === "offline" || presence.state === "gone") return "offline";
@@ -198,9 +198,9 @@ function loadFor({ presence, known, saidBusy = false }: Candidate): Load {
   return saidBusy ? { ...load, room: "none" } : load;
 }
 
-type Verdict = Pick<Explained, "verdict" | "rank" | "reason" | "model" | "cost">;
+type MachineVerdict = Pick<Explained, "verdict" | "rank" | "reason" | "model" | "cost">;
 
-function explained(candidate: Candidate, verdict: Verdict): Explained {
+function explained(candidate: Candidate, verdict: MachineVerdict): Explained {
   const { presence, status, speed, work } = candidate;
   return { machine: presence.machine, status, load: loadFor(candidate), speed, work, ...verdict };
 }

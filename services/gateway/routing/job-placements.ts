@@ -7,7 +7,14 @@ import type { Roster, RosterMachine } from "../fleet/roster.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import type { Breakers } from "./breakers.ts";
 import { BusyClaims } from "./busy-claims.ts";
-import { chooseMachine, whyNot, type Candidate, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
+import {
+  chooseMachine,
+  whyNot,
+  type Candidate,
+  type MachineChoice,
+  type Chosen,
+  type Needs,
+} from "./choose-machine.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
 import { loadOf, secondsUntilRoom, type Work } from "./expected-cost.ts";
 import { loadCost } from "./load-cost.ts";
@@ -67,7 +74,7 @@ export class JobPlacements {
   }
 
   /** Ranks the machines to ask for a job, the best first, without the machines in `tried`. */
-  choose(query: PlacementQuery, tried: ReadonlySet<string> = nobody): Choice {
+  choose(query: PlacementQuery, tried: ReadonlySet<string> = nobody): MachineChoice {
     const { random } = this.#parts;
     const offering = this.#offering(query);
     const known = this.#drawn(offering, query, tried) ?? this.#presentOf(offering);
@@ -90,7 +97,7 @@ export class JobPlacements {
   }
 
   /** Explains the choice to an operator, over all known machines and without chance. */
-  explain(query: PlacementQuery): Choice {
+  explain(query: PlacementQuery): MachineChoice {
     const { roster, clock } = this.#parts;
     const known = roster.all(clock.now());
     const byName = known.toSorted((one, other) => (one.presence.machine < other.presence.machine ? -1 : 1));
@@ -231,7 +238,7 @@ export class JobPlacements {
     return whyNot({ ...found, catalogue }, { model, needs }) === undefined;
   }
 
-  #choose(query: PlacementQuery, among: Among): Choice {
+  #choose(query: PlacementQuery, among: Among): MachineChoice {
     const { modelId, isExact, needs, machines } = query;
     const { known, random, tried = nobody } = among;
     const nowMs = this.#parts.clock.now();

@@ -35,7 +35,7 @@ const answerTokensUsual = 200;
 /** Limits how far a machine's count of a prompt may lie from the gateway's estimate. */
 const ratioMax = 4;
 
-interface Measured {
+interface MeasuredTimes {
   /** Times to the first token, by the tokens of prompts that had to be computed until then. */
   readonly firsts: LineFit;
   /** Times of a token, by the number of running answers. */
@@ -45,7 +45,7 @@ interface Measured {
 }
 
 interface OfModel {
-  readonly machines: Map<string, Measured>;
+  readonly machines: Map<string, MeasuredTimes>;
   readonly answers: LineFit;
   readonly ratios: LineFit;
   usualPromptTokenMs: number | undefined;
@@ -137,7 +137,7 @@ export class MeasuredSpeeds {
   /** Finds or adds a model, which is then the last to be forgotten. */
   #of(model: string): OfModel {
     const of = this.#models.get(model) ?? {
-      machines: new Map<string, Measured>(),
+      machines: new Map<string, MeasuredTimes>(),
       answers: new LineFit(),
       ratios: new LineFit(),
       usualPromptTokenMs: undefined,
@@ -148,7 +148,7 @@ export class MeasuredSpeeds {
     return of;
   }
 
-  #measured({ machines }: OfModel, machine: string, nowMs: number): Measured {
+  #measured({ machines }: OfModel, machine: string, nowMs: number): MeasuredTimes {
     let measured = machines.get(machine);
     if (measured === undefined || isOver(measured, nowMs)) {
       if (measured === undefined) this.#size += 1;
@@ -169,7 +169,7 @@ export class MeasuredSpeeds {
   }
 }
 
-function isOver({ atMs }: Measured, nowMs: number): boolean {
+function isOver({ atMs }: MeasuredTimes, nowMs: number): boolean {
   return nowMs - atMs > measuredForMs;
 }
 

@@ -24,7 +24,7 @@ export interface Placements {
 }
 
 /** A model's request, as far as its place matters. */
-export interface Asked {
+export interface PlacementNeed {
   readonly modelId: string;
   readonly needs: Needs;
 }
@@ -56,14 +56,14 @@ export class PlacementMemory {
   }
 
   /** Returns the work of a request, none of it cached. */
-  workOf({ modelId, needs }: Asked): Work {
+  workOf({ modelId, needs }: PlacementNeed): Work {
     const { promptTokens = 0, workTokens = promptTokens, answerTokensMax = Infinity } = needs;
     const answerTokens = Math.min(this.#speeds.answerTokens(modelId), answerTokensMax);
     return { promptTokens: workTokens * this.#speeds.ratio(modelId), cachedTokens: 0, answerTokens };
   }
 
   /** Returns the work of a request on a machine, and how much of its prompt the machine is expected to have cached. */
-  workOn(target: Target, asked: Asked): { readonly work: Work; readonly expected: Expected } {
+  workOn(target: Target, asked: PlacementNeed): { readonly work: Work; readonly expected: Expected } {
     const { modelId, needs } = asked;
     const { prompt } = needs;
     const work = this.workOf(asked);
@@ -74,7 +74,11 @@ export class PlacementMemory {
   }
 
   /** Returns those of the machines that are expected to have most of a prompt cached. */
-  warmest({ modelId, needs: { prompt } }: Asked, machines: readonly string[], count: number): readonly string[] {
+  warmest(
+    { modelId, needs: { prompt } }: PlacementNeed,
+    machines: readonly string[],
+    count: number,
+  ): readonly string[] {
     if (prompt === undefined) return [];
     return this.#caches.warmest(machines, { prompt, salt: saltOf(modelId, prompt.keyId), count }, this.#clock.now());
   }
@@ -100,7 +104,12 @@ export class PlacementMemory {
   /** Follows a job that goes to a machine. With `whole` its answer comes in one piece. */
   placed(
     { machine, epoch }: Target,
-    { asked, slots, window, ...how }: { readonly asked: Asked } & Pick<Placing, "whole" | "isCold"> & MachineSize,
+    {
+      asked,
+      slots,
+      window,
+      ...how
+    }: { readonly asked: PlacementNeed } & Pick<Placing, "whole" | "isCold"> & MachineSize,
   ): PlacedJob {
     const target = { machine, epoch };
     const { modelId: model, needs } = asked;
@@ -120,7 +129,7 @@ export class PlacementMemory {
   }
 
   /** Notes a prompt that a machine accepted, as far as its window holds it. */
-  #notePrompt(target: Target, { modelId, needs: { prompt } }: Asked, window: number): void {
+  #notePrompt(target: Target, { modelId, needs: { prompt } }: PlacementNeed, window: number): void {
     if (prompt === undefined || prompt.blocks.length === 0) return;
     const blocks = prompt.blocks.subarray(0, Math.ceil((window * charactersPerToken) / blockBytes));
     const placed: PlacedPrompt = { ...target, salt: saltOf(modelId, prompt.keyId), blocks };

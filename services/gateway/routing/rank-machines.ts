@@ -5,7 +5,7 @@ import type { Timing } from "#shared/protocol/timing.ts";
 import { type Catalogues, findModel } from "../fleet/catalogues.ts";
 import type { KnownModels } from "#shared/store/known-models.ts";
 import type { Roster, RosterMachine } from "../fleet/roster.ts";
-import type { Choice, Chosen } from "./choose-machine.ts";
+import type { MachineChoice, Chosen } from "./choose-machine.ts";
 import type { JobPlacements, ModelTarget, PlacementQuery } from "./job-placements.ts";
 
 interface RankOptions {
@@ -98,7 +98,7 @@ export class MachineRanking {
   }
 
   /** Waits up to `waitMs`, which the operator configures, for a machine that offers the model. */
-  async #awaitMachine(wanted: Wanted): Promise<Choice> {
+  async #awaitMachine(wanted: Wanted): Promise<MachineChoice> {
     const { clock, timing, waitMs } = this.#options;
     const untilMs = clock.now() + waitMs;
     let choice = this.#choose(wanted);
@@ -115,7 +115,7 @@ export class MachineRanking {
     return choice;
   }
 
-  #choose(wanted: Wanted, tried?: ReadonlySet<string>): Choice {
+  #choose(wanted: Wanted, tried?: ReadonlySet<string>): MachineChoice {
     return this.#options.placements.choose(wanted, tried);
   }
 

@@ -10,7 +10,7 @@ import { cutPlacements, openPlacements, type PlacementsPart, sealPlacements } fr
 /** The placements that a gateway knows: its own, and those that the other gateways told. */
 export type PlacementBook = Pick<PlacementMemory, "loads" | "takePrompts" | "told" | "gone">;
 
-interface Parts {
+interface Dependencies {
   readonly broker: Pick<Broker, "connected" | "connectedSinceMs" | "flush" | "publish" | "subscribe"> &
     Pick<Broker, "onChange" | "onDenied">;
   /** The name of this boot of the gateway. */
@@ -48,7 +48,7 @@ const nothing = { parts: 0, loads: [], prompts: [] };
  * are absolute and repeated each second, and without the news of a prompt another machine may compute it again.
  */
 export class PlacementSharing {
-  readonly #parts: Parts;
+  readonly #parts: Dependencies;
   readonly #others = new Map<string, OtherGateway>();
   readonly #throttle: LogThrottle;
   readonly #ends: Subscription[];
@@ -63,7 +63,7 @@ export class PlacementSharing {
   #toldAtMs = -Infinity;
   #toldLoads = false;
 
-  constructor(parts: Parts) {
+  constructor(parts: Dependencies) {
     const { broker, timing, clock } = parts;
     this.#parts = parts;
     this.#throttle = new LogThrottle(clock);

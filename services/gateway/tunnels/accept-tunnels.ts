@@ -29,14 +29,14 @@ const webSocketOptions = {
   closeTimeout: closeWaitMs,
 };
 
-interface Parts extends TunnelParts {
+interface Dependencies extends TunnelParts {
   readonly open: OpenTunnels;
   /** True if this gateway can serve tunnels now. */
   readonly isReady: () => boolean;
 }
 
 /** Mounts the route at which agents open their tunnels. */
-export function acceptTunnels(server: FastifyInstance, parts: Parts): void {
+export function acceptTunnels(server: FastifyInstance, parts: Dependencies): void {
   const unproven = new UnprovenSockets();
   const webSockets = new WebSocketServer(webSocketOptions);
   // Answered by the route.
@@ -72,7 +72,7 @@ interface Opened {
   readonly release: () => void;
 }
 
-function openTunnel({ socket, upgrade, request, release }: Opened, parts: Parts): Tunnel {
+function openTunnel({ socket, upgrade, request, release }: Opened, parts: Dependencies): Tunnel {
   const tunnel = new Tunnel(tunnelSocket(socket, request.ip), parts, {
     arrived: (arrived) => parts.open.arrived(arrived),
     opened(opened, machine) {

@@ -20,7 +20,7 @@ const tunnelNews = z.object({
   address: z.string(),
 });
 
-interface Parts {
+interface Dependencies {
   /** The name of this boot of the gateway. */
   readonly gateway: string;
   /** The connection on which gateways tell each other of tunnels. */
@@ -37,7 +37,7 @@ interface Parts {
  * was renamed has another for a while.
  */
 export class OpenTunnels implements TunnelOwner {
-  readonly #parts: Parts;
+  readonly #parts: Dependencies;
   /** The tunnels of proven machines, by public key. */
   readonly #tunnels = new Map<string, Tunnel>();
   readonly #all = new Set<Tunnel>();
@@ -48,7 +48,7 @@ export class OpenTunnels implements TunnelOwner {
   readonly #looking: Timer;
   #lookedAtMs: number;
 
-  constructor(parts: Parts) {
+  constructor(parts: Dependencies) {
     this.#parts = parts;
     this.#throttle = new LogThrottle(parts.clock);
     this.#lookedAtMs = parts.clock.now();

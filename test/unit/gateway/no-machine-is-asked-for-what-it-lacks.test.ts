@@ -4,7 +4,7 @@ import type { Capabilities } from "#shared/protocol/model.ts";
 import {
   chooseMachine,
   type Candidate,
-  type Choice,
+  type MachineChoice,
   type Needs,
 } from "../../../services/gateway/routing/choose-machine.ts";
 import { modelOf, nothing, presenceOf } from "./machines-of-a-fleet.ts";
@@ -18,7 +18,7 @@ function choose(
   const { needs = plain, modelId = "llama3", random = () => 0.5 } = options;
   return chooseMachine({ candidates, needs, modelId, random });
 }
-const machines = (choice: Choice): string[] =>
+const machines = (choice: MachineChoice): string[] =>
   choice.outcome === "machines" ? choice.ranked.map(({ machine }) => machine) : [choice.outcome];
 const offering = (machine: string, can: Partial<Capabilities>, fields = {}): Candidate => ({
   status: "present",

@@ -6,7 +6,7 @@ import { llamaServer } from "../../../services/agent/runtimes/openai/llama-serve
 import { lmStudio } from "../../../services/agent/runtimes/openai/lm-studio.ts";
 import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm.ts";
 import { openAiChatRequest, openAiTextRequest } from "../../../services/agent/runtimes/openai/openai-request.ts";
-import type { OpenAiProfile, ServedModel } from "../../../services/agent/runtimes/openai/openai-profile.ts";
+import type { OpenAiProfile, RuntimeModel } from "../../../services/agent/runtimes/openai/openai-profile.ts";
 import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
 import { vllm } from "../../../services/agent/runtimes/openai/vllm.ts";
 
@@ -20,7 +20,7 @@ const named = { type: "function", function: { name: "g" } } as const;
 function request(
   profile: OpenAiProfile,
   body: Partial<ChatBody> = {},
-  facts: { model?: ServedModel; thinks?: boolean; contextWindow?: number; cacheSalt?: string } = {},
+  facts: { model?: RuntimeModel; thinks?: boolean; contextWindow?: number; cacheSalt?: string } = {},
 ): Record<string, unknown> {
   const { model = { name: "m" }, thinks = true, contextWindow = 4_096, cacheSalt } = facts;
   const whole = chatBody.parse({ messages: [question], ...body });

@@ -4,7 +4,7 @@ import { Fault, originOf } from "#shared/fault/fault.ts";
 import { ContextOverflow, tellOverflow } from "../runtime-faults.ts";
 import type { ChatRun, EmitEvents, CompleteRun, Embeddings, EmbedRun } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";
-import type { Engine, Generated, Model, Sequence, Token } from "./gguf-engine.ts";
+import type { Engine, Generated, EngineModel, Sequence, Token } from "./gguf-engine.ts";
 import type { GgufFile } from "./gguf-file.ts";
 import type { GgufModel, LoadedModel } from "./gguf-model.ts";
 import { honouringInTexts, nothingToContinue, refuseUnsupported } from "../refuse-unsupported.ts";
@@ -15,10 +15,10 @@ export interface GgufRequest<Run> {
   readonly engine: Engine;
 }
 
-type AnswerRequest = GgufRequest<ChatRun> | GgufRequest<CompleteRun>;
+type GgufAnswerRequest = GgufRequest<ChatRun> | GgufRequest<CompleteRun>;
 
 /** Takes the pieces of an answer from the engine. */
-export interface Output {
+export interface EngineOutput {
   readonly text: (piece: string) => void;
   readonly thought: (piece: string, tokens: number) => void;
   readonly call: (name: string, json: string) => void;
@@ -35,12 +35,12 @@ export interface GenerationOptions {
 /** A prompt, and how the engine generates the answer to it. */
 export interface Generation {
   readonly prompt: readonly Token[];
-  readonly generate: (sequence: Sequence, options: GenerationOptions, output: Output) => Promise<Generated>;
+  readonly generate: (sequence: Sequence, options: GenerationOptions, output: EngineOutput) => Promise<Generated>;
 }
 
 /** Generates an answer. Emits its events, then the finish reason and the usage. */
 export async function answer(
-  request: AnswerRequest,
+  request: GgufAnswerRequest,
   prepare: (loaded: LoadedModel) => Promise<Generation>,
   emit: EmitEvents,
 ): Promise<void> {
@@ -65,7 +65,7 @@ export async function answer(
   const tokensBefore = sequence.tokenMeter.usedOutputTokens;
   let [calls, reasoningTokens] = [0, 0];
   let reason = "eogToken";
-  const output: Output = {
+  const output: EngineOutput = {
     text(piece) {
       onProgress();
       events.text("text", cutter.push(piece));
@@ -172,7 +172,7 @@ export function ownSamplingOf({ sampling }: GgufFile): typeof samplingDefaults {
   return { ...samplingDefaults, ...sampling };
 }
 
-function samplingOf({ run: { body }, gguf, engine }: AnswerRequest, model: Model): object {
+function samplingOf({ run: { body }, gguf, engine }: GgufAnswerRequest, model: EngineModel): object {
   const { temperature, topP, topK, minP } = ownSamplingOf(gguf.file);
   const { frequency_penalty: frequencyPenalty = 0, presence_penalty: presencePenalty = 0, seed } = body;
   const { repeat_penalty: penalty = 1 } = body;
@@ -237,7 +237,7 @@ export function ggufText(request: GgufRequest<CompleteRun>, emit: EmitEvents): P
 }
 
 /** Returns the prompt that the engine makes of a text, with a gap in it if there is a text after the gap. */
-function promptOf(before: Token[], after: Token[] | undefined, { tokens }: Model): Token[] {
+function promptOf(before: Token[], after: Token[] | undefined, { tokens }: EngineModel): Token[] {
   const beginning = tokens.shouldPrependBosToken && tokens.bos !== null ? [tokens.bos] : [];
   if (after === undefined) return [...beginning, ...before];
   const { prefix, suffix, middle } = tokens.infill;

@@ -2,8 +2,17 @@ import { Fault, originOf } from "#shared/fault/fault.ts";
 import { contentText, type ChatBody, type ChatMessage, type ToolDefinition } from "#shared/protocol/job-bodies.ts";
 import { argumentsOf, honouring, refuseUnsupported } from "../refuse-unsupported.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
-import { answer, type GgufRequest, type Generation, type GenerationOptions, type Output } from "./gguf-answer.ts";
-import type { Chat, ChatWrapper, FunctionCall, Functions, HistoryItem, Model, Schema, Token } from "./gguf-engine.ts";
+import { answer, type GgufRequest, type Generation, type GenerationOptions, type EngineOutput } from "./gguf-answer.ts";
+import type {
+  EngineChat,
+  ChatWrapper,
+  FunctionCall,
+  Functions,
+  HistoryItem,
+  EngineModel,
+  GrammarSchema,
+  Token,
+} from "./gguf-engine.ts";
 import type { GgufFile } from "./gguf-file.ts";
 import type { GgufModel, LoadedModel } from "./gguf-model.ts";
 import { anyObject, answerSchema, parametersSchema, withoutNulls } from "./gguf-schema.ts";
@@ -87,9 +96,9 @@ function conversationOf(body: ChatBody, file: GgufFile) {
 
 /** Lets the model think before a grammar, which would hold the thought too. Adds the thought to the history. */
 async function think(
-  chat: Chat,
+  chat: EngineChat,
   history: HistoryItem[],
-  { options, output }: { readonly options: GenerationOptions; readonly output: Output },
+  { options, output }: { readonly options: GenerationOptions; readonly output: EngineOutput },
 ): Promise<void> {
   const over = new AbortController();
   let text = "";
@@ -131,7 +140,7 @@ function functionsOf(tools: readonly ToolDefinition[], { controls }: GgufFile): 
  * Returns the schema of all answers that a request admits, if it asks for JSON or insists on a tool. A grammar then holds
  * the whole answer, which is one call at most.
  */
-function heldTo(body: ChatBody, functions: Functions | undefined): Schema | undefined {
+function heldTo(body: ChatBody, functions: Functions | undefined): GrammarSchema | undefined {
   const { tool_choice: choice, response_format: format = { type: "text" } } = body;
   const insists = choice === "required" || typeof choice === "object";
   if (!insists && format.type === "text") return undefined;
@@ -153,7 +162,7 @@ function tellHeld(
   given: {
     readonly functions: Functions | undefined;
     readonly call: (name: string, params: unknown) => void;
-    readonly output: Output;
+    readonly output: EngineOutput;
   },
 ): void {
   const { name, arguments: params }: { name?: unknown; arguments?: unknown } = JSON.parse(json);
@@ -227,7 +236,7 @@ function withEffort({ reasoning_effort: effort }: ChatBody, { wrapper }: GgufFil
 const integer = '"-"? ("0" | [1-9] [0-9]{0,15})';
 const exponent = ' ([eE] [-+]? ("0" | [1-9] [0-9]{0,15}))?';
 
-async function grammarOf(schema: Schema, { run: { body }, engine }: GgufRequest<ChatRun>): Promise<object> {
+async function grammarOf(schema: GrammarSchema, { run: { body }, engine }: GgufRequest<ChatRun>): Promise<object> {
   try {
     const { grammar, stopGenerationTriggers } = await engine.llama.createGrammarForJsonSchema(schema);
     const plain = grammar.replaceAll(integer + exponent, integer);
@@ -247,7 +256,7 @@ function describing(availableFunctions: Functions | undefined, wrapper: ChatWrap
 
 function promptTokens(
   chatHistory: readonly HistoryItem[],
-  given: { readonly wrapper: ChatWrapper; readonly functions: Functions | undefined; readonly model: Model },
+  given: { readonly wrapper: ChatWrapper; readonly functions: Functions | undefined; readonly model: EngineModel },
 ): Token[] {
   try {
     const state = given.wrapper.generateContextState({ chatHistory, availableFunctions: given.functions });
@@ -272,7 +281,7 @@ function withoutControls<Value>(value: Value, controls: RegExp): Value {
 }
 
 /** Drops the white space before an answer: templates leave some after thoughts and before calls. */
-function trimmedStart(take: Output["text"]): Output["text"] {
+function trimmedStart(take: EngineOutput["text"]): EngineOutput["text"] {
   let atBeginning = true;
   return (piece) => {
     const trimmed = atBeginning ? piece.trimStart() : piece;

@@ -133,9 +133,9 @@ export interface Library {
   readGgufFileInfo(path: string, options: object): Promise<FileInfo>;
   /** Names of quantisations by their number, such as `MOSTLY_Q4_K_M`. */
   readonly GgufFileType: Readonly<Record<number, string>>;
-  resolveChatWrapper(model: Model, options: object): ChatWrapper;
+  resolveChatWrapper(model: EngineModel, options: object): ChatWrapper;
   readonly ChatWrapper: { readonly defaultSettings: ChatWrapper["settings"] };
-  readonly LlamaChat: new (of: { readonly contextSequence: Sequence; readonly chatWrapper: ChatWrapper }) => Chat;
+  readonly LlamaChat: new (of: { readonly contextSequence: Sequence; readonly chatWrapper: ChatWrapper }) => EngineChat;
   readonly LlamaCompletion: new (of: { readonly contextSequence: Sequence }) => Completion;
   readonly TokenBias: new (tokenizer: Tokenizer) => { set(token: Token, bias: { readonly logit: number }): void };
 }
@@ -143,8 +143,8 @@ export interface Library {
 export interface Llama {
   /** 0 means no limit. */
   maxThreads: number;
-  loadModel(options: object): Promise<Model>;
-  createGrammarForJsonSchema(schema: Schema): Promise<Grammar>;
+  loadModel(options: object): Promise<EngineModel>;
+  createGrammarForJsonSchema(schema: GrammarSchema): Promise<Grammar>;
   createGrammar(options: Grammar & { readonly trimWhitespaceSuffix: boolean }): Promise<object>;
 }
 
@@ -166,7 +166,7 @@ export interface Tokenizer {
   isEogToken(token: Token): boolean;
 }
 
-export interface Model {
+export interface EngineModel {
   readonly tokenizer: Tokenizer;
   readonly tokens: {
     readonly bos: Token | null;
@@ -235,10 +235,10 @@ export interface ThoughtSegment {
 }
 
 /** A JSON schema in the dialect of node-llama-cpp's grammars. */
-export type Schema = Readonly<Record<string, unknown>>;
-export type Functions = Readonly<Record<string, { readonly description: string; readonly params: Schema }>>;
+export type GrammarSchema = Readonly<Record<string, unknown>>;
+export type Functions = Readonly<Record<string, { readonly description: string; readonly params: GrammarSchema }>>;
 
-export interface Chat {
+export interface EngineChat {
   generateResponse(
     history: readonly HistoryItem[],
     options: {

@@ -4,7 +4,7 @@ import type { ModelDetails } from "#shared/protocol/model.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { parameterText } from "../model-details.ts";
 import { digestOfFiles, partsOf, partStem } from "../model-digest.ts";
-import type { ChatWrapper, Engine, HistoryItem, Model } from "./gguf-engine.ts";
+import type { ChatWrapper, Engine, HistoryItem, EngineModel } from "./gguf-engine.ts";
 import { anyObject, listOf, objectOf } from "./gguf-schema.ts";
 
 /** A model as its GGUF file describes it, in one part or several. */
@@ -113,7 +113,7 @@ async function orRefuse<Value>(work: () => Promise<Value>, why: (error: unknown)
 }
 
 /** Returns the form of a model's conversations. Fails if no form fits the model's template. */
-function chatWrapperOf(model: Model, { library }: Engine): ChatWrapper {
+function chatWrapperOf(model: EngineModel, { library }: Engine): ChatWrapper {
   const jinjaTemplate = { trimLeadingWhitespaceInResponses: false };
   const needsTools = { ...jinjaTemplate, additionalRenderParameters: { tools: [] } };
   const strict = { fallbackToOtherWrappersOnJinjaError: false };

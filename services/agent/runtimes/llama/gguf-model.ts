@@ -1,11 +1,11 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { EmbeddingContext, Engine, Model, Sequence, Token } from "./gguf-engine.ts";
+import type { EmbeddingContext, Engine, EngineModel, Sequence, Token } from "./gguf-engine.ts";
 import type { GgufFile } from "./gguf-file.ts";
 
 /** The parts of a model that are in memory. */
 export interface LoadedModel {
-  readonly model: Model;
+  readonly model: EngineModel;
   readonly windowTokens: number;
   /** The longest prompt that the engine answers: it ends a conversation a little before its context. */
   readonly promptTokensMax: number;
@@ -132,7 +132,7 @@ export class GgufModel {
     }
   }
 
-  async #forChat(model: Model): Promise<LoadedModel> {
+  async #forChat(model: EngineModel): Promise<LoadedModel> {
     const { file, slots, windowTokensMax } = this.#options;
     const max = Math.min(file.trainedTokens, windowTokensMax);
     const createSignal = this.closing;
@@ -160,7 +160,7 @@ export class GgufModel {
   }
 
   /** Creates a context one token larger than the window: the engine only takes texts shorter than its context. */
-  async #forEmbedding(model: Model): Promise<LoadedModel> {
+  async #forEmbedding(model: EngineModel): Promise<LoadedModel> {
     const windowTokens = this.#windowTokens;
     const size = windowTokens + 1;
     const createSignal = this.closing;

@@ -14,7 +14,7 @@ import {
   overflowInText,
   runtimeFailed,
 } from "../runtime-faults.ts";
-import { type Refusal, runtimeLineBytesMax, type Splitter, tooLong } from "../runtime-answer.ts";
+import { type RuntimeRefusal, runtimeLineBytesMax, type Splitter, tooLong } from "../runtime-answer.ts";
 
 const count = z.int().nonnegative().nullish();
 
@@ -150,7 +150,7 @@ const overflowing = /context (length|size|window)|exceed_context_size|input leng
  * Returns the fault for an answer of Ollama that is not a success. Ollama's own text may hold paths, addresses and
  * parts of the prompt, and stays internal.
  */
-export function ollamaStatusFault({ status, text }: Refusal): Fault {
+export function ollamaStatusFault({ status, text }: RuntimeRefusal): Fault {
   const internal = `Ollama answered ${status} (${causeOf(text)})`;
   const refused = agentRefused(status, internal);
   if (refused !== undefined) return refused;

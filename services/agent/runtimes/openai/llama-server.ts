@@ -25,10 +25,11 @@ import {
 import {
   choiceInWords,
   plainServer,
-  type ChatRequest,
+  type Fields,
   type OpenAiProfile,
   type OpenAiServer,
-  type ServedModel,
+  type Probed,
+  type RuntimeModel,
 } from "./openai-profile.ts";
 
 /** llama-server of llama.cpp, with one model or as a router for many. */
@@ -139,8 +140,7 @@ const tokenized = z.object({ tokens: z.array(z.unknown()) });
 
 const slotList = z.array(z.object({ is_processing: z.boolean() }));
 
-type Probed = Pick<DescribedModel, "capabilities" | "furtherAbilities">;
-type LlamaModel = DescribedModel & ServedModel;
+type LlamaModel = DescribedModel & RuntimeModel;
 
 /**
  * One llama-server. Started with a model, it describes that model in `/props`. Started without one, it is a router: each
@@ -220,7 +220,7 @@ export class LlamaServer implements OpenAiServer {
   }
 
   /** Has the template applied as for an answer, and counts its tokens as llama-server does for an answer. */
-  async count(request: ChatRequest, signal: AbortSignal): Promise<number> {
+  async count(request: Fields, signal: AbortSignal): Promise<number> {
     const { prompt } = await this.#connection.ask(applied, { path: "/apply-template", body: request, signal });
     const body = { model: request["model"], content: prompt, add_special: true, parse_special: true };
     const { tokens: counted } = await this.#connection.ask(tokenized, { path: "/tokenize", body, signal });

@@ -13,7 +13,7 @@ import {
   type Effort,
   type OpenAiProfile,
   type OpenAiServer,
-  type ServedModel,
+  type RuntimeModel,
   type Tools,
 } from "./openai-profile.ts";
 
@@ -39,7 +39,7 @@ const lmStudioSlotsDefault = 4;
 /**
  * Returns the tools and their choice. LM Studio's MLX engine leaves the choice to the model, whatever value is sent.
  */
-function chosenTools(wanted: Tools, model: ServedModel): Tools {
+function chosenTools(wanted: Tools, model: RuntimeModel): Tools {
   const choice = wanted.tool_choice ?? "auto";
   if (model.onAppleMlx !== true || choice === "auto" || choice === "none") return choiceInWords(wanted);
   throw new Fault("unsupported_value", {
@@ -206,7 +206,7 @@ export const lmStudioModelsBefore = z.object({
 type ListedBefore = z.infer<typeof lmStudioModelsBefore>["data"][number];
 
 /** A model of LM Studio, and its instances in memory, each with an id of its own. */
-interface LmStudioModel extends DescribedModel, ServedModel {
+interface LmStudioModel extends DescribedModel, RuntimeModel {
   readonly instances: readonly { readonly id: string; readonly slots: number | undefined }[];
 }
 

@@ -5,7 +5,7 @@ import { firstImage, honouring, honouringInTexts, modelsChoice } from "../refuse
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import { type ModelFiles, readModelFiles, templateTakesTools, templateThinks } from "./model-files.ts";
 import { byPlacedId, openAiModelList, organisationIn } from "./openai-models.ts";
-import { plainServer, type OpenAiProfile, type OpenAiServer, type ServedModel } from "./openai-profile.ts";
+import { plainServer, type OpenAiProfile, type OpenAiServer, type RuntimeModel } from "./openai-profile.ts";
 
 /** The server of mlx-lm. It ignores unknown fields, and knows fewer fields than other servers. */
 export const mlxLm: OpenAiProfile = {
@@ -60,7 +60,7 @@ function refuseImages(body: ChatBody): void {
  * Refuses a bias on a token that the model does not have: mlx-lm crashes on it, which would end the answers of all
  * clients. A model with an unknown token count gets no bias at all.
  */
-function refuseUnknownTokens(body: Pick<ChatBody, "logit_bias">, { tokenCount }: ServedModel): void {
+function refuseUnknownTokens(body: Pick<ChatBody, "logit_bias">, { tokenCount }: RuntimeModel): void {
   const biased = Object.keys(body.logit_bias ?? {});
   if (biased.length === 0) return;
   if (tokenCount === undefined) {

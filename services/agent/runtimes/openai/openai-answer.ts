@@ -8,7 +8,7 @@ import { readStream, sentEvents } from "../runtime-answer.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
 import { answerFault, invalidEvent } from "./openai-fault.ts";
-import type { Served } from "./openai-profile.ts";
+import type { Fields, Served } from "./openai-profile.ts";
 import { type CallPiece, OpenAiToolCalls } from "./openai-tool-calls.ts";
 
 interface AnswerRequest extends Pick<Served, "profile"> {
@@ -245,8 +245,7 @@ function parseEvent(data: string): unknown {
   }
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-type UsageEvent = Extract<AnswerEvent, { kind: "usage" }>;
+export type UsageEvent = Extract<AnswerEvent, { kind: "usage" }>;
 
 /**
  * Picks the fields of one event of `/v1/chat/completions` or `/v1/completions`. Each server omits other fields. Throws

@@ -24,7 +24,7 @@ import { openAiMedia } from "./openai-media.ts";
 import { openAiRerank } from "./openai-rerank.ts";
 import { openAiTokens } from "./openai-tokens.ts";
 import { ModelLoading, PathUnknown } from "./openai-fault.ts";
-import type { OpenAiServer, Served, ServedModel } from "./openai-profile.ts";
+import type { OpenAiServer, Served, RuntimeModel } from "./openai-profile.ts";
 
 /** The wait before a request is repeated to a server that is loading a model. */
 const askAgainMs = 500;
@@ -43,7 +43,7 @@ export function openAiCompatible(options: {
   let served: Awaited<ReturnType<OpenAiServer["catalogue"]>> = [];
   let isBareEndLogged = false;
 
-  function modelOf(id: string): ServedModel {
+  function modelOf(id: string): RuntimeModel {
     return served.find((each) => each.id === id || each.name === id) ?? { name: id };
   }
 
@@ -61,7 +61,7 @@ export function openAiCompatible(options: {
   async function ask<Result>(
     run: ChatRun | CompleteRun | EmbedRun | RerankRun | MediaRun,
     unsupported: string,
-    request: (target: Target) => Promise<Result>,
+    request: (target: ServedTarget) => Promise<Result>,
   ): Promise<Result> {
     const { body, signal, onProgress } = run;
     if (modelOf(run.model).loaded === false) onProgress("loading");
@@ -160,18 +160,18 @@ function cannotCount(): Fault {
   return new Fault("unsupported_value", { message, param: "model" });
 }
 
-interface Target extends Served {
+interface ServedTarget extends Served {
   readonly connection: RuntimeConnection;
   readonly onBareEnd: () => void;
 }
 
 /** Runs a chat or continues a text, and adapts the server's answer to the request. */
-function openAiAnswer(run: ChatRun | CompleteRun, target: Target, emit: EmitEvents): Promise<void> {
+function openAiAnswer(run: ChatRun | CompleteRun, target: ServedTarget, emit: EmitEvents): Promise<void> {
   const answer = (emitAnswer: EmitEvents): Promise<void> => wholeAnswer(run, target, emitAnswer);
   return target.profile.endsAtStops ? answer(emit) : cutAtStops(run.body, answer, emit);
 }
 
-async function wholeAnswer(run: ChatRun | CompleteRun, target: Target, emit: EmitEvents): Promise<void> {
+async function wholeAnswer(run: ChatRun | CompleteRun, target: ServedTarget, emit: EmitEvents): Promise<void> {
   const { body, signal } = run;
   const question =
     "messages" in body
@@ -197,7 +197,7 @@ const embedAnswer = z.object({
 });
 
 /** Embeds texts on `/v1/embeddings`, and returns the vectors as numbers, in the order of the texts. */
-async function openAiEmbed({ body, cacheSalt, signal }: EmbedRun, target: Target): Promise<Embeddings> {
+async function openAiEmbed({ body, cacheSalt, signal }: EmbedRun, target: ServedTarget): Promise<Embeddings> {
   const { connection, profile, model } = target;
   const { input, dimensions } = body;
   const salt = profile.saltsCache ? cacheSalt : undefined;

@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import type { Refusal } from "../runtime-answer.ts";
+import type { RuntimeRefusal } from "../runtime-answer.ts";
 import {
   agentRefused,
   causeOf,
@@ -42,7 +42,7 @@ const requestAtFault =
  * Returns the fault for an answer that is not a success. The server's own text may hold paths, addresses and parts of
  * the prompt. It stays internal and is not kept.
  */
-export function refusalFault(refusal: Refusal): Fault {
+export function refusalFault(refusal: RuntimeRefusal): Fault {
   return complaintFault(complaintIn(errorIn(refusal.text), refusal.status));
 }
 

@@ -6,8 +6,9 @@ import type { SentEvent } from "#shared/process/cut-stream.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import type { MediaBody } from "#shared/protocol/media-body.ts";
 import { readStream, type RuntimeAnswer, sentEvents } from "../runtime-answer.ts";
-import { type Form, type RuntimeConnection, wholeText } from "../runtime-connection.ts";
+import { type SentForm, type RuntimeConnection, wholeText } from "../runtime-connection.ts";
 import type { EmitEvents, MediaRun } from "../runtime.ts";
+import type { UsageEvent } from "./openai-answer.ts";
 import { answerFault, invalidEvent } from "./openai-fault.ts";
 import { optionalText, passesProbe } from "./openai-models.ts";
 
@@ -28,7 +29,6 @@ export async function openAiMedia(
   await emit([{ kind: "finish", reason: "stop" }, ...(usage ? [usage] : [])]);
 }
 
-type UsageEvent = Extract<AnswerEvent, { kind: "usage" }>;
 type Reader = (answer: RuntimeAnswer, emit: EmitEvents, body: MediaBody) => Promise<UsageEvent | undefined>;
 
 const readers: Readonly<Record<MediaBody["answer"], Reader>> = {
@@ -166,7 +166,10 @@ function pieceIn(sent: SentEvent, hasText: boolean): { text: string; usage?: Usa
 }
 
 /** Returns the form of a request, with the files as they came. */
-function formOf(model: string, { fields, files, contents }: Pick<MediaBody, "fields" | "files" | "contents">): Form {
+function formOf(
+  model: string,
+  { fields, files, contents }: Pick<MediaBody, "fields" | "files" | "contents">,
+): SentForm {
   const boundary = `trunkline-${randomBytes(16).toString("hex")}`;
   const part = (head: string, content: Uint8Array): readonly Uint8Array[] => {
     return [Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; ${head}\r\n\r\n`), content, lineEnd];

@@ -6,7 +6,7 @@ export const openAiServerKinds = ["vllm", "llama-server", "lm-studio", "mlx-lm",
 export type OpenAiServerKind = (typeof openAiServerKinds)[number];
 
 /** The facts of a model that a request needs. */
-export interface ServedModel {
+export interface RuntimeModel {
   /** The name that its runtime expects in a request. */
   readonly name: string;
   readonly onAppleMlx?: boolean | undefined;
@@ -31,7 +31,7 @@ interface TextProfile {
   /** True if the server accepts an empty text. */
   readonly takesEmpty: boolean;
   /** As in chats. */
-  readonly refuse?: (body: TextToContinue, model: ServedModel) => void;
+  readonly refuse?: (body: TextToContinue, model: RuntimeModel) => void;
   readonly answerTokensUnset?: number;
   /** The fewest alternatives to request for each token, so that the server reports logprobs at all. */
   readonly logprobsMin?: number;
@@ -68,7 +68,7 @@ export interface OpenAiProfile {
   /** Fields that every chat is sent with. */
   readonly always?: Readonly<Record<string, unknown>>;
   /** Returns the tools of a request, and their choice, in the form that the server takes. */
-  readonly tools: (wanted: Tools, model: ServedModel) => Tools;
+  readonly tools: (wanted: Tools, model: RuntimeModel) => Tools;
   /**
    * True if the server knows `parallel_tool_calls`. If a request sets it to false, the agent drops calls beyond the
    * first in any case.
@@ -110,7 +110,7 @@ export interface OpenAiProfile {
   /** True if it knows `cache_salt`, which keeps the cached prompts of different senders apart. */
   readonly saltsCache?: boolean;
   /** Refuses values and combinations that the server cannot honour. */
-  readonly refuse?: (body: ChatBody, model: ServedModel) => void;
+  readonly refuse?: (body: ChatBody, model: RuntimeModel) => void;
   /**
    * True if the server may fail silently in a stream. The same request without a stream would be refused with a reason.
    */
@@ -125,7 +125,7 @@ export interface OpenAiProfile {
 /** The server and the model that a request goes to. */
 export interface Served {
   readonly profile: OpenAiProfile;
-  readonly model: ServedModel;
+  readonly model: RuntimeModel;
 }
 
 /** A server that takes OpenAI's fields as they are. The profile of a server names its differences from it. */
@@ -154,13 +154,16 @@ export interface OpenAiServer extends Pick<Runtime, "working" | "close" | "slots
   readonly tokenizes?: boolean;
   /** The actions on models, which take the model's name at the server. */
   readonly manages?: Runtime["manages"];
-  catalogue(signal: AbortSignal): Promise<readonly (DescribedModel & ServedModel)[]>;
+  catalogue(signal: AbortSignal): Promise<readonly (DescribedModel & RuntimeModel)[]>;
   /** Returns the tokens of the prompt of a request for `/v1/chat/completions`. Requests with images do not come here. */
-  count?(request: ChatRequest, signal: AbortSignal): Promise<number>;
+  count?(request: Fields, signal: AbortSignal): Promise<number>;
 }
 
-/** A request for `/v1/chat/completions` as its server takes it. */
-export type ChatRequest = Readonly<Record<string, unknown>>;
+/** Fields of a request or an answer, as their server has them. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** The abilities that a probe of a model finds. */
+export type Probed = Pick<DescribedModel, "capabilities" | "furtherAbilities">;
 
 /**
  * Returns `tool_choice` as a word, for servers that take only words. A named function becomes the only offered tool.

@@ -5,9 +5,7 @@ import { estimatePromptTokens } from "../runtime-faults.ts";
 import { imagesAfterResults, type PlacedMessage } from "../images-after-results.ts";
 import { argumentsOf, nothingToContinue, refuseUnsupported, type RuntimeSampling } from "../refuse-unsupported.ts";
 import type { ChatRun, CompleteRun } from "../runtime.ts";
-import type { OpenAiProfile, Served, Tools } from "./openai-profile.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
+import type { Fields, OpenAiProfile, Served, Tools } from "./openai-profile.ts";
 
 type TextToRequest = Pick<CompleteRun, "body" | "contextWindow" | "cacheSalt">;
 type ChatToRequest = Pick<ChatRun, "body" | "contextWindow" | "cacheSalt"> & {
@@ -76,7 +74,7 @@ function placedMessages(profile: OpenAiProfile, { messages }: ChatBody): PlacedM
   return mayMove ? imagesAfterResults(messages) : messages.map((message, at) => ({ message, at }));
 }
 
-type Call = NonNullable<Extract<ChatMessage, { role: "assistant" }>["tool_calls"]>[number];
+type SentCall = NonNullable<Extract<ChatMessage, { role: "assistant" }>["tool_calls"]>[number];
 
 /** Renders a message for a server of this profile: text as one string, parts only where there are images. */
 function openAiMessage(profile: OpenAiProfile, message: ChatMessage, path: string): unknown {
@@ -104,7 +102,7 @@ function userContent(content: Extract<ChatMessage, { role: "user" }>["content"])
 }
 
 /** Checks a call's arguments, which templates take as an object. Empty arguments become `{}`. */
-function withArguments(call: Call, path: string): Call {
+function withArguments(call: SentCall, path: string): SentCall {
   argumentsOf(call.function.arguments, `${path}.function.arguments`);
   return { ...call, function: { ...call.function, arguments: call.function.arguments.trim() || "{}" } };
 }

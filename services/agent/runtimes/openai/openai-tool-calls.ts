@@ -10,7 +10,7 @@ export interface CallPiece {
   readonly arguments?: string | undefined;
 }
 
-interface Call {
+interface BegunCall {
   readonly theirIndex: number | undefined;
   /** The place among the calls that are passed on; undefined until the call's name is known. */
   index: number | undefined;
@@ -35,7 +35,7 @@ export class OpenAiToolCalls {
   readonly #callsMax: number;
   readonly #asText: boolean;
   readonly #choice: number | undefined;
-  readonly #calls: Call[] = [];
+  readonly #calls: BegunCall[] = [];
   #started = 0;
   #characters = 0;
 
@@ -102,7 +102,7 @@ export class OpenAiToolCalls {
    * Returns the call that a piece belongs to. Some runtimes give every call the same index, others give every piece a
    * new id.
    */
-  #callOf({ index: theirIndex, id, name }: CallPiece): Call {
+  #callOf({ index: theirIndex, id, name }: CallPiece): BegunCall {
     const known =
       theirIndex === undefined ? this.#calls.at(-1) : this.#calls.findLast((call) => call.theirIndex === theirIndex);
     const isAnother = Boolean(name) && known?.index !== undefined && (!id || id !== known.id);
@@ -110,7 +110,7 @@ export class OpenAiToolCalls {
     // call.
     const isRepetition = theirIndex !== undefined && !id;
     if (known !== undefined && (!isAnother || isRepetition)) return known;
-    const call: Call = { theirIndex, index: undefined, id: undefined, name: "", arguments: "", told: false };
+    const call: BegunCall = { theirIndex, index: undefined, id: undefined, name: "", arguments: "", told: false };
     this.#calls.push(call);
     return call;
   }

@@ -4,7 +4,6 @@ import type { Capabilities } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
-import type { DescribedModel } from "../runtime.ts";
 import { type ModelFiles, readModelFiles, templateThinks } from "./model-files.ts";
 import {
   byPlacedId,
@@ -18,7 +17,7 @@ import { probeTranscription } from "./openai-media.ts";
 import { probeRerank } from "./openai-rerank.ts";
 import { loadIn } from "./slots-by-load.ts";
 import { VllmSleep } from "./vllm-sleep.ts";
-import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
+import { plainServer, type OpenAiProfile, type OpenAiServer, type Probed } from "./openai-profile.ts";
 
 /** The temperature below which vLLM always takes the likeliest token. */
 const greedyBelow = 1e-5;
@@ -75,8 +74,6 @@ const vllmSlotsDefault = 256;
 
 const versionAnswer = z.object({ version: z.string() });
 const counted = z.object({ count: z.int().nonnegative() });
-
-type Probed = Pick<DescribedModel, "capabilities" | "furtherAbilities">;
 
 /**
  * Returns one vLLM. It does not report the capabilities of its models. `thinking` and `vision` are read from the model's

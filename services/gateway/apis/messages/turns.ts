@@ -1,4 +1,4 @@
-import type { ChatMessage } from "#shared/protocol/job-bodies.ts";
+import type { AssistantMessage, ChatMessage, TextPart, UserPart } from "#shared/protocol/job-bodies.ts";
 import { FoundImages, invalidValue } from "../../requests/request-fields.ts";
 import { assertToolOrder, type ToolOrderErrors } from "../../chats/request-tools.ts";
 import type {
@@ -10,11 +10,6 @@ import type {
   ToolResultBlock,
   UserBlock,
 } from "./message-schema.ts";
-
-type UserMessage = Extract<ChatMessage, { role: "user" }>;
-type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
-type Part = Exclude<UserMessage["content"], string>[number];
-type TextPart = Extract<Part, { type: "text" }>;
 
 /** A message for machines, and the path in the request where it begins. A list of parts is its own: turns grow it. */
 interface MessageAt {
@@ -77,7 +72,7 @@ class TurnReader {
 
   /** Adds the results first: a model expects them right behind its calls. */
   #readUser(blocks: readonly UserBlock[], param: string): void {
-    const parts: Part[] = [];
+    const parts: UserPart[] = [];
     for (const [at, block] of blocks.entries()) {
       const path = `${param}.content[${at}]`;
       if (block.type === "tool_result") this.#addResult(block, path);
@@ -86,14 +81,14 @@ class TurnReader {
     if (parts.length > 0) this.#addUser(parts, param);
   }
 
-  #addUser(parts: Part[], param: string): void {
+  #addUser(parts: UserPart[], param: string): void {
     const last = this.placed.at(-1)?.message;
     if (last?.role === "user" && Array.isArray(last.content)) last.content.push(...parts);
     else this.add({ role: "user", content: parts }, param);
   }
 
   #addResult({ tool_use_id, content, is_error: isError }: ToolResultBlock, path: string): void {
-    const parts: Part[] = isError === true ? [{ type: "text", text: "Error: " }] : [];
+    const parts: UserPart[] = isError === true ? [{ type: "text", text: "Error: " }] : [];
     if (typeof content === "string") parts.push({ type: "text", text: content });
     else
       for (const [at, block] of (content ?? []).entries()) {
@@ -105,7 +100,7 @@ class TurnReader {
     this.add({ role: "tool", tool_call_id: tool_use_id, content: resultContent(parts) }, path);
   }
 
-  #partsOf(block: Exclude<UserBlock, ToolResultBlock>, path: string): Part[] {
+  #partsOf(block: Exclude<UserBlock, ToolResultBlock>, path: string): UserPart[] {
     switch (block.type) {
       case "text":
         return [{ type: "text", text: block.text }];
@@ -120,15 +115,15 @@ class TurnReader {
     }
   }
 
-  #image({ source }: ImageBlock, path: string): Part {
+  #image({ source }: ImageBlock, path: string): UserPart {
     const url = source.type === "url" ? source.url : `data:${source.media_type};base64,${source.data}`;
     this.images.add(url, path, `${path}.source.url`);
     return { type: "image_url", image_url: { url } };
   }
 
-  #document({ source, title, context }: DocumentBlock, path: string): Part[] {
+  #document({ source, title, context }: DocumentBlock, path: string): UserPart[] {
     const head = [title, context].filter(Boolean).join("\n");
-    const before: Part[] = head === "" ? [] : [{ type: "text", text: `${head}\n` }];
+    const before: UserPart[] = head === "" ? [] : [{ type: "text", text: `${head}\n` }];
     if (source.type === "text") return [...before, { type: "text", text: source.data }];
     const { content } = source;
     if (typeof content === "string") return [...before, { type: "text", text: content }];
@@ -184,7 +179,7 @@ function withPlainText(message: ChatMessage): ChatMessage {
 }
 
 /** Returns the content of one tool's message: its texts joined, or parts where it shows images. */
-function resultContent(parts: Part[]): string | Part[] {
+function resultContent(parts: UserPart[]): string | UserPart[] {
   if (parts.some(({ type }) => type === "image_url")) return parts;
   return parts.map((part) => (part.type === "text" ? part.text : "")).join("");
 }

@@ -1,9 +1,8 @@
-import type { ChatMessage } from "#shared/protocol/job-bodies.ts";
+import type { ChatMessage, UserMessage } from "#shared/protocol/job-bodies.ts";
 import { FoundImages, innerImage, invalidValue, type RequestImages } from "../../requests/request-fields.ts";
 import { assertToolOrder, type ToolOrderErrors } from "../../chats/request-tools.ts";
 import type { OllamaMessage } from "./ollama-schema.ts";
 
-type UserMessage = Extract<ChatMessage, { role: "user" }>;
 type Call = NonNullable<OllamaMessage["tool_calls"]>[number] & { readonly id: string };
 
 /** Converts the messages of a request. Images come in base64 without their type, and results may come without an id. */

@@ -1,5 +1,4 @@
-import type { z } from "zod";
-import type { ChatMessage, textPart } from "#shared/protocol/job-bodies.ts";
+import type { AssistantMessage, ChatMessage, TextPart, UserMessage } from "#shared/protocol/job-bodies.ts";
 import {
   textOf,
   type CallOutputItem,
@@ -16,8 +15,6 @@ import { assertToolOrder, type ToolOrderErrors } from "../../chats/request-tools
 
 /** Items that do not come from the model: messages of other roles, and outputs of functions. */
 type OtherItem = MessageItem | CallOutputItem;
-type UserMessage = Extract<ChatMessage, { role: "user" }>;
-type TextPart = z.infer<typeof textPart>;
 
 /** The items of a request, of which the first `earlier` are those of stored turns. */
 export interface PlacedItems {
@@ -73,7 +70,6 @@ function textContent(content: MessageItem["content"]): string | TextPart[] {
   return texts.length > 1 ? texts : (texts[0]?.text ?? "");
 }
 
-type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 type ToolCalls = NonNullable<AssistantMessage["tool_calls"]>;
 
 /** An item that comes from the model. Several of them in a row are one turn. */
