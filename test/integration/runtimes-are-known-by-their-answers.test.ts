@@ -4,11 +4,10 @@ import { createServer as createTcpServer, type AddressInfo, type Socket } from "
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { agentConfig } from "../../services/agent/config.ts";
-import { detectMs, runtimeKinds, runtimeSources } from "../../services/agent/models/detect.ts";
+import { detectMs, runtimeKinds, runtimeSources, type Wanted } from "../../services/agent/models/detect.ts";
 import { recogniseOllama } from "../../services/agent/runtimes/ollama/ollama.ts";
 import { recogniseOpenAiServer } from "../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
-import { FakeLlamaRouter } from "../harness/fake-llama-router.ts";
 import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
 import { FakeLmStudio } from "../harness/fake-lm-studio.ts";
 import { FakeMlxLm } from "../harness/fake-mlx-lm.ts";
@@ -61,11 +60,6 @@ describe("a server is known by what it answers", () => {
     expect(await recogniseOllama({ url: fake?.url ?? "", clock }, signal)).toBeUndefined();
   });
 
-  test("a router of llama-server's is", async () => {
-    await using fake = await FakeLlamaRouter.start({ models: [{ name: "a" }] });
-    expect(await recognised(fake.url)).toBe("llama-server");
-  });
-
   test("llama-server is while it loads its model, and offers it when it has", async () => {
     await using fake = await FakeLlamaServer.start();
     fake.loading = true;
@@ -75,17 +69,6 @@ describe("a server is known by what it answers", () => {
     fake.loading = false;
     expect(await runtime?.catalogue(signal)).toMatchObject([{ id: "qwen3-8b", loaded: true }]);
     await runtime?.close?.();
-  });
-
-  test("llama-server is with its key, and nothing without", async () => {
-    await using fake = await FakeLlamaServer.start({ apiKey: "secret" });
-    expect(await recognised(fake.url, { apiKey: "secret" })).toBe("llama-server");
-    expect(await recognised(fake.url)).toBe("nothing");
-  });
-
-  test("LM Studio of before 0.4 is, which answers 200 to whatever it does not know", async () => {
-    await using fake = await FakeLmStudio.start({ before04: true });
-    expect(await recognised(fake.url)).toBe("lm-studio");
   });
 
   test("Ollama is not taken for another, and nothing under /v1 is asked of it", async () => {
@@ -206,4 +189,47 @@ describe("a port that takes connections and never answers", () => {
       await until(() => open.size === 0, { what: "the connections to be closed" });
     },
   );
+});
+
+describe("looking for runtimes", () => {
+  test("looks where runtimes usually are when nobody says where", () => {
+    const usual = (kind: Wanted["kind"]) => runtimeSources({ kind, urls: [], clock: clock }).map(({ place }) => place);
+    expect(usual("auto")).toEqual([
+      "http://127.0.0.1:11434",
+      "http://127.0.0.1:8000",
+      "http://127.0.0.1:8080",
+      "http://127.0.0.1:1234",
+    ]);
+    expect(usual("ollama")).toEqual(["http://127.0.0.1:11434"]);
+    expect(usual("vllm")).toEqual(["http://127.0.0.1:8000"]);
+  });
+
+  test("shows the operator's key to the places that he named, and to no stranger at a usual one", async () => {
+    const shown: (string | undefined)[] = [];
+    const stranger = createServer(({ headers }, response) => {
+      shown.push(headers.authorization);
+      response.writeHead(404).end();
+    }).listen(0, "127.0.0.1");
+    await once(stranger, "listening");
+    const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
+    const look = async (where: Pick<Wanted, "urls" | "usual">) => {
+      const [source] = runtimeSources({ kind: "auto", apiKey: "secret", clock: clock, ...where });
+      await source?.look(signal);
+      return new Set(shown.splice(0));
+    };
+    expect(await look({ urls: [], usual: [url] })).toEqual(new Set([undefined]));
+    expect(await look({ urls: [url] })).toEqual(new Set(["Bearer secret"]));
+    stranger.close();
+  });
+
+  test("ends with the signal of whoever looks", async () => {
+    await using ollama = await FakeOllama.start();
+    ollama.silent = true;
+    const abort = new AbortController();
+    const [source] = runtimeSources({ kind: "ollama", urls: [ollama.url], clock: clock });
+    const looking = source?.look(abort.signal);
+    const reason = new Error("stopping");
+    abort.abort(reason);
+    await expect(looking).rejects.toBe(reason);
+  });
 });

@@ -87,12 +87,6 @@ describe("at the address that the operator gave, whatever runtime is there is fo
     for (const runtime of found) onTestFinished(() => runtime.close?.());
     expect(found.map(({ name }) => name)).toEqual(all.map(({ is }) => is));
   });
-
-  test("nothing under /v1 is asked of an Ollama, which would answer it in the shape of another", async () => {
-    const { fake } = await started("Ollama");
-    await offeredBy(runtimeIn(await foundAt(fake.url)));
-    expect(fake.requests.map(({ path }) => path).filter((path) => path.startsWith("/v1"))).toEqual([]);
-  });
 });
 
 /** A door in front of a server that opens to one key only. */

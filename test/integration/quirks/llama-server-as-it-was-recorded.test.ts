@@ -96,54 +96,6 @@ data: [DONE]
     await llama.streamed(odd, { tools: others, tool_choice: { type: "function", function: { name: "get_weather" } } });
     expect(llama.asked).toMatchObject({ tools, tool_choice: "required" });
   });
-
-  test.each([
-    {
-      odd: "malformed JSON, which was a 500 before",
-      status: 400,
-      body: `{"error":{"code":400,"message":"[json.exception.parse_error.101] parse error at line 1, column 26: syntax error while parsing value - unexpected end of input; expected '[', '{', or a literal","type":"invalid_request_error"}}`,
-      normal: { status: 400, error: { code: "bad_request", param: null } },
-    },
-    {
-      odd: "an image for a model that sees none, as a failure of its own",
-      status: 500,
-      body: `{"error":{"code":500,"message":"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj","type":"server_error"}}`,
-      normal: { status: 400, error: { code: "unsupported_value", param: "messages" } },
-    },
-    {
-      odd: "a prompt that is too long, with both numbers beside the words",
-      status: 400,
-      body: `{"error":{"code":400,"message":"request (140010 tokens) exceeds the available context size (8192 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":140010,"n_ctx":8192}}`,
-      normal: {
-        status: 400,
-        error: {
-          code: "context_length_exceeded",
-          param: "messages",
-          message: expect.stringMatching(/8192 tokens.* 140010\b/),
-        },
-      },
-    },
-    {
-      odd: "a model that the router does not know, as a 400",
-      status: 400,
-      body: `{"error":{"code":400,"message":"model 'nope' not found","type":"invalid_request_error"}}`,
-      normal: { status: 404, error: { code: "model_not_found", param: "model" } },
-    },
-    {
-      odd: "two last messages of the assistant's",
-      status: 400,
-      body: `{"error":{"code":400,"message":"Cannot have 2 or more assistant messages at the end of the list.","type":"invalid_request_error"}}`,
-      normal: { status: 400, error: { code: "unsupported_value", param: "messages" } },
-    },
-    {
-      odd: "a key that it wants of the agent, which is no client's fault",
-      status: 401,
-      body: `{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}`,
-      normal: { status: 502, error: { code: "upstream_error", param: null } },
-    },
-  ])("quirk 18: $odd", async ({ status, body, normal }) => {
-    expect(await llama.refused({ status, body })).toMatchObject(normal);
-  });
 });
 
 describe("a text that llama-server continues, as it was recorded", () => {

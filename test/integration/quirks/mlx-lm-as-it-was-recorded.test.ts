@@ -79,29 +79,6 @@ data: {… "choices":[{"index":0,"delta":{"reasoning_content":"\n","reasoning":"
 data: {"error":{"message":"The runtime ended its answer before it was complete.","type":"server_error","param":null,"code":"upstream_error"}}
 `);
   });
-
-  test.each([
-    {
-      odd: "a model that it can neither find nor download, in words that name no status",
-      status: 404,
-      body: `{"error": "Cannot find an appropriate cached snapshot folder for the specified revision on the local disk and outgoing traffic has been disabled. To enable repo look-ups and downloads online, set 'HF_HUB_OFFLINE=0' as environment variable."}`,
-      normal: { status: 404, error: { code: "model_not_found", param: "model" } },
-    },
-    {
-      odd: "malformed JSON, as a bare string",
-      status: 400,
-      body: `{"error": "Invalid JSON in request body: Expecting value: line 1 column 26 (char 25)"}`,
-      normal: { status: 400, error: { code: "bad_request", param: null } },
-    },
-    {
-      odd: "a failure of the template, as a 404",
-      status: 404,
-      body: `{"error": "Cannot apply chat template to an empty conversation. Provide at least one message."}`,
-      normal: { status: 502, error: { code: "upstream_error", param: null } },
-    },
-  ])("quirk 18: $odd", async ({ status, body, normal }) => {
-    expect(await mlx.refused({ status, body })).toMatchObject(normal);
-  });
 });
 
 describe("a text that mlx-lm continues, as it was recorded", () => {

@@ -95,60 +95,6 @@ data: {… "choices":[{"index":0,"delta":{"content":"same"},"logprobs":null,"fin
 data: {"error":{"message":"The runtime ended its answer before it was complete.","type":"server_error","param":null,"code":"upstream_error"}}
 `);
   });
-
-  test.each([
-    {
-      odd: "llama-server's JSON as a text, with both numbers inside",
-      status: 400,
-      body: String.raw`{"error":"{\"error\":{\"code\":400,\"message\":\"request (140012 tokens) exceeds the available context size (4096 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":140012,\"n_ctx\":4096}}"}`,
-      normal: {
-        status: 400,
-        error: {
-          code: "context_length_exceeded",
-          param: "messages",
-          message: expect.stringMatching(/4096 tokens.* 140012\b/),
-        },
-      },
-    },
-    {
-      odd: "an image that llama-server calls its own failure, as a text",
-      status: 500,
-      body: String.raw`{"error":"{\"error\":{\"code\":500,\"message\":\"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj\",\"type\":\"server_error\"}}"}`,
-      normal: { status: 400, error: { code: "unsupported_value", param: "messages" } },
-    },
-    {
-      odd: "an image that llama-server refuses, as a text",
-      status: 400,
-      body: String.raw`{"error":"{\"error\":{\"code\":400,\"message\":\"Multimodal data provided, but model does not support multimodal requests.\",\"type\":\"invalid_request_error\"}}"}`,
-      normal: { status: 400, error: { code: "unsupported_value", param: "messages" } },
-    },
-    {
-      odd: "a model that does not think",
-      status: 400,
-      body: String.raw`{"error":"\"qwen3\" does not support thinking"}`,
-      normal: { status: 400, error: { code: "unsupported_value", param: "reasoning_effort" } },
-    },
-    {
-      odd: "a model that calls no tools, by its full name",
-      status: 400,
-      body: `{"error":"registry.ollama.ai/library/qwen3:latest does not support tools"}`,
-      normal: { status: 400, error: { code: "model_does_not_support_tools", param: "tools" } },
-    },
-    {
-      odd: "a model that is not there",
-      status: 404,
-      body: `{"error":"model 'nope' not found"}`,
-      normal: { status: 404, error: { code: "model_not_found", param: "model" } },
-    },
-    {
-      odd: "an engine that was killed before its first word",
-      status: 500,
-      body: `{"error":"an error was encountered while running the model: unexpected EOF"}`,
-      normal: { status: 502, error: { code: "upstream_error", param: null } },
-    },
-  ])("quirk 18: $odd", async ({ status, body, normal }) => {
-    expect(await ollama.refused({ status, body })).toMatchObject(normal);
-  });
 });
 
 describe("a text that Ollama continues, as it was recorded", () => {

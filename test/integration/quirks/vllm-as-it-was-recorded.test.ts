@@ -175,44 +175,6 @@ data: [DONE]
     await vllm.streamed(odd, { max_tokens: 100_000 });
     expect(vllm.asked).toMatchObject({ max_tokens: 8_192 });
   });
-
-  test.each([
-    {
-      odd: "a prompt of at least so many tokens, with a parameter of its own",
-      status: 400,
-      body: `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your prompt contains at least 8193 input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=8193)","type":"BadRequestError","param":"input_tokens","code":400}}`,
-      normal: {
-        status: 400,
-        error: { code: "context_length_exceeded", param: "messages", message: expect.stringContaining("8192 tokens") },
-      },
-    },
-    {
-      odd: "a model that is not there, with all names that are",
-      status: 404,
-      body: '{"error":{"message":"The model `nope` does not exist. Valid aliases: qwen3.","type":"NotFoundError","param":"model","code":404}}',
-      normal: { status: 404, error: { code: "model_not_found", param: "model" } },
-    },
-    {
-      odd: "a parameter with the path of its parser, and a type of two words",
-      status: 400,
-      body: `{"error":{"message":"1 validation error:\\n  {'type': 'float_parsing', 'loc': 'body.temperature', 'msg': 'Input should be a valid number, unable to parse string as a number', 'input': 'hot'}","type":"Bad Request","param":"body.temperature","code":400}}`,
-      normal: { status: 400, error: { code: "bad_request", type: "invalid_request_error" } },
-    },
-    {
-      odd: "an image for a model that sees none",
-      status: 400,
-      body: `{"error":{"message":"qwen3 is not a multimodal model","type":"BadRequestError","param":null,"code":400}}`,
-      normal: { status: 400, error: { code: "unsupported_value", param: "messages" } },
-    },
-    {
-      odd: "tools without a parser for them",
-      status: 400,
-      body: `{"error":{"message":"\\"auto\\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}}`,
-      normal: { status: 400, error: { code: "model_does_not_support_tools", param: "tools" } },
-    },
-  ])("quirk 18: $odd", async ({ status, body, normal }) => {
-    expect(await vllm.refused({ status, body })).toMatchObject(normal);
-  });
 });
 
 describe("a text that vLLM continues, as it was recorded", () => {

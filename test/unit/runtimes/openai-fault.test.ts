@@ -170,6 +170,8 @@ describe("a refusal", () => {
       "Cannot continue an assistant message that contains tool calls.",
       { code: "unsupported_value", param: "messages" },
     ],
+    ["vLLM without vision", 400, "qwen3 is not a multimodal model", { code: "unsupported_value", param: "messages" }],
+    ["mlx-lm's template", 404, "Cannot apply chat template to an empty conversation.", { code: "upstream_error" }],
     [
       "llama-server on two beginnings of an answer",
       400,
