@@ -44,6 +44,7 @@ export const gatewayRows: readonly Scenario[] = [
   {
     rows: [26],
     guarantee: "a gateway that stood still for 10 s has no token of work that was given up, and serves at once",
+    fast: true,
     fleet: { gateways: 2 },
     asks: [
       { phase: "P4", script: { tokens: 3_000, delayMs: 20 } },
@@ -59,6 +60,7 @@ export const gatewayRows: readonly Scenario[] = [
   {
     rows: [27],
     guarantee: "a gateway whose event loop stood for a second blames no machine",
+    fast: true,
     asks: [{ phase: "P4" }, { as: "waiting", phase: "P3" }],
     steps: [{ freeze: "gateway" }, { lastMs: 1_000 }, { thaw: "gateway" }, { ask: [{ as: "next", times: 5 }] }],
   },

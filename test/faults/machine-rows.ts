@@ -74,6 +74,7 @@ export const machineRows: readonly Scenario[] = [
   {
     rows: [5],
     guarantee: "a whole answer whose machine is killed under way, with no other, is an error with its status",
+    fast: true,
     fleet: { machines: attic },
     asks: [{ phase: "P4", whole: true, script: { tokens: 60, delayMs: 20 } }],
     steps: [{ kill: "machine" }],
@@ -120,6 +121,7 @@ export const machineRows: readonly Scenario[] = [
   {
     rows: [9],
     guarantee: "a machine frozen for longer is an error in its stream, and when it wakes it stops the work",
+    fast: true,
     asks: [{ phase: "P4", script: { tokens: 3_000 } }],
     steps: [{ freeze: "machine" }, { lastMs: 6_500 }],
     outcomes: { it: lostInStream },

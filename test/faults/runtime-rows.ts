@@ -150,6 +150,7 @@ export const runtimeRows: readonly Scenario[] = [
   {
     rows: [73],
     guarantee: "a request that kills runtimes is given to a second one and to no third",
+    fast: true,
     runtimes: { attic: { mishap: "dies" }, cellar: { mishap: "dies" }, loft: { mishap: "dies" } },
     fleet: { machines: { attic: {}, cellar: {}, loft: {} } },
     asks: [{}],

@@ -47,29 +47,4 @@ describe.skipIf(lentOnly("nats", "redis"))("when a machine freezes", () => {
     expect([refused.status, (await errorOf(refused)).code]).toEqual([503, "agent_offline"]);
     expect(await endpoint.answer({ model: "scripted:plain", says: "/script tokens=1" })).toBe("token-0 ");
   });
-
-  test("a short freeze breaks nothing, and after a long one the machine serves again", async () => {
-    const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=60 delay_ms=20 nonce=abc" });
-    await until(() => stream.text.includes("abc-3 "), { what: "the first tokens" });
-    const agent = fleet.agent("attic");
-    await agent.freeze();
-    const frozenAtMs = performance.now();
-    await until(() => performance.now() - frozenAtMs > 1_200, { what: "a short freeze to pass" });
-    await agent.thaw();
-    expect(await stream.over).toBe("closed");
-    expect([stream.done, stream.text.endsWith("abc-59 ")]).toEqual([true, true]);
-
-    await agent.freeze();
-    const left = async () => {
-      const { ids, unanswered } = await endpoint.models();
-      return unanswered === null && !ids.includes("scripted");
-    };
-    await until(left, { what: "the frozen machine to be left out", timeoutMs: endsWithinMs });
-    const told = await endpoint.chat({ model: "scripted", says: "Hello" });
-    expect([told.status, (await errorOf(told)).code]).toEqual([503, "agent_offline"]);
-    await agent.thaw();
-    const back = async () => (await endpoint.models()).ids.includes("scripted");
-    await until(back, { what: "the thawed machine to be back", timeoutMs: endsWithinMs });
-    expect(await endpoint.answer({ model: "scripted", says: "/script tokens=1" })).toBe("token-0 ");
-  });
 });

@@ -79,18 +79,6 @@ beforeAll(async () => {
 });
 afterAll(() => shared[Symbol.asyncDispose]());
 
-describe.each(Object.entries(cuts))("%s", (_, cut) => {
-  test.each([300, 2_000])("for %i ms costs a stream nothing but time: it is byte-identical", async (cutMs) => {
-    const { stream, text } = await shared.openStream();
-    cut.begin(shared.site);
-    await sleep(systemClock, cutMs);
-    cut.end(shared.site);
-    expect(await stream.over).toBe("closed");
-    expect([stream.text, stream.done]).toEqual([text, true]);
-    await shared.serves();
-  });
-});
-
 describe.concurrent("for 20 s", () => {
   test.each(Object.entries(cuts))(
     "%s is told in the stream, and the machine comes back by itself",
