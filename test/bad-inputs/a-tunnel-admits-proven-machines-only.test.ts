@@ -3,8 +3,7 @@ import { fromSeed } from "@nats-io/nkeys";
 import { WebSocket } from "ws";
 import { connectsPerMinuteMax, newMachineKeyPair, signChallenge, tunnelPath } from "#shared/protocol/pairing.ts";
 import { frameBytesMax, unprovenPerNetworkMax } from "../../services/gateway/tunnels/accept-tunnels.ts";
-import { controlLineBytesMax } from "../../services/gateway/tunnels/protocol-parser.ts";
-import { pendingBytesMax, unprovenBytesMax } from "../../services/gateway/tunnels/tunnel.ts";
+import { unprovenBytesMax } from "../../services/gateway/tunnels/tunnel.ts";
 import { answerToUpgrade, RawTunnel } from "../harness/raw-tunnel.ts";
 import { TunnelSite } from "../harness/tunnel-site.ts";
 import { until } from "../harness/until.ts";
@@ -140,16 +139,6 @@ describe("before its machine is proven, a tunnel", () => {
 });
 
 describe("a proven machine's tunnel", () => {
-  test.each([
-    ["a control line", `SUB ${"x".repeat(controlLineBytesMax)}`, "Maximum Control Line Exceeded"],
-    ["a message", "PUB tl1.rollcall 1048577\r\n", "Maximum Payload Violation"],
-    ["headers", `HPUB tl1.rollcall ${controlLineBytesMax + 1} 5000\r\n`, "Maximum Headers Exceeded"],
-  ])("closes at %s above its limit", async (_, text, refusal) => {
-    await using tunnel = await (await open()).prove(pair());
-    tunnel.send(text);
-    expect(await refusalOf(tunnel)).toContain(refusal);
-  });
-
   test("closes at a WebSocket message above its limit, and at text", async () => {
     await using large = await (await open()).prove(pair());
     const codes: number[] = [];
@@ -172,24 +161,6 @@ describe("a proven machine's tunnel", () => {
     await using twice = await (await open()).prove(pair());
     twice.send("SUB tl1.rollcall 1\r\nSUB tl1.rollcall 1\r\n");
     expect(await refusalOf(twice)).toContain("Parser Error");
-  });
-
-  test("closes when its machine reads nothing and too many bytes wait for it", async () => {
-    await using tunnel = await (await open()).prove(pair());
-    tunnel.send("SUB tl1.rollcall 1\r\n");
-    await tunnel.carriedOut();
-    tunnel.socket.pause();
-    const speaker = site.broker.connect();
-    const message = new Uint8Array(speaker.payloadBytesMax);
-    await until(
-      () => {
-        speaker.publish("tl1.rollcall", message);
-        return site.open.machines === 0;
-      },
-      { what: "the tunnel to be closed", intervalMs: 1 },
-    );
-    await speaker.close();
-    expect(site.logged.join("")).toContain(`${pendingBytesMax} bytes wait for it (pendingBytesMax)`);
   });
 });
 

@@ -6,7 +6,6 @@ import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
 import { FakeLlamaRouter } from "../harness/fake-llama-router.ts";
 import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
 import { FakeLmStudio } from "../harness/fake-lm-studio.ts";
-import { FakeMlxLm } from "../harness/fake-mlx-lm.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { firstSeenSeconds, offeredBy, emittedBy, managed } from "../harness/ask-runtime.ts";
 import { until } from "../harness/until.ts";
@@ -58,13 +57,6 @@ describe("models are described by what their runtime tells and what it was seen 
     }
   });
 
-  test("vLLM with a model that embeds", async () => {
-    const fake = await FakeVllm.start({ task: "embed" });
-    const runtime = await runtimeAt(fake);
-    const known = await offered(runtime, ({ capabilities }) => capabilities.embedding);
-    expect(known).toMatchObject([{ capabilities: embeds, runtime: "vllm" }]);
-  });
-
   test("llama-server: the window of a slot, its file's size, what its template and its projector make possible", async () => {
     const model = { name: "/models/qwen3-8b.gguf", contextTokens: 4_096, slots: 2, sizeBytes: 5_027_783_488 };
     const fake = await FakeLlamaServer.start({ model: { ...model, vision: true, template: "{{ tools }}<think>" } });
@@ -82,12 +74,6 @@ describe("models are described by what their runtime tells and what it was seen 
       },
     ]);
     expect(runtime.slots).toBe(2);
-  });
-
-  test("llama-server that was started to embed", async () => {
-    const fake = await FakeLlamaServer.start({ model: { name: "v", embeddings: true, tools: false } });
-    const known = await offered(await runtimeAt(fake), ({ capabilities }) => capabilities.embedding);
-    expect(known).toMatchObject([{ capabilities: embeds }]);
   });
 
   test("llama-server as a router: models that are not loaded are not loaded by being described", async () => {
@@ -159,20 +145,6 @@ describe("models are described by what their runtime tells and what it was seen 
     ]);
   });
 
-  test("LM Studio of before 0.4", async () => {
-    const models = [{ key: "qwen/qwen3-vl", type: "vlm" as const, loadedTokens: 8_192, tools: true }];
-    expect(
-      await offered(await runtimeAt(await FakeLmStudio.start({ models, before04: true })), () => true),
-    ).toMatchObject([
-      {
-        id: "qwen/qwen3-vl",
-        context_window: 8_192,
-        capabilities: { ...chats, vision: true, tools: true },
-        loaded: true,
-      },
-    ]);
-  });
-
   test("LM Studio loads and unloads at an operator's word", async () => {
     const fake = await FakeLmStudio.start({ models: [{ key: "m" }] });
     const runtime = await runtimeAt(fake);
@@ -181,22 +153,6 @@ describe("models are described by what their runtime tells and what it was seen 
     expect(fake.models).toMatchObject([{ key: "m", loadedTokens: 4_096 }]);
     await managed(runtime, { action: "unload", model: "m", signal });
     expect(fake.models[0]).not.toHaveProperty("loadedTokens");
-  });
-
-  test.each([
-    ["darwin", { runtime_profile: "apple-mlx", apple_mlx: true }],
-    ["linux", { runtime_profile: "auto" }],
-  ])("mlx-lm on %s: a name, and what a name tells", async (platform, told) => {
-    const runtime = await runtimeAt(await FakeMlxLm.start(), platform);
-    expect(await offered(runtime, () => true)).toMatchObject([
-      {
-        id: "mlx-community/Qwen3-8B-4bit",
-        owned_by: "mlx-community",
-        context_window: 4_096,
-        capabilities: chats,
-        ...told,
-      },
-    ]);
   });
 
   test.each([

@@ -151,18 +151,6 @@ describe("every process says in one line what to do about", () => {
     expect(line).toMatch(new RegExp(`^trunkline: NATS at .*${nowhere} .*TRUNKLINE_NATS_URL`));
   });
 
-  test.each(lines)("a line to NATS that $what, for gateway", async ({ inspect, spoil }) => {
-    await using proxy = await TcpProxy.before(nats.url, inspect);
-    spoil?.(proxy);
-    const url = `nats://127.0.0.1:${proxy.port}`;
-    const { redis: redisHere } = somewhere();
-    const stores = { TRUNKLINE_REDIS_URL: redisHere, TRUNKLINE_KEY_PEPPER: testPepper };
-    const line = await refusal(["gateway"], { TRUNKLINE_NATS_URL: url, ...stores });
-    expect(line).toMatch(
-      new RegExp(`^trunkline: NATS at ${url} cannot be reached \\(.+\\): start it there, or set TRUNKLINE_NATS_URL`),
-    );
-  });
-
   test.each(["up", "gateway", "keys list"])("a Redis that does not answer %s", async (command) => {
     const { nowhere, nats: url } = somewhere();
     const stores = { TRUNKLINE_REDIS_URL: `redis://${nowhere}`, TRUNKLINE_KEY_PEPPER: testPepper };

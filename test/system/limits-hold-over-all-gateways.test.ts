@@ -137,39 +137,6 @@ test.each([
   },
 );
 
-describe("how a key stands with its limits is told", () => {
-  const limits = { requestsPerMinute: 4, tokensPerMinute: 100_000 };
-  const answers: [string, (endpoint: Endpoint) => Promise<Response>, number][] = [
-    ["with a whole answer", (endpoint) => endpoint.chat(short), 200],
-    ["with a stream", (endpoint) => endpoint.chat({ ...short, stream: true }), 200],
-    ["with the list of models", (endpoint) => endpoint.get("/models"), 200],
-    ["with one model", (endpoint) => endpoint.get("/models/scripted"), 200],
-    ["with what is wrong with a request", (endpoint) => endpoint.chat({ ...short, temperature: 7 }), 400],
-    ["with a model that does not exist", (endpoint) => endpoint.chat({ ...short, model: "absent" }), 404],
-    ["with the failure of a machine", (endpoint) => endpoint.chat({ ...short, says: "/script fail_at=0" }), 502],
-  ];
-
-  test.each(answers)("%s", async (_what, ask, status) => {
-    const { endpoints } = await site.issue({ limits });
-    const response = await ask(endpoints[0]);
-    expect(response.status).toBe(status);
-    expectStanding(response, limits);
-    await response.text();
-  });
-
-  test("and counts down over both gateways, to nothing in what is refused", async () => {
-    const { endpoints } = await site.issue({ limits });
-    const left: (string | null)[] = [];
-    for (let times = 0; times < 6; times += 1) {
-      const response = await endpoints[times % 2 === 0 ? 0 : 1].chat(short);
-      expectStanding(response, limits);
-      left.push(response.headers.get("x-ratelimit-remaining-requests"));
-      await response.text();
-    }
-    expect(left).toEqual(["3", "2", "1", "0", "0", "0"]);
-  });
-});
-
 /** From then on all gateways know what was used, and not only what may have been. */
 async function untilWritten(id: KeyId, requests: number): Promise<void> {
   const written = async (): Promise<boolean> => (await site.operator.usageSum(id))?.requests === requests;

@@ -65,18 +65,6 @@ test("a fleet is a table that lines up, with every machine and its load", async 
   });
 });
 
-test("for programs it is one line of JSON", async () => {
-  const { exitCode, stdout } = await status("--json");
-  expect(exitCode).toBe(0);
-  expect(stdout).toMatch(/^\{.*\}\n$/);
-  expect(JSON.parse(stdout)).toMatchObject({
-    machines: [
-      { machine: "attic", status: "present", state: "ready", slots: 2, takes_work: true, why: null },
-      { machine: "cellar", epoch: expect.stringMatching(/^\d{13}-/), open_jobs: 0 },
-    ],
-  });
-});
-
 test("an agent that gets no work is told of with the reason, whatever it is", async () => {
   const nothing = { TRUNKLINE_RUNTIME: "auto", TRUNKLINE_RUNTIME_URL: `http://127.0.0.1:${await freePort()}` };
   await using waiting = await fleet.startAgent("waiting", { env: nothing });
@@ -152,22 +140,6 @@ test("a route names the machines in their order, and why the others are not aske
   expect([both.refusal, ranked.map(({ machine }) => machine)]).toEqual([null, ["attic", "cellar"]]);
 });
 
-test("a route that nobody would take says what a request would end in, and ends with 1", async () => {
-  const plain = await route("scripted:plain", "--tools");
-  expect([plain.exitCode, plain.stderr]).toEqual([
-    1,
-    "trunkline: No machine would take it. A client reads: The model 'scripted:plain' does not support tools. (model_does_not_support_tools)\n",
-  ]);
-  expect(plain.stdout).toMatch(/^ +- {2}cellar .*The model 'scripted:plain' does not support tools\.$/m);
-  const unknown = await route("nobody-has-this", "--json");
-  expect([unknown.exitCode, JSON.parse(unknown.stdout)]).toMatchObject([
-    1,
-    { model: "nobody-has-this", refusal: { code: "model_not_found" } },
-  ]);
-  expect((await route("scripted", "--vision")).exitCode).toBe(1);
-  expect((await route("scripted:vision", "--vision")).exitCode).toBe(0);
-});
-
 test("a route shows how fast machines were, once they have answered", async () => {
   await fleet.endpoint.answer({ model: "scripted:plain", says: "/script tokens=50 delay_ms=5 nonce=b" });
   const { machines: told } = shownRoute.parse(JSON.parse((await route("scripted:plain", "--json")).stdout));
@@ -175,38 +147,6 @@ test("a route shows how fast machines were, once they have answered", async () =
   expect(firstTokenMs).toBeGreaterThanOrEqual(0);
   expect(perSecond).toBeGreaterThan(20);
   expect(perSecond).toBeLessThan(250);
-});
-
-test("a conversation goes back to the machine that knows it", async () => {
-  const asked = async (): Promise<unknown[]> => {
-    const logged = (await fleet.gateways[0]?.logLines()) ?? [];
-    return logged.flatMap(({ msg, machine, model }) => (msg === "request" && model === "scripted" ? [machine] : []));
-  };
-  const words = (topic: string): string => `The long words of ${topic}. `.repeat(200);
-  // The first answers of a process are slow, and a machine that is slower by far is not gone back to. All prompts are
-  // long, so that a cached one is worth more than the chance in what a machine was measured with.
-  for (let warming = 0; warming < 30; warming += 1) {
-    const says = `/script tokens=2 delay_ms=0 nonce=w${warming}\n${words(`warming ${warming}`)}`;
-    await fleet.endpoint.answer({ model: "scripted", says });
-  }
-  for (let conversation = 0; conversation < 3; conversation += 1) {
-    const messages: { role: string; content: string }[] = [{ role: "system", content: words(`chat ${conversation}`) }];
-    const done = 30 + conversation * 6;
-    const before = (await until(async () => (await asked()).length >= done && (await asked()), { what: "the log" }))
-      .length;
-    for (let turn = 0; turn < 6; turn += 1) {
-      messages.push({ role: "user", content: `/script tokens=2 delay_ms=0 nonce=c${conversation}t${turn}` });
-      messages.push({ role: "assistant", content: await fleet.endpoint.answer({ model: "scripted", messages }) });
-    }
-    const machinesAsked = await until(
-      async () => {
-        const all = (await asked()).slice(before);
-        return all.length === 6 && all;
-      },
-      { what: "the requests to be told of in the log" },
-    );
-    expect(machinesAsked).toEqual(machinesAsked.map(() => machinesAsked[0]));
-  }
 });
 
 test("--watch shows the fleet again and again, and goes on when a machine leaves", async () => {

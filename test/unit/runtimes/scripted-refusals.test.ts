@@ -22,28 +22,11 @@ describe("the scripted runtime refuses", () => {
     await refusalOf({ model: "scripted:none" }).toMatchObject({ code: "model_not_found", param: "model" });
   });
 
-  test("a chat with its embedding model", async () => {
-    await refusalOf({ model: "scripted:embed" }).toMatchObject({ code: "unsupported_value", param: "model" });
-  });
-
-  test("tools for a model without", async () => {
-    await refusalOf({ model: "scripted:plain", tools }).toMatchObject({
-      code: "model_does_not_support_tools",
-      param: "tools",
-    });
-  });
-
   test("images for a model without eyes", async () => {
     const messages = [{ role: "user" as const, content: [{ type: "text" as const, text: "What is it?" }, image] }];
     await refusalOf({ messages }).toMatchObject({ code: "unsupported_value", param: "messages[0].content[1]" });
     const seen = await eventsOf(chatOn(runtime, { model: "scripted:vision", messages }));
     expect(seen.at(-2)).toEqual({ kind: "finish", reason: "stop" });
-  });
-
-  test("thinking by a model that does not think", async () => {
-    const plain = { model: "scripted:plain" };
-    await refusalOf({ ...plain, reasoning_effort: "low" }).toMatchObject({ param: "reasoning_effort" });
-    await refusalOf({ ...plain, says: "/script think=1" }).toMatchObject({ code: "invalid_value", param: "messages" });
   });
 
   test.each([
