@@ -1,3 +1,4 @@
+import { faultShapes } from "./apis/apis.ts";
 import type { FastifyInstance } from "fastify";
 import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { openRequests } from "#shared/requests/request-records.ts";
@@ -51,6 +52,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
   const { config, store, access, fleet, records, modelRoutes, addresses, lifecycle, log } = parts;
   const { clock } = store;
   const server = createServer({
+    faultShapes,
     log,
     bodyBytesMax: operationsBodyBytesMax,
     bodyLimitName: "operationsBodyBytesMax",

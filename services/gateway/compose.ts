@@ -1,5 +1,3 @@
-import type { InferenceDependencies } from "./requests/run-answer.ts";
-import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { ImageFetcher } from "./images/image-fetcher.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -18,41 +16,24 @@ import { allowCrossOrigin } from "./http/cross-origin.ts";
 import { proveCallers, RunningRequests } from "./keys/authenticate.ts";
 import { KnownKeys, moveToNewPepper, saltsOf } from "./keys/known-keys.ts";
 import { type GatewayConfig, unreachedUrl } from "./config.ts";
-import type { AnswerMeter } from "./jobs/answer-course.ts";
 import { ContinuationRoom } from "./jobs/continue-answer.ts";
-import type { MachineRanking } from "./routing/rank-machines.ts";
 import { RequestReader } from "./requests/read-request.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
-import type { LiveModels } from "./jobs/live-models.ts";
 import { MachineRecords } from "./fleet/machine-records.ts";
 import { RouteRecords } from "./fleet/route-records.ts";
 import { watchSecondConnections } from "./fleet/second-connections.ts";
 import { type Certificate, closeServer, listen, readCertificate } from "./http/listen.ts";
-import { refuseWithoutHeapRoom } from "./http/bound-uploads.ts";
-import { openLimits, type OpenedLimits } from "./limits/open-limits.ts";
-import { type BodyLimit, refuseOtherMethods } from "./http/answer-faults.ts";
+import { openLimits } from "./limits/open-limits.ts";
 import { healthRoutes, readiness } from "./operations/health-and-metrics.ts";
 import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./openapi/get-reference.ts";
-import { RefusedEfforts } from "./apis/messages/message-request.ts";
-import {
-  type CountDependencies,
-  countPaths,
-  countTokens,
-  getModel,
-  getModels,
-  inferenceRoutes,
-  type Paths,
-  ollamaPaths,
-  paths,
-  barePaths,
-} from "./apis/endpoints.ts";
-import { ollamaActions, ollamaModels, refuseOllamaActions, takeJsonByHabit } from "./apis/ollama/ollama-routes.ts";
+import { RefusedEfforts } from "./requests/refused-efforts.ts";
+import type { ApiParts } from "./apis/api.ts";
+import { faultShapes } from "./apis/apis.ts";
+import { mountApis } from "./apis/mount-apis.ts";
+import { readingThread, reads } from "./apis/reads.ts";
 import { KeptResponses } from "./apis/responses/kept-responses.ts";
-import { storedPaths, storedResponses } from "./apis/responses/stored-endpoints.ts";
-import { addRateLimitHeaders } from "./requests/limit-responses.ts";
-import { keepAccounts } from "./requests/keep-accounts.ts";
 import { createServer } from "./server.ts";
 import { noteSite } from "./tunnels/pair-machines.ts";
 import { probeStreams, refuseMachines, servePackage } from "./tunnels/routes-before-pairing.ts";
@@ -120,6 +101,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
   const server = createServer({
     log,
+    faultShapes,
     requestLog: parts.requestLog,
     ...bodyLimit,
     trustedProxies,
@@ -148,10 +130,10 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     brokerFor &&
     (await openTunnels(server, { brokerFor, exposition: meters.exposition, meter: fleet.fleetMeter, ...forTunnels }));
   if (tunnels === undefined) refuseMachines(server);
-  const reader = new RequestReader(store.peppers.current.promptSeed);
+  const reader = new RequestReader(store.peppers.current.promptSeed, { reads, thread: readingThread });
   lifecycle.onStop("reading thread", () => reader.stop());
   const cacheSaltOf = config.promptCache === "shared" ? undefined : saltsOf(store.peppers);
-  const publicParts: PublicParts = {
+  const apiParts: ApiParts = {
     ...fleet,
     ...bodyLimit,
     limited,
@@ -180,10 +162,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   dropOld();
   const lookAtOld = clock.every(oldResponsesEveryMs, dropOld);
   lifecycle.onStop("old responses", () => lookAtOld.cancel());
-  const proveKeys: Prove = (scope) => proveCallers(scope, access);
-  mountModelRoutes(server, "/v1", proveKeys, publicParts);
-  mountOllamaRoutes(server, proveKeys, publicParts);
-  mountRoutes(server, { prefix: "", prove: proveKeys, asked: barePaths }, publicParts);
+  mountApis(server, { prove: (scope) => proveCallers(scope, access) }, apiParts);
   // The ports are known once the gateway listens, and no request comes before.
   const running = { baseUrl: "", consoleUrl: "" };
   const operations = openOperations({
@@ -196,7 +175,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     whyClosed: tunnels && ((publicKey) => tunnels.whyClosed(publicKey)),
     check,
     addresses: () => running,
-    mountPlayground: (scope, prove) => mountModelRoutes(scope, "/console/v1", prove, publicParts),
+    mountPlayground: (scope, prove) => mountApis(scope, { prove, below: "/console" }, apiParts),
     tls: operationsTls,
     lifecycle,
     log,
@@ -279,75 +258,6 @@ async function openAccess(
   lifecycle.onStop("store watch", () => watch.stop());
   await watch.look().catch(() => undefined);
   return { knownKeys, newest, badKeys: new BadKeys(clock), running, watch };
-}
-
-interface PublicParts extends BodyLimit, InferenceDependencies, CountDependencies {
-  readonly limited: OpenedLimits;
-  readonly keepsRequests: boolean;
-  readonly models: LiveModels;
-  readonly ranking: MachineRanking;
-  readonly meter: AnswerMeter;
-  readonly continuations: ContinuationRoom | undefined;
-}
-
-/** Asks for a proven key at the routes of a scope. */
-type Prove = (scope: FastifyInstance) => void;
-
-/** Routes of one API: those that ask models, which have an account each, and the others. */
-interface MountedRoutes {
-  readonly prefix: string;
-  readonly prove: Prove;
-  readonly asked: Paths;
-  readonly counts?: (scope: FastifyInstance) => void;
-  readonly others?: (scope: FastifyInstance) => void;
-}
-
-/** Mounts routes that are reached with a proven key only. Requests to models are refused that there is no memory for. */
-function mountRoutes(server: FastifyInstance, routes: MountedRoutes, parts: PublicParts): void {
-  const { prefix, prove, asked, counts, others } = routes;
-  void server.register(
-    async (scope) => {
-      prove(scope);
-      addRateLimitHeaders(scope, { limits: parts.limited.limits, log: parts.log });
-      others?.(scope);
-      await scope.register(async (inference) => {
-        refuseWithoutHeapRoom(inference, parts);
-        keepAccounts(inference, { ...parts, ...parts.limited });
-        inferenceRoutes(inference, asked, parts);
-        counts?.(inference);
-      });
-    },
-    { prefix },
-  );
-  for (const [path] of asked) refuseOtherMethods(server, prefix + path, ["POST"]);
-}
-
-/** Mounts the API under a prefix. */
-function mountModelRoutes(server: FastifyInstance, prefix: string, prove: Prove, parts: PublicParts): void {
-  const counts = (scope: FastifyInstance): void => countTokens(scope, parts);
-  const others = (scope: FastifyInstance): void => {
-    getModels(scope, parts);
-    getModel(scope, parts);
-    storedResponses(scope, parts);
-  };
-  mountRoutes(server, { prefix, prove, asked: paths, counts, others }, parts);
-  for (const read of ["/models", "/models/*"]) refuseOtherMethods(server, prefix + read, ["GET", "HEAD"]);
-  for (const [path, methods] of storedPaths) refuseOtherMethods(server, prefix + path, methods);
-  for (const [path] of countPaths) refuseOtherMethods(server, prefix + path, ["POST"]);
-}
-
-/** Mounts Ollama's API. */
-function mountOllamaRoutes(server: FastifyInstance, prove: Prove, parts: PublicParts): void {
-  const prefix = "/api";
-  const others = (scope: FastifyInstance): void => {
-    takeJsonByHabit(scope);
-    ollamaModels(scope, parts);
-    refuseOllamaActions(scope);
-  };
-  mountRoutes(server, { prefix, prove, asked: ollamaPaths, others }, parts);
-  for (const read of ["/version", "/tags", "/ps"]) refuseOtherMethods(server, prefix + read, ["GET", "HEAD"]);
-  refuseOtherMethods(server, `${prefix}/show`, ["POST"]);
-  for (const [method, path] of ollamaActions) refuseOtherMethods(server, prefix + path, [method]);
 }
 
 /** Returns the URL of a port on this host. The loopback address stands for a host that means all addresses. */

@@ -26,15 +26,11 @@ import {
   answerFaults,
   adoptError,
   type BodyLimit,
+  faultShapeOf,
+  type FaultShape,
 } from "./http/answer-faults.ts";
 import { framingFault, unexpectedBody } from "./http/framing-fault.ts";
-import {
-  addRequestState,
-  followRequest,
-  followRequests,
-  isForMessages,
-  type RequestMeter,
-} from "./http/request-state.ts";
+import { addRequestState, followRequest, followRequests, type RequestMeter } from "./http/request-state.ts";
 import { asksForWebSocket, isForWebSocket, routeUpgrades } from "./http/route-upgrades.ts";
 
 /** The longest waits of a server for the input of its clients. */
@@ -51,6 +47,8 @@ const defaultClientTimeouts: ClientTimeouts = { headersMs: 10_000, requestMs: 12
 
 interface ServerOptions extends BodyLimit {
   readonly log: Log;
+  /** The shapes of errors of APIs that have another one than OpenAI's. */
+  readonly faultShapes?: readonly FaultShape[];
   /** Gets the line of each request; otherwise `log` does. */
   readonly requestLog?: Log | undefined;
   readonly trustedProxies?: readonly string[];
@@ -109,7 +107,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     routerOptions: { maxParamLength: urlParamCharactersMax, caseSensitive: true, ignoreTrailingSlash: true },
     clientErrorHandler: (error, socket) => broken.answer(error, socket),
     frameworkErrors: (error, request, reply: FastifyReply) => {
-      nameRequest(request, reply);
+      nameRequest(request, reply, options);
       followRequest({ request, reply }, { log: requestLog, meter });
       void answerFault(adoptError(error, options), { request, reply, ...options });
     },
@@ -131,7 +129,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   followRequests(server, { log: requestLog, meter });
   server.addHook("onRequest", (request, reply, done) => {
-    nameRequest(request, reply);
+    nameRequest(request, reply, options);
     if (reply.raw instanceof TimedResponse) reply.raw.requestId = request.id;
     if (options.lifecycle?.draining) reply.header("connection", "close");
     const { webSocketsAt, closing } = options;
@@ -147,9 +145,14 @@ export function createServer(options: ServerOptions): FastifyInstance {
 }
 
 /** Writes the id of a request into the headers of its answer, where its client looks for it. */
-function nameRequest(request: FastifyRequest, reply: FastifyReply): void {
+function nameRequest(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { faultShapes = [] }: Pick<ServerOptions, "faultShapes">,
+): void {
   reply.header("x-request-id", request.id);
-  if (isForMessages(request)) reply.header("request-id", request.id);
+  const { idHeader } = faultShapeOf(request, faultShapes) ?? {};
+  if (idHeader !== undefined) reply.header(idHeader, request.id);
 }
 
 /** Returns the fault that refuses a request before its key is checked, whoever sent it; undefined if there is none. */

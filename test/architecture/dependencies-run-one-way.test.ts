@@ -46,6 +46,9 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     "services/gateway/requests/x.ts",
     `import { a } from "../metrics/request-meters.ts";`,
   ],
+  "requests know no API": ["services/gateway/requests/x.ts", `import { a } from "../chats/read-chat.ts";`],
+  "chats know no API": ["services/gateway/chats/x.ts", `import { a } from "../apis/reads.ts";`],
+  "only the two lists know the names of APIs": ["services/gateway/x.ts", `import { a } from "./apis/chat/api.ts";`],
   "metrics know neither the public API nor operations": [
     "services/gateway/metrics/x.ts",
     `import { a } from "../requests/request-account.ts";`,
@@ -89,11 +92,11 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     `import { startGateway } from "../gateway/compose.ts";`,
   ],
   "only the reading thread knows js-tiktoken": [
-    "services/gateway/apis/completions/text-requests.ts",
+    "services/gateway/apis/completions/completion-request.ts",
     `import ranks from "js-tiktoken/ranks/cl100k_base";`,
   ],
   "only the reading thread has the table of OpenAI's tokens": [
-    "services/gateway/requests/x.ts",
+    "services/gateway/apis/x.ts",
     `import { a } from "./reading-thread.ts";`,
   ],
   "only the two ends of a tunnel know ws": ["services/gateway/http/listen.ts", `import { WebSocketServer } from "ws";`],

@@ -1,4 +1,4 @@
-import { messagesMax } from "../../services/gateway/apis/chat/chat-request.ts";
+import { messagesMax } from "../../services/gateway/chats/read-chat.ts";
 import type { Case, Section, Told } from "./row.ts";
 import { got, posted, postedJson } from "./sent.ts";
 

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { chatBody, completeBody, embedBody, rankBody } from "#shared/protocol/job-bodies.ts";
 import { paramCharactersMax } from "../../services/gateway/http/read-shape.ts";
-import { readRequest, type Outer } from "../../services/gateway/requests/read-request.ts";
+import { readRequest } from "../harness/read-requests.ts";
 import { faultBody } from "../../services/gateway/http/answer-faults.ts";
 import { errorIn, type ErrorTold } from "../harness/endpoint.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
@@ -75,7 +75,7 @@ describe("in a process, answered or refused", () => {
   );
 });
 
-const outers: Readonly<Record<Endpoint, Outer>> = {
+const outers: Readonly<Record<Endpoint, string>> = {
   "chat/completions": "chat",
   responses: "response",
   messages: "message",

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
-import { readRequest, type Outer } from "../../services/gateway/requests/read-request.ts";
+import { readRequest } from "../harness/read-requests.ts";
 import { codingClients } from "../clients/coding-clients.ts";
 import { recordingIn } from "../clients/recordings.ts";
 import { thinkingTemplate } from "./templates.ts";
 import { noEngine, only, TinyRuntime } from "./tiny-runtime.ts";
 
-const outers: Readonly<Record<string, Outer>> = {
+const outers: Readonly<Record<string, string>> = {
   "/v1/messages": "message",
   "/v1/responses": "response",
   "/v1/chat/completions": "chat",

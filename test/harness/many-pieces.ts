@@ -1,10 +1,7 @@
-import type { Outer } from "../../services/gateway/requests/read-request.ts";
-import type { MediaOuter } from "../../services/gateway/apis/media/media-request.ts";
-
 /** A request of many pieces. A gateway reads it on its event loop: it is just small enough for that. */
 export interface ManyPieces {
   readonly name: string;
-  readonly outer: Exclude<Outer, MediaOuter | `ollama-${"generate" | "embed" | "embeddings"}`>;
+  readonly outer: "chat" | "message" | "response" | "completion" | "embeddings" | "rerank" | "score" | "ollama-chat";
   /** The most pieces that a request has in the bench. */
   readonly most: number;
   readonly fields: (count: number) => object;

@@ -3,11 +3,34 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { scrub } from "#shared/process/clean-text.ts";
 import type { Log } from "#shared/process/log.ts";
-import { isForMessages, isForOllama, pathOf, logFieldsOf, stateOf } from "./request-state.ts";
+import { pathOf, logFieldsOf, stateOf } from "./request-state.ts";
 import { headersBytesMax } from "./framing-fault.ts";
 
 interface Dependencies extends BodyLimit {
   readonly log: Log;
+  /** The shapes of errors of APIs that have another one than OpenAI's. */
+  readonly faultShapes?: readonly FaultShape[];
+}
+
+/** The shape of an API's errors, and the requests that get it. */
+export interface FaultShape {
+  /** The path of this API. Each request to it or below it gets this shape, whatever its headers are. */
+  readonly prefix: string;
+  /** A header by which clients of this API are known at the paths of all other APIs. */
+  readonly header?: string;
+  /** The response header in which these clients look for the id of their request. */
+  readonly idHeader?: string;
+  body(fault: Fault, requestId: string): object;
+  status?(fault: Fault): number;
+}
+
+/** Returns the shape of errors that the client of a request reads; undefined for OpenAI's. */
+export function faultShapeOf(request: FastifyRequest, shapes: readonly FaultShape[]): FaultShape | undefined {
+  const path = pathOf(request);
+  return (
+    shapes.find(({ prefix }) => path === prefix || path.startsWith(`${prefix}/`)) ??
+    shapes.find(({ header }) => header !== undefined && header in request.headers)
+  );
 }
 
 /** Answers every error that a server's routes throw with one kind of body and a code from one closed list. */
@@ -31,9 +54,9 @@ export function answerFaults(server: FastifyInstance, dependencies: Dependencies
 /** Sends the body of a fault, and either reads or cuts off the unread rest of the request's body. */
 export async function answerFault(
   fault: Fault,
-  to: BodyLimit & { readonly request: FastifyRequest; readonly reply: FastifyReply },
+  to: Omit<Dependencies, "log"> & { readonly request: FastifyRequest; readonly reply: FastifyReply },
 ): Promise<void> {
-  const { request, reply, bodyBytesMax } = to;
+  const { request, reply, bodyBytesMax, faultShapes = [] } = to;
   const state = stateOf(request);
   state.faultCode = fault.code;
   state.reason = fault.reason;
@@ -43,15 +66,10 @@ export async function answerFault(
   }
   // A message may quote the client's input, and a client may send its key in the wrong place.
   const scrubbed = fault.with({ message: scrub(fault.message) });
-  const isMessage = isForMessages(request);
-  const status = isMessage ? messageStatus(fault) : faultEntry(fault.code).status;
-  const body = isMessage ? messageFaultBody(scrubbed, request.id) : bodyIn(request, scrubbed);
+  const shape = faultShapeOf(request, faultShapes);
+  const status = shape?.status?.(fault) ?? faultEntry(fault.code).status;
+  const body = shape?.body(scrubbed, request.id) ?? faultBody(scrubbed);
   reply.code(status).headers(faultHeaders(fault)).send(body);
-}
-
-/** Returns the body of a fault as the client's API has it: under `/api` that is Ollama's. */
-function bodyIn(request: FastifyRequest, fault: Fault): object {
-  return isForOllama(request) ? ollamaFaultBody(fault) : faultBody(fault);
 }
 
 const clientLeft = "The client closed the connection before its request was complete.";
@@ -218,14 +236,6 @@ export function faultBody(fault: Fault) {
   return { error: { message: fault.message, type, param: fault.param ?? null, code } };
 }
 
-/** Returns Ollama's error body, a text, with the code and the path of Trunkline's faults beside it. */
-export function ollamaFaultBody(fault: Fault) {
-  const { message, param, code } = faultBody(fault).error;
-  // The `ollama` command shows `status` of a 401, and not its `error`.
-  const status = faultEntry(fault.code).status === 401 ? { status: message } : {};
-  return { error: message, ...status, code, param };
-}
-
 /** Returns the headers that official clients read beside the body: how long to wait, and whether to retry at all. */
 export function faultHeaders(fault: Fault): Record<string, string> {
   const { status, retry, retryAfterSeconds } = faultEntry(fault.code);
@@ -235,36 +245,4 @@ export function faultHeaders(fault: Fault): Record<string, string> {
     ...(retry === false ? { "x-should-retry": "false" } : {}),
     ...(status === 401 ? { "www-authenticate": "Bearer" } : {}),
   };
-}
-
-/** Anthropic's status of an overload. Its clients wait longer after it than after a 503. */
-const overloaded = 529;
-
-/** Returns the status of a fault as the Messages API has it. */
-export function messageStatus({ code }: Pick<Fault, "code">): number {
-  return code === "server_is_overloaded" ? overloaded : faultEntry(code).status;
-}
-
-/** Anthropic's types of errors, by the status. Any other status below 500 is an invalid request. */
-const types: Readonly<Record<number, string>> = {
-  401: "authentication_error",
-  403: "permission_error",
-  404: "not_found_error",
-  413: "request_too_large",
-  429: "rate_limit_error",
-  504: "timeout_error",
-  [overloaded]: "overloaded_error",
-};
-
-/** Anthropic's SDK reads this where it asked for a thread that its server keeps, and sends the whole conversation then. */
-const noThread = { error_code: "thread_unsupported_request", unsupported: ["thread"] } as const;
-
-/** Returns Anthropic's error body, with the code and the path of Trunkline's faults beside its own fields. */
-export function messageFaultBody(fault: Fault, requestId: string) {
-  const status = messageStatus(fault);
-  const type = types[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
-  const { message, param = null } = fault;
-  const { wire: code = fault.code } = faultEntry(fault.code);
-  const details = param === "thread" ? { details: noThread } : {};
-  return { type: "error" as const, error: { type, message, code, param, ...details }, request_id: requestId };
 }

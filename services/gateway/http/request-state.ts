@@ -183,17 +183,6 @@ export function pathOf(request: FastifyRequest): string {
   return query === -1 ? request.url : request.url.slice(0, query);
 }
 
-/** True if the client speaks Anthropic's Messages API, and reads errors in its shape. */
-export function isForMessages(request: FastifyRequest): boolean {
-  const path = pathOf(request);
-  return /^\/v1\/messages(?:\/|$)/.test(path) || ("anthropic-version" in request.headers && !isForOllama(request));
-}
-
-/** True for a request at a path of Ollama's API, whatever its headers are. */
-export function isForOllama(request: FastifyRequest): boolean {
-  return /^\/api(?:\/|$)/.test(pathOf(request));
-}
-
 /** Characters of a client's own request id; OpenAI accepts as many. */
 export const clientRequestCharactersMax = 512;
 

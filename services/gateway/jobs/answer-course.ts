@@ -4,7 +4,6 @@ import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
 import type { BeatRow, EndPayload, JobState, LoadNews, ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { OwnSampling } from "#shared/protocol/model.ts";
 import { type DeliveredAnswer, wholeUsage } from "./continue-answer.ts";
 import type { JobEvent, JobOwner } from "./job-events.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
@@ -25,10 +24,6 @@ export interface AnswerHead {
   readonly id: string;
   readonly createdSeconds: number;
   readonly model: string;
-  /** True if the client asked for usage as a chunk of its own; streams only. */
-  readonly includeUsage: boolean;
-  /** The sampling of the model on that machine, where the request says none. */
-  readonly sampling?: OwnSampling | undefined;
 }
 
 /** The times of an answer on its machine: queued, loading its model, until its first token, and in all. */

@@ -1,30 +1,11 @@
 import type { z } from "zod";
-import { describeChat } from "../apis/chat/describe.ts";
-import { describeCompletions } from "../apis/completions/describe.ts";
-import { describeEmbeddings } from "../apis/embeddings/describe.ts";
-import { describeAudio, describeImages, describeModerations } from "../apis/media/describe.ts";
-import { describeMessages } from "../apis/messages/describe.ts";
-import { describeModels } from "../apis/models/describe.ts";
-import { describeOllama } from "../apis/ollama/describe.ts";
-import { describeRanking } from "../apis/ranking/describe.ts";
-import { describeResponses } from "../apis/responses/describe.ts";
-import { describeTokens } from "../apis/tokens/describe.ts";
+import { apis } from "../apis/apis.ts";
+import type { ApiDescription } from "../apis/description.ts";
 import { describeHealth, describeReference } from "./describe-site.ts";
 
 /** The sections of the document, the most used first. */
-export const publicApis = [
-  describeChat,
-  describeResponses,
-  describeMessages,
-  describeCompletions,
-  describeEmbeddings,
-  describeRanking,
-  describeAudio,
-  describeImages,
-  describeModerations,
-  describeTokens,
-  describeModels,
-  describeOllama,
+export const publicApis: readonly ApiDescription[] = [
+  ...apis.flatMap(({ descriptions }) => descriptions),
   describeHealth,
   describeReference,
 ];

@@ -1,6 +1,6 @@
 import { type FaultCode, faultEntry, isFaultCode } from "#shared/fault/fault.ts";
 import type { RefusedAs } from "../apis/description.ts";
-import { messageStatus } from "../http/answer-faults.ts";
+import { messageStatus } from "../apis/messages/message-faults.ts";
 import { wordsOf } from "./words.ts";
 
 /** The groups of faults that clients see, by the requests that can meet them. `words.md` has the cause of each. */

@@ -11,26 +11,20 @@ import { callerOf } from "../keys/authenticate.ts";
 import { stateOf } from "../http/request-state.ts";
 import type { Needs } from "../routing/choose-machine.ts";
 import type { AnswerPlace } from "../jobs/resume-answer.ts";
-import type { Rendering } from "../apis/chat/render-chat.ts";
-import type { Outer, ReadRequest } from "./read-request.ts";
-import { type ResolvedModel, resolveModel, withoutLatest } from "./resolve-model.ts";
-import { idPrefixes, renderingOf } from "../apis/render-answer.ts";
-import { loadedAnswer } from "../apis/ollama/render-ollama.ts";
+import type { Endpoint, InferenceDependencies, Rendering } from "./endpoint.ts";
+import type { ReadRequest } from "./read-request.ts";
+import { type ResolvedModel, resolveModel } from "./resolve-model.ts";
 import { accountOf } from "./keep-accounts.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
-import { namedTurns } from "../apis/responses/stored-turns.ts";
-import { unheldBounds } from "../chats/unheld-bounds.ts";
-import { withClientNames } from "../chats/request-tools.ts";
-import { priceOf } from "../apis/media/media-price.ts";
 import type { ClaimName } from "../jobs/answer-claims.ts";
 import { digestOf, lostJob, OnceClaim, onceName, replayedHeader } from "./made-once.ts";
 import { asksResumable, resumesAnswer, NumberedEvents, resumableHeader, resumedPlace } from "./resumable-answer.ts";
 import { failStream, nameIgnored, sendAnswer, streamOf } from "./run-answer.ts";
-import type { Admitted, InferenceDependencies } from "./run-answer.ts";
+import type { Admitted } from "./run-answer.ts";
 import { noteRateLimits } from "./limit-responses.ts";
 
 /** A request that a machine can take, before it is admitted under its key's limits. */
-export interface Placeable extends Pick<Admitted, "account" | "job" | "ignored"> {
+interface Placeable extends Pick<Admitted, "account" | "job" | "ignored"> {
   readonly asked: ReadRequest;
 }
 
@@ -41,32 +35,27 @@ interface RequestFrom {
   readonly read?: ReadRequest | undefined;
 }
 
-export type PlacingDependencies = Pick<
-  InferenceDependencies,
-  "reader" | "responses" | "placer" | "modelRoutes" | "images" | "mediaPrices" | "timing" | "clock" | "cacheSaltOf"
->;
-
 /**
  * Reads a request and makes all checks that come before its key's limits, or throws the fault that it ends in. The
  * checks are its shape, the scopes of its key, and a machine that can take it.
  */
-export async function placeableRequest(
-  outer: Outer,
+async function placeableRequest(
+  endpoint: Endpoint,
   { request, reply, read }: RequestFrom,
-  dependencies: PlacingDependencies,
+  dependencies: InferenceDependencies,
 ): Promise<Placeable> {
   // `takeBody` removes the body from the request, so that the run does not keep it in memory.
-  const asked = read ?? (await readBody(outer, request, dependencies));
+  const asked = read ?? (await readBody(endpoint, request, dependencies));
   const { stream: streamed, remoteImages } = asked;
   if (remoteImages !== undefined) dependencies.images.assertAllowed(remoteImages);
   const { key } = callerOf(request);
   const account = accountOf(request);
   const routes = dependencies.modelRoutes.table;
-  const model = asked.form.api === "ollama" ? withoutLatest(asked.model, key, routes) : asked.model;
+  const model = endpoint.meantModel?.(asked.model, key, routes) ?? asked.model;
   account.asksFor(model, { streamed });
   const resolved = resolveModel(model, key, routes);
   if (resolved.routed !== undefined) account.routedTo(resolved.first.modelId);
-  const meaningless = streamed && chatLike.has(outer) ? [betaHeader] : [betaHeader, resumableHeader];
+  const meaningless = streamed && endpoint.isResumable === true ? [betaHeader] : [betaHeader, resumableHeader];
   const ignored = [...asked.ignored, ...meaningless.filter((header) => header in request.headers)];
   nameIgnored(reply, ignored);
   const job = jobOf(request, { asked, resolved }, dependencies.cacheSaltOf?.(key));
@@ -75,24 +64,25 @@ export async function placeableRequest(
 }
 
 /** Returns the handler of a route that asks a model for something. */
-export function answerRequest(outer: Outer, dependencies: InferenceDependencies) {
+export function answerRequest(endpoint: Endpoint, dependencies: InferenceDependencies) {
   return async (request: RequestFrom["request"], reply: FastifyReply): Promise<void> => {
-    const resumes = chatLike.has(outer) ? resumedPlace(request.headers) : undefined;
+    const resumes = endpoint.isResumable === true ? resumedPlace(request.headers) : undefined;
     const from = { request, reply };
     if (resumes !== undefined)
-      return sendAnswer(await resumedRequest(outer, { ...from, resumes }, dependencies), dependencies);
-    const once = chatLike.has(outer) ? onceName(request.headers, callerOf(request).key.id) : undefined;
-    if (once !== undefined) return answerOnce(outer, { ...from, once }, dependencies);
-    const placeable = await placeableRequest(outer, { request, reply }, dependencies);
+      return sendAnswer(await resumedRequest(endpoint, { ...from, resumes }, dependencies), dependencies);
+    const once = endpoint.isResumable === true ? onceName(request.headers, callerOf(request).key.id) : undefined;
+    if (once !== undefined) return answerOnce(endpoint, { ...from, once }, dependencies);
+    const placeable = await placeableRequest(endpoint, { request, reply }, dependencies);
     const { asked, account, job } = placeable;
-    if (asked.form.api === "ollama" && asked.form.terms.loads) {
-      // A load takes one of the requests of its key, as a count does.
+    const count = endpoint.countOf?.(asked);
+    if (count !== undefined) {
       const { fault } = await account.admitCount(job.signal);
       if (fault !== undefined) throw fault;
+      const answer = await count(job, reply, dependencies);
       account.endedIn("ok");
-      return void reply.send(loadedAnswer(asked.form.terms, dependencies.clock.wall()));
+      return void reply.send(answer);
     }
-    const admitted = await admitRequest(outer, { request, reply, placeable }, dependencies);
+    const admitted = await admitRequest(endpoint, { request, reply, placeable }, dependencies);
     return sendAnswer(admitted, dependencies);
   };
 }
@@ -102,19 +92,19 @@ export function answerRequest(outer: Outer, dependencies: InferenceDependencies)
  * waits while a client before it is there, and then gets the same answer from its machine.
  */
 async function answerOnce(
-  outer: Outer,
+  endpoint: Endpoint,
   { request, reply, once }: RequestFrom & { readonly once: ClaimName },
   dependencies: InferenceDependencies,
 ): Promise<void> {
   const { body } = request;
-  const digest = digestOf(outer, body ?? "");
+  const digest = digestOf(endpoint.kind, body ?? "");
   const { leaving } = callerOf(request);
   const { timing, clock, resumer, log } = dependencies;
   const claim = new OnceClaim(once, { owner: request.id, digest }, dependencies);
   const staysMs = timing.onceForMs;
-  let read: ReadRequest | undefined = await readBody(outer, request, dependencies);
-  const { form, stream: streamed, sentNames } = read;
-  const { ends, adaptFault } = renderingOf(form, { streamed, requestId: request.id, sentNames });
+  let read: ReadRequest | undefined = await readBody(endpoint, request, dependencies);
+  const { stream: streamed } = read;
+  const { ends, adaptFault } = endpoint.rendering(read, request.id);
   const account = accountOf(request);
   account.isOnce = true;
   const writer = streamOf({ reply, leaving, ends }, dependencies);
@@ -131,17 +121,17 @@ async function answerOnce(
     await sleep(clock, Math.min(Math.max((nowMs - sinceMs) / 10, lookMs), lookMs * 10), leaving.signal);
   };
   const make = async (): Promise<void> => {
-    const placeable = await placeableRequest(outer, { request, reply, read }, dependencies);
+    const placeable = await placeableRequest(endpoint, { request, reply, read }, dependencies);
     // The placer alone keeps the body while the answer runs.
     read = undefined;
-    const admitted = await admitRequest(outer, { request, reply, placeable, isOnce: true }, dependencies);
+    const admitted = await admitRequest(endpoint, { request, reply, placeable, isOnce: true }, dependencies);
     const onPlaced: Placement["onPlaced"] = (place) => void claim.placed(place);
     Object.assign(admitted.job, { onPlaced });
     return sendAnswer({ staysMs, ...admitted }, dependencies);
   };
   const join = async (place: AnswerPlace): Promise<void> => {
     reply.header(replayedHeader, "true");
-    const joined = await resumedRequest(outer, { request, reply, read, resumes: place }, dependencies);
+    const joined = await resumedRequest(endpoint, { request, reply, read, resumes: place }, dependencies);
     return sendAnswer({ ...joined, staysMs }, dependencies);
   };
   /** Makes the answer or joins it. Returns false if its machine has to be looked for again. */
@@ -187,19 +177,16 @@ const lookMs = 100;
 /** How often a request finds an answer gone before it gives up. */
 const repeatsMax = 3;
 
-/** The APIs whose streams can be resumed: those that are read as chats. */
-const chatLike: ReadonlySet<Outer> = new Set(["chat", "message", "response"]);
-
 /**
  * Reads a request that resumes an answer, with the body by which the answer was asked for. It was admitted then, so it is
  * not admitted again. Its machine judges whether the answer is of its key.
  */
 async function resumedRequest(
-  outer: Outer,
+  endpoint: Endpoint,
   { request, reply, read, resumes }: RequestFrom & { readonly resumes: AnswerPlace },
-  dependencies: PlacingDependencies,
+  dependencies: InferenceDependencies,
 ): Promise<Admitted> {
-  const asked = read ?? (await readBody(outer, request, dependencies));
+  const asked = read ?? (await readBody(endpoint, request, dependencies));
   stateOf(request).resumeRead?.();
   const { stream: streamed } = asked;
   if (!streamed && resumesAnswer(request.headers))
@@ -216,7 +203,7 @@ async function resumedRequest(
   const { effort } = asked;
   const ignored = [...asked.ignored];
   nameIgnored(reply, ignored);
-  const rendered = renderedFor(reply, { asked, job, ignored, from: isNumbered ? resumes.event : undefined });
+  const rendered = renderedFor(reply, { endpoint, asked, job, ignored, from: isNumbered ? resumes.event : undefined });
   if (isNumbered) reply.header(resumableHeader, "1");
   return {
     reply,
@@ -234,22 +221,20 @@ async function resumedRequest(
 
 /** Makes all checks that come before a request runs. A request that cannot run uses up no limit of its key. */
 async function admitRequest(
-  outer: Outer,
+  endpoint: Endpoint,
   {
     request,
     reply,
     placeable,
     isOnce = false,
   }: RequestFrom & { readonly placeable: Placeable; readonly isOnce?: boolean },
-  dependencies: PlacingDependencies,
+  dependencies: InferenceDependencies,
 ): Promise<Admitted> {
   const { asked, account, job, ignored } = placeable;
   const { promptTokens, tokens, ceiling, stream: streamed, effort, remoteImages } = asked;
   const { leaving } = callerOf(request);
-  const { mediaPrices: prices } = dependencies;
-  const size = asked.form.api === "media" ? asked.form.answer.size : undefined;
-  const price = size && priceOf(size, { key: callerOf(request).key, prices, ceiling });
-  const demand = { promptTokens, tokens, ceiling, ...price, signal: job.signal };
+  const cost = endpoint.costOf?.(asked, callerOf(request).key, dependencies);
+  const demand = { promptTokens, tokens, ceiling, ...cost, signal: job.signal };
   const { limitStatus, fault } = await account.admit(demand);
   noteRateLimits(request, limitStatus);
   if (fault !== undefined) throw fault;
@@ -259,11 +244,11 @@ async function admitRequest(
     const images = await dependencies.images.fetchAll(remoteImages, job.signal);
     Object.assign(job, await bodyWithImages(job.body, remoteImages, images));
   }
-  const made = { answer: newToken(idPrefixes[asked.form.api]), created: Math.floor(dependencies.clock.wall() / 1_000) };
-  const isResumable = streamed && chatLike.has(outer) && asksResumable(request.headers);
+  const made = { answer: newToken(endpoint.idPrefix), created: Math.floor(dependencies.clock.wall() / 1_000) };
+  const isResumable = streamed && endpoint.isResumable === true && asksResumable(request.headers);
   if (isResumable) reply.header(resumableHeader, "1");
   if (isResumable || isOnce) Object.assign(job, { resumable: made });
-  const rendered = renderedFor(reply, { asked, job, ignored, made, from: isResumable ? 0 : undefined });
+  const rendered = renderedFor(reply, { endpoint, asked, job, ignored, made, from: isResumable ? 0 : undefined });
   const staysMs = isResumable ? dependencies.timing.resumableForMs : undefined;
   return { reply, leaving, account, job, streamed, ...rendered, ignored, effort, ...(isResumable && { staysMs }) };
 }
@@ -272,21 +257,20 @@ async function admitRequest(
 function renderedFor(
   reply: FastifyReply,
   parts: Omit<Placeable, "account"> & {
+    readonly endpoint: Endpoint;
     readonly made?: Pick<ResumedAnswer, "answer" | "created">;
     readonly from: number | undefined;
   },
 ): Pick<Admitted, keyof Rendering> {
-  const { asked, job, ignored, made, from } = parts;
-  const { form, stream: streamed, sentNames, includeUsage, toolNames, bounds } = asked;
-  const { render, ...rendering } = renderingOf(form, { streamed, requestId: reply.request.id, sentNames });
+  const { endpoint, asked, job, ignored, made, from } = parts;
+  const { render, ...rendering } = endpoint.rendering(asked, reply.request.id);
   return {
     ...rendering,
     render: (by, offer, resumed) => {
-      if (bounds) nameIgnored(reply, [...ignored, ...unheldBounds(bounds, offer, rendering.adaptFault)]);
+      const unheld = rendering.unheldBy?.(offer);
+      if (unheld) nameIgnored(reply, [...ignored, ...unheld]);
       const { answer: id = "", created: createdSeconds = 0 } = resumed ?? made ?? {};
-      const { sampling } = offer.chosen.model;
-      const head = { id, createdSeconds, includeUsage, model: job.routed ?? by, sampling };
-      const renderer = withClientNames(render(head), toolNames);
+      const renderer = render({ id, createdSeconds, model: job.routed ?? by }, offer);
       return from === undefined ? renderer : new NumberedEvents(renderer, offer, from);
     },
   };
@@ -338,35 +322,28 @@ function traceparentOf({ headers: { traceparent } }: FastifyRequest): string | u
   return isOne ? traceparent : undefined;
 }
 
-/** Reads the body of a request, and for the Responses API the stored turns that it names. */
+/** Reads the body of a request, with the stored texts that it names. */
 async function readBody(
-  outer: Outer,
+  endpoint: Endpoint,
   request: RequestFrom["request"],
-  dependencies: PlacingDependencies,
+  dependencies: InferenceDependencies,
 ): Promise<ReadRequest> {
-  const { reader, responses } = dependencies;
   const body = takeBody(request);
   const { key, leaving } = callerOf(request);
   const owner = { sender: key.id, signal: leaving.signal };
-  if (!outer.startsWith("response") || body === undefined || !responses.mayStore(key))
-    return reader.read(outer, body, { boundary: boundaryIn(request), ...owner });
-  // The stored turns take room as if they arrived with the body.
-  const { arriving } = stateOf(request);
   try {
-    const named = namedTurns(body);
-    if (named.latest.size + named.referred.size > 0) await assertModel(body, request, dependencies);
-    const stored = await responses.turnsNamed(key.id, named, (bytes) => arriving?.grow(bytes));
-    return await reader.read(outer, body, { stored, ...owner });
+    const stored = body && (await endpoint.lookUp?.(body, request, dependencies));
+    return await dependencies.reader.read(endpoint.kind, body, { stored, boundary: boundaryIn(request), ...owner });
   } finally {
-    arriving?.leave();
+    stateOf(request).arriving?.leave();
   }
 }
 
-/** Refuses a model that is not there before stored turns are read for it. A large body is not parsed twice for that. */
-async function assertModel(
+/** Refuses a model that is not there before stored texts are read for it. A large body is not parsed twice for that. */
+export async function assertModel(
   body: Buffer,
-  request: RequestFrom["request"],
-  { placer, modelRoutes }: PlacingDependencies,
+  request: FastifyRequest,
+  { placer, modelRoutes }: InferenceDependencies,
 ): Promise<void> {
   const model = body.byteLength > protocolLimits.partBytes ? undefined : readJsonObject(body)["model"];
   if (typeof model !== "string") return;

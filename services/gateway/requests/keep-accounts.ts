@@ -8,7 +8,7 @@ import { callerOf } from "../keys/authenticate.ts";
 import { sinceArrivalMs } from "../http/timed-response.ts";
 import type { AnswerResumer } from "../jobs/resume-answer.ts";
 import { KeyedCounts } from "../http/bound-connections.ts";
-import { resumablePaths, resumedPlace, resumesAnswer } from "./resumable-answer.ts";
+import { resumedPlace, resumesAnswer } from "./resumable-answer.ts";
 import { adoptError, type BodyLimit } from "../http/answer-faults.ts";
 import { type AccountDependencies, RequestAccount, seatAgainMs } from "./request-account.ts";
 
@@ -45,7 +45,8 @@ export function keepAccounts(
     state.reporter = account;
     closeWith(reply, () => account.close(reply.statusCode));
     // An answer that is resumed was admitted before, and may still have its seat.
-    if (resumesAnswer(request.headers) && resumablePaths.test(pathOf(request)))
+    const { endpoint } = request.routeOptions.config;
+    if (endpoint?.isResumable === true && resumesAnswer(request.headers))
       return enterResume(request, reply, { ...dependencies, resuming });
     const fault = early.judge(key);
     // A client's next request may overtake the close of the connection that it has just left.

@@ -20,9 +20,6 @@ export function resumesAnswer(headers: IncomingHttpHeaders): boolean {
   return headers[lastEventHeader] !== undefined;
 }
 
-/** The paths at which answers are resumed. */
-export const resumablePaths = /\/(?:chat\/completions|responses|messages)$/;
-
 /** Returns the place after which a request resumes an answer; undefined for a request that asks for a new one. */
 export function resumedPlace(headers: IncomingHttpHeaders): AnswerPlace | undefined {
   const id = headers[lastEventHeader];

@@ -1,28 +1,17 @@
-import type { Timing } from "#shared/protocol/timing.ts";
-import type { RouteRecords } from "../fleet/route-records.ts";
-import type { RefusedEfforts } from "../apis/messages/message-request.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { KeyRecord } from "#shared/records/key-record.ts";
-import type { Clock } from "#shared/process/clock.ts";
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-response.ts";
 import { logFieldsOf, stateOf } from "../http/request-state.ts";
 import { machineHeader, modelHeader, StreamWriter, CollectedAnswer } from "../jobs/write-answer.ts";
 import type { FastifyReply } from "fastify";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
-import type { AnswerCourse, AnswerRenderer, AnswerWriter } from "../jobs/answer-course.ts";
-import type { JobOffer } from "../jobs/answer-course.ts";
-import type { AnswerClaims } from "../jobs/answer-claims.ts";
-import type { AnswerPlace, AnswerResumer } from "../jobs/resume-answer.ts";
+import type { AnswerCourse, AnswerRenderer, AnswerWriter, JobOffer } from "../jobs/answer-course.ts";
+import type { AnswerPlace } from "../jobs/resume-answer.ts";
 import type { ResumedAnswer } from "#shared/protocol/frame-payload.ts";
-import type { JobPlacer, Placement } from "../jobs/place-job.ts";
-import { type AskedEffort, jobBody, type RequestReader } from "./read-request.ts";
+import type { Placement } from "../jobs/place-job.ts";
+import type { InferenceDependencies, Rendering } from "./endpoint.ts";
+import { type AskedEffort, jobBody } from "./read-request.ts";
 import type { RequestAccount } from "./request-account.ts";
-import type { Rendering } from "../apis/chat/render-chat.ts";
-import type { KeptResponses } from "../apis/responses/kept-responses.ts";
-import { withoutStore } from "../apis/responses/render-response.ts";
-import type { ImageFetcher } from "../images/image-fetcher.ts";
-import type { MediaPrices } from "../apis/media/media-price.ts";
 import { staying } from "./resumable-answer.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import { rateLimitLines } from "./limit-responses.ts";
@@ -44,26 +33,6 @@ export interface Admitted extends Omit<Rendering, "render"> {
   readonly resumes?: AnswerPlace | undefined;
   /** Time for which the job goes on without its client; undefined if it ends with it. */
   readonly staysMs?: number | undefined;
-}
-
-export interface InferenceDependencies {
-  readonly reader: RequestReader;
-  readonly placer: JobPlacer;
-  readonly resumer: AnswerResumer;
-  readonly answerClaims: AnswerClaims;
-  readonly responses: KeptResponses;
-  readonly refusedEfforts: RefusedEfforts;
-  readonly modelRoutes: Pick<RouteRecords, "table">;
-  readonly images: Pick<ImageFetcher, "assertAllowed" | "fetchAll">;
-  readonly mediaPrices: MediaPrices;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
-  /**
-   * Returns a key's salt for the caches of runtimes; absent when the operator lets keys share what machines have
-   * cached.
-   */
-  readonly cacheSaltOf?: ((key: KeyRecord) => string) | undefined;
 }
 
 type RunDependencies = Pick<InferenceDependencies, "placer" | "resumer" | "refusedEfforts">;
@@ -141,15 +110,13 @@ export function sendAnswer(admitted: Admitted, dependencies: InferenceDependenci
  * Runs a request and sends its answer piece by piece. A failure before the first piece is thrown, and becomes an answer
  * with a status. A later failure is reported inside the stream.
  */
-async function answerStream(
-  admitted: Admitted,
-  { placer, resumer, refusedEfforts, responses, timing, log }: InferenceDependencies,
-): Promise<void> {
+async function answerStream(admitted: Admitted, dependencies: InferenceDependencies): Promise<void> {
   const { reply, account, adaptFault, job } = admitted;
+  const { timing, log } = dependencies;
   const writer = streamOf(admitted, { timing, routed: job.routed });
   try {
     const tell = (limit: string): void => writer.tell(`${limitHeader}: ${limit}`);
-    await runWithinLimits(admitted, { writer, tell }, { placer, resumer, refusedEfforts });
+    await runWithinLimits(admitted, { writer, tell }, dependencies);
   } catch (thrown) {
     const fault = adaptFault(Fault.from(thrown));
     // The request may still be answered: its caller makes an answer anew that is gone.
@@ -157,7 +124,7 @@ async function answerStream(
     failStream({ reply, account }, { writer, fault, log });
     return;
   }
-  await storeAnswer(admitted, writer, responses);
+  await keepAnswer(admitted, writer, dependencies);
   await account.ended(200);
   reply.hijack();
   if (!reply.raw.destroyed) writer.end();
@@ -205,18 +172,14 @@ function isBrokenOff({ code }: Fault): boolean {
   return code === "slow_client" || code === "client_closed";
 }
 
-/**
- * Stores an answer that is to be stored, before its client gets the last byte: its next request, at any gateway, finds it.
- * The last bytes say so if it could not be stored.
- */
-async function storeAnswer(
-  { made, reply }: Admitted,
+/** Keeps an answer that is to be kept, before its client gets the last byte. The last bytes say so if it could not be kept. */
+async function keepAnswer(
+  { keep, reply }: Admitted,
   writer: StreamWriter | CollectedAnswer,
-  responses: KeptResponses,
+  dependencies: InferenceDependencies,
 ): Promise<void> {
-  const response = made?.();
-  if (response === undefined) return;
-  if (!(await responses.store(callerOf(reply.request).key.id, response))) writer.changeLast(withoutStore);
+  const change = await keep?.(callerOf(reply.request).key.id, dependencies);
+  if (change !== undefined) writer.changeLast(change);
 }
 
 /** Names the machine that answers in the headers, and the model if it has another name than the client asked for. */
@@ -253,7 +216,7 @@ async function answerWhole(admitted: Admitted, dependencies: InferenceDependenci
     reply.raw.destroy();
     return;
   }
-  await storeAnswer(admitted, collected, dependencies.responses);
+  await keepAnswer(admitted, collected, dependencies);
   await account.ended(200);
   const lines = rateLimitLines(reply.request);
   lines.push("content-type", media);

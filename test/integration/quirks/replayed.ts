@@ -61,12 +61,8 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
     const { stream_options: options, ...fields } = request as { stream_options?: { include_usage: boolean } };
     const body = Buffer.from(JSON.stringify(chatBody.parse({ messages: hi, ...fields })));
     let sent = "";
-    const renderer = new ChatChunks({
-      id,
-      createdSeconds: 1_795_200_000,
-      model: "m",
-      includeUsage: options?.include_usage ?? false,
-    });
+    const answer = { id, createdSeconds: 1_795_200_000, model: "m" };
+    const renderer = new ChatChunks(answer, options?.include_usage ?? false);
     const write = (records: readonly DataRecord[]): undefined => {
       sent += Buffer.from(renderer.push(eventsIn(payloadOfRecords(records)))).toString();
       if (records.length > 0) onSent();

@@ -3,7 +3,7 @@ import type { AnswerEvent, TokenLogprobs } from "#shared/protocol/answer-events.
 import type { AnswerHead } from "../../../services/gateway/jobs/answer-course.ts";
 import { textCompletion, TextChunks } from "../../../services/gateway/apis/completions/render-text.ts";
 
-const head: AnswerHead = { id: "cmpl-1", createdSeconds: 7, model: "llama3", includeUsage: true };
+const head: AnswerHead = { id: "cmpl-1", createdSeconds: 7, model: "llama3" };
 const constant = { id: "cmpl-1", object: "text_completion", created: 7, model: "llama3" };
 
 const likely = (...tokens: string[]): TokenLogprobs =>
@@ -23,8 +23,8 @@ const events: AnswerEvent[] = [
 ];
 const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 };
 
-function chunksOf(told: Partial<AnswerHead> = {}): unknown[] {
-  const renderer = new TextChunks({ ...head, ...told });
+function chunksOf({ includeUsage = true } = {}): unknown[] {
+  const renderer = new TextChunks(head, includeUsage);
   const text = Buffer.from(renderer.push(events)).toString() + Buffer.from(renderer.end()).toString();
   return text
     .split("\n\n")

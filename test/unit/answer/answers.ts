@@ -3,10 +3,10 @@ import type { ChatCompletion, ChatCompletionChunk } from "openai/resources/chat/
 import { Stream } from "openai/streaming";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { AnswerAssembly } from "../../../services/agent/jobs/answer-records.ts";
-import { type AnswerForm, renderingOf } from "../../../services/gateway/apis/render-answer.ts";
+import { rendererOf, renderingOf } from "../../harness/read-requests.ts";
 import type { AnswerHead, AnswerRenderer } from "../../../services/gateway/jobs/answer-course.ts";
 
-export const head = { id: "chatcmpl-1", createdSeconds: 1_767_225_600, model: "llama3:8b", includeUsage: false };
+export const head = { id: "chatcmpl-1", createdSeconds: 1_767_225_600, model: "llama3:8b" };
 
 /** What a runtime says, made regular as an agent does. */
 export function regular(events: readonly AnswerEvent[]): AnswerEvent[] {
@@ -15,17 +15,19 @@ export function regular(events: readonly AnswerEvent[]): AnswerEvent[] {
 }
 
 const forms = {
-  "chat-stream": { api: "chat" },
-  "chat-whole": { api: "chat" },
-  "text-stream": { api: "text" },
-  "text-whole": { api: "text" },
-  "embeddings-float": { api: "embeddings", format: "float" },
-  "embeddings-base64": { api: "embeddings", format: "base64" },
-} as const satisfies Record<string, AnswerForm>;
+  "chat-stream": ["chat", { custom: [] }],
+  "chat-whole": ["chat", { custom: [] }],
+  "text-stream": ["completion", {}],
+  "text-whole": ["completion", {}],
+  "embeddings-float": ["embeddings", "float"],
+  "embeddings-base64": ["embeddings", "base64"],
+} as const;
 export type AnswerShape = keyof typeof forms;
 
-export function rendererFor(shape: AnswerShape, of: AnswerHead): AnswerRenderer {
-  return renderingOf(forms[shape], { streamed: shape.endsWith("-stream"), requestId: "req_1" }).render(of);
+export function rendererFor(shape: AnswerShape, of: AnswerHead, includeUsage = false): AnswerRenderer {
+  const [kind, form] = forms[shape];
+  const given = typeof form === "string" ? form : { ...form, includeUsage };
+  return rendererOf(renderingOf(kind, given, { streamed: shape.endsWith("-stream") }), of);
 }
 
 /** The bytes that a client is sent for these events, which come in batches of this size. */
@@ -35,7 +37,7 @@ export function rendered(
   options: { includeUsage?: boolean; batch?: number } = {},
 ): string {
   const { includeUsage = false, batch = 1 } = options;
-  const renderer = rendererFor(shape, { ...head, includeUsage });
+  const renderer = rendererFor(shape, head, includeUsage);
   const pieces: Uint8Array[] = [];
   for (let from = 0; from < events.length; from += batch) pieces.push(renderer.push(events.slice(from, from + batch)));
   return Buffer.concat([...pieces, renderer.end()]).toString();

@@ -12,11 +12,9 @@ describe("a chat request", () => {
     expect(readChat()).toEqual({
       model: "llama3",
       stream: false,
-      includeUsage: false,
       imageParam: undefined,
       ignored: [],
-      custom: [],
-      sentNames: {},
+      form: { includeUsage: false, custom: [], sentNames: {} },
       body: { messages: [hello] },
     });
   });
@@ -41,7 +39,7 @@ describe("a chat request", () => {
       response_format: { type: "json_schema", json_schema: { name: "x", schema: { a: { b: 1 } }, strict: true } },
     };
     const read = readChat({ ...fields, stream: true, stream_options: { include_usage: true } });
-    expect(read).toMatchObject({ stream: true, includeUsage: true, ignored: [] });
+    expect(read).toMatchObject({ stream: true, form: { includeUsage: true }, ignored: [] });
     expect(read.body).toEqual({ messages: [hello], ...fields });
   });
 
@@ -202,7 +200,7 @@ describe("a chat request", () => {
     ];
     const nulls = Object.fromEntries(names.map((name) => [name, null]));
     expect(readChat(nulls)).toEqual(readChat());
-    expect(readChat({ stream: true, stream_options: { include_usage: null } }).includeUsage).toBe(false);
+    expect(readChat({ stream: true, stream_options: { include_usage: null } }).form.includeUsage).toBe(false);
   });
 
   test("that is taken is one that every agent of this build takes; any other is a fault, and nothing else is thrown", () => {

@@ -3,7 +3,7 @@ import { completeBody } from "#shared/protocol/job-bodies.ts";
 import {
   readCompletionRequest,
   type ReadCompletionRequest,
-} from "../../../services/gateway/apis/completions/text-requests.ts";
+} from "../../../services/gateway/apis/completions/completion-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 function read(fields: Readonly<Record<string, unknown>> = {}): ReadCompletionRequest {
@@ -17,9 +17,8 @@ describe("a legacy completion request", () => {
     expect(read()).toEqual({
       model: "llama3",
       stream: false,
-      includeUsage: false,
       ignored: [],
-      sentNames: {},
+      form: { includeUsage: false, sentNames: {} },
       body: { prompts: ["Once"], max_tokens: 16 },
     });
   });

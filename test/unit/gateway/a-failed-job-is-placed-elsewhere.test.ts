@@ -1,6 +1,7 @@
 import { expect, test, describe } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { rendererOf } from "../../harness/read-requests.ts";
 import { renderResponse } from "../../../services/gateway/apis/responses/render-response.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { broken, finish, hello, placing, type Wish } from "./placed-requests.ts";
@@ -164,10 +165,10 @@ test("failures use up the budget of second tries, and then cost each request its
 
 describe("a job whose answer is rendered here", () => {
   const { terms } = readResponse();
-  const about = { id: "resp_1", createdSeconds: 1, includeUsage: false };
+  const about = { id: "resp_1", createdSeconds: 1 };
   const asResponse = (streamed: boolean): NonNullable<Wish["render"]> => {
-    const { render } = renderResponse(terms, { streamed });
-    return (model) => render({ ...about, model });
+    const rendering = renderResponse(terms, { streamed });
+    return (model) => rendererOf(rendering, { ...about, model });
   };
 
   test("goes to another machine for as long as nothing of the answer is out, whatever was told of it", async () => {

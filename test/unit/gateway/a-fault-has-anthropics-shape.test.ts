@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
-import { messageFaultBody, messageStatus } from "../../../services/gateway/http/answer-faults.ts";
+import { messageFaultBody, messageStatus } from "../../../services/gateway/apis/messages/message-faults.ts";
 
 test.each<[FaultCode, number, string, string | null]>([
   ["invalid_value", 400, "invalid_request_error", "invalid_value"],

@@ -11,13 +11,14 @@ import {
   WholeMessage,
 } from "../../../services/gateway/apis/messages/render-message.ts";
 import { ContextOverflow, tellOverflow } from "../../../services/agent/runtimes/runtime-faults.ts";
+import { rendererOf } from "../../harness/read-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
 
 type Told = Readonly<Record<string, unknown>>;
 type Block = { type: string; text?: string; thinking?: string; signature?: string; input?: unknown };
 
-const head = { id: "msg_1", createdSeconds: 7, model: "llama3", includeUsage: true };
+const head = { id: "msg_1", createdSeconds: 7, model: "llama3" };
 const usage = { kind: "usage", promptTokens: 7, completionTokens: 5, cachedTokens: 3, reasoningTokens: 2 } as const;
 const stop: AnswerEvent[] = [{ kind: "finish", reason: "stop" }, usage];
 const says = (text: string): AnswerEvent => ({ kind: "text", text });
@@ -300,8 +301,9 @@ describe("its stream", () => {
   });
 
   test("a stream that breaks off says so in an event, and no end follows", () => {
-    const { ends, render } = renderMessage({ streamed: true, requestId: "req_1" });
-    render(head).push([says("Hel")]);
+    const rendering = renderMessage({ streamed: true, requestId: "req_1" });
+    const { ends } = rendering;
+    rendererOf(rendering, head).push([says("Hel")]);
     expect(ends.whole).toHaveLength(0);
     expect(eventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })))).toEqual([
       {

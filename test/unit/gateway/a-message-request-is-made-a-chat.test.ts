@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
-import { readRequest, type ReadRequest } from "../../../services/gateway/requests/read-request.ts";
+import { type ReadRequest } from "../../../services/gateway/requests/read-request.ts";
+import { readRequest } from "../../harness/read-requests.ts";
 import { faultOf, gave, readMessage, thrownBy, used, weather } from "./messages-requests.ts";
 
 const hello = { role: "user", content: "Hello" };
@@ -215,7 +216,7 @@ describe("the job of a message", () => {
     expect(writtenMessages(other).slice(0, start.length)).toBe(start);
     expect(start).toContain("<system-reminder>");
     expect(start).not.toContain("billing");
-    expect(one).toMatchObject({ form: { api: "message" }, tellsStop: true });
+    expect(one).toMatchObject({ tellsStop: true });
     expect(one.ignored).toContain("x-anthropic-billing-header");
   });
 
@@ -226,9 +227,9 @@ describe("the job of a message", () => {
 
   test("gives tools with odd names other ones", () => {
     const asked = { model: "llama3", max_tokens: 9, messages: [hello], tools: [{ ...weather, name: "files.read" }] };
-    const { body, toolNames } = readRequest("message", Buffer.from(JSON.stringify(asked)));
+    const { body, form } = readRequest("message", Buffer.from(JSON.stringify(asked)));
     expect(Buffer.from(body).toString()).toContain('"name":"files_read"');
-    expect(toolNames?.get("files_read")).toBe("files.read");
+    expect(form.toolNames?.get("files_read")).toBe("files.read");
   });
 });
 

@@ -1,9 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  RefusedEfforts,
-  refusedEffortsMax,
-  refusedForMs,
-} from "../../../services/gateway/apis/messages/message-request.ts";
+import { RefusedEfforts, refusedEffortsMax, refusedForMs } from "../../../services/gateway/requests/refused-efforts.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 test("a refused effort is remembered for its model alone, and for a minute", () => {

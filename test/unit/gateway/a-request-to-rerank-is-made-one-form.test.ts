@@ -3,8 +3,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { rerankDocumentsMax } from "#shared/protocol/job-bodies.ts";
 import { rankingBy, scoredDocuments, scoreList } from "../../../services/gateway/apis/ranking/render-ranking.ts";
 import { readRerankRequest, readScoreRequest } from "../../../services/gateway/apis/ranking/rerank-request.ts";
-import { faultWithSentNames } from "../../../services/gateway/chats/runtime-fields.ts";
-import { readRequest } from "../../../services/gateway/requests/read-request.ts";
+import { readRequest, renderingOf } from "../../harness/read-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 const asked = { model: "rank", query: "blue sky", documents: ["grass", { text: "the sky" }] };
@@ -16,7 +15,7 @@ describe("a request to rerank", () => {
       model: "rank",
       body,
       ignored: [],
-      ranking: { topN: undefined, documents: undefined },
+      form: { topN: undefined, documents: undefined },
     });
   });
 
@@ -70,10 +69,13 @@ describe("a request for scores", () => {
   });
 
   test("has the faults of its machine at its own fields", () => {
-    const { kind, sentNames = {} } = readRequest("score", Buffer.from(JSON.stringify(scored)));
+    const { kind, form } = readRequest("score", Buffer.from(JSON.stringify(scored)));
     expect(kind).toBe("rerank");
     const fault = new Fault("context_length_exceeded", { message: "'documents' is too long.", param: "documents" });
-    expect(faultWithSentNames(fault, sentNames)).toMatchObject({ param: "text_2", message: "'text_2' is too long." });
+    expect(renderingOf("score", form, { streamed: false }).adaptFault(fault)).toMatchObject({
+      param: "text_2",
+      message: "'text_2' is too long.",
+    });
   });
 
   test("with several first texts is refused with the way to send them", () => {
@@ -84,7 +86,7 @@ describe("a request for scores", () => {
 
 describe("the answer to a request for scores", () => {
   test("has the scores in the order of the texts, with the time of the answer", () => {
-    const list = scoredDocuments({ id: "score-1", createdSeconds: 1, model: "rank", includeUsage: true }, scoreList);
+    const list = scoredDocuments({ id: "score-1", createdSeconds: 1, model: "rank" }, scoreList);
     list.push([{ kind: "scores", scores: [-3, 2] }]);
     list.push([{ kind: "usage", promptTokens: 9, completionTokens: 0 }]);
     expect(JSON.parse(Buffer.from(list.end()).toString())).toEqual({
@@ -102,7 +104,7 @@ describe("the answer to a request for scores", () => {
 });
 
 describe("the answer to a request to rerank", () => {
-  const head = { id: "rerank-1", createdSeconds: 1, model: "rank", includeUsage: true };
+  const head = { id: "rerank-1", createdSeconds: 1, model: "rank" };
   const answer = (list: ReturnType<typeof scoredDocuments>, scores: number[]) => {
     list.push([{ kind: "scores", scores }]);
     list.push([{ kind: "usage", promptTokens: 9, completionTokens: 0 }]);
@@ -134,7 +136,7 @@ describe("the answer to a request to rerank", () => {
   });
 
   test("without scores is a fault of the machine", () => {
-    const list = scoredDocuments(head, rankingBy());
+    const list = scoredDocuments(head, rankingBy({}));
     expect(faultThrownBy(() => list.end())).toMatchObject({ code: "upstream_error" });
   });
 });

@@ -9,13 +9,14 @@ import {
 } from "../../../services/gateway/apis/responses/render-response.ts";
 import { readResponseRequest } from "../../../services/gateway/apis/responses/response-request.ts";
 import { responseCharactersMax } from "../../../services/gateway/apis/responses/response-output.ts";
+import { rendererOf } from "../../harness/read-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
 import { readResponse } from "./response-requests.ts";
 
 type Told = Readonly<Record<string, unknown>>;
 
-const head = { id: "resp_1", createdSeconds: 7, model: "llama3", includeUsage: true };
+const head = { id: "resp_1", createdSeconds: 7, model: "llama3" };
 const { terms } = readResponse({ instructions: "Be kind.", metadata: { team: "blue" }, temperature: 0.5 });
 const usage = { kind: "usage", promptTokens: 7, completionTokens: 5, cachedTokens: 3, reasoningTokens: 2 } as const;
 const stop: AnswerEvent[] = [{ kind: "finish", reason: "stop" }, usage];
@@ -281,9 +282,10 @@ describe("its stream", () => {
   });
 
   test("begins anew where a request goes to another machine", () => {
-    const { render, ends } = renderResponse(terms, { streamed: true });
-    render(head).push([says("Hel")]);
-    const again = eventsIn(render({ ...head, model: "llama3:8b" }).push([says("Hello")]));
+    const rendering = renderResponse(terms, { streamed: true });
+    const { ends } = rendering;
+    rendererOf(rendering, head).push([says("Hel")]);
+    const again = eventsIn(rendererOf(rendering, { ...head, model: "llama3:8b" }).push([says("Hello")]));
     expect(again[0]).toMatchObject({ sequence_number: 0, response: { model: "llama3:8b" } });
     const [error] = eventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })));
     expect(error).toMatchObject({ type: "error", sequence_number: again.length });

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/job-bodies.ts";
 import { steadyPrompt } from "../../../services/gateway/chats/steady-prompt.ts";
-import { readRequest } from "../../../services/gateway/requests/read-request.ts";
+import { readRequest } from "../../harness/read-requests.ts";
 
 const user = (content: string): ChatMessage => ({ role: "user", content });
 const assistant = (content: string): ChatMessage => ({ role: "assistant", content });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { messagesMax } from "../../../services/gateway/apis/chat/chat-request.ts";
+import { messagesMax } from "../../../services/gateway/chats/read-chat.ts";
 import { faultOf, hello, picture, thrownBy, weather } from "./chat-requests.ts";
 
 type Case = [code: string, param: string, fields: Record<string, unknown>];

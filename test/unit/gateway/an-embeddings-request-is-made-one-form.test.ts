@@ -2,30 +2,30 @@ import { afterAll, describe, expect, test } from "vitest";
 import { embedInputsMax } from "#shared/protocol/job-bodies.ts";
 import { Tiktoken } from "js-tiktoken/lite";
 import cl100kBase from "js-tiktoken/ranks/cl100k_base";
-import { RequestReader } from "../../../services/gateway/requests/read-request.ts";
+import { openReader } from "../../harness/read-requests.ts";
 import {
   readEmbeddingsRequest,
   type ReadEmbeddingsRequest,
-} from "../../../services/gateway/apis/completions/text-requests.ts";
+} from "../../../services/gateway/apis/embeddings/embeddings-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 function read(fields: Readonly<Record<string, unknown>> = {}): ReadEmbeddingsRequest {
   return readEmbeddingsRequest(JSON.parse(JSON.stringify({ model: "embed", input: "Hello", ...fields })));
 }
 
-const reader = new RequestReader(1);
+const reader = openReader(1);
 afterAll(() => reader.stop());
 
 const thrownBy = (fields: Readonly<Record<string, unknown>>) => faultThrownBy(() => read(fields));
 
 describe("an embeddings request", () => {
   test("is a list of texts for machines, however it was written, and wants numbers unless it says otherwise", () => {
-    const plain = { model: "embed", format: "float", body: { input: ["Hello"] }, ignored: [] };
+    const plain = { model: "embed", form: "float", body: { input: ["Hello"] }, ignored: [] };
     expect(read()).toEqual(plain);
     expect(read({ input: ["Hello"], encoding_format: null, dimensions: null })).toEqual(plain);
     expect(read({ input: ["a", "b"], encoding_format: "base64", dimensions: 256 })).toEqual({
       model: "embed",
-      format: "base64",
+      form: "base64",
       body: { input: ["a", "b"], dimensions: 256 },
       ignored: [],
     });

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { chatBody, completeBody } from "#shared/protocol/job-bodies.ts";
-import { type Outer, readRequest, type ReadRequest } from "../../../services/gateway/requests/read-request.ts";
+import { type ReadRequest } from "../../../services/gateway/requests/read-request.ts";
+import { readRequest } from "../../harness/read-requests.ts";
 import { withoutLatest } from "../../../services/gateway/requests/resolve-model.ts";
 import { key, tableOf } from "./routes-and-keys.ts";
 
-const read = (outer: Outer, fields: object): ReadRequest =>
+const read = (outer: string, fields: object): ReadRequest =>
   readRequest(outer, Buffer.from(JSON.stringify({ model: "llama3", ...fields })));
 const bodyOf = ({ body }: ReadRequest): unknown => JSON.parse(Buffer.from(body).toString());
 const hello = { role: "user", content: "Hello" };
@@ -71,7 +72,7 @@ describe("a request of Ollama's API", () => {
     expect(read("ollama-chat", { messages: [hello], think: "low" }).effort).toBeUndefined();
   });
 
-  test.each<[Outer, object]>([
+  test.each<[string, object]>([
     ["ollama-chat", {}],
     ["ollama-chat", { messages: [] }],
     ["ollama-generate", { prompt: "", system: "Be kind." }],
@@ -79,7 +80,7 @@ describe("a request of Ollama's API", () => {
     ["ollama-embed", { input: "" }],
     ["ollama-embeddings", {}],
   ])("%s with %j asks for no answer", (outer, fields) => {
-    expect(read(outer, fields).form).toMatchObject({ api: "ollama", terms: { loads: true } });
+    expect(read(outer, fields).form).toMatchObject({ terms: { loads: true } });
   });
 });
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createdSecondsMax, type DetailedModel, model as modelShape, showModel } from "#shared/protocol/model.ts";
-import { messageModelPage } from "../../../services/gateway/apis/endpoints.ts";
+import { messageModelPage } from "../../../services/gateway/apis/models/list-models.ts";
 import { mergeCatalogues, readCatalogue } from "../../../services/gateway/jobs/live-models.ts";
 import { modelOf, nothing } from "./machines-of-a-fleet.ts";
 

@@ -1,14 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { ResponseRenderer } from "../../../services/gateway/apis/responses/render-response.ts";
-import { readRequest } from "../../../services/gateway/requests/read-request.ts";
-import { renderingOf } from "../../../services/gateway/apis/render-answer.ts";
+import { readRequest, rendererOf, renderingOf } from "../../harness/read-requests.ts";
 import { hello, readChat } from "./chat-requests.ts";
 import { faultOf, readResponse } from "./response-requests.ts";
 
 const grammar = { type: "grammar", syntax: "lark", definition: 'start: "a"+' };
 const patch = { type: "custom", name: "apply_patch", description: "Changes files." };
-const head = { id: "resp_1", createdSeconds: 7, model: "llama3", includeUsage: true };
+const head = { id: "resp_1", createdSeconds: 7, model: "llama3" };
 const usage = { kind: "usage", promptTokens: 7, completionTokens: 5 } as const;
 
 const answered = (...pieces: string[]): AnswerEvent[] => [
@@ -141,7 +140,7 @@ describe("a custom tool of a chat", () => {
   const render = (streamed: boolean): string => {
     const input = Buffer.from(JSON.stringify({ model: "llama3", messages: [hello], tools: [tool, weather] }));
     const { form } = readRequest("chat", input);
-    const renderer = renderingOf(form, { streamed, requestId: "r" }).render(head);
+    const renderer = rendererOf(renderingOf("chat", form, { streamed }), head);
     return Buffer.concat([renderer.push(two), renderer.end()]).toString();
   };
 

@@ -10,7 +10,7 @@ import type { JobEvent } from "../../../services/gateway/jobs/job-events.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { jsonPayload, payloadOf } from "../../harness/answer-payload.ts";
 
-const head = { id: "chatcmpl-1", createdSeconds: 7, model: "llama3", includeUsage: false };
+const head = { id: "chatcmpl-1", createdSeconds: 7, model: "llama3" };
 const hello: AnswerEvent = { kind: "text", text: "Hello" };
 const endOf = (completionTokens: number): JobEvent => {
   const usage = { promptTokens: 1, completionTokens };
@@ -28,13 +28,13 @@ function rendered(renderer: AnswerRenderer, writer: Partial<AnswerWriter>): Answ
 function streamed() {
   const heard: string[] = [];
   const onData = (bytes: Uint8Array): void => void heard.push(Buffer.from(bytes).toString());
-  return { heard, answer: rendered(new ChatChunks(head), { onData }) };
+  return { heard, answer: rendered(new ChatChunks(head, false), { onData }) };
 }
 
 describe("a rendered answer", () => {
   test("passes on to its writer the machine and the ticks, and keeps the usage", () => {
     const heard: unknown[] = [];
-    const answer = rendered(new ChatChunks(head), {
+    const answer = rendered(new ChatChunks(head, false), {
       onAccept: (machine) => void heard.push(machine),
       onData: (bytes) => void heard.push(Buffer.from(bytes).includes("Hello")),
       onTick: (nowMs, row) => void heard.push([nowMs, row]),
@@ -52,7 +52,7 @@ describe("a rendered answer", () => {
   test("tells its writer of a load only if its own model is loaded", () => {
     const heard: unknown[] = [];
     const onTick: AnswerWriter["onTick"] = (_, __, load) => void heard.push(load?.model);
-    const answer = rendered(new ChatChunks(head), { onData: () => undefined, onTick });
+    const answer = rendered(new ChatChunks(head, false), { onData: () => undefined, onTick });
     const row: BeatRow = ["job", "loading", 0, 0, 0, 0];
     const model = answer.model ?? "";
     for (const each of [model, `${model}\n\ndata: forged`]) {
@@ -64,7 +64,7 @@ describe("a rendered answer", () => {
 
   test("reports a backlog only when its writer has a client", () => {
     const onData = (): void => undefined;
-    const backlog = (writer: Partial<AnswerWriter>) => rendered(new ChatChunks(head), writer).unreadBytes();
+    const backlog = (writer: Partial<AnswerWriter>) => rendered(new ChatChunks(head, false), writer).unreadBytes();
     expect([backlog({ onData, unreadBytes: () => 5 }), backlog({ onData })]).toEqual([5, undefined]);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import { readCompletionRequest } from "../../../services/gateway/apis/completions/text-requests.ts";
+import { readCompletionRequest } from "../../../services/gateway/apis/completions/completion-request.ts";
 import { faultWithSentNames } from "../../../services/gateway/chats/runtime-fields.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { faultOf, hello, readChat } from "./chat-requests.ts";
@@ -119,7 +119,7 @@ describe("fields that runtimes know and OpenAI does not", () => {
     [{ top_k: 3 }, "top_k", "top_k"],
   ])("are named in a machine's refusal as they were sent: %o", (fields, param, own) => {
     const fault = new Fault("unsupported_parameter", { message: `No '${param}' here.`, param, internal: "why" });
-    const told = faultWithSentNames(fault, readChat({ ...fields }).sentNames ?? {});
+    const told = faultWithSentNames(fault, readChat({ ...fields }).form.sentNames);
     expect(told).toMatchObject({ param: own, message: `No '${own}' here.`, internal: "why" });
   });
 });

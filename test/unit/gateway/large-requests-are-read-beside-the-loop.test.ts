@@ -3,21 +3,21 @@ import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import {
   readingBytesMax,
-  RequestReader,
-  readRequest,
-  type Outer,
+  type RequestReader,
   type ReadRequest,
 } from "../../../services/gateway/requests/read-request.ts";
+import type { ChatForm } from "../../../services/gateway/chats/read-chat.ts";
+import { openReader, readRequest } from "../../harness/read-requests.ts";
 
 const mib = 1024 * 1024;
 const promptSeed = 7;
 
 /** The start of a thread takes longest here: tests that do not stop it share one. */
-const shared = new RequestReader(promptSeed);
+const shared = openReader(promptSeed);
 afterAll(() => shared.stop());
 
 function ownReader(): RequestReader {
-  const reader = new RequestReader(promptSeed);
+  const reader = openReader(promptSeed);
   onTestFinished(() => reader.stop());
   return reader;
 }
@@ -41,7 +41,7 @@ const isDoneThisTurn = (reading: Promise<unknown>): Promise<boolean> =>
   Promise.race([reading.then(() => true), turnEnd(false)]);
 
 describe("a large request", () => {
-  test.each<[Outer, Buffer]>([
+  test.each<[string, Buffer]>([
     ["chat", chat("ä".repeat(mib), { stream: true, stop: "END" })],
     ["response", bytesOf({ model: "llama3", input: "ä".repeat(mib), tools: [{ type: "function", name: "f" }] })],
     [
@@ -73,7 +73,7 @@ describe("a large request", () => {
     });
     const counted = shared.read("count", Buffer.from(large));
     expect(await isDoneThisTurn(counted)).toBe(false);
-    expect((await counted).upper?.tokens).toBeGreaterThan(15_000);
+    expect(((await counted).form as ChatForm).upper?.tokens).toBeGreaterThan(15_000);
     expect(await isDoneThisTurn(shared.read("message", large))).toBe(true);
   });
 
@@ -84,7 +84,7 @@ describe("a large request", () => {
     expect(fault.message).toBe("'n' must be at least 1.");
   });
 
-  test.each<[Outer, string, object]>([
+  test.each<[string, string, object]>([
     ["chat", "tools[0].function", { tools: [{ type: "function", function: text }] }],
     ["chat", "response_format.json_schema", { response_format: { type: "json_schema", json_schema: text } }],
     ["response", "text", { input: "Hello", text }],

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Model } from "#shared/protocol/model.ts";
-import { messageModelPage, modelsPageMax } from "../../../services/gateway/apis/endpoints.ts";
+import { messageModelPage, modelsPageMax } from "../../../services/gateway/apis/models/list-models.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 const models = ["a", "b", "c", "d"].map((id): Model => ({

@@ -4,6 +4,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { AnswerTimings } from "../../../services/gateway/jobs/answer-course.ts";
 import type { OllamaTerms } from "../../../services/gateway/apis/ollama/ollama-request.ts";
+import { rendererOf } from "../../harness/read-requests.ts";
 import { renderOllama } from "../../../services/gateway/apis/ollama/render-ollama.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
@@ -16,7 +17,7 @@ interface Message {
 }
 
 const terms: OllamaTerms = { shape: "chat", model: "llama3:latest", loads: false };
-const head = { id: "a", createdSeconds: 7, model: "llama3", includeUsage: true };
+const head = { id: "a", createdSeconds: 7, model: "llama3" };
 const timings: AnswerTimings = { queuedMs: 10, firstTokenMs: 30, totalMs: 100, loadMs: 5 };
 const usage: AnswerEvent = { kind: "usage", promptTokens: 7, completionTokens: 5 };
 const stop: AnswerEvent[] = [{ kind: "finish", reason: "stop" }, usage];
@@ -25,7 +26,7 @@ const calls = (index: number): AnswerEvent => ({ kind: "tool-call-start", index,
 const given = (index: number, text: string): AnswerEvent => ({ kind: "tool-call-delta", index, arguments: text });
 
 function rendered(events: readonly AnswerEvent[], streamed: boolean, own = terms): Told[] {
-  const renderer = renderOllama(own, { streamed }).render(head);
+  const renderer = rendererOf(renderOllama(own, { streamed }), head);
   const bytes = Buffer.concat([...events.map((event) => renderer.push([event])), renderer.end(timings)]);
   const lines = bytes.toString().split("\n");
   expect(lines.pop()).toBe("");

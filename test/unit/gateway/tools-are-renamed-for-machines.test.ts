@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toolNamePattern, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { readRequest } from "../../../services/gateway/requests/read-request.ts";
+import { readRequest } from "../../harness/read-requests.ts";
 import { nameToolsForMachines, withClientNames } from "../../../services/gateway/chats/request-tools.ts";
 
 const tool = (name: string) => ({ type: "function" as const, function: { name } });
@@ -91,7 +91,7 @@ describe("the client's names of tools", () => {
     ["response", { input: "Hi", tools: [{ type: "function", name: "files.read" }] }],
   ] as const)("a request of the kind %s brings them with it, and sends a machine its own", (outer, fields) => {
     const read = readRequest(outer, Buffer.from(JSON.stringify({ model: "llama3", ...fields })));
-    expect(read.toolNames).toEqual(new Map([["files_read", "files.read"]]));
+    expect(read.form.toolNames).toEqual(new Map([["files_read", "files.read"]]));
     expect(JSON.parse(Buffer.from(read.body).toString())).toMatchObject({ tools: [tool("files_read")] });
   });
 });

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from "node:v8";
 import { expect, test } from "vitest";
 import { limits } from "#shared/protocol/limits.ts";
-import { readRequest } from "../../../services/gateway/requests/read-request.ts";
+import { readRequest } from "../../harness/read-requests.ts";
 import { manyPieces, type ManyPieces } from "../../harness/many-pieces.ts";
 
 /** Twice the pieces may take so many times the memory; a copy for each piece takes nearly four times as much. */

@@ -31,11 +31,12 @@ import {
   stopStrings,
   streamFields,
   streamChoice,
-  type StreamChoice,
   refuseFields,
   type UnsupportedFields,
   verbosity,
 } from "../../requests/request-fields.ts";
+import type { Reads } from "../../requests/read-request.ts";
+import { type ChatForm, messagesMax, readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
 import {
   chosenTools,
   choiceOf,
@@ -182,8 +183,6 @@ function innerResponseFormat(
   return { response_format: { type: "json_schema", json_schema: { name: "answer", schema: format.schema } } };
 }
 
-export const messagesMax = 10_000;
-
 const inner = chatBody.shape;
 
 /** A chat completion request as OpenAI's clients write it. A null field counts as missing. */
@@ -228,16 +227,28 @@ const unsupportedMessageFields: UnsupportedFields = {
   audio: { why: "names an earlier spoken answer, and answers are text here" },
 };
 
-export interface ReadChatRequest extends StreamChoice, RequestImages {
-  readonly model: string;
-  readonly body: ChatBody;
-  readonly ignored: readonly string[];
+/** The parts of a chat that its answer needs. */
+export interface ChatCompletionForm extends ChatForm {
+  /** True if the client asked for usage as a chunk of its own; streams only. */
+  readonly includeUsage: boolean;
   /** The client's names of fields that machines get under another name. */
-  readonly sentNames?: SentNames;
+  readonly sentNames: SentNames;
+  /** The names of its custom tools. */
+  readonly custom: readonly string[];
 }
 
-/** A request of the chat API itself, and the names of its custom tools. */
-export type ReadOuterChat = ReadChatRequest & { readonly custom: readonly string[] };
+export const reads: Reads = {
+  chat: {
+    read(input, { promptSeed }) {
+      const { form, ...request } = readChatRequest(input);
+      const chat = readAsChat(request, { foldsSystem: false, promptSeed });
+      return { ...chat, form: { ...chat.form, ...form } };
+    },
+  },
+};
+
+/** A request of the chat API itself. */
+export type ReadOuterChat = ReadChatRequest & { readonly form: Omit<ChatCompletionForm, keyof ChatForm> };
 
 /**
  * Reads a chat request and translates it to the job body. Where OpenAI allows two forms of a field, the job body has
@@ -253,19 +264,22 @@ export function readChatRequest(input: Record<string, unknown>): ReadOuterChat {
     }
   }
   const { value, ignored } = readShape(chatRequest, input);
-  const wish = streamChoice(value);
+  const { stream, includeUsage } = streamChoice(value);
   checkTogether(value);
   checkSchemas(value);
   const { body, sentNames } = bodyOf(value);
   assertToolOrder(body.messages, toolOrder, (place) => `messages[${place}]`);
   return {
     model: value.model,
-    ...wish,
+    stream,
     body,
     ...imagesIn(value),
     ignored: [...ignored, ...grammarsOfChat(value.tools ?? [])],
-    sentNames,
-    custom: (value.tools ?? []).flatMap((tool) => (tool.type === "custom" ? [tool.custom.name] : [])),
+    form: {
+      includeUsage,
+      sentNames,
+      custom: (value.tools ?? []).flatMap((tool) => (tool.type === "custom" ? [tool.custom.name] : [])),
+    },
   };
 }
 

@@ -1,8 +1,9 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerHead } from "../../jobs/answer-course.ts";
+import type { ContentEvent, FoldedChoice } from "../../chats/completion-rendering.ts";
 import { type ChatCall, customInput } from "../../chats/custom-tools.ts";
-import { ChatChoice, ChatChunks, type ContentEvent, type FoldedChoice } from "./render-chat.ts";
+import { ChatChoice, ChatChunks } from "./render-chat.ts";
 
 /** Begins a choice of a whole chat completion, in which the calls of these custom tools are custom calls. */
 export function customChoice(names: ReadonlySet<string>): FoldedChoice {
@@ -31,8 +32,8 @@ export class CustomChatChunks extends ChatChunks {
   readonly #given = new Map<number, Map<number, string>>();
   #characters = 0;
 
-  constructor(head: AnswerHead, names: ReadonlySet<string>) {
-    super(head);
+  constructor(head: AnswerHead, includeUsage: boolean, names: ReadonlySet<string>) {
+    super(head, includeUsage);
     this.#names = names;
   }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { finishReasons } from "#shared/protocol/answer-events.ts";
-import { completionRequest } from "./text-requests.ts";
+import { completionRequest } from "./completion-request.ts";
 import { count, text } from "../answer-parts.ts";
 import { chunkOf, completionOf, endOfChunks } from "../openai-answers.ts";
 import { type ApiDescription, post } from "../description.ts";

@@ -1,13 +1,18 @@
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
-import { ChunkStream, WholeCompletion, type FoldedChoice, type ContentEvent } from "../chat/render-chat.ts";
+import {
+  ChunkStream,
+  type ContentEvent,
+  type FoldedChoice,
+  WholeCompletion,
+} from "../../chats/completion-rendering.ts";
 import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
 
 /** Renders a legacy completion as a stream of `text_completion` objects. */
 export class TextChunks extends ChunkStream {
   readonly #offsets = new Map<number, number>();
 
-  constructor(head: AnswerHead) {
-    super(head, "text_completion");
+  constructor(head: AnswerHead, includeUsage: boolean) {
+    super(head, "text_completion", includeUsage);
   }
 
   protected override chunk(event: ContentEvent): string {

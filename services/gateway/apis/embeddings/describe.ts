@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { embeddingsRequest } from "../completions/text-requests.ts";
+import { embeddingsRequest } from "./embeddings-request.ts";
 import { count } from "../answer-parts.ts";
 import { listOf } from "../openai-answers.ts";
 import { type ApiDescription, post } from "../description.ts";

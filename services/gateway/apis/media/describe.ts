@@ -52,7 +52,7 @@ const { imageRequest, imageEditRequest, moderationRequest } = requests;
 /** Returns an operation with the request as its endpoint reads it. */
 const reads = (
   id: string,
-  outer: requests.MediaOuter,
+  outer: keyof typeof requests.mediaEndpoints,
   answers: readonly [Answer, z.ZodType?],
   rest?: OperationRest,
 ) => {

@@ -1,10 +1,18 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { abilityAt, type MediaBody, type MediaHead, type MediaPath } from "#shared/protocol/media-body.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import {
+  abilityAt,
+  encodeMediaBody,
+  type MediaBody,
+  type MediaHead,
+  type MediaPath,
+} from "#shared/protocol/media-body.ts";
 import { imagePart, textPart } from "#shared/protocol/job-bodies.ts";
 import { type FurtherAbility, modelId } from "#shared/protocol/model.ts";
 import { FormFile } from "../../http/read-form.ts";
 import { readShape } from "../../http/read-shape.ts";
+import { jobBytes, needsOfInput, type Reading, type ReadRequest, type Reads } from "../../requests/read-request.ts";
 import { type MediaSize, type MediaUnit, sizeIn } from "./media-price.ts";
 import { dropNulls, invalidValue, refuseFields, type UnsupportedFields } from "../../requests/request-fields.ts";
 
@@ -15,9 +23,8 @@ export const mediaPromptCharactersMax = 32_000;
 /** OpenAI's bounds. */
 const imagesMax = 10;
 const imagesSentMax = 16;
-/** Bounds the texts that are judged at once, and the tokens of one text. */
+/** Bounds the texts that are judged at once. */
 const textsMax = 2_048;
-export const tokensMax = 1_000_000;
 
 const file = z
   .custom<FormFile>((value) => value instanceof FormFile, { params: { expected: "a file" } })
@@ -27,8 +34,6 @@ const text = z.string().min(1);
 const prompt = z.string().max(mediaPromptCharactersMax);
 const modelFor = (ability: FurtherAbility): typeof modelId =>
   modelId.describe(`The id of a model whose \`x_capabilities\` hold \`${ability}\`.`);
-
-const tokenizing = modelId.describe("The id of a model of vLLM or llama-server.");
 
 const audioFields = {
   model: modelFor("transcription"),
@@ -124,20 +129,6 @@ export const moderationRequest = z.object({
     .describe("What is judged: a text, a list of texts, or the texts and images of one message."),
 });
 
-/** A request for the tokens of a text, as vLLM's clients write it. */
-export const tokenizeRequest = z.object({
-  model: tokenizing,
-  prompt: z.string().describe("The text."),
-  add_special_tokens: z.boolean().nullish().describe("True for the marks that begin a prompt too, which is usual."),
-  return_token_strs: z.boolean().nullish().describe("True if each token is to be told as text too."),
-});
-
-/** A request for the text of tokens. */
-export const detokenizeRequest = z.object({
-  model: tokenizing,
-  tokens: z.array(z.int().nonnegative()).max(tokensMax).describe("The ids of the tokens."),
-});
-
 /** The form of an answer: its own, as the runtime gives it, and its media type, as clients of OpenAI know it. */
 export interface MediaAnswer {
   readonly form: MediaHead["answer"];
@@ -167,14 +158,14 @@ export const eventStream = "text/event-stream; charset=utf-8";
 
 const isFalse = (value: unknown): boolean => value === false;
 const onlyOfTranscriptions = { why: "is a field of transcriptions; ask at /v1/audio/transcriptions" };
-const inTokens = { why: "is not supported here; its tokens are counted at /v1/messages/count_tokens" };
 const notHere = { why: "is not supported here" };
 const onlyWholeImages = {
   stream: { why: "is not supported here: images come whole", isNeutral: isFalse },
   partial_images: notHere,
 };
 
-interface Endpoint {
+/** An endpoint that a model's server answers by itself: the path at the machine, and how the request is read. */
+export interface MediaEndpoint {
   readonly path: MediaPath;
   readonly schema: z.ZodType<Record<string, unknown> & { readonly model: string }>;
   /** The unit in which a request costs its key something; undefined if it costs nothing. */
@@ -184,7 +175,6 @@ interface Endpoint {
   readonly takesForm?: boolean;
 }
 
-/** The endpoints that a model's server answers by itself: the path at the machine, and how the request is read. */
 const endpoints = {
   transcription: {
     path: "/v1/audio/transcriptions",
@@ -223,22 +213,48 @@ const endpoints = {
     unsupported: onlyWholeImages,
   },
   moderation: { path: "/v1/moderations", schema: moderationRequest, unit: "character", unsupported: {} },
-  tokenize: { path: "/tokenize", schema: tokenizeRequest, unsupported: { messages: inTokens } },
-  detokenize: { path: "/detokenize", schema: detokenizeRequest, unsupported: {} },
-} satisfies Record<string, Endpoint>;
+} satisfies Record<string, MediaEndpoint>;
+export const mediaEndpoints: Readonly<Record<keyof typeof endpoints, MediaEndpoint>> = endpoints;
 
-/** The kinds of requests that a model's server answers by itself, by API. */
-export type MediaOuter = keyof typeof endpoints;
-export const mediaEndpoints: Readonly<Record<MediaOuter, Endpoint>> = endpoints;
-
-/** The kinds whose body is a form with files. */
-export const formOuters: ReadonlySet<string> = new Set(
-  Object.entries(mediaEndpoints).flatMap(([outer, { takesForm }]) => (takesForm === true ? [outer] : [])),
+export const reads: Reads = Object.fromEntries(
+  Object.entries(mediaEndpoints).map(([kind, endpoint]) => [kind, readingOf(endpoint)]),
 );
 
+/** Bytes of a request about speech or images that cost a machine about as much as a token of a prompt. */
+const bytesPerWorkToken = 1_000;
+
+/** Returns the reading of requests that a model's server answers by itself. */
+export function readingOf(endpoint: MediaEndpoint): Reading {
+  return {
+    read(input): ReadRequest<MediaAnswer> {
+      const { model, ability, body: media, ignored, answer: form } = readMediaRequest(endpoint, input);
+      const job = jobBytes(encodeMediaBody(media));
+      if (job.body.byteLength > limits.jobBodyBytesMax) {
+        const message = `The request has more than ${limits.jobBodyBytesMax} bytes for its machine (jobBodyBytesMax).`;
+        throw new Fault("request_too_large", { message });
+      }
+      return {
+        kind: "media",
+        model,
+        stream: form.form === "transcript" || form.form === "audio",
+        ignored,
+        needs: needsOfInput(ability, Math.ceil(job.body.byteLength / bytesPerWorkToken)),
+        form,
+        ...job,
+        promptTokens: 0,
+        tokens: 0,
+        // Its units are no tokens, which a window would bound.
+        ceiling: { promptTokens: job.body.byteLength, prompts: Infinity, answers: 1, answerTokens: undefined },
+      };
+    },
+  };
+}
+
 /** Reads a request that a model's server answers by itself, and separates its files from its fields. */
-export function readMediaRequest(outer: MediaOuter, input: Record<string, unknown>): ReadMediaRequest {
-  const { path, schema, takesForm, unit, unsupported } = mediaEndpoints[outer];
+export function readMediaRequest(
+  { path, schema, takesForm, unit, unsupported }: MediaEndpoint,
+  input: Record<string, unknown>,
+): ReadMediaRequest {
   if (takesForm === true) readNumbers(input);
   dropNulls(input);
   refuseFields(input, unsupported);

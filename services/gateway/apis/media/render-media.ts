@@ -2,14 +2,22 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerRenderer } from "../../jobs/answer-course.ts";
-import { endsOfChunks, type Rendering } from "../chat/render-chat.ts";
+import { endsOfChunks } from "../../chats/completion-rendering.ts";
+import type { Rendering } from "../../requests/endpoint.ts";
+import type { ReadRequest } from "../../requests/read-request.ts";
 import { eventStream, type MediaAnswer } from "./media-request.ts";
 
 const nothing = new Uint8Array();
 const adaptFault = (fault: Fault): Fault => fault;
 
+/** The parts of every endpoint whose requests a model's server answers by itself. */
+export const ofMedia = {
+  idPrefix: "media-",
+  rendering: ({ form }: ReadRequest<MediaAnswer>) => renderMedia(form),
+};
+
 /** Returns the rendering of an answer about speech or images. */
-export function renderMedia({ form, type }: MediaAnswer): Rendering {
+function renderMedia({ form, type }: MediaAnswer): Rendering {
   const ends = { ...endsOfChunks, whole: nothing };
   if (form === "transcript") return { render: transcriptStream, ends, adaptFault };
   if (form === "audio" && type === eventStream) return { render: audioEvents, ends, adaptFault };

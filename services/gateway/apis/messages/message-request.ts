@@ -1,8 +1,8 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
 import type { ChatBody, ToolDefinition } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
-import type { ReadChatRequest } from "../chat/chat-request.ts";
+import { isSlowToCount, readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
+import type { ReadOptions, ReadRequest, Reads } from "../../requests/read-request.ts";
 import {
   dropEmptyLists,
   dropNulls,
@@ -32,6 +32,20 @@ export interface ReadMessageRequest extends ReadChatRequest {
   readonly loadedTools: readonly string[];
 }
 
+export const reads: Reads = {
+  message: { read: (input, options) => messageOf(input, options) },
+  count: { read: (input, options) => messageOf(input, options, true), isSlow: isSlowToCount },
+};
+
+function messageOf(input: Record<string, unknown>, { promptSeed }: ReadOptions, counts = false): ReadRequest {
+  const request = readMessageRequest(input, counts);
+  const { effortField: field, loadedTools } = request;
+  const { reasoning_effort: value } = request.body;
+  const tellsStop = request.body.stop === undefined ? undefined : true;
+  const chat = readAsChat(request, { promptSeed, foldsSystem: true, loadedTools, counts });
+  return { ...chat, effort: field && value && { field, value }, tellsStop };
+}
+
 /** Reads a request of the Messages API and translates it to the job body, which is a chat. */
 export function readMessageRequest(input: Record<string, unknown>, counts = false): ReadMessageRequest {
   dropEmptyFields(input);
@@ -45,7 +59,6 @@ export function readMessageRequest(input: Record<string, unknown>, counts = fals
   return {
     model: value.model,
     stream: value.stream ?? false,
-    includeUsage: true,
     body: bodyOf(value, { messages: turns.messages, tools }),
     ...turns.images,
     ignored: [...ignored, ...turns.ignored, ...ignoredTools],
@@ -140,35 +153,4 @@ function onlyAnthropics({ type }: ForeignTool, param: string): Fault {
     message: `'${param}' is the tool '${type.slice(0, typeCharactersMax)}' of Anthropic, which nothing here knows; send tools with a 'name' and an 'input_schema'.`,
     param: `${param}.type`,
   });
-}
-
-/** Time for which a refusal is remembered: by then another machine with the model may take the effort. */
-export const refusedForMs = 60_000;
-/** Refusals that are remembered. Clients choose neither models nor efforts freely, so more of them means a mistake. */
-export const refusedEffortsMax = 1_000;
-
-/**
- * Remembers which models lately refused an effort. Their next requests are sent without it at once, so that a long prompt
- * does not go to its machine twice.
- */
-export class RefusedEfforts {
-  readonly #clock: Pick<Clock, "now">;
-  readonly #untilMs = new Map<string, number>();
-
-  constructor(clock: Pick<Clock, "now">) {
-    this.#clock = clock;
-  }
-
-  note(model: string, effort: string): void {
-    if (this.#untilMs.size >= refusedEffortsMax) this.#untilMs.clear();
-    this.#untilMs.set(keyOf(model, effort), this.#clock.now() + refusedForMs);
-  }
-
-  has(model: string, effort: string): boolean {
-    return (this.#untilMs.get(keyOf(model, effort)) ?? -Infinity) > this.#clock.now();
-  }
-}
-
-function keyOf(model: string, effort: string): string {
-  return `${effort} ${model}`;
 }

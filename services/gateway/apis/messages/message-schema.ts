@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { modelId } from "#shared/protocol/model.ts";
 import { chatBody, stopsMax, stopText, textPart, toolDefinition, toolsMax } from "#shared/protocol/job-bodies.ts";
-import { messagesMax } from "../chat/chat-request.ts";
+import { messagesMax } from "../../chats/read-chat.ts";
 import { isEmptyList, onlyInChats, type UnsupportedFields } from "../../requests/request-fields.ts";
 import { outerToolName } from "../../chats/request-tools.ts";
 

@@ -1,9 +1,10 @@
 import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
 import { type FieldNames, Fault } from "#shared/fault/fault.ts";
-import { messageFaultBody } from "../../http/answer-faults.ts";
 import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
-import { assertLength, type Rendering } from "../chat/render-chat.ts";
+import { assertLength } from "../../chats/completion-rendering.ts";
+import type { Rendering } from "../../requests/endpoint.ts";
 import { type BlockWriter, ContentBlocks } from "./content-blocks.ts";
+import { messageFaultBody } from "./message-faults.ts";
 
 const stopReasons: Readonly<Record<FinishReason, string>> = {
   stop: "end_turn",

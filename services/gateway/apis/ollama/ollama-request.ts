@@ -6,7 +6,7 @@ import {
   completionLogprobsMax,
 } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
-import type { ReadChatRequest } from "../chat/chat-request.ts";
+import { type ChatForm, readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
 import {
   assertSchemaSize,
   dropNulls,
@@ -21,7 +21,9 @@ import {
 } from "../../requests/request-fields.ts";
 import { chosenTools } from "../../chats/request-tools.ts";
 import { innerChatFields, innerSampling } from "../../chats/runtime-fields.ts";
-import type { ReadCompletionRequest, ReadEmbeddingsRequest } from "../completions/text-requests.ts";
+import type { ReadRequest, Reads } from "../../requests/read-request.ts";
+import { readAsCompletion, type ReadCompletionRequest } from "../completions/completion-request.ts";
+import { readAsTexts, type ReadEmbeddingsRequest } from "../embeddings/embeddings-request.ts";
 import * as schema from "./ollama-schema.ts";
 import { contentOf, ollamaTurns } from "./ollama-turns.ts";
 
@@ -34,7 +36,37 @@ export interface OllamaTerms {
   readonly loads: boolean;
 }
 
-export type OllamaOuter = `ollama-${OllamaTerms["shape"]}`;
+/** The parts of a request that its answer needs; those of chats for a chat alone. */
+export type OllamaForm = ChatForm & { readonly terms: OllamaTerms };
+
+export const reads: Reads = {
+  "ollama-chat": { read: (input, { promptSeed }) => ollamaChatOf(readOllamaChat(input), promptSeed) },
+  "ollama-generate": {
+    read(input, { promptSeed }): ReadRequest<OllamaForm> {
+      const request = readOllamaPrompt(input);
+      if (!isText(request)) return ollamaChatOf(request, promptSeed);
+      return { ...readAsCompletion(request, promptSeed), form: { terms: request.terms } };
+    },
+  },
+  "ollama-embed": { read: (input) => ollamaTextsOf(readOllamaTexts("embed", input)) },
+  "ollama-embeddings": { read: (input) => ollamaTextsOf(readOllamaTexts("embeddings", input)) },
+};
+
+function isText(request: Read<ReadChatRequest> | Read<ReadCompletionRequest>): request is Read<ReadCompletionRequest> {
+  return "prompts" in request.body;
+}
+
+function ollamaTextsOf(request: Read<ReadEmbeddingsRequest>): ReadRequest<OllamaForm> {
+  return { ...readAsTexts(request), form: { terms: request.terms } };
+}
+
+function ollamaChatOf(request: Read<ReadChatRequest>, promptSeed: number | undefined): ReadRequest<OllamaForm> {
+  const chat = readAsChat(request, { foldsSystem: false, promptSeed });
+  // Clients switch thinking off by habit, also where a model always thinks.
+  const isOff = request.body.reasoning_effort === "none";
+  const effort = isOff ? { field: "think", value: "none" } : undefined;
+  return { ...chat, form: { ...chat.form, terms: request.terms }, effort };
+}
 
 type Read<Request> = Request & { readonly terms: OllamaTerms };
 
@@ -79,7 +111,7 @@ export function readOllamaTexts(
   const { model } = value;
   const terms = termsOf({ shape, model, loads: texts.length === 0 || given === "" }, input);
   const body = { input: texts, ...(typeof dimensions === "number" ? { dimensions } : {}) };
-  return { model, format: "float", body, ignored, terms };
+  return { model, body, ignored, terms };
 }
 
 /** Removes fields without a value, and refuses fields that cannot be honoured. */
@@ -125,7 +157,7 @@ function chatOf(value: AskedAlike, { messages, images, ignored, terms }: Chat): 
       ? { response_format: { type: "json_schema", json_schema: { name: "answer", schema: format } } }
       : {}),
   };
-  return { model, stream: stream ?? true, includeUsage: true, body, ...images, ignored, terms };
+  return { model, stream: stream ?? true, body, ...images, ignored, terms };
 }
 
 function samplingOf(options: AskedAlike["options"]): Partial<ChatBody> {
@@ -156,5 +188,5 @@ function textOf(
     ...(samplingOf(options) as Partial<CompleteBody>),
     ...(logprobs ? { logprobs: top ?? 0 } : {}),
   };
-  return { model, stream: stream ?? true, includeUsage: true, body, ignored, sentNames: {}, terms };
+  return { model, stream: stream ?? true, body, ignored, terms };
 }

@@ -1,16 +1,16 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, onRequestHookHandler } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import { readJsonObject } from "../../http/read-json.ts";
 import { readShape } from "../../http/read-shape.ts";
 import { callerOf } from "../../keys/authenticate.ts";
-import type { ModelParts } from "../endpoints.ts";
+import type { ApiParts } from "../api.ts";
 import { dropNulls, invalidValue } from "../../requests/request-fields.ts";
 import { findListed, listModels, withoutLatest } from "../../requests/resolve-model.ts";
 import { ollamaLoaded, ollamaShow, ollamaTags, ollamaVersion } from "./ollama-models.ts";
 import { ollamaShowRequest } from "./ollama-schema.ts";
 
-/** Serves the routes of Ollama's API that tell of models, within the scopes of the calling key. */
-export function ollamaModels(server: FastifyInstance, { models, ranking, modelRoutes }: ModelParts): void {
+/** Serves the routes of Ollama's API that tell of models, within the scopes of the calling key, and refuses the others. */
+export function ollamaRoutes(server: FastifyInstance, { models, ranking, modelRoutes }: ApiParts): void {
   server.get("/version", async () => ({ version: ollamaVersion }));
   server.get("/tags", async (request) => {
     const { key } = callerOf(request);
@@ -21,7 +21,7 @@ export function ollamaModels(server: FastifyInstance, { models, ranking, modelRo
     const listing = await models.list(key);
     return ollamaLoaded(listModels(listing, key, modelRoutes.table), listing);
   });
-  server.post<{ Body: Buffer | undefined }>("/show", async (request) => {
+  server.post<{ Body: Buffer | undefined }>("/show", { onRequest: takeJsonByHabit }, async (request) => {
     const { key } = callerOf(request);
     const input = readJsonObject(request.body);
     dropNulls(input);
@@ -31,6 +31,13 @@ export function ollamaModels(server: FastifyInstance, { models, ranking, modelRo
     const name = withoutLatest(asked, key, modelRoutes.table);
     return ollamaShow(await findListed(name, key, { models, ranking, routes: modelRoutes.table }));
   });
+  for (const [method, url, message] of ollamaActions) {
+    // Before a body is read.
+    const refuse = async (): Promise<never> => {
+      throw new Fault("insufficient_permissions", { message });
+    };
+    server.route({ method, url, onRequest: refuse, handler: refuse });
+  }
 }
 
 /** Actions on the models of machines, by their routes, and the command by which an operator does the same. */
@@ -43,24 +50,11 @@ export const ollamaActions: readonly (readonly [method: "POST" | "DELETE", path:
   ["POST", "/blobs/:digest", "A key uploads no model. Make it on the machine: ollama create <name>."],
 ];
 
-/** Refuses the actions on models with the command to use in their place, before a body is read. */
-export function refuseOllamaActions(server: FastifyInstance): void {
-  for (const [method, url, message] of ollamaActions) {
-    const refuse = async (): Promise<never> => {
-      throw new Fault("insufficient_permissions", { message });
-    };
-    server.route({ method, url, onRequest: refuse, handler: refuse });
-  }
-}
-
 /** Media types of JSON that its sender calls something else: `curl -d`, as in Ollama's examples, calls it a form. */
 const mistaken = /^(?:application\/x-www-form-urlencoded|text\/plain)\s*(?:;|$)/i;
 
-/** Takes the bodies of a scope as JSON, like Ollama does, where the client names another usual type or none. */
-export function takeJsonByHabit(server: FastifyInstance): void {
-  server.addHook("onRequest", ({ method, raw: { headers } }, _reply, done) => {
-    if (method === "POST" && mistaken.test(headers["content-type"] ?? "text/plain"))
-      headers["content-type"] = "application/json";
-    done();
-  });
-}
+/** Takes a body as JSON, like Ollama does, where the client names another usual type or none. */
+export const takeJsonByHabit: onRequestHookHandler = ({ raw: { headers } }, _reply, done) => {
+  if (mistaken.test(headers["content-type"] ?? "text/plain")) headers["content-type"] = "application/json";
+  done();
+};

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { modelId, modelIdCharactersMax } from "#shared/protocol/model.ts";
 import { chatBody, embedBody, embedInputsMax, responseFormat, toolsMax } from "#shared/protocol/job-bodies.ts";
-import { messagesMax } from "../chat/chat-request.ts";
+import { messagesMax } from "../../chats/read-chat.ts";
 import { isEmptyList, samplingFields, type UnsupportedFields } from "../../requests/request-fields.ts";
 import { outerTool, outerToolName } from "../../chats/request-tools.ts";
 import { runtimeChatFields, runtimeSampling } from "../../chats/runtime-fields.ts";

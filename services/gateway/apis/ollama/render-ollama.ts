@@ -1,11 +1,13 @@
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import type { FieldNames } from "#shared/fault/fault.ts";
 import { linesMedia } from "#shared/protocol/model.ts";
-import { ollamaFaultBody } from "../../http/answer-faults.ts";
 import type { AnswerRenderer, AnswerTimings } from "../../jobs/answer-course.ts";
 import { argumentsText } from "../messages/render-message.ts";
-import { assertLength, ChatChoice, eventCharactersMin, type Rendering } from "../chat/render-chat.ts";
+import { assertLength, eventCharactersMin } from "../../chats/completion-rendering.ts";
+import type { Rendering } from "../../requests/endpoint.ts";
+import { ChatChoice } from "../chat/render-chat.ts";
 import { embeddingList, type ListWords } from "../embeddings/render-embeddings.ts";
+import { ollamaFaultBody } from "./ollama-faults.ts";
 import type { OllamaTerms } from "./ollama-request.ts";
 
 const nothing = new Uint8Array();

@@ -30,7 +30,7 @@ export function scoredDocuments(head: AnswerHead, fieldsOf: ScoreFields): Answer
 }
 
 /** The documents in the order of their scores, the most relevant first, in the shape of Jina's and Cohere's API. */
-export function rankingBy({ topN, documents }: RankingTerms = {}): ScoreFields {
+export function rankingBy({ topN, documents }: RankingTerms): ScoreFields {
   return (scores) => {
     // The sort is stable, so equal scores keep the order of the documents.
     const sorted = [...scores.entries()].toSorted(([, one], [, other]) => other - one);

@@ -3,6 +3,8 @@ import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/protocol/model.ts";
 import { type RankBody, rerankDocumentsMax } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
+import { embeddingCeiling, estimateMax, estimateTexts } from "../../limits/token-estimates.ts";
+import { type ReadRequest, type Reads, requestOfTexts } from "../../requests/read-request.ts";
 import { dropNulls } from "../../requests/request-fields.ts";
 
 const text = z.string().min(1);
@@ -34,8 +36,21 @@ export interface ReadRerankRequest {
   readonly model: string;
   readonly body: RankBody;
   readonly ignored: readonly string[];
-  /** Undefined for a request for scores, whose answer needs none. */
-  readonly ranking: RankingTerms | undefined;
+  readonly form: RankingTerms;
+}
+
+export const reads: Reads = {
+  rerank: { read: (input) => rankingOf(readRerankRequest(input)) },
+  score: { read: (input) => rankingOf(readScoreRequest(input)) },
+};
+
+function rankingOf({ model, body, ignored, form }: ReadRerankRequest): ReadRequest<RankingTerms> {
+  const { query, documents: pairs } = body;
+  // A model reads the query once for each document.
+  const tokens = Math.min(estimateTexts(pairs) + estimateTexts([query]) * pairs.length, estimateMax);
+  const read = requestOfTexts("rerank", { body, tokens });
+  const bytes = Buffer.byteLength(query) * pairs.length + read.body.byteLength;
+  return { ...read, model, ignored, form, ceiling: embeddingCeiling({ input: pairs }, bytes) };
 }
 
 /** Reads a request to rerank and translates it to the job body. */
@@ -44,8 +59,8 @@ export function readRerankRequest(input: Record<string, unknown>): ReadRerankReq
   const { value, ignored } = readShape(rerankRequest, input);
   const { model, query, top_n: topN, return_documents: repeats } = value;
   const documents = value.documents.map((each) => (typeof each === "string" ? each : each.text));
-  const ranking = { topN: topN ?? undefined, documents: repeats === true ? documents : undefined };
-  return { model, body: { query, documents }, ignored, ranking };
+  const form = { topN: topN ?? undefined, documents: repeats === true ? documents : undefined };
+  return { model, body: { query, documents }, ignored, form };
 }
 
 /** Reads a request for scores. A job has one query, so pairs with different first texts are refused. */
@@ -57,5 +72,5 @@ export function readScoreRequest(input: Record<string, unknown>): ReadRerankRequ
     const message = "'text_1' must be one text, with which each of 'text_2' is scored: send a request for each text.";
     throw new Fault("unsupported_value", { message, param: "text_1" });
   }
-  return { model: value.model, body: { query, documents: [value.text_2].flat() }, ignored, ranking: undefined };
+  return { model: value.model, body: { query, documents: [value.text_2].flat() }, ignored, form: {} };
 }

@@ -3,10 +3,12 @@ import { type EmitEvent, ResponseOutput } from "./response-output.ts";
 import type { MadeResponse } from "./kept-responses.ts";
 import { writeTurn } from "./stored-turns.ts";
 import type { ResponseTerms } from "./response-request.ts";
+import type { OwnSampling } from "#shared/protocol/model.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { FieldNames, Fault } from "#shared/fault/fault.ts";
 import { faultBody } from "../../http/answer-faults.ts";
-import { endsOfChunks, type Rendering } from "../chat/render-chat.ts";
+import { endsOfChunks } from "../../chats/completion-rendering.ts";
+import type { Rendering } from "../../requests/endpoint.ts";
 
 /** The fields of a response that has no output yet. */
 const startedResponse = {
@@ -17,12 +19,17 @@ const startedResponse = {
   usage: null,
 } as const;
 
+/** The metadata of a response, and the sampling of its model on that machine, where the request says none. */
+export interface ResponseHead extends AnswerHead {
+  readonly sampling?: OwnSampling | undefined;
+}
+
 /**
  * Returns the response as JSON, with the fields of its answer so far. `store` stands before all fields that may hold names
  * of the client's: see `withoutStore`.
  */
 function writtenResponse(
-  head: AnswerHead,
+  head: ResponseHead,
   { repeated, begun, sampling }: ResponseTerms,
   answer: (ReturnType<ResponseOutput["end"]> & { readonly completed_at: number | null }) | typeof startedResponse,
 ): string {
@@ -57,7 +64,7 @@ export function withoutStore(last: Uint8Array): Uint8Array {
  * `data: [DONE]`.
  */
 export class ResponseRenderer implements AnswerRenderer {
-  readonly #head: AnswerHead;
+  readonly #head: ResponseHead;
   readonly #terms: ResponseTerms;
   readonly #streamed: boolean;
   readonly #output: ResponseOutput;
@@ -66,7 +73,7 @@ export class ResponseRenderer implements AnswerRenderer {
   #written = "";
   #number = 0;
 
-  constructor(head: AnswerHead, terms: ResponseTerms, { streamed }: { readonly streamed: boolean }) {
+  constructor(head: ResponseHead, terms: ResponseTerms, { streamed }: { readonly streamed: boolean }) {
     this.#head = head;
     this.#terms = terms;
     this.#streamed = streamed;
@@ -144,8 +151,13 @@ export function faultForResponses(fault: Fault): Fault {
 export function renderResponse(terms: ResponseTerms, form: { readonly streamed: boolean }): Rendering {
   let latest: ResponseRenderer | undefined;
   return {
-    render: (head) => (latest = new ResponseRenderer(head, terms, form)),
-    made: () => latest?.made,
+    render: (head, { chosen }) =>
+      (latest = new ResponseRenderer({ ...head, sampling: chosen.model.sampling }, terms, form)),
+    // Its client's next request, at any gateway, finds it. The last bytes say so if it could not be stored.
+    async keep(keyId, { responses }) {
+      const made = latest?.made;
+      return made === undefined || (await responses.store(keyId, made)) ? undefined : withoutStore;
+    },
     ends: { ...endsOfChunks, whole: new Uint8Array(), failed: (fault) => (latest ?? endsOfChunks).failed(fault) },
     adaptFault: faultForResponses,
   };

@@ -17,7 +17,8 @@ import {
 } from "../../requests/request-fields.ts";
 import { customFunction } from "../../chats/custom-tools.ts";
 import { chosenTools, type Choice, innerTool, type OuterFunction } from "../../chats/request-tools.ts";
-import { messagesMax, type ReadChatRequest } from "../chat/chat-request.ts";
+import { type ChatForm, isSlowToCount, messagesMax, readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
+import type { ReadOptions, ReadRequest, Reads } from "../../requests/read-request.ts";
 import { conversationOf, type PlacedItems, shownImages } from "./conversation.ts";
 import { storedResponseBytesMax } from "./kept-responses.ts";
 import {
@@ -61,6 +62,27 @@ export interface ReadResponseRequest extends ReadChatRequest {
   readonly terms: ResponseTerms;
 }
 
+/** The parts of a request that its answer needs. */
+export interface ResponseForm extends ChatForm {
+  readonly terms: ResponseTerms;
+}
+
+export const reads: Reads = {
+  response: { read: (input, options) => responseOf(input, options) },
+  "response-count": { read: (input, options) => responseOf(input, options, true), isSlow: isSlowToCount },
+};
+
+/** Reads a response request as a chat. Its machine sends answer events, and this gateway renders them for the API. */
+function responseOf(
+  input: Record<string, unknown>,
+  { stored, promptSeed }: ReadOptions,
+  counts = false,
+): ReadRequest<ResponseForm> {
+  const { terms, ...request } = readResponseRequest(input, stored);
+  const chat = readAsChat(request, { promptSeed, foldsSystem: true, counts });
+  return { ...chat, form: { ...chat.form, terms } };
+}
+
 /** The stored turns that a request names; undefined for a key whose responses are not stored. */
 export type Stored = StoredTurns | undefined;
 
@@ -87,7 +109,6 @@ export function readResponseRequest(input: Record<string, unknown>, stored?: Sto
   return {
     model: value.model,
     stream,
-    includeUsage: true,
     body: bodyOf(value, { inside, items }),
     ...shownImages(items),
     ignored: [...ignored, ...ignoredWishes(value), ...(isLost ? ["store"] : [])],

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { modelId } from "#shared/protocol/model.ts";
 import { chatBody, responseFormat, toolsMax, type ChatBody } from "#shared/protocol/job-bodies.ts";
-import { messagesMax } from "../chat/chat-request.ts";
+import { messagesMax } from "../../chats/read-chat.ts";
 import { formOfText, grammarFields } from "../../chats/custom-tools.ts";
 import { imageDetail, onlyInChats, type UnsupportedFields } from "../../requests/request-fields.ts";
 import { outerTool } from "../../chats/request-tools.ts";

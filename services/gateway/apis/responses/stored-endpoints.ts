@@ -37,16 +37,6 @@ export const itemsPageMax = 100;
 /** Bytes of the items on a page. It ends with the item that is above. */
 const itemsPageBytesMax = 1024 * 1024;
 
-/** The paths of this file, with the methods that they take. */
-export const storedPaths: readonly (readonly [path: string, methods: readonly string[]])[] = [
-  ["/responses/:id", ["GET", "HEAD", "DELETE"]],
-  ["/responses/:id/input_items", ["GET", "HEAD"]],
-  ["/conversations", ["POST"]],
-  ["/conversations/:id", ["GET", "HEAD", "DELETE"]],
-  ["/conversations/:id/items", ["GET", "HEAD", "POST"]],
-  ["/conversations/:id/items/:item", ["GET", "HEAD", "DELETE"]],
-];
-
 interface Parts {
   readonly responses: KeptResponses;
   readonly clock: Pick<Clock, "wall">;

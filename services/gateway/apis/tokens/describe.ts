@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { mediaEndpoints } from "../media/media-request.ts";
+import { tokenEndpoints } from "./token-request.ts";
 import { count, text } from "../answer-parts.ts";
 import { type ApiDescription, post } from "../description.ts";
 import { example, sample } from "../example-requests.ts";
@@ -11,7 +11,7 @@ const tokenList = z.object({
   token_strs: z.array(z.string()).nullable().describe("The tokens as text, with `return_token_strs`."),
 });
 const detokenizedText = z.object({ prompt: text("The text.") });
-const { tokenize, detokenize } = mediaEndpoints;
+const { tokenize, detokenize } = tokenEndpoints;
 const model = "llama3.2";
 
 export const describeTokens: ApiDescription = {

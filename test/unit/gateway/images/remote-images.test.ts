@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
-import { readRequest } from "../../../../services/gateway/requests/read-request.ts";
+import { readRequest } from "../../../harness/read-requests.ts";
 import { bodyWithImages } from "../../../../services/gateway/images/image-fetcher.ts";
 
 import { readChat } from "../chat-requests.ts";

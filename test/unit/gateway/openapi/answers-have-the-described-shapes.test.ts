@@ -3,7 +3,8 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { eventStream } from "../../../../services/gateway/apis/media/media-request.ts";
 import { readResponseRequest } from "../../../../services/gateway/apis/responses/response-request.ts";
 import type { OllamaTerms } from "../../../../services/gateway/apis/ollama/ollama-request.ts";
-import { type AnswerForm, idPrefixes, renderingOf } from "../../../../services/gateway/apis/render-answer.ts";
+import { rendererOf, renderingOf } from "../../../harness/read-requests.ts";
+import { apis } from "../../../../services/gateway/apis/apis.ts";
 import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
 
@@ -53,37 +54,37 @@ const termsWith = (summary: "auto" | null) =>
     reasoning: { effort: "low", summary },
     metadata: { team: "blue" },
   }).terms;
-function asOllama(shape: OllamaTerms["shape"]): AnswerForm {
-  return { api: "ollama", terms: { shape, model: "a", loads: false } };
+function asOllama(shape: OllamaTerms["shape"]): [kind: string, form: object] {
+  return [`ollama-${shape}`, { terms: { shape, model: "a", loads: false } }];
 }
 
 /** Every form of an answer, whole and in pieces where it has both. */
-const forms: Record<string, AnswerForm> = {
-  "response-stream": { api: "response", terms: termsWith(null) },
-  "response-whole": { api: "response", terms: termsWith(null) },
-  "summarised-response-stream": { api: "response", terms: termsWith("auto") },
-  "summarised-response-whole": { api: "response", terms: termsWith("auto") },
-  "message-stream": { api: "message" },
-  "message-whole": { api: "message" },
-  "chat-stream": { api: "chat" },
-  "chat-whole": { api: "chat" },
-  "custom-chat-stream": { api: "custom-chat", custom: new Set(["get_weather"]) },
-  "custom-chat-whole": { api: "custom-chat", custom: new Set(["get_weather"]) },
-  "text-stream": { api: "text" },
-  "text-whole": { api: "text" },
+const forms: Record<string, readonly [kind: string, form: unknown]> = {
+  "response-stream": ["response", { terms: termsWith(null) }],
+  "response-whole": ["response", { terms: termsWith(null) }],
+  "summarised-response-stream": ["response", { terms: termsWith("auto") }],
+  "summarised-response-whole": ["response", { terms: termsWith("auto") }],
+  "message-stream": ["message", {}],
+  "message-whole": ["message", {}],
+  "chat-stream": ["chat", { custom: [], includeUsage: true }],
+  "chat-whole": ["chat", { custom: [], includeUsage: true }],
+  "custom-chat-stream": ["chat", { custom: ["get_weather"], includeUsage: true }],
+  "custom-chat-whole": ["chat", { custom: ["get_weather"], includeUsage: true }],
+  "text-stream": ["completion", { includeUsage: true }],
+  "text-whole": ["completion", { includeUsage: true }],
   "ollama-chat-lines": asOllama("chat"),
   "ollama-chat-whole": asOllama("chat"),
   "ollama-prompt-lines": asOllama("generate"),
   "ollama-prompt-whole": asOllama("generate"),
   "ollama-vectors": asOllama("embed"),
   "ollama-vector": asOllama("embeddings"),
-  "embeddings-float": { api: "embeddings", format: "float" },
-  "embeddings-base64": { api: "embeddings", format: "base64" },
-  ranking: { api: "ranking", terms: undefined },
-  scores: { api: "scores" },
-  media: { api: "media", answer: { form: "json", type: "application/json" } },
-  "transcript-stream": { api: "media", answer: { form: "transcript", type: eventStream } },
-  "speech-stream": { api: "media", answer: { form: "audio", type: eventStream } },
+  "embeddings-float": ["embeddings", "float"],
+  "embeddings-base64": ["embeddings", "base64"],
+  ranking: ["rerank", {}],
+  scores: ["score", {}],
+  media: ["translation", { form: "json", type: "application/json" }],
+  "transcript-stream": ["transcription", { form: "transcript", type: eventStream }],
+  "speech-stream": ["speech", { form: "audio", type: eventStream }],
 };
 const oneAnswer: AnswerEvent[] = [
   { kind: "tool-call-start", index: 1, id: "call_2", name: "home__open" },
@@ -139,11 +140,12 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
 };
 
 function rendered(shape: string, { includeUsage = true, events = told[shape]?.events ?? [] } = {}): unknown[] {
-  const head = { id: "id", createdSeconds: 1, model: "a", includeUsage };
-  const form = forms[shape];
+  const head = { id: "id", createdSeconds: 1, model: "a" };
+  const [kind = "", form] = forms[shape] ?? [];
   const streamed = /-(?:stream|lines)$/.test(shape);
-  const renderer = form && renderingOf(form, { streamed, requestId: "req_1" }).render(head);
-  const bytesOf = [renderer?.push(events) ?? new Uint8Array(), renderer?.end(timings) ?? new Uint8Array()];
+  const own = includeUsage ? form : { ...Object(form), includeUsage };
+  const renderer = rendererOf(renderingOf(kind, own, { streamed }), head);
+  const bytesOf = [renderer.push(events), renderer.end(timings)];
   const bytes = Buffer.concat(bytesOf).toString();
   const parts = shape.endsWith("-stream")
     ? bytes.split("\n\n")
@@ -155,7 +157,11 @@ function rendered(shape: string, { includeUsage = true, events = told[shape]?.ev
 }
 
 test("every shape that clients get is described", () => {
-  expect(new Set(Object.values(forms).map(({ api: name }) => name))).toEqual(new Set(Object.keys(idPrefixes)));
+  const prefixes = apis.flatMap(({ endpoints }) => endpoints.map(({ kind, idPrefix }) => [kind, idPrefix] as const));
+  const shown = new Set(Object.values(forms).map(([kind]) => kind));
+  const prefixesOf = (kinds: (kind: string) => boolean) =>
+    new Set(prefixes.flatMap(([kind, prefix]) => (kinds(kind) ? [prefix] : [])));
+  expect(prefixesOf((kind) => shown.has(kind))).toEqual(prefixesOf(() => true));
   expect(Object.keys(told).toSorted()).toEqual(Object.keys(forms).toSorted());
 });
 

@@ -1,15 +1,11 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/protocol/model.ts";
-import {
-  completeBody,
-  completionsMax,
-  type CompleteBody,
-  embedBody,
-  embedInputsMax,
-  type EmbedBody,
-} from "#shared/protocol/job-bodies.ts";
+import { completeBody, completionsMax, type CompleteBody } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
+import { completionCeiling, estimateContinued } from "../../limits/token-estimates.ts";
+import { jobBody, type ReadRequest, type Reads } from "../../requests/read-request.ts";
+import { blocksOfText } from "../../routing/prompt-blocks.ts";
 import { innerSampling, runtimeSampling, withoutRuntimeFields, type SentNames } from "../../chats/runtime-fields.ts";
 import {
   dropNulls,
@@ -20,7 +16,6 @@ import {
   stopStrings,
   streamFields,
   streamChoice,
-  type StreamChoice,
   refuseFields,
   type UnsupportedFields,
 } from "../../requests/request-fields.ts";
@@ -61,15 +56,64 @@ const unsupportedCompletionFields: UnsupportedFields = {
   guided_grammar: onlyWithChats,
 };
 
-export interface ReadCompletionRequest extends StreamChoice {
-  readonly model: string;
-  readonly body: CompleteBody;
-  readonly ignored: readonly string[];
+/** The parts of a legacy completion that its answer needs. */
+export interface CompletionForm {
+  /** True if the client asked for usage as a chunk of its own; streams only. */
+  readonly includeUsage: boolean;
+  /** The client's names of fields that machines get under another name. */
   readonly sentNames: SentNames;
 }
 
+export interface ReadCompletionRequest {
+  readonly model: string;
+  readonly stream: boolean;
+  readonly body: CompleteBody;
+  readonly ignored: readonly string[];
+}
+
+export const reads: Reads = {
+  completion: {
+    read(input, { promptSeed }) {
+      const { form, ...request } = readCompletionRequest(input);
+      return { ...readAsCompletion(request, promptSeed), form };
+    },
+  },
+};
+
+/** Reads a request of any API whose text is continued as it is. */
+export function readAsCompletion(
+  { model, stream, body, ignored }: ReadCompletionRequest,
+  promptSeed = 0,
+): Omit<ReadRequest, "form"> {
+  const estimate = estimateContinued(body);
+  const { promptTokens } = estimate;
+  const [text, ...others] = body.prompts;
+  const prompt = text === undefined || others.length > 0 ? undefined : blocksOfText(text, promptSeed);
+  const job = jobBody(body);
+  return {
+    kind: "complete",
+    model,
+    stream,
+    ignored,
+    needs: {
+      capability: "completion",
+      tools: false,
+      imageParam: undefined,
+      promptTokens,
+      answerTokensMax: body.max_tokens,
+      answers: body.n,
+      prompt,
+    },
+    ...job,
+    ...estimate,
+    ceiling: completionCeiling(body, job.body.byteLength),
+  };
+}
+
 /** Reads a legacy completion request and translates it to the job body. */
-export function readCompletionRequest(input: Record<string, unknown>): ReadCompletionRequest {
+export function readCompletionRequest(
+  input: Record<string, unknown>,
+): ReadCompletionRequest & { readonly form: CompletionForm } {
   dropNulls(input);
   const isUnlimited = input["max_tokens"] === -1;
   dropUnset(input);
@@ -77,13 +121,14 @@ export function readCompletionRequest(input: Record<string, unknown>): ReadCompl
   refuseTokens(input["prompt"], "prompt");
   const { value, ignored } = readShape(completionRequest, input);
   checkTogether(value);
-  const sampling = innerSampling(value);
+  const { fields, sentNames } = innerSampling(value);
+  const { stream, includeUsage } = streamChoice(value);
   return {
     model: value.model,
-    ...streamChoice(value),
-    body: { ...bodyOf(value, isUnlimited), ...sampling.fields } as CompleteBody,
+    stream,
+    body: { ...bodyOf(value, isUnlimited), ...fields } as CompleteBody,
     ignored,
-    sentNames: sampling.sentNames,
+    form: { includeUsage, sentNames },
   };
 }
 
@@ -113,59 +158,4 @@ function checkTogether(request: CompletionRequest): void {
       param: "logprobs",
     });
   }
-}
-
-const text = z.string().min(1);
-
-/** An embeddings request as OpenAI's clients write it. A null field counts as missing. */
-export const embeddingsRequest = z.object({
-  model: modelId.describe("The id of a model whose `capabilities.embedding` is true."),
-  input: z
-    .union([text, z.array(text).min(1).max(embedInputsMax)])
-    .describe(
-      "The text that is to become a vector, or several. Token ids are read as those of `cl100k_base`, as LangChain sends them.",
-    ),
-  encoding_format: z.enum(["float", "base64"]).nullish(),
-  dimensions: embedBody.shape.dimensions.nullable(),
-});
-
-export interface ReadEmbeddingsRequest {
-  readonly model: string;
-  /** The encoding of the vectors in the answer. */
-  readonly format: "float" | "base64";
-  readonly body: EmbedBody;
-  readonly ignored: readonly string[];
-}
-
-/** True if the bytes of an embeddings request seem to hold tokens in place of texts. */
-export function seemToHoldTokens(bytes: Buffer): boolean {
-  const at = bytes.indexOf('"input"');
-  return at !== -1 && /^"input"\s*:\s*\[\s*[[\d]/.test(bytes.toString("latin1", at, at + 64));
-}
-
-/** Returns the texts of token lists. Everything else is left to the schema. */
-function textsFor(input: unknown, textOfTokens: TextOfTokens): unknown {
-  if (!Array.isArray(input)) return input;
-  if (typeof input[0] === "number") return textOfTokens(input, "input");
-  return input.map((each, place) => (Array.isArray(each) ? textOfTokens(each, `input[${place}]`) : each));
-}
-
-/** Returns the text of a list of token ids, which stands at `param`. */
-export type TextOfTokens = (ids: readonly unknown[], param: string) => string;
-
-/** Reads an embeddings request and translates it to the job body. Without `textOfTokens`, tokens are refused. */
-export function readEmbeddingsRequest(
-  input: Record<string, unknown>,
-  textOfTokens?: TextOfTokens,
-): ReadEmbeddingsRequest {
-  dropNulls(input);
-  if (textOfTokens === undefined) refuseTokens(input["input"], "input");
-  else input["input"] = textsFor(input["input"], textOfTokens);
-  const { value, ignored } = readShape(embeddingsRequest, input);
-  const { model, input: texts, encoding_format: format, dimensions } = value;
-  const body = {
-    input: typeof texts === "string" ? [texts] : texts,
-    ...(typeof dimensions === "number" && { dimensions }),
-  };
-  return { model, format: format ?? "float", body, ignored };
 }

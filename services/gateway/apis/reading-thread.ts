@@ -1,7 +1,8 @@
 import cl100kBase from "js-tiktoken/ranks/cl100k_base";
 import { Fault } from "#shared/fault/fault.ts";
 import { serveOrders } from "#shared/process/work-thread.ts";
-import { readRequest, type ReadRequest, type ReadOrder } from "./read-request.ts";
+import { readRequest, type ReadRequest, type ReadOrder } from "../requests/read-request.ts";
+import { reads } from "./reads.ts";
 
 /** The tokens of `cl100k_base` in base64, by id. Made with the first request that needs it. */
 let tokens: readonly string[] | undefined;
@@ -34,10 +35,10 @@ function textOfTokens(ids: readonly unknown[], param: string): string {
 const cutCharacter = "\uFFFD";
 
 serveOrders(
-  ({ outer, bytes, promptSeed, stored, boundary }: ReadOrder) => {
+  ({ bytes, ...order }: ReadOrder) => {
     try {
       const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      return readRequest(outer, body, { promptSeed, textOfTokens, stored, boundary });
+      return readRequest(reads, { ...order, bytes: body, textOfTokens });
     } finally {
       // Nothing else refers to these bytes. Memory that waits for the garbage collector makes it run more often.
       if (bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);

@@ -1,0 +1,19 @@
+import { plainRendering } from "../../chats/completion-rendering.ts";
+import type { ReadRequest } from "../../requests/read-request.ts";
+import type { Api } from "../api.ts";
+import { describeEmbeddings } from "./describe.ts";
+import { embeddingList, type VectorFormat } from "./render-embeddings.ts";
+
+/** OpenAI's embeddings. */
+export const api: Api = {
+  prefix: "/v1",
+  descriptions: [describeEmbeddings],
+  endpoints: [
+    {
+      kind: "embeddings",
+      path: "/embeddings",
+      idPrefix: "embd-",
+      rendering: ({ form }: ReadRequest<VectorFormat>) => plainRendering((head) => embeddingList(head, form)),
+    },
+  ],
+};

@@ -1,0 +1,74 @@
+import { z } from "zod";
+import { embedBody, type EmbedBody, embedInputsMax } from "#shared/protocol/job-bodies.ts";
+import { modelId } from "#shared/protocol/model.ts";
+import { readShape } from "../../http/read-shape.ts";
+import { embeddingCeiling, estimateTexts } from "../../limits/token-estimates.ts";
+import { type ReadRequest, type Reads, requestOfTexts, type TextOfTokens } from "../../requests/read-request.ts";
+import { dropNulls, refuseTokens } from "../../requests/request-fields.ts";
+import type { VectorFormat } from "./render-embeddings.ts";
+
+const text = z.string().min(1);
+
+/** An embeddings request as OpenAI's clients write it. A null field counts as missing. */
+export const embeddingsRequest = z.object({
+  model: modelId.describe("The id of a model whose `capabilities.embedding` is true."),
+  input: z
+    .union([text, z.array(text).min(1).max(embedInputsMax)])
+    .describe(
+      "The text that is to become a vector, or several. Token ids are read as those of `cl100k_base`, as LangChain sends them.",
+    ),
+  encoding_format: z.enum(["float", "base64"]).nullish(),
+  dimensions: embedBody.shape.dimensions.nullable(),
+});
+
+export interface ReadEmbeddingsRequest {
+  readonly model: string;
+  readonly body: EmbedBody;
+  readonly ignored: readonly string[];
+}
+
+export const reads: Reads = {
+  embeddings: {
+    read(input, { textOfTokens }) {
+      const { form, ...request } = readEmbeddingsRequest(input, textOfTokens);
+      return { ...readAsTexts(request), form };
+    },
+    isSlow: seemToHoldTokens,
+  },
+};
+
+/** Reads a request of any API for the vectors of texts. */
+export function readAsTexts({ model, body, ignored }: ReadEmbeddingsRequest): Omit<ReadRequest, "form"> {
+  const read = requestOfTexts("embed", { body, tokens: estimateTexts(body.input) });
+  return { ...read, model, ignored, ceiling: embeddingCeiling(body, read.body.byteLength) };
+}
+
+/** True if the bytes of an embeddings request seem to hold tokens in place of texts. */
+export function seemToHoldTokens(bytes: Buffer): boolean {
+  const at = bytes.indexOf('"input"');
+  return at !== -1 && /^"input"\s*:\s*\[\s*[[\d]/.test(bytes.toString("latin1", at, at + 64));
+}
+
+/** Returns the texts of token lists. Everything else is left to the schema. */
+function textsFor(input: unknown, textOfTokens: TextOfTokens): unknown {
+  if (!Array.isArray(input)) return input;
+  if (typeof input[0] === "number") return textOfTokens(input, "input");
+  return input.map((each, place) => (Array.isArray(each) ? textOfTokens(each, `input[${place}]`) : each));
+}
+
+/** Reads an embeddings request and translates it to the job body. Without `textOfTokens`, tokens are refused. */
+export function readEmbeddingsRequest(
+  input: Record<string, unknown>,
+  textOfTokens?: TextOfTokens,
+): ReadEmbeddingsRequest & { readonly form: VectorFormat } {
+  dropNulls(input);
+  if (textOfTokens === undefined) refuseTokens(input["input"], "input");
+  else input["input"] = textsFor(input["input"], textOfTokens);
+  const { value, ignored } = readShape(embeddingsRequest, input);
+  const { model, input: texts, encoding_format: format, dimensions } = value;
+  const body = {
+    input: typeof texts === "string" ? [texts] : texts,
+    ...(typeof dimensions === "number" && { dimensions }),
+  };
+  return { model, body, ignored, form: format ?? "float" };
+}

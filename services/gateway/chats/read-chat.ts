@@ -1,0 +1,97 @@
+import { type ChatBody, numberBounds, unknownFields } from "#shared/protocol/job-bodies.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { paramOf } from "../http/read-shape.ts";
+import {
+  chatCeiling,
+  estimatePrompt,
+  estimateTokens,
+  upperEstimate,
+  type UpperEstimate,
+} from "../limits/token-estimates.ts";
+import { type ReadRequest, jobBody } from "../requests/read-request.ts";
+import type { RequestImages } from "../requests/request-fields.ts";
+import { blocksOfChat } from "../routing/prompt-blocks.ts";
+import { type ClientToolNames, nameToolsForMachines } from "./request-tools.ts";
+import { steadyPrompt, type SteadyOptions } from "./steady-prompt.ts";
+
+export const messagesMax = 10_000;
+
+/** A request of an API of chats, translated to the job body. */
+export interface ReadChatRequest extends RequestImages {
+  readonly model: string;
+  readonly stream: boolean;
+  readonly body: ChatBody;
+  readonly ignored: readonly string[];
+}
+
+/** The parts of a chat that its answer needs, in all APIs. */
+export interface ChatForm {
+  /** The client's names of tools that were renamed for machines. */
+  readonly toolNames?: ClientToolNames | undefined;
+  /** The paths of the bounds of numbers in its schema, which some runtimes do not hold; undefined for none. */
+  readonly bounds?: readonly string[] | undefined;
+  /** For a count: the tokens of the prompt, estimated from above, and behind each of its known prefixes. */
+  readonly upper?: UpperEstimate;
+}
+
+export interface ChatReading extends SteadyOptions {
+  readonly promptSeed?: number | undefined;
+  /** True if the tokens of the prompt are wanted in place of an answer. */
+  readonly counts?: boolean;
+}
+
+/** Reads a request of any API of chats as the job of a chat, with the front of its prompt as it was the turn before. */
+export function readAsChat(request: ReadChatRequest, reading: ChatReading): ReadRequest<ChatForm> {
+  const { model, stream, imageParam, remoteImages } = request;
+  const { body: steadyBody, ignored } = steadyPrompt(request.body, reading);
+  const { body, toolNames } = nameToolsForMachines(steadyBody);
+  const prompt = blocksOfChat(body, reading.promptSeed ?? 0);
+  const promptTokens = estimatePrompt(body);
+  const job = jobBody(body);
+  return {
+    kind: "chat",
+    model,
+    stream,
+    ignored: [...request.ignored, ...ignored],
+    needs: {
+      capability: "completion",
+      tools: body.tools !== undefined,
+      imageParam,
+      promptTokens,
+      answerTokensMax: body.max_tokens,
+      answers: body.n,
+      prompt,
+    },
+    form: {
+      toolNames,
+      bounds: boundsOf(body),
+      ...(reading.counts === true && {
+        upper: upperEstimate(
+          body,
+          prompt.turns.map(({ place }) => place),
+        ),
+      }),
+    },
+    remoteImages,
+    ...job,
+    promptTokens,
+    tokens: estimateTokens(body, promptTokens),
+    ceiling: chatCeiling(body, job.body.byteLength),
+  };
+}
+
+/** Returns the paths of the bounds of numbers in the schema of an answer; undefined if there are none. */
+function boundsOf({ response_format }: ChatBody): readonly string[] | undefined {
+  if (response_format?.type !== "json_schema") return undefined;
+  const withoutBounds: unknown = JSON.parse(JSON.stringify({ response_format }), (key, value: unknown) =>
+    typeof value === "number" && numberBounds.includes(key) ? undefined : value,
+  );
+  const found = unknownFields({ response_format }, withoutBounds).map(paramOf);
+  return found.length === 0 ? undefined : found;
+}
+
+/** Up to this size a count is read in the main thread: its estimate takes three times as long as the rest. */
+const countedHereBytesMax = limits.partBytes / 4;
+
+/** True if a chat of `size` bytes that is counted is read in a thread. */
+export const isSlowToCount = (_: Buffer, size: number): boolean => size > countedHereBytesMax;
