@@ -53,28 +53,21 @@ export interface OperationRest {
   readonly refusals?: readonly FaultCode[];
 }
 
-export const get = (id: string, path: string, answer: Answer, rest?: OperationRest): Operation => ({
-  id,
-  method: "GET",
-  path,
-  answer,
-  ...rest,
-});
-export const remove = (id: string, path: string, answer: Answer, rest?: OperationRest): Operation => ({
-  id,
-  method: "DELETE",
-  path,
-  answer,
-  ...rest,
-});
+const operation =
+  (method: Operation["method"]) =>
+  (id: string, path: string, answer: Answer, rest: OperationRest = {}): Operation => ({
+    id,
+    method,
+    path,
+    answer,
+    ...rest,
+  });
+export const get = operation("GET");
+export const remove = operation("DELETE");
 
 type Schemas = readonly [body: z.ZodType, answer: Answer, chunk?: z.ZodType];
 export const post = (id: string, path: string, [body, answer, chunk]: Schemas, rest?: OperationRest): Operation => ({
-  id,
-  method: "POST",
-  path,
+  ...operation("POST")(id, path, answer, rest),
   body,
-  answer,
   chunk,
-  ...rest,
 });

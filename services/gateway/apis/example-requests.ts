@@ -4,12 +4,14 @@ export const example = (summary: string, request: object) => ({ summary, value: 
 export const user = (content: unknown) => ({ role: "user", content });
 
 const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+const embedder = { model: "scripted:embed" };
 const city = { type: "string" };
 const properties = { city, country: city };
 
 /** Values in the examples of several APIs: questions, a tool with a call and its result, a white pixel, a schema. */
 export const sample = {
-  embedder: { model: "scripted:embed" },
+  embedder,
+  texts: { ...embedder, input: ["The sky is blue.", "Grass is green."] },
   why: "Why is the sky blue? One sentence.",
   umbrella: "Do I need an umbrella in Oslo?",
   geography: "Name a city and its country.",

@@ -39,24 +39,23 @@ export const completionOf = (object: string, choice: z.ZodType) =>
     usage: tokenUsage,
   });
 
+const onlyInLast = "Only with `stream_options.include_usage`: null in every chunk but the last, which has no choices.";
 /** Returns the schema of one chunk of such an answer. */
 export const chunkOf = (object: string, choice: z.ZodType) =>
   completionOf(object, choice).extend({
     choices: z.array(choice).describe("One choice a chunk; none in the chunk of the usage."),
-    usage: tokenUsage
-      .nullish()
-      .describe(
-        "Only with `stream_options.include_usage`: null in every chunk but the last, which has it and no choices.",
-      ),
+    usage: tokenUsage.nullish().describe(onlyInLast),
   });
 export const endOfChunks = "The reason for its end, in its last chunk; null before.";
+
+/** The fields of an error that are the same in all APIs. */
+export const causes = { param: z.string().nullable(), code: z.string().nullable() };
 
 /** The body of an error in OpenAI's form, as an answer and inside a stream. */
 export const error = z.object({
   error: z.object({
     message: text("The error and its remedy, for a person."),
     type: text("The kind of error, as OpenAI has them; of a limit, which one it is."),
-    param: z.string().nullable(),
-    code: z.string().nullable(),
+    ...causes,
   }),
 });

@@ -24,11 +24,7 @@ export const describeEmbeddings: ApiDescription = {
       refusedAs: "job",
       examples: {
         text: example("One text", { ...sample.embedder, input: "The sky is blue." }),
-        texts: example("Several texts, in the smaller form", {
-          ...sample.embedder,
-          input: ["The sky is blue.", "Grass is green."],
-          encoding_format: "base64",
-        }),
+        texts: example("Several texts, in the smaller form", { ...sample.texts, encoding_format: "base64" }),
       },
     }),
   ],

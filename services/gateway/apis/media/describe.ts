@@ -60,6 +60,9 @@ const reads = (
   return post(id, path, [schema, ...answers], { takesForm, refuses, ...rest });
 };
 
+const sentence = { model: "kokoro", input: sample.why, voice: "af_heart", response_format: "wav" };
+const sky = { model: "flux", prompt: "A blue sky.", size: "512x512", response_format: "b64_json" };
+
 export const describeAudio: ApiDescription = {
   tag: "Audio",
   refusedAs: "media",
@@ -71,14 +74,7 @@ export const describeAudio: ApiDescription = {
     reads("createTranslation", "translation", [transcription]),
     reads("createSpeech", "speech", [z.string(), speechEvent], {
       media: "audio/mpeg",
-      examples: {
-        sentence: example("A sentence", {
-          model: "kokoro",
-          input: sample.why,
-          voice: "af_heart",
-          response_format: "wav",
-        }),
-      },
+      examples: { sentence: example("A sentence", sentence) },
     }),
   ],
 };
@@ -88,16 +84,7 @@ export const describeImages: ApiDescription = {
   refusedAs: "media",
   schemas: [{ imageRequest, imageEditRequest, imageList }],
   operations: [
-    reads("createImage", "image", [imageList], {
-      examples: {
-        sky: example("One image", {
-          model: "flux",
-          prompt: "A blue sky.",
-          size: "512x512",
-          response_format: "b64_json",
-        }),
-      },
-    }),
+    reads("createImage", "image", [imageList], { examples: { sky: example("One image", sky) } }),
     reads("createImageEdit", "image-edit", [imageList]),
   ],
 };

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import * as requests from "./message-schema.ts";
 import { count, event, nothing, text, textOrNull, typed } from "../answer-parts.ts";
-import { answeringModel } from "../openai-answers.ts";
+import { answeringModel, causes } from "../openai-answers.ts";
 import { type ApiDescription, post } from "../description.ts";
 import { conversationExamples, example, sample, user } from "../example-requests.ts";
 
@@ -9,16 +9,14 @@ const index = count.describe("The number of the block in `content`, from 0.");
 const thoughts = text("The thoughts of the model.");
 const signature = text("Sent back with the thoughts. It proves nothing here.");
 
+const details = z.object({ thinking_tokens: count.describe("The tokens that were thoughts.") }).nullable();
 const messageUsage = z.object({
   input_tokens: count.describe("The tokens of the prompt that the runtime had to read. 0 until the answer's end."),
   cache_creation: nothing("nothing is charged for keeping tokens"),
   cache_creation_input_tokens: z.literal(0).describe("Always 0: nothing is charged for keeping them."),
   cache_read_input_tokens: count.describe("The prompt's tokens that the runtime still had, as far as it tells."),
   output_tokens: count,
-  output_tokens_details: z
-    .object({ thinking_tokens: count.describe("The tokens that were thoughts.") })
-    .nullable()
-    .describe("The same, looked at closely; null where the runtime does not tell."),
+  output_tokens_details: details.describe("The same, looked at closely; null where the runtime does not tell."),
   inference_geo: nothing("the machines are the operator's own"),
   server_tool_use: nothing("the client runs the tools"),
   service_tier: nothing("there is one tier"),
@@ -38,10 +36,7 @@ const contentBlock = z.discriminatedUnion("type", [
 const ending = {
   container: nothing("no code runs in one"),
   stop_details: nothing("nothing tells why a model refuses"),
-  stop_reason: z
-    .enum(["end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"])
-    .nullable()
-    .describe("The reason for the end; null before. `end_turn` also where a runtime does not tell of a stop sequence."),
+  stop_reason: z.enum(["end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"]).nullable(),
   stop_sequence: textOrNull("The text of `stop_sequences` that ended the answer, where the runtime tells it."),
 };
 
@@ -56,22 +51,18 @@ const message = typed("message", {
 });
 
 /** The error body of the Messages API, as an answer and inside a stream. */
+const noThread = z.object({
+  error_code: z.literal("thread_unsupported_request").describe("That no thread is kept here."),
+  unsupported: z.array(z.literal("thread")).describe("Always `thread`."),
+});
+const fault = z.object({
+  type: text("The kind of error, as Anthropic has them."),
+  message: text("The error and its remedy, for a person."),
+  ...causes,
+  details: noThread.optional().describe("Only where `thread` was sent: Anthropic's SDK then sends all messages."),
+});
 export const messageError = typed("error", {
-  error: z
-    .object({
-      type: text("The kind of error, as Anthropic has them."),
-      message: text("The error and its remedy, for a person."),
-      code: z.string().nullable(),
-      param: z.string().nullable(),
-      details: z
-        .object({
-          error_code: z.literal("thread_unsupported_request").describe("That no thread is kept here."),
-          unsupported: z.array(z.literal("thread")).describe("Always `thread`."),
-        })
-        .optional()
-        .describe("Only where `thread` was sent: Anthropic's SDK then sends the whole conversation."),
-    })
-    .describe("The error."),
+  error: fault.describe("The error."),
   request_id: text("The same as in `x-request-id`."),
 });
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import * as requests from "./ollama-schema.ts";
 import { count, text } from "../answer-parts.ts";
-import { tokenLogprob } from "../openai-answers.ts";
+import { causes, tokenLogprob } from "../openai-answers.ts";
 import { type ApiDescription, get, post } from "../description.ts";
 import { example, sample, user } from "../example-requests.ts";
 
@@ -56,24 +56,23 @@ const listed = z.object({
 const ollamaModels = z.object({ models: z.array(listed).describe("The models that the key may use.") });
 
 const empty = text("Always empty: it stays on the machine.");
-const ollamaShown = z.object({
-  modelfile: empty,
-  parameters: empty,
-  template: empty,
-  ...known,
-  model_info: facts("`general.architecture` is `unknown`, and `unknown.context_length` is the context window."),
-});
+const model_info = facts("`general.architecture` is `unknown`, and `unknown.context_length` is the context window.");
+const ollamaShown = z.object({ modelfile: empty, parameters: empty, template: empty, ...known, model_info });
 const ollamaVersion = z.object({ version: text("The version of Ollama's API.") });
 
-const ollamaError = z.object({
-  error: text("The error and its remedy, for a person."),
-  status: text("The same, where the key is missing or wrong.").optional(),
-  code: z.string().nullable(),
-  param: z.string().nullable(),
-});
+const status = text("The same, where the key is missing or wrong.").optional();
+const ollamaError = z.object({ error: text("The error and its remedy, for a person."), status, ...causes });
 
 const { ollamaChatRequest, ollamaGenerateRequest, ollamaEmbedRequest, ollamaEmbeddingsRequest } = requests;
 const { ollamaShowRequest, ollamaMessage, unsupportedOllamaFields: refuses } = requests;
+
+const ask = (question: string, rest: object) => ({ messages: [user(question)], ...rest });
+const tools = { tools: [{ type: "function", function: sample.weather }], stream: false };
+const examples = {
+  question: example("A question, answered in lines", ask(sample.why, {})),
+  tools: example("A tool that the model may call", ask(sample.umbrella, tools)),
+  json: example("An answer that fits a schema", ask(sample.geography, { format: sample.city.schema, stream: false })),
+};
 
 export const describeOllama: ApiDescription = {
   tag: "Ollama",
@@ -89,28 +88,14 @@ export const describeOllama: ApiDescription = {
     post("ollamaChat", "/api/chat", [ollamaChatRequest, ollamaChatAnswer, ollamaChatAnswer], {
       refuses,
       refusals: ["tool_messages_out_of_order", "model_does_not_support_tools"],
-      examples: {
-        question: example("A question, answered in lines", { messages: [user(sample.why)] }),
-        tools: example("A tool that the model may call", {
-          messages: [user(sample.umbrella)],
-          tools: [{ type: "function", function: sample.weather }],
-          stream: false,
-        }),
-        json: example("An answer that fits a schema", {
-          messages: [user(sample.geography)],
-          format: sample.city.schema,
-          stream: false,
-        }),
-      },
+      examples,
     }),
     post("ollamaGenerate", "/api/generate", [ollamaGenerateRequest, ollamaPromptAnswer, ollamaPromptAnswer], {
       refuses,
       examples: { prompt: example("One prompt", { prompt: sample.why, options: { num_predict: 64 } }) },
     }),
     post("ollamaEmbed", "/api/embed", [ollamaEmbedRequest, ollamaVectors], {
-      examples: {
-        texts: example("Several texts", { ...sample.embedder, input: ["The sky is blue.", "Grass is green."] }),
-      },
+      examples: { texts: example("Several texts", sample.texts) },
     }),
     post("ollamaEmbeddings", "/api/embeddings", [ollamaEmbeddingsRequest, ollamaVector], {
       examples: { text: example("One text", { ...sample.embedder, prompt: "The sky is blue." }) },
