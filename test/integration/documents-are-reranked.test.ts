@@ -76,31 +76,9 @@ describe("the demonstration", () => {
     });
   });
 
-  test("scores many documents, each in its place", async () => {
-    const many = Array.from({ length: 150 }, (_, place) => (place === 149 ? "blue sky" : "grass"));
-    const response = await endpoint.rerank({ ...ask, documents: many, top_n: 1 });
-    expect(await response.json()).toMatchObject({ results: [{ index: 149, relevance_score: 1 }] });
-  });
-
   test("tells the ability in the list of models, and only of models that have it", async () => {
     expect(await listed(endpoint, "scripted:embed")).toMatchObject({ x_capabilities: ["rerank"] });
     expect(await listed(endpoint, "scripted")).not.toHaveProperty("x_capabilities");
-  });
-
-  test.each<[string, object, number, string, string | null]>([
-    ["a model that does not rerank", { ...ask, model: "scripted" }, 400, "unsupported_value", "model"],
-    ["an unknown model", { ...ask, model: "absent" }, 404, "model_not_found", "model"],
-    ["no query", { ...ask, query: undefined }, 400, "missing_required_parameter", "query"],
-  ])("refuses %s by its name", async (_, fields, status, code, param) => {
-    const response = await post("/rerank", fields);
-    expect(response.status).toBe(status);
-    expect(await errorOf(response)).toMatchObject({ code, param });
-  });
-
-  test("refuses a wrong key and a wrong method outside of /v1 too", async () => {
-    const url = new URL("/rerank", endpoint.baseUrl);
-    expect((await fetch(url, { method: "POST", headers: { authorization: "Bearer sk-1" } })).status).toBe(401);
-    expect((await fetch(url, { method: "PUT" })).status).toBe(405);
   });
 
   test("counts the tokens of the machine in the usage of the key", async () => {

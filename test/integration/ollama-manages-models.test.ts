@@ -106,39 +106,3 @@ describe("Ollama's queue", () => {
     expect(await chat()).toContainEqual({ kind: "finish", reason: "stop" });
   });
 });
-
-describe("a prompt that does not fit", () => {
-  const long = "word ".repeat(3_000);
-  const messages = [
-    { role: "user" as const, content: long },
-    { role: "user" as const, content: long },
-  ];
-
-  test("would be cut without a word by a chat that Ollama is not told to refuse", async () => {
-    let read: readonly unknown[] = [];
-    ollama.onChat = (chat) => {
-      ({ read } = chat);
-      chat.done();
-    };
-    const body = JSON.stringify({ model: "llama3.2", messages });
-    const response = await fetch(`${ollama.url}/api/chat`, { method: "POST", body });
-    expect(response.status).toBe(200);
-    expect(read).toHaveLength(1);
-  });
-
-  test("is refused by every chat of ours, with both numbers", async () => {
-    const refused = eventsOf(chatOn(runtime, { model: "llama3.2", messages }));
-    await expect(refused).rejects.toMatchObject({
-      code: "context_length_exceeded",
-      param: "messages",
-      message: expect.stringMatching(/4096 tokens.*about 7500 \(estimated\)/),
-    });
-  });
-});
-
-test("the likelihoods of tokens are passed on where they are asked for, with those of others", async () => {
-  const told = { token: "Hello ", logprob: -0.25, bytes: [...Buffer.from("Hello ")] };
-  const asked = chatOn(runtime, { model: "llama3.2", logprobs: true, top_logprobs: 1 });
-  const [first] = await eventsOf(asked);
-  expect(first).toEqual({ kind: "text", text: "Hello ", logprobs: [{ ...told, top_logprobs: [told] }] });
-});

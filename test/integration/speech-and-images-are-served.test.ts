@@ -110,38 +110,11 @@ describe.each(Object.entries(endpoints))("%s", (_, { path, body, lacking }) => {
     expect(asked().map((request) => request.path)).toEqual([`/v1${path}`]);
   });
 
-  test("obeys the scopes and the limits of its key", async () => {
-    const refusals = [
-      [{ scopes: ["other"] }, 404, "model_not_found"],
-      [{ limits: { tokensPerMinute: 1_000_000 } }, 403, "insufficient_permissions"],
-      [{ limits: { budget: { tokens: 1_000_000, per: "month" } } }, 403, "insufficient_permissions"],
-    ] as const;
-    for (const [terms, status, code] of refusals) {
-      const response = await post((await gateway.issue(terms)).endpoint, path, body());
-      expect(response.status).toBe(status);
-      expect(await errorOf(response)).toMatchObject({ code });
-    }
-    expect(asked()).toEqual([]);
-    const { endpoint: limited } = await gateway.issue({ limits: { requestsPerMinute: 1 } });
-    expect((await post(limited, path, body())).status).toBe(200);
-    expect((await post(limited, path, body())).status).toBe(429);
-  });
-
   test("is refused for a model without the ability", async () => {
     const response = await post(endpoint, path, body("able"));
     expect(response.status).toBe(400);
     const message = `The model 'able' does not ${lacking}.`;
     expect(await errorOf(response)).toMatchObject({ code: "unsupported_value", param: "model", message });
-  });
-
-  test("stops at the server when its client leaves", async () => {
-    server.onAny = () => undefined;
-    const leaving = new AbortController();
-    const left = post(endpoint, path, body(), leaving.signal).catch(() => undefined);
-    await until(() => asked().length > 0, { what: "the server to be asked" });
-    leaving.abort();
-    await left;
-    await until(() => asked()[0]?.closedEarly === true, { what: "the request to the server to be closed" });
   });
 
   test("tells a failure of the server without its words", async () => {

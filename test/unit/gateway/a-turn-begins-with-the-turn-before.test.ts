@@ -26,11 +26,11 @@ test.each([
   ["behind one message", user, reminded("b")],
   ["at the front", system, "b"],
 ])("thousands of system messages %s are folded in one walk", (_, before, text) => {
-  const startedAt = performance.now();
-  const [first, ...others] = folded(before("a".repeat(500_000)), ...Array.from({ length: 9_000 }, () => system("b")));
-  expect(performance.now() - startedAt).toBeLessThan(1_500);
+  // A copy of all for each message would take longer than a test may.
+  const many = Array.from({ length: 40_000 }, () => system("b"));
+  const [first, ...others] = folded(before("a".repeat(2_000_000)), ...many);
   expect(others).toEqual([]);
-  expect(contentText(first?.content).split(text)).toHaveLength(9_001);
+  expect(contentText(first?.content).split(text)).toHaveLength(many.length + 1);
 });
 
 describe("the billing line of Claude Code never reaches a model", () => {

@@ -69,7 +69,7 @@ test("percent signs in everything else are logged as they are", () => {
 });
 
 test("a long line full of percent signs is looked through in time that grows with its length", () => {
-  const startedAtMs = performance.now();
-  scrub("%25".repeat(300_000) + "a".repeat(300_000));
-  expect(performance.now() - startedAtMs).toBeLessThan(10_000);
+  // One that looks at each character again and again would take longer than a test may.
+  const line = "%25".repeat(300_000) + "a".repeat(300_000);
+  expect(scrub(line)).toBe(line);
 });

@@ -56,10 +56,9 @@ test("a pattern matches exactly what the definition of a glob says", () => {
 });
 
 test("a pattern made to be slow is not", () => {
-  const startedMs = performance.now();
   const slowest = "a*".repeat(127) + "b";
-  for (let round = 0; round < 1_000; round += 1) allows([slowest], "a".repeat(256));
-  expect(performance.now() - startedMs).toBeLessThan(1_000);
+  // One that goes back for each star would take longer than a test may.
+  for (let round = 0; round < 1_000; round += 1) expect(allows([slowest], "a".repeat(256))).toBe(false);
 });
 
 test.each([

@@ -1,8 +1,9 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { Dispatcher } from "undici";
+import { systemClock } from "#shared/process/clock.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { RuntimeAnswer, waitingBytesMax } from "../../../services/agent/runtimes/runtime-answer.ts";
 import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-connection.ts";
@@ -138,7 +139,13 @@ test("a request is sent no third time, and the runtime is said to have died", as
 });
 
 test("a request that its runtime had for a second is not sent again", async () => {
-  const { asked, ask } = await leavingKeptConnections((socket) => void setTimeout(() => socket.destroy(), 1_100));
+  const clock = vi.spyOn(systemClock, "now");
+  onTestFinished(() => clock.mockRestore());
+  const { asked, ask } = await leavingKeptConnections((socket) => {
+    const sentAtMs = systemClock.now();
+    clock.mockReturnValue(sentAtMs + 1_000);
+    socket.destroy();
+  });
   await ask("/first");
   await expect(ask("/second")).rejects.toMatchObject({ code: "runtime_offline", died: "runtime" });
   expect(asked).toEqual(["/first", "/second"]);

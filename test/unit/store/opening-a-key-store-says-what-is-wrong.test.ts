@@ -11,9 +11,9 @@ import { type KeyStoreSettings, keyStoreSettings } from "#shared/store/key-store
 import { openKeyStore } from "#shared/store/open-key-store.ts";
 import { makePepper, pepperFile } from "#shared/store/state-database.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
-import { systemClock } from "#shared/process/clock.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { exitCodes } from "#shared/process/lifecycle.ts";
+import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const pepper = pepperText.parse("a pepper that is long enough to be one");
 const otherPepper = pepperText.parse("another pepper, long enough to be one");
@@ -24,22 +24,24 @@ beforeEach(async () => {
   onTestFinished(() => rm(folder, { recursive: true }));
 });
 
+const clock = new TurnableClock();
+
 /** The fingerprint of the pepper that keys are issued under there. */
 async function openAndClose(settings: KeyStoreSettings): Promise<string> {
-  const opened = await openKeyStore(settings, { clock: systemClock });
+  const opened = await openKeyStore(settings, { clock });
   await opened.keys.close();
   return opened.peppers.current.fingerprint;
 }
 async function issueOn(settings: KeyStoreSettings): Promise<KeyToken> {
-  const { keys, peppers } = await openKeyStore(settings, { clock: systemClock });
-  const means = { keys, peppers, clock: systemClock, actor: { by: "the operator" } };
+  const { keys, peppers } = await openKeyStore(settings, { clock });
+  const means = { keys, peppers, clock, actor: { by: "the operator" } };
   const { token } = await issueKey({ name: "alice", scopes: ["*"], ttlMs: 60_000 }, means);
   await keys.close();
   return token;
 }
 async function outcomeOf(token: KeyToken, settings: KeyStoreSettings): Promise<string> {
-  const { keys, peppers } = await openKeyStore(settings, { clock: systemClock });
-  const { outcome } = await checkKey({ token, keys, peppers, nowMs: Date.now() });
+  const { keys, peppers } = await openKeyStore(settings, { clock });
+  const { outcome } = await checkKey({ token, keys, peppers, nowMs: clock.wall() });
   await keys.close();
   return outcome;
 }
@@ -109,7 +111,7 @@ test("when an old pepper is no longer given, the start says that keys may still 
   await openAndClose({ stateDir: folder, keyPepper: otherPepper, keyPepperAlso: pepper });
   const warnings: string[] = [];
   const log = { info: () => undefined, warn: (text: string) => void warnings.push(text) };
-  const { keys } = await openKeyStore({ stateDir: folder, keyPepper: otherPepper }, { clock: systemClock, log });
+  const { keys } = await openKeyStore({ stateDir: folder, keyPepper: otherPepper }, { clock, log });
   await keys.close();
   expect(warnings).toEqual([expect.stringContaining("not judged here")]);
 });

@@ -95,7 +95,7 @@ export const noEvents: AdminParts["events"] = { follow: async (response) => void
 /** The admin API on a store, as whoever has a key of it sees it. The clock is the API's; a store has its own. */
 export class AdminOnStore {
   readonly keys: KeyStore;
-  readonly clock = new TurnableClock({ wallMs: Date.now() });
+  readonly clock = new TurnableClock({ wallMs: Date.UTC(2026, 10, 27) });
   /** Rows that the API tells, and the days that it asked for. */
   readonly usage: UsageRow[] = [];
   readonly usageAsked: { from: string; to: string }[] = [];

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { NatsMessages } from "../../harness/nats-messages.ts";
-import { TcpProxy, type Inspector } from "../../harness/tcp-proxy.ts";
-import { until } from "../../harness/until.ts";
+import { NatsMessages } from "../harness/nats-messages.ts";
+import { TcpProxy, type Inspector } from "../harness/tcp-proxy.ts";
+import { until } from "../harness/until.ts";
 
 describe("a proxy", () => {
   let server: Server;
