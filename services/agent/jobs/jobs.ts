@@ -1,7 +1,7 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep } from "#shared/process/clock.ts";
-import type { Control, JobHead, JobKind, PartHead } from "#shared/protocol/job.ts";
+import type { Control, JobHead, PartHead } from "#shared/protocol/job.ts";
 import type { BeatRow, RejectPayload } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { type ReplyAddress, replySubject } from "#shared/protocol/subjects.ts";
@@ -12,9 +12,7 @@ import { Outbox } from "./outbox.ts";
 import { JobRunner, type RunnerOptions } from "./run-jobs.ts";
 import { Uplink } from "./uplink.ts";
 
-interface JobsOptions extends RunnerOptions {
-  readonly broker: Broker;
-}
+type JobsOptions = RunnerOptions & { readonly broker: Broker };
 
 /** Bounds the `manage` jobs at once: models that are pulled, removed, loaded or unloaded. */
 const manageJobsMax = 8;
@@ -26,9 +24,8 @@ const countJobsMax = 32;
 const keptAnswersMax = 64;
 
 /**
- * Owns all jobs of this agent. Messages and the clock come in as calls, which it passes to the job that they concern; frames
- * go out by each job's outbox, and `JobRunner` runs what is due. Every accepted job ends in exactly one terminal frame. A job
- * id that was seen once is never run again.
+ * Owns all jobs of this agent, and passes messages and the clock to the job that they concern. `JobRunner` runs what is due.
+ * Every accepted job ends in exactly one terminal frame. A job id that was seen once is never run again.
  */
 export class Jobs {
   /** Every frame of a job is sent through it. */
@@ -117,11 +114,11 @@ export class Jobs {
           this.#jobs.get(id)?.followers.counted(control.gateway, tokens);
         return;
       case "keep":
-        this.runner.keep(control.models);
+        this.runner.models.keep(control.models);
         return;
       case "probe":
       case "fence":
-        // `receiveJobs` answers a probe with a beat, and passes a fence to the claim of the machine's name.
+        // `JobReceiver` answers a probe with a beat, and passes a fence to the claim of the machine's name.
         return;
     }
   }
@@ -187,20 +184,22 @@ export class Jobs {
     const isOver = (): boolean =>
       isLong(cutAtMs) || [...this.#jobs.values()].every(({ outbox }) => isLong(outbox.endedAtMs ?? Infinity));
     while (!isOver()) await sleep(clock, timing.retryAfterNobodyMs);
-    this.runner.close();
+    this.runner.models.close();
   }
 
   /** Returns why the agent rejects a job, or undefined when it accepts it. Only hard facts count, no predictions. */
   #refusalOf({ kind, sha256, bodyBytes }: JobHead, served: ServedModel | undefined): RejectPayload | undefined {
     if (this.#isDraining) return { reason: "draining", message: "The machine shuts down." };
     if (kind === "models") return undefined;
+    const openOfKind = (): number =>
+      [...this.#jobs.values()].filter(({ head, state }) => head.kind === kind && state !== "ended").length;
     if (kind === "manage") {
-      return this.#openOf("manage") < manageJobsMax
+      return openOfKind() < manageJobsMax
         ? undefined
         : busy(`The machine is busy with the models of ${manageJobsMax} other requests already (manageJobsMax).`);
     }
     if (served === undefined) return { reason: "unknown_model", message: "The machine does not offer this model." };
-    if (kind === "count" && this.#openOf("count") >= countJobsMax) {
+    if (kind === "count" && openOfKind() >= countJobsMax) {
       return busy(`The machine counts the tokens of ${countJobsMax} requests already (countJobsMax).`);
     }
     const { jobsPerAgentMax, receivingBytesMax } = limits;
@@ -251,7 +250,6 @@ export class Jobs {
         this.#forget(job.head.id);
       }
     }
-    if (abandoned.length === 0) return;
     this.#options.log.warn({ gateway, jobs: abandoned.length }, "a gateway is gone; its jobs are cancelled");
   }
 
@@ -276,9 +274,9 @@ export class Jobs {
     const { id } = job.head;
     if (!job.outbox.isResumable) return this.#forget(id);
     this.#jobs.delete(id);
+    this.#kept.set(id, job);
     this.#remember(id);
     job.followers.leftAtMs ??= this.#options.clock.now();
-    this.#kept.set(id, job);
     const [oldest = id] = this.#kept.keys();
     if (this.#kept.size > keptAnswersMax) this.#forget(oldest);
   }
@@ -294,11 +292,6 @@ export class Jobs {
     // An id that is added again becomes the newest.
     this.#pastUntilMs.delete(id);
     this.#pastUntilMs.set(id, this.#options.clock.now() + this.#options.timing.cancelRememberMs);
-  }
-
-  /** Returns how many jobs of a kind are not over. */
-  #openOf(kind: JobKind): number {
-    return [...this.#jobs.values()].filter(({ head, state }) => head.kind === kind && state !== "ended").length;
   }
 }
 

@@ -63,7 +63,7 @@ async function runAction(job: Job, action: ManageAction, { offer, pulls }: Manag
   const able = (runtime: Runtime): boolean => runtime.manages?.[action] !== undefined;
   const runtime = served?.runtime ?? offer.runtimes.find(able);
   const manage = runtime?.manages?.[action];
-  if (runtime === undefined || manage === undefined) {
+  if (manage === undefined) {
     const message = `The runtime of this machine (${runtime?.name ?? offer.names}) cannot ${action} a model.`;
     throw new Fault("unsupported_value", { message, param: "action" });
   }
@@ -73,7 +73,7 @@ async function runAction(job: Job, action: ManageAction, { offer, pulls }: Manag
     void outbox.write([jsonRecord(progress)], 0);
   };
   const id = served?.ownId ?? model;
-  if (action === "pull" && pulls !== undefined) await pulls.pull(id, runtime, { signal, onProgress });
+  if (action === "pull" && pulls !== undefined) await pulls.pull(id, manage, { signal, onProgress });
   else await manage({ action, model: id, signal, onProgress });
 }
 

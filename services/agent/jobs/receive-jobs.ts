@@ -1,6 +1,4 @@
 import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
-import type { Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
 import { control, decodeJobHead, decodePartHead, headHeader } from "#shared/protocol/job.ts";
 import { type BeatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame, frameVersion } from "#shared/protocol/frame.ts";
@@ -13,9 +11,10 @@ import {
   type ReplyAddress,
 } from "#shared/protocol/subjects.ts";
 import { addedSilenceMs, type Timing } from "#shared/protocol/timing.ts";
+import type { AgentContext } from "../context.ts";
 import type { Jobs } from "./jobs.ts";
 
-interface ReceiveOptions {
+interface ReceiveOptions extends AgentContext {
   readonly broker: Broker;
   readonly machine: string;
   readonly epoch: string;
@@ -24,9 +23,6 @@ interface ReceiveOptions {
   readonly onFence: (epoch: string) => void;
   /** True if this agent is connected by a tunnel. */
   readonly tunnelled?: boolean | undefined;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /**

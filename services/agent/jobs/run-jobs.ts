@@ -1,14 +1,11 @@
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
-import { type LoadNews, type RejectPayload, retryAfterSecondsMax } from "#shared/protocol/frame-payload.ts";
-import type { Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
+import type { LoadNews, RejectPayload } from "#shared/protocol/frame-payload.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
+import type { AgentContext } from "../context.ts";
 import type { ModelDemand } from "../models/model-facts.ts";
-import { ModelPulls } from "../models/model-pulls.ts";
-import { ModelLoads } from "../models/model-loads.ts";
 import type { ServedModel } from "../models/model-set.ts";
+import { ModelReconciler } from "../models/reconcile-models.ts";
 import type { RuntimeWatch } from "../models/watch-runtimes.ts";
 import type { RuntimeWork } from "../models/watch-source.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
@@ -18,11 +15,8 @@ import { runJob } from "./run-job.ts";
 import { LearntSlots, Schedule } from "./schedule.ts";
 import { StrayWatch } from "./watch-strays.ts";
 
-export interface RunnerOptions {
+export interface RunnerOptions extends AgentContext {
   readonly runtime: RuntimeWatch;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly queueMax: number;
   /** The model actions that this machine's owner allows operators. */
   readonly manage: ReadonlySet<ManageAction>;
@@ -44,42 +38,27 @@ export class JobRunner {
   readonly #beside = new Set<Job>();
   readonly #learnt = new LearntSlots();
   readonly #strays: StrayWatch;
-  /** Undefined where each runtime loads models as it likes. */
-  readonly #loads: ModelLoads | undefined;
-  /** Undefined where the owner lets nothing be pulled. */
-  readonly #pulls: ModelPulls | undefined;
+  /** Brings models into memory, where the owner lets the agent do that. */
+  readonly models: ModelReconciler;
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    const { runtime, places } = options;
+    const { runtime } = options;
     this.#schedule = new Schedule(options);
     const ownRunning = (on: Runtime): number => {
       const proofs = runtime.seams.provesOn(on) ? 1 : 0;
       return this.#runningOn(on).reduce((sum, { width }) => sum + width, proofs);
     };
     this.#strays = new StrayWatch({ ...options, ownRunning });
-    runtime.heedWork((on) => this.#workOn(on));
+    runtime.heed(this);
     runtime.onChange(() => this.#resize());
-    runtime.seams.heedJobs(() => this.#isIdle());
-    this.#pulls = options.manage.has("pull") ? new ModelPulls(options) : undefined;
-    const heed = { demand: () => this.#demand(), onChange: () => this.look() };
-    this.#loads = places ? new ModelLoads({ ...options, ...heed, pulls: this.#pulls }) : undefined;
+    this.models = new ModelReconciler({ ...options, jobs: this });
   }
 
   get load(): MachineLoad {
     const { runtime, queueMax } = this.#options;
-    const { slots = 0, served = [], runtimes = [] } = runtime.offer ?? {};
-    const loads = this.#loads;
-    const canPull = this.#pulls !== undefined && runtimes.some(({ manages }) => manages?.pull);
-    const pulls = this.#pulls?.told() ?? [];
-    const memory = runtime.facts.told(served, {
-      demands: this.#demand(),
-      ...(loads && { isKept: (id) => loads.isKept(id), isPlaced: true, counts: loads.counts }),
-      ...(loads && loads.keeps.length > 0 && { keeps: loads.keeps }),
-      ...(pulls.length > 0 && { pulls }),
-      ...(canPull && { canPull }),
-      ...(loads?.news && { loading: loads.news }),
-    });
+    const { slots = 0, runtimes = [] } = runtime.offer ?? {};
+    const memory = this.models.facts;
     return {
       slots,
       ...(runtimes.some(({ guessesSlots }) => guessesSlots) && { guessesSlots: true as const }),
@@ -93,7 +72,7 @@ export class JobRunner {
 
   /** The model that is being loaded for jobs that wait for it. */
   get loading(): LoadNews | undefined {
-    return this.#loads?.news;
+    return this.#options.places ? this.models.news : undefined;
   }
 
   /** Returns the places of all waiting jobs, each counted from 1 in its own lane. */
@@ -130,17 +109,12 @@ export class JobRunner {
     if (head.kind === "manage") {
       job.begin("loading");
       await runtime.seams.interrupt();
-      this.#end(job, await manageModels(job, { offer: runtime.offer, allowed, pulls: this.#pulls }));
+      this.#end(job, await manageModels(job, { offer: runtime.offer, allowed, pulls: this.models.pulls }));
     } else if (head.kind === "count" && served !== undefined) {
       job.begin("prefill");
       job.width = 0;
       this.#end(job, await runJob(job, served));
     } else this.#end(job, await listModels(job, runtime));
-  }
-
-  /** Keeps these models in memory from now on, if the owner lets the agent decide what is loaded. */
-  keep(models: readonly string[]): void {
-    this.#loads?.keep(models);
   }
 
   /** Ends a job in any state. A running job is aborted and reports its own outcome; a waiting job ends here. */
@@ -156,52 +130,31 @@ export class JobRunner {
     this.look();
   }
 
-  close(): void {
-    this.#pulls?.close();
-    this.#loads?.close();
-  }
-
   /** Begins the jobs whose models have come into memory, and ends those whose models could not be loaded. */
   look(): void {
-    const loads = this.#loads;
-    if (loads === undefined) return;
+    const { models } = this;
+    if (!this.#options.places) return;
     for (const job of this.#schedule.waiting.keys()) {
       if (!job.isWaiting) continue;
-      const model = job.head.model ?? "";
-      const isReady = loads.isReady(model);
-      const refusal = isReady ? undefined : this.#refusalOf(job, loads);
+      const { model = "" } = job.head;
+      const isReady = models.isReady(model);
+      const refusal = isReady ? undefined : models.refusalOf(model, job.acceptedAtMs);
       if (refusal !== undefined) {
         this.stop(job, refusal);
         continue;
       }
-      if (!isReady) job.awaitLoad(loads.news?.model === model);
+      if (!isReady) job.awaitLoad(models.news?.model === model);
       this.#start(this.#schedule.setReady(job, isReady));
     }
-    loads.look();
+    models.look();
   }
 
   #isReady({ state, head }: Job): boolean {
-    return state !== "receiving" && (this.#loads?.isReady(head.model ?? "") ?? true);
-  }
-
-  /** Returns why a job waits no longer for its model: it could not be loaded, or did not come into memory in time. */
-  #refusalOf({ head, acceptedAtMs }: Job, loads: ModelLoads): Fault | undefined {
-    const { clock, timing } = this.#options;
-    const { model = "" } = head;
-    const failed = loads.refusalOf(model);
-    if (failed !== undefined || clock.now() - acceptedAtMs < timing.loadWaitMs) return failed;
-    const { news } = loads;
-    const isUnderWay = news?.model === model;
-    const state = isUnderWay
-      ? `is being loaded: ${news.percent} %, about ${Math.ceil(news.leftMs / 1_000)} s are left`
-      : "waits for room in memory, which other models use";
-    const retryAfterSeconds = isUnderWay ? Math.min(retryAfterSecondsMax, Math.ceil(news.leftMs / 1_000)) : undefined;
-    const message = `The model ${state}. The request waited ${timing.loadWaitMs} ms for it (loadWaitMs); send it again.`;
-    return new Fault("model_loading", { message, param: "model", retryAfterSeconds });
+    return state !== "receiving" && (!this.#options.places || this.models.isReady(head.model ?? ""));
   }
 
   /** Returns the jobs for each model: those that run, and those that wait for a slot or for their model. */
-  #demand(): ReadonlyMap<string, ModelDemand> {
+  demand(): ReadonlyMap<string, ModelDemand> {
     const demand = new Map<string, ModelDemand>();
     const none: ModelDemand = { running: 0, waiting: 0, waitingSinceMs: undefined };
     for (const {
@@ -278,7 +231,7 @@ export class JobRunner {
     this.#log(job, outcome);
     this.#beside.delete(job);
     this.#start(this.#schedule.remove(job));
-    this.#loads?.look();
+    if (this.#options.places) this.models.look();
   }
 
   #log({ head, followers }: Job, outcome: Outcome): void {
@@ -293,12 +246,13 @@ export class JobRunner {
   }
 
   /** True if no job is under way, and no model is being loaded for one. */
-  #isIdle(): boolean {
+  isIdle(): boolean {
     const { waiting, running } = this.#schedule;
-    return this.#loads?.news === undefined && waiting.size + running.size + this.#beside.size === 0;
+    return this.models.news === undefined && waiting.size + running.size + this.#beside.size === 0;
   }
 
-  #workOn(runtime: Runtime): RuntimeWork {
+  /** Returns what jobs show of a runtime. */
+  workOn(runtime: Runtime): RuntimeWork {
     const jobs = this.#runningOn(runtime);
     const heardAtMs = jobs.map((job) => (job.firstTokenAtMs === undefined ? -Infinity : job.progressAtMs));
     return { running: jobs.length > 0, heardAtMs: Math.max(-Infinity, ...heardAtMs) };

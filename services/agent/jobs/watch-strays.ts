@@ -1,12 +1,8 @@
-import { abortAfter, type Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
+import { abortAfter } from "#shared/process/clock.ts";
+import type { AgentContext } from "../context.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 
-interface StraysOptions {
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
+interface StraysOptions extends AgentContext {
   /** Returns how many sequences a runtime works on for jobs of this agent. */
   readonly ownRunning: (runtime: Runtime) => number;
 }

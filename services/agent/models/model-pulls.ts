@@ -1,28 +1,22 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
+import { untilAborted } from "#shared/process/clock.ts";
 import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { type PullFacts, pullsMax } from "#shared/protocol/presence.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
-import type { Runtime } from "../runtimes/runtime.ts";
+import type { AgentContext } from "../context.ts";
+import type { ManageRun } from "../runtimes/runtime.ts";
 
-interface PullOptions {
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+type Pulling = (run: ManageRun) => Promise<void>;
+type Listener = (progress: ManageProgress) => void;
 
 /** A pull that is under way, or has ended lately. */
 interface Pull {
-  progress: ManageProgress;
+  progress: ManageProgress | undefined;
   readonly stop: AbortController;
-  readonly listeners: Set<(progress: ManageProgress) => void>;
+  readonly listeners: Set<Listener>;
   ended: Promise<void>;
   endedAtMs: number | undefined;
   fault: Fault | undefined;
 }
-
-const beginning: ManageProgress = { status: "beginning" };
 
 /** How long a pull that has ended is told of. */
 const toldForMs = 600_000;
@@ -32,25 +26,27 @@ const toldForMs = 600_000;
  * same model joins it.
  */
 export class ModelPulls {
-  readonly #options: PullOptions;
+  readonly #options: AgentContext;
   readonly #pulls = new Map<string, Pull>();
 
-  constructor(options: PullOptions) {
+  constructor(options: AgentContext) {
     this.#options = options;
   }
 
   /** Pulls a model, or joins its pull. Resolves when the model is there, and rejects with the fault of the pull. */
-  async pull(
+  pull(
     model: string,
-    runtime: Pick<Runtime, "manages">,
-    { signal, onProgress }: { readonly signal?: AbortSignal; readonly onProgress?: (progress: ManageProgress) => void },
+    run: Pulling,
+    client?: { readonly signal: AbortSignal; readonly onProgress: Listener },
   ): Promise<void> {
     const known = this.#pulls.get(model);
-    const pull = known === undefined || known.endedAtMs !== undefined ? this.#begin(model, runtime) : known;
-    if (onProgress === undefined) return pull.ended;
-    if (pull.progress !== beginning) onProgress(pull.progress);
-    pull.listeners.add(onProgress);
-    signal?.addEventListener("abort", () => pull.listeners.delete(onProgress), { once: true });
+    const pull = known === undefined || known.endedAtMs !== undefined ? this.#begin(model, run) : known;
+    if (client !== undefined) {
+      const { signal, onProgress } = client;
+      if (pull.progress !== undefined) onProgress(pull.progress);
+      pull.listeners.add(onProgress);
+      signal.addEventListener("abort", () => pull.listeners.delete(onProgress), { once: true });
+    }
     return pull.ended;
   }
 
@@ -64,18 +60,12 @@ export class ModelPulls {
 
   /** Returns the pull of a model that is under way or has ended lately. */
   find(model: string): PullFacts | undefined {
-    this.#forgetOld();
-    const pull = this.#pulls.get(model);
-    return pull && factsOf(model, pull);
+    return this.#known().find((each) => each.model === model);
   }
 
   /** Returns the pulls under way and those that ended lately, the latest first. */
   told(): PullFacts[] {
-    this.#forgetOld();
-    return [...this.#pulls]
-      .toReversed()
-      .slice(0, pullsMax)
-      .map(([model, pull]) => factsOf(model, pull));
+    return this.#known().toReversed().slice(0, pullsMax);
   }
 
   /** Stops all pulls: the agent ends. */
@@ -83,66 +73,65 @@ export class ModelPulls {
     for (const model of this.#pulls.keys()) this.stop(model);
   }
 
-  #forgetOld(): void {
+  #known(): PullFacts[] {
     const nowMs = this.#options.clock.now();
-    for (const [model, { endedAtMs }] of this.#pulls) {
-      if (endedAtMs !== undefined && nowMs - endedAtMs > toldForMs) this.#pulls.delete(model);
-    }
+    for (const [model, { endedAtMs = nowMs }] of this.#pulls)
+      if (nowMs - endedAtMs > toldForMs) this.#pulls.delete(model);
+    return [...this.#pulls].map(([model, pull]) => factsOf(model, pull));
   }
 
-  #begin(model: string, { manages }: Pick<Runtime, "manages">): Pull {
+  #begin(model: string, run: Pulling): Pull {
+    const pull: Pull = {
+      progress: undefined,
+      stop: new AbortController(),
+      listeners: new Set(),
+      ended: Promise.resolve(),
+      endedAtMs: undefined,
+      fault: undefined,
+    };
+    this.#pulls.delete(model);
+    this.#pulls.set(model, pull);
+    pull.ended = this.#run(model, run, pull);
+    // The agent itself follows no pull that it begins.
+    pull.ended.catch(() => undefined);
+    return pull;
+  }
+
+  async #run(model: string, run: Pulling, pull: Pull): Promise<void> {
     const { timing, clock, log } = this.#options;
-    const run = manages?.pull;
-    if (run === undefined)
-      throw new Fault("unsupported_value", { message: "This machine cannot pull.", param: "action" });
-    const stop = new AbortController();
+    const { beatIntervalMs, manageSilentMs } = timing;
+    const { signal } = pull.stop;
     let heardAtMs = clock.now();
-    const watch = clock.every(timing.beatIntervalMs, () => {
-      const { manageSilentMs } = timing;
+    const watch = clock.every(beatIntervalMs, () => {
       const message = `The runtime told nothing of the pull for ${manageSilentMs} ms (manageSilentMs).`;
-      if (clock.now() - heardAtMs > manageSilentMs) stop.abort(new Fault("upstream_timeout", { message }));
+      if (clock.now() - heardAtMs > manageSilentMs) pull.stop.abort(new Fault("upstream_timeout", { message }));
     });
     const onProgress = (progress: ManageProgress): void => {
       heardAtMs = clock.now();
       pull.progress = progress;
       for (const listener of pull.listeners) listener(progress);
     };
-    const aborted = new Promise<never>((_, reject) => {
-      stop.signal.addEventListener("abort", () => reject(stop.signal.reason), { once: true });
-    });
-    const begun = { listeners: new Set<never>(), ended: aborted, endedAtMs: undefined, fault: undefined };
-    const pull: Pull = { ...begun, progress: beginning, stop };
-    this.#pulls.delete(model);
-    this.#pulls.set(model, pull);
-    pull.ended = Promise.race([run({ action: "pull", model, signal: stop.signal, onProgress }), aborted]).then(
-      () => this.#ended(model, undefined),
-      (error: unknown) => {
-        const fault = Fault.from(stop.signal.aborted ? stop.signal.reason : error);
-        this.#ended(model, fault);
-        throw fault;
-      },
-    );
-    pull.ended.catch(() => undefined).finally(() => watch.cancel());
     log.info({ model }, "a model is pulled");
-    return pull;
-  }
-
-  #ended(model: string, fault: Fault | undefined): void {
-    const { clock, log } = this.#options;
-    const pull = this.#pulls.get(model);
-    if (pull === undefined) return;
-    pull.endedAtMs = clock.now();
-    pull.fault = fault;
-    pull.listeners.clear();
-    if (fault === undefined) log.info({ model }, "a model was pulled");
-    else log.warn({ model, code: fault.code, cause: fault.reason ?? fault.message }, "a pull has failed");
+    try {
+      await untilAborted(signal, run({ action: "pull", model, signal, onProgress }));
+      log.info({ model }, "a model was pulled");
+    } catch (error) {
+      const fault = Fault.from(signal.aborted ? signal.reason : error);
+      pull.fault = fault;
+      log.warn({ model, code: fault.code, cause: fault.reason ?? fault.message }, "a pull has failed");
+      throw fault;
+    } finally {
+      pull.endedAtMs = clock.now();
+      pull.listeners.clear();
+      watch.cancel();
+    }
   }
 }
 
 /** Bounds the text of a pull's state in presence. */
 const statusCharactersMax = 100;
 
-function factsOf(model: string, { progress, endedAtMs, fault }: Pull): PullFacts {
+function factsOf(model: string, { progress = { status: "beginning" }, endedAtMs, fault }: Pull): PullFacts {
   const { status, completedBytes = 0, totalBytes = 0 } = progress;
   const text = endedAtMs === undefined ? status : (fault?.message ?? "done");
   return {

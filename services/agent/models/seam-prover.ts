@@ -1,11 +1,10 @@
 import { z } from "zod";
+import type { AgentContext } from "../context.ts";
 import packageJson from "../../../package.json" with { type: "json" };
 import { Fault, faultEntry } from "#shared/fault/fault.ts";
-import { abortAfter, sleep, type Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
+import { abortAfter, sleep } from "#shared/process/clock.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { type OfferedModel, type Seam, seams } from "#shared/protocol/model.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 import type { ModelNotes } from "./model-notes.ts";
 import type { ServedModel } from "./model-set.ts";
@@ -19,14 +18,13 @@ export const proof = z.object({
 });
 export type Proof = z.infer<typeof proof>;
 
-interface ProverOptions {
+interface ProverOptions extends AgentContext {
   /** Proofs that outlast the agent. Without them nothing is proved. */
   readonly proofs?: ModelNotes<Proof> | undefined;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
   /** Returns the models on offer. */
   readonly served: () => readonly ServedModel[];
+  /** True if no job runs or waits. */
+  readonly isIdle: () => boolean;
   /** Called after proofs, to offer the models anew. */
   readonly onProved: () => void;
 }
@@ -50,16 +48,10 @@ export class SeamProver {
   #proving: { readonly abort: AbortController; readonly over: Promise<void> } | undefined;
   /** The runtime that a proof runs on. */
   #at: Runtime | undefined;
-  #isIdle: () => boolean = () => true;
   #isOver = false;
 
   constructor(options: ProverOptions) {
     this.#options = options;
-  }
-
-  /** Sets the function that reports if no job runs or waits. */
-  heedJobs(isIdle: () => boolean): void {
-    this.#isIdle = isIdle;
   }
 
   /** True if a proof runs on the runtime, which then works on one request more than on those of jobs. */
@@ -113,7 +105,7 @@ export class SeamProver {
   }
 
   #next(): ServedModel | undefined {
-    if (!this.#isIdle()) return undefined;
+    if (!this.#options.isIdle()) return undefined;
     const nowMs = this.#options.clock.now();
     return this.#provable().find(({ runtime, model }) => {
       const againAtMs = this.#againAtMs.get(keyOf(runtime, model)) ?? -Infinity;

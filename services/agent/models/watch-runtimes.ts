@@ -1,8 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { modelIdCharactersMax, type OfferedModel } from "#shared/protocol/model.ts";
-import type { Clock, Timer } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
+import type { Timer } from "#shared/process/clock.ts";
+import type { AgentContext } from "../context.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
 import {
   completeModel,
@@ -18,7 +17,7 @@ import type { ModelNotes } from "./model-notes.ts";
 import { type Proof, SeamProver } from "./seam-prover.ts";
 import { type RuntimeWork, SourceWatch } from "./watch-source.ts";
 
-interface WatchOptions {
+interface WatchOptions extends AgentContext {
   /** The places where runtimes may be. If two runtimes offer the same model, the first one gets the id. */
   readonly sources: readonly RuntimeSource[];
   /** Creates the runtime to offer at the start when none is found, until one is. */
@@ -29,9 +28,14 @@ interface WatchOptions {
   readonly memory?: MemorySource | undefined;
   readonly measurements?: ModelNotes<Measurement> | undefined;
   readonly proofs?: ModelNotes<Proof> | undefined;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
+}
+
+/** The jobs of this agent, as far as runtimes are judged by them. */
+export interface JobsHere {
+  /** Returns what jobs show of a runtime. */
+  workOn(runtime: Runtime): RuntimeWork;
+  /** True if no job runs or waits, and no model is being loaded for one. */
+  isIdle(): boolean;
 }
 
 /** Bounds the left-out models that are remembered as logged. */
@@ -54,7 +58,7 @@ export class RuntimeWatch {
   readonly #listeners = new Set<() => void>();
   readonly #leftOut = new Set<string>();
   #standIn: { readonly runtime: Runtime; readonly models: readonly DescribedModel[] } | undefined;
-  #workOn: (runtime: Runtime) => RuntimeWork = () => ({ running: false, heardAtMs: -Infinity });
+  #jobs: JobsHere = { workOn: () => ({ running: false, heardAtMs: -Infinity }), isIdle: () => true };
   #offer: ModelSet | undefined;
   #timer: Timer | undefined;
 
@@ -62,9 +66,10 @@ export class RuntimeWatch {
     this.#options = options;
     this.facts = new ModelFacts(options);
     const served = (): readonly ServedModel[] => this.#offer?.served ?? [];
-    this.seams = new SeamProver({ ...options, served, onProved: () => this.#takeStock() });
+    const isIdle = (): boolean => this.#jobs.isIdle();
+    this.seams = new SeamProver({ ...options, served, isIdle, onProved: () => this.#takeStock() });
     this.#watches = options.sources.map(
-      (source) => new SourceWatch({ ...options, source, workOn: (runtime) => this.#workOn(runtime) }),
+      (source) => new SourceWatch({ ...options, source, workOn: (runtime) => this.#jobs.workOn(runtime) }),
     );
   }
 
@@ -81,9 +86,9 @@ export class RuntimeWatch {
     this.#listeners.add(listener);
   }
 
-  /** Sets the function that reports what jobs show of a runtime. */
-  heedWork(workOn: (runtime: Runtime) => RuntimeWork): void {
-    this.#workOn = workOn;
+  /** Heeds the jobs of this agent from now on. */
+  heed(jobs: JobsHere): void {
+    this.#jobs = jobs;
   }
 
   /** Returns when a runtime last did not answer a look. */

@@ -1,7 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { abortAfter, type Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
+import { abortAfter, untilAborted } from "#shared/process/clock.ts";
+import type { AgentContext } from "../context.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
 import type { RuntimeSource, LookResult } from "./detect.ts";
 
@@ -12,12 +11,9 @@ export interface RuntimeWork {
   readonly heardAtMs: number;
 }
 
-interface WatchOptions {
+interface WatchOptions extends AgentContext {
   readonly source: RuntimeSource;
   readonly workOn: (runtime: Runtime) => RuntimeWork;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** Failures in a row after which the runtime is gone; a single failure may be a busy moment. */
@@ -175,9 +171,7 @@ export class SourceWatch {
   /** Rejects after `limitMs`, even if the adapter ignores its signal: otherwise one hung look would be the last. */
   async #within<Answer>(limitMs: number, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
     using late = abortAfter(this.#options.clock, limitMs, () => new RuntimeSilence(limitMs));
-    const { promise: lateness, reject } = Promise.withResolvers<never>();
-    late.signal.addEventListener("abort", () => reject(late.signal.reason), { once: true });
-    return await Promise.race([ask(late.signal), lateness]);
+    return await untilAborted(late.signal, ask(late.signal));
   }
 }
 

@@ -5,7 +5,7 @@ import type { MemoryFacts } from "#shared/protocol/presence.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { Schedule } from "../../../services/agent/jobs/schedule.ts";
 import type { ModelDemand } from "../../../services/agent/models/model-facts.ts";
-import { ModelLoads } from "../../../services/agent/models/model-loads.ts";
+import { ModelReconciler } from "../../../services/agent/models/reconcile-models.ts";
 import { RuntimeWatch } from "../../../services/agent/models/watch-runtimes.ts";
 import type { ManageRun } from "../../../services/agent/runtimes/runtime.ts";
 import type { TurnableClock } from "../../harness/turnable-clock.ts";
@@ -145,7 +145,7 @@ abstract class AnsweringMachine {
 export class PlacedMachine extends AnsweringMachine implements SimulatedMachine {
   readonly #runtime: SimulatedRuntime;
   readonly #watch: RuntimeWatch;
-  readonly #loads: ModelLoads;
+  readonly #loads: ModelReconciler;
   readonly #schedule = new Schedule<SimulatedJob>({ queueMax: 1_000 });
   readonly #beat: { cancel(): void };
 
@@ -159,8 +159,9 @@ export class PlacedMachine extends AnsweringMachine implements SimulatedMachine 
     const sources = [{ place: "bench", look: async () => runtime }];
     this.#watch = new RuntimeWatch({ sources, firstSeen: () => 0, memory, timing, clock, log });
     if (returnsInMs !== undefined) foresee(this.#watch, returnsInMs);
-    const heed = { demand: () => this.#demand(), onChange: () => this.#readyAnew() };
-    this.#loads = new ModelLoads({ runtime: this.#watch, timing, clock, log, ...heed });
+    const jobs = { demand: () => this.#demand(), look: () => this.#readyAnew() };
+    const owner = { places: true, manage: new Set<never>() };
+    this.#loads = new ModelReconciler({ runtime: this.#watch, jobs, ...owner, timing, clock, log });
     for (const { id } of parts.models) this.#schedule.resize(id, spec.engine.slots);
     this.#beat = clock.every(timing.beatIntervalMs, () => this.#readyAnew());
   }
@@ -201,14 +202,7 @@ export class PlacedMachine extends AnsweringMachine implements SimulatedMachine 
   }
 
   tell(): ReturnType<SimulatedMachine["tell"]> {
-    const { served = [], catalogue = [] } = this.#watch.offer ?? {};
-    const { news } = this.#loads;
-    const told = this.#watch.facts.told(served, {
-      demands: this.#demand(),
-      isPlaced: true,
-      ...(news && { loading: news }),
-    });
-    return { catalogue, memory: told };
+    return { catalogue: this.#watch.offer?.catalogue ?? [], memory: this.#loads.facts };
   }
 
   get counts(): SimulatedMachine["counts"] {

@@ -73,7 +73,7 @@ async function agentWith(runtime: Runtime, { idle = (): boolean => true } = {}) 
   const proofs = new ModelNotes({ file: join(folder, "proofs.json"), note: proof, log });
   const sources = [{ place: "here", look: async () => runtime }];
   const watch = new RuntimeWatch({ sources, firstSeen: () => 0, proofs, timing, clock, log });
-  watch.seams.heedJobs(idle);
+  watch.heed({ workOn: () => ({ running: false, heardAtMs: -Infinity }), isIdle: idle });
   await watch.start();
   onTestFinished(() => watch.stop());
   const continues = (): readonly Seam[] | undefined => watch.offer?.find("m")?.model.continues;
