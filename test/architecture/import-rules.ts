@@ -358,7 +358,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/keys": 820,
   "services/gateway/limits": 2_340,
   "services/gateway/metrics": 700,
-  "services/gateway/openapi": 700,
+  "services/gateway/openapi": 530,
   "services/gateway/operations": 3_200,
   "services/gateway/placing": 270,
   "services/gateway/requests": 2_500,

@@ -11,7 +11,7 @@ export interface ApiDescription {
   readonly errors?: readonly z.ZodType[];
   /** `events` if events have names and include the errors, `lines` of JSON; events without names unless given. */
   readonly stream?: "events" | "lines";
-  /** The faults of its operations, besides those of all operations, of keys and of bodies; none unless given. */
+  /** The faults of its operations, besides those of all operations, of keys and of bodies; `job` unless given. */
   readonly refusedAs?: RefusedAs;
   /** The schemas that the document has by name, with a capital letter. */
   readonly schemas: readonly Readonly<Record<string, z.ZodType>>[];
@@ -23,7 +23,8 @@ export type RefusedAs = "chat" | "settings" | "job" | "media" | "count" | "store
 export interface Operation extends OperationRest {
   readonly id: string;
   readonly method: "GET" | "POST" | "DELETE";
-  readonly path: string;
+  /** The kind of an endpoint that asks models, or the path of another. */
+  readonly at: string;
   readonly body?: z.ZodType;
   readonly answer: Answer;
   /** The schema of an event, where the answer can be streamed. */
@@ -35,8 +36,6 @@ export type Answer = z.ZodType | readonly z.ZodType[];
 /** Properties that only some operations have. */
 export interface OperationRest {
   readonly query?: z.ZodObject;
-  /** True if the body is a form. */
-  readonly takesForm?: boolean | undefined;
   /** Fields that clients may send and that are refused. */
   readonly refuses?: UnsupportedFields;
   /** Example bodies. */
@@ -55,10 +54,10 @@ export interface OperationRest {
 
 const operation =
   (method: Operation["method"]) =>
-  (id: string, path: string, answer: Answer, rest: OperationRest = {}): Operation => ({
+  (id: string, at: string, answer: Answer, rest: OperationRest = {}): Operation => ({
     id,
     method,
-    path,
+    at,
     answer,
     ...rest,
   });
@@ -66,8 +65,8 @@ export const get = operation("GET");
 export const remove = operation("DELETE");
 
 type Schemas = readonly [body: z.ZodType, answer: Answer, chunk?: z.ZodType];
-export const post = (id: string, path: string, [body, answer, chunk]: Schemas, rest?: OperationRest): Operation => ({
-  ...operation("POST")(id, path, answer, rest),
+export const post = (id: string, at: string, [body, answer, chunk]: Schemas, rest?: OperationRest): Operation => ({
+  ...operation("POST")(id, at, answer, rest),
   body,
   chunk,
 });

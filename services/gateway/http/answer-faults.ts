@@ -21,7 +21,7 @@ export interface FaultShape {
   /** The response header in which these clients look for the id of their request. */
   readonly idHeader?: string;
   body(fault: Fault, requestId: string): object;
-  status?(fault: Fault): number;
+  status?(fault: Pick<Fault, "code">): number;
 }
 
 /** Returns the shape of errors that the client of a request reads; undefined for OpenAI's. */

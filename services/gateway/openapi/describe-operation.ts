@@ -1,21 +1,12 @@
 import type { z } from "zod";
 import { Fault, type FaultCode, faultEntry } from "#shared/fault/fault.ts";
 import { linesMedia } from "#shared/protocol/model.ts";
-import type { ApiDescription, Operation } from "../apis/description.ts";
-import { messageError } from "../apis/messages/describe.ts";
+import type { Operation } from "../apis/description.ts";
 import { error } from "../apis/openai-answers.ts";
 import { faultHeaders } from "../http/answer-faults.ts";
 import { answered, jsonSchema, refTo, type Schema, sentLeniently } from "./json-schemas.ts";
-import { schemaNames } from "./public-apis.ts";
-import {
-  anthropicStatus,
-  byStatus,
-  faultsOf,
-  openAiStatus,
-  publicCode,
-  refusalsAs,
-  refusedWith,
-} from "./public-faults.ts";
+import { schemaNames, type Section } from "./public-apis.ts";
+import { byStatus, faultsOf, openAiStatus, publicCode, refusalsAs, refusedWith } from "./public-faults.ts";
 import { answerHeaders, requestHeaders } from "./public-headers.ts";
 import { wordsFor } from "./words.ts";
 
@@ -36,25 +27,29 @@ const ofBodies = ["x-trunkline-ignored", "x-trunkline-machine", "x-trunkline-mod
 /** A URL may hold any character but encoded control characters. */
 const textInPath = { type: "string", pattern: "^[^\\x00-\\x1f\\x7f]+$" };
 
-/** Returns the description of an operation of an API. */
-export function describeOperation(operation: Operation, api: ApiDescription) {
-  const { id: operationId, body, takesForm = false, examples } = operation;
+/** Returns the description of an operation, for its path and its method. An endpoint that asks models says its own path. */
+export function describeOperation(operation: Operation, api: Section) {
+  const { id: operationId, at, method, body, examples } = operation;
+  const endpoint = api.endpoints.find(({ kind }) => kind === at);
+  const path = endpoint === undefined ? at : api.prefix + endpoint.path;
   const [summary = "", ...sentences] = wordsFor("Operations", operationId).meaning.split(". ");
-  const form = takesForm ? "multipart/form-data" : jsonMedia;
-  const responses: Record<string, Response> = { 200: success(operation, api), ...refusals(operation, api) };
-  return {
+  const form = endpoint?.takesForm === true ? "multipart/form-data" : jsonMedia;
+  const repeats = endpoint?.isResumable === true ? faultsOf("repeats") : [];
+  const responses: Record<string, Response> = { 200: success(operation, api), ...refusals(operation, api, repeats) };
+  const description = {
     operationId,
     tags: [api.tag],
     summary,
     description: sentences.join(". "),
     ...(api.open && { security: [] }),
-    parameters: parametersOf(operation, api),
+    parameters: parametersOf(path, operation, api),
     ...(body && { requestBody: { required: true, content: { [form]: { schema: eitherOf(body), examples } } } }),
     responses,
   };
+  return { path, method: method.toLowerCase(), description };
 }
 
-function parametersOf({ path, query }: Operation, { open }: ApiDescription): object[] {
+function parametersOf(path: string, { query }: Operation, { open }: Section): object[] {
   const steps = path.split("/");
   const inPath = steps.flatMap((step, at) => {
     const description = `The ${steps[at - 1]?.replace(/s$/, "")}'s id.`;
@@ -69,13 +64,12 @@ function parametersOf({ path, query }: Operation, { open }: ApiDescription): obj
   return [...inPath, ...inQuery, ...(open ? [] : inHead)];
 }
 
-function success({ answer, chunk, body, headers = [], media = jsonMedia }: Operation, api: ApiDescription): Response {
-  const { errors = [error], stream, tag } = api;
+function success({ answer, chunk, body, headers = [], media = jsonMedia }: Operation, api: Section): Response {
+  const { errors = [error], stream, tag, faults: { idHeader } = {} } = api;
   const inStream = stream === "lines" ? linesMedia : "text/event-stream";
-  const ofApi = isForMessages(api) ? ["request-id"] : [];
   return {
     description: chunk ? wordsFor("Streams", tag).meaning : "Done.",
-    headers: headerRefs([...ofAnswers, ...onceProven(body, api), ...ofApi, ...headers]),
+    headers: headerRefs([...ofAnswers, ...onceProven(body, api), ...(idHeader ? [idHeader] : []), ...headers]),
     content: {
       [media]: { schema: eitherOf(answer) },
       ...(chunk && { [inStream]: { schema: eitherOf(chunk, ...(stream === "events" ? [] : errors)) } }),
@@ -83,20 +77,13 @@ function success({ answer, chunk, body, headers = [], media = jsonMedia }: Opera
   };
 }
 
-function isForMessages({ errors = [] }: ApiDescription): boolean {
-  return errors.length === 1 && errors[0] === messageError;
-}
-
-function refusals({ body, answer, answersWith, ...own }: Operation, api: ApiDescription): Record<string, Response> {
-  const { open = false, errors = [error], refusedAs = "nothing" } = api;
-  const codes = [
-    ...faultsOf("all"),
-    ...(open ? [] : faultsOf("keys")),
-    ...(body ? faultsOf("bodies") : []),
-    ...refusalsAs[own.refusedAs ?? refusedAs],
-    ...(own.refusals ?? []),
-  ];
-  const responses = byStatus(codes, isForMessages(api) ? anthropicStatus : openAiStatus).map(([status, group]) => {
+function refusals(operation: Operation, api: Section, repeats: readonly FaultCode[]): Record<string, Response> {
+  const { body, answer, answersWith, refusedAs = api.refusedAs ?? "job", refusals: own = [] } = operation;
+  const { open = false, errors = [error], faults } = api;
+  const proven = open ? [] : [...faultsOf("keys"), ...refusalsAs[refusedAs], ...repeats, ...own];
+  const codes = [...faultsOf("all"), ...(body ? faultsOf("bodies") : []), ...proven];
+  const statusOf = (code: FaultCode) => faults?.status?.({ code }) ?? openAiStatus(code);
+  const responses = byStatus(codes, statusOf).map(([status, group]) => {
     const isEarly = group.every((code) => isAnsweredBeforeKeys(code));
     const response: Response = {
       description: refusedWith(group),
@@ -110,7 +97,7 @@ function refusals({ body, answer, answersWith, ...own }: Operation, api: ApiDesc
 }
 
 /** Returns the headers of every answer to a valid key. */
-function onceProven(body: z.ZodType | undefined, { open }: ApiDescription): readonly string[] {
+function onceProven(body: z.ZodType | undefined, { open }: Section): readonly string[] {
   if (open) return [];
   return body === undefined ? ofKeys : [...ofKeys, ...ofBodies];
 }

@@ -19,7 +19,7 @@ import { storedTurnsMax } from "../apis/responses/stored-turns.ts";
 import { modelsPageMax } from "../apis/models/list-models.ts";
 import { describeOperation } from "./describe-operation.ts";
 import { fieldsOf, namedSchemas, type Schema, sentLeniently } from "./json-schemas.ts";
-import { publicApis, publicSchemas, schemaNames } from "./public-apis.ts";
+import { publicSchemas, schemaNames, sections } from "./public-apis.ts";
 import { faultDescriptions } from "./public-faults.ts";
 import { answerHeaders, requestHeaders } from "./public-headers.ts";
 import { wordsFor, wordsOf } from "./words.ts";
@@ -34,7 +34,7 @@ export function publicDocument(bodyLimit: BodyLimit) {
     info: { title: "Trunkline", version: "1", description: introduction },
     servers: [{ url: "/", description: "The gateway that this document is from." }],
     security: [{ apiKey: [] }, { headerKey: [] }],
-    tags: publicApis.map(({ tag: name }) => ({ name, description: wordsFor("Sections", name).meaning })),
+    tags: sections.map(({ tag: name }) => ({ name, description: wordsFor("Sections", name).meaning })),
     paths: pathsOf(),
     components: {
       securitySchemes: {
@@ -58,11 +58,11 @@ export function publicDocument(bodyLimit: BodyLimit) {
 export type OpenApiDocument = ReturnType<typeof publicDocument>;
 
 function pathsOf() {
-  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {};
-  for (const api of publicApis) {
-    for (const operation of api.operations)
-      (paths[operation.path] ??= {})[operation.method.toLowerCase()] = describeOperation(operation, api);
-  }
+  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>["description"]>> = {};
+  for (const { path, method, description } of sections.flatMap((section) =>
+    section.operations.map((operation) => describeOperation(operation, section)),
+  ))
+    (paths[path] ??= {})[method] = description;
   return paths;
 }
 
@@ -74,7 +74,7 @@ function describedSchemas(): Record<string, Schema> {
     const meaning = meanings.get(name);
     if (meaning !== undefined) schema.description ??= meaning;
   }
-  for (const { body, refuses = {} } of publicApis.flatMap(({ operations }) => operations)) {
+  for (const { body, refuses = {} } of sections.flatMap(({ operations }) => operations)) {
     const refused = Object.fromEntries(Object.entries(refuses).map(([field, { why }]) => [field, why]));
     const name = body && schemaNames.get(body);
     if (name && Object.keys(refused).length > 0) schemas[name] = { ...schemas[name], "x-trunkline-refused": refused };

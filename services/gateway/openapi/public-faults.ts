@@ -3,49 +3,32 @@ import type { RefusedAs } from "../apis/description.ts";
 import { messageStatus } from "../apis/messages/message-faults.ts";
 import { wordsOf } from "./words.ts";
 
-/** The groups of faults that clients see, by the requests that can meet them. `words.md` has the cause of each. */
-const groups = [
-  "all",
-  "keys",
-  "bodies",
-  "decimals",
-  "tools",
-  "machines",
-  "models",
-  "jobs",
-  "repeats",
-  "others",
-] as const;
-type Group = (typeof groups)[number];
-
-function wordsOfFaults(...names: readonly Group[]) {
-  return names
-    .flatMap((group) => wordsOf(`Errors: ${group}`))
-    .map(({ name, meaning }) => {
-      if (!isFaultCode(name)) throw new Error(`words.md describes ${name}, which is no code of faultCodes.`);
-      return { name, meaning };
-    });
+/** The faults that clients see and their causes: all of them, or a group of words.md. */
+function causesOf(group = "") {
+  return wordsOf(`Errors: ${group}`).map(({ name: code, meaning }) => {
+    if (!isFaultCode(code)) throw new Error(`words.md describes ${code}, which is no code of faultCodes.`);
+    return { code, meaning };
+  });
 }
 
 /** Returns the codes of some groups of faults. */
-export function faultsOf(...names: readonly Group[]): readonly FaultCode[] {
-  return wordsOfFaults(...names).map(({ name }) => name);
+export function faultsOf(...groups: readonly string[]): readonly FaultCode[] {
+  return groups.flatMap(causesOf).map(({ code }) => code);
 }
 
-export const publicCodes = faultsOf(...groups);
+export const publicCodes = faultsOf("");
 
-const jobs = ["machines", "models", "jobs"] as const;
-const ofStored = ["response_not_found", "backend_unavailable", "rate_limit_requests", "server_is_overloaded"] as const;
+const jobs = faultsOf("machines", "models", "jobs");
 /** The faults of operations, besides those of all requests, of keys and of bodies. */
 export const refusalsAs: Readonly<Record<RefusedAs, readonly FaultCode[]>> = {
   nothing: [],
   machines: faultsOf("machines"),
   count: faultsOf("machines", "models", "decimals", "tools"),
-  job: faultsOf(...jobs),
-  settings: faultsOf(...jobs, "decimals"),
-  media: [...faultsOf(...jobs, "decimals"), "insufficient_permissions"],
-  chat: faultsOf(...jobs, "decimals", "tools", "repeats"),
-  stored: ofStored,
+  job: jobs,
+  settings: [...jobs, ...faultsOf("decimals")],
+  media: [...jobs, ...faultsOf("decimals"), "insufficient_permissions"],
+  chat: [...jobs, ...faultsOf("decimals", "tools")],
+  stored: ["response_not_found", "backend_unavailable", "rate_limit_requests", "server_is_overloaded"],
 };
 
 /**
@@ -53,14 +36,14 @@ export const refusalsAs: Readonly<Record<RefusedAs, readonly FaultCode[]>> = {
  * retry the request automatically.
  */
 export function faultDescriptions() {
-  const descriptions = wordsOfFaults(...groups).map(({ name, meaning }) => {
-    const { status, type, retry, retryAfterSeconds } = faultEntry(name);
-    const messages_status = anthropicStatus(name);
+  const descriptions = causesOf().map(({ code, meaning }) => {
+    const { status, type, retry, retryAfterSeconds } = faultEntry(code);
+    const messages_status = messageStatus({ code });
     return {
       status,
       ...(messages_status === status ? {} : { messages_status }),
       type,
-      code: publicCode(name),
+      code: publicCode(code),
       meaning,
       retried: retry !== false && (status === 408 || status === 409 || status === 429 || status >= 500),
       ...(retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds }),
@@ -76,7 +59,6 @@ export function publicCode(code: FaultCode): string | null {
 }
 
 export const openAiStatus = (code: FaultCode): number => faultEntry(code).status;
-export const anthropicStatus = (code: FaultCode): number => messageStatus({ code });
 
 /** Groups fault codes by their HTTP status in one of the outer APIs. */
 export function byStatus(codes: readonly FaultCode[], statusOf: (code: FaultCode) => number) {

@@ -11,10 +11,10 @@ const sections = readOwnFile(new URL("./words.md", import.meta.url))
   .toString()
   .split("\n## ");
 
-/** Returns the lines of a section of words.md. */
+/** Returns the lines of the sections of words.md whose titles begin so. */
 export function wordsOf(title: string): readonly Words[] {
-  const section = sections.find((each) => each.startsWith(`${title}\n`)) ?? "";
-  return [...section.matchAll(/^- `(.+?)`(?: \((.+?)\))?: (.+)$/gm)].map(([, name = "", example, meaning = ""]) => {
+  const text = sections.filter((each) => each.startsWith(title)).join("\n");
+  return [...text.matchAll(/^- `(.+?)`(?: \((.+?)\))?: (.+)$/gm)].map(([, name = "", example, meaning = ""]) => {
     return { name, example, meaning };
   });
 }

@@ -67,15 +67,15 @@ const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessa
 
 export const describeChat: ApiDescription = {
   tag: "Chat",
+  refusedAs: "chat",
   schemas: [
     { chatRequest, chatCompletion, chatCompletionChunk, tokenLogprob, tokenUsage, tool: chatTool, toolCall },
     { chatMessage: outerMessage, systemMessage, developerMessage, userMessage, assistantMessage, toolMessage },
     { toolChoice: outerToolChoice, responseFormat: outerResponseFormat },
   ],
   operations: [
-    post("createChatCompletion", "/v1/chat/completions", [chatRequest, chatCompletion, chatCompletionChunk], {
+    post("createChatCompletion", "chat", [chatRequest, chatCompletion, chatCompletionChunk], {
       refuses: unsupportedChatFields,
-      refusedAs: "chat",
       examples: { ...examples, stream: example("The same, piece by piece and with its usage", streamed) },
     }),
   ],

@@ -30,10 +30,10 @@ const textCompletionChunk = chunkOf("text_completion", piece);
 
 export const describeCompletions: ApiDescription = {
   tag: "Completions",
+  refusedAs: "settings",
   schemas: [{ completionRequest, textCompletion, textCompletionChunk, textLogprobs }],
   operations: [
-    post("createCompletion", "/v1/completions", [completionRequest, textCompletion, textCompletionChunk], {
-      refusedAs: "settings",
+    post("createCompletion", "completion", [completionRequest, textCompletion, textCompletionChunk], {
       examples: { text: example("A text that is continued", { prompt: "Once upon a time", max_tokens: 64 }) },
     }),
   ],

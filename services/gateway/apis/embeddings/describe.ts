@@ -20,8 +20,7 @@ export const describeEmbeddings: ApiDescription = {
   tag: "Embeddings",
   schemas: [{ embeddingsRequest, embedding, embeddingList }],
   operations: [
-    post("createEmbedding", "/v1/embeddings", [embeddingsRequest, embeddingList], {
-      refusedAs: "job",
+    post("createEmbedding", "embeddings", [embeddingsRequest, embeddingList], {
       examples: {
         text: example("One text", { ...sample.embedder, input: "The sky is blue." }),
         texts: example("Several texts, in the smaller form", { ...sample.texts, encoding_format: "base64" }),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import * as requests from "./media-request.ts";
 import { count, text, typed } from "../answer-parts.ts";
-import { type Answer, type ApiDescription, type OperationRest, post } from "../description.ts";
+import { type ApiDescription, type OperationRest, post } from "../description.ts";
 import { example, sample } from "../example-requests.ts";
 
 const loose = z.looseObject({});
@@ -50,15 +50,11 @@ const { transcriptionRequest, translationRequest, speechRequest } = requests;
 const { imageRequest, imageEditRequest, moderationRequest } = requests;
 
 /** Returns an operation with the request as its endpoint reads it. */
-const reads = (
-  id: string,
-  outer: keyof typeof requests.mediaEndpoints,
-  answers: readonly [Answer, z.ZodType?],
-  rest?: OperationRest,
-) => {
-  const { path, schema, takesForm, unsupported: refuses } = requests.mediaEndpoints[outer];
-  return post(id, path, [schema, ...answers], { takesForm, refuses, ...rest });
-};
+function reads(id: string, kind: keyof typeof requests.mediaEndpoints, answers: Answers, rest?: OperationRest) {
+  const { schema, unsupported: refuses } = requests.mediaEndpoints[kind];
+  return post(id, kind, [schema, ...answers], { refuses, ...rest });
+}
+type Answers = readonly [answer: z.ZodType, chunk?: z.ZodType];
 
 const sentence = { model: "kokoro", input: sample.why, voice: "af_heart", response_format: "wav" };
 const sky = { model: "flux", prompt: "A blue sky.", size: "512x512", response_format: "b64_json" };
@@ -91,7 +87,6 @@ export const describeImages: ApiDescription = {
 
 export const describeModerations: ApiDescription = {
   tag: "Moderations",
-  refusedAs: "job",
   schemas: [{ moderationRequest, moderationList }],
   operations: [
     reads("createModeration", "moderation", [moderationList], {

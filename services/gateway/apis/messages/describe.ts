@@ -115,12 +115,12 @@ export const describeMessages: ApiDescription = {
     { contentBlock, message, messageError, messageEvent, tokenCount },
   ],
   operations: [
-    post("createMessage", "/v1/messages", [messageRequest, message, messageEvent], {
+    post("createMessage", "message", [messageRequest, message, messageEvent], {
       refuses: requests.unsupportedMessagesFields,
       refusedAs: "chat",
       examples: { ...examples, question: example("A question, answered whole", pirate) },
     }),
-    post("countMessageTokens", "/v1/messages/count_tokens", [countedMessage, tokenCount], {
+    post("countMessageTokens", "count", [countedMessage, tokenCount], {
       refuses: requests.unsupportedMessagesFields,
       headers: ["x-trunkline-estimate"],
       examples: { question: example("A question", { messages: [user(sample.why)] }) },

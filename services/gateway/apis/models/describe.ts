@@ -26,15 +26,10 @@ const messageModelPage = z.object({
 export const describeModels: ApiDescription = {
   tag: "Models",
   errors: [error, messageError],
+  refusedAs: "machines",
   schemas: [{ model, capabilities, modelList, messageModel, messageModelPage }],
   operations: [
-    get("listModels", "/v1/models", [modelList, messageModelPage], {
-      refusedAs: "machines",
-      headers: ["x-trunkline-unanswered"],
-    }),
-    get("retrieveModel", "/v1/models/{id}", [model, messageModel], {
-      refusedAs: "machines",
-      refusals: ["model_not_found"],
-    }),
+    get("listModels", "/v1/models", [modelList, messageModelPage], { headers: ["x-trunkline-unanswered"] }),
+    get("retrieveModel", "/v1/models/{id}", [model, messageModel], { refusals: ["model_not_found"] }),
   ],
 };

@@ -85,19 +85,19 @@ export const describeOllama: ApiDescription = {
     { ollamaPromptAnswer, ollamaVectors, ollamaVector, ollamaModels, ollamaShown, ollamaVersion },
   ],
   operations: [
-    post("ollamaChat", "/api/chat", [ollamaChatRequest, ollamaChatAnswer, ollamaChatAnswer], {
+    post("ollamaChat", "ollama-chat", [ollamaChatRequest, ollamaChatAnswer, ollamaChatAnswer], {
       refuses,
-      refusals: ["tool_messages_out_of_order", "model_does_not_support_tools"],
+      refusedAs: "chat",
       examples,
     }),
-    post("ollamaGenerate", "/api/generate", [ollamaGenerateRequest, ollamaPromptAnswer, ollamaPromptAnswer], {
+    post("ollamaGenerate", "ollama-generate", [ollamaGenerateRequest, ollamaPromptAnswer, ollamaPromptAnswer], {
       refuses,
       examples: { prompt: example("One prompt", { prompt: sample.why, options: { num_predict: 64 } }) },
     }),
-    post("ollamaEmbed", "/api/embed", [ollamaEmbedRequest, ollamaVectors], {
+    post("ollamaEmbed", "ollama-embed", [ollamaEmbedRequest, ollamaVectors], {
       examples: { texts: example("Several texts", sample.texts) },
     }),
-    post("ollamaEmbeddings", "/api/embeddings", [ollamaEmbeddingsRequest, ollamaVector], {
+    post("ollamaEmbeddings", "ollama-embeddings", [ollamaEmbeddingsRequest, ollamaVector], {
       examples: { text: example("One text", { ...sample.embedder, prompt: "The sky is blue." }) },
     }),
     get("ollamaTags", "/api/tags", ollamaModels, { refusedAs: "machines" }),

@@ -32,12 +32,10 @@ export const describeRanking: ApiDescription = {
   tag: "Rerank",
   schemas: [{ rerankRequest, scoreRequest, ranking, scoreList }],
   operations: [
-    post("rerank", "/v1/rerank", [rerankRequest, ranking], {
-      refusedAs: "job",
+    post("rerank", "rerank", [rerankRequest, ranking], {
       examples: { best: example("Two documents", { ...sample.embedder, query: sample.why, documents }) },
     }),
-    post("score", "/v1/score", [scoreRequest, scoreList], {
-      refusedAs: "job",
+    post("score", "score", [scoreRequest, scoreList], {
       examples: { two: example("Two texts", { ...sample.embedder, text_1: sample.why, text_2: documents }) },
     }),
   ],

@@ -185,13 +185,13 @@ export const describeResponses: ApiDescription = {
     { conversation, deletedConversation },
   ],
   operations: [
-    post("createResponse", "/v1/responses", [responseRequest, response, responseEvent], {
+    post("createResponse", "response", [responseRequest, response, responseEvent], {
       refuses: requests.unsupportedResponseFields,
       refusedAs: "chat",
       refusals: ["response_not_found"],
       examples: { ...examples, question: example("A question, answered whole", pirate) },
     }),
-    post("countResponseTokens", "/v1/responses/input_tokens", [responseRequest, responseTokenCount], {
+    post("countResponseTokens", "response-count", [responseRequest, responseTokenCount], {
       headers: ["x-trunkline-estimate"],
       refusedAs: "count",
       refusals: ["response_not_found"],

@@ -18,13 +18,11 @@ export const describeTokens: ApiDescription = {
   tag: "Tokens",
   schemas: [{ tokenizeRequest: tokenize.schema, detokenizeRequest: detokenize.schema, tokenList, detokenizedText }],
   operations: [
-    post("tokenize", "/tokenize", [tokenize.schema, tokenList], {
+    post("tokenize", "tokenize", [tokenize.schema, tokenList], {
       refuses: tokenize.unsupported,
-      refusedAs: "job",
       examples: { text: example("One text", { model, prompt: sample.why }) },
     }),
-    post("detokenize", "/detokenize", [detokenize.schema, detokenizedText], {
-      refusedAs: "job",
+    post("detokenize", "detokenize", [detokenize.schema, detokenizedText], {
       examples: { tokens: example("Three tokens", { model, tokens: [1, 2, 3] }) },
     }),
   ],

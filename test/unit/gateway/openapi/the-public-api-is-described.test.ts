@@ -7,7 +7,7 @@ import { responseRequest } from "../../../../services/gateway/apis/responses/res
 import { answerHeaders } from "../../../../services/gateway/openapi/public-headers.ts";
 import { fieldsOf } from "../../../../services/gateway/openapi/json-schemas.ts";
 import { publicCodes, refusalsAs } from "../../../../services/gateway/openapi/public-faults.ts";
-import { publicApis, publicSchemas } from "../../../../services/gateway/openapi/public-apis.ts";
+import { sections, publicSchemas } from "../../../../services/gateway/openapi/public-apis.ts";
 import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
 import { wordsOf } from "../../../../services/gateway/openapi/words.ts";
 
@@ -97,8 +97,8 @@ describe("errors", () => {
   });
 
   test("errors of an operation are of the closed list, each with its status, and named once", () => {
-    for (const { id, refusedAs, refusals = [] } of publicApis.flatMap((api) =>
-      api.operations.map((operation) => ({ refusedAs: api.refusedAs ?? ("nothing" as const), ...operation })),
+    for (const { id, refusedAs, refusals = [] } of sections.flatMap((api) =>
+      api.operations.map((operation) => ({ refusedAs: api.refusedAs ?? ("job" as const), ...operation })),
     ))
       expect(
         refusalsAs[refusedAs].filter((code) => refusals.includes(code)),
