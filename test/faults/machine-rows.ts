@@ -135,6 +135,7 @@ export const machineRows: readonly Scenario[] = [
   {
     rows: [42],
     guarantee: "a machine that is cut off for 10 s is an error in its stream, comes back, and has stopped the work",
+    fast: true,
     asks: [{ phase: "P4", script: { tokens: 3_000 } }],
     steps: [{ hold: "machines", of: "machine", direction: "both" }, { lastMs: 10_000 }],
     outcomes: { it: lostInStream },
