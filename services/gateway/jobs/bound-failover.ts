@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { setNewest } from "#shared/process/set-newest.ts";
+import { RateBucket } from "#shared/process/rate-buckets.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
 /** The fields that identify a request. Two keys never have the same request. */
@@ -18,7 +19,7 @@ export interface Fingerprinted {
  */
 const weights = { runtime: 3, machine: 2 } as const;
 const deadly = 6;
-/** Limits the requests that are remembered at once; the oldest are dropped first. */
+/** Limits the requests that are remembered at once. */
 const requestsMax = 1_000;
 
 /** The deaths under one request: a weight for each machine, which counts once however often it failed. */
@@ -34,7 +35,7 @@ interface Deaths {
  */
 export class DeadlyRequests {
   readonly #timing: Timing;
-  readonly #deaths = new Map<string, Deaths>();
+  readonly #deaths = new LRUCache<string, Deaths>({ max: requestsMax });
   /** Fingerprints of requests under way, since a body is released before its answer is complete. */
   readonly #prints = new WeakMap<Fingerprinted, string>();
 
@@ -48,7 +49,7 @@ export class DeadlyRequests {
     const byMachine = known !== undefined && nowMs < known.untilMs ? known.byMachine : new Map<string, number>();
     byMachine.set(machine, Math.max(weights[what], byMachine.get(machine) ?? 0));
     const untilMs = nowMs + this.#timing.deadlyRememberMs;
-    setNewest(this.#deaths, [print, { byMachine, untilMs }], requestsMax);
+    this.#deaths.set(print, { byMachine, untilMs });
   }
 
   /** Forgets a request that a machine answered, if `died` or `refuse` fingerprinted it before. */
@@ -82,7 +83,7 @@ export class DeadlyRequests {
 interface BudgetTerms {
   /** The part of a retry that each request adds. */
   readonly share: number;
-  /** Maximum of unused retries. */
+  /** Maximum of unused retries, besides the reserve. */
   readonly saved: number;
 }
 
@@ -90,7 +91,7 @@ interface BudgetTerms {
  * A tenth of all requests may be placed on another machine, so that a failing fleet gets no extra load because it
  * fails.
  */
-const retries: BudgetTerms = { share: 0.1, saved: 200 };
+const retries: BudgetTerms = { share: 0.1, saved: 180 };
 
 /**
  * Every request may move once to the next target of its route, and unused moves are kept for requests that need more.
@@ -98,36 +99,29 @@ const retries: BudgetTerms = { share: 0.1, saved: 200 };
  */
 export const moves: BudgetTerms = { share: 1, saved: 10_000 };
 
-/** `reserve` retries may follow each other, however few requests there were: a small site survives the loss of a machine. */
-const reserve = 20;
-/** Time in which a budget below its reserve gains one retry. */
-const refillMs = 1_000;
+/** Retries that may follow each other, however few requests there were: a small site survives the loss of a machine. */
+const reserve = { atOnce: 20, intervalMs: 1_000 };
 
 /** Limits how often failed requests are placed once more. */
 export class RetryBudget {
   readonly #clock: Pick<Clock, "now">;
   readonly #terms: BudgetTerms;
-  #left = reserve;
-  #refilledAtMs: number;
+  readonly #reserve = new RateBucket(reserve);
+  #saved = 0;
 
   constructor(clock: Pick<Clock, "now">, terms: BudgetTerms = retries) {
     this.#clock = clock;
     this.#terms = terms;
-    this.#refilledAtMs = clock.now();
   }
 
   asked(): void {
-    this.#left = Math.min(this.#terms.saved, this.#left + this.#terms.share);
+    this.#saved = Math.min(this.#terms.saved, this.#saved + this.#terms.share);
   }
 
   /** Takes one retry. True if the budget held one. */
   take(): boolean {
-    const nowMs = this.#clock.now();
-    const gained = (nowMs - this.#refilledAtMs) / refillMs;
-    this.#refilledAtMs = nowMs;
-    if (this.#left < reserve) this.#left = Math.min(reserve, this.#left + gained);
-    if (this.#left < 1) return false;
-    this.#left -= 1;
+    if (this.#saved < 1) return this.#reserve.take(this.#clock.now()) === 0;
+    this.#saved -= 1;
     return true;
   }
 }
