@@ -68,7 +68,7 @@ const settings = z.object({
   queueMax: wholeNumber(0, 10_000).default(64),
 });
 
-type Settings = z.output<typeof settings>;
+type AgentSettings = z.output<typeof settings>;
 
 /** The names of an agent's settings, and those of them that are secrets. */
 export const agentSettingNames = {
@@ -79,7 +79,7 @@ export const agentSettingNames = {
 };
 
 /** Refuses combinations of settings that the schema of single settings cannot check. */
-function assertSense({ runtime, runtimeUrl, gguf }: Settings): void {
+function assertSense({ runtime, runtimeUrl, gguf }: AgentSettings): void {
   if (runtime === "openai" && runtimeUrl.length === 0) {
     throw new ConfigFailure([
       "TRUNKLINE_RUNTIME=openai needs TRUNKLINE_RUNTIME_URL: nobody knows where such a server usually is",
@@ -93,7 +93,7 @@ function assertSense({ runtime, runtimeUrl, gguf }: Settings): void {
 }
 
 /** Returns the folder where models lie on this machine, as far as that is known: Ollama's own, or that of a GGUF file. */
-function modelsFolderOf({ gguf: [file] }: Settings, { OLLAMA_MODELS }: Environment) {
+function modelsFolderOf({ gguf: [file] }: AgentSettings, { OLLAMA_MODELS }: Environment) {
   return file === undefined ? (OLLAMA_MODELS ?? join(homedir(), ".ollama")) : dirname(file);
 }
 

@@ -2,11 +2,11 @@
 import { machineTones, machineWord } from "#shared/fleet/fleet-words.ts";
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 
-type Tone = (typeof machineTones)[keyof typeof machineTones];
+type MachineTone = (typeof machineTones)[keyof typeof machineTones];
 
 interface Trouble {
   readonly machine: string;
-  readonly tone: Tone;
+  readonly tone: MachineTone;
   readonly text: string;
 }
 

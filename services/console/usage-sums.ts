@@ -4,7 +4,7 @@ import { dayMs, dayOf } from "#shared/process/clock.ts";
 import type { Activity } from "#shared/requests/activity.ts";
 import type { recordSchemas } from "../gateway/operations/record-operations.ts";
 
-export type UsageRow = z.output<typeof recordSchemas.UsageRow>;
+export type ShownUsageRow = z.output<typeof recordSchemas.UsageRow>;
 export const usageParts = ["day", "key", "model", "machine"] as const;
 export type UsagePart = (typeof usageParts)[number];
 
@@ -20,14 +20,14 @@ export interface UsageSum {
 }
 
 /** Sums rows by a part of theirs: days in order, and keys and models by their tokens. */
-export function sumUsage(rows: readonly UsageRow[], by: Exclude<UsagePart, "machine">): UsageSum[] {
+export function sumUsage(rows: readonly ShownUsageRow[], by: Exclude<UsagePart, "machine">): UsageSum[] {
   const sums = [...Map.groupBy(rows, (row) => row[by])].map(([of, own]) => sumOf(of, own));
   return by === "day"
     ? sums.toSorted((one, other) => ((one.of ?? "") < (other.of ?? "") ? -1 : 1))
     : sums.toSorted((one, other) => other.prompt + other.completion - one.prompt - one.completion);
 }
 
-export function sumOf(of: string | null, rows: readonly UsageRow[]): UsageSum {
+export function sumOf(of: string | null, rows: readonly ShownUsageRow[]): UsageSum {
   const add = (field: "requests" | "failed" | "prompt_tokens" | "completion_tokens" | "answered" | "first_token_ms") =>
     rows.reduce((sum, row) => sum + row[field], 0);
   const answered = add("answered");
@@ -74,7 +74,7 @@ const columns = [
 ] as const;
 
 /** Returns usage as CSV, with a row for each day, key and model. */
-export function csvOf(rows: readonly UsageRow[]): string {
+export function csvOf(rows: readonly ShownUsageRow[]): string {
   const lines = rows.map((row) => columns.map((column) => csvField(row[column])).join(","));
   return `${[columns.join(","), ...lines].join("\r\n")}\r\n`;
 }

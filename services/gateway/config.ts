@@ -174,10 +174,10 @@ export function gatewayConfig(environment: Environment) {
   });
 }
 
-type Settings = z.output<typeof settings>;
+type GatewaySettings = z.output<typeof settings>;
 
 /** Returns how people sign in by OpenID Connect; undefined without an issuer. */
-function openIdSettings(given: Settings): OpenIdSettings | undefined {
+function openIdSettings(given: GatewaySettings): OpenIdSettings | undefined {
   const { oidcIssuer: issuer, oidcClientId: clientId, oidcClaim: claim, oidcRoles: roles } = given;
   if (issuer === undefined) return undefined;
   if (clientId === undefined) {
@@ -212,7 +212,7 @@ const everyAddress = "0.0.0.0";
  * Decides where the public port listens. With a public URL it listens for other hosts only if it has a certificate, or
  * if they are proxies that have one.
  */
-function publicPort({ host: chosen, publicUrl, tlsCert, trustedProxies: proxies }: Settings): PublicPort {
+function publicPort({ host: chosen, publicUrl, tlsCert, trustedProxies: proxies }: GatewaySettings): PublicPort {
   if (publicUrl === undefined || publicUrl.startsWith("http:")) return { host: chosen ?? thisHost, onlyProxies: false };
   if (tlsCert !== undefined) return { host: chosen ?? everyAddress, onlyProxies: false };
   const isProxyElsewhere = proxies.some((each) => !isThisHost(each));

@@ -1,5 +1,5 @@
 /** A machine, as far as it decides where a model is pulled to. */
-interface Pulling {
+interface PullingMachine {
   readonly machine: string;
   readonly takes_work: boolean;
   readonly memory?:
@@ -9,7 +9,7 @@ interface Pulling {
 }
 
 /** Returns the machine with most memory among those that take work and may pull; with most disk among equals. */
-export function roomiest(machines: readonly Pulling[]): string | undefined {
+export function roomiest(machines: readonly PullingMachine[]): string | undefined {
   const able = machines.flatMap(({ machine, takes_work: takesWork, memory }) =>
     takesWork && memory?.can_pull ? [{ machine, totalMb: memory.total_mb, diskMb: memory.disk_free_mb ?? 0 }] : [],
   );

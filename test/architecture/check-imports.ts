@@ -4,6 +4,7 @@ import { findHiddenSubjects, findHiddenTitles, findViolations } from "./find-vio
 import { importRules } from "./import-rules.ts";
 import { findLongFolders, linesOf, setBudgets } from "./line-budgets.ts";
 import { findUnproved } from "./promises.ts";
+import { findRepeatedTypes } from "./repeated-types.ts";
 import { findSlowExpressions } from "./slow-expressions.ts";
 import { readSources } from "./read-sources.ts";
 
@@ -25,6 +26,7 @@ if (option === "--set-budgets") {
     ...findLongFolders(sources),
     ...findSlowExpressions(sources),
     ...findUnproved(sources),
+    ...findRepeatedTypes(sources),
   ];
   for (const violation of violations) console.error(violation);
   const lines = [...linesOf(sources).values()].reduce((sum, each) => sum + each, 0);

@@ -6,6 +6,7 @@ import { importRules } from "./import-rules.ts";
 import { findLongFolders, linesOf } from "./line-budgets.ts";
 import { findUnproved, readPromises, rowsPromised } from "./promises.ts";
 import { readSources } from "./read-sources.ts";
+import { findRepeatedTypes } from "./repeated-types.ts";
 
 /** A file for each rule that breaks it, so that a rule that matches nothing any more is noticed. */
 const planted: Readonly<Record<string, readonly [path: string, text: string]>> = {
@@ -265,6 +266,27 @@ describe("a folder stays within its line budget", () => {
       expect.stringContaining("services/gateway/fleet is over its line budget: 2, lines: 3."),
       expect.stringContaining("shared/broker has 1 lines and no line budget."),
     ]);
+  });
+});
+
+describe("the name of a type means one type", () => {
+  const declares = (path: string, text: string) => ({ path, text });
+
+  test("every type that the project declares more than once has its reason", () => {
+    expect(findRepeatedTypes(readSources())).toEqual([]);
+  });
+
+  test("a type that two files declare without a reason is found, and a reason without such a type", () => {
+    const sources = [
+      declares("services/agent/a.ts", "export interface Load {\n}\n"),
+      declares("services/gateway/b.ts", "type Load = number;\ntype Step = 1;\n"),
+      declares("test/unit/c.test.ts", "type Step = 2;\n"),
+    ];
+    expect(findRepeatedTypes(sources, { Step: "another step" })).toEqual([
+      expect.stringMatching(/^services\/agent\/a\.ts, services\/gateway\/b\.ts each declare a type Load\./),
+      "The type Step has one declaration at most: remove it from repeatedTypes.",
+    ]);
+    expect(findRepeatedTypes(sources, { Load: "a load of its own" })).toEqual([]);
   });
 });
 

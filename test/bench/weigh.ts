@@ -1,5 +1,6 @@
 import { parseSync } from "rolldown/utils";
 import type { Source } from "../architecture/find-violations.ts";
+import { typesDeclaredTwice } from "../architecture/repeated-types.ts";
 import { readSources } from "../architecture/read-sources.ts";
 
 /** usage: npm run weigh: counts what the sources alone tell of their weight, beside its goal. `npm run walk` tells the rest. */
@@ -84,16 +85,6 @@ function longFunctions(source: Source): string[] {
   return found;
 }
 
-/** The names of types that more than one file declares, with their files. */
-function namesDeclaredTwice(): string[] {
-  const declared = product.flatMap(({ path, text }) =>
-    [...text.matchAll(/^(?:export )?(?:declare )?(?:interface|type) (\w+)/gm)].map(([, name = ""]) => ({ name, path })),
-  );
-  return [...Map.groupBy(declared, ({ name }) => name)]
-    .filter(([, places]) => new Set(places.map(({ path }) => path)).size > 1)
-    .map(([name, places]) => `${name}: ${places.map(({ path }) => path).join(", ")}`);
-}
-
 const testLines = (lane: RegExp): number =>
   sum(tests.filter(({ path }) => lane.test(path)).map(({ text }) => linesOf(text)));
 
@@ -113,7 +104,12 @@ const measures: readonly Measure[] = [
   { measure: "  faults and system", now: testLines(/^test\/(?:faults|system)\//), goal: 11_500, enough: 11_500 },
   { measure: "Object.assign on something readonly, gateway", now: gateway.flatMap(assignments), goal: 0, enough: 0 },
   { measure: "optional members of a job's listeners", now: gateway.flatMap(optionalMembers), goal: 0, enough: 0 },
-  { measure: "type names declared in more than one file", now: namesDeclaredTwice(), goal: 15, enough: 25 },
+  {
+    measure: "type names declared in more than one file",
+    now: [...typesDeclaredTwice(sources)].map(([name, paths]) => `${name}: ${paths.join(", ")}`),
+    goal: 15,
+    enough: 25,
+  },
   {
     measure: `functions above ${functionLinesMax} lines on a request's way`,
     now: way.flatMap(longFunctions),

@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type AddressInfo, type Socket } from "
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { agentConfig } from "../../services/agent/config.ts";
-import { detectMs, runtimeKinds, runtimeSources, type Wanted } from "../../services/agent/models/detect.ts";
+import { detectMs, runtimeKinds, runtimeSources, type WantedRuntimes } from "../../services/agent/models/detect.ts";
 import { recogniseOllama } from "../../services/agent/runtimes/ollama/ollama.ts";
 import { recogniseOpenAiServer } from "../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
@@ -193,7 +193,8 @@ describe("a port that takes connections and never answers", () => {
 
 describe("looking for runtimes", () => {
   test("looks where runtimes usually are when nobody says where", () => {
-    const usual = (kind: Wanted["kind"]) => runtimeSources({ kind, urls: [], clock: clock }).map(({ place }) => place);
+    const usual = (kind: WantedRuntimes["kind"]) =>
+      runtimeSources({ kind, urls: [], clock: clock }).map(({ place }) => place);
     expect(usual("auto")).toEqual([
       "http://127.0.0.1:11434",
       "http://127.0.0.1:8000",
@@ -212,7 +213,7 @@ describe("looking for runtimes", () => {
     }).listen(0, "127.0.0.1");
     await once(stranger, "listening");
     const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
-    const look = async (where: Pick<Wanted, "urls" | "usual">) => {
+    const look = async (where: Pick<WantedRuntimes, "urls" | "usual">) => {
       const [source] = runtimeSources({ kind: "auto", apiKey: "secret", clock: clock, ...where });
       await source?.look(signal);
       return new Set(shown.splice(0));

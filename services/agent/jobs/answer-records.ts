@@ -5,7 +5,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { EmitEvents } from "../runtimes/runtime.ts";
 
 /** The job that an answer is written into. */
-interface Written {
+interface WrittenBytes {
   readonly signal: AbortSignal;
   write(records: readonly DataRecord[], outputTokens: number): Promise<void> | undefined;
 }
@@ -48,12 +48,12 @@ export class AnswerAssembly {
   }
 
   /** Returns the function that writes a runtime's events into a job. */
-  writingTo(job: Written): EmitEvents {
+  writingTo(job: WrittenBytes): EmitEvents {
     return (events) => (job.signal.aborted ? undefined : this.#write(this.push(events), job));
   }
 
   /** Writes the closing events into a job. */
-  endIn(job: Written): void {
+  endIn(job: WrittenBytes): void {
     if (!job.signal.aborted) void this.#write(this.end(), job);
   }
 
@@ -84,7 +84,7 @@ export class AnswerAssembly {
     return ends;
   }
 
-  #write(events: readonly AnswerEvent[], job: Written): Promise<void> | undefined {
+  #write(events: readonly AnswerEvent[], job: WrittenBytes): Promise<void> | undefined {
     const records: DataRecord[] = [];
     for (const event of events) addRecords(event, records);
     return job.write(records, this.outputTokens);

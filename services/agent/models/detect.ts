@@ -23,7 +23,7 @@ type RuntimeKind = (typeof runtimeKinds)[number];
 /** Timeout for recognising a server. */
 export const detectMs = 500;
 
-export interface Wanted {
+export interface WantedRuntimes {
   readonly kind: Exclude<RuntimeKind, "scripted">;
   /** URLs to look at instead of the usual ones. */
   readonly urls: readonly string[];
@@ -36,7 +36,7 @@ export interface Wanted {
 }
 
 /** Returns the places of the runtimes to front: the configured URLs, or else the usual ones. */
-export function runtimeSources(wanted: Wanted): RuntimeSource[] {
+export function runtimeSources(wanted: WantedRuntimes): RuntimeSource[] {
   const { kind, urls, apiKey, slots, clock, log } = wanted;
   // People copy the URL that clients use, with the version in its path.
   const site = (url: string): RuntimeSite => ({ url: url.replace(/\/v1\/?$/, ""), apiKey, slots, clock, log });
@@ -51,7 +51,7 @@ export function runtimeSources(wanted: Wanted): RuntimeSource[] {
 }
 
 /** Returns a place that the operator named by URL or by kind: any server with a list of models is accepted. */
-function configuredPlace(site: RuntimeSite, kind: Wanted["kind"]): RuntimeSource {
+function configuredPlace(site: RuntimeSite, kind: WantedRuntimes["kind"]): RuntimeSource {
   return {
     place: placeOf(site),
     look: (signal) => recognise(site, kind, { allowOther: true, signal }),
@@ -75,7 +75,7 @@ function usualPlace(site: RuntimeSite): RuntimeSource {
 
 async function recognise(
   site: RuntimeSite,
-  kind: Wanted["kind"],
+  kind: WantedRuntimes["kind"],
   options: { allowOther: boolean; signal: AbortSignal },
 ): Promise<LookResult> {
   const { allowOther } = options;

@@ -11,7 +11,7 @@ export interface RuntimeWork {
   readonly heardAtMs: number;
 }
 
-interface WatchOptions extends AgentContext {
+interface WatchSourceOptions extends AgentContext {
   readonly source: RuntimeSource;
   readonly workOn: (runtime: Runtime) => RuntimeWork;
 }
@@ -33,7 +33,7 @@ const pollsSkippedMax = 30;
  * it no longer answers. No other object owns this state.
  */
 export class SourceWatch {
-  readonly #options: WatchOptions;
+  readonly #options: WatchSourceOptions;
   #runtime: Runtime | undefined;
   #models: readonly DescribedModel[] | undefined;
   #failures = 0;
@@ -45,7 +45,7 @@ export class SourceWatch {
   #otherKind: string | undefined;
   #looking: Promise<void> | undefined;
 
-  constructor(options: WatchOptions) {
+  constructor(options: WatchSourceOptions) {
     this.#options = options;
   }
 

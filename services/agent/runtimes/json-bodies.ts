@@ -6,14 +6,14 @@ import { chatBody, completeBody, embedBody, manageBody, rankBody, unknownFields 
 import { limits } from "#shared/protocol/limits.ts";
 
 const schemas = { chat: chatBody, complete: completeBody, embed: embedBody, rerank: rankBody, manage: manageBody };
-type Schemas = typeof schemas;
-type BodyOf<Kind extends keyof Schemas> = z.output<Schemas[Kind]>;
+type BodySchemas = typeof schemas;
+type BodyOf<Kind extends keyof BodySchemas> = z.output<BodySchemas[Kind]>;
 
 /**
  * Reads the body of a job. The gateway has checked it, so an invalid body comes from a gateway that is newer than this
  * agent. It is refused with the field's name, and never run with a field dropped.
  */
-export function readBody<Kind extends keyof Schemas>(kind: Kind, bytes: Uint8Array): BodyOf<Kind> {
+export function readBody<Kind extends keyof BodySchemas>(kind: Kind, bytes: Uint8Array): BodyOf<Kind> {
   let value: unknown;
   try {
     value = readJson(bytes);
@@ -36,13 +36,18 @@ export function unknownPart(field: PropertyKey | undefined, internal: string): F
 }
 
 /** An order to the thread: a job's body to read, or a runtime's request to write. */
-export type JsonOrder = { readonly kind: keyof Schemas; readonly bytes: Uint8Array } | { readonly written: unknown };
+export type JsonOrder =
+  | { readonly kind: keyof BodySchemas; readonly bytes: Uint8Array }
+  | { readonly written: unknown };
 
 /** Reads and writes large bodies beside the event loop, so that other answers go on. */
 const thread = new WorkThread<JsonOrder, unknown>(new URL("./json-thread.ts", import.meta.url));
 
 /** Reads the body of a job; a large one in the thread. */
-export async function readAnyBody<Kind extends keyof Schemas>(kind: Kind, bytes: Uint8Array): Promise<BodyOf<Kind>> {
+export async function readAnyBody<Kind extends keyof BodySchemas>(
+  kind: Kind,
+  bytes: Uint8Array,
+): Promise<BodyOf<Kind>> {
   if (bytes.byteLength <= limits.partBytes) return readBody(kind, bytes);
   return (await thread.run({ kind, bytes }, bytes)) as BodyOf<Kind>;
 }

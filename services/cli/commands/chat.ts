@@ -2,7 +2,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import type { Command } from "commander";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { type ChatMessage, streamChat } from "../site/chat-client.ts";
+import { type SentMessage, streamChat } from "../site/chat-client.ts";
 import { commandIn, interruptedCode, readBy, type CliContext, untilInterrupted } from "../terminal/command-line.ts";
 import { baseUrlOf, findKey, siteUrl } from "../site/find-gateway.ts";
 
@@ -49,7 +49,7 @@ function conversation(model: string, { system, baseUrl }: Options, context: CliC
   const { environment } = context;
   const { token: key } = findKey("model", environment);
   const site = { baseUrl: baseUrlOf(environment, baseUrl), key, option: "--base-url" };
-  let messages: readonly ChatMessage[] = system === undefined ? [] : [{ role: "system", content: system }];
+  let messages: readonly SentMessage[] = system === undefined ? [] : [{ role: "system", content: system }];
   return async (message) => {
     const asked = [...messages, { role: "user", content: message } as const];
     using interrupted = untilInterrupted();

@@ -2,7 +2,7 @@ import { Argument, type Command, type Option } from "commander";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { type CliCommand, commandIn, type CliContext } from "../terminal/command-line.ts";
 
-interface Choice {
+interface CompletionChoice {
   readonly name: string;
   readonly description: string;
 }
@@ -11,9 +11,9 @@ interface Choice {
  * A shell: its script, which runs this program at each TAB, and the line of a choice for it. The program fails where the
  * user's own text stands, and the shell then offers files.
  */
-interface Shell {
+interface CompletionShell {
   readonly script: string;
-  readonly line: (choice: Choice) => string;
+  readonly line: (choice: CompletionChoice) => string;
 }
 
 /** Makes the command `trunkline completion <shell>`, which completes the commands of its parent. */
@@ -45,9 +45,9 @@ would ask:
 
 /** Begins the word at the cursor, which may be empty or look like an option. */
 const mark = "=";
-const named = ({ name }: Choice): string => name;
+const named = ({ name }: CompletionChoice): string => name;
 
-const shells: Readonly<Record<string, Shell>> = {
+const shells: Readonly<Record<string, CompletionShell>> = {
   // Works in bash 3.2 too, which macOS has. Bash splits words at colons and replaces the part behind the last one.
   bash: {
     line: named,
@@ -102,7 +102,7 @@ async function choicesAt(
   root: Command,
   { before, word }: { readonly before: readonly string[]; readonly word: string },
   context: CliContext,
-): Promise<readonly Choice[] | undefined> {
+): Promise<readonly CompletionChoice[] | undefined> {
   let command = root;
   let argument = 0;
   let valued: Option | undefined;
@@ -128,11 +128,11 @@ async function choicesAt(
   return choices.length === 0 ? undefined : choices;
 }
 
-function commandsOf(command: Command): readonly Choice[] {
+function commandsOf(command: Command): readonly CompletionChoice[] {
   return command.commands.map((each) => ({ name: each.name(), description: each.summary() || each.description() }));
 }
 
-function optionsOf(command: Command): readonly Choice[] {
+function optionsOf(command: Command): readonly CompletionChoice[] {
   return command
     .createHelp()
     .visibleOptions(command)
@@ -153,7 +153,7 @@ const askMsMin = 100;
 const plainWord = /^[\w.@/+][\w.@/+:-]*$/;
 
 /** Returns the models of the live site. Empty if it does not list them in time, or refuses to. */
-async function modelsAt(url: string | undefined, { environment }: CliContext): Promise<readonly Choice[]> {
+async function modelsAt(url: string | undefined, { environment }: CliContext): Promise<readonly CompletionChoice[]> {
   try {
     const [{ baseUrlOf, findKey }, { listSiteModels }] = await Promise.all([
       import("../site/find-gateway.ts"),

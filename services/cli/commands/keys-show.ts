@@ -15,7 +15,7 @@ import { budgetText, countText, fromNow, utcTime } from "../terminal/quantity-te
 import { alignedTable, cutText, type Field, fieldLines } from "../terminal/table-text.ts";
 import { noSuchKey, unreadLine, withKeyStore } from "../site/with-key-store.ts";
 
-interface Column {
+interface KeyColumn {
   readonly heading: string;
   readonly cell: (key: ShownKey) => string;
   /**
@@ -25,14 +25,14 @@ interface Column {
   readonly tells?: (key: ShownKey) => boolean;
 }
 
-const columns: readonly Column[] = [
+const columns: readonly KeyColumn[] = [
   { heading: "id", cell: ({ id }) => id },
   { heading: "name", cell: ({ name }) => name },
   { heading: "kind", cell: ({ kind }) => kind, tells: ({ kind }) => kind !== "model" },
   { heading: "scopes", cell: ({ kind, scopes }) => (kind === "model" ? scopes.join(", ") : "-") },
   ...termRows
     .filter((each) => !limitRows.includes(each))
-    .map(([name, row]): Column => {
+    .map(([name, row]): KeyColumn => {
       const cell = (key: ShownKey): string => (key.kind === "model" && termText([name, row], key, countText)) || "-";
       return { heading: row.label ?? name, cell, tells: (key) => (key[name] ?? null) !== null };
     }),

@@ -15,8 +15,8 @@ import { type CliCommand, type CliContext, type JsonOption, readBy, widthOf } fr
 import { byteSize } from "../terminal/quantity-text.ts";
 import { alignedTable } from "../terminal/table-text.ts";
 
-type Pull = NonNullable<ShownFleetMachine["memory"]>["pulls"][number];
-type PullAt = Pull & { readonly machine: string };
+type ShownPull = NonNullable<ShownFleetMachine["memory"]>["pulls"][number];
+type PullAt = ShownPull & { readonly machine: string };
 
 export function addPulls(models: CliCommand, context: CliContext): void {
   const { stdout, stderr } = context;
@@ -98,7 +98,7 @@ function pullerOf(machines: readonly ShownFleetMachine[], model: string): string
 }
 
 export function pullsTable(pulls: readonly PullAt[], widthMax?: number): string {
-  const progress = ({ percent, totalMb }: Pull): string =>
+  const progress = ({ percent, totalMb }: ShownPull): string =>
     percent === undefined || totalMb === undefined ? "-" : `${percent} % of ${byteSize(totalMb * 1_000_000)}`;
   const rows = pulls.map((pull) => [pull.model, pull.machine, pull.state, progress(pull), pull.status]);
   return alignedTable(["model", "machine", "state", "progress", "status"], rows, {

@@ -169,7 +169,7 @@ function yesOrNo(answer: boolean | null): string {
   return answer ? "yes" : "no";
 }
 
-interface Managing {
+interface ManageCommand {
   readonly action: ManageAction;
   /** The subcommand's name. */
   readonly word: string;
@@ -178,7 +178,7 @@ interface Managing {
   readonly more: string;
 }
 
-const all: readonly Managing[] = [
+const all: readonly ManageCommand[] = [
   {
     action: "pull",
     word: "pull",
@@ -244,7 +244,7 @@ Example:
 }
 
 async function manage(
-  { action, done }: Managing,
+  { action, done }: ManageCommand,
   { name, given }: { readonly name: string; readonly given: Options },
   context: CliContext,
 ): Promise<void> {

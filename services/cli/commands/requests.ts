@@ -173,14 +173,14 @@ const right = ["status", "prompt", "answer", "first", "total"] as const;
 const wideMin = 110;
 const narrow: ReadonlySet<string> = new Set(["time", "id", "model", "machine", "end"]);
 
-interface Terms {
+interface ListTerms {
   /** The names of keys by their ids. */
   readonly names: ReadonlyMap<string, string>;
   readonly widthMax: number | undefined;
   readonly nowMs: number;
 }
 
-function tableOfRequests(requests: readonly ShownRequest[], { names, widthMax, nowMs }: Terms): string {
+function tableOfRequests(requests: readonly ShownRequest[], { names, widthMax, nowMs }: ListTerms): string {
   const shown = headings.filter((heading) => widthMax === undefined || widthMax >= wideMin || narrow.has(heading));
   const rows = requests.map((request) => {
     const cells = { ...cellsOf(request, nowMs), key: names.get(request.key) ?? request.key };

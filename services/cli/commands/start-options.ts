@@ -46,13 +46,13 @@ export function withOptions(environment: Environment, { gguf, public: url }: Sta
   };
 }
 
-type Asking = Pick<CliContext, "stdin" | "stderr">;
+type AskingContext = Pick<CliContext, "stdin" | "stderr">;
 
 /**
  * Returns the join line that was given, or undefined. It is parsed here and not by the option: a usage error would
  * repeat it.
  */
-export async function readJoinLine(given: StartOptions, context: Asking): Promise<JoinLine | undefined> {
+export async function readJoinLine(given: StartOptions, context: AskingContext): Promise<JoinLine | undefined> {
   const { join, joinFile, replace } = given;
   if (join === undefined && joinFile === undefined) {
     if (replace) throw new StartFailure(exitCodes.usage, "--replace goes with --join or --join-file.");
@@ -82,7 +82,7 @@ function readLineOf(file: string): string {
 }
 
 /** Reads one line. A person at a terminal need not end the input. */
-async function askForLine({ stdin = process.stdin, stderr }: Asking): Promise<string> {
+async function askForLine({ stdin = process.stdin, stderr }: AskingContext): Promise<string> {
   if (stdin.isTTY) stderr.write("Paste the join line and press Enter: ");
   using lines = createInterface({ input: stdin, terminal: false });
   // Windows' `cmd` echoes the quotes too.

@@ -19,19 +19,19 @@ import { alignedTable, cutText } from "../terminal/table-text.ts";
 import { whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
 
 const usageParts = ["key", "model", "day"] as const;
-type UsagePart = (typeof usageParts)[number];
+type SummedBy = (typeof usageParts)[number];
 
 interface Options extends JsonOption {
   readonly days: number;
   readonly from?: string;
   readonly to?: string;
-  readonly by: readonly UsagePart[];
+  readonly by: readonly SummedBy[];
   readonly key?: string;
 }
 
 const defaultDays = 7;
 const writtenDay = z.iso.date("must be a day, such as 2026-01-31");
-const parts: z.ZodType<readonly UsagePart[], string> = commaList
+const parts: z.ZodType<readonly SummedBy[], string> = commaList
   .pipe(z.array(z.enum(usageParts, `must be one or more of ${usageParts.join(", ")}`)))
   .transform((each) => [...new Set(each)]);
 
@@ -87,14 +87,14 @@ ${whichStoreHelp}`)
 }
 
 /** The usage of one group. A dimension that was not requested is summed over all its values. */
-interface UsageSum {
+interface SummedUsage {
   readonly part: { readonly key?: string; readonly model?: string | null; readonly day?: string };
   readonly counts: UsageCounts;
 }
 
 /** Sums usage by the requested dimensions. Sorts by day, then by tokens with the largest first. */
-export function sumUsage(rows: readonly UsageRow[], by: readonly UsagePart[]): readonly UsageSum[] {
-  const sums = new Map<string, UsageSum>();
+export function sumUsage(rows: readonly UsageRow[], by: readonly SummedBy[]): readonly SummedUsage[] {
+  const sums = new Map<string, SummedUsage>();
   for (const row of rows) {
     const part = {
       ...(by.includes("key") ? { key: row.keyId } : {}),
@@ -119,7 +119,7 @@ export function meansOf({ requests, answered, firstTokenMs, durationMs }: UsageC
   };
 }
 
-function compareSums(one: UsageSum, other: UsageSum): number {
+function compareSums(one: SummedUsage, other: SummedUsage): number {
   return (
     compareText(one.part.day, other.part.day) ||
     tokensOf(other.counts) - tokensOf(one.counts) ||
@@ -141,15 +141,15 @@ const numbers = ["requests", "failed", "tokens in", "tokens out", "first token",
  * `by`.
  */
 function usageTable(usage: {
-  readonly sums: readonly UsageSum[];
+  readonly sums: readonly SummedUsage[];
   readonly total: UsageCounts;
-  readonly by: readonly UsagePart[];
+  readonly by: readonly SummedBy[];
   readonly nameOf: (keyId: string) => string | undefined;
   readonly widthMax: number | undefined;
 }): string {
   const { sums, total, by, nameOf, widthMax } = usage;
   const headings = by.flatMap((part) => (part === "key" ? ["key", "name"] : [part]));
-  const cellsOfPart = ({ part }: UsageSum): readonly string[] =>
+  const cellsOfPart = ({ part }: SummedUsage): readonly string[] =>
     by.flatMap((each) => {
       if (each === "key") return [part.key ?? "", nameOf(part.key ?? "") ?? "-"];
       return [part[each] ?? "-"];

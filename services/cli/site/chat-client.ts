@@ -7,7 +7,7 @@ import { onOneLine } from "#shared/process/clean-text.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { statusOf, whyUnreachable } from "./find-gateway.ts";
 
-export interface ChatMessage {
+export interface SentMessage {
   readonly role: "system" | "user" | "assistant";
   readonly content: string;
 }
@@ -48,7 +48,7 @@ export async function listSiteModels(site: ChatSite, signal?: AbortSignal): Prom
  */
 export async function* streamChat(
   site: ChatSite,
-  chat: { readonly model: string; readonly messages: readonly ChatMessage[]; readonly signal: AbortSignal },
+  chat: { readonly model: string; readonly messages: readonly SentMessage[]; readonly signal: AbortSignal },
 ): AsyncGenerator<AnswerPiece> {
   const { baseUrl } = site;
   const { signal, ...request } = chat;

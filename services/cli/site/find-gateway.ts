@@ -77,7 +77,7 @@ export function notedUrl(stateDir: string, kind: keyof z.output<typeof addresses
   return addresses.safeParse(jsonIn(readKept(resolve(stateDir, upFiles.addresses)))).data?.[kind];
 }
 
-export interface FoundKey {
+export interface KeyAtHand {
   readonly token: KeyToken;
   /** The place where the key was found, for messages. */
   readonly place: string;
@@ -112,7 +112,7 @@ export function configuredKey(wanted: WantedKey, environment: Environment): stri
 }
 
 /** Returns the key of a command: the one in the environment, or else the one that `trunkline up` keeps. */
-export function findKey(wanted: WantedKey, environment: Environment): FoundKey {
+export function findKey(wanted: WantedKey, environment: Environment): KeyAtHand {
   const given = configuredKey(wanted, environment);
   if (given !== undefined) return readKey(wanted, given, wantedKeys[wanted].variable);
   const file = resolve(readConfig(folderSettings, environment).stateDir, wantedKeys[wanted].file);
@@ -123,7 +123,7 @@ export function findKey(wanted: WantedKey, environment: Environment): FoundKey {
  * Reads a key, and refuses any other text than one of the right kind, so that it is not sent to a gateway. An admin key
  * may be a viewer key.
  */
-export function readKey(wanted: WantedKey, text: string, place: string): FoundKey {
+export function readKey(wanted: WantedKey, text: string, place: string): KeyAtHand {
   const { name, prefix, making } = wantedKeys[wanted];
   const parsed = parseKeyToken(text.trim());
   if (parsed.outcome === "parsed" && (parsed.token.kind === "model") === (wanted === "model"))

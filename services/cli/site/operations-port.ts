@@ -18,7 +18,7 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { type CliCommand, readBy, type CliContext } from "../terminal/command-line.ts";
-import { findKey, type FoundKey, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";
+import { findKey, type KeyAtHand, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";
 
 export interface OperationsOptions {
   readonly operationsUrl?: string;
@@ -67,13 +67,13 @@ const answerBytesMax = 64 * 1024 * 1024;
 
 interface Dependencies {
   readonly url: string;
-  readonly key: FoundKey;
+  readonly key: KeyAtHand;
   /** The trusted certificate authorities for HTTPS. Undefined for Node's own. */
   readonly ca?: string[] | undefined;
   readonly clock: Pick<Clock, "after">;
 }
 
-interface Asking {
+interface AskedOperation {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
   readonly body?: object | undefined;
@@ -109,7 +109,7 @@ export class OperationsPort {
 
   async #answer<Schema extends z.ZodType>(
     schema: Schema,
-    asking: Omit<Asking, "signal"> & { readonly signal?: AbortSignal | undefined },
+    asking: Omit<AskedOperation, "signal"> & { readonly signal?: AbortSignal | undefined },
   ): Promise<z.output<Schema>> {
     const late = new AbortController();
     const timer = this.#dependencies.clock.after(answerWithinMs, () => late.abort(new LateAnswer()));
@@ -126,7 +126,7 @@ export class OperationsPort {
   /**
    * Runs a long operation and yields its progress; returns when it is done. Aborting the signal stops the operation.
    */
-  async *work(path: string, asking: Pick<Asking, "body" | "signal">): AsyncGenerator<ProgressLine> {
+  async *work(path: string, asking: Pick<AskedOperation, "body" | "signal">): AsyncGenerator<ProgressLine> {
     const response = await this.#ask({ method: "POST", path, ...asking });
     if (response.headers["content-type"] !== linesMedia) {
       response.destroy();
@@ -145,7 +145,7 @@ export class OperationsPort {
     throw this.#brokenOff();
   }
 
-  async #ask({ method, path, body, signal }: Asking): Promise<IncomingMessage> {
+  async #ask({ method, path, body, signal }: AskedOperation): Promise<IncomingMessage> {
     const { key, ca, clock } = this.#dependencies;
     const headers = {
       authorization: `Bearer ${key.token.reveal()}`,

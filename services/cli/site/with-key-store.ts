@@ -49,7 +49,7 @@ export async function withKeyStore<Result>(
 }
 
 /** A change that was made, with its result for programs and in words. */
-interface Told {
+interface ToldChange {
   readonly changed?: { readonly replication?: Replication };
   readonly shown: object;
   readonly say: () => string;
@@ -59,7 +59,7 @@ interface Told {
 export async function tellChange(
   context: CliContext,
   given: JsonOption,
-  change: (store: CommandStore) => Promise<Told>,
+  change: (store: CommandStore) => Promise<ToldChange>,
 ): Promise<void> {
   await withKeyStore(context, given, async (store) => {
     const { changed = {}, shown, say } = await change(store);

@@ -1,17 +1,17 @@
 import { Field, TextField } from "../forms.tsx";
 
 /** The parameters of a chat as a form has them: texts. */
-export interface Options {
+export interface ChatOptions {
   readonly system: string;
   readonly temperature: string;
   readonly maxTokens: string;
   readonly tools: string;
 }
 
-export const defaultOptions: Options = { system: "", temperature: "", maxTokens: "", tools: "" };
+export const defaultOptions: ChatOptions = { system: "", temperature: "", maxTokens: "", tools: "" };
 
 /** Returns the parameters as the public API takes them. Throws for tools that are no JSON. */
-export function parametersOf({ temperature, maxTokens, tools }: Options): object {
+export function parametersOf({ temperature, maxTokens, tools }: ChatOptions): object {
   return {
     ...(temperature !== "" && { temperature: Number(temperature) }),
     ...(maxTokens !== "" && { max_tokens: Number(maxTokens) }),
@@ -31,10 +31,10 @@ export function OptionFields({
   options,
   onOptions,
 }: {
-  readonly options: Options;
-  readonly onOptions: (options: Options) => void;
+  readonly options: ChatOptions;
+  readonly onOptions: (options: ChatOptions) => void;
 }) {
-  const put = (name: keyof Options) => (text: string) => onOptions({ ...options, [name]: text });
+  const put = (name: keyof ChatOptions) => (text: string) => onOptions({ ...options, [name]: text });
   return (
     <details class="options">
       <summary>Parameters</summary>

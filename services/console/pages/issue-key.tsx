@@ -8,7 +8,7 @@ import { CopyText, Notice } from "../parts.tsx";
 import { session } from "../session.ts";
 import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
 
-type Issued = z.output<typeof keySchemas.IssuedKey>;
+export type Issued = z.output<typeof keySchemas.IssuedKey>;
 
 const kinds = [
   ["model", "calls models"],

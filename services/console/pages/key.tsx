@@ -3,7 +3,6 @@ import type { z } from "zod";
 import { termRows, termText } from "#shared/admin/key-terms.ts";
 import { dayOf } from "#shared/process/clock.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
-import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
@@ -12,13 +11,11 @@ import { Badge, Bar, type Fact, Facts, FaultNotice, Name, Page, Time } from "../
 import { numberText, shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
 import { sumOf, sumUsage } from "../usage-sums.ts";
-import { KeyOnce } from "./issue-key.tsx";
+import { type Issued, KeyOnce } from "./issue-key.tsx";
 import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
 import { keyTones } from "./key-tones.ts";
 import { TrailTable } from "./trail-table.tsx";
 import { UsageTable } from "./usage-table.tsx";
-
-type Issued = z.output<typeof keySchemas.IssuedKey>;
 
 export function OneKey({ id }: { readonly id: string }) {
   const { answer: key, fault } = useAnswer<ShownKey>(`/keys/${encodeURIComponent(id)}`);

@@ -6,10 +6,10 @@ import { change } from "../admin-api.ts";
 import { ActionForm, Confirm, Dialog, FormDialog, listIn, QueryButton, TextField } from "../forms.tsx";
 import { PairDialog } from "./pair-machine.tsx";
 
-type Record = z.output<typeof machineSchemas.MachineRecord>;
+export type MachineRecordAnswer = z.output<typeof machineSchemas.MachineRecord>;
 
 /** The changes of a machine. Each window has an address. */
-export function MachineActions({ record }: { readonly record: Record }) {
+export function MachineActions({ record }: { readonly record: MachineRecordAnswer }) {
   const { machine, state } = record;
   const at = `/machines/${encodeURIComponent(machine)}`;
   const open = query.value.get("do");
@@ -114,7 +114,7 @@ function RenameDialog({ at, name, onClose }: DialogProps & { readonly name: stri
   );
 }
 
-function ModelsDialog({ at, record, onClose }: DialogProps & { readonly record: Record }) {
+function ModelsDialog({ at, record, onClose }: DialogProps & { readonly record: MachineRecordAnswer }) {
   const [text, setText] = useState(record.models?.join(" ") ?? "");
   const models = listIn(text);
   return (

@@ -9,10 +9,8 @@ import { Age, Badge, Bar, Facts, FaultNotice, ModelLink, Name, Notice, Page, Tab
 import { numberText, sizeText, windowText } from "../quantity.ts";
 import { memoryText } from "../model-rows.ts";
 import { mayChange } from "../session.ts";
-import { MachineActions } from "./machine-actions.tsx";
+import { MachineActions, type MachineRecordAnswer } from "./machine-actions.tsx";
 import { MachineState } from "./machine-state.tsx";
-
-type Record = z.output<typeof machineSchemas.MachineRecord>;
 
 export function OneMachine({ name }: { readonly name: string }) {
   const records = useAnswer<z.output<typeof machineSchemas.MachineRecordList>>("/machines");
@@ -118,9 +116,9 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
   );
 }
 
-type MemoryFacts = NonNullable<ShownFleetMachine["memory"]>;
+type ShownMemory = NonNullable<ShownFleetMachine["memory"]>;
 
-function Keeps({ keeps }: { readonly keeps: MemoryFacts["keeps"] }) {
+function Keeps({ keeps }: { readonly keeps: ShownMemory["keeps"] }) {
   return keeps.map(({ model, state, why }) => (
     <div key={model}>
       <ModelLink id={model} />{" "}
@@ -136,7 +134,7 @@ function Keeps({ keeps }: { readonly keeps: MemoryFacts["keeps"] }) {
   ));
 }
 
-function Pulls({ pulls }: { readonly pulls: MemoryFacts["pulls"] }) {
+function Pulls({ pulls }: { readonly pulls: ShownMemory["pulls"] }) {
   return pulls.map(({ model, state, status, percent, totalMb }) => (
     <div key={model}>
       <Name>{model}</Name>{" "}
@@ -150,7 +148,7 @@ function Pulls({ pulls }: { readonly pulls: MemoryFacts["pulls"] }) {
   ));
 }
 
-function Memory({ memory }: { readonly memory: MemoryFacts }) {
+function Memory({ memory }: { readonly memory: ShownMemory }) {
   const { total_mb: totalMb, free_mb: freeMb, loading } = memory;
   const text = `${sizeText(freeMb)} of ${sizeText(totalMb)} free`;
   return (
@@ -173,7 +171,7 @@ function Started({ epoch }: { readonly epoch: string }) {
 
 const connections = { tunnel: "over the site's own port", direct: "to the broker" } as const;
 
-function RecordFacts({ record }: { readonly record: Record }) {
+function RecordFacts({ record }: { readonly record: MachineRecordAnswer }) {
   const { cordon, join_used_again: again } = record;
   return (
     <section>

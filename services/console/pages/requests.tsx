@@ -12,7 +12,7 @@ import { msText, numberText } from "../quantity.ts";
 import { KeyName, useKeyNames } from "./key-name.tsx";
 import { Outcome, RequestTable } from "./request-table.tsx";
 
-type Listing = z.output<typeof requestSchemas.RequestList>;
+type RequestListing = z.output<typeof requestSchemas.RequestList>;
 
 export function Requests({ rest: [id] }: { readonly rest: readonly string[] }) {
   return id === undefined ? <RequestList /> : <OneRequest id={id} />;
@@ -76,9 +76,9 @@ function Found({
   readonly path: string;
   readonly given: Readonly<Record<string, string | undefined>>;
 }) {
-  const { answer, fault } = useAnswer<Listing>(path);
+  const { answer, fault } = useAnswer<RequestListing>(path);
   const names = useKeyNames();
-  const [older, setOlder] = useState<readonly Listing[]>([]);
+  const [older, setOlder] = useState<readonly RequestListing[]>([]);
   const [failure, setFailure] = useState<ApiFault>();
   if (answer === undefined)
     return fault === undefined ? <p class="quiet">Requests are looked for…</p> : <FaultNotice fault={fault} />;
@@ -92,7 +92,7 @@ function Found({
   const next = pages.at(-1)?.next ?? null;
   const unread = pages.reduce((sum, each) => sum + each.unread, 0);
   const more = (): void => {
-    read<Listing>(`${path}&before=${next}`).then(
+    read<RequestListing>(`${path}&before=${next}`).then(
       (page) => setOlder([...older, page]),
       (error: unknown) => setFailure(faultOf(error)),
     );

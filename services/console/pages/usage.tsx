@@ -17,7 +17,7 @@ import {
   sumUsage,
   type UsagePart,
   usageParts,
-  type UsageRow,
+  type ShownUsageRow,
   type UsageSum,
 } from "../usage-sums.ts";
 import { UsageTable } from "./usage-table.tsx";
@@ -96,7 +96,7 @@ function Figures({
   by,
   metric,
 }: {
-  readonly rows: readonly UsageRow[];
+  readonly rows: readonly ShownUsageRow[];
   readonly from: string;
   readonly to: string;
   readonly by: UsagePart;
@@ -163,7 +163,7 @@ function ByMachine() {
   );
 }
 
-function CsvLink({ rows, name }: { readonly rows: readonly UsageRow[]; readonly name: string }) {
+function CsvLink({ rows, name }: { readonly rows: readonly ShownUsageRow[]; readonly name: string }) {
   const url = useMemo(() => URL.createObjectURL(new Blob([csvOf(rows)], { type: "text/csv" })), [rows]);
   return (
     <a href={url} download={name}>

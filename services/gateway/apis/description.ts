@@ -26,12 +26,12 @@ export interface Operation extends OperationRest {
   /** The kind of an endpoint that asks models, or the path of another. */
   readonly at: string;
   readonly body?: z.ZodType;
-  readonly answer: Answer;
+  readonly answer: DescribedAnswer;
   /** The schema of an event, where the answer can be streamed. */
   readonly chunk?: z.ZodType | undefined;
 }
 
-export type Answer = z.ZodType | readonly z.ZodType[];
+export type DescribedAnswer = z.ZodType | readonly z.ZodType[];
 
 /** Properties that only some operations have. */
 export interface OperationRest {
@@ -54,7 +54,7 @@ export interface OperationRest {
 
 const operation =
   (method: Operation["method"]) =>
-  (id: string, at: string, answer: Answer, rest: OperationRest = {}): Operation => ({
+  (id: string, at: string, answer: DescribedAnswer, rest: OperationRest = {}): Operation => ({
     id,
     method,
     at,
@@ -64,7 +64,7 @@ const operation =
 export const get = operation("GET");
 export const remove = operation("DELETE");
 
-type Schemas = readonly [body: z.ZodType, answer: Answer, chunk?: z.ZodType];
+type Schemas = readonly [body: z.ZodType, answer: DescribedAnswer, chunk?: z.ZodType];
 export const post = (id: string, at: string, [body, answer, chunk]: Schemas, rest?: OperationRest): Operation => ({
   ...operation("POST")(id, at, answer, rest),
   body,

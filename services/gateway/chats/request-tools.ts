@@ -196,6 +196,12 @@ export function withClientNames(renderer: AnswerRenderer, toolNames: ClientToolN
 /** A text for an error, and the field of the message that it names, as the end of a path. */
 type OrderError = readonly [text: string, field: string];
 
+/** A message for machines, and the path in the request where it begins. */
+export interface MessageAt {
+  readonly message: ChatMessage;
+  readonly param: string;
+}
+
 /** The errors of tool messages in the words of an outer API. The ids of calls follow the text of `noResult`. */
 export interface ToolOrderErrors {
   readonly noCall: OrderError;

@@ -111,7 +111,7 @@ interface Dependencies {
   readonly meter?: RequestMeter | undefined;
 }
 
-interface Exchange {
+export interface Exchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }

@@ -23,7 +23,7 @@ export type Claim = z.infer<typeof claim>;
 export const claimsPerKeyMax = 1_000;
 
 /** The claim that is to be replaced, and the time that the new one lasts. */
-export interface Hold {
+export interface ClaimHold {
   /** The request whose claim is replaced. Undefined takes a name that is free. */
   readonly from?: string | undefined;
   /** 0 frees the name. */
@@ -37,7 +37,7 @@ export interface AnswerClaims {
    * Undefined if none stands, because it ended or the key has too many. Fails with a Fault `backend_unavailable` while the
    * store is unavailable.
    */
-  put(name: ClaimName, claimed: Claim, hold: Hold): Promise<Claim | undefined>;
+  put(name: ClaimName, claimed: Claim, hold: ClaimHold): Promise<Claim | undefined>;
 }
 
 /** The claims of the only gateway of a site. Its answers end with its process, and so do these. */
@@ -49,7 +49,7 @@ export class OwnClaims implements AnswerClaims {
     this.#clock = clock;
   }
 
-  async put({ keyId, name }: ClaimName, claimed: Claim, { from, forMs }: Hold): Promise<Claim | undefined> {
+  async put({ keyId, name }: ClaimName, claimed: Claim, { from, forMs }: ClaimHold): Promise<Claim | undefined> {
     const nowMs = this.#clock.now();
     const ofKey = this.#byKey.getOrInsertComputed(keyId, () => new Map());
     for (const [each, { untilMs }] of ofKey) if (untilMs <= nowMs) ofKey.delete(each);

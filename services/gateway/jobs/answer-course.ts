@@ -68,7 +68,7 @@ export interface AnswerBound {
   readonly isGrowing: boolean;
 }
 
-interface Rendering {
+interface AnswerRendering {
   readonly streamed: boolean;
   /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
   readonly render: (model: string, offer: JobOffer, resumed?: ResumedAnswer) => AnswerRenderer;
@@ -137,7 +137,7 @@ export class AnswerCourse implements JobOwner {
   /** The load of the model that the job waits for. */
   #load: LoadNews | undefined;
   #writer: AnswerWriter | undefined;
-  #rendering: Rendering | undefined;
+  #rendering: AnswerRendering | undefined;
   #renderer: AnswerRenderer | undefined;
   #reader = newReader();
   /** The choices that have their finish. */
@@ -173,7 +173,7 @@ export class AnswerCourse implements JobOwner {
   }
 
   /** Returns this course as a listener that passes the rendered answer on to `writer`. */
-  following(writer: AnswerWriter, rendering: Rendering): this {
+  following(writer: AnswerWriter, rendering: AnswerRendering): this {
     this.#writer = writer;
     this.#rendering = rendering;
     this.delivered = rendering.delivered;

@@ -1,7 +1,14 @@
 import type { Result } from "ioredis";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
-import { type AnswerClaims, type Claim, claim, type ClaimName, claimsPerKeyMax, type Hold } from "./answer-claims.ts";
+import {
+  type AnswerClaims,
+  type Claim,
+  claim,
+  type ClaimName,
+  claimsPerKeyMax,
+  type ClaimHold,
+} from "./answer-claims.ts";
 
 /** KEYS: the claim, the names of its key by the time of their end. ARGV: claim, name, ms, the most names, owner before. */
 const putLua = `
@@ -39,7 +46,7 @@ export class RedisClaims implements AnswerClaims {
     redis.define("putClaim", { lua: putLua, numberOfKeys: 2 });
   }
 
-  async put({ keyId, name }: ClaimName, claimed: Claim, { from = "", forMs }: Hold): Promise<Claim | undefined> {
+  async put({ keyId, name }: ClaimName, claimed: Claim, { from = "", forMs }: ClaimHold): Promise<Claim | undefined> {
     const at = [`claim:${keyId}:${name}`, `claims:${keyId}`] as const;
     const args = [JSON.stringify(claimed), name, forMs, claimsPerKeyMax, from];
     const held = await this.#redis.run("claim an answer", (redis) => redis.putClaim(...at, ...args));

@@ -234,7 +234,7 @@ export class TurnWriter {
   }
 }
 
-interface Waiting {
+interface WaitingAnswer {
   /** Cancels the job, because the answer exceeds the limit. */
   readonly onTooLarge: (fault: Fault) => void;
   readonly onAccept: (machine: string, model: string) => void;
@@ -245,12 +245,12 @@ interface Waiting {
 /** Gathers an answer that is sent whole, up to `wholeAnswerBytesMax`. */
 export class CollectedAnswer implements AnswerWriter {
   readonly hasLeft: () => boolean;
-  readonly #waiting: Waiting;
+  readonly #waiting: WaitingAnswer;
   readonly #pieces: Uint8Array[] = [];
   #size = 0;
   #heldBytes = 0;
 
-  constructor(waiting: Waiting) {
+  constructor(waiting: WaitingAnswer) {
     this.#waiting = waiting;
     this.hasLeft = waiting.hasLeft;
   }

@@ -57,14 +57,14 @@ function withoutIdentity(schema: Schema): Schema {
 }
 
 /** A field of a schema. The path of a field in a list's items has no step for the list. */
-interface Field {
+interface SchemaField {
   readonly name: string;
   readonly path: string;
   readonly schema: Schema;
 }
 
 /** Yields all fields of a schema at every depth, except in schemas behind a `$ref`. */
-export function* fieldsOf(schema: Schema, above = ""): Generator<Field> {
+export function* fieldsOf(schema: Schema, above = ""): Generator<SchemaField> {
   for (const [name, each] of Object.entries(schema.properties ?? {})) {
     if (typeof each === "boolean") continue;
     const path = above === "" ? name : `${above}.${name}`;

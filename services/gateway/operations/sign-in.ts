@@ -15,6 +15,7 @@ import { olderGateway } from "#shared/records/site-gateways.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import { readShape } from "../http/read-shape.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
+import type { Exchange } from "../http/request-state.ts";
 import {
   type AdminProof,
   assertOwnPage,
@@ -118,11 +119,6 @@ function mountOpenId(server: FastifyInstance, openId: OpenId, parts: SignInParts
 /** Returns the page that tells of a refusal. It reads a code and no text, so that no link puts words into the page. */
 function refusedAt(refusal: OpenIdRefusal): string {
   return `/console#refused=${refusal}`;
-}
-
-interface Exchange {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
 }
 
 /** Makes a session for a proven key, and gives its cookie to the browser. */

@@ -44,7 +44,7 @@ const requestsToldMax = 200;
 /** The place before all requests. */
 export const noRequest = "0";
 
-interface Parts {
+interface Dependencies {
   readonly view: Pick<FleetView, "machines">;
   readonly requests: RequestRecords;
   readonly keys: Pick<KeyStore, "log">;
@@ -70,7 +70,7 @@ interface Follower {
  * One look at the site serves all pages, and there is none while no page is open.
  */
 export class EventTeller {
-  readonly #parts: Parts;
+  readonly #parts: Dependencies;
   readonly #followers = new Set<Follower>();
   /** The pages that are told or will be. A page has its place before anything is waited for. */
   readonly #places = new Set<Follower>();
@@ -83,7 +83,7 @@ export class EventTeller {
   #isClosed = false;
   #ofLastMinute: RequestRecord[] = [];
 
-  constructor(parts: Parts) {
+  constructor(parts: Dependencies) {
     this.#parts = parts;
   }
 

@@ -37,12 +37,12 @@ export interface Endpoint {
   /** Returns the model that a client means by the name that it sent. */
   meantModel?(name: string, key: KeyRecord, routes: RouteTable): string;
   /** Returns the cost of a request to its key, where the request has no tokens to count. */
-  costOf?(asked: ReadRequest, key: KeyRecord, dependencies: InferenceDependencies): Cost | undefined;
+  costOf?(asked: ReadRequest, key: KeyRecord, dependencies: InferenceDependencies): RequestCost | undefined;
   /** Returns the maker of an answer for which no model runs. Its key pays for it as for a count of tokens. */
   countOf?(asked: ReadRequest): CountMaker | undefined;
 }
 
-export type Cost = Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling"> & {
+export type RequestCost = Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling"> & {
   /** The price of a second of a recording, whose server may report its length. */
   readonly tokensPerSecond: number | undefined;
 };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { csvOf, daysOf, sumOf, sumUsage, type UsageRow } from "../../../services/console/usage-sums.ts";
+import { csvOf, daysOf, sumOf, sumUsage, type ShownUsageRow } from "../../../services/console/usage-sums.ts";
 
-const row = (given: Partial<UsageRow>): UsageRow => ({
+const row = (given: Partial<ShownUsageRow>): ShownUsageRow => ({
   day: "2026-11-27",
   key: "0aB1cD2eF3gH",
   model: "llama3.2",

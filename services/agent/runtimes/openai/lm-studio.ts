@@ -69,7 +69,7 @@ function thinking(effort: Effort, thinks: boolean): Readonly<Record<string, unkn
  * last one.
  */
 const apis = ["v1", "v0", "openai"] as const;
-type Api = (typeof apis)[number];
+type LmStudioApi = (typeof apis)[number];
 
 /** One LM Studio. Its native API reports facts that its OpenAI-shaped API does not. */
 export class LmStudioServer implements OpenAiServer {
@@ -77,7 +77,7 @@ export class LmStudioServer implements OpenAiServer {
   readonly embeds = true;
   readonly slotsPerModel = true;
   readonly #connection: RuntimeConnection;
-  #api: Api | undefined;
+  #api: LmStudioApi | undefined;
   #models: readonly LmStudioModel[] = [];
 
   constructor(options: { readonly connection: RuntimeConnection }) {
@@ -116,7 +116,7 @@ export class LmStudioServer implements OpenAiServer {
     throw failure;
   }
 
-  async #list(api: Api, signal: AbortSignal): Promise<readonly LmStudioModel[]> {
+  async #list(api: LmStudioApi, signal: AbortSignal): Promise<readonly LmStudioModel[]> {
     const connection = this.#connection;
     if (api === "v1") {
       return (await connection.ask(lmStudioModels, { path: "/api/v1/models", signal })).models.map(lmStudioModel);

@@ -2,8 +2,8 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 
 /** Events of the content of an answer. Usage and finish are written at its end. */
-type ContentEvent = Extract<AnswerEvent, { kind: "text" | "reasoning" | "tool-call-start" | "tool-call-delta" }>;
-type CallStart = Extract<ContentEvent, { kind: "tool-call-start" }>;
+type BlockEvent = Extract<AnswerEvent, { kind: "text" | "reasoning" | "tool-call-start" | "tool-call-delta" }>;
+type CallStart = Extract<BlockEvent, { kind: "tool-call-start" }>;
 
 /** Writes the content blocks of a stream, one after the other. */
 export interface BlockWriter {
@@ -25,14 +25,14 @@ export const heldCharactersMax = 512 * 1024;
 export class ContentBlocks {
   readonly #writer: BlockWriter;
   #open: "text" | "reasoning" | OpenCall | undefined;
-  #held: ContentEvent[] = [];
+  #held: BlockEvent[] = [];
   #heldCharacters = 0;
 
   constructor(writer: BlockWriter) {
     this.#writer = writer;
   }
 
-  take(event: ContentEvent): void {
+  take(event: BlockEvent): void {
     if (this.#belongsToOpen(event) || this.#mayClose()) this.#write(event);
     else this.#hold(event);
     if (this.#held.length > 0 && this.#mayClose()) this.#release();
@@ -44,7 +44,7 @@ export class ContentBlocks {
     this.#close();
   }
 
-  #write(event: ContentEvent): void {
+  #write(event: BlockEvent): void {
     const open = this.#open;
     if (event.kind === "tool-call-delta") {
       if (open instanceof OpenCall && open.index === event.index) {
@@ -72,7 +72,7 @@ export class ContentBlocks {
     this.#writer.delta(event.text);
   }
 
-  #belongsToOpen(event: ContentEvent): boolean {
+  #belongsToOpen(event: BlockEvent): boolean {
     return event.kind === "tool-call-delta" && this.#open instanceof OpenCall && this.#open.index === event.index;
   }
 
@@ -80,7 +80,7 @@ export class ContentBlocks {
     return !(this.#open instanceof OpenCall) || this.#open.isComplete || this.#heldCharacters > heldCharactersMax;
   }
 
-  #hold(event: ContentEvent): void {
+  #hold(event: BlockEvent): void {
     this.#held.push(event);
     const text = "text" in event ? event.text : "arguments" in event ? event.arguments : event.name;
     this.#heldCharacters += heldEventCharacters + text.length;

@@ -1,6 +1,6 @@
 import type { AssistantMessage, ChatMessage, TextPart, UserPart } from "#shared/protocol/job-bodies.ts";
 import { FoundImages, invalidValue } from "../../requests/request-fields.ts";
-import { assertToolOrder, type ToolOrderErrors } from "../../chats/request-tools.ts";
+import { assertToolOrder, type MessageAt, type ToolOrderErrors } from "../../chats/request-tools.ts";
 import type {
   AssistantBlock,
   DocumentBlock,
@@ -10,12 +10,6 @@ import type {
   ToolResultBlock,
   UserBlock,
 } from "./message-schema.ts";
-
-/** A message for machines, and the path in the request where it begins. A list of parts is its own: turns grow it. */
-interface MessageAt {
-  readonly message: ChatMessage;
-  readonly param: string;
-}
 
 /**
  * Converts the system prompt and the messages of a request. A block of results becomes one message for each tool.

@@ -11,7 +11,7 @@ import {
   innerName,
 } from "./response-schema.ts";
 import { FoundImages, innerImage, invalidValue, type RequestImages } from "../../requests/request-fields.ts";
-import { assertToolOrder, type ToolOrderErrors } from "../../chats/request-tools.ts";
+import { assertToolOrder, type MessageAt, type ToolOrderErrors } from "../../chats/request-tools.ts";
 
 /** Items that do not come from the model: messages of other roles, and outputs of functions. */
 type OtherItem = MessageItem | CallOutputItem;
@@ -105,12 +105,6 @@ function assistantMessage(items: readonly ModelItem[]): AssistantMessage | undef
     ...(thoughts.length > 0 && { reasoning_content: thoughts.join("\n\n") }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };
-}
-
-/** A message, and the path in the request where it begins. */
-interface MessageAt {
-  readonly message: ChatMessage;
-  readonly param: string;
 }
 
 const toolOrder: ToolOrderErrors = {

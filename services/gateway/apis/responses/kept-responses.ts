@@ -30,7 +30,7 @@ export interface MadeResponse {
   readonly conversation?: string | undefined;
 }
 
-interface Options {
+interface KeptResponsesOptions {
   readonly stored: StoredResponses;
   readonly peppers: Peppers;
   /** The responses of all keys are stored, and not only of those whose record says so. */
@@ -41,11 +41,11 @@ interface Options {
 
 /** The responses that a gateway stores for its keys, encrypted with a secret that the store does not have. */
 export class KeptResponses {
-  readonly #options: Options;
+  readonly #options: KeptResponsesOptions;
   /** The last work on each conversation that is read or that a turn is put into. */
   readonly #atWork = new Map<string, Promise<unknown>>();
 
-  constructor(options: Options) {
+  constructor(options: KeptResponsesOptions) {
     this.#options = options;
   }
 

@@ -37,7 +37,7 @@ export const itemsPageMax = 100;
 /** Bytes of the items on a page. It ends with the item that is above. */
 const itemsPageBytesMax = 1024 * 1024;
 
-interface Parts {
+interface Dependencies {
   readonly responses: KeptResponses;
   readonly clock: Pick<Clock, "wall">;
   readonly limited: { readonly limits: Pick<Limits, "admit"> };
@@ -53,7 +53,7 @@ type StoredRequest = FastifyRequest<StoredRoute>;
 const readBytesMax = itemsPageBytesMax + 2 * storedResponseBytesMax;
 
 /** Requests that read stored things take one of the requests that their key may send a minute, and room as a body does. */
-function readingOptions({ limited }: Parts) {
+function readingOptions({ limited }: Dependencies) {
   const preHandler = async (request: FastifyRequest): Promise<void> => {
     await takeRequest(request, limited);
     stateOf(request).arriving?.grow(readBytesMax);
@@ -62,12 +62,12 @@ function readingOptions({ limited }: Parts) {
 }
 
 /** Serves the responses and the conversations that are stored for the calling key. */
-export function storedResponses(server: FastifyInstance, parts: Parts): void {
+export function storedResponses(server: FastifyInstance, parts: Dependencies): void {
   serveResponses(server, parts);
   serveConversations(server, parts);
 }
 
-function serveResponses(server: FastifyInstance, parts: Parts): void {
+function serveResponses(server: FastifyInstance, parts: Dependencies): void {
   const { responses } = parts;
   const reading = readingOptions(parts);
   const turnOf = async (request: StoredRequest) => {
@@ -101,7 +101,7 @@ function serveResponses(server: FastifyInstance, parts: Parts): void {
 }
 
 /** The items of a conversation are those of the turns that it names. */
-function serveConversations(server: FastifyInstance, parts: Parts): void {
+function serveConversations(server: FastifyInstance, parts: Dependencies): void {
   const { responses, clock, limited } = parts;
   const reading = readingOptions(parts);
   const found = async (request: StoredRequest): Promise<object> => {
@@ -203,7 +203,7 @@ function readStored<Value extends object>(
 }
 
 /** Takes one of the requests that a key may send a minute, as a count of tokens does. */
-async function takeRequest(request: FastifyRequest, { limits: book }: Parts["limited"]): Promise<void> {
+async function takeRequest(request: FastifyRequest, { limits: book }: Dependencies["limited"]): Promise<void> {
   const { id: keyId, limits } = callerOf(request).key;
   if (limits?.requestsPerMinute === undefined) return;
   const demand = { keyId, limits, tokens: 0, seat: noSeat };
