@@ -6,6 +6,7 @@ import { encodeFrame } from "#shared/protocol/frame.ts";
 import type { Control } from "#shared/protocol/job.ts";
 import { type ReplyAddress, replySubject } from "#shared/protocol/subjects.ts";
 import type { Job } from "./job.ts";
+import type { ResumeCounts } from "./resume-counts.ts";
 import type { Uplink } from "./uplink.ts";
 
 type Attach = Extract<Control, { kind: "attach" }>;
@@ -13,6 +14,14 @@ type AttachFault = FaultPayload & { readonly code: FaultCode };
 
 /** Time for the receipt of an answer's end, beside the round trip to the broker. */
 const receiptWithinMs = 50;
+
+interface Resumption {
+  readonly job: Job;
+  readonly counts: ResumeCounts;
+  readonly request: string;
+  /** The tokens that the gateway counts which had the answer for an earlier request. */
+  readonly countedHere: number | undefined;
+}
 
 interface AttachOptions {
   readonly broker: Pick<Broker, "roundTripMs">;
@@ -39,16 +48,15 @@ export class JobAttacher {
       this.#tell(reply, "fault", { code: "job_unknown", message });
       return false;
     }
-    if (resumes !== undefined) {
+    if (resumes !== undefined && job.counts !== undefined) {
       const leftMs = this.#receiptInMs(job, reply);
       if (leftMs > 0) {
         this.#options.clock.after(leftMs, again);
         return false;
       }
-      this.#resume(job, { ...attach, resumes }, reply);
+      this.#resume({ job, counts: job.counts, request: resumes, countedHere: attach.countedTokens }, reply);
     }
-    job.followers.attach(reply.gateway);
-    if (!job.outbox.attach(attach, replySubject(reply))) {
+    if (!job.attach(attach, reply)) {
       const message = "Part of the answer was lost between the machine and the gateway.";
       this.#tell(reply, "fault", { code: "stream_gap", message });
     }
@@ -60,7 +68,7 @@ export class JobAttacher {
    * gets it back but by a new request of the client.
    */
   tellLost(job: Job | undefined, reply: ReplyAddress, request?: string): boolean {
-    const lost = job?.followers.lostBy(reply.gateway, request);
+    const lost = job?.counts?.lostBy(reply.gateway, request);
     if (lost === undefined) return false;
     const message = "The client resumes its answer at another gateway.";
     this.#tell(reply, "fault", { code: "job_moved", message, ...lost });
@@ -71,21 +79,19 @@ export class JobAttacher {
    * Returns how long a receipt of the gateway before may be under way. That gateway may have the end of the answer, and then
    * counts all of it.
    */
-  #receiptInMs({ followers, outbox }: Job, { gateway }: ReplyAddress): number {
+  #receiptInMs({ waiting, outbox }: Job, { gateway }: ReplyAddress): number {
     const { broker, clock } = this.#options;
-    if (followers.waiting === undefined || followers.waiting === gateway) return 0;
+    if (waiting === undefined || waiting === gateway) return 0;
     return (outbox.endedAtMs ?? -Infinity) + receiptWithinMs + broker.roundTripMs - clock.now();
   }
 
   /** Gives a job to the gateway at which its client resumes it, and tells both gateways. */
-  #resume(job: Job, { resumes, countedTokens }: Attach & { readonly resumes: string }, reply: ReplyAddress): void {
-    const { head, state, followers, outbox, served } = job;
+  #resume({ job, counts, request, countedHere }: Resumption, reply: ReplyAddress): void {
+    const { owner, outbox, served, state } = job;
     const { gateway } = reply;
-    const loser = followers.resume(resumes, { gateway, countedHere: countedTokens, sentTokens: outbox.sentTokens });
-    if (loser !== undefined) this.tellLost(job, { ...reply, gateway: loser });
-    const model = served?.model.id ?? "";
-    const resumed = head.resumable && { ...head.resumable, model, countedTokens: followers.countedTokens };
-    this.#tell(reply, "accept", { state, resumed });
+    const isLost = counts.resume(request, { owner, gateway, countedHere, sentTokens: outbox.sentTokens });
+    if (isLost) this.tellLost(job, { ...reply, gateway: owner });
+    this.#tell(reply, "accept", { state, resumed: counts.told(served?.model.id ?? "") });
   }
 
   /** Answers an attach with a frame outside the numbering. A fault in it ends no job. */

@@ -8,14 +8,15 @@ import {
 import type { DataRecord } from "#shared/protocol/frame.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { type ReplyAddress, replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { ServedModel } from "../models/model-set.ts";
 import type { Silence } from "../runtimes/runtime.ts";
 import { PartCollector } from "./collect-parts.ts";
-import { Followers } from "./followers.ts";
 import type { Outbox } from "./outbox.ts";
+import { ResumeCounts } from "./resume-counts.ts";
 
 /** The kinds of jobs that take no slot of a runtime. */
 const besideSlots: ReadonlySet<JobHead["kind"]> = new Set(["models", "manage", "count"]);
@@ -54,7 +55,12 @@ export type Outcome =
 export class Job {
   readonly head: JobHead;
   readonly outbox: Outbox;
-  readonly followers: Followers;
+  /** The gateway that submitted the job, or attached to it last. */
+  owner: string;
+  /** The time since which no gateway waits for the job, since its owner is gone or has all of it. */
+  leftAtMs: number | undefined;
+  /** The tokens that gateways count of the answer, if a client may resume it. */
+  readonly counts: ResumeCounts | undefined;
   readonly acceptedAtMs: number;
   /** The runtime and model of the job, for kinds that a model answers. */
   served: ServedModel | undefined;
@@ -88,7 +94,8 @@ export class Job {
   ) {
     this.head = head;
     this.outbox = job.outbox;
-    this.followers = new Followers(job.gateway);
+    this.owner = job.gateway;
+    this.counts = head.resumable && new ResumeCounts(head.resumable);
     this.served = job.served;
     this.#clock = job.clock;
     this.acceptedAtMs = this.progressAtMs = job.clock.now();
@@ -99,6 +106,11 @@ export class Job {
 
   get signal(): AbortSignal {
     return this.#abort.signal;
+  }
+
+  /** The gateway that waits for the job. */
+  get waiting(): string | undefined {
+    return this.leftAtMs === undefined ? this.owner : undefined;
   }
 
   get takesSlot(): boolean {
@@ -123,7 +135,19 @@ export class Job {
 
   /** True if this request of a client may have the answer from its beginning on. */
   mayResume(request: string): boolean {
-    return this.outbox.isResumable && this.followers.mayResume(request);
+    return this.outbox.isResumable && this.counts?.mayResume(request) === true;
+  }
+
+  /** Sends the frames from a number on to this gateway, which follows the job from now on. False if one is no longer kept. */
+  attach(attach: Parameters<Outbox["attach"]>[0], reply: ReplyAddress): boolean {
+    this.owner = reply.gateway;
+    this.leftAtMs = undefined;
+    return this.outbox.attach(attach, replySubject(reply));
+  }
+
+  /** Notes that no gateway waits for the job any more. */
+  leave(): void {
+    this.leftAtMs ??= this.#clock.now();
   }
 
   /** Tells the gateway that the job is accepted, and its place in the queue if it waits. */
@@ -159,8 +183,9 @@ export class Job {
     this.progressAtMs = this.#clock.now();
   }
 
-  begin(state: "prefill" | "loading"): void {
+  begin(state: "prefill" | "loading", served = this.served): void {
     this.state = state;
+    this.served = served;
     this.startedAtMs = this.#clock.now();
     this.moved();
   }
@@ -234,12 +259,14 @@ export class Job {
    */
   overdue(nowMs: number, timing: Timing): Fault | undefined {
     if (this.state === "ended") return undefined;
+    const timedOut = (message: string): Fault => new Fault("upstream_timeout", { message });
+    const cancelled = (message: string): Fault => new Fault("cancelled", { message });
     const isManage = this.head.kind === "manage";
     const totalMs = Math.min(this.head.remainingMs, isManage ? Infinity : timing.jobTotalMs);
     if (nowMs - this.acceptedAtMs > totalMs) {
       return timedOut(`The request took longer than ${totalMs} ms in all (jobTotalMs).`);
     }
-    const { leftAtMs } = this.followers;
+    const { leftAtMs } = this;
     const { resumableForMs } = timing;
     if (leftAtMs !== undefined && nowMs - leftAtMs >= resumableForMs)
       return cancelled(`No client resumed the answer within ${resumableForMs} ms (resumableForMs).`);
@@ -267,12 +294,4 @@ function faultPayloadOf(fault: Fault, usage: Usage | null): FaultPayload {
   const reason = fault.internal?.split("\n", 1)[0]?.slice(0, faultReasonCharactersMax) || undefined;
   const message = fault.message.slice(0, faultMessageCharactersMax);
   return { code, message, param, reason, retryAfterSeconds, runtimeDied: died === "runtime" || undefined, usage };
-}
-
-function cancelled(message: string): Fault {
-  return new Fault("cancelled", { message });
-}
-
-function timedOut(message: string): Fault {
-  return new Fault("upstream_timeout", { message });
 }

@@ -97,25 +97,24 @@ export class Jobs {
     }
     switch (control.kind) {
       case "cancel":
-        this.#cancel(control.job, reply);
-        return;
+        return this.#cancel(control.job, reply);
       case "finish":
         for (const id of control.jobs) this.#finished(id, control.gateway);
         return;
       case "attach":
-        if (reply !== undefined) this.#attach(control, reply);
-        return;
+        return reply && this.#attach(control, reply);
       case "credit":
-        this.#jobs.get(control.job)?.outbox.grant(control);
-        return;
+        return this.#jobs.get(control.job)?.outbox.grant(control);
       case "lease":
         for (const [id, bytes] of control.taken ?? []) this.#jobs.get(id)?.outbox.taken(bytes);
-        for (const [id, tokens] of control.counted ?? [])
-          this.#jobs.get(id)?.followers.counted(control.gateway, tokens);
+        for (const [id, tokens] of control.counted ?? []) {
+          const job = this.#jobs.get(id);
+          // A gateway that lost the answer counts no further.
+          if (job?.owner === control.gateway) job.counts?.said(tokens);
+        }
         return;
       case "keep":
-        this.runner.models.keep(control.models);
-        return;
+        return this.runner.models.keep(control.models);
       case "probe":
       case "fence":
         // `JobReceiver` answers a probe with a beat, and passes a fence to the claim of the machine's name.
@@ -141,15 +140,15 @@ export class Jobs {
       const fault = job.overdue(nowMs, timing);
       if (fault !== undefined) this.runner.stop(job, fault);
     }
-    for (const [id, { followers }] of this.#kept)
-      if (nowMs - (followers.leftAtMs ?? nowMs) >= timing.resumableForMs) this.#forget(id);
+    for (const [id, { leftAtMs = nowMs }] of this.#kept)
+      if (nowMs - leftAtMs >= timing.resumableForMs) this.#forget(id);
     for (const gateway of gone) this.#abandon(gateway);
     this.runner.tick();
   }
 
   /** Returns the gateways that wait for jobs. */
   gateways(): ReadonlySet<string> {
-    return new Set([...this.#jobs.values()].flatMap(({ followers }) => followers.waiting ?? []));
+    return new Set([...this.#jobs.values()].flatMap(({ waiting }) => waiting ?? []));
   }
 
   /** Returns a beat row for every job, by the gateway that waits for it. */
@@ -157,12 +156,12 @@ export class Jobs {
     const rows = new Map<string, BeatRow[]>();
     const places = this.runner.places();
     for (const job of this.#jobs.values()) {
-      const { head, state, outputTokens, outbox, followers } = job;
-      if (followers.waiting === undefined) continue;
+      const { head, state, outputTokens, outbox, waiting } = job;
+      if (waiting === undefined) continue;
       // The end of an answer may wait behind bytes that are ahead of the credit.
       const shown = state === "ended" && outbox.endedAtMs === undefined ? "running" : state;
       const row: BeatRow = [head.id, shown, places.get(job) ?? 0, outputTokens, outbox.lastSequence, outbox.credit];
-      rows.getOrInsertComputed(followers.waiting, () => []).push(row);
+      rows.getOrInsertComputed(waiting, () => []).push(row);
     }
     return rows;
   }
@@ -242,7 +241,7 @@ export class Jobs {
   }
 
   #abandon(gateway: string): void {
-    const abandoned = [...this.#jobs.values()].filter(({ followers }) => followers.waiting === gateway);
+    const abandoned = [...this.#jobs.values()].filter(({ waiting }) => waiting === gateway);
     for (const job of abandoned) {
       if (job.outbox.isResumable) this.#leaveToClient(job);
       else {
@@ -254,9 +253,10 @@ export class Jobs {
   }
 
   /** Goes on with a job that no gateway waits for, until its client resumes it. */
-  #leaveToClient({ followers, outbox }: Job): void {
-    followers.leave(this.#options.clock.now(), outbox.sentTokens);
-    outbox.grant({ taken: 0, limit: limits.resumableBytes });
+  #leaveToClient(job: Job): void {
+    job.leave();
+    job.counts?.ownerLeft(job.outbox.sentTokens);
+    job.outbox.grant({ taken: 0, limit: limits.resumableBytes });
   }
 
   /** Handles the receipt of a job's terminal frame. Its gateway has counted all of the answer. */
@@ -264,8 +264,8 @@ export class Jobs {
     const job = this.#jobs.get(id);
     if (job?.state !== "ended" || job.outbox.endedAtMs === undefined) return;
     // A receipt of the gateway before may come while the answer is sent again.
-    if (gateway !== undefined && gateway !== job.followers.owner) return;
-    job.followers.countedAll();
+    if (gateway !== undefined && gateway !== job.owner) return;
+    job.counts?.said();
     this.#leave(job);
   }
 
@@ -276,7 +276,7 @@ export class Jobs {
     this.#jobs.delete(id);
     this.#kept.set(id, job);
     this.#remember(id);
-    job.followers.leftAtMs ??= this.#options.clock.now();
+    job.leave();
     const [oldest = id] = this.#kept.keys();
     if (this.#kept.size > keptAnswersMax) this.#forget(oldest);
   }

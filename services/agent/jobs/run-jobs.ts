@@ -46,7 +46,7 @@ export class JobRunner {
     const { runtime } = options;
     this.#schedule = new Schedule(options);
     const ownRunning = (on: Runtime): number => {
-      const proofs = runtime.seams.provesOn(on) ? 1 : 0;
+      const proofs = runtime.seams.at === on ? 1 : 0;
       return this.#runningOn(on).reduce((sum, { width }) => sum + width, proofs);
     };
     this.#strays = new StrayWatch({ ...options, ownRunning });
@@ -84,7 +84,7 @@ export class JobRunner {
   submit(job: Job, served: ServedModel): RejectPayload | undefined {
     const { runtime, queueMax } = this.#options;
     const { lane, model } = served;
-    void runtime.seams.interrupt();
+    if (runtime.seams.at !== undefined) void runtime.seams.interrupt();
     this.#start(this.#schedule.resize(lane, this.#slotsOf(served)));
     const turn = { lane, sender: job.head.keyId ?? "", ready: this.#isReady(job) };
     const started = this.#schedule.submit(job, turn);
@@ -180,14 +180,13 @@ export class JobRunner {
   }
 
   async #run(job: Job): Promise<void> {
-    job.begin("prefill");
     // The runtime may have come and gone while the job was queued.
     const served = this.#options.runtime.offer?.find(job.head.model ?? "");
+    job.begin("prefill", served);
     if (served === undefined) {
       const message = "The model server on the GPU machine does not answer.";
       return this.#end(job, { outcome: "fault", fault: new Fault("runtime_offline", { message }) });
     }
-    job.served = served;
     const outcome = await runJob(job, served);
     if (wasTooMuch(job, outcome) && this.#mayWait(served)) {
       job.putBack();
@@ -234,9 +233,9 @@ export class JobRunner {
     if (this.#options.places) this.models.look();
   }
 
-  #log({ head, followers }: Job, outcome: Outcome): void {
+  #log({ head, waiting }: Job, outcome: Outcome): void {
     const { log } = this.#options;
-    const ties = { job: head.id, key: head.keyId, model: head.model, gateway: followers.waiting };
+    const ties = { job: head.id, key: head.keyId, model: head.model, gateway: waiting };
     if (outcome.outcome === "end") return log.debug(ties, "job done");
     const { code, reason: internal } = outcome.fault;
     const fields = { ...ties, code, internal };

@@ -46,17 +46,12 @@ export class SeamProver {
   #passing = new Map<string, Proof>();
   readonly #againAtMs = new Map<string, number>();
   #proving: { readonly abort: AbortController; readonly over: Promise<void> } | undefined;
-  /** The runtime that a proof runs on. */
-  #at: Runtime | undefined;
+  /** The runtime that a proof runs on, which works on one request more than on those of jobs. */
+  at: Runtime | undefined;
   #isOver = false;
 
   constructor(options: ProverOptions) {
     this.#options = options;
-  }
-
-  /** True if a proof runs on the runtime, which then works on one request more than on those of jobs. */
-  provesOn(runtime: Runtime): boolean {
-    return this.#at === runtime;
   }
 
   /** Returns what gateways are told of a model with its catalogue. */
@@ -115,10 +110,10 @@ export class SeamProver {
 
   async #proveAll(signal: AbortSignal): Promise<void> {
     for (let next = this.#next(); next !== undefined; next = signal.aborted ? undefined : this.#next()) {
-      this.#at = next.runtime;
+      this.at = next.runtime;
       await this.#prove(next, signal);
     }
-    this.#at = undefined;
+    this.at = undefined;
   }
 
   #known(runtime: Runtime, model: OfferedModel): Proof | undefined {

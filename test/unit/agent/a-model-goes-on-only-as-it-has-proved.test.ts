@@ -188,7 +188,7 @@ describe("a proof", () => {
     isIdle = false;
     await watch.seams.interrupt();
     await look();
-    expect([continues(), runtime.chats, watch.seams.provesOn(runtime)]).toEqual([undefined, 1, false]);
+    expect([continues(), runtime.chats, watch.seams.at]).toEqual([undefined, 1, undefined]);
     resolve();
     isIdle = true;
     await look();
