@@ -1,6 +1,7 @@
 /** The admin API as the console calls it: same origin, the session's cookie, and a header that no form can send. */
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import { type AnswerTo, type CallName, call, type SentTo } from "#shared/admin/admin-call.ts";
 import type { ErrorBody, ManageLine, ProgressLine } from "#shared/protocol/model.ts";
 
 /** An error of the gateway, in words for people. */
@@ -28,8 +29,8 @@ export const refused = { tell: (): void => undefined };
 const apiPath = "/admin/v1";
 
 interface Asking {
-  readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  readonly body?: object | undefined;
+  readonly method?: string;
+  readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -59,38 +60,39 @@ function errorIn(text: string, status: number): Reason {
   }
 }
 
-/** Returns the URL of a path of the admin API. Those of the playground are whole. */
-function urlOf(path: string): string {
-  return path.startsWith("/console/") ? path : apiPath + path;
+/** Reads an answer of the admin API. */
+export async function read<Of extends CallName>(
+  name: Of,
+  sent: SentTo<Of>,
+  until?: AbortSignal,
+): Promise<AnswerTo<Of>> {
+  return readAt(apiPath + call(name, sent).path, until);
 }
 
-/** Reads an answer of the admin API. `Answer` is the type of its zod schema in the gateway. */
-export async function read<Answer>(path: string, until?: AbortSignal): Promise<Answer> {
-  return (await (await send(urlOf(path), { signal: until })).json()) as Answer;
+async function readAt<Answer>(url: string, until?: AbortSignal): Promise<Answer> {
+  return (await (await send(url, { signal: until })).json()) as Answer;
 }
 
 /** Makes a change, and has every shown answer read anew. */
-export async function change<Answer>(
-  method: "POST" | "PUT" | "PATCH" | "DELETE",
-  path: string,
-  body?: object,
-): Promise<Answer> {
-  const answer = (await (await send(apiPath + path, { method, body: body ?? {} })).json()) as Answer;
+export async function change<Of extends CallName>(name: Of, sent: SentTo<Of>): Promise<AnswerTo<Of>> {
+  const { method, path, body } = call(name, sent);
+  const answer = (await (await send(apiPath + path, { method, body: body ?? {} })).json()) as AnswerTo<Of>;
   changes.value += 1;
   return answer;
 }
 
-/** Runs a long operation, which reports its progress in lines of JSON. Throws an `ApiFault` if it fails. */
+/** Runs an action on a model, which reports its progress in lines of JSON. Throws an `ApiFault` if it fails. */
 export async function work(
-  path: string,
-  asking: { readonly body: object; readonly signal: AbortSignal; readonly onLine: (line: ProgressLine) => void },
+  sent: SentTo<"POST /machines/{machine}/models/{action}">,
+  { until, onLine }: { readonly until?: AbortSignal; readonly onLine?: (line: ProgressLine) => void } = {},
 ): Promise<void> {
-  const response = await send(apiPath + path, { method: "POST", body: asking.body, signal: asking.signal });
+  const { path, body } = call("POST /machines/{machine}/models/{action}", sent);
+  const response = await send(apiPath + path, { method: "POST", body, signal: until });
   for await (const text of linesOf(response)) {
     const line = JSON.parse(text) as ManageLine;
     if ("error" in line) throw new ApiFault(response.status, line.error);
     if ("done" in line) break;
-    asking.onLine(line);
+    onLine?.(line);
   }
   changes.value += 1;
 }
@@ -121,17 +123,25 @@ const againMs = 2_000;
 
 /**
  * Reads an answer of the admin API, and reads it anew after each change, when `turn` changes, and while the gateway cannot
- * give it. An undefined path reads nothing.
+ * give it.
  */
-export function useAnswer<Answer>(path: string | undefined, turn: number | string = 0): Shown<Answer> {
+export function useAnswer<Of extends CallName>(
+  name: Of,
+  sent: SentTo<Of>,
+  turn?: number | string,
+): Shown<AnswerTo<Of>> {
+  return useRead(apiPath + call(name, sent).path, turn);
+}
+
+/** Reads an answer of any path of the gateway as `useAnswer` does. */
+export function useRead<Answer>(path: string, turn: number | string = 0): Shown<Answer> {
   const [shown, setShown] = useState<Shown<Answer> & { readonly path?: string | undefined }>(none);
   const [attempt, setAttempt] = useState(0);
   const at = changes.value;
   useEffect(() => {
-    if (path === undefined) return setShown(none);
     const leaving = new AbortController();
     let pause: ReturnType<typeof setTimeout> | undefined;
-    read<Answer>(path, leaving.signal).then(
+    readAt<Answer>(path, leaving.signal).then(
       (answer) => setShown({ path, answer, fault: undefined }),
       (error: unknown) => {
         if (leaving.signal.aborted) return;
@@ -153,15 +163,4 @@ const none = { answer: undefined, fault: undefined };
 export function faultOf(error: unknown): ApiFault {
   if (error instanceof ApiFault) return error;
   return new ApiFault(0, { message: error instanceof Error ? error.message : String(error) });
-}
-
-/** Returns a path with its query. Undefined and empty values are left out. */
-export function withQuery(
-  path: string,
-  query: Readonly<Record<string, string | number | boolean | undefined>>,
-): string {
-  const given = Object.entries(query).flatMap(([name, value]) =>
-    value === undefined || value === "" ? [] : [[name, String(value)]],
-  );
-  return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`;
 }

@@ -16,7 +16,7 @@ import { FaultNotice, Notice, Page } from "./parts.tsx";
 import { spanText } from "./quantity.ts";
 import { session, signOut } from "./session.ts";
 import { SignIn } from "./sign-in.tsx";
-import type { ShownMe } from "../gateway/operations/session-operations.ts";
+import type { ShownMe } from "#shared/admin/session-operations.ts";
 import { nextTheme, theme } from "./theme.ts";
 
 /** A page gets the parts of the address behind its name. */

@@ -72,7 +72,7 @@ async function recordOf(id: string): Promise<ShownRequest | undefined> {
   for (const waitMs of recordWaitsMs) {
     await new Promise((resolve) => setTimeout(resolve, waitMs));
     try {
-      return await read<ShownRequest>(`/requests/${encodeURIComponent(id)}`);
+      return await read("GET /requests/{id}", { params: { id } });
     } catch {
       // It is not there yet, or records are turned off.
     }

@@ -2,7 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import type { FleetListing } from "#shared/fleet/shown-fleet.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
-import type { ShownNow } from "../gateway/operations/tell-events.ts";
+import type { ShownNow } from "#shared/admin/event-operation.ts";
 import { changes, read } from "./admin-api.ts";
 
 /** The fleet, and when it was heard. Ages in it count from then. */
@@ -80,5 +80,5 @@ function on<Name extends keyof Told>(name: Name, take: (told: Told[Name]) => voi
 function tick(): void {
   clock.value = Date.now();
   stale.value = clock.value - heardAt.value > staleMs;
-  if (source?.readyState === EventSource.CLOSED) void read("/me").then(open, () => undefined);
+  if (source?.readyState === EventSource.CLOSED) void read("GET /me", {}).then(open, () => undefined);
 }

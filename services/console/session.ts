@@ -1,7 +1,6 @@
 /** The viewer's session, which a link or a key opened. */
 import { signal } from "@preact/signals";
-import type { ShownMe } from "../gateway/operations/session-operations.ts";
-import type { OpenIdRefusal } from "../gateway/operations/open-id.ts";
+import type { OpenIdRefusal, ShownMe } from "#shared/admin/session-operations.ts";
 import { go, to } from "./address.ts";
 import { ApiFault, faultOf, read, refused, send } from "./admin-api.ts";
 import { followGateway, leaveGateway } from "./live.ts";
@@ -57,7 +56,7 @@ export async function signOut({ everywhere = false } = {}): Promise<void> {
 
 async function enter(): Promise<void> {
   try {
-    session.value = { state: "in", me: await read<ShownMe>("/me") };
+    session.value = { state: "in", me: await read("GET /me", {}) };
     followGateway();
   } catch (error) {
     const fault = faultOf(error);

@@ -1,10 +1,9 @@
 /** Sums of usage, and their CSV. Pure. */
-import type { z } from "zod";
 import { dayMs, dayOf } from "#shared/process/clock.ts";
 import type { Activity } from "#shared/requests/activity.ts";
-import type { recordSchemas } from "../gateway/operations/record-operations.ts";
+import type { AnswerTo } from "#shared/admin/admin-call.ts";
 
-export type ShownUsageRow = z.output<typeof recordSchemas.UsageRow>;
+export type ShownUsageRow = AnswerTo<"GET /usage">["data"][number];
 export const usageParts = ["day", "key", "model", "machine"] as const;
 export type UsagePart = (typeof usageParts)[number];
 

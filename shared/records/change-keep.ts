@@ -12,7 +12,7 @@ export interface KeepDependencies {
 }
 
 export interface KeepChanged {
-  readonly outcome: "changed" | "unchanged" | "removed";
+  readonly outcome: "changed" | "unchanged";
   readonly record: KeepRecord;
 }
 
@@ -57,7 +57,7 @@ export async function setKeep(
 }
 
 /** Keeps a model no longer. It stays in memory until another one needs the room. */
-export async function removeKeep(name: string, { keeps, clock, actor }: KeepDependencies): Promise<KeepChanged> {
+export async function removeKeep(name: string, { keeps, clock, actor }: KeepDependencies): Promise<KeepRecord> {
   return retryConflicts(async () => {
     const record = await keeps.find(name);
     if (record === undefined) {
@@ -73,6 +73,6 @@ export async function removeKeep(name: string, { keeps, clock, actor }: KeepDepe
       name: name.slice(0, 100),
       detail,
     } as const;
-    return (await keeps.remove(record, entry)) === "written" ? ({ outcome: "removed", record } as const) : "conflict";
+    return (await keeps.remove(record, entry)) === "written" ? record : "conflict";
   }, contended);
 }

@@ -26,16 +26,6 @@ export type KeyChanged = (
   | { readonly outcome: "unknown" }
 ) & { readonly replication?: Replication };
 
-/**
- * Returns the record after a change, or undefined when the record was deleted. Throws what `failure` makes of a change
- * that failed: the reason of its refusal, which follows «The key …», or nothing for a key that is unknown.
- */
-export function recordAfter(changed: KeyChanged, failure: (refusal?: string) => Error): KeyRecord | undefined {
-  if (changed.outcome === "unknown") throw failure();
-  if (changed.outcome === "refused") throw failure(changed.reason);
-  return changed.outcome === "forgotten" ? undefined : changed.record;
-}
-
 /** Changes a key for every process. The change applies to the record as it is at that moment. */
 export async function changeKey(
   id: KeyId,

@@ -16,7 +16,7 @@ export interface RouteDependencies {
 const contended = "The route was changed at the same time. Try again.";
 
 export interface RouteChanged {
-  readonly outcome: "changed" | "unchanged" | "removed";
+  readonly outcome: "changed" | "unchanged";
   readonly record: RouteRecord;
   readonly replication: Replication;
 }
@@ -55,7 +55,7 @@ export async function setRoute(
 export async function removeRoute(
   name: string,
   { routes, keys, clock, actor }: RouteDependencies,
-): Promise<RouteChanged> {
+): Promise<Pick<RouteChanged, "replication">> {
   const attempt = async () => {
     const record = await routes.find(name);
     if (record === undefined) throw routeUnknown(name);
@@ -63,8 +63,8 @@ export async function removeRoute(
     const entry = { at: clock.wall(), ...actor, action: "route_removed", route: name, name, detail } as const;
     return (await routes.remove(record, entry)) === "written" ? record : "conflict";
   };
-  const record = await retryConflicts(attempt, contended);
-  return { outcome: "removed", record, replication: await keys.awaitReplica() };
+  await retryConflicts(attempt, contended);
+  return { replication: await keys.awaitReplica() };
 }
 
 /** Formats a target as the command line reads it: `llama3.2`, `llama3.2 on attic,loft`, `llama3.2 with fast`, or `gpt-5 external`. */

@@ -59,7 +59,7 @@ export function showKeep({ name, copies: wanted, machines, createdAt, changedAt 
 }
 
 /** Formats a wish for people: `2 copies`, `1 copy on attic`. */
-export function keepText({ copies: wanted, machines }: Pick<KeepRecord, "copies" | "machines">): string {
-  const where = machines === undefined ? "" : ` on ${machines.join(", ")}`;
+export function keepText({ copies: wanted, machines }: Pick<ShownKeep | KeepRecord, "copies" | "machines">): string {
+  const where = machines ? ` on ${machines.join(", ")}` : "";
   return `${wanted === 1 ? "1 copy" : `${wanted} copies`}${where}`;
 }

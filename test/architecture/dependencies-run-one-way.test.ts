@@ -73,9 +73,17 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "jobs do not know the machine": ["services/agent/jobs/x.ts", `import { a } from "../machine/announce.ts";`],
   "the machine does not know jobs": ["services/agent/machine/x.ts", `import { a } from "../jobs/schedule.ts";`],
   "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/records/key-record.ts";`],
-  "the console knows of the services only the shapes of the admin API": [
+  "the console knows no other service": [
     "services/console/pages/x.tsx",
-    `import type { KnownKeys } from "../../gateway/keys/known-keys.ts";`,
+    `import type { AdminParts } from "../../gateway/operations/serve-operation.ts";`,
+  ],
+  "records know no operation of the admin API": [
+    "shared/records/x.ts",
+    `import type { AdminSite } from "../admin/operation.ts";`,
+  ],
+  "commands open the store at one place": [
+    "services/cli/commands/x.ts",
+    `import { openKeyStore } from "#shared/store/open-key-store.ts";`,
   ],
   "no service imports the console": ["services/gateway/x.ts", `import { a } from "../console/quantity.ts";`],
   "only the console knows Preact and uPlot": ["services/gateway/x.ts", `import { h } from "preact";`],

@@ -181,11 +181,23 @@ export const importRules: readonly ImportRule[] = [
     instead: "put the fact into the head of the job, shared/protocol/job.ts, or code without keys into shared/process",
   },
   {
-    rule: "the console knows of the services only the shapes of the admin API",
+    rule: "the console knows no other service",
     files: "services/console/**",
-    never:
-      "services/{agent,cli,gateway/*.ts,gateway/{http,keys,limits,images,fleet,routing,placing,jobs,metrics,apis,chats,requests,openapi,tunnels}}/**",
-    instead: "ask the admin API, and import its types from services/gateway/operations or shared",
+    never: "services/{agent,cli,gateway}/**",
+    instead: "ask the admin API with the calls of shared/admin/admin-call.ts, whose types are those of its operations",
+  },
+  {
+    rule: "records know no operation of the admin API",
+    files: "shared/{fleet,keys,protocol,records,requests,store,usage}/**",
+    never: "shared/admin/{admin-*,*operation*}.ts",
+    instead:
+      "move what both need to the record; operations stand above records, and only shared/admin/key-terms.ts below",
+  },
+  {
+    rule: "commands open the store at one place",
+    files: "services/cli/**",
+    never: "shared/store/open-key-store.ts",
+    only: ["services/cli/site/*.ts", "services/cli/commands/run-up.ts", "services/cli/doctor/site-checks.ts"],
   },
   {
     rule: "no service imports the console",
@@ -364,7 +376,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/requests": 2_500,
   "services/gateway/routing": 2_950,
   "services/gateway/tunnels": 1_570,
-  "shared/admin": 230,
+  "shared/admin": 1_540,
   "shared/broker": 1_440,
   "shared/fault": 250,
   "shared/fleet": 320,

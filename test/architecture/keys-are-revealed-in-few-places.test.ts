@@ -3,12 +3,11 @@ import { readSources } from "./read-sources.ts";
 
 /** The files that print, send or write the text of an API key. */
 const mayReveal = [
-  "services/cli/commands/keys.ts",
   "services/cli/connect/connect.ts",
   "services/cli/site/chat-client.ts",
   "services/cli/site/operations-port.ts",
   "services/cli/site/up-state.ts",
-  "services/gateway/operations/key-operations.ts",
+  "shared/admin/key-operations.ts",
 ];
 
 test("only the files of this list read the text of an API key", () => {

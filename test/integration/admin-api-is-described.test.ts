@@ -5,7 +5,9 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { createLog } from "#shared/process/log.ts";
-import { adminApi, adminPrefix, adminRoutes } from "../../services/gateway/operations/admin-api.ts";
+import { adminApi } from "#shared/admin/admin-api.ts";
+import type { AdminOperation } from "#shared/admin/operation.ts";
+import { adminPrefix, adminRoutes } from "../../services/gateway/operations/admin-api.ts";
 import { createServer } from "../../services/gateway/server.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
 import { pairOnStore, publicUrl } from "../harness/pair-on-store.ts";
@@ -182,7 +184,7 @@ describe("the examples", () => {
   test("are requests that the API takes", async () => {
     const admin = (await api.issue({ kind: "admin" })).token.reveal();
     const { record } = await api.issue();
-    const withExample = Object.values(adminApi).filter((each) => "example" in each);
+    const withExample = Object.values<AdminOperation>(adminApi).filter(({ example }) => example !== undefined);
     expect(withExample).toHaveLength(13);
     await machines.noteSite({ publicUrl });
     await pairOnStore("shed", { machines, clock: api.clock });

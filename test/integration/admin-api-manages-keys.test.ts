@@ -56,11 +56,12 @@ describe.each([
     expect((await ask("GET", at)).json).toEqual(shown);
 
     const changed = await ask("PATCH", at, { name: "robert", machines: null, rpm: null, tpm: 5_000 });
-    expect(changed.json).toEqual({ ...shown, name: "robert", machines: null, rpm: null, tpm: 5_000 });
+    const after = { ...shown, name: "robert", machines: null, rpm: null, tpm: 5_000 };
+    expect(changed.json).toEqual({ ...after, outcome: "changed" });
 
     const rotated = await ask("POST", `${at}/rotate`, { grace: "1h" });
     const { key: second, ...afterRotation } = rotated.json;
-    expect(afterRotation).toEqual({ ...changed.json, old_secrets_valid_until: [iso(3_600_000)] });
+    expect(afterRotation).toEqual({ ...after, old_secrets_valid_until: [iso(3_600_000)] });
     expect(await outcomeOf(api, first)).toBe("valid");
     expect(await outcomeOf(api, second)).toBe("valid");
     api.clock.advance(3_600_000);
@@ -75,7 +76,11 @@ describe.each([
     expect((await ask("POST", `${at}/enable`)).json).toMatchObject({ state: "valid", disabled_at: null });
     expect(await outcomeOf(api, second)).toBe("valid");
 
-    expect((await ask("POST", `${at}/revoke`)).json).toEqual({ id: idOf(issued), state: "revoked" });
+    expect((await ask("POST", `${at}/revoke`)).json).toEqual({
+      id: idOf(issued),
+      state: "revoked",
+      outcome: "changed",
+    });
     expect(await outcomeOf(api, second)).toBe("invalid");
     expect((await ask("GET", at)).json).toMatchObject({ state: "revoked", revoked_at: iso(3_600_000) });
 
@@ -104,7 +109,7 @@ describe.each([
     const at = `/keys/${record.id}`;
     const twice = async (method: Method, path: string, body?: unknown): Promise<void> => {
       const [one, other] = [await ask(method, path, body), await ask(method, path, body)];
-      expect(other).toMatchObject({ status: 200, json: one.json });
+      expect(other).toMatchObject({ status: 200, json: { ...one.json, outcome: "unchanged" } });
     };
     await twice("PATCH", at, { rpm: 5 });
     await twice("POST", `${at}/disable`);

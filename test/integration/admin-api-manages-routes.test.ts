@@ -31,7 +31,7 @@ describe.each([
     ];
     const set = await ask("PUT", "/routes/claude-*", { targets });
     expect(set).toMatchObject({ status: 200, json: { route: "claude-*", targets } });
-    expect((await read("/routes/claude-*")).json).toEqual(set.json);
+    expect({ ...(await read("/routes/claude-*")).json, outcome: "changed" }).toEqual(set.json);
     const slashed = await ask("PUT", `/routes/${encodeURIComponent("org/name:tag")}`, { targets: [{ model: "m" }] });
     expect(slashed.json).toMatchObject({ route: "org/name:tag" });
     expect((await read("/routes")).json).toMatchObject({

@@ -1,11 +1,9 @@
 import { spawn } from "node:child_process";
 import { type Command, Option } from "commander";
-import { z } from "zod";
+import { sessionOperations } from "#shared/admin/session-operations.ts";
 import type { SessionRole } from "#shared/records/session-record.ts";
 import { commandIn, type CliContext, type JsonOption } from "../terminal/command-line.ts";
 import { asksGateway, givenOperations, type OperationsOptions } from "../site/operations-port.ts";
-
-const madeLink = z.object({ url: z.string(), expires_at: z.iso.datetime() });
 
 interface Options extends OperationsOptions, JsonOption {
   readonly viewer?: true;
@@ -33,7 +31,7 @@ Examples:
     .action(async ({ viewer, operator, open, json, ...given }: Options) => {
       const role: SessionRole = viewer ? "viewer" : operator ? "operator" : "admin";
       const port = givenOperations(given, context);
-      const { url, expires_at: expiresAt } = await port.post("/sessions/links", madeLink, { role });
+      const { url, expires_at: expiresAt } = await port.ask(sessionOperations.makeSignInLink, { body: { role } });
       stdout.write(json ? `${JSON.stringify({ url, role, expires_at: expiresAt })}\n` : `${url}\n`);
       if (open) openBrowser(url, () => stderr.write("No browser could be opened here: open the link yourself.\n"));
     });

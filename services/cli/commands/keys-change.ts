@@ -1,7 +1,8 @@
-import { changeKey, type KeyChange, revokeKey } from "#shared/records/change-key.ts";
-import { type KeyRecord, storedTerms } from "#shared/records/key-record.ts";
+import { keyOperations } from "#shared/admin/key-operations.ts";
+import { runOn } from "#shared/admin/admin-call.ts";
+import { namesOfKeys } from "#shared/records/find-keys.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
-import { showKey, type ShownKey } from "#shared/records/shown-key.ts";
+import { formatDuration } from "#shared/records/shown-key.ts";
 import type { CliCommand, JsonOption, CliContext } from "../terminal/command-line.ts";
 import {
   givenTerms,
@@ -15,7 +16,9 @@ import {
 } from "../terminal/key-options.ts";
 import { keyFields } from "./keys-show.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
-import { changedRecord, noSuchKey, tellChange } from "../site/with-key-store.ts";
+import { tellChange } from "../site/with-key-store.ts";
+
+const { changeKey, disableKey, enableKey, extendKey, revokeKey } = keyOperations;
 
 interface Options extends JsonOption {
   readonly name?: string;
@@ -35,11 +38,14 @@ A key that expired less than 90 days ago is valid again. To make a key's time sh
 
 Example:
   trunkline keys extend 0aB1cD2eF3gH --ttl 365d`)
-    .action((id: KeyId, { ttl: ttlMs, ...given }: { readonly ttl: number } & JsonOption) =>
-      changeAndTell(id, { action: "extended", ttlMs }, { given, context }, (shown) => {
-        const butDisabled = shown.state === "disabled" ? ", and stays disabled" : "";
-        return `${id} (${shown.name}) expires ${utcTime(shown.expires_at)}${butDisabled}`;
-      }),
+    .action((id: KeyId, { ttl, ...given }: { readonly ttl: number } & JsonOption) =>
+      tellChange(
+        context,
+        given,
+        (store) => runOn(store, extendKey, { params: { id }, body: { ttl: formatDuration(ttl) } }),
+        ({ name, state, expires_at: until }) =>
+          `${id} (${name}) expires ${utcTime(until)}${state === "disabled" ? ", and stays disabled" : ""}`,
+      ),
     );
 
   addChange(keys, context);
@@ -55,8 +61,11 @@ Requests of the key that are under way end. To take a key back for good, revoke 
 Example:
   trunkline keys disable 0aB1cD2eF3gH`)
     .action((id: KeyId, given: JsonOption) =>
-      changeAndTell(id, { action: "disabled" }, { given, context }, ({ name }, outcome) =>
-        outcome === "changed" ? `${id} (${name}) is disabled` : `${id} (${name}) was disabled before`,
+      tellChange(
+        context,
+        given,
+        (store) => runOn(store, disableKey, { params: { id } }),
+        ({ name, outcome }) => `${id} (${name}) ${outcome === "unchanged" ? "was disabled before" : "is disabled"}`,
       ),
     );
 
@@ -67,10 +76,15 @@ Example:
     .json()
     .more("\nExample:\n  trunkline keys enable 0aB1cD2eF3gH")
     .action((id: KeyId, given: JsonOption) =>
-      changeAndTell(id, { action: "enabled" }, { given, context }, ({ name, state }, outcome) => {
-        const butExpired = state === "expired" ? ", but has expired: `trunkline keys extend` makes it valid" : "";
-        return `${id} (${name}) ${outcome === "changed" ? "is enabled" : "was not disabled"}${butExpired}`;
-      }),
+      tellChange(
+        context,
+        given,
+        (store) => runOn(store, enableKey, { params: { id } }),
+        ({ name, state, outcome }) => {
+          const butExpired = state === "expired" ? ", but has expired: `trunkline keys extend` makes it valid" : "";
+          return `${id} (${name}) ${outcome === "unchanged" ? "was not disabled" : "is enabled"}${butExpired}`;
+        },
+      ),
     );
 
   addRevoke(keys, context);
@@ -98,11 +112,16 @@ Examples:
       if (terms.every((option) => change.getOptionValueSource(option.attributeName()) === undefined)) {
         change.error(`error: say what to change: ${terms.map(({ long }) => long).join(", ")}.`);
       }
-      const wanted = { name: given.name, scopes: given.scopes, ...storedTerms(givenTerms(given)) };
-      await changeAndTell(id, { action: "changed", terms: wanted }, { given, context }, (shown, outcome) => {
-        if (outcome === "unchanged") stderr.write("Nothing was changed: the key was so before.\n");
-        return keyFields(shown, { nowMs: clock.wall() }).trimEnd();
-      });
+      const body = { name: given.name, scopes: given.scopes, ...givenTerms(given) };
+      await tellChange(
+        context,
+        given,
+        (store) => runOn(store, changeKey, { params: { id }, body }),
+        ({ outcome, ...shown }) => {
+          if (outcome === "unchanged") stderr.write("Nothing was changed: the key was so before.\n");
+          return keyFields(shown, { nowMs: clock.wall() }).trimEnd();
+        },
+      );
     });
 }
 
@@ -122,37 +141,26 @@ used pair nobody any more.
 Examples:
   trunkline keys revoke 0aB1cD2eF3gH
   trunkline keys revoke 0aB1cD2eF3gH --with-issued`)
-    .action((id: KeyId, { withIssued = false, json }: { readonly withIssued?: boolean } & JsonOption) =>
-      tellChange(context, { json }, async (store) => {
-        const { changed, revoked, stay } = await revokeKey({ id, withIssued }, store);
-        const record = changedRecord(changed, { id, place: store.place });
-        const outcome = changed.outcome === "unchanged" ? "already_revoked" : "revoked";
-        const ids = (records: readonly KeyRecord[]): readonly KeyId[] => records.map((each) => each.id);
-        const of = { ...(revoked.length > 0 && { with: ids(revoked) }), ...(stay.length > 0 && { stay: ids(stay) }) };
-        const called = record === undefined ? id : `${id} (${record.name})`;
-        const lines = [
-          `${called} ${outcome === "revoked" ? "is revoked" : "was revoked before"}`,
-          ...revoked.map((each) => `${each.id} (${each.name}), which it issued, is revoked with it`),
-          ...stay.map((each) => `${each.id} (${each.name}), which it issued, stays: --with-issued revokes it`),
-        ];
-        return { changed, shown: { id, outcome, ...of }, say: () => lines.join("\n") };
-      }),
-    );
-}
-
-/** Changes a key and shows its new state: with `say` to a person, as JSON with all fields to a program. */
-async function changeAndTell(
-  id: KeyId,
-  change: KeyChange,
-  { given, context }: { readonly given: JsonOption; readonly context: CliContext },
-  say: (shown: ShownKey, outcome: "changed" | "unchanged") => string,
-): Promise<void> {
-  await tellChange(context, given, async (store) => {
-    const changed = await changeKey(id, change, store);
-    const record = changedRecord(changed, { id, place: store.place });
-    if (record === undefined) throw noSuchKey(id, store.place);
-    const outcome = changed.outcome === "unchanged" ? "unchanged" : "changed";
-    const shown = showKey(record, store.clock.wall());
-    return { changed, shown: { ...shown, outcome }, say: () => say(shown, outcome) };
-  });
+    .action((id: KeyId, { withIssued = false, ...given }: { readonly withIssued?: boolean } & JsonOption) => {
+      let names: ReadonlyMap<string, string>;
+      const called = (each: KeyId): string => (names.has(each) ? `${each} (${names.get(each)})` : each);
+      return tellChange(
+        context,
+        given,
+        async (store) => {
+          const query = { with_issued: String(withIssued) };
+          const answer = await runOn(store, revokeKey, { params: { id }, query });
+          names = await namesOfKeys(store.keys);
+          const { outcome, revoked_with_it: revoked, issued_and_stay: stay, replicated } = answer;
+          const made = outcome === "unchanged" ? "already_revoked" : "revoked";
+          return { id, outcome: made, with: revoked, stay, replicated };
+        },
+        ({ outcome, with: revoked = [], stay = [] }) =>
+          [
+            `${called(id)} ${outcome === "revoked" ? "is revoked" : "was revoked before"}`,
+            ...revoked.map((each) => `${called(each)}, which it issued, is revoked with it`),
+            ...stay.map((each) => `${called(each)}, which it issued, stays: --with-issued revokes it`),
+          ].join("\n"),
+      );
+    });
 }

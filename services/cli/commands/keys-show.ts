@@ -1,19 +1,20 @@
 import { z } from "zod";
+import { keyOperations } from "#shared/admin/key-operations.ts";
 import { limitRows, limitsText, termRows, termText } from "#shared/admin/key-terms.ts";
+import { runOn } from "#shared/admin/admin-call.ts";
 import { auditEntriesMax, type AuditEntry } from "#shared/records/audit-entry.ts";
 import { findKeys } from "#shared/records/find-keys.ts";
 import { type KeyState, keyStates, tokenBudget } from "#shared/records/key-record.ts";
 import { readTrail, type SignIn } from "#shared/records/sign-in.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
-import { showKey, type ShownKey } from "#shared/records/shown-key.ts";
+import type { ShownKey } from "#shared/records/shown-key.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
-import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { type CliCommand, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
 import { connectMark, givenKeys, keyArgument } from "../terminal/key-options.ts";
 import { budgetText, countText, fromNow, utcTime } from "../terminal/quantity-text.ts";
 import { alignedTable, cutText, type Field, fieldLines } from "../terminal/table-text.ts";
-import { noSuchKey, unreadLine, withKeyStore } from "../site/with-key-store.ts";
+import { unreadLine, withKeyStore } from "../site/with-key-store.ts";
 
 interface KeyColumn {
   readonly heading: string;
@@ -69,9 +70,9 @@ Examples:
   trunkline keys list --all
   trunkline keys list --json`)
     .action(({ json, state, all: isAll }: { readonly state?: readonly KeyState[]; readonly all?: true } & JsonOption) =>
-      withKeyStore(context, { json }, async ({ keys: store, clock }) => {
-        const unread: UnreadRecord[] = [];
-        const all = (await store.list(unread)).map((record) => showKey(record, clock.wall()));
+      withKeyStore(context, { json }, async (store) => {
+        const everyKey = { params: {}, query: { limit: Infinity }, body: {} };
+        const { data: all, unread } = await keyOperations.listKeys.run(everyKey, store);
         const isOld = (key: ShownKey): boolean => key.state === "revoked" && key.name.endsWith(connectMark);
         const wanted = all.filter((key) => state?.includes(key.state) ?? (isAll || !isOld(key)));
         if (json) stdout.write(`${JSON.stringify(wanted)}\n`);
@@ -104,16 +105,9 @@ export function addShow(keys: CliCommand, context: CliContext): void {
     .json()
     .more("\nExample:\n  trunkline keys show 0aB1cD2eF3gH")
     .action((id: KeyId, { json }: JsonOption) =>
-      withKeyStore(context, { json }, async ({ keys: store, clock, place }) => {
-        const found = await store.find(id);
-        if (found.kind === "absent") throw noSuchKey(id, place);
-        if (found.kind === "tombstone") {
-          const message = `The key ${id} expired so long ago that nothing else is known of it.`;
-          throw new StartFailure(exitCodes.failed, message);
-        }
-        const nowMs = clock.wall();
-        const shown = showKey(found.record, nowMs);
-        stdout.write(json ? `${JSON.stringify(shown)}\n` : keyFields(shown, { nowMs }));
+      withKeyStore(context, { json }, async (store) => {
+        const shown = await runOn(store, keyOperations.showKey, { params: { id } });
+        stdout.write(json ? `${JSON.stringify(shown)}\n` : keyFields(shown, { nowMs: store.clock.wall() }));
       }),
     );
 }
@@ -144,7 +138,7 @@ Examples:
         const unread: UnreadRecord[] = [];
         const keyIds = key === undefined ? undefined : await findKeys(key, store.keys);
         const entries = await readTrail(store, { entriesMax: limit, keys: keyIds }, unread);
-        stderr.write(unreadLine(unread));
+        stderr.write(unreadLine(unread.length));
         if (json) stdout.write(`${JSON.stringify(entries.map(shownEntry))}\n`);
         else if (entries.length > 0) stdout.write(tableOfEntries(entries, widthOf(stdout)));
         else stderr.write(key === undefined ? "Nothing was done to any key yet.\n" : `Nothing is known of ${key}.\n`);

@@ -1,9 +1,10 @@
 import { type Command, Option } from "commander";
-import { defaultGraceMs, rotateKey } from "#shared/records/change-key.ts";
-import { adminTtlMsMax, type IssuedKey, issueKey } from "#shared/records/issue-key.ts";
-import { type KeyRecord, storedTerms } from "#shared/records/key-record.ts";
+import { keyOperations } from "#shared/admin/key-operations.ts";
+import { runOn } from "#shared/admin/admin-call.ts";
+import { defaultGraceMs } from "#shared/records/change-key.ts";
+import { adminTtlMsMax } from "#shared/records/issue-key.ts";
 import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
-import { durationOrNone, formatDuration, showKey } from "#shared/records/shown-key.ts";
+import { durationOrNone, formatDuration, type ShownKey } from "#shared/records/shown-key.ts";
 import { type CliCommand, commandIn, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
 import {
   givenTerms,
@@ -18,7 +19,9 @@ import {
 import { addChanges } from "./keys-change.ts";
 import { addList, addLog, addShow, keyFields } from "./keys-show.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
-import { changedRecord, noSuchKey, replicationLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+import { replicationLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+
+const { issueKey, rotateKey } = keyOperations;
 
 export function keysCommand(context: CliContext): Command {
   const keys = commandIn("keys", context).more(`
@@ -81,14 +84,15 @@ Examples:
   trunkline keys issue --name monitoring --viewer
   export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`)
     .action(async (given: Options) => {
-      const { name, scopes, ttl: ttlMs } = given;
+      const { name, scopes, ttl } = given;
       const kind = given.admin ? "admin" : given.viewer ? "viewer" : "model";
-      if (kind === "admin" && ttlMs > adminTtlMsMax)
+      if (kind === "admin" && ttl > adminTtlMsMax)
         issue.error(`error: the --ttl of an admin key must be at most ${formatDuration(adminTtlMsMax)}.`);
-      const wish = { kind, name, scopes, ttlMs, ...storedTerms(givenTerms(given)) } as const;
-      await withKeyStore(context, forScripts(given), async (store) =>
-        tellSecret(await issueKey(wish, store), given, { ...context, clock: store.clock }),
-      );
+      const body = { kind, name, scopes, ttl: formatDuration(ttl), ...givenTerms(given) } as const;
+      await withKeyStore(context, forScripts(given), async (store) => {
+        const { key, ...shown } = await runOn(store, issueKey, { body });
+        tellSecret(key, shown, given, { ...context, clock: store.clock });
+      });
     });
 }
 
@@ -115,22 +119,18 @@ Examples:
     .action(
       (id: KeyId, { grace, kind, ...given }: { readonly grace: number; readonly kind: KeyKind } & OutputOptions) =>
         withKeyStore(context, forScripts(given), async (store) => {
-          const { clock, place } = store;
-          const { changed, token } = await rotateKey({ id, graceMs: grace, kind }, store);
-          const record = changedRecord(changed, { id, place });
-          if (record === undefined || token === undefined) throw noSuchKey(id, place);
-          tellSecret({ token, record }, given, { ...context, clock });
-          stderr.write(replicationLine(changed));
-          if (!forScripts(given).json) stderr.write(oldSecretLine(record, clock.wall()));
+          const body = { grace: formatDuration(grace), kind };
+          const { key, replicated, ...shown } = await runOn(store, rotateKey, { params: { id }, body });
+          tellSecret(key, shown, given, { ...context, clock: store.clock });
+          stderr.write(replicationLine({ replicated }));
+          if (!forScripts(given).json) stderr.write(oldSecretLine(shown));
         }),
     );
 }
 
-function oldSecretLine({ replaced: [old] = [], expiresAt }: KeyRecord, nowMs: number): string {
-  const until = Math.min(old?.validUntil ?? 0, expiresAt);
-  return until <= nowMs
-    ? "The old secret is not good any more.\n"
-    : `The old secret stays good until ${utcTime(until)}.\n`;
+function oldSecretLine({ old_secrets_valid_until: [until], expires_at: end }: ShownKey): string {
+  if (until === undefined) return "The old secret is not good any more.\n";
+  return `The old secret stays good until ${utcTime(until < end ? until : end)}.\n`;
 }
 
 /** Makes `--quiet` as silent on standard error as `--json`. */
@@ -140,14 +140,12 @@ function forScripts({ json, quiet }: OutputOptions): JsonOption {
 
 /** Shows a new key with its secret. The secret cannot be shown again. */
 function tellSecret(
-  { token, record }: IssuedKey,
+  key: string,
+  { id, ...shown }: ShownKey,
   { json, quiet }: OutputOptions,
   { stdout, stderr, clock }: CliContext,
 ): void {
-  const nowMs = clock.wall();
-  const { id, ...shown } = showKey(record, nowMs);
-  const key = token.reveal();
   if (json) stdout.write(`${JSON.stringify({ id, key, ...shown })}\n`);
-  else stdout.write(quiet ? `${key}\n` : keyFields({ id, ...shown }, { nowMs, key }));
+  else stdout.write(quiet ? `${key}\n` : keyFields({ id, ...shown }, { nowMs: clock.wall(), key }));
   if (!quiet) stderr.write("Keep the key now: it cannot be shown again.\n");
 }

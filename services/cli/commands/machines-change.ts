@@ -1,16 +1,9 @@
 import { Argument, Option } from "commander";
 import { commaList } from "#shared/process/config.ts";
-import { fleetListing, type FleetListing } from "#shared/fleet/shown-fleet.ts";
-import {
-  changeMachine,
-  defaultCordonReason,
-  type MachineChange,
-  machineNameUsed,
-  removeMachine,
-} from "#shared/records/change-machine.ts";
-import { cordonReason, machineLabels, type MachineRecord, modelPatterns } from "#shared/records/machine-record.ts";
-import { showMachineRecord } from "#shared/records/shown-machine.ts";
-import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { runOn } from "#shared/admin/admin-call.ts";
+import { machineOperations } from "#shared/admin/machine-operations.ts";
+import { defaultCordonReason } from "#shared/records/change-machine.ts";
+import { cordonReason, machineLabels, modelPatterns } from "#shared/records/machine-record.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import {
   type CliCommand,
@@ -21,8 +14,18 @@ import {
   readByUnless,
   type CliContext,
 } from "../terminal/command-line.ts";
-import { givenOperations } from "../site/operations-port.ts";
 import { tellChange } from "../site/with-key-store.ts";
+
+const {
+  cordonMachine,
+  labelMachine,
+  markMachine,
+  removeMachineRecord,
+  renameMachine,
+  revokeMachine,
+  setMachineRecord,
+  uncordonMachine,
+} = machineOperations;
 
 export function machineArgument(): Argument {
   return new Argument("<name>", "the name of the machine").argParser(readBy(machineName));
@@ -41,21 +44,6 @@ export function modelsText({ models }: { readonly models: readonly string[] | nu
   return models?.join(", ") ?? "any";
 }
 
-/** Changes the record of a machine and says so: in words, or as the whole record with its outcome. */
-async function changeAndTell(
-  name: string,
-  change: MachineChange,
-  { given, context }: { readonly given: JsonOption; readonly context: CliContext },
-  say: (isChanged: boolean, record: MachineRecord) => string,
-): Promise<void> {
-  await tellChange(context, given, async (store) => {
-    const changed = await changeMachine(name, change, store);
-    const { outcome, record } = changed;
-    const shown = showMachineRecord(record, { nowMs: store.clock.wall(), lastSeen: await store.machines.lastSeen() });
-    return { changed, shown: { ...shown, outcome }, say: () => say(outcome === "changed", record) };
-  });
-}
-
 export function addModels(machines: CliCommand, context: CliContext): void {
   machines
     .command("models")
@@ -70,11 +58,14 @@ no request for them goes there.
 Examples:
   trunkline machines models attic --models 'llama*,qwen*'
   trunkline machines models attic --models '*'`)
-    .action((name: string, { models, ...given }: { readonly models: readonly string[] } & JsonOption) =>
-      changeAndTell(name, { action: "machine_set", models }, { given, context }, (isChanged) => {
-        const may = isChanged ? "may" : "might before, and may";
-        return `${name} ${may} offer ${modelsText({ models })}`;
-      }),
+    .action((machine: string, { models, ...given }: { readonly models: readonly string[] } & JsonOption) =>
+      tellChange(
+        context,
+        given,
+        (store) => runOn(store, setMachineRecord, { params: { machine }, body: { models } }),
+        ({ outcome }) =>
+          `${machine} ${outcome === "unchanged" ? "might before, and may" : "may"} offer ${modelsText({ models })}`,
+      ),
     );
 }
 
@@ -95,12 +86,17 @@ A route's target may ask for a label ("trunkline routes set"). The labels take t
 Examples:
   trunkline machines labels attic --labels fast,mac
   trunkline machines labels attic --labels none`)
-    .action((name: string, { labels, ...given }: { readonly labels: OrNone<readonly string[]> } & JsonOption) => {
-      const change = { action: "machine_labelled", labels: labels === none ? [] : labels } as const;
-      return changeAndTell(name, change, { given, context }, (_, record) =>
-        record.labels === undefined ? `${name} has no labels` : `${name} has the labels ${record.labels.join(", ")}`,
-      );
-    });
+    .action((machine: string, { labels, ...given }: { readonly labels: OrNone<readonly string[]> } & JsonOption) =>
+      tellChange(
+        context,
+        given,
+        (store) => {
+          const body = { labels: labels === none ? [] : labels };
+          return runOn(store, labelMachine, { params: { machine }, body });
+        },
+        (after) => `${machine} has ${after.labels ? `the labels ${after.labels.join(", ")}` : "no labels"}`,
+      ),
+    );
 }
 
 export function addExternal(machines: CliCommand, context: CliContext): void {
@@ -118,14 +114,17 @@ it connects: "trunkline machines pair --external".
 Examples:
   trunkline machines external cloud
   trunkline machines external cloud --off`)
-    .action((name: string, { off, ...given }: { readonly off?: true } & JsonOption) => {
-      const change = { action: "machine_external", external: off === undefined } as const;
-      return changeAndTell(name, change, { given, context }, () =>
-        off
-          ? `${name} is not external: any request may go there`
-          : `${name} is external: only routes that say so lead there`,
-      );
-    });
+    .action((machine: string, { off, ...given }: { readonly off?: true } & JsonOption) =>
+      tellChange(
+        context,
+        given,
+        (store) => runOn(store, markMachine, { params: { machine }, body: { external: off === undefined } }),
+        () =>
+          off
+            ? `${machine} is not external: any request may go there`
+            : `${machine} is external: only routes that say so lead there`,
+      ),
+    );
 }
 
 export function addRename(machines: CliCommand, context: CliContext): void {
@@ -141,31 +140,14 @@ has 30 seconds to finish. The old name is free at once; another machine that tak
 
 Example:
   trunkline machines rename attic loft`)
-    .action(async (name: string, newName: string, given: JsonOption) => {
-      await assertFreeName(newName, context);
-      const change = { action: "machine_renamed", name: newName } as const;
-      await changeAndTell(name, change, { given, context }, (isChanged) =>
-        isChanged ? `${name} is called ${newName} now` : `${name} is called so already`,
-      );
-    });
-}
-
-/**
- * Refuses the name of an agent that is there and was not paired, as far as a gateway of the site can be asked. The
- * gateway at which a machine joins looks again.
- */
-export async function assertFreeName(name: string, context: CliContext): Promise<void> {
-  let fleet: FleetListing["data"] = [];
-  try {
-    ({ data: fleet } = await givenOperations({}, context).get("/fleet", fleetListing));
-  } catch (error) {
-    if (!(error instanceof StartFailure)) throw error;
-  }
-  const isUsed = fleet.some(
-    ({ machine, status, pairing }) =>
-      machine === name && status !== "offline" && (pairing === null || pairing === "unpaired"),
-  );
-  if (isUsed) throw new StartFailure(exitCodes.failed, machineNameUsed(name).message);
+    .action((machine: string, name: string, given: JsonOption) =>
+      tellChange(
+        context,
+        given,
+        (store) => runOn(store, renameMachine, { params: { machine }, body: { name } }),
+        ({ outcome }) => `${machine} is called ${outcome === "unchanged" ? "so already" : `${name} now`}`,
+      ),
+    );
 }
 
 export function addRevoke(machines: CliCommand, context: CliContext): void {
@@ -180,10 +162,14 @@ used is withdrawn. "trunkline machines pair" makes a new line for the same name.
 
 Example:
   trunkline machines revoke attic`)
-    .action((name: string, given: JsonOption) =>
-      changeAndTell(name, { action: "machine_revoked" }, { given, context }, (isChanged) => {
-        return isChanged ? `${name} is revoked: its key never works again` : `${name} was revoked before`;
-      }),
+    .action((machine: string, given: JsonOption) =>
+      tellChange(
+        context,
+        given,
+        (store) => runOn(store, revokeMachine, { params: { machine } }),
+        ({ outcome }) =>
+          `${machine} ${outcome === "unchanged" ? "was revoked before" : "is revoked: its key never works again"}`,
+      ),
     );
 }
 
@@ -200,12 +186,19 @@ It stays connected and cordoned until "uncordon", also after a restart of everyt
 Examples:
   trunkline machines cordon attic
   trunkline machines cordon attic --reason 'new fans on Friday'`)
-    .action((name: string, { reason, ...given }: { readonly reason: string } & JsonOption) =>
-      changeAndTell(name, { action: "machine_cordoned", reason }, { given, context }, (isChanged, { version }) => {
-        const beware = version === 1 ? " (it had no record before: is that its name?)" : "";
-        return isChanged ? `${name} gets no new jobs${beware}` : `${name} was cordoned before`;
-      }),
-    );
+    .action((machine: string, { reason, ...given }: { readonly reason: string } & JsonOption) => {
+      let beware = "";
+      return tellChange(
+        context,
+        given,
+        async (store) => {
+          const before = await store.machines.find(machine);
+          if (before === undefined) beware = " (it had no record before: is that its name?)";
+          return runOn(store, cordonMachine, { params: { machine }, body: { reason } });
+        },
+        ({ outcome }) => `${machine} ${outcome === "unchanged" ? "was cordoned before" : `gets no new jobs${beware}`}`,
+      );
+    });
 }
 
 export function addUncordon(machines: CliCommand, context: CliContext): void {
@@ -215,9 +208,12 @@ export function addUncordon(machines: CliCommand, context: CliContext): void {
     .addArgument(machineArgument())
     .json()
     .more("\nExample:\n  trunkline machines uncordon attic")
-    .action((name: string, given: JsonOption) =>
-      changeAndTell(name, { action: "machine_uncordoned" }, { given, context }, (isChanged) =>
-        isChanged ? `${name} gets jobs again` : `${name} was not cordoned`,
+    .action((machine: string, given: JsonOption) =>
+      tellChange(
+        context,
+        given,
+        (store) => runOn(store, uncordonMachine, { params: { machine } }),
+        ({ outcome }) => `${machine} ${outcome === "unchanged" ? "was not cordoned" : "gets jobs again"}`,
       ),
     );
 }
@@ -234,11 +230,15 @@ removed an hour after it was revoked.
 
 Example:
   trunkline machines remove attic`)
-    .action((name: string, given: JsonOption) =>
-      tellChange(context, given, async (store) => {
-        await removeMachine(name, store);
-        const shown = { machine: name, outcome: "removed" };
-        return { changed: {}, shown, say: () => `${name} has no record any more` };
-      }),
+    .action((machine: string, given: JsonOption) =>
+      tellChange(
+        context,
+        given,
+        async (store) => {
+          await runOn(store, removeMachineRecord, { params: { machine } });
+          return { machine, outcome: "removed" };
+        },
+        () => `${machine} has no record any more`,
+      ),
     );
 }

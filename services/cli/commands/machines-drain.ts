@@ -1,4 +1,5 @@
-import { fleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { machineOperations } from "#shared/admin/machine-operations.ts";
+import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { changeMachine } from "#shared/records/change-machine.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
@@ -57,7 +58,7 @@ async function untilIdle(
   try {
     await sleep(clock, settleMs, signal);
     for (;;) {
-      const { data } = await port.get("/fleet", fleetListing, { signal });
+      const { data } = await port.look(machineOperations.listMachines, signal);
       const left = jobsLeft(data.filter(({ machine }) => machine === name));
       if (left.running + left.waiting === 0) return;
       const line = `${name}: ${left.running} running, ${left.waiting} waiting\n`;

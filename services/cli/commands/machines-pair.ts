@@ -4,13 +4,15 @@ import { connect } from "node:tls";
 import { Option } from "commander";
 import { z } from "zod";
 import { unknownAuthority } from "#shared/broker/nats-security.ts";
+import { replicatedIn } from "#shared/records/change-key.ts";
+import { machineNameUsed } from "#shared/records/change-machine.ts";
 import { joinCommand, joinTtlMsMax, machineCommand, makeJoin } from "#shared/records/join-machine.ts";
 import { duration, formatDuration } from "#shared/records/shown-key.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { onOlderNode } from "#shared/protocol/older-node.ts";
 import { isLoopback, type JoinLine, joinLineText, packagePath, publicOrigin } from "#shared/protocol/pairing.ts";
 import { type CliCommand, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
-import { assertFreeName, machineArgument, modelsOption, patternsHelp } from "./machines-change.ts";
+import { machineArgument, modelsOption, patternsHelp } from "./machines-change.ts";
 import { fromNow, utcTime } from "../terminal/quantity-text.ts";
 import { replicationLine, withKeyStore } from "../site/with-key-store.ts";
 
@@ -53,13 +55,13 @@ Examples:
   trunkline machines pair attic --json`)
     .action(async (name: string, { models, external, ttl: ttlMs, json }: Options) => {
       const { publicUrl } = readConfig(siteSettings, environment);
-      await assertFreeName(name, context);
       await withKeyStore(context, { json }, async (store) => {
+        if (await store.isNameUsed(name)) throw machineNameUsed(name);
         const { line, expiresAt, changed } = await makeJoin({ name, ttlMs, publicUrl, models, external }, store);
         const command = joinCommand(line);
         const told = { join: joinLineText(line), name, expires_at: new Date(expiresAt).toISOString(), command };
         stdout.write(`${json ? JSON.stringify(told) : command}\n`);
-        stderr.write(replicationLine(changed));
+        stderr.write(replicationLine(replicatedIn(changed)));
         if (json) return;
         const until = `${utcTime(expiresAt)}, ${fromNow(expiresAt, store.clock.wall())}`;
         stderr.write(`\nPaste this line on the machine. It pairs ${name}, once, until ${until}.\n${remark(line)}`);

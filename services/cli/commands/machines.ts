@@ -1,6 +1,7 @@
 import type { Command } from "commander";
-import { machineUnknown } from "#shared/records/change-machine.ts";
-import { showMachineRecord, type ShownMachineRecord } from "#shared/records/shown-machine.ts";
+import { runOn } from "#shared/admin/admin-call.ts";
+import { machineOperations } from "#shared/admin/machine-operations.ts";
+import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
 import { type CliCommand, commandIn, type JsonOption, type CliContext, widthOf } from "../terminal/command-line.ts";
 import {
   addCordon,
@@ -18,8 +19,9 @@ import { addDrain } from "./machines-drain.ts";
 import { addPair, type PairContext } from "./machines-pair.ts";
 import { fromNow, utcTime } from "../terminal/quantity-text.ts";
 import { alignedTable, cutText, fieldLines } from "../terminal/table-text.ts";
-import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { unreadLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+
+const { listMachineRecords, showMachineRecord } = machineOperations;
 
 export function machinesCommand(context: PairContext): Command {
   const machines = commandIn("machines", context).more(`
@@ -60,11 +62,9 @@ Examples:
   trunkline machines list
   trunkline machines list --json`)
     .action(({ json }: JsonOption) =>
-      withKeyStore(context, { json }, async ({ machines: store, clock }) => {
-        const nowMs = clock.wall();
-        const lastSeen = await store.lastSeen();
-        const unread: UnreadRecord[] = [];
-        const shown = (await store.list(unread)).map((record) => showMachineRecord(record, { nowMs, lastSeen }));
+      withKeyStore(context, { json }, async (store) => {
+        const nowMs = store.clock.wall();
+        const { data: shown, unread } = await runOn(store, listMachineRecords, {});
         stderr.write(unreadLine(unread));
         if (json) stdout.write(`${JSON.stringify(shown)}\n`);
         else if (shown.length > 0) stdout.write(tableOf(shown, { nowMs, widthMax: widthOf(stdout) }));
@@ -98,13 +98,10 @@ function addShow(machines: CliCommand, context: CliContext): void {
     .addArgument(machineArgument())
     .json()
     .more("\nExample:\n  trunkline machines show attic")
-    .action((name: string, { json }: JsonOption) =>
-      withKeyStore(context, { json }, async ({ machines: store, clock }) => {
-        const nowMs = clock.wall();
-        const record = await store.find(name);
-        if (record === undefined) throw machineUnknown(name);
-        const shown = showMachineRecord(record, { nowMs, lastSeen: await store.lastSeen() });
-        stdout.write(json ? `${JSON.stringify(shown)}\n` : machineFields(shown, nowMs));
+    .action((machine: string, { json }: JsonOption) =>
+      withKeyStore(context, { json }, async (store) => {
+        const shown = await runOn(store, showMachineRecord, { params: { machine } });
+        stdout.write(json ? `${JSON.stringify(shown)}\n` : machineFields(shown, store.clock.wall()));
       }),
     );
 }

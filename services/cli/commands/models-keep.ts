@@ -2,16 +2,19 @@ import { Option } from "commander";
 import { commaList } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { keptWords } from "#shared/fleet/fleet-words.ts";
-import { type ShownPlan, shownPlan } from "#shared/fleet/shown-plan.ts";
+import type { ShownPlan } from "#shared/fleet/shown-plan.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
-import { removeKeep, setKeep } from "#shared/records/change-keep.ts";
-import { copiesMax, keepText, keptModel, showKeep } from "#shared/records/keep-record.ts";
+import { runOn } from "#shared/admin/admin-call.ts";
+import { keepOperations } from "#shared/admin/keep-operations.ts";
+import { copiesMax, keepText, keptModel } from "#shared/records/keep-record.ts";
 import { boundMachines } from "#shared/records/key-record.ts";
 import { asksGateway, givenOperations, type OperationsOptions } from "../site/operations-port.ts";
 import { tellChange, whichStoreHelp } from "../site/with-key-store.ts";
 import { type CliCommand, type CliContext, type JsonOption, readBy, widthOf } from "../terminal/command-line.ts";
 import { countWithin } from "../terminal/quantity-text.ts";
 import { alignedTable } from "../terminal/table-text.ts";
+
+const { removeKeep, setKeep, showPlan } = keepOperations;
 
 interface KeepOptions extends JsonOption {
   readonly on?: number;
@@ -42,26 +45,23 @@ Examples:
   trunkline models keep qwen3:8b --on 1 --machines attic,cellar
   trunkline models keep qwen3:8b --none
 ${whichStoreHelp}`)
-    .action((model: string, { on, machines, none, ...given }: KeepOptions) =>
-      tellChange(context, given, async (store) => {
-        if (none) {
-          const changed = await removeKeep(model, store);
-          const shown = { model, outcome: changed.outcome };
-          return { shown, say: () => `${model} is kept no longer` };
-        }
-        if (on === undefined && machines === undefined) {
-          const message = "Say how many machines are to keep it with --on <count>, or --none.";
-          throw new StartFailure(exitCodes.usage, message);
-        }
-        const wish = { copies: on ?? machines?.length ?? 1, machines };
-        const { outcome, record } = await setKeep(model, wish, store);
-        const said = outcome === "changed" ? "is kept" : "was kept before";
-        return {
-          shown: { ...showKeep(record), outcome },
-          say: () => `${model} ${said}: ${keepText(record)}. \`trunkline models plan\` shows how far that is.`,
-        };
-      }),
-    );
+    .action((model: string, { on, machines, none, ...given }: KeepOptions) => {
+      if (none) return endKeep(model, given, context);
+      if (on === undefined && machines === undefined) {
+        const message = "Say how many machines are to keep it with --on <count>, or --none.";
+        throw new StartFailure(exitCodes.usage, message);
+      }
+      const body = { copies: on ?? machines?.length ?? 1, machines };
+      return tellChange(
+        context,
+        given,
+        (store) => runOn(store, setKeep, { params: { model }, body }),
+        ({ outcome, ...keep }) => {
+          const said = outcome === "unchanged" ? "was kept before" : "is kept";
+          return `${model} ${said}: ${keepText(keep)}. \`trunkline models plan\` shows how far that is.`;
+        },
+      );
+    });
   models
     .command("pin")
     .description("keep a model in the memory of this machine too")
@@ -75,20 +75,33 @@ Example:
   trunkline models pin qwen3:8b --machine attic
 ${whichStoreHelp}`)
     .action((model: string, { machine, ...given }: JsonOption & { readonly machine: string }) =>
-      tellChange(context, given, async (store) => {
-        const before = await store.keeps.find(model);
-        if (before !== undefined && before.machines === undefined) {
-          const message = `${model} is kept on any machines (${keepText(before)}). Name them all with keep --machines.`;
-          throw new StartFailure(exitCodes.failed, message);
-        }
-        const machines = [...new Set([...(before?.machines ?? []), machine])];
-        const { outcome, record } = await setKeep(model, { copies: machines.length, machines }, store);
-        return {
-          shown: { ...showKeep(record), outcome },
-          say: () => `${model} is kept: ${keepText(record)}`,
-        };
-      }),
+      tellChange(
+        context,
+        given,
+        async (store) => {
+          const before = await store.keeps.find(model);
+          if (before !== undefined && before.machines === undefined) {
+            const message = `${model} is kept on any machines (${keepText(before)}). Name them all with keep --machines.`;
+            throw new StartFailure(exitCodes.failed, message);
+          }
+          const machines = [...new Set([...(before?.machines ?? []), machine])];
+          return runOn(store, setKeep, { params: { model }, body: { copies: machines.length, machines } });
+        },
+        (keep) => `${model} is kept: ${keepText(keep)}`,
+      ),
     );
+}
+
+function endKeep(model: string, given: JsonOption, context: CliContext): Promise<void> {
+  return tellChange(
+    context,
+    given,
+    async (store) => {
+      await runOn(store, removeKeep, { params: { model } });
+      return { model, outcome: "removed" };
+    },
+    () => `${model} is kept no longer`,
+  );
 }
 
 export function addPlan(models: CliCommand, context: CliContext): void {
@@ -98,7 +111,7 @@ export function addPlan(models: CliCommand, context: CliContext): void {
     .description("show where kept models are or would be, and why; changes nothing")
     .with(asksGateway(`\nExamples:\n  trunkline models plan\n  trunkline models plan --json\n`))
     .action(async ({ json, ...given }: OperationsOptions & JsonOption) => {
-      const { data, keeps } = await givenOperations(given, context).get("/plan", shownPlan);
+      const { data, keeps } = await givenOperations(given, context).ask(showPlan, {});
       if (json) stdout.write(`${JSON.stringify({ plan: data, keeps })}\n`);
       else if (data.length > 0) stdout.write(planTable(data, widthOf(stdout)));
       else stderr.write("No model is kept; `trunkline models keep <model> --on 1` keeps one.\n");

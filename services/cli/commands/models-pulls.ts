@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { fleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { machineOperations } from "#shared/admin/machine-operations.ts";
+import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { modelIdCharactersMax } from "#shared/protocol/model.ts";
@@ -61,7 +62,7 @@ ${whichGatewayHelp}`);
         );
       }
       const { signal } = new AbortController();
-      const work = port.work(`/machines/${machine}/models/stop`, { body: { model }, signal });
+      const work = port.work("stop", { machine, model }, signal);
       for await (const _ of work);
       stdout.write(
         `${given.json ? JSON.stringify({ action: "stop", model, machine }) : `Stopped the pull of ${model} on ${machine}.`}\n`,
@@ -86,7 +87,7 @@ export async function pullingMachine(port: OperationsPort, model: string): Promi
 }
 
 async function machinesOf(port: OperationsPort): Promise<readonly ShownFleetMachine[]> {
-  return (await port.get("/fleet", fleetListing)).data;
+  return (await port.ask(machineOperations.listMachines, {})).data;
 }
 
 function pullsOf(machines: readonly ShownFleetMachine[]): readonly PullAt[] {

@@ -4,10 +4,10 @@ import {
   type Ability,
   isAble,
   modelIdCharactersMax,
-  modelListing,
   type ModelListing,
   type ShownModel,
 } from "#shared/protocol/model.ts";
+import { machineOperations } from "#shared/admin/machine-operations.ts";
 import { notListed } from "#shared/fleet/fleet-words.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
@@ -92,8 +92,7 @@ Examples:
 }
 
 function listModels(port: OperationsPort, machine?: string): Promise<ModelListing> {
-  const query = machine === undefined ? "" : `?machine=${encodeURIComponent(machine)}`;
-  return port.get(`/models${query}`, modelListing);
+  return port.ask(machineOperations.listModels, { query: { machine } });
 }
 
 const bytesPerMb = 1_000_000;
@@ -255,8 +254,7 @@ async function manage(
   let machine = given.machine ?? "";
   try {
     machine = given.machine ?? (await (action === "pull" ? pullingMachine(port, name) : onlyMachine(port)));
-    const path = `/machines/${machine}/models/${action}`;
-    const work = port.work(path, { body: { model: name }, signal: interrupted.signal });
+    const work = port.work(action, { machine, model: name }, interrupted.signal);
     for await (const line of work) progress.tell(line);
   } catch (error) {
     if (!interrupted.signal.aborted) throw error;

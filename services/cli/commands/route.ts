@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
-import { shownRoute, type ShownRoute, type ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
+import { routeOperations } from "#shared/admin/route-operations.ts";
+import type { ShownRoute, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
 import { furtherAbilities, modelId } from "#shared/protocol/model.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
@@ -9,7 +10,7 @@ import { grouped } from "../terminal/quantity-text.ts";
 import { alignedTable } from "../terminal/table-text.ts";
 
 interface Options extends OperationsOptions, JsonOption {
-  readonly kind: string;
+  readonly kind: "chat" | "complete" | "embed" | (typeof furtherAbilities)[number];
   readonly tools?: true;
   readonly vision?: true;
   readonly promptTokens?: number;
@@ -45,24 +46,21 @@ Examples:
 `),
     )
     .action(async (model: string, { json, ...given }: Options) => {
-      const route = await givenOperations(given, context).get(`/route?${queryOf(model, given)}`, shownRoute);
+      const route = await givenOperations(given, context).ask(routeOperations.explainRoute, {
+        query: {
+          model,
+          kind: given.kind,
+          tools: String(given.tools ?? false),
+          vision: String(given.vision ?? false),
+          prompt_tokens: given.promptTokens,
+        },
+      });
       if (route.targets && !json) stderr.write(`${model} stands for ${route.targets.join(", then ")}.\n`);
       if (json) stdout.write(`${JSON.stringify(route)}\n`);
       else if (route.machines.length > 0) stdout.write(routeTable(route.machines, widthOf(stdout)));
       const why = whyNobody(route);
       if (why !== undefined) throw new StartFailure(exitCodes.failed, why);
     });
-}
-
-function queryOf(model: string, { kind, tools, vision, promptTokens: tokens }: Options): string {
-  const query = new URLSearchParams({
-    model,
-    kind,
-    ...(tools ? { tools: "true" } : {}),
-    ...(vision ? { vision: "true" } : {}),
-    ...(tokens === undefined ? {} : { prompt_tokens: String(tokens) }),
-  });
-  return query.toString();
 }
 
 function whyNobody({ refusal, machines }: ShownRoute): string | undefined {

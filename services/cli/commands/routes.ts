@@ -4,8 +4,10 @@ import { z } from "zod";
 import { commaList } from "#shared/process/config.ts";
 import { openKnownModels } from "#shared/store/known-models.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
-import { removeRoute, routeUnknown, setRoute, targetText } from "#shared/records/change-route.ts";
-import { routeTarget, type RouteTarget, showRoute, targetsPerRouteMax } from "#shared/records/route-record.ts";
+import { runOn } from "#shared/admin/admin-call.ts";
+import { routeOperations } from "#shared/admin/route-operations.ts";
+import { targetText } from "#shared/records/change-route.ts";
+import { routeTarget, type RouteTarget, targetsPerRouteMax } from "#shared/records/route-record.ts";
 import {
   type CliCommand,
   commandIn,
@@ -17,8 +19,9 @@ import {
 import { utcTime } from "../terminal/quantity-text.ts";
 import { alignedTable, type Field, fieldLines } from "../terminal/table-text.ts";
 import { unknownTargets } from "../site/unknown-targets.ts";
-import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { tellChange, unreadLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+
+const { listRoutes, removeRoute, setRoute, showRoute } = routeOperations;
 
 export function routesCommand(context: CliContext): Command {
   const routes = commandIn("routes", context).more(`
@@ -97,20 +100,24 @@ Examples:
   trunkline routes set claude-sonnet-4 qwen3-coder:30b --then 'gpt-oss:20b on attic' --then llama3.2
   trunkline routes set claude-opus-4 qwen3-coder:480b --then 'claude-opus-4 external'
   trunkline routes set 'claude-*' qwen3-coder:30b --strict --json`)
-    .action((name: string, first: RouteTarget, given: Options) =>
-      tellChange(context, given, async (store) => {
-        const targets = [first, ...(given.then ?? [])];
-        const sightings = await openKnownModels(store.state).list(store.clock.wall());
-        const unknown = unknownTargets(targets, { sightings, machines: await store.machines.list() });
-        if (given.strict && unknown.length > 0)
-          throw new StartFailure(strictCode, `Nothing was set. ${unknown.join(" ")}`);
-        for (const warning of unknown) context.stderr.write(`Warning: ${warning}\n`);
-        const changed = await setRoute(name, targets, store);
-        const { outcome, record } = changed;
-        const texts = targets.map(targetText).join(", then ");
-        const said = outcome === "changed" ? `${name} stands for ${texts}` : `${name} stood for that before: ${texts}`;
-        return { changed, shown: { ...showRoute(record), outcome }, say: () => said };
-      }),
+    .action((route: string, first: RouteTarget, given: Options) =>
+      tellChange(
+        context,
+        given,
+        async (store) => {
+          const targets = [first, ...(given.then ?? [])];
+          const sightings = await openKnownModels(store.state).list(store.clock.wall());
+          const unknown = unknownTargets(targets, { sightings, machines: await store.machines.list() });
+          if (given.strict && unknown.length > 0)
+            throw new StartFailure(strictCode, `Nothing was set. ${unknown.join(" ")}`);
+          for (const warning of unknown) context.stderr.write(`Warning: ${warning}\n`);
+          return runOn(store, setRoute, { params: { route }, body: { targets } });
+        },
+        ({ targets, outcome }) => {
+          const texts = targets.map(targetText).join(", then ");
+          return `${route} ${outcome === "unchanged" ? `stood for that before: ${texts}` : `stands for ${texts}`}`;
+        },
+      ),
     );
 }
 
@@ -122,17 +129,16 @@ function addList(routes: CliCommand, context: CliContext): void {
     .json()
     .more("\nExamples:\n  trunkline routes list\n  trunkline routes list --json")
     .action(({ json }: JsonOption) =>
-      withKeyStore(context, { json }, async ({ routes: store }) => {
-        const unread: UnreadRecord[] = [];
-        const records = await store.list(unread);
+      withKeyStore(context, { json }, async (store) => {
+        const { data, unread } = await runOn(store, listRoutes, {});
         stderr.write(unreadLine(unread));
-        if (json) stdout.write(`${JSON.stringify(records.map(showRoute))}\n`);
-        else if (records.length === 0) stderr.write("There is no route yet; `trunkline routes set` makes one.\n");
+        if (json) stdout.write(`${JSON.stringify(data)}\n`);
+        else if (data.length === 0) stderr.write("There is no route yet; `trunkline routes set` makes one.\n");
         else {
-          const cells = records.map(({ name, targets, changedAt }) => [
-            name,
+          const cells = data.map(({ route, targets, changed_at: at }) => [
+            route,
             targets.map(targetText).join(", then "),
-            utcTime(changedAt),
+            utcTime(at),
           ]);
           const layout = { wrap: ["name", "targets"], widthMax: widthOf(stdout) };
           stdout.write(alignedTable(["name", "targets", "changed"], cells, layout));
@@ -149,18 +155,16 @@ function addShow(routes: CliCommand, context: CliContext): void {
     .addArgument(routeArgument())
     .json()
     .more("\nExample:\n  trunkline routes show claude-sonnet-4")
-    .action((name: string, { json }: JsonOption) =>
-      withKeyStore(context, { json }, async ({ routes: store }) => {
-        const record = await store.find(name);
-        if (record === undefined) throw routeUnknown(name);
-        const { targets, createdAt, changedAt } = record;
+    .action((route: string, { json }: JsonOption) =>
+      withKeyStore(context, { json }, async (store) => {
+        const shown = await runOn(store, showRoute, { params: { route } });
         const fields = fieldLines([
-          ["name", name],
-          ...targets.map((target, place): Field => [place === 0 ? "target" : "then", targetText(target)]),
-          ["created", utcTime(createdAt)],
-          ["changed", utcTime(changedAt)],
+          ["name", route],
+          ...shown.targets.map((target, place): Field => [place === 0 ? "target" : "then", targetText(target)]),
+          ["created", utcTime(shown.created_at)],
+          ["changed", utcTime(shown.changed_at)],
         ]);
-        stdout.write(json ? `${JSON.stringify(showRoute(record))}\n` : fields);
+        stdout.write(json ? `${JSON.stringify(shown)}\n` : fields);
       }),
     );
 }
@@ -172,11 +176,15 @@ function addRemove(routes: CliCommand, context: CliContext): void {
     .addArgument(routeArgument())
     .json()
     .more("\nExample:\n  trunkline routes remove claude-sonnet-4")
-    .action((name: string, given: JsonOption) =>
-      tellChange(context, given, async (store) => {
-        const changed = await removeRoute(name, store);
-        const shown = { route: name, outcome: changed.outcome };
-        return { changed, shown, say: () => `${name} is no route any more` };
-      }),
+    .action((route: string, given: JsonOption) =>
+      tellChange(
+        context,
+        given,
+        async (store) => {
+          const { replicated } = await runOn(store, removeRoute, { params: { route } });
+          return { route, outcome: "removed", replicated };
+        },
+        () => `${route} is no route any more`,
+      ),
     );
 }

@@ -1,7 +1,6 @@
 import { Argument, type Command } from "commander";
-import { z } from "zod";
+import { sessionOperations } from "#shared/admin/session-operations.ts";
 import { sessionId } from "#shared/keys/session-token.ts";
-import { shownSession } from "#shared/records/shown-session.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { commandIn, type CliContext, type JsonOption, readBy, widthOf } from "../terminal/command-line.ts";
@@ -9,8 +8,7 @@ import { asksGateway, givenOperations, type OperationsOptions } from "../site/op
 import { alignedTable } from "../terminal/table-text.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
 
-const listing = z.object({ unread: z.int().default(0), data: z.array(shownSession) });
-const ended = z.object({ ended: z.array(sessionId) });
+const { listSessions, endSession, endSessions } = sessionOperations;
 
 interface Options extends OperationsOptions, JsonOption {
   readonly all?: true;
@@ -28,7 +26,7 @@ function listCommand(context: CliContext): Command {
     .description("list the browsers that are signed in, and the links that were not opened yet")
     .with(asksGateway())
     .action(async ({ json, ...given }: Options) => {
-      const { data, unread } = await givenOperations(given, context).get("/sessions", listing);
+      const { data, unread } = await givenOperations(given, context).ask(listSessions, {});
       if (unread > 0) stderr.write(`Left out, since the gateway cannot read them: ${unread} sessions.\n`);
       if (json) return void stdout.write(`${JSON.stringify({ sessions: data })}\n`);
       if (data.length === 0) return void stdout.write("Nobody is signed in: `trunkline console` prints a link.\n");
@@ -59,7 +57,7 @@ function endCommand(context: CliContext): Command {
         throw new StartFailure(exitCodes.usage, "Name the session to end, or end all of them with --all.");
       }
       const port = givenOperations(given, context);
-      const answer = await port.delete(id === undefined ? "/sessions" : `/sessions/${id}`, ended);
+      const answer = await (id === undefined ? port.ask(endSessions, {}) : port.ask(endSession, { params: { id } }));
       const count = answer.ended.length;
       stdout.write(json ? `${JSON.stringify(answer)}\n` : `Ended ${count} ${count === 1 ? "session" : "sessions"}.\n`);
     });

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { machineTones, machineWord } from "#shared/fleet/fleet-words.ts";
-import { fleetListing, type FleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { machineOperations } from "#shared/admin/machine-operations.ts";
+import type { FleetListing, ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
@@ -48,7 +49,7 @@ Examples:
 
 async function showOnce(port: OperationsPort, { json }: JsonOption, context: CliContext): Promise<void> {
   const { stdout, stderr } = context;
-  const fleet = await port.get("/fleet", fleetListing);
+  const fleet = await port.ask(machineOperations.listMachines, {});
   const { data: machines } = fleet;
   if (json) stdout.write(lineOf(fleet));
   else if (machines.length > 0) stdout.write(tableFor(machines, context));
@@ -66,7 +67,7 @@ async function watchFleet(port: OperationsPort, { json }: JsonOption, context: C
   const { signal } = interrupted;
   const draw = json ? (block: string): void => void stdout.write(block) : redraw(stdout);
   const look = async (): Promise<string> => {
-    const fleet = await port.get("/fleet", fleetListing, { signal });
+    const fleet = await port.look(machineOperations.listMachines, signal);
     if (json) return lineOf(fleet);
     const table = fleet.data.length === 0 ? "No machine is there.\n" : tableFor(fleet.data, context);
     return `${utcTime(clock.wall())}\n${table}${troubleOf(fleet)}\n`;

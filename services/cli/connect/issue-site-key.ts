@@ -1,18 +1,19 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { changeKey, revokeKey } from "#shared/records/change-key.ts";
-import { issueKey } from "#shared/records/issue-key.ts";
-import { keyId, type KeyId, type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
+import { runOn, type SentParts } from "#shared/admin/admin-call.ts";
+import { keyOperations } from "#shared/admin/key-operations.ts";
+import { machineOperations } from "#shared/admin/machine-operations.ts";
+import { type KeyId, type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreSettings } from "#shared/store/key-store-settings.ts";
-import { type Model, modelListing } from "#shared/protocol/model.ts";
-import { formatDuration, showKey } from "#shared/records/shown-key.ts";
+import type { Model } from "#shared/protocol/model.ts";
+import { formatDuration } from "#shared/records/shown-key.ts";
 import { readConfig, secret } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { CliContext } from "../terminal/command-line.ts";
 import { findKey } from "../site/find-gateway.ts";
-import { givenOperations, type OperationsOptions } from "../site/operations-port.ts";
-import { changedRecord, withKeyStore } from "../site/with-key-store.ts";
+import { givenOperations, type OperationsOptions, type OperationsPort } from "../site/operations-port.ts";
+import { withKeyStore } from "../site/with-key-store.ts";
 
 /** The means to issue keys of a site and to revoke them. */
 export interface KeyIssuer {
@@ -42,65 +43,51 @@ const siteSettings = z.object({
 export function keyIssuer(given: OperationsOptions, context: CliContext): KeyIssuer {
   const settings = readConfig(siteSettings, context.environment);
   const url = given.operationsUrl ?? settings.operationsUrl;
-  if (url !== undefined) return issuerAtPort(url, context);
-  if (settings.redisUrl !== undefined) return issuerInStore("the Redis of TRUNKLINE_REDIS_URL", context);
+  if (url !== undefined) {
+    const port = givenOperations({ operationsUrl: url }, context);
+    return { ...issuerBy((...asked) => port.ask(...asked), url), models: () => modelsAt(port) };
+  }
   const folder = resolve(settings.stateDir);
-  if (existsSync(folder)) return issuerInStore(folder, context);
+  const place = settings.redisUrl === undefined ? folder : "the Redis of TRUNKLINE_REDIS_URL";
+  if (settings.redisUrl !== undefined || existsSync(folder)) {
+    const ask: Ask = (...asked) => withKeyStore(context, { json: true }, (store) => runOn(store, ...asked));
+    return { ...issuerBy(ask, place), models: (list) => list(findKey("model", context.environment).token) };
+  }
   throw new StartFailure(
     exitCodes.config,
     `There is no site here that could issue a key: ${folder} is missing. Name a key with --key, a gateway's operations port with --operations-url, or the folder of the site with TRUNKLINE_STATE_DIR.`,
   );
 }
 
-function issuerInStore(place: string, context: CliContext): KeyIssuer {
-  const quiet = { json: true } as const;
+/** Asks the admin API: of a gateway, or on the store. */
+type Ask = <Of extends (typeof keyOperations)[keyof typeof keyOperations]>(
+  operation: Of,
+  sent: SentParts<Of>,
+) => Promise<z.output<Of["answer"]>>;
+
+function issuerBy(ask: Ask, place: string): Omit<KeyIssuer, "models"> {
   return {
     place,
-    issue: (key) =>
-      withKeyStore(context, quiet, async (store) => {
-        const { token } = await issueKey({ ...key, scopes: [...key.scopes] }, store);
-        return token;
-      }),
-    extend: (id, ttlMs) =>
-      withKeyStore(context, quiet, async (store) => {
-        const record = changedRecord(await changeKey(id, { action: "extended", ttlMs }, store), { id, place });
-        return record === undefined ? [] : showKey(record, store.clock.wall()).old_secrets_valid_until;
-      }),
-    revoke: (id) =>
-      withKeyStore(context, quiet, async (store) => void (await revokeKey({ id, withIssued: false }, store))),
-    models: (list) => list(findKey("model", context.environment).token),
+    async issue({ name, scopes, ttlMs }) {
+      const { key } = await ask(keyOperations.issueKey, { body: { name, scopes, ttl: formatDuration(ttlMs) } });
+      const parsed = parseKeyToken(key);
+      if (parsed.outcome === "parsed") return parsed.token;
+      throw new StartFailure(exitCodes.unavailable, `${place} issued no key of Trunkline.`);
+    },
+    async extend(id, ttlMs) {
+      const sent = { params: { id }, body: { ttl: formatDuration(ttlMs) } };
+      return (await ask(keyOperations.extendKey, sent)).old_secrets_valid_until;
+    },
+    revoke: async (id) => void (await ask(keyOperations.revokeKey, { params: { id } })),
   };
 }
 
-const issued = z.object({ key: z.string() });
-const revoked = z.object({ id: keyId });
-const extended = z.object({ old_secrets_valid_until: z.array(z.string()) });
-
-function issuerAtPort(url: string, context: CliContext): KeyIssuer {
-  const port = givenOperations({ operationsUrl: url }, context);
-  return {
-    place: url,
-    async issue({ name, scopes, ttlMs }) {
-      const { key } = await port.post("/keys", issued, { name, scopes, ttl: formatDuration(ttlMs) });
-      const parsed = parseKeyToken(key);
-      if (parsed.outcome === "parsed") return parsed.token;
-      throw new StartFailure(exitCodes.unavailable, `The operations port ${url} issued no key of Trunkline.`);
-    },
-    async extend(id, ttlMs) {
-      const { old_secrets_valid_until } = await port.post(`/keys/${id}/extend`, extended, {
-        ttl: formatDuration(ttlMs),
-      });
-      return old_secrets_valid_until;
-    },
-    revoke: async (id) => void (await port.post(`/keys/${id}/revoke`, revoked)),
-    async models() {
-      const { data } = await port.get("/models", modelListing);
-      // The smallest window of a model holds on all machines that have it.
-      const bySize = data.toSorted((one, other) => other.context_window - one.context_window);
-      const models = bySize.map((each): Model => {
-        return { ...each, object: "model", owned_by: each.machine, apple_mlx: each.apple_mlx || undefined };
-      });
-      return [...new Map(models.map((each) => [each.id, each])).values()];
-    },
-  };
+async function modelsAt(port: OperationsPort): Promise<readonly Model[]> {
+  const { data } = await port.ask(machineOperations.listModels, {});
+  // The smallest window of a model holds on all machines that have it.
+  const bySize = data.toSorted((one, other) => other.context_window - one.context_window);
+  const models = bySize.map((each): Model => {
+    return { ...each, object: "model", owned_by: each.machine, apple_mlx: each.apple_mlx || undefined };
+  });
+  return [...new Map(models.map((each) => [each.id, each])).values()];
 }

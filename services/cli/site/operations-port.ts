@@ -12,6 +12,9 @@ import {
   type ProgressLine,
   type ErrorBody,
 } from "#shared/protocol/model.ts";
+import { type AdminCall, callOf, type SentParts } from "#shared/admin/admin-call.ts";
+import { machineOperations } from "#shared/admin/machine-operations.ts";
+import type { AdminOperation } from "#shared/admin/operation.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { LineCutter } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
@@ -60,6 +63,7 @@ function readCa(file: string): string[] {
   }
 }
 
+const { listMachines, manageModel } = machineOperations;
 const readyz = z.object({ reasons: z.array(z.string()) });
 const apiPath = "/admin/v1";
 /** Maximum size of an answer. No list of models is longer. */
@@ -73,13 +77,6 @@ interface Dependencies {
   readonly clock: Pick<Clock, "after">;
 }
 
-interface AskedOperation {
-  readonly method: "GET" | "POST" | "DELETE";
-  readonly path: string;
-  readonly body?: object | undefined;
-  readonly signal: AbortSignal;
-}
-
 /** A client of a gateway's operations port, for the command line. Throws a StartFailure for every error. */
 export class OperationsPort {
   readonly #url: string;
@@ -90,34 +87,29 @@ export class OperationsPort {
     this.#dependencies = dependencies;
   }
 
-  get<Schema extends z.ZodType>(
-    path: string,
-    schema: Schema,
-    options: { readonly signal?: AbortSignal | undefined } = {},
-  ): Promise<z.output<Schema>> {
-    return this.#answer(schema, { method: "GET", path, ...options });
+  /** Asks for what is done at once. The answer of a newer gateway may have further fields. */
+  async ask<Of extends AdminOperation>(operation: Of, sent: SentParts<Of>): Promise<z.output<Of["answer"]>> {
+    return this.#answer(operation, sent);
   }
 
-  /** Makes a change that is done at once. */
-  post<Schema extends z.ZodType>(path: string, schema: Schema, body?: object): Promise<z.output<Schema>> {
-    return this.#answer(schema, { method: "POST", path, body });
+  /** Asks again and again, as a command does that shows what changes, until the signal aborts. */
+  async look<Of extends AdminOperation>(operation: Of, until: AbortSignal): Promise<z.output<Of["answer"]>> {
+    return this.#answer(operation, {}, until);
   }
 
-  delete<Schema extends z.ZodType>(path: string, schema: Schema): Promise<z.output<Schema>> {
-    return this.#answer(schema, { method: "DELETE", path });
-  }
-
-  async #answer<Schema extends z.ZodType>(
-    schema: Schema,
-    asking: Omit<AskedOperation, "signal"> & { readonly signal?: AbortSignal | undefined },
-  ): Promise<z.output<Schema>> {
+  async #answer<Of extends AdminOperation>(
+    operation: Of,
+    sent: Parameters<typeof callOf>[1],
+    until?: AbortSignal,
+  ): Promise<z.output<Of["answer"]>> {
     const late = new AbortController();
     const timer = this.#dependencies.clock.after(answerWithinMs, () => late.abort(new LateAnswer()));
-    const signal = AbortSignal.any([late.signal, ...(asking.signal === undefined ? [] : [asking.signal])]);
+    const signal = AbortSignal.any([late.signal, ...(until === undefined ? [] : [until])]);
     try {
-      const answer = schema.safeParse(await this.#read(await this.#ask({ ...asking, signal })));
-      if (!answer.success) throw this.#noOperationsPort();
-      return answer.data;
+      const answer = await this.#read(await this.#ask(callOf(operation, sent), signal));
+      const { success, data, error } = operation.answer.safeParse(answer);
+      if (!success && error.issues.some(({ code }) => code !== "unrecognized_keys")) throw this.#noOperationsPort();
+      return (success ? data : answer) as z.output<Of["answer"]>;
     } finally {
       timer.cancel();
     }
@@ -126,8 +118,13 @@ export class OperationsPort {
   /**
    * Runs a long operation and yields its progress; returns when it is done. Aborting the signal stops the operation.
    */
-  async *work(path: string, asking: Pick<AskedOperation, "body" | "signal">): AsyncGenerator<ProgressLine> {
-    const response = await this.#ask({ method: "POST", path, ...asking });
+  async *work(
+    action: z.output<typeof manageModel.params>["action"],
+    { machine, model }: { readonly machine: string; readonly model: string },
+    signal: AbortSignal,
+  ): AsyncGenerator<ProgressLine> {
+    const sent = { params: { machine, action }, body: { model } };
+    const response = await this.#ask(callOf(manageModel, sent), signal);
     if (response.headers["content-type"] !== linesMedia) {
       response.destroy();
       throw this.#noOperationsPort();
@@ -145,14 +142,21 @@ export class OperationsPort {
     throw this.#brokenOff();
   }
 
-  async #ask({ method, path, body, signal }: AskedOperation): Promise<IncomingMessage> {
+  async #ask({ method, path, body }: AdminCall, signal: AbortSignal): Promise<IncomingMessage> {
     const { key, ca, clock } = this.#dependencies;
     const headers = {
       authorization: `Bearer ${key.token.reveal()}`,
       ...(body === undefined ? {} : { "content-type": "application/json" }),
     };
     const url = new URL(`${this.#url}${apiPath}${path}`);
-    const sent = openRequest(url, { method, headers, body: body && JSON.stringify(body), signal, ca, clock });
+    const sent = openRequest(url, {
+      method,
+      headers,
+      body: body === undefined ? body : JSON.stringify(body),
+      signal,
+      ca,
+      clock,
+    });
     const response = await sent.catch((error: unknown) => {
       throw this.#unreachable(error);
     });
@@ -168,7 +172,7 @@ export class OperationsPort {
   async #reasons(signal: AbortSignal): Promise<string> {
     try {
       const { ca, clock } = this.#dependencies;
-      const asking = { method: "GET" as const, headers: {}, signal, ca, clock };
+      const asking = { method: "GET", headers: {}, signal, ca, clock };
       const response = await openRequest(new URL(`${this.#url}/readyz`), asking);
       const { reasons } = readyz.parse(await this.#read(response));
       return reasons.length === 0 ? "" : ` The gateway says: ${reasons.join("; ")}.`;
@@ -241,7 +245,7 @@ const keepAliveMs = 30_000;
 function openRequest(
   url: URL,
   asking: {
-    readonly method: "GET" | "POST" | "DELETE";
+    readonly method: string;
     readonly headers: Readonly<Record<string, string>>;
     readonly body?: string | undefined;
     readonly signal: AbortSignal;
@@ -265,4 +269,21 @@ function openRequest(
 
 class LateAnswer extends Error {
   override readonly name = "LateAnswer";
+}
+
+/**
+ * Returns true while an agent that was not paired has this name, as far as a gateway of the site can be asked. The
+ * gateway at which a machine joins looks again.
+ */
+export async function isNameUsed(name: string, context: CliContext): Promise<boolean> {
+  try {
+    const { data } = await givenOperations({}, context).ask(listMachines, {});
+    return data.some(
+      ({ machine, status, pairing }) =>
+        machine === name && status !== "offline" && (pairing === null || pairing === "unpaired"),
+    );
+  } catch (error) {
+    if (error instanceof StartFailure) return false;
+    throw error;
+  }
 }

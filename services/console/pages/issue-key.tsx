@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import type { z } from "zod";
-import type { keySchemas } from "../../gateway/operations/key-operations.ts";
+import type { AnswerTo } from "#shared/admin/admin-call.ts";
+import type { KeyKind } from "#shared/keys/key-token.ts";
 import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
 import { ActionForm, Choice, Dialog, TextField } from "../forms.tsx";
@@ -8,7 +8,7 @@ import { CopyText, Notice } from "../parts.tsx";
 import { session } from "../session.ts";
 import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
 
-export type Issued = z.output<typeof keySchemas.IssuedKey>;
+export type Issued = AnswerTo<"POST /keys">;
 
 const kinds = [
   ["model", "calls models"],
@@ -17,13 +17,13 @@ const kinds = [
 ] as const;
 
 export function IssueDialog({ onClose }: { readonly onClose: () => void }) {
-  const [kind, setKind] = useState("model");
+  const [kind, setKind] = useState<KeyKind>("model");
   const [terms, setTerms] = useState(termsOf());
   const [ttl, setTtl] = useState("90d");
   const [issued, setIssued] = useState<Issued>();
   const issue = async (): Promise<void> => {
     const body = kind === "model" ? bodyOf(terms) : { name: terms.name };
-    setIssued(await change<Issued>("POST", "/keys", { kind, ttl, ...body }));
+    setIssued(await change("POST /keys", { body: { kind, ttl, ...body } }));
   };
   if (issued !== undefined) {
     return (
@@ -40,7 +40,7 @@ export function IssueDialog({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="Issue a key" onClose={onClose}>
       <ActionForm action="Issue" working="Issuing…" onDo={issue}>
-        <Choice label="It" value={kind} onChoose={setKind} options={kinds} />
+        <Choice label="It" value={kind} onChoose={(each) => setKind(each as KeyKind)} options={kinds} />
         {kind === "model" ? (
           <TermFields terms={terms} onTerms={setTerms} />
         ) : (

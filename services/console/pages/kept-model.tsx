@@ -9,7 +9,7 @@ import { mayChange } from "../session.ts";
 
 /** The wish to have a model in the memory of some machines, and how far that is. */
 export function KeptModel({ id }: { readonly id: string }) {
-  const { answer, fault } = useAnswer<ShownPlan>("/plan", fleet.value?.heardAt);
+  const { answer, fault } = useAnswer("GET /plan", {}, fleet.value?.heardAt);
   const wish = answer?.keeps.find(({ model }) => model === id);
   return (
     <section>
@@ -44,7 +44,7 @@ export function KeptModel({ id }: { readonly id: string }) {
 function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan["keeps"][number] | undefined }) {
   const [copies, setCopies] = useState(String(wish?.copies ?? 1));
   const [machines, setMachines] = useState(wish?.machines?.join(" ") ?? "");
-  const path = `/keeps/${encodeURIComponent(id)}`;
+  const at = { params: { model: id } };
   const named = listIn(machines);
   const body = { copies: Number(copies), machines: named.length === 0 ? null : named };
   return (
@@ -52,7 +52,7 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
       <ActionForm
         action={wish === undefined ? "Keep it in memory" : "Change"}
         working="Noting…"
-        onDo={() => change("PUT", path, body)}
+        onDo={() => change("PUT /keeps/{model}", { ...at, body })}
       >
         <div class="two">
           <TextField label="On so many machines" type="number" value={copies} onText={setCopies} required />
@@ -72,7 +72,7 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
             working="Noting…"
             danger={false}
             question="It stays in memory until another model needs the room."
-            onDo={() => change("DELETE", path)}
+            onDo={() => change("DELETE /keeps/{model}", at)}
           />
         </div>
       )}

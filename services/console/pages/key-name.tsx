@@ -1,5 +1,3 @@
-import type { z } from "zod";
-import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { Name } from "../parts.tsx";
@@ -8,7 +6,7 @@ type KeyNames = ReadonlyMap<string, string>;
 
 /** Returns the names of keys by their ids. */
 export function useKeyNames(): KeyNames {
-  const { answer } = useAnswer<z.output<typeof keySchemas.KeyList>>("/keys?limit=1000");
+  const { answer } = useAnswer("GET /keys", { query: { limit: 1_000 } });
   return new Map(answer?.data.map(({ id, name }) => [id, name]));
 }
 

@@ -1,3 +1,4 @@
+import type { SentTo } from "#shared/admin/admin-call.ts";
 import { type ShownTerms, type TermName, type TermRow, termRows } from "#shared/admin/key-terms.ts";
 import { allows } from "#shared/records/match-scope.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
@@ -22,7 +23,7 @@ function textOf(row: TermRow, value: ShownTerms[TermName]): string {
 }
 
 /** Returns the terms as the admin API takes them. Null takes a limit away. */
-export function bodyOf(terms: Terms): object {
+export function bodyOf(terms: Terms): SentTo<"POST /keys">["body"] {
   const valueOf = ([name, { kind }]: (typeof termRows)[number]): unknown => {
     const text = terms[name].trim();
     if (kind === "mark") return text === "yes";

@@ -1,9 +1,7 @@
 import { useState } from "preact/hooks";
-import type { z } from "zod";
 import { termRows, termText } from "#shared/admin/key-terms.ts";
 import { dayOf } from "#shared/process/clock.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
-import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { ActionForm, Choice, Confirm, Dialog, FormDialog, QueryButton, TextField } from "../forms.tsx";
@@ -18,7 +16,7 @@ import { TrailTable } from "./trail-table.tsx";
 import { UsageTable } from "./usage-table.tsx";
 
 export function OneKey({ id }: { readonly id: string }) {
-  const { answer: key, fault } = useAnswer<ShownKey>(`/keys/${encodeURIComponent(id)}`);
+  const { answer: key, fault } = useAnswer("GET /keys/{id}", { params: { id } });
   if (key === undefined) {
     return (
       <Page title="Key" about={<Name>{id}</Name>}>
@@ -111,7 +109,7 @@ function Budget({
 }) {
   const today = dayOf(Date.now());
   const from = per === "day" ? today : `${today.slice(0, 7)}-01`;
-  const { answer } = useAnswer<z.output<typeof recordSchemas.UsageList>>(`/usage?key=${id}&from=${from}&to=${today}`);
+  const { answer } = useAnswer("GET /usage", { query: { key: id, from, to: today } });
   const all = `${shortNumber(tokens)} tokens a ${per}`;
   if (answer === undefined) return <>{all}</>;
   const { prompt, completion } = sumOf(null, answer.data);
@@ -125,7 +123,7 @@ function Budget({
 }
 
 function UsageOf({ id }: { readonly id: string }) {
-  const { answer, fault } = useAnswer<z.output<typeof recordSchemas.UsageList>>(`/usage?key=${id}`);
+  const { answer, fault } = useAnswer("GET /usage", { query: { key: id } });
   return (
     <section>
       <header>
@@ -146,7 +144,7 @@ function UsageOf({ id }: { readonly id: string }) {
 }
 
 function TrailOf({ id }: { readonly id: string }) {
-  const { answer, fault } = useAnswer<z.output<typeof recordSchemas.AuditEntryList>>(`/log?key=${id}&limit=20`);
+  const { answer, fault } = useAnswer("GET /log", { query: { key: id, limit: 20 } });
   return (
     <section>
       <h2>Its trail</h2>
@@ -157,7 +155,7 @@ function TrailOf({ id }: { readonly id: string }) {
 }
 
 function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
-  const at = `/keys/${key.id}`;
+  const at = { params: { id: key.id } };
   const close = (): void => setQuery("do", undefined);
   const open = query.value.get("do");
   if (key.state === "revoked") return null;
@@ -180,14 +178,14 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
           working="Enabling…"
           danger={false}
           question="It is accepted again."
-          onDo={() => change("POST", `${at}/enable`)}
+          onDo={() => change("POST /keys/{id}/enable", at)}
         />
       ) : (
         <Confirm
           action="Disable"
           working="Disabling…"
           question="It is refused until it is enabled again, and its requests end."
-          onDo={() => change("POST", `${at}/disable`)}
+          onDo={() => change("POST /keys/{id}/disable", at)}
         />
       )}
       <Confirm
@@ -198,7 +196,7 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
             ? "It is refused for good, with the admin and viewer keys that it issued, and its sessions end."
             : "It is refused for good, and its streams end at once."
         }
-        onDo={() => change("POST", `${at}/revoke`)}
+        onDo={() => change("POST /keys/{id}/revoke", at)}
       />
       {open === "terms" && <TermsDialog shown={key} onClose={close} />}
       {open === "extend" && <ExtendDialog at={at} onClose={close} />}
@@ -214,7 +212,7 @@ function TermsDialog({ shown: key, onClose }: { readonly shown: ShownKey; readon
       title={`Terms of ${key.name}`}
       action="Save"
       working="Saving…"
-      onDo={() => change("PATCH", `/keys/${key.id}`, bodyOf(terms))}
+      onDo={() => change("PATCH /keys/{id}", { params: { id: key.id }, body: bodyOf(terms) })}
       onClose={onClose}
     >
       <TermFields terms={terms} onTerms={setTerms} />
@@ -222,14 +220,20 @@ function TermsDialog({ shown: key, onClose }: { readonly shown: ShownKey; readon
   );
 }
 
-function ExtendDialog({ at, onClose }: { readonly at: string; readonly onClose: () => void }) {
+function ExtendDialog({
+  at,
+  onClose,
+}: {
+  readonly at: { readonly params: { readonly id: string } };
+  readonly onClose: () => void;
+}) {
   const [ttl, setTtl] = useState("90d");
   return (
     <FormDialog
       title="Extend"
       action="Extend"
       working="Extending…"
-      onDo={() => change("POST", `${at}/extend`, { ttl })}
+      onDo={() => change("POST /keys/{id}/extend", { ...at, body: { ttl } })}
       onClose={onClose}
     >
       <TextField label="Valid for, from now on" hint="Such as 90d, 12h or 30m." value={ttl} onText={setTtl} required />
@@ -254,7 +258,9 @@ function RotateDialog({ shown: key, onClose }: { readonly shown: ShownKey; reado
           action="Make it"
           working="Making it…"
           onDo={async () =>
-            setIssued(await change<Issued>("POST", `/keys/${key.id}/rotate`, { grace, kind: key.kind }))
+            setIssued(
+              await change("POST /keys/{id}/rotate", { params: { id: key.id }, body: { grace, kind: key.kind } }),
+            )
           }
         >
           <p>The key keeps its id, its terms and its usage.</p>

@@ -1,7 +1,5 @@
-import type { z } from "zod";
 import { limitsText } from "#shared/admin/key-terms.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
-import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import { query, setQuery, to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { Choice, FindField, QueryButton } from "../forms.tsx";
@@ -47,11 +45,13 @@ const columns: readonly Column<ShownKey>[] = [
   { name: "id", wide: true, cell: ({ id }) => <Name>{id}</Name> },
 ];
 
+const states = ["valid", "disabled", "expired", "revoked"] as const;
+
 function KeyList() {
   const state = query.value.get("state") ?? "valid";
   const words = (query.value.get("find") ?? "").toLowerCase();
-  const path = `/keys?limit=1000${state === "all" ? "" : `&state=${state}`}`;
-  const { answer, fault } = useAnswer<z.output<typeof keySchemas.KeyList>>(path);
+  const chosen = states.find((each) => each === state);
+  const { answer, fault } = useAnswer("GET /keys", { query: { limit: 1_000, state: chosen } });
   const found = answer?.data.filter(({ id, name }) => `${id} ${name}`.toLowerCase().includes(words)).toReversed();
   return (
     <Page
@@ -71,7 +71,7 @@ function KeyList() {
           label="State"
           value={state}
           onChoose={(value) => setQuery("state", value)}
-          options={["valid", "disabled", "expired", "revoked", "all"].map((each) => [each, each] as const)}
+          options={[...states, "all"].map((each) => [each, each] as const)}
         />
       </form>
       <FaultNotice fault={fault} />

@@ -1,17 +1,14 @@
 import { useState } from "preact/hooks";
-import type { z } from "zod";
-import type { machineSchemas } from "../../gateway/operations/machine-operations.ts";
+import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
 import { go, query, setQuery, to } from "../address.ts";
 import { change } from "../admin-api.ts";
 import { ActionForm, Confirm, Dialog, FormDialog, listIn, QueryButton, TextField } from "../forms.tsx";
 import { PairDialog } from "./pair-machine.tsx";
 
-export type MachineRecordAnswer = z.output<typeof machineSchemas.MachineRecord>;
-
 /** The changes of a machine. Each window has an address. */
-export function MachineActions({ record }: { readonly record: MachineRecordAnswer }) {
+export function MachineActions({ record }: { readonly record: ShownMachineRecord }) {
   const { machine, state } = record;
-  const at = `/machines/${encodeURIComponent(machine)}`;
+  const at = { params: { machine } };
   const open = query.value.get("do");
   const close = (): void => setQuery("do", undefined);
   const isPaired = state === "paired" || state === "cordoned";
@@ -28,7 +25,7 @@ export function MachineActions({ record }: { readonly record: MachineRecordAnswe
           working="Uncordoning…"
           danger={false}
           question="It gets new jobs again."
-          onDo={() => change("POST", `${at}/uncordon`)}
+          onDo={() => change("POST /machines/{machine}/uncordon", at)}
         />
       )}
       {isPaired && (
@@ -49,7 +46,7 @@ export function MachineActions({ record }: { readonly record: MachineRecordAnswe
           action="Revoke"
           working="Revoking…"
           question="Its key is taken back for good, at all gateways, and its jobs end. To come back it has to be paired anew."
-          onDo={() => change("POST", `${at}/revoke`)}
+          onDo={() => change("POST /machines/{machine}/revoke", at)}
         />
       )}
       {state === "unpaired" && (
@@ -58,7 +55,7 @@ export function MachineActions({ record }: { readonly record: MachineRecordAnswe
           working="Removing…"
           question="Its record goes, with the models that it may offer."
           onDo={async () => {
-            await change("DELETE", at);
+            await change("DELETE /machines/{machine}", at);
             go(to(["machines"]));
           }}
         />
@@ -72,7 +69,7 @@ export function MachineActions({ record }: { readonly record: MachineRecordAnswe
 }
 
 interface DialogProps {
-  readonly at: string;
+  readonly at: { readonly params: { readonly machine: string } };
   readonly onClose: () => void;
 }
 
@@ -83,7 +80,7 @@ function CordonDialog({ at, onClose }: DialogProps) {
       title="Cordon"
       action="Cordon"
       working="Cordoning…"
-      onDo={() => change("POST", `${at}/cordon`, reason === "" ? {} : { reason })}
+      onDo={() => change("POST /machines/{machine}/cordon", { ...at, body: reason === "" ? {} : { reason } })}
       onClose={onClose}
     >
       <p>It gets no new jobs. Those that run there go on: when none is left, it is drained.</p>
@@ -101,7 +98,7 @@ function CordonDialog({ at, onClose }: DialogProps) {
 function RenameDialog({ at, name, onClose }: DialogProps & { readonly name: string }) {
   const [next, setNext] = useState(name);
   const rename = async (): Promise<void> => {
-    await change("POST", `${at}/rename`, { name: next });
+    await change("POST /machines/{machine}/rename", { ...at, body: { name: next } });
     go(to(["machines", next]), { replace: true });
   };
   return (
@@ -114,7 +111,7 @@ function RenameDialog({ at, name, onClose }: DialogProps & { readonly name: stri
   );
 }
 
-function ModelsDialog({ at, record, onClose }: DialogProps & { readonly record: MachineRecordAnswer }) {
+function ModelsDialog({ at, record, onClose }: DialogProps & { readonly record: ShownMachineRecord }) {
   const [text, setText] = useState(record.models?.join(" ") ?? "");
   const models = listIn(text);
   return (
@@ -122,7 +119,7 @@ function ModelsDialog({ at, record, onClose }: DialogProps & { readonly record: 
       title="Allowed models"
       action="Save"
       working="Saving…"
-      onDo={() => change("PATCH", at, { models: models.length === 0 ? null : models })}
+      onDo={() => change("PATCH /machines/{machine}", { ...at, body: { models: models.length === 0 ? null : models } })}
       onClose={onClose}
     >
       <TextField

@@ -1,7 +1,5 @@
-import type { z } from "zod";
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import type { ModelListing } from "#shared/protocol/model.ts";
-import type { machineSchemas } from "../../gateway/operations/machine-operations.ts";
+import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
 import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { fleet, inMemory, stale } from "../live.ts";
@@ -9,11 +7,11 @@ import { Age, Badge, Bar, Facts, FaultNotice, ModelLink, Name, Notice, Page, Tab
 import { numberText, sizeText, windowText } from "../quantity.ts";
 import { memoryText } from "../model-rows.ts";
 import { mayChange } from "../session.ts";
-import { MachineActions, type MachineRecordAnswer } from "./machine-actions.tsx";
+import { MachineActions } from "./machine-actions.tsx";
 import { MachineState } from "./machine-state.tsx";
 
 export function OneMachine({ name }: { readonly name: string }) {
-  const records = useAnswer<z.output<typeof machineSchemas.MachineRecordList>>("/machines");
+  const records = useAnswer("GET /machines", {});
   const seen = fleet.value?.data.find(({ machine }) => machine === name);
   const record = records.answer?.data.find(({ machine }) => machine === name);
   const isKnown = seen !== undefined || record !== undefined;
@@ -171,7 +169,7 @@ function Started({ epoch }: { readonly epoch: string }) {
 
 const connections = { tunnel: "over the site's own port", direct: "to the broker" } as const;
 
-function RecordFacts({ record }: { readonly record: MachineRecordAnswer }) {
+function RecordFacts({ record }: { readonly record: ShownMachineRecord }) {
   const { cordon, join_used_again: again } = record;
   return (
     <section>
@@ -226,7 +224,7 @@ function RecordFacts({ record }: { readonly record: MachineRecordAnswer }) {
 }
 
 function ModelsOf({ name }: { readonly name: string }) {
-  const { answer, fault } = useAnswer<ModelListing>(`/models?machine=${encodeURIComponent(name)}`, inMemory.value);
+  const { answer, fault } = useAnswer("GET /models", { query: { machine: name } }, inMemory.value);
   return (
     <section>
       <h2>Models it offers now</h2>

@@ -1,4 +1,3 @@
-import type { ModelListing } from "#shared/protocol/model.ts";
 import { useAnswer } from "../admin-api.ts";
 import { Name } from "../parts.tsx";
 
@@ -13,7 +12,7 @@ interface Matching {
 
 /** Lists the models of this moment that match what is typed in a form. */
 export function MatchingModels({ matches, before, shownMax, none }: Matching) {
-  const { answer } = useAnswer<ModelListing>("/models");
+  const { answer } = useAnswer("GET /models", {});
   if (answer === undefined) return null;
   const ids = [...new Set(answer.data.map(({ id }) => id))].filter(matches);
   return (

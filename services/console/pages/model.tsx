@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
-import type { ShownRoute, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
-import type { ModelListing, ShownModel } from "#shared/protocol/model.ts";
+import type { ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
+import type { ShownModel } from "#shared/protocol/model.ts";
 import { query, setQuery, to } from "../address.ts";
-import { type ApiFault, faultOf, useAnswer, withQuery, work } from "../admin-api.ts";
+import { type ApiFault, faultOf, useAnswer, work } from "../admin-api.ts";
 import { inMemory } from "../live.ts";
 import { Choice, Confirm, TextField } from "../forms.tsx";
 import { Badge, type Column, FaultNotice, MachineLink, Name, Notice, orDash, Page, Table } from "../parts.tsx";
@@ -13,8 +13,8 @@ import { KeptModel } from "./kept-model.tsx";
 import { ModelBadges } from "./model-badges.tsx";
 
 export function OneModel({ id }: { readonly id: string }) {
-  const { answer, fault } = useAnswer<ModelListing>("/models", inMemory.value);
-  const answered = useAnswer<ShownRoute>(withQuery("/route", { model: id }));
+  const { answer, fault } = useAnswer("GET /models", {}, inMemory.value);
+  const answered = useAnswer("GET /route", { query: { model: id } });
   const offers = answer?.data.filter((each) => each.id === id) ?? [];
   return (
     <Page
@@ -81,11 +81,8 @@ function OfferActions({ offer: { id, machine, loaded } }: { readonly offer: Show
   const act = async (action: "load" | "unload" | "remove"): Promise<void> => {
     setFault(undefined);
     setStatus("The machine is asked…");
-    const { signal } = new AbortController();
-    const path = `/machines/${encodeURIComponent(machine)}/models/${action}`;
-    await work(path, { body: { model: id }, signal, onLine: (line) => setStatus(line.status) }).catch(
-      (error: unknown) => setFault(faultOf(error)),
-    );
+    const sent = { params: { machine, action }, body: { model: id } };
+    await work(sent, { onLine: (line) => setStatus(line.status) }).catch((error: unknown) => setFault(faultOf(error)));
     setStatus("");
   };
   return (
@@ -162,34 +159,32 @@ function costTitle(cost: NonNullable<ShownRouteMachine["cost_ms"]>): string {
     .join(", ");
 }
 
+const kinds = [
+  ["chat", "chat"],
+  ["complete", "completion"],
+  ["embed", "embeddings"],
+] as const;
+
 /** The machines that a request of this kind would be offered to now, as `trunkline route` tells. */
 function Asked({ id, canEmbed }: { readonly id: string; readonly canEmbed: boolean }) {
   const given = query.value;
-  const kind = given.get("kind") ?? (canEmbed ? "embed" : "chat");
+  const kind = kinds.find(([each]) => each === given.get("kind"))?.[0] ?? (canEmbed ? "embed" : "chat");
   const needs = given.get("needs") ?? "";
   const tokens = given.get("tokens") ?? "";
-  const path = withQuery("/route", {
-    model: id,
-    kind,
-    tools: needs.includes("tools"),
-    vision: needs.includes("vision"),
-    prompt_tokens: /^\d+$/.test(tokens) ? tokens : undefined,
+  const { answer, fault } = useAnswer("GET /route", {
+    query: {
+      model: id,
+      kind,
+      tools: String(needs.includes("tools")),
+      vision: String(needs.includes("vision")),
+      prompt_tokens: /^\d+$/.test(tokens) ? tokens : undefined,
+    },
   });
-  const { answer, fault } = useAnswer<ShownRoute>(path);
   return (
     <section>
       <h2>Who would be asked now</h2>
       <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="The request">
-        <Choice
-          label="Request"
-          value={kind}
-          onChoose={(value) => setQuery("kind", value)}
-          options={[
-            ["chat", "chat"],
-            ["complete", "completion"],
-            ["embed", "embeddings"],
-          ]}
-        />
+        <Choice label="Request" value={kind} onChoose={(value) => setQuery("kind", value)} options={kinds} />
         <Choice
           label="With"
           value={needs}

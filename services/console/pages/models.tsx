@@ -60,7 +60,7 @@ const columns: readonly Column<ModelRow>[] = [
 ];
 
 function ModelList() {
-  const { answer, fault } = useAnswer<ModelListing>("/models", inMemory.value);
+  const { answer, fault } = useAnswer("GET /models", {}, inMemory.value);
   const words = (query.value.get("find") ?? "").toLowerCase();
   const rows = groupModels(answer?.data ?? []).filter(({ id }) => id.toLowerCase().includes(words));
   return (

@@ -1,8 +1,4 @@
-import type { z } from "zod";
-import type { Activity } from "#shared/requests/activity.ts";
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import type { requestSchemas } from "../../gateway/operations/request-operations.ts";
-import type { keySchemas } from "../../gateway/operations/key-operations.ts";
 import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { clock, ended, fleet, now } from "../live.ts";
@@ -28,7 +24,7 @@ export function Overview() {
 const latestShown = 8;
 
 function Latest() {
-  const { answer } = useAnswer<z.output<typeof requestSchemas.RequestList>>(`/requests?limit=${latestShown}`);
+  const { answer } = useAnswer("GET /requests", { query: { limit: latestShown } });
   const kept = answer?.data ?? [];
   const live = ended.value.filter(({ id }) => !kept.some((each) => each.id === id));
   return (
@@ -102,7 +98,7 @@ function Figure({
 /** The two plots of the last hour, read anew each minute. */
 function LastHour() {
   const minute = Math.floor(clock.value / 60_000);
-  const { answer, fault } = useAnswer<Activity>("/activity?minutes=60&step=60", minute);
+  const { answer, fault } = useAnswer("GET /activity", { query: { minutes: 60, step: 60 } }, minute);
   if (fault !== undefined) return <Notice tone="warn">{fault.message}</Notice>;
   if (answer === undefined) return <p class="quiet">The last hour is added up…</p>;
   const times = answer.data.map(({ at }) => Date.parse(at) / 1_000);
@@ -135,8 +131,8 @@ function LastHour() {
 
 /** The way from an empty site to a first chat. Each step ticks itself off, and all of it goes when all is done. */
 function FirstSteps({ machines }: { readonly machines: readonly ShownFleetMachine[] }) {
-  const keys = useAnswer<z.output<typeof keySchemas.KeyList>>("/keys?limit=100").answer;
-  const { answer: chats } = useAnswer<{ readonly data: readonly unknown[] }>("/requests?failed=false&limit=1");
+  const keys = useAnswer("GET /keys", { query: { limit: 100 } }).answer;
+  const { answer: chats } = useAnswer("GET /requests", { query: { failed: "false", limit: 1 } });
   if (keys === undefined || chats === undefined) return null;
   const isDemonstration = ({ runtime }: ShownFleetMachine): boolean => runtime === "scripted";
   const hasMachine = machines.some((each) => each.takes_work && each.models > 0 && !isDemonstration(each));

@@ -1,7 +1,6 @@
 import { useState } from "preact/hooks";
-import type { z } from "zod";
+import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import { onOlderNode } from "#shared/protocol/older-node.ts";
-import type { machineSchemas } from "../../gateway/operations/machine-operations.ts";
 import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
 import { clock, fleet } from "../live.ts";
@@ -9,7 +8,7 @@ import { listIn, ActionForm, Dialog, TextField } from "../forms.tsx";
 import { CopyText, Notice } from "../parts.tsx";
 import { spanText } from "../quantity.ts";
 
-type Join = z.output<typeof machineSchemas.MadeJoin>;
+type Join = AnswerTo<"POST /machines/{machine}/pair">;
 
 /** Pairs a machine: its name, then the line to paste there, then its first sign of life. */
 export function PairDialog({ onClose, name: given = "" }: { readonly onClose: () => void; readonly name?: string }) {
@@ -19,7 +18,7 @@ export function PairDialog({ onClose, name: given = "" }: { readonly onClose: ()
   const patterns = listIn(models);
   const pair = async (): Promise<void> => {
     const body = patterns.length === 0 ? {} : { models: patterns };
-    setJoin(await change<Join>("POST", `/machines/${encodeURIComponent(name)}/pair`, body));
+    setJoin(await change("POST /machines/{machine}/pair", { params: { machine: name }, body }));
   };
   return (
     <Dialog title={join === undefined ? "Pair a machine" : `Pair ${join.name}`} onClose={onClose}>

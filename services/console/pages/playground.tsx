@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Model } from "#shared/protocol/model.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { query, setQuery, to } from "../address.ts";
-import { type ApiFault, faultOf, useAnswer } from "../admin-api.ts";
+import { type ApiFault, faultOf, useRead } from "../admin-api.ts";
 import { ask, beginChat, stopAnswer, type Turn, turns } from "../chat-state.ts";
 import type { Message, Part } from "../chat-stream.ts";
 import { Choice, Field } from "../forms.tsx";
@@ -34,7 +34,7 @@ export function Playground() {
 }
 
 function Chat() {
-  const { answer, fault } = useAnswer<{ readonly data: readonly Model[] }>("/console/v1/models");
+  const { answer, fault } = useRead<{ readonly data: readonly Model[] }>("/console/v1/models");
   if (answer === undefined)
     return fault === undefined ? (
       <p class="quiet">The machines are asked for their models…</p>

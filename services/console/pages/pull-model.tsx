@@ -29,17 +29,14 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
     pulling.current = stop;
     setState({ at: "pulling" });
     try {
-      const path = `/machines/${encodeURIComponent(machine)}/models/pull`;
-      await work(path, { body: { model }, signal: stop.signal, onLine: (line) => setState({ at: "pulling", line }) });
+      const sent = { params: { machine, action: "pull" }, body: { model } } as const;
+      await work(sent, { until: stop.signal, onLine: (line) => setState({ at: "pulling", line }) });
       setState({ at: "done" });
     } catch (error) {
       setState({ at: "form", ...(!stop.signal.aborted && { fault: faultOf(error) }) });
     }
   };
-  const stopPull = async (): Promise<void> => {
-    const path = `/machines/${encodeURIComponent(machine)}/models/stop`;
-    await work(path, { body: { model }, signal: new AbortController().signal, onLine: () => undefined });
-  };
+  const stopPull = (): Promise<void> => work({ params: { machine, action: "stop" }, body: { model } });
   return (
     <Dialog title="Pull a model" onClose={onClose}>
       {state.at === "form" && (

@@ -1,10 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
-import type { z } from "zod";
+import type { AnswerTo, SentTo } from "#shared/admin/admin-call.ts";
 import { stepsOf } from "#shared/requests/request-steps.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
-import type { requestSchemas } from "../../gateway/operations/request-operations.ts";
 import { query, setQuery } from "../address.ts";
-import { type ApiFault, faultOf, read, useAnswer, withQuery } from "../admin-api.ts";
+import { type ApiFault, faultOf, read, useAnswer } from "../admin-api.ts";
 import { ended } from "../live.ts";
 import { Choice, TextField } from "../forms.tsx";
 import { CopyText, FaultNotice, Facts, MachineLink, Name, Notice, Page, Time } from "../parts.tsx";
@@ -12,7 +11,8 @@ import { msText, numberText } from "../quantity.ts";
 import { KeyName, useKeyNames } from "./key-name.tsx";
 import { Outcome, RequestTable } from "./request-table.tsx";
 
-type RequestListing = z.output<typeof requestSchemas.RequestList>;
+type RequestFilter = NonNullable<SentTo<"GET /requests">["query"]>;
+type RequestListing = AnswerTo<"GET /requests">;
 
 export function Requests({ rest: [id] }: { readonly rest: readonly string[] }) {
   return id === undefined ? <RequestList /> : <OneRequest id={id} />;
@@ -24,7 +24,7 @@ const filters = ["failed", "key", "model", "machine", "since", "until"] as const
 function RequestList() {
   const given = Object.fromEntries(filters.map((name) => [name, query.value.get(name) ?? undefined]));
   const { since, until, ...rest } = given;
-  const path = withQuery("/requests", { ...rest, since: isoTime(since), until: isoTime(until), limit: 100 });
+  const asked = { ...rest, since: isoTime(since), until: isoTime(until), limit: 100 };
   return (
     <Page
       title="Requests"
@@ -47,7 +47,7 @@ function RequestList() {
         <Filter name="since" label="Since" type="datetime-local" />
         <Filter name="until" label="Until" type="datetime-local" />
       </form>
-      <Found key={path} path={path} given={given} />
+      <Found key={JSON.stringify(asked)} asked={asked} given={given} />
     </Page>
   );
 }
@@ -70,13 +70,13 @@ function Filter({
 }
 
 function Found({
-  path,
+  asked,
   given,
 }: {
-  readonly path: string;
+  readonly asked: RequestFilter;
   readonly given: Readonly<Record<string, string | undefined>>;
 }) {
-  const { answer, fault } = useAnswer<RequestListing>(path);
+  const { answer, fault } = useAnswer("GET /requests", { query: asked });
   const names = useKeyNames();
   const [older, setOlder] = useState<readonly RequestListing[]>([]);
   const [failure, setFailure] = useState<ApiFault>();
@@ -92,7 +92,7 @@ function Found({
   const next = pages.at(-1)?.next ?? null;
   const unread = pages.reduce((sum, each) => sum + each.unread, 0);
   const more = (): void => {
-    read<RequestListing>(`${path}&before=${next}`).then(
+    read("GET /requests", { query: { ...asked, before: next ?? undefined } }).then(
       (page) => setOlder([...older, page]),
       (error: unknown) => setFailure(faultOf(error)),
     );
@@ -140,7 +140,7 @@ function isoTime(local: string | undefined): string | undefined {
 }
 
 function OneRequest({ id }: { readonly id: string }) {
-  const { answer, fault } = useAnswer<ShownRequest>(`/requests/${encodeURIComponent(id)}`);
+  const { answer, fault } = useAnswer("GET /requests/{id}", { params: { id } });
   if (answer === undefined) {
     return (
       <Page title="Request" about={<Name>{id}</Name>}>

@@ -1,8 +1,6 @@
 import { useState } from "preact/hooks";
-import type { z } from "zod";
-import type { RouteTarget } from "#shared/records/route-record.ts";
+import type { RouteTarget, ShownModelRoute } from "#shared/records/route-record.ts";
 import { allows } from "#shared/records/match-scope.ts";
-import type { routeSchemas } from "../../gateway/operations/route-operations.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { Check, Confirm, FormDialog, listIn, QueryButton, TextField } from "../forms.tsx";
@@ -11,10 +9,8 @@ import { mayChange } from "../session.ts";
 import { MatchingModels } from "./matching-models.tsx";
 import { ModelTabs } from "./model-tabs.tsx";
 
-type Route = z.output<typeof routeSchemas.ModelRoute>;
-
 export function Routes() {
-  const { answer, fault } = useAnswer<z.output<typeof routeSchemas.ModelRouteList>>("/routes");
+  const { answer, fault } = useAnswer("GET /routes", {});
   const open = query.value.get("edit");
   const edited = answer?.data.find(({ route }) => route === open);
   const words = query.value.get("find") ?? "";
@@ -88,7 +84,7 @@ function RouteActions({ route }: { readonly route: string }) {
             The name <Name>{route}</Name> then means the model of that name again, if there is one.
           </>
         }
-        onDo={() => change("DELETE", `/routes/${encodeURIComponent(route)}`)}
+        onDo={() => change("DELETE /routes/{route}", { params: { route } })}
       />
     </>
   );
@@ -123,7 +119,13 @@ interface Draft {
 }
 const emptyDraft: Draft = { model: "", machines: "", label: "", external: false };
 
-function RouteDialog({ route, onClose }: { readonly route: Route | undefined; readonly onClose: () => void }) {
+function RouteDialog({
+  route,
+  onClose,
+}: {
+  readonly route: ShownModelRoute | undefined;
+  readonly onClose: () => void;
+}) {
   const [name, setName] = useState(route?.route ?? "");
   const [drafts, setDrafts] = useState<readonly Draft[]>(
     route?.targets.map(({ model, machines, label, external }) => ({
@@ -139,7 +141,7 @@ function RouteDialog({ route, onClose }: { readonly route: Route | undefined; re
       title={route === undefined ? "Make a route" : `Route ${route.route}`}
       action="Save"
       working="Saving…"
-      onDo={() => change("PUT", `/routes/${encodeURIComponent(name)}`, { targets: drafts.map(targetOf) })}
+      onDo={() => change("PUT /routes/{route}", { params: { route: name }, body: { targets: drafts.map(targetOf) } })}
       onClose={onClose}
     >
       <TextField
@@ -215,13 +217,13 @@ function RouteDialog({ route, onClose }: { readonly route: Route | undefined; re
   );
 }
 
-function targetOf({ model, machines, label, external }: Draft): object {
+function targetOf({ model, machines, label, external }: Draft) {
   const names = listIn(machines);
   return {
     model,
     ...(names.length > 0 && { machines: names }),
     ...(label !== "" && { label }),
-    ...(external && { external }),
+    ...(external && { external: true as const }),
   };
 }
 

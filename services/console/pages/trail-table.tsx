@@ -1,10 +1,9 @@
-import type { z } from "zod";
-import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
+import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import { to } from "../address.ts";
 import { type Column, MachineLink, ModelLink, Name, Table, Time } from "../parts.tsx";
 import { actionWords, detailWords } from "../trail-words.ts";
 
-export type TrailEntry = z.output<typeof recordSchemas.AuditEntry>;
+export type TrailEntry = AnswerTo<"GET /log">["data"][number];
 
 const columns: readonly Column<TrailEntry>[] = [
   { name: "when", cell: ({ at }) => <Time at={at} /> },

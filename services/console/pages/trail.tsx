@@ -1,5 +1,3 @@
-import type { z } from "zod";
-import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { FindField, QueryButton } from "../forms.tsx";
@@ -21,7 +19,7 @@ export function Trail() {
 function Entries() {
   const limit = query.value.get("all") === null ? shownAtFirst : shownMax;
   const words = query.value.get("find") ?? "";
-  const { answer, fault } = useAnswer<z.output<typeof recordSchemas.AuditEntryList>>(`/log?limit=${limit}`);
+  const { answer, fault } = useAnswer("GET /log", { query: { limit } });
   if (answer === undefined)
     return fault === undefined ? <p class="quiet">The trail is read…</p> : <FaultNotice fault={fault} />;
   const found = answer.data.toReversed().filter((entry) => textOf(entry).includes(words.toLowerCase()));

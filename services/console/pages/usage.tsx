@@ -1,10 +1,7 @@
 import { useMemo } from "preact/hooks";
-import type { z } from "zod";
-import type { Activity } from "#shared/requests/activity.ts";
 import { daysAsked } from "#shared/usage/days-asked.ts";
-import type { recordSchemas } from "../../gateway/operations/record-operations.ts";
 import { query, setQuery } from "../address.ts";
-import { useAnswer, withQuery } from "../admin-api.ts";
+import { useAnswer } from "../admin-api.ts";
 import { Choice, QueryButton, TextField } from "../forms.tsx";
 import { FaultNotice, Page } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
@@ -55,7 +52,7 @@ function Chosen() {
   const by = usageParts.find((part) => part === chosen.get("by")) ?? "model";
   const metric = (Object.keys(metrics) as Metric[]).find((each) => each === chosen.get("of")) ?? "tokens";
   const key = chosen.get("key") ?? undefined;
-  const { answer, fault } = useAnswer<z.output<typeof recordSchemas.UsageList>>(withQuery("/usage", { from, to, key }));
+  const { answer, fault } = useAnswer("GET /usage", { query: { from, to, key } });
   return (
     <>
       <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="Choices">
@@ -150,7 +147,7 @@ function Figures({
 }
 
 function ByMachine() {
-  const { answer, fault } = useAnswer<Activity>("/activity?minutes=10080&step=86400");
+  const { answer, fault } = useAnswer("GET /activity", { query: { minutes: 10_080, step: 86_400 } });
   return (
     <>
       <p class="quiet">

@@ -1,57 +1,43 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
+import { type AdminApi, adminApi } from "#shared/admin/admin-api.ts";
+import { keepSchemas } from "#shared/admin/keep-operations.ts";
+import { keySchemas } from "#shared/admin/key-operations.ts";
+import { machineSchemas } from "#shared/admin/machine-operations.ts";
+import { atGateway, type Input, nothing, type AdminOperation, reads, type AdminSite } from "#shared/admin/operation.ts";
+import { recordSchemas } from "#shared/admin/record-operations.ts";
+import { requestSchemas } from "#shared/admin/request-operations.ts";
+import { routeSchemas } from "#shared/admin/route-operations.ts";
+import { sessionSchemas } from "#shared/admin/session-operations.ts";
 import type { FaultCode } from "#shared/fault/fault.ts";
 import { errorLine } from "#shared/protocol/model.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
 import { answered, type Json, jsonSchema, namedSchemas, refTo, sentExactly } from "../openapi/json-schemas.ts";
 import { byStatus, openAiStatus, refusedWith } from "../openapi/public-faults.ts";
-import { followSite } from "./event-operation.ts";
-import { keepOperations, keepSchemas } from "./keep-operations.ts";
-import { keyOperations, keySchemas } from "./key-operations.ts";
-import { machineOperations, machineSchemas } from "./machine-operations.ts";
+import { gatewayHandles } from "./gateway-operations.ts";
 import { proveAdmins } from "./operations-access.ts";
-import { recordOperations, recordSchemas } from "./record-operations.ts";
-import { requestOperations, requestSchemas } from "./request-operations.ts";
-import { routeOperations, routeSchemas } from "./route-operations.ts";
-import { sessionOperations, sessionSchemas } from "./session-operations.ts";
-import {
-  type AdminOperation,
-  type AdminParts,
-  nothing,
-  defineOperation,
-  reads,
-  routeUrl,
-  serveOperation,
-} from "./serve-operation.ts";
+import { answering, type AdminParts, type Handle, routeUrl, serveOperation } from "./serve-operation.ts";
 
 export const adminPrefix = "/admin/v1";
-
-/**
- * All operations of the admin API. An admin key may call all of them, a viewer key only those with the method `GET`.
- */
-export const adminApi = {
-  ...keyOperations,
-  ...recordOperations,
-  ...requestOperations,
-  ...machineOperations,
-  ...keepOperations,
-  ...routeOperations,
-  ...sessionOperations,
-  followSite,
-};
 
 /**
  * The operation that returns this API's OpenAPI document. The document holds no secret, so it is readable without a
  * key.
  */
-export const describeApi: AdminOperation = defineOperation({
+export const describeApi = atGateway({
   ...reads,
   path: "/openapi.json",
   summary: "This document",
   answer: z.looseObject({ openapi: z.string() }),
-  run: async () => (document ??= openApiDocument()),
 });
 let document: ReturnType<typeof openApiDocument> | undefined;
+
+function handleOf(name: keyof AdminApi): Handle {
+  const operation: AdminApi[keyof AdminApi] = adminApi[name];
+  if (!("run" in operation)) return gatewayHandles[name as keyof typeof gatewayHandles];
+  const known: AdminOperation & { run(input: Input, site: AdminSite): Promise<unknown> } = operation;
+  return answering(known, (input, site) => known.run(input, site));
+}
 
 /**
  * Mounts everything under `/admin/v1`, for holders of admin keys: keys, models, machines and routes, as in the command line.
@@ -60,10 +46,12 @@ export function adminRoutes(server: FastifyInstance, parts: AdminParts): void {
   void server.register(
     async (admin) => {
       admin.addHook("onRequest", async (_request, reply) => void reply.header("cache-control", "no-store"));
-      serveOperation(admin, describeApi, parts);
+      const handle: Handle = async (_request, reply) => reply.send((document ??= openApiDocument()));
+      serveOperation(admin, describeApi, { handle, parts });
       void admin.register(async (proven) => {
         proveAdmins(proven, { ...parts, keys: parts.newest ?? parts.keys });
-        for (const each of Object.values(adminApi)) serveOperation(proven, each, parts);
+        for (const name of Object.keys(adminApi) as (keyof AdminApi)[])
+          serveOperation(proven, adminApi[name], { handle: handleOf(name), parts });
       });
       for (const [path, methods] of methodsByPath()) refuseOtherMethods(admin, routeUrl(path), methods);
     },

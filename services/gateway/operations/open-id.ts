@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import * as client from "openid-client";
 import { z } from "zod";
+import type { OpenIdRefusal } from "#shared/admin/session-operations.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -31,9 +32,6 @@ export interface Person {
 
 /** The checks of a sign-in that is under way. The browser that began it keeps them in a cookie. */
 const checks = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
-
-/** Reasons for which a sign-in fails. The page has words for each. */
-export type OpenIdRefusal = "not_begun" | "no_role" | "refused" | "away";
 
 /** Time for which a sign-in may be under way. */
 export const openIdMs = 10 * 60_000;

@@ -1,9 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
+import type { OpenIdRefusal } from "#shared/admin/session-operations.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
 import {
   findSession,
+  linkMs,
   makeSession,
   mayEndOthers,
   type SessionRecord,
@@ -24,9 +27,8 @@ import {
   keyOfSession,
   sessionCookie,
 } from "./operations-access.ts";
-import { type OpenId, openIdMs, type OpenIdRefusal } from "./open-id.ts";
+import { type OpenId, openIdMs } from "./open-id.ts";
 import { keyOfPerson } from "./person-key.ts";
-import { linkRefused } from "./session-operations.ts";
 
 const body = z.strictObject({
   token: z.string().max(200).describe("The token of a sign-in link, or an admin or viewer key."),
@@ -175,4 +177,11 @@ function setCookie(
   const isSecure = request.protocol === "https" || consoleUrl.startsWith("https:");
   const fields = [`${name}=${text}`, "Path=/", "HttpOnly", `SameSite=${sameSite}`, `Max-Age=${maxAgeMs / 1_000}`];
   void reply.header("set-cookie", [...fields, ...(isSecure ? ["Secure"] : [])].join("; "));
+}
+
+/** Returns the refusal of a link: a used one, an expired one and an invented one look the same. */
+function linkRefused(): Fault {
+  return new Fault("key_invalid", {
+    message: `This link was used before, or is older than ${linkMs / 60_000} minutes. \`trunkline console\` prints another one.`,
+  });
 }

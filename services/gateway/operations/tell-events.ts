@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { z } from "zod";
+import type { ShownNow } from "#shared/admin/event-operation.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { FleetListing } from "#shared/fleet/shown-fleet.ts";
 import type { KeyStore, UnreadRecord } from "#shared/records/key-store.ts";
@@ -9,23 +9,6 @@ import { showRequest } from "#shared/requests/shown-request.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { FleetView } from "./fleet-view.ts";
-
-const count = z.int().nonnegative();
-
-/** The site at this moment. Machines count their jobs of all gateways, and records are those of all gateways. */
-export const shownNow = z.strictObject({
-  at: z.iso.datetime(),
-  running: count.describe("Jobs that run on the machines."),
-  waiting: count.describe("Jobs that wait there for a slot."),
-  slots: count.describe("Slots of the machines that take work."),
-  ended_last_minute: count.describe("Requests that ended in the last minute."),
-  failed_last_minute: count,
-  tokens_per_second: z
-    .number()
-    .nonnegative()
-    .describe("Tokens of the answers that ended in the last minute, over its seconds."),
-});
-export type ShownNow = z.output<typeof shownNow>;
 
 const lookEveryMs = 500;
 /** A fleet that does not change is told again after this time, since its ages grow. */

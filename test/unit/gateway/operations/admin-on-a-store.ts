@@ -12,14 +12,10 @@ import type { SessionStore } from "#shared/records/session-record.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { createLog } from "#shared/process/log.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
-import {
-  adminApi,
-  adminPrefix,
-  adminRoutes,
-  describeApi,
-  errorBody,
-} from "../../../../services/gateway/operations/admin-api.ts";
-import type { AdminOperation, AdminParts } from "../../../../services/gateway/operations/serve-operation.ts";
+import { adminApi } from "#shared/admin/admin-api.ts";
+import type { AdminOperation } from "#shared/admin/operation.ts";
+import { adminPrefix, adminRoutes, describeApi, errorBody } from "../../../../services/gateway/operations/admin-api.ts";
+import type { AdminParts } from "../../../../services/gateway/operations/serve-operation.ts";
 import { serveConsole } from "../../../../services/gateway/operations/serve-console.ts";
 import { OpenId, type OpenIdSettings } from "../../../../services/gateway/operations/open-id.ts";
 import { sessionRoutes } from "../../../../services/gateway/operations/sign-in.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { mintKeyToken, type KeyId } from "#shared/keys/key-token.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
-import { pageOfKeys } from "../../../../services/gateway/operations/key-operations.ts";
+import { pageOfKeys } from "#shared/admin/key-operations.ts";
 
 const pepper = pepperText.parse("a pepper that is long enough to be one");
 const nowMs = 1_000_000;

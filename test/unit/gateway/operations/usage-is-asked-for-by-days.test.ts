@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { usageKeptDays } from "#shared/usage/usage.ts";
-import { usageDays } from "../../../../services/gateway/operations/record-operations.ts";
+import { usageDays } from "#shared/admin/record-operations.ts";
 
 const nowMs = Date.UTC(2026, 2, 1, 23, 59);
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { fleetListing, shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { replicatedIn } from "#shared/records/change-key.ts";
-import { duration, formatDuration } from "#shared/records/shown-key.ts";
+import { fleetListing, shownFleetMachine } from "../fleet/shown-fleet.ts";
+import { replicatedIn } from "../records/change-key.ts";
+import { duration, formatDuration } from "../records/shown-key.ts";
 import {
   changeMachine,
   defaultCordonReason,
@@ -9,24 +9,16 @@ import {
   machineNameUsed,
   machineUnknown,
   removeMachine,
-} from "#shared/records/change-machine.ts";
-import { joinCommand, joinTtlMsMax, makeJoin } from "#shared/records/join-machine.ts";
-import { cordonReason, machineLabels, modelPatterns } from "#shared/records/machine-record.ts";
-import { showMachineRecord, shownMachineRecord } from "#shared/records/shown-machine.ts";
-import { manageLine, modelId, modelListing, shownModel } from "#shared/protocol/model.ts";
-import { machineName } from "#shared/protocol/identifiers.ts";
-import { manageRequests } from "#shared/protocol/job-bodies.ts";
-import { joinLineText } from "#shared/protocol/pairing.ts";
-import type { Asker } from "./operations-access.ts";
-import {
-  type AdminParts,
-  defineLineOperation,
-  listRecords,
-  recordsOf,
-  defineOperation,
-  reads,
-  replicated,
-} from "./serve-operation.ts";
+} from "../records/change-machine.ts";
+import { joinCommand, joinTtlMsMax, makeJoin } from "../records/join-machine.ts";
+import { cordonReason, machineLabels, modelPatterns } from "../records/machine-record.ts";
+import { showMachineRecord, shownMachineRecord } from "../records/shown-machine.ts";
+import { manageLine, modelId, modelListing, shownModel } from "../protocol/model.ts";
+import { isoTime } from "../process/clock.ts";
+import { machineName } from "../protocol/identifiers.ts";
+import { manageRequests } from "../protocol/job-bodies.ts";
+import { joinLineText } from "../protocol/pairing.ts";
+import { atGateway, listRecords, onStore, outcome, reads, recordsOf, replicated, type AdminSite } from "./operation.ts";
 
 const machineRecordList = recordsOf(
   z.array(shownMachineRecord).describe("By name. A machine without a record may offer every model."),
@@ -39,6 +31,7 @@ const madeJoin = z.strictObject({
   join: z.string().describe("The join line: good once, and a secret until it was used."),
   command: z.string().describe("The command to paste on the machine, which hands the line over by standard input."),
   expires_at: z.iso.datetime(),
+  replicated,
 });
 
 /** The site as machines have to know it. */
@@ -72,28 +65,26 @@ const readsOneMachine = {
 const changesOneMachine = {
   ...readsOneMachine,
   method: "POST",
-  answer: shownMachineRecord.extend({ replicated }),
+  answer: shownMachineRecord.extend({ outcome, replicated }),
   refusals: ["machine_not_found", "machine_change_refused"],
 } as const;
 
 export const machineOperations = {
-  listModels: defineOperation({
+  listModels: atGateway({
     ...reads,
     path: "/models",
     summary: "The models that every machine offers at this moment, or the one that is named",
     query: z.strictObject({ machine: machineName.optional().describe("Only of this machine.") }),
     answer: modelListing,
     refusals: ["machine_not_found", "agent_offline"],
-    run: ({ query }, { fleet }) => fleet.list(query.machine),
   }),
-  listMachines: defineOperation({
+  listMachines: atGateway({
     ...reads,
     path: "/fleet",
     summary: "Every machine as this gateway sees it, what it is busy with, and why it gets no work where it gets none",
     answer: fleetListing,
-    run: (_, { view }) => view.machines(),
   }),
-  listMachineRecords: defineOperation({
+  listMachineRecords: onStore({
     ...reads,
     path: "/machines",
     summary: "List the records of machines: how each is paired and which models it may offer",
@@ -106,7 +97,7 @@ export const machineOperations = {
       );
     },
   }),
-  showMachineRecord: defineOperation({
+  showMachineRecord: onStore({
     ...readsOneMachine,
     path: "/machines/{machine}",
     summary: "Show the record of a machine",
@@ -118,7 +109,7 @@ export const machineOperations = {
       return showMachineRecord(record, { nowMs: clock.wall(), lastSeen: await machines.lastSeen() });
     },
   }),
-  showSite: defineOperation({
+  showSite: onStore({
     ...reads,
     path: "/site",
     summary: "Show the site as its machines have to know it",
@@ -128,7 +119,7 @@ export const machineOperations = {
       return { site: id, public_url: publicUrl ?? null, certificate_sha256: certificateSha256 ?? null };
     },
   }),
-  pairMachine: defineOperation({
+  pairMachine: onStore({
     ...readsOneMachine,
     method: "POST",
     path: "/machines/{machine}/pair",
@@ -150,35 +141,33 @@ export const machineOperations = {
     status: 201,
     refusals: ["machine_change_refused", "machine_name_used"],
     example: { models: ["llama*", "qwen*"], ttl: "10m" },
-    async run({ params: { machine: name }, body, asker }, { machines, keys, clock, isNameUsed }) {
-      if (isNameUsed(name)) throw machineNameUsed(name);
-      const { models, external, ttl: ttlMs } = body;
-      const { actor, admin } = asker;
-      const wish = { name, ttlMs, models, external, admin: admin.id };
-      const { line, expiresAt } = await makeJoin(wish, { machines, keys, clock, actor });
-      const expires_at = new Date(expiresAt).toISOString();
-      return { name, join: joinLineText(line), command: joinCommand(line), expires_at };
+    async run({ params: { machine: name }, body: { models, external, ttl: ttlMs } }, site) {
+      if (await site.isNameUsed(name)) throw machineNameUsed(name);
+      const wish = { name, ttlMs, models, external, admin: site.admin?.id };
+      const { line, expiresAt, changed } = await makeJoin(wish, site);
+      const expires_at = isoTime(expiresAt);
+      return { name, join: joinLineText(line), command: joinCommand(line), expires_at, ...replicatedIn(changed) };
     },
   }),
-  renameMachine: defineOperation({
+  renameMachine: onStore({
     ...changesOneMachine,
     path: "/machines/{machine}/rename",
     summary: "Give a paired machine another name; its jobs under the old one have 30 seconds to finish",
     body: z.strictObject({ name: machineName.describe("Its new name.") }),
     refusals: [...changesOneMachine.refusals, "machine_name_used"],
     example: { name: "loft" },
-    async run({ params, body: { name }, asker }, parts) {
-      if (parts.isNameUsed(name)) throw machineNameUsed(name);
-      return change(params.machine, { action: "machine_renamed", name }, asker, parts);
+    async run({ params, body: { name } }, site) {
+      if (await site.isNameUsed(name)) throw machineNameUsed(name);
+      return change(params.machine, { action: "machine_renamed", name }, site);
     },
   }),
-  revokeMachine: defineOperation({
+  revokeMachine: onStore({
     ...changesOneMachine,
     path: "/machines/{machine}/revoke",
     summary: "Take the key of a machine back for good, at all gateways at once; its jobs end",
-    run: ({ params, asker }, parts) => change(params.machine, { action: "machine_revoked" }, asker, parts),
+    run: ({ params }, site) => change(params.machine, { action: "machine_revoked" }, site),
   }),
-  cordonMachine: defineOperation({
+  cordonMachine: onStore({
     ...changesOneMachine,
     path: "/machines/{machine}/cordon",
     summary: "Give a machine no new jobs; makes its record if there is none",
@@ -186,16 +175,15 @@ export const machineOperations = {
       reason: cordonReason.default(defaultCordonReason).describe("Why, as the fleet view shows it."),
     }),
     example: { reason: "new fans" },
-    run: ({ params, body: { reason }, asker }, parts) =>
-      change(params.machine, { action: "machine_cordoned", reason }, asker, parts),
+    run: ({ params, body: { reason } }, site) => change(params.machine, { action: "machine_cordoned", reason }, site),
   }),
-  uncordonMachine: defineOperation({
+  uncordonMachine: onStore({
     ...changesOneMachine,
     path: "/machines/{machine}/uncordon",
     summary: "Give a machine jobs again that was cordoned",
-    run: ({ params, asker }, parts) => change(params.machine, { action: "machine_uncordoned" }, asker, parts),
+    run: ({ params }, site) => change(params.machine, { action: "machine_uncordoned" }, site),
   }),
-  labelMachine: defineOperation({
+  labelMachine: onStore({
     ...changesOneMachine,
     path: "/machines/{machine}/labels",
     summary: "Set the labels of a machine, by which routes name it; makes its record if there is none",
@@ -203,10 +191,9 @@ export const machineOperations = {
       labels: machineLabels.describe("Its labels, by which routes name it, in place of those before."),
     }),
     example: { labels: ["fast", "mac"] },
-    run: ({ params, body: { labels }, asker }, parts) =>
-      change(params.machine, { action: "machine_labelled", labels }, asker, parts),
+    run: ({ params, body: { labels } }, site) => change(params.machine, { action: "machine_labelled", labels }, site),
   }),
-  markMachine: defineOperation({
+  markMachine: onStore({
     ...changesOneMachine,
     path: "/machines/{machine}/external",
     summary: "Say whether a machine's models run elsewhere, such as at a cloud; makes its record if there is none",
@@ -214,10 +201,10 @@ export const machineOperations = {
       external: z.boolean().describe("True if its models run elsewhere, so that only routes that say so lead there."),
     }),
     example: { external: true },
-    run: ({ params, body: { external }, asker }, parts) =>
-      change(params.machine, { action: "machine_external", external }, asker, parts),
+    run: ({ params, body: { external } }, site) =>
+      change(params.machine, { action: "machine_external", external }, site),
   }),
-  setMachineRecord: defineOperation({
+  setMachineRecord: onStore({
     ...changesOneMachine,
     method: "PATCH",
     path: "/machines/{machine}",
@@ -227,22 +214,22 @@ export const machineOperations = {
     }),
     refusals: ["machine_change_refused"],
     example: { models: ["llama*", "qwen*"] },
-    run: ({ params, body, asker }, parts) =>
-      change(params.machine, { action: "machine_set", models: body.models ?? undefined }, asker, parts),
+    run: ({ params, body }, site) =>
+      change(params.machine, { action: "machine_set", models: body.models ?? undefined }, site),
   }),
-  removeMachineRecord: defineOperation({
+  removeMachineRecord: onStore({
     ...readsOneMachine,
     method: "DELETE",
     path: "/machines/{machine}",
     summary: "Remove the record of a machine that is not paired, or whose key was revoked an hour ago",
     answer: removedMachineRecord,
     refusals: ["machine_not_found", "machine_change_refused"],
-    async run({ params: { machine }, asker }, { machines, clock }) {
-      await removeMachine(machine, { machines, clock, actor: asker.actor });
+    async run({ params: { machine } }, site) {
+      await removeMachine(machine, site);
       return { machine, state: "removed" as const };
     },
   }),
-  manageModel: defineLineOperation({
+  manageModel: atGateway({
     ...reads,
     method: "POST",
     path: "/machines/{machine}/models/{action}",
@@ -271,23 +258,11 @@ export const machineOperations = {
       "shutting_down",
       "upstream_timeout",
     ],
-    async run({ params: { machine, action }, body: { model }, asker }, { tell, signal }, { fleet, log }) {
-      const { by, request } = asker.actor;
-      log.info({ by, request, machine, action, model }, "a machine is asked to manage a model");
-      await fleet.manage(machine, {
-        action,
-        model,
-        signal,
-        onProgress: ({ status, completedBytes = null, totalBytes = null }) =>
-          tell({ status, completed_bytes: completedBytes, total_bytes: totalBytes }),
-      });
-    },
   }),
 };
 
-async function change(machine: string, wish: MachineChange, asker: Asker, parts: AdminParts) {
-  const { machines, keys, clock } = parts;
-  const changed = await changeMachine(machine, wish, { machines, keys, clock, actor: asker.actor });
-  const at = { nowMs: clock.wall(), lastSeen: await machines.lastSeen() };
-  return { ...showMachineRecord(changed.record, at), ...replicatedIn(changed) };
+async function change(machine: string, wish: MachineChange, site: AdminSite) {
+  const changed = await changeMachine(machine, wish, site);
+  const at = { nowMs: site.clock.wall(), lastSeen: await site.machines.lastSeen() };
+  return { ...showMachineRecord(changed.record, at), outcome: changed.outcome, ...replicatedIn(changed) };
 }

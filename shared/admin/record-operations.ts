@@ -1,15 +1,15 @@
 import { z } from "zod";
-import type { UnreadRecord } from "#shared/records/key-store.ts";
-import { Fault } from "#shared/fault/fault.ts";
-import { findKeys } from "#shared/records/find-keys.ts";
-import { auditActions, auditEntry } from "#shared/records/audit-entry.ts";
-import { readTrail, signedIn } from "#shared/records/sign-in.ts";
-import { keyId } from "#shared/keys/key-token.ts";
-import { machineName, routeName } from "#shared/protocol/identifiers.ts";
-import { modelId } from "#shared/protocol/model.ts";
-import { type Days, daysAsked } from "#shared/usage/days-asked.ts";
-import { usageKeptDays, usageRow } from "#shared/usage/usage.ts";
-import { listOf, listRecords, recordsOf, defineOperation, keyText, pageLength, reads } from "./serve-operation.ts";
+import type { UnreadRecord } from "../records/key-store.ts";
+import { Fault } from "../fault/fault.ts";
+import { findKeys } from "../records/find-keys.ts";
+import { auditActions, auditEntry } from "../records/audit-entry.ts";
+import { readTrail, signedIn } from "../records/sign-in.ts";
+import { keyId } from "../keys/key-token.ts";
+import { machineName, routeName } from "../protocol/identifiers.ts";
+import { modelId } from "../protocol/model.ts";
+import { type Days, daysAsked } from "../usage/days-asked.ts";
+import { usageKeptDays, usageRow } from "../usage/usage.ts";
+import { listOf, listRecords, recordsOf, onStore, keyText, pageLength, reads } from "./operation.ts";
 
 const shownEntry = auditEntry.extend({
   action: z.enum([...auditActions, signedIn]),
@@ -54,7 +54,7 @@ export const recordSchemas = {
 
 /** The operations of the audit log and of usage. */
 export const recordOperations = {
-  readLog: defineOperation({
+  readLog: onStore({
     ...reads,
     path: "/log",
     summary:
@@ -77,7 +77,7 @@ export const recordOperations = {
       }));
     },
   }),
-  readUsage: defineOperation({
+  readUsage: onStore({
     ...reads,
     path: "/usage",
     summary: "The usage of keys, by day and model",

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { removeKeep, setKeep } from "#shared/records/change-keep.ts";
-import { copies, keptModel, showKeep, shownKeep } from "#shared/records/keep-record.ts";
-import { boundMachines } from "#shared/records/key-record.ts";
-import { shownPlan } from "#shared/fleet/shown-plan.ts";
-import { defineOperation, listRecords, recordsOf, reads } from "./serve-operation.ts";
+import { removeKeep, setKeep } from "../records/change-keep.ts";
+import { copies, keptModel, showKeep, shownKeep } from "../records/keep-record.ts";
+import { boundMachines } from "../records/key-record.ts";
+import { shownPlan } from "../fleet/shown-plan.ts";
+import { atGateway, listRecords, onStore, outcome, reads, recordsOf } from "./operation.ts";
 
 const keepList = recordsOf(z.array(shownKeep).describe("By model."));
 const removedKeep = z.strictObject({ model: keptModel, state: z.literal("removed") });
@@ -18,14 +18,14 @@ const ofOneModel = {
 
 /** The operations of the models that machines keep in memory. */
 export const keepOperations = {
-  listKeeps: defineOperation({
+  listKeeps: onStore({
     ...reads,
     path: "/keeps",
     summary: "List the models that machines are to keep in memory",
     answer: keepList,
     run: (_, { keeps }) => listRecords((unread) => keeps.list(unread), showKeep),
   }),
-  setKeep: defineOperation({
+  setKeep: onStore({
     ...ofOneModel,
     method: "PUT",
     path: "/keeps/{model}",
@@ -34,38 +34,31 @@ export const keepOperations = {
       copies: copies.describe("The number of machines that are to have it in memory."),
       machines: boundMachines.nullish().describe("The only machines that may; null for all that let models be placed."),
     }),
-    answer: shownKeep,
+    answer: shownKeep.extend({ outcome }),
     refusals: ["keep_change_refused"],
     example: { copies: 2, machines: ["attic", "cellar"] },
-    async run({ params: { model }, body, asker }, { keeps, clock }) {
+    async run({ params: { model }, body }, site) {
       const wish = { copies: body.copies, machines: body.machines ?? undefined };
-      return showKeep((await setKeep(model, wish, { keeps, clock, actor: asker.actor })).record);
+      const { outcome: after, record } = await setKeep(model, wish, site);
+      return { ...showKeep(record), outcome: after };
     },
   }),
-  removeKeep: defineOperation({
+  removeKeep: onStore({
     ...ofOneModel,
     method: "DELETE",
     path: "/keeps/{model}",
     summary: "Keep a model in memory no longer; it stays there until another one needs the room",
     answer: removedKeep,
     refusals: ["keep_not_found"],
-    async run({ params: { model }, asker }, { keeps, clock }) {
-      await removeKeep(model, { keeps, clock, actor: asker.actor });
+    async run({ params: { model } }, site) {
+      await removeKeep(model, site);
       return { model, state: "removed" as const };
     },
   }),
-  showPlan: defineOperation({
+  showPlan: atGateway({
     ...reads,
     path: "/plan",
     summary: "The machines that keep each model in memory or are about to, with the reasons; changes nothing",
     answer: shownPlan,
-    async run(_, { keeper, keeps }) {
-      const [{ steps }, records] = await Promise.all([keeper.plan(), keeps.list()]);
-      return {
-        object: "list" as const,
-        data: steps.map(({ machine = null, ...step }) => ({ ...step, machine })),
-        keeps: records.map(showKeep),
-      };
-    },
   }),
 };

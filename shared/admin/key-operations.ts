@@ -1,18 +1,16 @@
 import { z } from "zod";
-import { type GivenTerms, type TermName, termRows } from "#shared/admin/key-terms.ts";
-import type { UnreadRecord } from "#shared/records/key-store.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault } from "../fault/fault.ts";
+import { type KeyId, keyId, keyKinds } from "../keys/key-token.ts";
 import {
   changeKey,
   defaultGraceMs,
   type KeyChange,
   type KeyChanged,
-  recordAfter,
   replicatedIn,
   revokeKey,
   rotateKey,
-} from "#shared/records/change-key.ts";
-import { defaultTtlMs, issueKey } from "#shared/records/issue-key.ts";
+} from "../records/change-key.ts";
+import { defaultTtlMs, issueKey } from "../records/issue-key.ts";
 import {
   keyName,
   type KeyRecord,
@@ -22,20 +20,11 @@ import {
   scopes,
   storedTerms,
   termSchema,
-} from "#shared/records/key-record.ts";
-import { type KeyId, keyId, keyKinds } from "#shared/keys/key-token.ts";
-import { duration, durationOrNone, formatDuration, showKey, shownKey, wordsOf } from "#shared/records/shown-key.ts";
-import type { Asker } from "./operations-access.ts";
-import {
-  type AdminOperation,
-  type AdminParts,
-  recordsOf,
-  defineOperation,
-  pageLength,
-  reads,
-  replicated,
-  yesOrNo,
-} from "./serve-operation.ts";
+} from "../records/key-record.ts";
+import type { UnreadRecord } from "../records/key-store.ts";
+import { duration, durationOrNone, formatDuration, showKey, shownKey, wordsOf } from "../records/shown-key.ts";
+import { type GivenTerms, type TermName, termRows } from "./key-terms.ts";
+import { onStore, outcome, pageLength, reads, recordsOf, replicated, type AdminSite, yesOrNo } from "./operation.ts";
 
 const ttl = duration.prefault(formatDuration(defaultTtlMs));
 
@@ -70,15 +59,19 @@ const rotateBody = z.strictObject({
     .describe("The kind that the key must have; by default model, and for the key of the request its own."),
 });
 
-const changedKey = shownKey.extend({ replicated });
+const changedKey = shownKey.extend({ outcome, replicated });
 /** A key with its secret. The secret is shown once, to the client that made it. */
-const issuedKey = changedKey.extend({ key: z.string().describe("The key itself. It cannot be shown again.") });
+const issuedKey = shownKey.extend({
+  replicated,
+  key: z.string().describe("The key itself. It cannot be shown again."),
+});
 const keyList = recordsOf(z.array(shownKey)).extend({
   has_more: z.boolean().describe("True if there is a next page, after the last of these."),
 });
 const revokedKey = z.strictObject({
   id: keyId,
   state: z.literal("revoked"),
+  outcome,
   replicated,
   revoked_with_it: z
     .array(keyId)
@@ -112,8 +105,20 @@ const changesOneKey = {
   refusals: ["key_not_found", "key_change_refused"],
 } as const;
 
+const revokesOneKey = {
+  ...readsOneKey,
+  forAdmins: true,
+  summary: "Revoke a key for good; with an admin key also the admin and viewer keys that it issued, recursively",
+  query: z.strictObject({
+    with_issued: yesOrNo
+      .default(false)
+      .describe("True if the model keys that an admin key issued, itself or through others, are to be revoked too."),
+  }),
+  answer: revokedKey,
+} as const;
+
 export const keyOperations = {
-  listKeys: defineOperation({
+  listKeys: onStore({
     ...reads,
     path: "/keys",
     summary: "List keys without their secrets, the oldest first; those that expired for another 90 days",
@@ -131,7 +136,7 @@ export const keyOperations = {
       return { object: "list" as const, data, has_more: hasMore, unread: unread.length };
     },
   }),
-  issueKey: defineOperation({
+  issueKey: onStore({
     ...reads,
     method: "POST",
     forAdmins: true,
@@ -148,123 +153,114 @@ export const keyOperations = {
       rpm: 60,
       budget: { tokens: 1e6, per: "month" },
     },
-    async run({ body: { kind, name, scopes: granted, ttl: ttlMs, ...given }, asker }, parts) {
-      const wish = { kind, name, scopes: granted, ttlMs, ...storedTerms(given) };
-      const { token, record } = await issueKey(wish, dependenciesOf(asker, parts));
-      return { ...showKey(record, parts.clock.wall()), key: token.reveal() };
+    async run({ body: { kind, name, scopes: granted, ttl: ttlMs, ...given } }, site) {
+      const { token, record } = await issueKey({ kind, name, scopes: granted, ttlMs, ...storedTerms(given) }, site);
+      return { ...showKey(record, site.clock.wall()), key: token.reveal() };
     },
   }),
-  showKey: defineOperation({
+  showKey: onStore({
     ...readsOneKey,
     path: "/keys/{id}",
     summary: "Show a key without its secret",
     answer: shownKey,
-    async run({ params }, { keys, clock }) {
-      const found = await keys.find(params.id);
-      if (found.kind !== "record") throw keyNotFound();
-      return showKey(found.record, clock.wall());
+    async run({ params: { id } }, site) {
+      const found = await site.keys.find(id);
+      if (found.kind === "record") return showKey(found.record, site.clock.wall());
+      throw found.kind === "absent" ? keyNotFound(id, site) : keyLapsed(id);
     },
   }),
-  changeKey: defineOperation({
+  changeKey: onStore({
     ...changesOneKey,
     method: "PATCH",
     path: "/keys/{id}",
     summary: "Change the terms of a key that are named; null takes one away",
     body: changeBody,
     example: { name: "alice's laptop", machines: ["attic"], rpm: 120, budget: null },
-    run: ({ params, body: { name, scopes: granted, ...given }, asker }, parts) =>
-      change(params.id, { action: "changed", terms: { name, scopes: granted, ...storedTerms(given) } }, asker, parts),
+    run: async ({ params: { id }, body: { name, scopes: granted, ...given } }, site) =>
+      change(id, { action: "changed", terms: { name, scopes: granted, ...storedTerms(given) } }, site),
   }),
-  deleteKey: defineRevocation("DELETE", "/keys/{id}"),
-  revokeKey: defineRevocation("POST", "/keys/{id}/revoke"),
-  rotateKey: defineOperation({
+  deleteKey: onStore({ ...revokesOneKey, method: "DELETE", path: "/keys/{id}", run: revoke }),
+  revokeKey: onStore({ ...revokesOneKey, method: "POST", path: "/keys/{id}/revoke", run: revoke }),
+  rotateKey: onStore({
     ...changesOneKey,
     path: "/keys/{id}/rotate",
     summary: "Give a key another secret, and show it this once; the one before stays good for the grace",
     body: rotateBody,
     answer: issuedKey,
     example: { grace: "24h" },
-    async run({ params: { id }, body, asker }, parts) {
-      const dependencies = dependenciesOf(asker, parts);
-      const kind = body.kind ?? (id === dependencies.admin.id ? dependencies.admin.kind : "model");
-      const { changed, token } = await rotateKey({ id, graceMs: body.grace, kind }, dependencies);
-      const shown = showChanged(changed, parts);
+    async run({ params: { id }, body: { grace: graceMs, kind } }, site) {
+      const { admin, clock } = site;
+      const wanted = kind ?? (id === admin?.id ? admin.kind : "model");
+      const { changed, token } = await rotateKey({ id, graceMs, kind: wanted }, site);
+      const record = changedRecord(id, changed, site);
       if (token === undefined) throw new Error("a key was rotated without a new secret");
-      return { ...shown, key: token.reveal() };
+      return { ...showKey(record, clock.wall()), ...replicatedIn(changed), key: token.reveal() };
     },
   }),
-  extendKey: defineOperation({
+  extendKey: onStore({
     ...changesOneKey,
     path: "/keys/{id}/extend",
     summary: "Make a key valid for longer, from now on",
     body: z.strictObject({ ttl: ttl.describe("Time for which it is valid from now on.") }),
     example: { ttl: "90d" },
-    run: ({ params, body, asker }, parts) => change(params.id, { action: "extended", ttlMs: body.ttl }, asker, parts),
+    run: ({ params: { id }, body }, site) => change(id, { action: "extended", ttlMs: body.ttl }, site),
   }),
-  disableKey: defineOperation({
+  disableKey: onStore({
     ...changesOneKey,
     path: "/keys/{id}/disable",
     summary: "Refuse a key until it is enabled again, and end its requests",
-    run: ({ params, asker }, parts) => change(params.id, { action: "disabled" }, asker, parts),
+    run: ({ params: { id } }, site) => change(id, { action: "disabled" }, site),
   }),
-  enableKey: defineOperation({
+  enableKey: onStore({
     ...changesOneKey,
     path: "/keys/{id}/enable",
     summary: "Accept a key again that was disabled",
-    run: ({ params, asker }, parts) => change(params.id, { action: "enabled" }, asker, parts),
+    run: ({ params: { id } }, site) => change(id, { action: "enabled" }, site),
   }),
 };
 
-function defineRevocation(method: "DELETE" | "POST", path: string): AdminOperation {
-  return defineOperation({
-    ...readsOneKey,
-    method,
-    forAdmins: true,
-    path,
-    summary: "Revoke a key for good; with an admin key also the admin and viewer keys that it issued, recursively",
-    query: z.strictObject({
-      with_issued: yesOrNo
-        .default(false)
-        .describe("True if the model keys that an admin key issued, itself or through others, are to be revoked too."),
-    }),
-    answer: revokedKey,
-    async run({ params: { id }, query, asker }, parts) {
-      const wish = { id, withIssued: query.with_issued };
-      const { changed, revoked, stay } = await revokeKey(wish, dependenciesOf(asker, parts));
-      changedRecord(changed);
-      return {
-        id,
-        state: "revoked" as const,
-        ...replicatedIn(changed),
-        ...(revoked.length === 0 ? {} : { revoked_with_it: revoked.map((each) => each.id) }),
-        ...(stay.length === 0 ? {} : { issued_and_stay: stay.map((each) => each.id) }),
-      };
-    },
-  });
+async function revoke(
+  { params: { id }, query }: { readonly params: { id: KeyId }; readonly query: { with_issued: boolean } },
+  site: AdminSite,
+) {
+  const { changed, revoked, stay } = await revokeKey({ id, withIssued: query.with_issued }, site);
+  if (changed.outcome !== "forgotten") changedRecord(id, changed, site);
+  return {
+    id,
+    state: "revoked" as const,
+    ...outcomeOf(changed),
+    ...(revoked.length === 0 ? {} : { revoked_with_it: revoked.map((each) => each.id) }),
+    ...(stay.length === 0 ? {} : { issued_and_stay: stay.map((each) => each.id) }),
+  };
 }
 
-function dependenciesOf(asker: Asker, { keys, peppers, clock }: AdminParts) {
-  return { keys, peppers, clock, ...asker };
+async function change(id: KeyId, wish: KeyChange, site: AdminSite) {
+  const changed = await changeKey(id, wish, site);
+  return { ...showKey(changedRecord(id, changed, site), site.clock.wall()), ...outcomeOf(changed) };
 }
 
-async function change(id: KeyId, wish: KeyChange, asker: Asker, parts: AdminParts) {
-  return showChanged(await changeKey(id, wish, dependenciesOf(asker, parts)), parts);
+function outcomeOf(changed: KeyChanged) {
+  const after = changed.outcome === "unchanged" ? "unchanged" : "changed";
+  return { outcome: after, ...replicatedIn(changed) } as const;
 }
 
-function showChanged(changed: KeyChanged, { clock }: AdminParts) {
-  const record = changedRecord(changed);
-  if (record === undefined) throw keyNotFound();
-  return { ...showKey(record, clock.wall()), ...replicatedIn(changed) };
+/** Returns the record after a change. Throws the fault of a change that was refused, or of a key that is unknown. */
+function changedRecord(id: KeyId, changed: KeyChanged, site: AdminSite): KeyRecord {
+  if (changed.outcome === "refused")
+    throw new Fault("key_change_refused", { message: `The key ${id} ${changed.reason}.` });
+  if (!("record" in changed)) throw keyNotFound(id, site);
+  return changed.record;
 }
 
-function changedRecord(changed: KeyChanged): KeyRecord | undefined {
-  return recordAfter(changed, (refusal) =>
-    refusal === undefined ? keyNotFound() : new Fault("key_change_refused", { message: `The key ${refusal}.` }),
-  );
+function keyLapsed(id: KeyId): Fault {
+  const message = `The key ${id} expired so long ago that nothing else is known of it.`;
+  return new Fault("key_not_found", { message, param: "id" });
 }
 
-function keyNotFound(): Fault {
-  return new Fault("key_not_found", { message: "There is no key with this id.", param: "id" });
+function keyNotFound(id: KeyId, { place }: AdminSite): Fault {
+  const where = place === undefined ? "" : ` in ${place}`;
+  const message = `There is no key ${id}${where}: \`trunkline keys list\` shows all.`;
+  return new Fault("key_not_found", { message, param: "id" });
 }
 
 interface PageQuery {

@@ -1,13 +1,23 @@
-import { routeName } from "#shared/protocol/identifiers.ts";
+import { routeName } from "../protocol/identifiers.ts";
 import { z } from "zod";
-import { shownRoute } from "#shared/fleet/shown-fleet.ts";
-import { replicatedIn } from "#shared/records/change-key.ts";
-import { furtherAbilities, modelId } from "#shared/protocol/model.ts";
-import { removeRoute, routeUnknown, setRoute } from "#shared/records/change-route.ts";
-import { routeTargets, showRoute, shownModelRoute } from "#shared/records/route-record.ts";
-import { listRecords, recordsOf, numberInUrl, defineOperation, reads, replicated, yesOrNo } from "./serve-operation.ts";
+import { shownRoute } from "../fleet/shown-fleet.ts";
+import { replicatedIn } from "../records/change-key.ts";
+import { furtherAbilities, modelId } from "../protocol/model.ts";
+import { removeRoute, routeUnknown, setRoute } from "../records/change-route.ts";
+import { routeTargets, showRoute, shownModelRoute } from "../records/route-record.ts";
+import {
+  atGateway,
+  listRecords,
+  numberInUrl,
+  onStore,
+  outcome,
+  reads,
+  recordsOf,
+  replicated,
+  yesOrNo,
+} from "./operation.ts";
 
-const changedModelRoute = shownModelRoute.extend({ replicated });
+const changedModelRoute = shownModelRoute.extend({ outcome, replicated });
 const modelRouteList = recordsOf(z.array(shownModelRoute).describe("By name."));
 const removedModelRoute = z.strictObject({ route: routeName, state: z.literal("removed"), replicated });
 
@@ -30,14 +40,14 @@ const readsOneRoute = {
 
 /** The operations of the names that stand for models, and of where a request for a name would go. */
 export const routeOperations = {
-  listRoutes: defineOperation({
+  listRoutes: onStore({
     ...reads,
     path: "/routes",
     summary: "List the names that stand for models, each with its targets",
     answer: modelRouteList,
     run: (_, { routes }) => listRecords((unread) => routes.list(unread), showRoute),
   }),
-  showRoute: defineOperation({
+  showRoute: onStore({
     ...readsOneRoute,
     path: "/routes/{route}",
     summary: "Show a route",
@@ -48,7 +58,7 @@ export const routeOperations = {
       return showRoute(record);
     },
   }),
-  setRoute: defineOperation({
+  setRoute: onStore({
     ...readsOneRoute,
     method: "PUT",
     path: "/routes/{route}",
@@ -59,23 +69,23 @@ export const routeOperations = {
     answer: changedModelRoute,
     refusals: ["route_change_refused"],
     example: { targets: [{ model: "qwen3-coder:30b" }, { model: "gpt-oss:20b", machines: ["attic"] }] },
-    async run({ params: { route }, body: { targets }, asker }, { routes, keys, clock }) {
-      const changed = await setRoute(route, targets, { routes, keys, clock, actor: asker.actor });
-      return { ...showRoute(changed.record), ...replicatedIn(changed) };
+    async run({ params: { route }, body: { targets } }, site) {
+      const changed = await setRoute(route, targets, site);
+      return { ...showRoute(changed.record), outcome: changed.outcome, ...replicatedIn(changed) };
     },
   }),
-  removeRoute: defineOperation({
+  removeRoute: onStore({
     ...readsOneRoute,
     method: "DELETE",
     path: "/routes/{route}",
     summary: "Remove a route; its name then means the model of that name again, if there is one",
     answer: removedModelRoute,
-    async run({ params: { route }, asker }, { routes, keys, clock }) {
-      const changed = await removeRoute(route, { routes, keys, clock, actor: asker.actor });
+    async run({ params: { route } }, site) {
+      const changed = await removeRoute(route, site);
       return { route, state: "removed" as const, ...replicatedIn(changed) };
     },
   }),
-  explainRoute: defineOperation({
+  explainRoute: atGateway({
     ...reads,
     path: "/route",
     summary:
@@ -93,14 +103,5 @@ export const routeOperations = {
       ),
     }),
     answer: shownRoute,
-    async run({ query }, { view }) {
-      const { model, kind: asked, tools, vision, prompt_tokens: promptTokens } = query;
-      const further = furtherAbilities.find((each) => each === asked);
-      const isOwn = asked === "chat" || asked === "complete" || asked === "embed" || asked === "rerank";
-      const capability = further ?? (asked === "embed" ? "embedding" : "completion");
-      const kind = isOwn ? asked : "media";
-      const imageParam = vision ? "messages" : undefined;
-      return view.route({ kind, modelId: model, needs: { capability, tools, imageParam, promptTokens } });
-    },
   }),
 };

@@ -1,20 +1,11 @@
 import { z } from "zod";
-import { Fault } from "#shared/fault/fault.ts";
-import { findKeys } from "#shared/records/find-keys.ts";
-import { machineName } from "#shared/protocol/identifiers.ts";
-import { modelId } from "#shared/protocol/model.ts";
-import { activity, ActivityCounts } from "#shared/requests/activity.ts";
-import { showRequest, shownRequest } from "#shared/requests/shown-request.ts";
-import {
-  defineOperation,
-  keyText,
-  listOf,
-  numberInUrl,
-  pageLength,
-  reads,
-  requestCursor,
-  yesOrNo,
-} from "./serve-operation.ts";
+import { Fault } from "../fault/fault.ts";
+import { findKeys } from "../records/find-keys.ts";
+import { machineName } from "../protocol/identifiers.ts";
+import { modelId } from "../protocol/model.ts";
+import { activity, ActivityCounts } from "../requests/activity.ts";
+import { showRequest, shownRequest } from "../requests/shown-request.ts";
+import { onStore, keyText, listOf, numberInUrl, pageLength, reads, requestCursor, yesOrNo } from "./operation.ts";
 
 const requestList = listOf(z.array(shownRequest).describe("The latest to end first.")).extend({
   next: z.string().nullable().describe("Where to go on, as before; null when nothing older is left."),
@@ -32,7 +23,7 @@ const cursor = z.string().regex(requestCursor, "must be the next of a page");
 
 /** The operations of the records of ended requests. */
 export const requestOperations = {
-  listRequests: defineOperation({
+  listRequests: onStore({
     ...reads,
     path: "/requests",
     summary: "Requests that ended, of all gateways, the latest first, without any text of prompts and answers",
@@ -56,7 +47,7 @@ export const requestOperations = {
       return { object: "list" as const, data: found.map(({ record }) => showRequest(record)), next, unread };
     },
   }),
-  readActivity: defineOperation({
+  readActivity: onStore({
     ...reads,
     path: "/activity",
     summary: "How many requests ended in each step of time, of all gateways, from their records",
@@ -78,7 +69,7 @@ export const requestOperations = {
       return { step_seconds: step, ...counts.shown(), is_whole: isWhole };
     },
   }),
-  showRequest: defineOperation({
+  showRequest: onStore({
     ...reads,
     path: "/requests/{id}",
     summary: "The way of one request: who asked, which machines were tried and why, and how it ended",

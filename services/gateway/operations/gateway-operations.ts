@@ -1,0 +1,99 @@
+import packageJson from "../../../package.json" with { type: "json" };
+import type { AdminApi } from "#shared/admin/admin-api.ts";
+import { keepOperations } from "#shared/admin/keep-operations.ts";
+import { machineOperations } from "#shared/admin/machine-operations.ts";
+import { listRecords, requestCursor } from "#shared/admin/operation.ts";
+import { routeOperations } from "#shared/admin/route-operations.ts";
+import { sessionOperations } from "#shared/admin/session-operations.ts";
+import { isoTime } from "#shared/process/clock.ts";
+import { furtherAbilities } from "#shared/protocol/model.ts";
+import { showKeep } from "#shared/records/keep-record.ts";
+import { makeSession, mayEndOthers, sessionUnknown, signInUrl } from "#shared/records/session-record.ts";
+import { showSession } from "#shared/records/shown-session.ts";
+import { askerOf } from "./operations-access.ts";
+import { answering, type Handle, tellingLines } from "./serve-operation.ts";
+import { noRequest } from "./tell-events.ts";
+
+/** The operations that need more than the store. */
+type GatewayOperation = {
+  [Name in keyof AdminApi]: AdminApi[Name] extends { readonly run: unknown } ? never : Name;
+}[keyof AdminApi];
+
+const { listModels, listMachines, manageModel } = machineOperations;
+const { showMe, listSessions, makeSignInLink, endSession, endSessions } = sessionOperations;
+
+export const gatewayHandles: Readonly<Record<GatewayOperation, Handle>> = {
+  listModels: answering(listModels, ({ query }, { fleet }) => fleet.list(query.machine)),
+  listMachines: answering(listMachines, (_, { view }) => view.machines()),
+  manageModel: tellingLines(manageModel, async ({ params, body: { model } }, { tell, signal }, parts) => {
+    const { fleet, log, actor } = parts;
+    const { machine, action } = params;
+    log.info({ ...actor, machine, action, model }, "a machine is asked to manage a model");
+    await fleet.manage(machine, {
+      action,
+      model,
+      signal,
+      onProgress: ({ status, completedBytes = null, totalBytes = null }) =>
+        tell({ status, completed_bytes: completedBytes, total_bytes: totalBytes }),
+    });
+  }),
+  showPlan: answering(keepOperations.showPlan, async (_, { keeper, keeps }) => {
+    const [{ steps }, records] = await Promise.all([keeper.plan(), keeps.list()]);
+    const data = steps.map(({ machine = null, ...step }) => ({ ...step, machine }));
+    return { object: "list" as const, data, keeps: records.map(showKeep) };
+  }),
+  explainRoute: answering(routeOperations.explainRoute, async ({ query }, { view }) => {
+    const { model, kind: asked, tools, vision, prompt_tokens: promptTokens } = query;
+    const further = furtherAbilities.find((each) => each === asked);
+    const isOwn = asked === "chat" || asked === "complete" || asked === "embed" || asked === "rerank";
+    const capability = further ?? (asked === "embed" ? "embedding" : "completion");
+    const kind = isOwn ? asked : "media";
+    const imageParam = vision ? "messages" : undefined;
+    return view.route({ kind, modelId: model, needs: { capability, tools, imageParam, promptTokens } });
+  }),
+  showMe: answering(showMe, async (_, { admin, session, role, addresses }) => ({
+    name: admin.name,
+    key: admin.id,
+    role,
+    session: session === undefined ? null : showSession(session),
+    everywhere: session !== undefined && mayEndOthers(session),
+    base_url: addresses().baseUrl,
+    version: packageJson.version,
+  })),
+  listSessions: answering(listSessions, (_, { sessions, clock }) =>
+    listRecords(
+      async (unread) => (await sessions.list(unread)).filter(({ expiresAt }) => expiresAt > clock.wall()),
+      showSession,
+    ),
+  ),
+  makeSignInLink: answering(makeSignInLink, async ({ body: { role } }, parts) => {
+    const { token, record } = await makeSession({ kind: "link", role, key: parts.admin }, parts);
+    const url = signInUrl(parts.addresses().consoleUrl, token.text);
+    return { token: token.text, url, expires_at: isoTime(record.expiresAt) };
+  }),
+  endSession: answering(endSession, async ({ params: { id } }, { sessions, log, actor }) => {
+    if (!(await sessions.remove(id))) throw sessionUnknown();
+    log.info({ ...actor, session: id }, "a session was ended");
+    return { ended: [id] };
+  }),
+  endSessions: answering(endSessions, async ({ query: { key } }, { sessions, log, actor }) => {
+    const all = (await sessions.list()).filter((each) => key === undefined || each.key === key);
+    for (const { id } of all) await sessions.remove(id);
+    log.info({ ...actor, sessions: all.length, key }, "sessions were ended");
+    return { ended: all.map(({ id }) => id) };
+  }),
+  async followSite(request, reply, { events }) {
+    const { "last-event-id": heard } = request.headers;
+    for (const [name, value] of Object.entries(reply.getHeaders())) {
+      if (value !== undefined) reply.raw.setHeader(name, value);
+    }
+    const { admin, session } = askerOf(request);
+    const owner = { key: admin.id, session: session?.id };
+    await events.follow(reply.raw, { owner, heard: isPlace(heard) ? heard : undefined });
+    return reply.hijack();
+  },
+};
+
+function isPlace(heard: unknown): heard is string {
+  return typeof heard === "string" && (heard === noRequest || requestCursor.test(heard));
+}

@@ -1,0 +1,21 @@
+import { followSite } from "./event-operation.ts";
+import { keepOperations } from "./keep-operations.ts";
+import { keyOperations } from "./key-operations.ts";
+import { machineOperations } from "./machine-operations.ts";
+import { recordOperations } from "./record-operations.ts";
+import { requestOperations } from "./request-operations.ts";
+import { routeOperations } from "./route-operations.ts";
+import { sessionOperations } from "./session-operations.ts";
+
+/** All operations of the admin API. The command line loads those of one family, and the console their types. */
+export const adminApi = {
+  ...keyOperations,
+  ...recordOperations,
+  ...requestOperations,
+  ...machineOperations,
+  ...keepOperations,
+  ...routeOperations,
+  ...sessionOperations,
+  followSite,
+};
+export type AdminApi = typeof adminApi;

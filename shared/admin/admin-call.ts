@@ -1,0 +1,68 @@
+import type { z } from "zod";
+import type { AdminApi } from "./admin-api.ts";
+import type { Input, AdminOperation, AdminSite } from "./operation.ts";
+
+/** The operations by method and path, such as `GET /keys/{id}`. */
+type Calls = {
+  readonly [Name in keyof AdminApi as `${AdminApi[Name]["method"]} ${AdminApi[Name]["path"]}`]: AdminApi[Name];
+};
+export type CallName = keyof Calls;
+export type AnswerTo<Of extends CallName> = z.output<Calls[Of]["answer"]>;
+export type SentTo<Of extends CallName> = SentParts<Calls[Of]>;
+
+type SentPart<Name extends string, Schema extends z.ZodType> = string extends keyof z.input<Schema>
+  ? object
+  : object extends z.input<Schema>
+    ? { readonly [Each in Name]?: z.input<Schema> }
+    : { readonly [Each in Name]: z.input<Schema> };
+/** The parts of a request for an operation. */
+export type SentParts<Of extends AdminOperation> = SentPart<"params", Of["params"]> &
+  SentPart<"query", Of["query"]> &
+  SentPart<"body", Of["body"]>;
+interface Parts {
+  readonly params?: unknown;
+  readonly query?: unknown;
+  readonly body?: unknown;
+}
+
+/** A request to the admin API below its prefix, with the type of its answer. */
+export interface AdminCall<Answer = unknown> {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: unknown;
+  /** Never set. */
+  readonly answer?: Answer;
+}
+
+/** Runs an operation on the store, as a gateway does when the same is sent to it. */
+export async function runOn<Of extends AdminOperation & { run(input: Input, site: AdminSite): Promise<unknown> }>(
+  site: AdminSite,
+  operation: Of,
+  given: SentParts<Of>,
+): Promise<z.output<Of["answer"]>> {
+  const { params = {}, query = {}, body = {} }: Parts = given;
+  const input = {
+    params: operation.params.parse(params),
+    query: operation.query.parse(query),
+    body: operation.body.parse(body),
+  };
+  return operation.run(input, site) as Promise<z.output<Of["answer"]>>;
+}
+
+/** Makes a request by method and path, for a client that loads no schema. */
+export function call<Of extends CallName>(name: Of, sent: SentTo<Of>): AdminCall<AnswerTo<Of>> {
+  const [method = "", path = ""] = name.split(" ");
+  return callOf({ method, path }, sent) as AdminCall<AnswerTo<Of>>;
+}
+
+/** Makes a request for an operation. Undefined and empty fields of its query are left out. */
+export function callOf(
+  { method, path }: { readonly method: string; readonly path: string },
+  sent: Parts = {},
+): AdminCall {
+  const params = new Map<string, unknown>(Object.entries(Object(sent.params)));
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(params.get(name))));
+  const given = Object.entries(Object(sent.query)).filter(([, value]) => value !== undefined && value !== "");
+  const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return { method, path: query === "" ? filled : `${filled}?${query}`, body: sent.body };
+}
