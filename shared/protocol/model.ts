@@ -23,13 +23,7 @@ export type Capabilities = z.infer<typeof capabilities>;
  * The abilities beside those of the contract, by name. A reader ignores names that it does not know. Absent where there
  * are none, so the models of the contract stay as they are.
  */
-const furtherCapabilities = z
-  .array(z.string().max(50))
-  .max(20)
-  .optional()
-  .describe(
-    "Further abilities: `rerank` for a model that scores documents, `transcription` for one that writes down speech, `speech` for one that speaks, `image` for one that makes images, `moderation` for one that judges texts. Operators also see `tokenize`, for one whose server tells the tokens of a text. Absent where there are none.",
-  );
+const furtherCapabilities = z.array(z.string().max(50)).max(20).optional();
 
 /** The end of the year 9999, in seconds since 1970: outer APIs write dates with years of four digits. */
 export const createdSecondsMax = 253_402_300_799;
@@ -38,11 +32,7 @@ export const createdSecondsMax = 253_402_300_799;
 export const model = z.object({
   id: modelId.describe("The name for requests: `name` or `name:variant`, perhaps with a namespace before it."),
   object: z.literal("model"),
-  created: z
-    .int()
-    .nonnegative()
-    .max(createdSecondsMax)
-    .describe("The time at which the model came to be, in seconds since 1970."),
+  created: z.int().nonnegative().max(createdSecondsMax),
   owned_by: z.string().max(100),
   capabilities,
   x_capabilities: furtherCapabilities,

@@ -70,9 +70,11 @@ function pathsOf() {
 function describedSchemas(): Record<string, Schema> {
   const schemas = namedSchemas(publicSchemas, sentLeniently);
   const meanings = new Map(wordsOf("Fields").map(({ name, meaning }) => [name, meaning]));
-  for (const { name, schema } of Object.values(schemas).flatMap((each) => [...fieldsOf(each)])) {
-    const meaning = meanings.get(name);
-    if (meaning !== undefined) schema.description ??= meaning;
+  for (const [root, each] of Object.entries(schemas)) {
+    for (const { name, path, schema } of fieldsOf(each)) {
+      const meaning = meanings.get(`${root}.${path}`) ?? meanings.get(name);
+      if (meaning !== undefined) schema.description ??= meaning;
+    }
   }
   for (const { body, refuses = {} } of sections.flatMap(({ operations }) => operations)) {
     const refused = Object.fromEntries(Object.entries(refuses).map(([field, { why }]) => [field, why]));

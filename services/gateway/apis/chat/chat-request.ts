@@ -67,13 +67,8 @@ const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() }
 const outerAssistantMessage = assistantMessage.extend({
   content: z
     .union([z.string(), z.array(z.discriminatedUnion("type", [textPart, refusalPart, thinkingPart])).min(1)])
-    .nullish()
-    .describe("The text, or parts of it; null or absent where it only called tools."),
-  tool_calls: z
-    .array(chatCall)
-    .min(1)
-    .optional()
-    .describe("The tools that it called. Each must be answered by a tool's message right after this one."),
+    .nullish(),
+  tool_calls: z.array(chatCall).min(1).optional(),
   refusal: z.string().nullish(),
   reasoning: z.string().nullish(),
 });
@@ -90,11 +85,7 @@ const outerImagePart = imagePart.extend({
 });
 const outerPart = z.discriminatedUnion("type", [textPart, outerImagePart]);
 
-const outerUserMessage = userMessage.extend({
-  content: z
-    .union([z.string(), z.array(outerPart).min(1)])
-    .describe("The text, or parts: texts, and images for models whose `capabilities.vision` is true."),
-});
+const outerUserMessage = userMessage.extend({ content: z.union([z.string(), z.array(outerPart).min(1)]) });
 
 /** The result of a tool. Tools that look at pages, screens and files return images. */
 const outerToolMessage = toolMessage.extend({ content: outerUserMessage.shape.content });
@@ -193,9 +184,7 @@ export const chatRequest = z.object({
   tools: z.array(chatTool).max(toolsMax).nullish(),
   tool_choice: outerToolChoice.nullish(),
   parallel_tool_calls: inner.parallel_tool_calls.nullable(),
-  max_tokens: inner.max_tokens
-    .nullable()
-    .describe("The older name of `max_completion_tokens`. Where both are given they must say the same."),
+  max_tokens: inner.max_tokens.nullable(),
   max_completion_tokens: inner.max_tokens.nullable(),
   ...samplingFields,
   n: inner.n.nullable(),

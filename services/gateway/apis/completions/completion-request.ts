@@ -37,9 +37,7 @@ export const completionRequest = z.object({
   ...runtimeSampling,
   n: inner.n.nullable(),
   best_of: inner.n.nullable(),
-  logprobs: inner.logprobs
-    .nullable()
-    .describe("The number of likely others that are told beside each token, which is told itself."),
+  logprobs: inner.logprobs.nullable(),
   logit_bias: inner.logit_bias.nullable(),
 });
 type CompletionRequest = z.infer<typeof completionRequest>;

@@ -10,9 +10,7 @@ import { example } from "../example-requests.ts";
 const textLogprobs = z.object({
   tokens: z.array(z.string()),
   token_logprobs: z.array(z.number()),
-  top_logprobs: z
-    .array(z.record(z.string(), z.number()))
-    .describe("For each of them the tokens that were likeliest in its place, and how likely."),
+  top_logprobs: z.array(z.record(z.string(), z.number())),
   text_offset: z.array(count),
 });
 const choice = z.object({

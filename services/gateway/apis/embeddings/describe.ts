@@ -8,13 +8,9 @@ import { example, sample } from "../example-requests.ts";
 const embedding = z.object({
   object: z.literal("embedding"),
   index: count.describe("The number of the text, from 0."),
-  embedding: z
-    .union([z.array(z.number()), z.string()])
-    .describe("The vector: numbers, or with `base64` its 32-bit floats, little-endian, as base64."),
+  embedding: z.union([z.array(z.number()), z.string()]),
 });
-const embeddingList = listOf({
-  data: z.array(embedding).describe("One vector for each text, in the order of the texts."),
-});
+const embeddingList = listOf({ data: z.array(embedding) });
 
 export const describeEmbeddings: ApiDescription = {
   tag: "Embeddings",

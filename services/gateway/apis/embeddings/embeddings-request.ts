@@ -12,11 +12,7 @@ const text = z.string().min(1);
 /** An embeddings request as OpenAI's clients write it. A null field counts as missing. */
 export const embeddingsRequest = z.object({
   model: modelId.describe("The id of a model whose `capabilities.embedding` is true."),
-  input: z
-    .union([text, z.array(text).min(1).max(embedInputsMax)])
-    .describe(
-      "The text that is to become a vector, or several. Token ids are read as those of `cl100k_base`, as LangChain sends them.",
-    ),
+  input: z.union([text, z.array(text).min(1).max(embedInputsMax)]),
   encoding_format: z.enum(["float", "base64"]).nullish(),
   dimensions: embedBody.shape.dimensions.nullable(),
 });

@@ -37,14 +37,9 @@ const madeImage = z.object({
   url: text("Its address at the model's server, which clients may not reach.").optional(),
   revised_prompt: text("The prompt as the server changed it.").optional(),
 });
-const imageList = z.object({
-  created: count.describe("The time of the answer, in seconds since 1970."),
-  data: z.array(madeImage).describe("The images."),
-});
+const imageList = z.object({ created: count, data: z.array(madeImage).describe("The images.") });
 const judgement = z.looseObject({ flagged: z.boolean().describe("True if the text is harmful.") });
-const moderationList = z.looseObject({
-  results: z.array(judgement).describe("A judgement of each text, in their order."),
-});
+const moderationList = z.looseObject({ results: z.array(judgement) });
 
 const { transcriptionRequest, translationRequest, speechRequest } = requests;
 const { imageRequest, imageEditRequest, moderationRequest } = requests;

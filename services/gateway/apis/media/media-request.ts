@@ -39,10 +39,7 @@ const audioFields = {
   model: modelFor("transcription"),
   file: file.describe("The recording, in a format that the model's server reads."),
   prompt: prompt.nullish().describe("A text that shows the style, or what was said before."),
-  response_format: z
-    .enum(["json", "text", "srt", "verbose_json", "vtt"])
-    .nullish()
-    .describe("The form of the text, as far as the server has it. `json` unless given."),
+  response_format: z.enum(["json", "text", "srt", "verbose_json", "vtt"]).nullish(),
   temperature: z.number().min(0).max(1).nullish(),
 };
 
@@ -54,13 +51,11 @@ export const transcriptionRequest = z.object({
     .array(z.enum(["word", "segment"]))
     .min(1)
     .max(2)
-    .nullish()
-    .describe("The parts whose times are told, with `verbose_json` only."),
+    .nullish(),
   "include[]": z
     .array(z.enum(["logprobs"]))
     .max(1)
-    .nullish()
-    .describe("`logprobs` for the probabilities of the tokens, where the server has them, without `stream`."),
+    .nullish(),
   stream: z.boolean().nullish().describe("True if the text is to come piece by piece, where the server can."),
 });
 
@@ -72,16 +67,10 @@ export const speechRequest = z.object({
   model: modelFor("speech"),
   input: z.string().min(1).max(speechCharactersMax).describe("The text to speak."),
   voice: z.string().min(1).max(1_000).nullish().describe("The voice, by its name at the server."),
-  response_format: z
-    .enum(["mp3", "opus", "aac", "flac", "wav", "pcm"])
-    .nullish()
-    .describe("The form of the audio, as far as the server has it. `mp3` unless given."),
+  response_format: z.enum(["mp3", "opus", "aac", "flac", "wav", "pcm"]).nullish(),
   speed: z.number().min(0.25).max(4).nullish().describe("The pace: 1 is the usual one."),
   instructions: prompt.nullish().describe("The manner of speaking, for models that take one."),
-  stream_format: z
-    .enum(["audio", "sse"])
-    .nullish()
-    .describe("`sse` for events with base64 in place of the audio itself. `audio` unless given."),
+  stream_format: z.enum(["audio", "sse"]).nullish(),
 });
 
 const imageFields = {
@@ -90,10 +79,7 @@ const imageFields = {
   n: z.int().min(1).max(imagesMax).nullish().describe("The number of images. 1 unless given."),
   size: word.nullish().describe("Width and height in pixels, such as `1024x1024`, or `auto`."),
   quality: word.nullish().describe("The quality, by the server's own words."),
-  response_format: z
-    .enum(["b64_json", "url"])
-    .nullish()
-    .describe("The images themselves, or addresses at the model's server, which clients may not reach."),
+  response_format: z.enum(["b64_json", "url"]).nullish(),
   background: word.nullish().describe("The background, such as `transparent`, where the server knows it."),
   output_format: word.nullish().describe("The format of an image, such as `png`."),
   output_compression: z.int().min(0).max(100).nullish().describe("The compression of an image, in percent."),

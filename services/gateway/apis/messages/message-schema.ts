@@ -66,8 +66,7 @@ export const toolResultBlock = z.object({
       z.string(),
       z.array(z.discriminatedUnion("type", [textPart, imageBlock, documentBlock, searchResultBlock, toolReference])),
     ])
-    .nullish()
-    .describe("The result: a text, or parts of it."),
+    .nullish(),
   is_error: z.boolean().nullish().describe("True if the tool failed. The model is told so."),
 });
 
@@ -133,10 +132,7 @@ export const clientTool = z.object({
   description: description.nullable(),
   input_schema: parameters.nullable().describe("Its arguments, as a JSON Schema of an object."),
   strict,
-  defer_loading: z
-    .boolean()
-    .nullish()
-    .describe("True if the conversation loads it by a search; it is then written behind the other tools."),
+  defer_loading: z.boolean().nullish(),
 });
 
 /** A tool that only Anthropic's servers or models know, such as a search of the web. */
@@ -171,10 +167,7 @@ export const messageRequest = z.object({
   model: modelId,
   max_tokens: inner.max_tokens.unwrap().describe("The most tokens of the answer, thoughts included."),
   messages: z.array(message).min(1).max(messagesMax),
-  system: z
-    .union([z.string(), z.array(textPart)])
-    .nullish()
-    .describe("Instructions to the model. They stand before the messages."),
+  system: z.union([z.string(), z.array(textPart)]).nullish(),
   stream: z.boolean().nullish(),
   stop_sequences: z.array(stopText).max(stopsMax).nullish().describe("Texts before which the answer ends."),
   temperature: inner.temperature.nullable(),

@@ -5,10 +5,7 @@ import { error } from "../openai-answers.ts";
 import { type ApiDescription, get } from "../description.ts";
 import { messageError } from "../messages/describe.ts";
 
-const modelList = z.object({
-  object: z.literal("list"),
-  data: z.array(model).describe("The models that the key may use, by id; empty where none is installed."),
-});
+const modelList = z.object({ object: z.literal("list"), data: z.array(model) });
 const messageModel = z.object({
   type: z.literal("model"),
   id: text("The name for requests."),

@@ -50,10 +50,7 @@ const [, , jsonSchema] = responseFormat.options;
 const shared = {
   model: modelId,
   stream: z.boolean().nullish().describe("False for an answer in one piece; true unless given."),
-  format: z
-    .union([z.enum(["", "json"]), jsonSchema.shape.json_schema.shape.schema])
-    .nullish()
-    .describe("`json`, or a JSON Schema that the answer is to fit."),
+  format: z.union([z.enum(["", "json"]), jsonSchema.shape.json_schema.shape.schema]).nullish(),
   think: runtimeChatFields.think.describe("The switch for thinking before the answer, or its effort."),
   logprobs: inner.logprobs.nullable().describe("True if the probability of each token is to be told."),
   top_logprobs: inner.top_logprobs.nullable(),
@@ -62,11 +59,7 @@ const shared = {
 
 export const ollamaChatRequest = z.object({
   ...shared,
-  messages: z
-    .array(ollamaMessage)
-    .max(messagesMax)
-    .nullish()
-    .describe("The conversation so far. Without messages the answer says `load` at once."),
+  messages: z.array(ollamaMessage).max(messagesMax).nullish(),
   tools: z.array(outerTool).max(toolsMax).nullish(),
 });
 
@@ -83,9 +76,7 @@ const embedder = modelId.describe("The id of a model whose capabilities hold `em
 
 export const ollamaEmbedRequest = z.object({
   model: embedder,
-  input: z
-    .union([z.string(), z.array(z.string().min(1)).max(embedInputsMax)])
-    .describe("The text that is to become a vector, or several."),
+  input: z.union([z.string(), z.array(z.string().min(1)).max(embedInputsMax)]),
   dimensions: embedBody.shape.dimensions.nullable(),
 });
 

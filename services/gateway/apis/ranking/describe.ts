@@ -12,20 +12,9 @@ const rankedDocument = z.object({
   relevance_score: relevance,
   document: z.object({ text: z.string() }).optional().describe("The document, with `return_documents` only."),
 });
-const ranking = listOf({
-  id,
-  results: z.array(rankedDocument).describe("The documents, the most relevant first: `top_n` of them, or all."),
-});
-const scored = z.object({
-  index: count.describe("The number of the text in `text_2`, from 0."),
-  object: z.literal("score"),
-  score: relevance,
-});
-const scoreList = listOf({
-  id,
-  created: z.int().describe("The time of the answer, in seconds since 1970."),
-  data: z.array(scored).describe("One score for each text of `text_2`, in their order."),
-});
+const ranking = listOf({ id, results: z.array(rankedDocument) });
+const scored = z.object({ index: count, object: z.literal("score"), score: relevance });
+const scoreList = listOf({ id, created: z.int(), data: z.array(scored) });
 
 const documents = ["Grass is green.", "Air scatters blue."];
 export const describeRanking: ApiDescription = {

@@ -25,20 +25,16 @@ const outputReasoning = typed("reasoning", {
 });
 const call = { ...item, call_id: z.string(), namespace: z.string().optional(), name: z.string() };
 const outputFunctionCall = typed("function_call", { ...call, arguments: z.string() });
-const outputCustomCall = typed("custom_tool_call", {
-  ...call,
-  input: text("The text that the model gave the tool. The model wrote it: check it."),
-});
+const outputCustomCall = typed("custom_tool_call", { ...call, input: z.string() });
 const outputItem = z.discriminatedUnion("type", [outputMessage, outputReasoning, outputFunctionCall, outputCustomCall]);
 
 const { responseRequest, conversationRequest, conversationItemsRequest, inputItem, responseTool, responseToolChoice } =
   requests;
 const { functionTool, customTool, namespaceTool, outerTextFormat } = requests;
+const summaries = z.enum(["auto", "concise", "detailed"]);
 const asRequested = "As the request said.";
 const asSampled = "As it was requested, else as the model's runtime reports its own; null where it reports none.";
 const noPenalty = z.literal(0).describe("Always 0: this API sends no penalty to the runtime.");
-const stored =
-  "True if the response is stored. Of a stream, the last event says so for good: it is false there if the response was too large, the store was away, or the site had no room for more.";
 const usage = z.object({
   input_tokens: count,
   input_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: z.literal(0) }),
@@ -62,9 +58,7 @@ const response = z.object({
   max_output_tokens: z.int().nullable().describe(asRequested),
   metadata: z.record(z.string(), z.string()),
   parallel_tool_calls: z.boolean().describe(asRequested),
-  reasoning: z
-    .object({ effort: reasoningEffort.nullable(), summary: z.enum(["auto", "concise", "detailed"]).nullable() })
-    .describe(asRequested),
+  reasoning: z.object({ effort: reasoningEffort.nullable(), summary: summaries.nullable() }).describe(asRequested),
   temperature: z.number().nullable().describe(asSampled),
   text: z.object({ format: outerTextFormat.describe(asRequested) }).describe("The requested form of the text."),
   tool_choice: responseToolChoice.describe(asRequested),
@@ -81,11 +75,8 @@ const response = z.object({
   service_tier: z.literal("default").describe("Always `default`: there is one tier."),
   background: z.literal(false),
   previous_response_id: textOrNull(asRequested),
-  conversation: z
-    .object({ id: text("The conversation's id.") })
-    .nullable()
-    .describe("The conversation that it belongs to; null without one."),
-  store: z.boolean().describe(stored),
+  conversation: z.object({ id: text("The conversation's id.") }).nullable(),
+  store: z.boolean(),
   truncation: z.literal("disabled").describe("Always `disabled`: no input is cut."),
 });
 
@@ -103,10 +94,7 @@ const conversation = z.object({
   created_at: z.int().describe("The time at which it was begun, in seconds since 1970."),
   metadata: z.record(z.string(), z.string()).describe("As it was begun with."),
 });
-const responseTokenCount = z.object({
-  object: z.literal("response.input_tokens"),
-  input_tokens: count.describe("The tokens of the prompt, with the stored turns before it."),
-});
+const responseTokenCount = z.object({ object: z.literal("response.input_tokens"), input_tokens: count });
 const responseItemList = z.object({
   object: z.literal("list"),
   data: z.array(inputItem).describe("The items, each with its id."),

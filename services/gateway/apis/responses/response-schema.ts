@@ -29,9 +29,7 @@ export const messagePart = z.discriminatedUnion("type", [inputText, inputImage, 
 export const messageItem = z.object({
   type: z.literal("message").optional().describe("The kind of the item; may be left out where there is a `role`."),
   role: z.enum(["user", "assistant", "system", "developer"]),
-  content: z
-    .union([z.string(), z.array(messagePart)])
-    .describe("The text, or parts of it; of a user also images, for models whose `capabilities.vision` is true."),
+  content: z.union([z.string(), z.array(messagePart)]),
   ...asAnswered,
 });
 
@@ -39,10 +37,7 @@ export const messageItem = z.object({
 export const reasoningItem = z.object({
   type: z.literal("reasoning"),
   summary: z.array(z.object({ type: z.literal("summary_text"), text: z.string() })).nullish(),
-  content: z
-    .array(z.object({ type: z.literal("reasoning_text"), text: z.string() }))
-    .nullish()
-    .describe("The thoughts of the model."),
+  content: z.array(z.object({ type: z.literal("reasoning_text"), text: z.string() })).nullish(),
   ...asAnswered,
 });
 
@@ -212,12 +207,8 @@ export const responseRequest = z.object({
   include: z.array(z.string()).nullish(),
   text: z.object({ format: outerTextFormat.nullish() }).nullish().describe("The form of the text."),
   reasoning: z
-    .object({
-      effort: inner.reasoning_effort.nullable(),
-      summary: z.enum(["auto", "concise", "detailed"]).nullish(),
-    })
-    .nullish()
-    .describe("The thinking of the model."),
+    .object({ effort: inner.reasoning_effort.nullable(), summary: z.enum(["auto", "concise", "detailed"]).nullish() })
+    .nullish(),
   metadata: z
     .record(z.string().max(64), z.string().max(512))
     .refine((metadata) => Object.keys(metadata).length <= metadataPairsMax, {
