@@ -8,7 +8,7 @@ import {
   type NatsConnection,
   type Subscription as NatsSubscription,
 } from "@nats-io/nats-core";
-import type { Clock } from "../process/clock.ts";
+import { type Clock, within } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { limits } from "../protocol/limits.ts";
@@ -303,19 +303,13 @@ export class NatsBroker implements Broker {
     this.#line.stop();
     if (this.connected) {
       for (const subscription of this.#subscriptions) subscription.unsubscribe();
-      await this.#flushWithin(closeWaitMs);
+      // A server that no longer answers must not delay the shutdown.
+      const late = (): Error => new Error("the server does not answer");
+      await within(this.options.clock, closeWaitMs, late, () => this.flush()).catch(() => undefined);
     }
     await this.connection.close();
     this.#turn(false);
     this.#listeners.clear();
-  }
-
-  /** Flushes with a time limit, so that a server that no longer answers does not delay the shutdown. */
-  async #flushWithin(limitMs: number): Promise<void> {
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = this.options.clock.after(limitMs, resolve);
-    await Promise.race([this.flush().catch(() => undefined), late]);
-    timer.cancel();
   }
 
   /** Sends the messages that were published in this turn of the event loop. */

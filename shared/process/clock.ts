@@ -70,15 +70,23 @@ export function abortAfter(
   return { signal: late.signal, [Symbol.dispose]: () => timer.cancel() };
 }
 
-/**
- * Waits for work until the signal aborts, then rejects with the signal's reason, even if the work hangs. The signal
- * must belong to this work alone, since the listener stays as long as the signal exists.
- */
+/** Waits for work until the signal aborts, then rejects with the signal's reason, even if the work hangs. */
 export function untilAborted<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason);
     if (signal.aborted) onAbort();
     else signal.addEventListener("abort", onAbort);
-    work.then(resolve, reject);
+    work.finally(() => signal.removeEventListener("abort", onAbort)).then(resolve, reject);
   });
+}
+
+/** Waits for work for a time. Afterwards its signal aborts, and the promise rejects with `reason()`. */
+export async function within<Value>(
+  clock: Pick<Clock, "after">,
+  limitMs: number,
+  reason: () => Error,
+  work: (signal: AbortSignal) => Promise<Value>,
+): Promise<Value> {
+  using late = abortAfter(clock, limitMs, reason);
+  return await untilAborted(late.signal, work(late.signal));
 }

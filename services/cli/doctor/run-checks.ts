@@ -1,5 +1,5 @@
 import { Fault, reasonOf } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import { type Clock, within } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import { SiteFailure } from "#shared/site/reach-site.ts";
@@ -76,19 +76,13 @@ export function tryTo<Value>(read: () => Value): Value | undefined {
 }
 
 async function lookWithin(check: Check, clock: Clock): Promise<Finding> {
-  const late = new AbortController();
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = clock.after(checkMsMax, () => {
-    late.abort();
-    reject(new StartFailure(0, `There was no result within ${checkMsMax / 1_000} s (checkMsMax): try again.`));
-  });
-  try {
-    return await Promise.race([check.look(late.signal), promise]);
-  } catch (error) {
-    return findingOf(error);
-  } finally {
-    timer.cancel();
-  }
+  const message = `There was no result within ${checkMsMax / 1_000} s (checkMsMax): try again.`;
+  return within(
+    clock,
+    checkMsMax,
+    () => new StartFailure(0, message),
+    (signal) => check.look(signal),
+  ).catch(findingOf);
 }
 
 /** Messages for people are written as «reason: remedy.» */

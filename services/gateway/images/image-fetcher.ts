@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { request as httpsRequest, type RequestOptions } from "node:https";
 import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import { type Clock, untilAborted } from "#shared/process/clock.ts";
 import { limits } from "#shared/protocol/limits.ts";
 
 /** Bounds the images of one request that a gateway fetches: their number, their bytes together, and the time for all. */
@@ -106,7 +106,7 @@ export class ImageFetcher {
     const host = hostOf(url);
     const { resolve, isPublic, connection } = this.#options;
     try {
-      const addresses = isIP(host) === 0 ? await orAborted(resolve(host), signal) : [host];
+      const addresses = isIP(host) === 0 ? await untilAborted(signal, resolve(host)) : [host];
       if (addresses.length === 0) throw new Error("the host has no address");
       if (!addresses.every(isPublic)) throw new Error("the host has an address that is not public");
       const { promise, resolve: answered, reject } = Promise.withResolvers<IncomingMessage>();
@@ -167,18 +167,6 @@ function lookupOf(addresses: readonly string[]): NonNullable<RequestOptions["loo
     if (all || first === undefined) done(null, checked);
     else done(null, first.address, first.family);
   };
-}
-
-async function orAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    signal.throwIfAborted();
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
 }
 
 async function readImage(response: IncomingMessage, param: string, run: FetchRun): Promise<string> {

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "#shared/process/clock.ts";
+import { type Clock, type Timer, untilAborted } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { needsSeat } from "./judge-demand.ts";
@@ -292,7 +292,7 @@ export class Settlements {
   /** Books all ends until the deadline aborts. Ends that come later are lost. */
   async stop(deadline: AbortSignal): Promise<void> {
     for (const timer of this.#heartbeats) timer.cancel();
-    await Promise.race([this.flush(), aborted(deadline)]);
+    await untilAborted(deadline, this.flush()).catch(() => undefined);
     this.#stopped = true;
     this.#due?.cancel();
     this.#reportUncounted("unwrittenRowsMax rows waited to be written");
@@ -425,11 +425,4 @@ export class Settlements {
     if (unrecorded > 0) log.warn({ unrecorded }, `${unrecorded} requests have no record: ${because}`);
     [this.#uncounted, this.#unrecorded] = [0, 0];
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

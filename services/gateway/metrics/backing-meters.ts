@@ -1,6 +1,6 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import { type Clock, within } from "#shared/process/clock.ts";
 import type { StoreWatch } from "../keys/store-watch.ts";
 import type { Exposition } from "./exposition.ts";
 
@@ -12,13 +12,11 @@ export const probeWithinMs = 150;
  */
 export async function probe(clock: Clock, ask: () => Promise<unknown>): Promise<number | "failed" | "late"> {
   const askedAtMs = clock.now();
-  const { promise: late, resolve } = Promise.withResolvers<"late">();
-  const timer = clock.after(probeWithinMs, () => resolve("late"));
-  const answered = ask().then(
+  const late = new Error("late");
+  return within(clock, probeWithinMs, () => late, ask).then(
     () => clock.now() - askedAtMs,
-    () => "failed" as const,
+    (error: unknown) => (error === late ? "late" : "failed"),
   );
-  return Promise.race([answered, late]).finally(() => timer.cancel());
 }
 
 /** Tracks this gateway's connection to the broker since the gateway started. */
