@@ -30,11 +30,12 @@ async function recording(greeting: Record<string, unknown>, host?: string): Prom
   return broker;
 }
 
-describe("a broker that does not speak TLS", () => {
-  test.each([
-    ["an agent", "agent"],
-    ["a gateway", "gateway"],
-  ])("gets nothing from %s whose URL begins with tls://, which says so and does not start", async (_, command) => {
+test.each([
+  ["an agent", "agent"],
+  ["a gateway", "gateway"],
+])(
+  "a broker that does not speak TLS gets nothing from %s whose URL begins with tls://, which says so and does not start",
+  async (_, command) => {
     const broker = await recording({ auth_required: true });
     const { exitCode, stderr } = await trunkline([command], {
       TRUNKLINE_NATS_URL: `tls://attic:${secret}@${broker.place}`,
@@ -46,65 +47,65 @@ describe("a broker that does not speak TLS", () => {
     expect([exitCode, broker.received]).toEqual([69, ""]);
     expect(stderr).toMatch(/^trunkline: NATS at tls:\/\/127.* does not offer TLS, so no credential was sent/m);
     expect(stderr).not.toContain(secret);
-  });
+  },
+);
 
-  test("never sees the password when it only claims to speak TLS", async () => {
-    const broker = await recording({ tls_required: true, tls_available: true });
-    await outcome(`tls://attic:${secret}@${broker.place}`);
-    expect(broker.clients).toBeGreaterThan(0);
-    expect(broker.received).not.toContain("CONNECT");
-  });
+test("a broker that does not speak TLS never sees the password when it only claims to speak TLS", async () => {
+  const broker = await recording({ tls_required: true, tls_available: true });
+  await outcome(`tls://attic:${secret}@${broker.place}`);
+  expect(broker.clients).toBeGreaterThan(0);
+  expect(broker.received).not.toContain("CONNECT");
+});
 
-  test("gets nothing from a client that has a file of a certificate authority, whatever the scheme", async () => {
-    const broker = await recording({});
-    const said = await outcome(`nats://attic:${secret}@${broker.place}`, { caFile: import.meta.filename });
-    expect(said).toMatch(/^69: .* does not offer TLS/);
-    expect(broker.received).toBe("");
-  });
+test("a broker that does not speak TLS gets nothing from a client that has a file of a certificate authority, whatever the scheme", async () => {
+  const broker = await recording({});
+  const said = await outcome(`nats://attic:${secret}@${broker.place}`, { caFile: import.meta.filename });
+  expect(said).toMatch(/^69: .* does not offer TLS/);
+  expect(broker.received).toBe("");
+});
 
-  test("is used on loopback when the URL begins with nats://", async () => {
-    const broker = await recording({});
-    expect(await outcome(`nats://attic:${secret}@${broker.place}`)).toBe("connected");
-  });
+test("a broker that does not speak TLS is used on loopback when the URL begins with nats://", async () => {
+  const broker = await recording({});
+  expect(await outcome(`nats://attic:${secret}@${broker.place}`)).toBe("connected");
+});
 
-  test("learns no password when a server on loopback announces it as another of its cluster", async () => {
-    const stranger = await recording({});
-    const known = await recording({ connect_urls: [stranger.place] });
-    expect(await outcome(`nats://attic:${secret}@${known.place}`)).toBe("connected");
-    known.hangUp();
-    await until(() => known.clients + stranger.clients > 1, { what: "the client to connect again" });
-    expect([stranger.received, known.clients]).toEqual(["", 2]);
-  });
+test("a broker that does not speak TLS learns no password when a server on loopback announces it as another of its cluster", async () => {
+  const stranger = await recording({});
+  const known = await recording({ connect_urls: [stranger.place] });
+  expect(await outcome(`nats://attic:${secret}@${known.place}`)).toBe("connected");
+  known.hangUp();
+  await until(() => known.clients + stranger.clients > 1, { what: "the client to connect again" });
+  expect([stranger.received, known.clients]).toEqual(["", 2]);
 });
 
 describe.skipIf(elsewhere === undefined)("a broker on an address that is not loopback", () => {
   const there = (greeting: Record<string, unknown> = {}): Promise<RecordingBroker> => recording(greeting, elsewhere);
 
-  test("without TLS gets nothing, also when the URL begins with nats://", async () => {
+  test("a broker on an address that is not loopback without TLS gets nothing, also when the URL begins with nats://", async () => {
     const broker = await there({ auth_required: true });
     const said = await outcome(`nats://attic:${secret}@${broker.place}`);
     expect(said).toMatch(/^69: .* does not offer TLS.*TRUNKLINE_NATS_INSECURE=true/);
     expect(broker.received).toBe("");
   });
 
-  test("is not asked at all without a credential", async () => {
+  test("a broker on an address that is not loopback is not asked at all without a credential", async () => {
     const broker = await there();
     expect(await outcome(`tls://${broker.place}`)).toMatch(/^78: .*without a credential.*TRUNKLINE_NATS_CREDS/);
     expect(broker.clients).toBe(0);
   });
 
-  test("is not asked at all over ws://, and wss:// is the remedy", async () => {
+  test("a broker on an address that is not loopback is not asked at all over ws://, and wss:// is the remedy", async () => {
     const broker = await there();
     expect(await outcome(`ws://attic:${secret}@${broker.place}`)).toMatch(/^78: .*in clear text: use wss:\/\//);
     expect(broker.clients).toBe(0);
   });
 
-  test("is refused when only one of several URLs names it", async () => {
+  test("a broker on an address that is not loopback is refused when only one of several URLs names it", async () => {
     const broker = await there();
     expect(await outcome(`nats://127.0.0.1:1,nats://${broker.place}`)).toMatch(/^78: .*without a credential/);
   });
 
-  test("is used without either where the laboratory's setting allows it", async () => {
+  test("a broker on an address that is not loopback is used without either where the laboratory's setting allows it", async () => {
     const broker = await there();
     expect(await outcome(`nats://${broker.place}`, { insecure: true })).toBe("connected");
   });
@@ -112,15 +113,20 @@ describe.skipIf(elsewhere === undefined)("a broker on an address that is not loo
   test.each([
     ["an agent", "agent"],
     ["a gateway", "gateway"],
-  ])("is refused by %s at the start, in one line that names the remedy", async (_, command) => {
-    const broker = await there();
-    const { exitCode, stderr } = await trunkline([command], {
-      TRUNKLINE_NATS_URL: `nats://${broker.place}`,
-      TRUNKLINE_RUNTIME: "scripted",
-      TRUNKLINE_PORT: "0",
-      TRUNKLINE_OPERATIONS_PORT: "0",
-    });
-    expect([exitCode, broker.clients]).toEqual([78, 0]);
-    expect(stderr).toMatch(/^trunkline: TRUNKLINE_NATS_URL names a broker on another host .*TRUNKLINE_NATS_INSECURE/m);
-  });
+  ])(
+    "a broker on an address that is not loopback is refused by %s at the start, in one line that names the remedy",
+    async (_, command) => {
+      const broker = await there();
+      const { exitCode, stderr } = await trunkline([command], {
+        TRUNKLINE_NATS_URL: `nats://${broker.place}`,
+        TRUNKLINE_RUNTIME: "scripted",
+        TRUNKLINE_PORT: "0",
+        TRUNKLINE_OPERATIONS_PORT: "0",
+      });
+      expect([exitCode, broker.clients]).toEqual([78, 0]);
+      expect(stderr).toMatch(
+        /^trunkline: TRUNKLINE_NATS_URL names a broker on another host .*TRUNKLINE_NATS_INSECURE/m,
+      );
+    },
+  );
 });

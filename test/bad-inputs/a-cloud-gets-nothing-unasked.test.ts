@@ -66,7 +66,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
     await fleet?.[Symbol.asyncDispose]();
   });
 
-  test("answers for a route that says so and a key that was issued for it, and is named as the one that spoke", async () => {
+  test("a machine whose models run elsewhere answers for a route that says so and a key that was issued for it, and is named as the one that spoke", async () => {
     const { endpoints } = await issue({ external: true });
     const before = cloud.jobs.length;
     expect(await chats(endpoints, "best")).toEqual(twice("cloud"));
@@ -77,7 +77,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
     expect(await response?.json()).toMatchObject({ model: "best" });
   });
 
-  test("answers nothing else, is in no list, and its models are as unknown as ones that nobody has", async () => {
+  test("a machine whose models run elsewhere answers nothing else, is in no list, and its models are as unknown as ones that nobody has", async () => {
     const before = cloud.jobs.length;
     const [plain, may, bound] = await Promise.all([
       issue({}),
@@ -98,7 +98,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
     expect(cloud.jobs.length).toBe(before);
   });
 
-  test("is shown to operators with the requests that may lead there", async () => {
+  test("a machine whose models run elsewhere is shown to operators with the requests that may lead there", async () => {
     await using operator = await Operator.on({ redisUrl: fleet.redis.url });
     const TRUNKLINE_ADMIN_KEY = (await operator.issue({ kind: "viewer" })).token.reveal();
     const TRUNKLINE_OPERATIONS_URL = fleet.gateways[0]?.operationsUrl ?? "";
@@ -117,7 +117,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
     );
   });
 
-  test("gets no request that fails at home, but for a route and a key that ask for it", async () => {
+  test("a machine whose models run elsewhere gets no request that fails at home, but for a route and a key that ask for it", async () => {
     const [plain, may] = await Promise.all([issue({}), issue({ external: true })]);
     const before = cloud.jobs.length;
     await fleet.agent("attic").kill();
@@ -131,7 +131,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
     expect(await chats(may.endpoints, "near")).toEqual(twice("cloud"));
   });
 
-  test("gets nothing from a key that lost the right, within a second", async () => {
+  test("a machine whose models run elsewhere gets nothing from a key that lost the right, within a second", async () => {
     const { id, endpoints } = await issue({ external: true });
     expect(await chats(endpoints, "best")).toEqual(twice("cloud"));
     await run("keys", "change", id, "--no-external");
@@ -140,7 +140,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
     await until(isLost, { what: "the right to be lost", timeoutMs: 1_000 });
   });
 
-  test("keeps its record for as long as it is marked, and is like any other machine without the mark", async () => {
+  test("a machine whose models run elsewhere keeps its record for as long as it is marked, and is like any other machine without the mark", async () => {
     const removed = await trunkline(["machines", "remove", "cloud"], fleet.keyStore);
     expect([removed.exitCode, removed.stderr]).toEqual([1, expect.stringContaining("machines external cloud --off")]);
     const { endpoints } = await issue({});

@@ -70,14 +70,14 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
       }),
     );
 
-  test("is believed without a record, in its models and in no more slots than slotsBelievedMax", async () => {
+  test("a machine that announces every model and a million slots is believed without a record, in its models and in no more slots than slotsBelievedMax", async () => {
     await until(() => listsEverywhere("mean", true), { what: "the machine to be listed" });
     const isBounded = async (): Promise<boolean> => (await routeOf("scripted"))?.slots === slotsBelievedMax;
     await until(isBounded, { what: "slotsBelievedMax slots to be believed" });
     expect((await seen())?.why).toBe(`${slotsBelievedMax} of its ${slots} slots are believed (slotsBelievedMax)`);
   });
 
-  test("that says busy to each job it has read is asked last, and the log and the status tell why", async () => {
+  test("a machine that announces every model and a million slots that says busy to each job it has read is asked last, and the log and the status tell why", async () => {
     refuses = true;
     const told = (): Promise<string | null | undefined> => seen().then((machine) => machine?.why);
     const isTold = async (): Promise<boolean> => {
@@ -115,7 +115,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
     expect(mean.jobs.length).toBe(before);
   });
 
-  test("makes no model known that its record does not permit, and offers one that it does", async () => {
+  test("a machine that announces every model and a million slots makes no model known that its record does not permit, and offers one that it does", async () => {
     offered = ["made-up", "otherwise"];
     await until(() => listsEverywhere("otherwise", true), { what: "the permitted model to be listed" });
     const isRead = async (): Promise<boolean> =>
@@ -126,7 +126,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
     expect(await contentOf(await fleet.endpoint.chat({ model: "otherwise", says: "hi" }))).toBe("mean");
   });
 
-  test("is bounded over the admin API too, which lists the records and names who changed them", async () => {
+  test("a machine that announces every model and a million slots is bounded over the admin API too, which lists the records and names who changed them", async () => {
     const set = await admin("/machines/mean", { method: "PATCH", body: JSON.stringify({ models: ["made-*"] }) });
     expect(shownMachineRecord.parse(await set.json())).toMatchObject({ machine: "mean", models: ["made-*"] });
     const flipped = async (): Promise<boolean> =>
@@ -142,7 +142,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
     expect((await admin("/machines/nobody", { method: "DELETE" })).status).toBe(404);
   });
 
-  test("is believed as before when its record is removed", async () => {
+  test("a machine that announces every model and a million slots is believed as before when its record is removed", async () => {
     expect(await machines("remove", "mean")).toMatchObject({
       exitCode: 0,
       stdout: "mean has no record any more\n",

@@ -32,7 +32,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces itself tens
   const droppedOf = async (machine: string): Promise<number> =>
     (await MetricsText.scrape(fleet.gateways[0]?.operationsUrl ?? "")).value(dropped, { machine });
 
-  test("is dropped unread, counted and told once, and everybody else is served meanwhile", async () => {
+  test("a machine that announces itself tens of thousands of times is dropped unread, counted and told once, and everybody else is served meanwhile", async () => {
     const before = await droppedOf("mean");
     const flood = async (): Promise<void> => {
       for (let at = 0; at < floodOf; at += 1) {
@@ -56,13 +56,13 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces itself tens
     expect(await droppedOf("honest")).toBe(0);
   });
 
-  test("is heard again when it has stopped: its goodbye takes its models from the list", async () => {
+  test("a machine that announces itself tens of thousands of times is heard again when it has stopped: its goodbye takes its models from the list", async () => {
     await until(() => (mean.announce(), lists("mean")), { what: "the machine to be listed again", intervalMs: 200 });
     const isGone = async (): Promise<boolean> => (mean.announce({ state: "gone" }), !(await lists("mean")));
     await until(isGone, { what: "the goodbye to be heard", intervalMs: 200 });
   });
 
-  test(`is not read where one announcement has more than ${limits.presenceBytesMax} bytes`, async () => {
+  test(`a machine that announces itself tens of thousands of times is not read where one announcement has more than ${limits.presenceBytesMax} bytes`, async () => {
     const slotsOfMean = async (): Promise<number> =>
       (await MetricsText.scrape(fleet.gateways[0]?.operationsUrl ?? "")).value("trunkline_machine_slots", {
         machine: "mean",

@@ -61,19 +61,22 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that breaks the rules of t
     return line["outcome"];
   };
 
-  test.each([1, 4])("loses %s whole answers that exceed their credit", async (count) => {
-    answer = atOnce(limits.wholeCreditBytes * 3);
-    const responses = await Promise.all(Array.from({ length: count }, () => ask(false)));
-    for (const response of responses) {
-      expect(response.status).toBe(502);
-      expect(await errorOf(response)).toMatchObject({
-        code: "upstream_error",
-        message: expect.stringContaining("violated the protocol"),
-      });
-    }
-  });
+  test.each([1, 4])(
+    "a machine that breaks the rules of the wire loses %s whole answers that exceed their credit",
+    async (count) => {
+      answer = atOnce(limits.wholeCreditBytes * 3);
+      const responses = await Promise.all(Array.from({ length: count }, () => ask(false)));
+      for (const response of responses) {
+        expect(response.status).toBe(502);
+        expect(await errorOf(response)).toMatchObject({
+          code: "upstream_error",
+          message: expect.stringContaining("violated the protocol"),
+        });
+      }
+    },
+  );
 
-  test("loses a stream that exceeds the credit that its client leaves", async () => {
+  test("a machine that breaks the rules of the wire loses a stream that exceeds the credit that its client leaves", async () => {
     answer = atOnce(limits.streamCreditBytes * 64);
     const response = await ask(true);
     // The client reads nothing until the gateway has given the answer up.
@@ -88,20 +91,23 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that breaks the rules of t
     ["a comment", ": hello\n\n"],
     ["bytes that are not UTF-8", Buffer.of(0x74, 0x31, 0x3a, 0x80)],
     ["a record of an endless length", `j${"9".repeat(30)}:`],
-  ])("loses its stream at %s, of which no byte reaches the client", async (_, piece) => {
-    answer = inFrames(text("one"), piece, text("three"), stop);
-    const response = await ask(true);
-    const events = (await response.text()).split("\n\n").filter(Boolean);
-    expect(events).toEqual([
-      expect.stringContaining('"role":"assistant"'),
-      expect.stringContaining('"content":"one"'),
-      expect.stringMatching(/^data: \{"error":/),
-    ]);
-    expect(errorIn(events.at(-1)?.slice("data: ".length) ?? "").code).toBe("upstream_error");
-    expect(await outcomeOf(response)).toBe("upstream_error");
-  });
+  ])(
+    "a machine that breaks the rules of the wire loses its stream at %s, of which no byte reaches the client",
+    async (_, piece) => {
+      answer = inFrames(text("one"), piece, text("three"), stop);
+      const response = await ask(true);
+      const events = (await response.text()).split("\n\n").filter(Boolean);
+      expect(events).toEqual([
+        expect.stringContaining('"role":"assistant"'),
+        expect.stringContaining('"content":"one"'),
+        expect.stringMatching(/^data: \{"error":/),
+      ]);
+      expect(errorIn(events.at(-1)?.slice("data: ".length) ?? "").code).toBe("upstream_error");
+      expect(await outcomeOf(response)).toBe("upstream_error");
+    },
+  );
 
-  test("passes on a text that holds [DONE], escaped inside a delta", async () => {
+  test("a machine that breaks the rules of the wire passes on a text that holds [DONE], escaped inside a delta", async () => {
     const said = '"}}]}\n\ndata: [DONE]\n\n';
     answer = inFrames(text(said), stop);
     const events = (await (await ask(true)).text()).split("\n\n").filter(Boolean);
@@ -112,7 +118,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that breaks the rules of t
     ]);
   });
 
-  test("is asked last after it has done so again and again", async () => {
+  test("a machine that breaks the rules of the wire is asked last after it has done so again and again", async () => {
     answer = inFrames("data: [DONE]\n\n");
     const opened = async (): Promise<boolean> => {
       await (await ask(true)).text();

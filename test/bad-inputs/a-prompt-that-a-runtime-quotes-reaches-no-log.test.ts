@@ -149,16 +149,19 @@ describe.skipIf(lentOnly("nats", "redis"))("a prompt that a runtime quotes", () 
   const linesOf = async (...messages: string[]): Promise<LogLine[]> =>
     (await Promise.all(processes().map((each) => each.logLines()))).flat().filter(({ msg }) => messages.includes(msg));
 
-  test.each(kinds)("reaches neither a log nor the fleet's status, however %s says it", async (kind) => {
-    for (const onChat of Object.values(quotes)) {
-      await ask(kind, onChat);
-      expect(JSON.stringify(await lastFault())).not.toContain(prompt);
-    }
-    for (const each of processes())
-      expect([each.title, (await each.stderr()).includes(prompt)]).toEqual([each.title, false]);
-  });
+  test.each(kinds)(
+    "a prompt that a runtime quotes reaches neither a log nor the fleet's status, however %s says it",
+    async (kind) => {
+      for (const onChat of Object.values(quotes)) {
+        await ask(kind, onChat);
+        expect(JSON.stringify(await lastFault())).not.toContain(prompt);
+      }
+      for (const each of processes())
+        expect([each.title, (await each.stderr()).includes(prompt)]).toEqual([each.title, false]);
+    },
+  );
 
-  test("leaves every failure with its reason in the log of the machine, and with its code at the gateway", async () => {
+  test("a prompt that a runtime quotes leaves every failure with its reason in the log of the machine, and with its code at the gateway", async () => {
     const failures = await linesOf("job failed", "request failed", "stream failed");
     expect(failures.length).toBeGreaterThan(kinds.length * 10);
     for (const line of failures) {
@@ -167,31 +170,34 @@ describe.skipIf(lentOnly("nats", "redis"))("a prompt that a runtime quotes", () 
     }
   });
 
-  test.each(told)("does not hide what the operator needs to know: %s", async (_, onChat, reason) => {
-    for (const kind of eventKinds) {
-      const before = (await linesOf("job failed")).length;
-      const answer = await ask(kind, onChat);
-      await until(async () => (await linesOf("job failed")).length > before, { what: "the machine's line" });
-      const onMachine = (await linesOf("job failed")).at(-1);
-      expect(onMachine).toMatchObject({ code: "upstream_error", internal: expect.stringMatching(reason) });
-      const [job, internal] = [onMachine?.["job"], onMachine?.["internal"]];
-      const atGateway = async () => (await linesOf("request")).find((line) => line["job"] === job);
-      const line = await until(atGateway, { what: "the gateway's line" });
-      expect(line).toMatchObject({ outcome: "upstream_error", machine: "attic" });
-      expect(line).not.toHaveProperty("internal");
-      expect(await linesOf("a machine said why it failed")).toContainEqual(
-        expect.objectContaining({ level: expect.anything(), request: line["request"], told: internal }),
-      );
-      expect(await lastFault()).toMatchObject({
-        code: "upstream_error",
-        model: models.get(kind)?.id,
-        reason: internal,
-      });
-      expect(answer.includes(String(internal))).toBe(answer.includes("runtimeLineBytesMax"));
-    }
-    const { code, model, reason: last } = (await lastFault()) ?? {};
-    const { stdout } = await trunkline(["status"], settings);
-    expect(stdout).toMatch(/^last fault of attic, \d+\.\d s ago, /m);
-    expect(stdout).toContain(` ago, ${model}: ${code}: ${last}\n`);
-  });
+  test.each(told)(
+    "a prompt that a runtime quotes does not hide what the operator needs to know: %s",
+    async (_, onChat, reason) => {
+      for (const kind of eventKinds) {
+        const before = (await linesOf("job failed")).length;
+        const answer = await ask(kind, onChat);
+        await until(async () => (await linesOf("job failed")).length > before, { what: "the machine's line" });
+        const onMachine = (await linesOf("job failed")).at(-1);
+        expect(onMachine).toMatchObject({ code: "upstream_error", internal: expect.stringMatching(reason) });
+        const [job, internal] = [onMachine?.["job"], onMachine?.["internal"]];
+        const atGateway = async () => (await linesOf("request")).find((line) => line["job"] === job);
+        const line = await until(atGateway, { what: "the gateway's line" });
+        expect(line).toMatchObject({ outcome: "upstream_error", machine: "attic" });
+        expect(line).not.toHaveProperty("internal");
+        expect(await linesOf("a machine said why it failed")).toContainEqual(
+          expect.objectContaining({ level: expect.anything(), request: line["request"], told: internal }),
+        );
+        expect(await lastFault()).toMatchObject({
+          code: "upstream_error",
+          model: models.get(kind)?.id,
+          reason: internal,
+        });
+        expect(answer.includes(String(internal))).toBe(answer.includes("runtimeLineBytesMax"));
+      }
+      const { code, model, reason: last } = (await lastFault()) ?? {};
+      const { stdout } = await trunkline(["status"], settings);
+      expect(stdout).toMatch(/^last fault of attic, \d+\.\d s ago, /m);
+      expect(stdout).toContain(` ago, ${model}: ${code}: ${last}\n`);
+    },
+  );
 });

@@ -51,7 +51,7 @@ describe.skipIf(lentOnly("nats"))("a gateway on NATS with infra/nats.conf", () =
     await nats?.stop();
   });
 
-  test("reports nothing of an agent that starts, or connects again, or of another gateway", async () => {
+  test("a gateway on NATS with infra/nats.conf reports nothing of an agent that starts, or connects again, or of another gateway", async () => {
     await connect("gateway");
     line.cut();
     await agent.logged("connected to NATS again");
@@ -61,7 +61,7 @@ describe.skipIf(lentOnly("nats"))("a gateway on NATS with infra/nats.conf", () =
     expect(await reports()).toEqual([]);
   });
 
-  test("reports a silent listener under a machine's user within about a second, by its address", async () => {
+  test("a gateway on NATS with infra/nats.conf reports a silent listener under a machine's user within about a second, by its address", async () => {
     const tap = await connect("attic");
     await tap.listen("tl1.machine.attic.>");
     const told = await gateway.logged(reported);
@@ -69,7 +69,7 @@ describe.skipIf(lentOnly("nats"))("a gateway on NATS with infra/nats.conf", () =
     expect(told.msg).toContain("change that user's password");
   });
 
-  test("does not start with a system user that may not hear of connections, and names the setting", async () => {
+  test("a gateway on NATS with infra/nats.conf does not start with a system user that may not hear of connections, and names the setting", async () => {
     const { exitCode, stderr } = await trunkline(["gateway"], {
       ...anywhere,
       ...withCa(),
@@ -80,7 +80,7 @@ describe.skipIf(lentOnly("nats"))("a gateway on NATS with infra/nats.conf", () =
     expect(stderr).toMatch(/^trunkline: TRUNKLINE_NATS_SYSTEM_URL: NATS does not let this credential subscribe/m);
   });
 
-  test("says at its start that second connections are not detected when it has no system user", async () => {
+  test("a gateway on NATS with infra/nats.conf says at its start that second connections are not detected when it has no system user", async () => {
     const settings = { ...anywhere, ...withCa(), TRUNKLINE_NATS_URL: as("gateway") };
     await using other = await TrunklineProcess.start({ args: ["gateway"], settings });
     const told = await other.logged("a second connection under a machine's NATS user is not detected");

@@ -49,7 +49,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a gateway on NATS in operator mode",
     await user.listen(`tl1.machine.${machine}.>`);
   }
 
-  test("reports nothing of a tunnel, also when it is opened anew", async () => {
+  test("a gateway on NATS in operator mode reports nothing of a tunnel, also when it is opened anew", async () => {
     const [gateway] = site.gateways;
     const connects = async (): Promise<number> =>
       (await gateway?.logLines())?.filter(({ msg }) => msg === "a machine has connected").length ?? 0;
@@ -60,7 +60,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a gateway on NATS in operator mode",
     expect(await reports()).toEqual([]);
   });
 
-  test("reports a silent listener with the key of a machine, and the remedy", async () => {
+  test("a gateway on NATS in operator mode reports a silent listener with the key of a machine, and the remedy", async () => {
     const pairing = readPairing(attic.stateDir);
     if (pairing === undefined) throw new Error("the machine is not paired");
     await tap(pairing);

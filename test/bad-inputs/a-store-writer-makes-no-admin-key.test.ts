@@ -30,19 +30,22 @@ describe.skipIf(lentOnly("redis"))("a person who can write any record in Redis a
       headers: { authorization: `Bearer ${key.token.reveal()}` },
     });
 
-  test.each(["admin", "viewer"] as const)("cannot turn a model key into a key of kind %s", async (kind) => {
-    const key = await site.knownKey();
-    await write(key, { kind });
-    for (const path of ["/keys", "/log", "/fleet"]) {
-      const response = await admin(key, path);
-      expect(response.status).toBe(401);
-      expect(await errorOf(response)).toMatchObject({ code: "key_invalid" });
-    }
-    expect((await admin(key, `/keys/${key.record.id}/extend`, "POST")).status).toBe(401);
-    expect(site.gateway.logged.join("")).toContain("was altered in the store");
-  });
+  test.each(["admin", "viewer"] as const)(
+    "a person who can write any record in Redis and does not know the pepper cannot turn a model key into a key of kind %s",
+    async (kind) => {
+      const key = await site.knownKey();
+      await write(key, { kind });
+      for (const path of ["/keys", "/log", "/fleet"]) {
+        const response = await admin(key, path);
+        expect(response.status).toBe(401);
+        expect(await errorOf(response)).toMatchObject({ code: "key_invalid" });
+      }
+      expect((await admin(key, `/keys/${key.record.id}/extend`, "POST")).status).toBe(401);
+      expect(site.gateway.logged.join("")).toContain("was altered in the store");
+    },
+  );
 
-  test("cannot turn a key that only reads into an admin key", async () => {
+  test("a person who can write any record in Redis and does not know the pepper cannot turn a key that only reads into an admin key", async () => {
     const viewer = await site.unknownKey({ kind: "viewer" });
     expect((await admin(viewer, "/keys")).status).toBe(200);
     await write(viewer, { kind: "admin" });
@@ -50,14 +53,14 @@ describe.skipIf(lentOnly("redis"))("a person who can write any record in Redis a
     expect((await admin(viewer, `/keys/${viewer.record.id}/enable`, "POST")).status).toBe(401);
   });
 
-  test("cannot turn an admin key into a key that calls models", async () => {
+  test("a person who can write any record in Redis and does not know the pepper cannot turn an admin key into a key that calls models", async () => {
     const key = await site.unknownKey({ kind: "admin" });
     await write(key, { kind: "model" });
     expect(await key.endpoint.models()).toMatchObject({ status: 401, code: "key_invalid" });
     expect((await admin(key, "/keys")).status).toBe(401);
   });
 
-  test("cannot put the digest of an own model key into the record of an admin key", async () => {
+  test("a person who can write any record in Redis and does not know the pepper cannot put the digest of an own model key into the record of an admin key", async () => {
     const [own, victim] = [await site.unknownKey(), await site.unknownKey({ kind: "admin" })];
     await write(victim, { digest: own.record.digest });
     await write(own, { ...victim.record, digest: own.record.digest, id: own.record.id });
@@ -77,7 +80,7 @@ describe.skipIf(lentOnly("redis"))("a person who can write any record in Redis a
     },
   );
 
-  test("changes nothing for keys whose records nobody touched", async () => {
+  test("a person who can write any record in Redis and does not know the pepper changes nothing for keys whose records nobody touched", async () => {
     const [model, console] = [await site.unknownKey(), await site.unknownKey({ kind: "admin" })];
     expect((await model.endpoint.models()).status).toBe(200);
     expect((await admin(console, "/keys")).status).toBe(200);

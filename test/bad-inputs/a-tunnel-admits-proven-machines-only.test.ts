@@ -49,7 +49,7 @@ describe("a proof", () => {
     expect(await refusalOf(tunnel)).toBe("Authorization Violation: wrong_proof");
   });
 
-  test("that was good on one connection is refused on the next", async () => {
+  test("a proof that was good on one connection is refused on the next", async () => {
     const machine = pair();
     await using first = await open();
     const { nonce: challenge } = first.info;
@@ -64,7 +64,7 @@ describe("a proof", () => {
     expect(await refusalOf(second)).toBe("Authorization Violation: wrong_proof");
   });
 
-  test("of an unknown key is refused, and one of a revoked machine too", async () => {
+  test("a proof of an unknown key is refused, and one of a revoked machine too", async () => {
     const unknown = { ...pair(), ...newMachineKeyPair() };
     await using stranger = await open();
     await stranger.prove(unknown);
@@ -76,7 +76,7 @@ describe("a proof", () => {
     expect(await refusalOf(revoked)).toBe("Authorization Violation: machine_revoked");
   });
 
-  test("is refused for a while after too many of its machine, and wrong proofs of others do not count", async () => {
+  test("a proof is refused for a while after too many of its machine, and wrong proofs of others do not count", async () => {
     const machine = pair();
     for (let count = 0; count <= connectsPerMinuteMax; count += 1) {
       await using stranger = await open();
@@ -93,7 +93,7 @@ describe("a proof", () => {
     expect(await refusalOf(late)).toMatch(/^Authorization Violation: too_often for \d+ ms$/);
   });
 
-  test("comes once", async () => {
+  test("a proof comes once", async () => {
     const machine = pair();
     await using tunnel = await (await open()).prove(machine);
     tunnel.connect({ nkey: machine.publicKey, sig: "x" });

@@ -78,7 +78,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
     ["a name that is half a character", { id: "\ud800" }],
     ["a name that is a number", { id: 7 }],
     ["a window below nothing", { context_window: -1 }],
-  ])("about %s of a model has that model left out, and its others are listed", async (_, lie) => {
+  ])("a machine that lies about %s of a model has that model left out, and its others are listed", async (_, lie) => {
     const { status, ids, unanswered } = await listAfter(offering([named("mean"), { ...handMadeModel, ...lie }]));
     expect([status, ids, unanswered]).toEqual([200, ["mean", "scripted"], null]);
     expect(await contentOf(await ask())).toBe("fine");
@@ -110,7 +110,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
     expect(await contentOf(await ask())).toBe("fine");
   });
 
-  test("as often as it can is asked for its models seldom, and the others are served meanwhile", async () => {
+  test("a machine that lies as often as it can is asked for its models seldom, and the others are served meanwhile", async () => {
     const before = mean.asked;
     const beats = 10_000;
     for (let beat = 0; beat < beats; beat += 1) mean.announce({ catalogueDigest: `d${beat}` });
@@ -120,7 +120,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
     expect(mean.asked - before).toBeLessThan(beats / 100);
   });
 
-  test("about who it is is not heard", async () => {
+  test("a machine that lies about who it is is not heard", async () => {
     for (const lies of [
       { machine: "honest" },
       { epoch: "x" },
@@ -146,13 +146,18 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
     },
   );
 
-  test.each([false, true])("with headers of its own has none of them sent on, in a stream: %s", async (stream) => {
-    answer = () => fine;
-    const response = await ask(stream);
-    await response.text();
-    expect(response.status).toBe(200);
-    expect([...response.headers].flat().filter((text) => text.includes("canary") || text === "set-cookie")).toEqual([]);
-  });
+  test.each([false, true])(
+    "a machine that lies with headers of its own has none of them sent on, in a stream: %s",
+    async (stream) => {
+      answer = () => fine;
+      const response = await ask(stream);
+      await response.text();
+      expect(response.status).toBe(200);
+      expect([...response.headers].flat().filter((text) => text.includes("canary") || text === "set-cookie")).toEqual(
+        [],
+      );
+    },
+  );
 });
 
 test.skipIf(lentOnly("nats", "redis"))(

@@ -36,7 +36,7 @@ describe("LangChain", () => {
     schema: z.object({ city: z.string() }),
   });
 
-  test("sends nothing by itself that is refused or ignored, and its settings reach the runtime", async () => {
+  test("LangChain sends nothing by itself that is refused or ignored, and its settings reach the runtime", async () => {
     const drawn = { temperature: 0.4, topP: 0.9, frequencyPenalty: 0.5, presencePenalty: -0.5, maxTokens: 9 };
     const model = chat({ ...drawn, modelKwargs: { reasoning_effort: "low" } });
     await model.invoke([new SystemMessage("Be brief."), new HumanMessage("Hello")], { stop: ["END"], seed: 7 });
@@ -58,7 +58,7 @@ describe("LangChain", () => {
     expect([watched.statuses, watched.ignored]).toEqual([[200, 200], []]);
   });
 
-  test("gets an object that is parsed, by a schema and by a call of a function", async () => {
+  test("LangChain gets an object that is parsed, by a schema and by a call of a function", async () => {
     staged.answers(sayOslo);
     const bySchema = chat().withStructuredOutput(weather, { name: "weather", method: "jsonSchema" });
     expect(await bySchema.invoke("How cold is Oslo?")).toEqual(oslo);
@@ -72,7 +72,7 @@ describe("LangChain", () => {
     expect(watched.ignored).toEqual([]);
   });
 
-  test("runs two calls of one answer, and comes to the end of its loop", async () => {
+  test("LangChain runs two calls of one answer, and comes to the end of its loop", async () => {
     staged.answers(callTwice);
     const model = chat().bindTools([getWeather]);
     const question = new HumanMessage("Oslo or Rome?");
@@ -93,7 +93,7 @@ describe("LangChain", () => {
     expect(watched.ignored).toEqual(["messages[2].name,messages[3].name"]);
   });
 
-  test("chooses among its tools as it says, and gets one call when it wants no more", async () => {
+  test("LangChain chooses among its tools as it says, and gets one call when it wants no more", async () => {
     const named = { type: "function", function: { name: "get_weather" } };
     for (const [choice, told] of [
       ["none", "none"],
@@ -109,7 +109,7 @@ describe("LangChain", () => {
     expect(alone.tool_calls).toHaveLength(1);
   });
 
-  test("speaks the Responses API where it is told to, and comes to the end of its loop there too", async () => {
+  test("LangChain speaks the Responses API where it is told to, and comes to the end of its loop there too", async () => {
     staged.answers(callTwice);
     const model = chat({ useResponsesApi: true }).bindTools([getWeather]);
     const question = new HumanMessage("Oslo or Rome?");
@@ -122,7 +122,7 @@ describe("LangChain", () => {
     expect(watched.ignored).toEqual([]);
   });
 
-  test("shows images to a model that sees", async () => {
+  test("LangChain shows images to a model that sees", async () => {
     const url = "data:image/png;base64,iVBORw==";
     const content = [
       { type: "text" as const, text: "What is this?" },
@@ -133,13 +133,13 @@ describe("LangChain", () => {
     expect(watched.ignored).toEqual([]);
   });
 
-  test("hears how likely each token was", async () => {
+  test("LangChain hears how likely each token was", async () => {
     staged.answers((answer) => sayLikely(answer));
     const { response_metadata: told } = await chat({ logprobs: true }).invoke("Hello");
     expect(told["logprobs"]).toMatchObject({ content: [{ token: "Hello", logprob: -0.5 }] });
   });
 
-  test("stops the runtime when it leaves", async () => {
+  test("LangChain stops the runtime when it leaves", async () => {
     const talking = Promise.withResolvers<FakeOpenAiChat>();
     staged.answers((answer) => {
       answer.say("One ");
@@ -167,7 +167,7 @@ describe("LangChain", () => {
     expect(staged.vllm.chats.slice(-3)).toMatchObject([1, 2, 3].map(() => ({ closedEarly: true })));
   });
 
-  test("sees a request through that a busy machine refuses", async () => {
+  test("LangChain sees a request through that a busy machine refuses", async () => {
     const held = Promise.withResolvers<FakeOpenAiChat>();
     staged.answers(held.resolve);
     const running = chat().invoke("Hello");
@@ -180,7 +180,7 @@ describe("LangChain", () => {
     expect(watched.statuses).toEqual([200, 503, 200]);
   });
 
-  test("throws what the contract says, before an answer and in the middle of it", async () => {
+  test("LangChain throws what the contract says, before an answer and in the middle of it", async () => {
     const refused = { status: 400, code: "decimal_above_max_value", param: "temperature" };
     await expect(chat({ temperature: 3 }).invoke("Hello")).rejects.toMatchObject(refused);
     staged.answers(failBefore);

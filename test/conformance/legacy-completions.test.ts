@@ -33,7 +33,7 @@ describe("a text that is continued as it is, without a template,", () => {
   const ask = (prompt: string | string[], fields: object = {}) => ({ model: staged.model, prompt, ...fields });
   const told = ({ choices }: OpenAI.Completion) => choices.map(({ index, text }) => [index, text]);
 
-  test("comes whole, with every field of the schema", async () => {
+  test("a text that is continued as it is, without a template, comes whole, with every field of the schema", async () => {
     expect(await client.completions.create(ask("One"))).toEqual({
       id: expect.stringMatching(/^cmpl-\w{10,}$/),
       object: "text_completion",
@@ -46,7 +46,7 @@ describe("a text that is continued as it is, without a template,", () => {
     expect(staged.vllm.texts.at(-1)?.body).toMatchObject({ prompt: "One", max_tokens: 16 });
   });
 
-  test("comes piece by piece, with the usage at the end if that is wanted", async () => {
+  test("a text that is continued as it is, without a template, comes piece by piece, with the usage at the end if that is wanted", async () => {
     const asked = { ...ask("One"), stream: true as const };
     const plain = await Array.fromAsync(await client.completions.create(asked));
     expect(plain.map(({ choices }) => choices[0]?.text).join("")).toBe(" after One");
@@ -60,7 +60,7 @@ describe("a text that is continued as it is, without a template,", () => {
     expect(new Set(counted.map(({ id, model }) => `${id} ${model}`)).size).toBe(1);
   });
 
-  test("is one of several, each continued as often as is asked, and in its order", async () => {
+  test("a text that is continued as it is, without a template, is one of several, each continued as often as is asked, and in its order", async () => {
     const whole = await client.completions.create(ask(["One", "Two"], { n: 2 }));
     const inOrder = [
       [0, " after One"],
@@ -76,7 +76,7 @@ describe("a text that is continued as it is, without a template,", () => {
     expect(texts.map((text, index) => [index, text])).toEqual(inOrder);
   });
 
-  test("is told before what follows it, where that is asked for", async () => {
+  test("a text that is continued as it is, without a template, is told before what follows it, where that is asked for", async () => {
     const whole = await client.completions.create(ask(["One", "Two"], { echo: true }));
     expect(told(whole)).toEqual([
       [0, "One after One"],
@@ -87,7 +87,7 @@ describe("a text that is continued as it is, without a template,", () => {
     expect(chunks.map(({ choices }) => choices[0]?.text).join("")).toBe("One after One");
   });
 
-  test("has how likely its tokens were told in lists side by side", async () => {
+  test("a text that is continued as it is, without a template, has how likely its tokens were told in lists side by side", async () => {
     const tokens = [" after", " this", " One"];
     const offsets = [0, 6, 11];
     staged.vllm.onText = (text) => {
@@ -109,7 +109,7 @@ describe("a text that is continued as it is, without a template,", () => {
     expect(pieces.flatMap((piece) => piece.text_offset)).toEqual(offsets);
   });
 
-  test("is refused with the parameter where it asks for what nothing here gives", async () => {
+  test("a text that is continued as it is, without a template, is refused with the parameter where it asks for what nothing here gives", async () => {
     for (const [fields, param] of [
       [{ prompt: [1, 2, 3] }, "prompt"],
       [{ best_of: 3 }, "best_of"],
@@ -125,7 +125,7 @@ describe("a text that is continued as it is, without a template,", () => {
     expect(absent).toBeInstanceOf(NotFoundError);
   });
 
-  test("stops the runtime when its client leaves, and throws when the runtime fails", async () => {
+  test("a text that is continued as it is, without a template, stops the runtime when its client leaves, and throws when the runtime fails", async () => {
     staged.vllm.onText = (text) => text.say(" after");
     const stream = await client.completions.create({ ...ask("One"), stream: true });
     for await (const { choices } of stream) if (choices[0]?.text === " after") break;
@@ -142,7 +142,7 @@ describe("a text that is continued as it is, without a template,", () => {
     expect(error).toMatchObject({ code: "upstream_error", type: "server_error" });
   });
 
-  test("comes to the Vercel AI SDK and to LangChain, whole and streamed, with nothing ignored", async () => {
+  test("a text that is continued as it is, without a template, comes to the Vercel AI SDK and to LangChain, whole and streamed, with nothing ignored", async () => {
     const { baseUrl: baseURL, key: apiKey } = staged.up.endpoint;
     const { fetch } = watched;
     const provider = createOpenAICompatible({ name: "trunkline", baseURL, apiKey, includeUsage: true, fetch });

@@ -26,13 +26,13 @@ describe("the official SDK, when it leaves before the end,", () => {
     expect(staged.vllm.chats.at(-1)).toMatchObject({ closedEarly: true });
   }
 
-  test("stops the runtime by breaking out of a stream's loop", async () => {
+  test("the official SDK, when it leaves before the end, stops the runtime by breaking out of a stream's loop", async () => {
     const stream = await client.chat.completions.create({ ...ask(), stream: true });
     for await (const { choices } of stream) if (choices[0]?.delta.content === "two ") break;
     await expectStopped();
   });
 
-  test("stops the runtime by aborting a stream, whose loop then ends", async () => {
+  test("the official SDK, when it leaves before the end, stops the runtime by aborting a stream, whose loop then ends", async () => {
     const stream = await client.chat.completions.create({ ...ask(), stream: true });
     const said: string[] = [];
     for await (const { choices } of stream) {
@@ -43,14 +43,14 @@ describe("the official SDK, when it leaves before the end,", () => {
     await expectStopped();
   });
 
-  test("stops the runtime by aborting the helper of streams, which then throws", async () => {
+  test("the official SDK, when it leaves before the end, stops the runtime by aborting the helper of streams, which then throws", async () => {
     const helper = client.chat.completions.stream(ask());
     helper.on("content", (_piece, whole) => whole === "One two " && helper.abort());
     expect(await thrownBy(helper.finalChatCompletion())).toBeInstanceOf(APIUserAbortError);
     await expectStopped();
   });
 
-  test("stops the runtime by a signal, though nothing of a whole answer was sent yet", async () => {
+  test("the official SDK, when it leaves before the end, stops the runtime by a signal, though nothing of a whole answer was sent yet", async () => {
     const leaving = new AbortController();
     const asking = thrownBy(client.chat.completions.create(ask(), { signal: leaving.signal }));
     await until(() => staged.vllm.atWork === 1, { what: "the runtime to work" });
@@ -59,7 +59,7 @@ describe("the official SDK, when it leaves before the end,", () => {
     await expectStopped();
   });
 
-  test("stops the runtime when its own time is over", async () => {
+  test("the official SDK, when it leaves before the end, stops the runtime when its own time is over", async () => {
     const asking = client.chat.completions.create(ask(), { timeout: 200 });
     expect(await thrownBy(asking)).toBeInstanceOf(APIConnectionTimeoutError);
     await expectStopped();

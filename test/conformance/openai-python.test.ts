@@ -85,18 +85,18 @@ describe.skipIf("missing" in sdk)("the official Python SDK, changed in nothing b
   const askedOf = (question: string) => staged.vllm.chats.filter(({ body }) => questionOf(body) === question);
   const timesAsked = (body: Readonly<Record<string, unknown>>): number => askedOf(questionOf(body)).length;
 
-  test("lists the models, and finds one by an id with a slash and a colon", () => {
+  test("the official Python SDK, changed in nothing but base URL and key, lists the models, and finds one by an id with a slash and a colon", () => {
     expect([got["models"], got["one_model"]]).toEqual([[staged.model], staged.model]);
   });
 
-  test("chats, whole and streamed, with the usage where it belongs", () => {
+  test("the official Python SDK, changed in nothing but base URL and key, chats, whole and streamed, with the usage where it belongs", () => {
     expect(got["whole"]).toEqual(["Hello there.", "stop", 3]);
     const nothingBefore = { ids: 1, "usage before": [], "last choices": [], "last usage": 3 };
     expect(got["streamed"]).toEqual({ text: "Hello there.", ...nothingBefore });
     expect(got["roles"]).toBe("Hello there.");
   });
 
-  test("runs its tools to the end of the loop, several at once or one at a time", () => {
+  test("the official Python SDK, changed in nothing but base URL and key, runs its tools to the end of the loop, several at once or one at a time", () => {
     expect(got["tools_to_the_end"]).toEqual(["tool_calls", ["call_Oslo", "call_Rome"], "Hello there."]);
     expect(got["tools_streamed"]).toEqual([
       ["call_Oslo", "get_weather", '{"city":"Oslo"}'],
@@ -108,14 +108,14 @@ describe.skipIf("missing" in sdk)("the official Python SDK, changed in nothing b
     expect(choices).toEqual(["none", "auto", "required", { type: "function", function: { name: "get_weather" } }]);
   });
 
-  test("parses structured output by its helpers", () => {
+  test("the official Python SDK, changed in nothing but base URL and key, parses structured output by its helpers", () => {
     expect([got["parsed"], got["parsed_of_a_stream"], got["parsed_of_a_tool"]]).toEqual([oslo, oslo, oslo]);
     expect(askedOf("object")[0]?.body["response_format"]).toMatchObject({
       json_schema: { name: "Weather", strict: true },
     });
   });
 
-  test("shows images, hears thoughts, several answers and how likely they were", () => {
+  test("the official Python SDK, changed in nothing but base URL and key, shows images, hears thoughts, several answers and how likely they were", () => {
     expect(got["vision"]).toBe("Hello there.");
     expect(got["thoughts"]).toEqual(["Hm.", "Hm.", "Hm."]);
     expect(got["several"]).toEqual([
@@ -125,31 +125,31 @@ describe.skipIf("missing" in sdk)("the official Python SDK, changed in nothing b
     expect(got["logprobs"]).toEqual([["Hello", -0.5, "Hi"]]);
   });
 
-  test("says how the answer is drawn, and hears what is ignored", () => {
+  test("the official Python SDK, changed in nothing but base URL and key, says how the answer is drawn, and hears what is ignored", () => {
     const drawn = { seed: 7, stop: ["END"], temperature: 0.4, presence_penalty: -0.5, max_tokens: 9 };
     expect(got["drawn"]).toBe("asked");
     expect(askedOf("drawn")[0]?.body).toMatchObject(drawn);
     expect(got["ignored"]).toBe("metadata,user");
   });
 
-  test("gets responses, whole, streamed, parsed and to the end of a loop", () => {
+  test("the official Python SDK, changed in nothing but base URL and key, gets responses, whole, streamed, parsed and to the end of a loop", () => {
     expect(got["response_whole"]).toEqual(["Hello there.", "completed", 3, [0, 0]]);
     expect(got["response_streamed"]).toEqual(["Hello there.", ["reasoning", "message"], "response.completed"]);
     expect(got["response_parsed"]).toEqual([oslo, oslo]);
     expect(got["response_of_tools_to_the_end"]).toEqual([["call_Oslo", "call_Rome"], "Hello there.", null]);
   });
 
-  test("gets embeddings in the form that it asks for by itself, and as numbers", () => {
+  test("the official Python SDK, changed in nothing but base URL and key, gets embeddings in the form that it asks for by itself, and as numbers", () => {
     expect(got["embeddings"]).toEqual([8, true, false, true, 32, 3]);
   });
 
-  test("gets texts continued, each as often as it asks", () => {
+  test("the official Python SDK, changed in nothing but base URL and key, gets texts continued, each as often as it asks", () => {
     const texts = [" after One", " after One", " after Two", " after Two"];
     const echoed = ["One after One", "One after One", "Two after Two", "Two after Two"];
     expect(got["continued"]).toEqual([texts, [" after", " One"], echoed]);
   });
 
-  test("throws each class of error with what the contract says", () => {
+  test("the official Python SDK, changed in nothing but base URL and key, throws each class of error with what the contract says", () => {
     const invalid = { type: "invalid_request_error", request: "req_" };
     const failed = { type: "server_error", param: null };
     expect(got["errors"]).toEqual({
@@ -168,12 +168,12 @@ describe.skipIf("missing" in sdk)("the official Python SDK, changed in nothing b
     });
   });
 
-  test("does not try again where it is told not to", () => {
+  test("the official Python SDK, changed in nothing but base URL and key, does not try again where it is told not to", () => {
     const told = { code: "insufficient_quota", type: "insufficient_quota", param: null, request: "req_" };
     expect(got["not_retried"]).toEqual([{ as: "RateLimitError", status: 429, ...told }, [429]]);
   });
 
-  test("stops the runtime when it leaves, however it does", async () => {
+  test("the official Python SDK, changed in nothing but base URL and key, stops the runtime when it leaves, however it does", async () => {
     expect([got["left_by_a_break"], got["left_by_closing"]]).toEqual(["left", "left"]);
     await until(() => staged.vllm.atWork === 0, { what: "the runtime to stop" });
     const left = [...askedOf("silence"), ...askedOf("silence after a word")];

@@ -36,7 +36,7 @@ describe("the Vercel AI SDK", () => {
   };
   const asking = (prompt = "Hello") => ({ model: trunkline.chatModel(staged.model), prompt, maxRetries: 0 });
 
-  test("sends nothing by itself that is refused or ignored, and its settings reach the runtime", async () => {
+  test("the Vercel AI SDK sends nothing by itself that is refused or ignored, and its settings reach the runtime", async () => {
     const drawn = { temperature: 0.4, topP: 0.9, frequencyPenalty: 0.5, presencePenalty: -0.5, seed: 7 };
     const { warnings } = await generateText({
       ...asking(),
@@ -65,13 +65,13 @@ describe("the Vercel AI SDK", () => {
     expect([watched.statuses, watched.ignored]).toEqual([[200, 200], []]);
   });
 
-  test("has what it ignores told by name", async () => {
+  test("the Vercel AI SDK has what it ignores told by name", async () => {
     const providerOptions = { trunkline: { user: "ann", store: true } };
     const { response } = await generateText({ ...asking(), providerOptions });
     expect(response.headers?.["x-trunkline-ignored"]).toBe("user,store");
   });
 
-  test("gets an object that is parsed, from a schema that the runtime was given", async () => {
+  test("the Vercel AI SDK gets an object that is parsed, from a schema that the runtime was given", async () => {
     staged.answers(sayOslo);
     trunkline = provider({ supportsStructuredOutputs: true });
     expect((await generateObject({ ...asking(), schema: weather })).object).toEqual(oslo);
@@ -86,13 +86,13 @@ describe("the Vercel AI SDK", () => {
     expect(watched.ignored).toEqual([]);
   });
 
-  test("gets an object that is parsed, where it only asks for JSON of any kind", async () => {
+  test("the Vercel AI SDK gets an object that is parsed, where it only asks for JSON of any kind", async () => {
     staged.answers(sayOslo);
     expect((await generateObject({ ...asking(), schema: weather })).object).toEqual(oslo);
     expect(staged.asked()["response_format"]).toEqual({ type: "json_object" });
   });
 
-  test("runs two calls of one answer, and comes to the end of its loop", async () => {
+  test("the Vercel AI SDK runs two calls of one answer, and comes to the end of its loop", async () => {
     staged.answers(callTwice);
     const asked: string[] = [];
     const get_weather = tool({
@@ -111,7 +111,7 @@ describe("the Vercel AI SDK", () => {
     expect(watched.ignored).toEqual([]);
   });
 
-  test("chooses among its tools as it says", async () => {
+  test("the Vercel AI SDK chooses among its tools as it says", async () => {
     staged.answers(callTwice);
     const tools = {
       get_weather: tool({ inputSchema: z.object({ city: z.string() }), execute: async () => "7 degrees" }),
@@ -128,7 +128,7 @@ describe("the Vercel AI SDK", () => {
     }
   });
 
-  test("shows images to a model that sees", async () => {
+  test("the Vercel AI SDK shows images to a model that sees", async () => {
     const image = new Uint8Array([137, 80, 78, 71]);
     const content = [
       { type: "text" as const, text: "What is this?" },
@@ -142,7 +142,7 @@ describe("the Vercel AI SDK", () => {
     expect(watched.ignored).toEqual([]);
   });
 
-  test("stops the runtime when it leaves", async () => {
+  test("the Vercel AI SDK stops the runtime when it leaves", async () => {
     staged.answers((chat) => chat.say("One "));
     const leaving = new AbortController();
     const { textStream } = streamText({ ...asking(), abortSignal: leaving.signal });
@@ -151,7 +151,7 @@ describe("the Vercel AI SDK", () => {
     expect(staged.vllm.chats.at(-1)).toMatchObject({ closedEarly: true });
   });
 
-  test("sees a request through that a busy machine refuses, after the time that it was told", async () => {
+  test("the Vercel AI SDK sees a request through that a busy machine refuses, after the time that it was told", async () => {
     const held = Promise.withResolvers<FakeOpenAiChat>();
     staged.answers(held.resolve);
     const running = generateText(asking());
@@ -166,7 +166,7 @@ describe("the Vercel AI SDK", () => {
     expect((again?.atMs ?? 0) - (refused?.atMs ?? 0)).toBeGreaterThanOrEqual(995);
   });
 
-  test("throws what the contract says, before an answer and in the middle of it", async () => {
+  test("the Vercel AI SDK throws what the contract says, before an answer and in the middle of it", async () => {
     staged.answers(failBefore);
     const failing = await thrownBy(generateText(asking()));
     expect(APICallError.isInstance(failing)).toBe(true);

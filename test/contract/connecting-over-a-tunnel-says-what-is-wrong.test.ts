@@ -115,14 +115,14 @@ describe("a site with a certificate", () => {
     ca = readFileSync(files.caFile);
   });
 
-  test("is trusted by the authority that the agent names", async () => {
+  test("a site with a certificate is trusted by the authority that the agent names", async () => {
     const site = await startSite({ tls });
     const tunnel = await connectTunnel({ ...site.pair("attic", { ca }), clock, log });
     onTestFinished(() => tunnel.close());
     expect(tunnel.machine).toBe("attic");
   });
 
-  test("is reached through the proxy of a company, whose refusal is explained", async () => {
+  test("a site with a certificate is reached through the proxy of a company, whose refusal is explained", async () => {
     const site = await startSite({ tls });
     await using proxy = await startCompanyProxy();
     const agent = new HttpsAgent({ ca, proxyEnv: { HTTPS_PROXY: proxy.url } });
@@ -134,14 +134,14 @@ describe("a site with a certificate", () => {
     expect((await failureOf(paired)).message).toContain("proxy of HTTPS_PROXY does not pass");
   });
 
-  test("of an unknown authority gets no proof", async () => {
+  test("a site with a certificate of an unknown authority gets no proof", async () => {
     const site = await startSite({ tls });
     const failure = await failureOf({ ...site.pair("attic"), agent: new HttpsAgent() });
     expect(failure.message).toMatch(/a certificate of an unknown authority/);
     expect(site.logged).toEqual([]);
   });
 
-  test("for other names is refused", async () => {
+  test("a site with a certificate for other names is refused", async () => {
     // An address of this host that is in no certificate.
     const site = await startSite({ tls, host: "127.0.0.2" });
     const failure = await failureOf(site.pair("attic", { ca }));

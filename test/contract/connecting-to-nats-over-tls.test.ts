@@ -70,7 +70,7 @@ describe.skipIf(lentOnly("nats"))("a NATS server with TLS", () => {
   afterAll(() => server.stop());
   const at = (place: string, scheme = "tls"): string => `${scheme}://attic:secret@${place}`;
 
-  test("carries messages when TRUNKLINE_NATS_CA names its authority, by name and by address", async () => {
+  test("a NATS server with TLS carries messages when TRUNKLINE_NATS_CA names its authority, by name and by address", async () => {
     const { caFile } = certificates;
     for (const host of ["127.0.0.1", "localhost"]) {
       const broker = await open(at(`${host}:${server.port}`), { caFile });
@@ -82,17 +82,17 @@ describe.skipIf(lentOnly("nats"))("a NATS server with TLS", () => {
     }
   });
 
-  test("is refused without its authority, and the line names the setting", async () => {
+  test("a NATS server with TLS is refused without its authority, and the line names the setting", async () => {
     expect(await outcome(at(`127.0.0.1:${server.port}`))).toMatch(/unknown authority .*set TRUNKLINE_NATS_CA/);
   });
 
-  test("is refused with another authority of the same name", async () => {
+  test("a NATS server with TLS is refused with another authority of the same name", async () => {
     const { caFile } = await makeNatsCertificates();
     expect(await outcome(at(`127.0.0.1:${server.port}`), { caFile })).toMatch(/unknown authority|cannot be used/);
   });
 
   test.skipIf(elsewhere === undefined)(
-    "is refused at an address that its certificate does not name, although it names localhost",
+    "a NATS server with TLS is refused at an address that its certificate does not name, although it names localhost",
     async () => {
       const place = await reachedFromElsewhere(server.port);
       const { caFile } = certificates;
@@ -102,7 +102,7 @@ describe.skipIf(lentOnly("nats"))("a NATS server with TLS", () => {
 
   // The port for WebSockets is open inside a container only.
   test.skipIf(foundServers().nats.by === "docker")(
-    "is used over wss:// with the file of its authority, and refused without",
+    "a NATS server with TLS is used over wss:// with the file of its authority, and refused without",
     async () => {
       const { caFile } = certificates;
       expect(await outcome(at(`localhost:${websocketPort}`, "wss"), { caFile })).toBe("connected");
@@ -110,7 +110,7 @@ describe.skipIf(lentOnly("nats"))("a NATS server with TLS", () => {
     },
   );
 
-  test("gets no password of a client that it left when it comes back without TLS", async () => {
+  test("a NATS server with TLS gets no password of a client that it left when it comes back without TLS", async () => {
     const { caFile, config, files } = certificates;
     const first = await startNatsServer({ extraConfig: `${config}\n${users}`, files });
     const broker = await open(at(first.url.replace("nats://", "")), { caFile });
@@ -120,7 +120,7 @@ describe.skipIf(lentOnly("nats"))("a NATS server with TLS", () => {
     expect([second.received, broker.connected]).toEqual(["", false]);
   });
 
-  test("passes on nothing that somebody on the line puts before the TLS handshake of a reconnect", async () => {
+  test("a NATS server with TLS passes on nothing that somebody on the line puts before the TLS handshake of a reconnect", async () => {
     const { caFile } = certificates;
     const planted = (sid: number): string => `MSG jobs ${sid} 4\r\nevil\r\n`;
     let plants = 0;
@@ -157,7 +157,7 @@ describe.skipIf(lentOnly("nats"))("a NATS server with TLS", () => {
     expect([plants, heard]).toEqual([3, ["good"]]);
   });
 
-  test("verifies the certificate that TRUNKLINE_NATS_CERT and TRUNKLINE_NATS_KEY name", async () => {
+  test("a NATS server with TLS verifies the certificate that TRUNKLINE_NATS_CERT and TRUNKLINE_NATS_KEY name", async () => {
     const { caFile, certificateFile, keyFile, files } = certificates;
     const folder = join(caFile, "..");
     const own = { certificateFile: join(folder, "client.pem"), keyFile: join(folder, "client.key") };
@@ -171,13 +171,13 @@ describe.skipIf(lentOnly("nats"))("a NATS server with TLS", () => {
     expect(await outcome(url, { caFile, keyFile: own.keyFile })).toMatch(/belong together/);
   });
 
-  test("is named with the setting when a file cannot be read", async () => {
+  test("a NATS server with TLS is named with the setting when a file cannot be read", async () => {
     const said = await outcome(at(`localhost:${server.port}`), { caFile: "/nowhere/ca.pem" });
     expect(said).toMatch(/^TRUNKLINE_NATS_CA: the file \/nowhere\/ca\.pem cannot be read/);
   });
 
   describe.skipIf(elsewhere === undefined)("on an address that is not loopback", () => {
-    test("carries messages when it has users, whatever the scheme", async () => {
+    test("a NATS server with TLS on an address that is not loopback carries messages when it has users, whatever the scheme", async () => {
       const reachable = await makeNatsCertificates(elsewhere ?? "");
       await using there = await startNatsServer({
         extraConfig: `${reachable.config}\n${users}`,
@@ -189,7 +189,7 @@ describe.skipIf(lentOnly("nats"))("a NATS server with TLS", () => {
       }
     });
 
-    test("is refused when it admits clients without a password", async () => {
+    test("a NATS server with TLS on an address that is not loopback is refused when it admits clients without a password", async () => {
       const reachable = await makeNatsCertificates(elsewhere ?? "");
       await using there = await startNatsServer({ extraConfig: reachable.config, files: reachable.files });
       const place = await reachedFromElsewhere(there.port);

@@ -78,15 +78,15 @@ describe.skipIf(lentOnly("nats"))("a server with users", () => {
   const as = (user: string, secret: string, address = server.url): string =>
     address.replace("//", `//${encodeURIComponent(user)}:${encodeURIComponent(secret)}@`);
 
-  test("lets in who stands in the URL", async () => {
+  test("a server with users lets in who stands in the URL", async () => {
     expect(await carries(as("gate way", password))).toBe(true);
   });
 
-  test("lets in who stands in the URL of a WebSocket", async () => {
+  test("a server with users lets in who stands in the URL of a WebSocket", async () => {
     expect(await carries(as("gate way", password, `ws://127.0.0.1:${websocketPort}`))).toBe(true);
   });
 
-  test("is reached when another of several URLs is dead", async () => {
+  test("a server with users is reached when another of several URLs is dead", async () => {
     const dead = `nats://127.0.0.1:${await freePort()}`;
     expect(await carries(`${as("gate way", password, dead)}, ${server.url}`)).toBe(true);
   });
@@ -107,14 +107,14 @@ describe.skipIf(lentOnly("nats"))("a server with users", () => {
 });
 
 describe.skipIf(lentOnly("nats"))("a server that does not fit", () => {
-  test("carries too little: its limit, the setting and what it must be", async () => {
+  test("a server that does not fit carries too little: its limit, the setting and what it must be", async () => {
     await using server = await startNatsServer({ maxPayloadBytes: 65_536 });
     const failure = await failureOf({ url: server.url });
     expect(failure).toContain(server.url);
     expect(failure).toMatch(/65536 bytes.*max_payload.*524288/);
   });
 
-  test("asks for a token, which may stand in the URL", async () => {
+  test("a server that does not fit asks for a token, which may stand in the URL", async () => {
     await using server = await startNatsServer({ extraConfig: `authorization { token: "opensesame" }` });
     expect(await carries(server.url.replace("//", "//opensesame@"))).toBe(true);
     expect(await failureOf({ url: server.url })).toMatch(/authorization/i);
@@ -124,7 +124,7 @@ describe.skipIf(lentOnly("nats"))("a server that does not fit", () => {
 describe.skipIf(lentOnly("nats") || foundServers().nats.by !== "binary")("a connection that was lost", () => {
   const users = (password: string): string => `authorization { users: [{ user: attic, password: "${password}" }] }`;
 
-  test("tells a server that refuses its credential from a server that is gone, and nothing once it is back", async () => {
+  test("a connection that was lost tells a server that refuses its credential from a server that is gone, and nothing once it is back", async () => {
     await using nats = await startNatsOnFiles({ changeable: users("right") });
     const url = nats.server.url.replace("//", "//attic:right@");
     const connection = await connectNats({ url, name: "test", clock, log });

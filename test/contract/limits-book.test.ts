@@ -264,7 +264,7 @@ describe("limits of several gateways in Redis", () => {
       );
     };
 
-    test("has what its requests under way used booked once, in the latest state, and spent of the budget", async () => {
+    test("a gateway that is gone has what its requests under way used booked once, in the latest state, and spent of the budget", async () => {
       const { redis, dying, other, booked } = await open();
       const running = [
         { id: 1, usage: used(10), request: cut },
@@ -285,7 +285,7 @@ describe("limits of several gateways in Redis", () => {
       expect(await records(redis)).toHaveLength(1);
     });
 
-    test("frees the seat of an answer, and has not failed it, where a client resumes that at another gateway", async () => {
+    test("a gateway that is gone frees the seat of an answer, and has not failed it, where a client resumes that at another gateway", async () => {
       const { dying, other, booked } = await open(1_000);
       const concurrency = 1;
       const demand = demandOf({ concurrency });
@@ -311,7 +311,7 @@ describe("limits of several gateways in Redis", () => {
       expect(await booked()).toMatchObject({ requests: 1, failed: 0, completionTokens: 15 });
     });
 
-    test("and comes back books its requests itself, in place of what was booked without it", async () => {
+    test("a gateway that is gone and comes back books its requests itself, in place of what was booked without it", async () => {
       const { redis, dying, other, booked } = await open();
       await dying.settle(settlementOf({ gateway: "dying", running: [{ id: 1, usage: used(10), request: cut }] }));
       await untilGone(other);

@@ -174,7 +174,7 @@ describe.each([
 describe("records in Redis are dropped", () => {
   const nothing = () => settlementOf({ sequence: (sequence += 1), acknowledged: sequence - 1 });
 
-  test("when they are too old, also while no request ends", async () => {
+  test("records in Redis are dropped when they are too old, also while no request ends", async () => {
     const { book: to, records } = await redisPlace({ max: 100, ms: 1 });
     await to.settle({ ...nothing(), requests: [JSON.stringify(recordOf("req_old"))] });
     const isGone = async (): Promise<boolean> => {
@@ -184,7 +184,7 @@ describe("records in Redis are dropped", () => {
     await until(isGone, { what: "the old record to go" });
   });
 
-  test("when none are kept any more", async () => {
+  test("records in Redis are dropped when none are kept any more", async () => {
     const keyPrefix = `trunkline-test-${randomUUID()}:`;
     const redis = await connectRedis({ url: server.url, keyPrefix, commandTimeoutMs: 5_000 });
     onTestFinished(() => redis.close());

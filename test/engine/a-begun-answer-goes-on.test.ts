@@ -41,7 +41,7 @@ async function offered(tiny: TinyGguf): Promise<OfferedModel> {
 }
 
 describe.skipIf(noEngine)("the engine inside the agent", () => {
-  test("goes on with a begun answer, and two files are the same model only if they are equal", async () => {
+  test("the engine inside the agent goes on with a begun answer, and two files are the same model only if they are equal", async () => {
     const tiny = { name: "tiny", scripts: { "<|assistant|>": words }, contextTokens: 2_048 };
     const model = await offered(tiny);
     expect(model.continues).toEqual(["plain"]);
@@ -50,7 +50,7 @@ describe.skipIf(noEngine)("the engine inside the agent", () => {
     expect((await offered(tiny)).digest).toBe(model.digest);
   });
 
-  test("goes on behind a thought without thinking again, also beside tools", async () => {
+  test("the engine inside the agent goes on behind a thought without thinking again, also beside tools", async () => {
     const answer = ["<think>", "Well.", "</think>", ...words];
     const scripts = { "<|assistant|>": answer, "<|with-tools|>": answer };
     const model = await offered({ name: "thinker", scripts, template: thinkingTemplate, contextTokens: 2_048 });
@@ -58,7 +58,7 @@ describe.skipIf(noEngine)("the engine inside the agent", () => {
     expect(model.continues).toEqual(["plain", "thought", "tools", "tools and thought"]);
   });
 
-  test("is not proved for a model to which the text so far is other tokens than those of its answer", async () => {
+  test("the engine inside the agent is not proved for a model to which the text so far is other tokens than those of its answer", async () => {
     const halves = words.map((_, at) => (at % 2 === 0 ? ` left${at}` : `right${at}`));
     const wholes = halves.flatMap((half, at) => (at % 2 === 0 ? [`${half}${halves[at + 1]}`] : []));
     const model = await offered({ name: "two-ways", scripts: { "<|assistant|>": halves }, words: wholes });

@@ -14,7 +14,7 @@ describe.skipIf(noEngine)("a cancel stops the engine", () => {
 
   const working = async (): Promise<number> => (await tiny.runtime.working?.(signal)) ?? -1;
 
-  test("in the middle of an answer: it goes idle, and the next is answered", async () => {
+  test("a cancel stops the engine in the middle of an answer: it goes idle, and the next is answered", async () => {
     const leaving = new AbortController();
     const gone = new Error("gone");
     const answer = tiny.batches({ signal: leaving.signal });
@@ -26,7 +26,7 @@ describe.skipIf(noEngine)("a cancel stops the engine", () => {
     expect(saidIn(await tiny.events({ max_tokens: 2 }))).toBe("tick tock ");
   });
 
-  test("while it still reads the prompt", async () => {
+  test("a cancel stops the engine while it still reads the prompt", async () => {
     const leaving = new AbortController();
     let batches = 0;
     const onProgress = (silence?: string): void => {
@@ -39,12 +39,12 @@ describe.skipIf(noEngine)("a cancel stops the engine", () => {
     expect([batches, await working()]).toEqual([1, 0]);
   });
 
-  test("when nobody asks for more, as with a signal", async () => {
+  test("a cancel stops the engine when nobody asks for more, as with a signal", async () => {
     for await (const _ of tiny.batches()) break;
     expect(await working()).toBe(0);
   });
 
-  test("before it has begun", async () => {
+  test("a cancel stops the engine before it has begun", async () => {
     await expect(tiny.events({ signal: AbortSignal.abort(new Error("gone")) })).rejects.toThrow("gone");
     expect(await working()).toBe(0);
   });

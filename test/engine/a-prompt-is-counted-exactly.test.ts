@@ -37,7 +37,7 @@ describe.skipIf(noEngine)("a prompt is counted as the engine counts it in an ans
     expect(await tiny.counted(asked)).toBe(usage?.promptTokens);
   });
 
-  test("unless its model is not in memory: a count loads none", async () => {
+  test("a prompt is counted as the engine counts it in an answer unless its model is not in memory: a count loads none", async () => {
     const scripts = { "<|assistant|>": ["Fine."] };
     await using tiny = await TinyRuntime.start([
       { name: "one", scripts },

@@ -18,7 +18,7 @@ describe.skipIf(noEngine)("a script is answered exactly", () => {
     expect(texts).toEqual(["alpha", " beta", " gamma", " ", "😀", "é", " delta", "!"]);
   });
 
-  test("and counted exactly", async () => {
+  test("a script is answered exactly and counted exactly", async () => {
     const events = await tiny.events({ says: "?" });
     expect(saidIn(events)).toBe(whole);
     expect(only(events, "finish")?.reason).toBe("stop");
@@ -79,7 +79,7 @@ describe.skipIf(noEngine)("a script is answered exactly", () => {
 });
 
 describe.skipIf(noEngine)("a model that rolls dice", () => {
-  test("says the same again with the same seed, and something else with another", async () => {
+  test("a model that rolls dice says the same again with the same seed, and something else with another", async () => {
     await using tiny = await TinyRuntime.start({ name: "noise", scripts: { "<|assistant|>": [] }, noise: 7 });
     const say = async (seed: number): Promise<string> =>
       saidIn(await tiny.events({ temperature: 1, top_p: 1, seed, max_tokens: 40 }));
@@ -89,7 +89,7 @@ describe.skipIf(noEngine)("a model that rolls dice", () => {
     expect(await say(-5)).toBe(negative);
   });
 
-  test("takes the likeliest token with `top_k` 1 or `min_p` 1, and another one with a penalty on what was said", async () => {
+  test("a model that rolls dice takes the likeliest token with `top_k` 1 or `min_p` 1, and another one with a penalty on what was said", async () => {
     await using tiny = await TinyRuntime.start({ name: "noise", scripts: { "<|assistant|>": [] }, noise: 7 });
     const say = async (fields: Asked): Promise<string> => saidIn(await tiny.events({ ...fields, max_tokens: 60 }));
     const dice = { temperature: 1, top_p: 1 };

@@ -11,14 +11,14 @@ describe.skipIf(noEngine)("a text is continued exactly", () => {
   });
   afterAll(() => tiny[Symbol.asyncDispose]());
 
-  test("without a template, from where it breaks off", async () => {
+  test("a text is continued exactly without a template, from where it breaks off", async () => {
     const events = await tiny.continued({ prompt: "alpha beta" });
     expect(saidIn(events)).toBe(" 😀é delta");
     expect(only(events, "finish")?.reason).toBe("stop");
     expect(only(events, "usage")).toMatchObject({ promptTokens: 2, completionTokens: script.length - 2 });
   });
 
-  test("with the model's marks read as such: who sends a bare text writes them", async () => {
+  test("a text is continued exactly with the model's marks read as such: who sends a bare text writes them", async () => {
     const events = await tiny.continued({ prompt: "<|user|>x<|assistant|>" });
     expect(saidIn(events)).toBe("alpha beta 😀é delta");
     expect(only(events, "usage")?.promptTokens).toBe(3);
@@ -33,7 +33,7 @@ describe.skipIf(noEngine)("a text is continued exactly", () => {
     expect(only(stopped, "usage")?.completionTokens).toBe(2);
   });
 
-  test("and refused where it leaves no room, with both numbers", async () => {
+  test("a text is continued exactly and refused where it leaves no room, with both numbers", async () => {
     await expect(tiny.continued({ prompt: "x".repeat(64) })).rejects.toMatchObject({
       code: "context_length_exceeded",
       param: "prompt",
@@ -41,21 +41,21 @@ describe.skipIf(noEngine)("a text is continued exactly", () => {
     });
   });
 
-  test("and refused where there is nothing to go on from", async () => {
+  test("a text is continued exactly and refused where there is nothing to go on from", async () => {
     await expect(tiny.continued({ prompt: "" })).rejects.toMatchObject({ code: "invalid_value", param: "prompt" });
   });
 
   test.each([
     ["logprobs", { logprobs: 1 }],
     ["suffix", { suffix: "}" }],
-  ])("and refused with what cannot be honoured: %s", async (param, wish) => {
+  ])("a text is continued exactly and refused with what cannot be honoured: %s", async (param, wish) => {
     await expect(tiny.continued({ prompt: "alpha", ...wish })).rejects.toMatchObject({
       code: "unsupported_parameter",
       param,
     });
   });
 
-  test("and left at once when nobody waits for it", async () => {
+  test("a text is continued exactly and left at once when nobody waits for it", async () => {
     await using endless = await TinyRuntime.start({
       name: "tiny-endless",
       scripts: { "<|assistant|>": ["one", " two"] },
@@ -77,7 +77,7 @@ describe.skipIf(noEngine)("a text is continued exactly", () => {
 describe.skipIf(noEngine)("a gap is filled in", () => {
   const marks = { "<|fim_prefix|>": [], "<|fim_suffix|>": [] };
 
-  test("by a model that was made for it, for which the text in it holds no marks", async () => {
+  test("a gap is filled in by a model that was made for it, for which the text in it holds no marks", async () => {
     await using tiny = await TinyRuntime.start({
       name: "tiny-gap",
       scripts: { ...marks, "<|fim_middle|>": ["return", " 1"] },

@@ -38,14 +38,18 @@ describe.skipIf(noEngine)("a file that cannot be served", () => {
     await writeTinyGguf(folder, { name: "bad-template", template: "{% if %}", scripts: { "<|assistant|>": ["a"] } });
   });
 
-  test("is not there", () => refused("absent.gguf").toMatchObject(inOneLine("no GGUF file at .*absent.gguf")));
-  test("is no GGUF file", () => refused("no-model.gguf").toMatchObject(inOneLine("not a GGUF file: .*no-model")));
-  test("ends in its head", () => refused("cut-in-head.gguf").toMatchObject(inOneLine("cut-in-head")));
-  test("ends in its weights, and is told so after another file failed in its head", async () => {
+  test("a file that cannot be served is not there", () =>
+    refused("absent.gguf").toMatchObject(inOneLine("no GGUF file at .*absent.gguf")));
+  test("a file that cannot be served is no GGUF file", () =>
+    refused("no-model.gguf").toMatchObject(inOneLine("not a GGUF file: .*no-model")));
+  test("a file that cannot be served ends in its head", () =>
+    refused("cut-in-head.gguf").toMatchObject(inOneLine("cut-in-head")));
+  test("a file that cannot be served ends in its weights, and is told so after another file failed in its head", async () => {
     await refused("cut-in-head.gguf").toMatchObject(inOneLine("cut-in-head"));
     await refused("cut-in-weights.gguf").toMatchObject(inOneLine("corrupted or incomplete"));
   });
-  test("lacks a part", () => refused("part-00001-of-00002.gguf").toMatchObject(inOneLine("part-00002-of-00002.gguf")));
-  test("has a template that makes no sense", () =>
+  test("a file that cannot be served lacks a part", () =>
+    refused("part-00001-of-00002.gguf").toMatchObject(inOneLine("part-00002-of-00002.gguf")));
+  test("a file that cannot be served has a template that makes no sense", () =>
     refused("bad-template.gguf").toMatchObject(inOneLine("chat template in .*bad-template")));
 });

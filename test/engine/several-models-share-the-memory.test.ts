@@ -25,7 +25,7 @@ describe.skipIf(noEngine)("several models", () => {
   const manage = async (action: "load" | "unload", model: string): Promise<ManageProgress[]> =>
     managed(tiny.runtime, { action, model, signal });
 
-  test("are offered by the names of their files, and loaded when they are asked for", async () => {
+  test("several models are offered by the names of their files, and loaded when they are asked for", async () => {
     const offered = await tiny.runtime.catalogue(signal);
     expect(offered.map(({ id }) => id)).toEqual(["one", "two", "vectors"]);
     expect(offered[0]).toMatchObject({
@@ -40,14 +40,14 @@ describe.skipIf(noEngine)("several models", () => {
     expect(await loaded()).toEqual(["one"]);
   });
 
-  test("can be loaded and unloaded by an operator", async () => {
+  test("several models can be loaded and unloaded by an operator", async () => {
     expect((await manage("load", "two")).at(-1)).toEqual({ status: "loaded" });
     expect(await loaded()).toContain("two");
     expect((await manage("unload", "two")).at(-1)).toEqual({ status: "unloaded" });
     expect(await loaded()).not.toContain("two");
   });
 
-  test("are not unloaded under an answer", async () => {
+  test("several models are not unloaded under an answer", async () => {
     const answer = tiny.batches();
     await answer.next();
     await expect(manage("unload", "one")).rejects.toMatchObject({ code: "server_is_overloaded" });
@@ -56,7 +56,7 @@ describe.skipIf(noEngine)("several models", () => {
     expect(saidIn(await tiny.events())).toBe("I am one.");
   });
 
-  test("that nobody has is told so", async () => {
+  test("several models that nobody has is told so", async () => {
     const run = { model: "three", signal, onProgress: () => {}, contextWindow: 1, body: { messages: [] } };
     const capabilities = { completion: true, vision: false, embedding: false, tools: false, thinking: false };
     await expect(emittedBy((emit) => tiny.runtime.chat({ ...run, capabilities }, emit))).rejects.toMatchObject({
@@ -79,7 +79,7 @@ describe.skipIf(noEngine)("a model that embeds", () => {
   });
   afterAll(() => tiny[Symbol.asyncDispose]());
 
-  test("is known by its file, and loads by itself when it is the only one", async () => {
+  test("a model that embeds is known by its file, and loads by itself when it is the only one", async () => {
     const look = async () => (await tiny.runtime.catalogue(signal)).find((model) => model.loaded);
     expect(await until(look, { what: "the model to be loaded" })).toMatchObject({
       id: "vectors",
@@ -89,7 +89,7 @@ describe.skipIf(noEngine)("a model that embeds", () => {
     });
   });
 
-  test("gives each text a vector of length one, and counts", async () => {
+  test("a model that embeds gives each text a vector of length one, and counts", async () => {
     const events = await tiny.embed(["north", "south", "north"]);
     const vectors = events.flatMap((event) => (event.kind === "embedding" ? [event.vector] : []));
     expect(vectors.map((vector) => Math.round(Math.hypot(...vector) * 1e6) / 1e6)).toEqual([1, 1, 1]);
@@ -98,7 +98,7 @@ describe.skipIf(noEngine)("a model that embeds", () => {
     expect(only(events, "usage")).toMatchObject({ promptTokens: 3, completionTokens: 0 });
   });
 
-  test("reads a text as long as its window, and refuses a longer one with both numbers", async () => {
+  test("a model that embeds reads a text as long as its window, and refuses a longer one with both numbers", async () => {
     expect(await tiny.embed(["x".repeat(32)])).toHaveLength(2);
     await expect(tiny.embed(["x", "x".repeat(33)])).rejects.toMatchObject({
       code: "context_length_exceeded",
@@ -107,7 +107,7 @@ describe.skipIf(noEngine)("a model that embeds", () => {
     });
   });
 
-  test("refuses to shorten vectors", async () => {
+  test("a model that embeds refuses to shorten vectors", async () => {
     await expect(tiny.embed(["north"], 8)).rejects.toMatchObject({ param: "dimensions" });
   });
 });

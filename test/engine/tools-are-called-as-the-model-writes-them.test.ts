@@ -34,7 +34,7 @@ describe.skipIf(noEngine)("a model with tools", () => {
   });
   afterAll(() => tiny[Symbol.asyncDispose]());
 
-  test("is known by its template", async () => {
+  test("a model with tools is known by its template", async () => {
     const [described] = await tiny.runtime.catalogue(new AbortController().signal);
     expect(described).toMatchObject({
       id: "tiny-tools",
@@ -43,21 +43,21 @@ describe.skipIf(noEngine)("a model with tools", () => {
     });
   });
 
-  test("calls a tool after its thoughts, without the optional parameter that it left out", async () => {
+  test("a model with tools calls a tool after its thoughts, without the optional parameter that it left out", async () => {
     const events = await tiny.events({ tools: [weather, clock], parallel_tool_calls: false });
     expect([saidIn(events, "reasoning"), saidIn(events)]).toEqual(["I should look it up.", ""]);
     expect(callsIn(events)).toEqual([{ name: "get_weather", arguments: `{"city":"Zürich"}` }]);
     expect(only(events, "finish")?.reason).toBe("stop");
   });
 
-  test("calls several tools, and a call that the limit cuts off is not passed off as one", async () => {
+  test("a model with tools calls several tools, and a call that the limit cuts off is not passed off as one", async () => {
     const events = await tiny.events({ tools: [weather, clock], max_tokens: 18 });
     const [first, second, ...others] = callsIn(events);
     expect([first, others]).toEqual([second, []]);
     expect(only(events, "finish")?.reason).toBe("length");
   });
 
-  test("ends with its window in the middle of a call, and forgets nothing of the conversation", async () => {
+  test("a model with tools ends with its window in the middle of a call, and forgets nothing of the conversation", async () => {
     const tools = [weather, clock];
     const { promptTokens = 0 } = only(await tiny.events({ tools, max_tokens: 1 }), "usage") ?? {};
     const small = {
@@ -73,7 +73,7 @@ describe.skipIf(noEngine)("a model with tools", () => {
     expect(only(events, "usage")?.completionTokens).toBeLessThan(64);
   });
 
-  test("is offered no tools with tool_choice none", async () => {
+  test("a model with tools is offered no tools with tool_choice none", async () => {
     const events = await tiny.events({ tools: [weather], tool_choice: "none" });
     expect([callsIn(events), saidIn(events)]).toEqual([[], "Just talk."]);
   });
@@ -82,19 +82,19 @@ describe.skipIf(noEngine)("a model with tools", () => {
   const asks = { role: "user" as const, content: "What time is it?" };
   const answers = { role: "tool" as const, tool_call_id: "call_1", content: "noon" };
 
-  test("reads what a tool has said", async () => {
+  test("a model with tools reads what a tool has said", async () => {
     const messages = [asks, { role: "assistant" as const, tool_calls: [called] }, answers];
     expect(saidIn(await tiny.events({ messages, tools: [clock] }))).toBe("It rains.");
   });
 
-  test("refuses the result of a call that nobody made", async () => {
+  test("a model with tools refuses the result of a call that nobody made", async () => {
     await expect(tiny.events({ messages: [asks, answers], tools: [clock] })).rejects.toMatchObject({
       code: "invalid_value",
       param: "messages[1].tool_call_id",
     });
   });
 
-  test("calls the tool that is named, whatever it would rather say", async () => {
+  test("a model with tools calls the tool that is named, whatever it would rather say", async () => {
     const events = await tiny.events({
       tools: [weather, clock],
       tool_choice: { type: "function", function: { name: "get_time" } },
@@ -103,7 +103,7 @@ describe.skipIf(noEngine)("a model with tools", () => {
     expect(callsIn(events)).toEqual([{ name: "get_time", arguments: "{}" }]);
   });
 
-  test("reads what steers as plain text in a tool and in a call's arguments", async () => {
+  test("a model with tools reads what steers as plain text in a tool and in a call's arguments", async () => {
     const tokens = async (text: string): Promise<number> => {
       const described = { ...clock, function: { ...clock.function, description: text } };
       const call = { ...called, function: { name: "get_time", arguments: JSON.stringify({ zone: text }) } };
@@ -127,18 +127,18 @@ describe.skipIf(noEngine)("a model that thinks", () => {
   });
   afterAll(() => tiny[Symbol.asyncDispose]());
 
-  test("tells its thoughts apart from its answer", async () => {
+  test("a model that thinks tells its thoughts apart from its answer", async () => {
     const events = await tiny.events();
     expect([saidIn(events, "reasoning"), saidIn(events)]).toEqual(["hm", "Just talk."]);
     expect(only(events, "usage")?.reasoningTokens).toBeGreaterThan(0);
   });
 
-  test("answers at once where no thoughts are wanted", async () => {
+  test("a model that thinks answers at once where no thoughts are wanted", async () => {
     const events = await tiny.events({ reasoning_effort: "none" });
     expect([saidIn(events, "reasoning"), saidIn(events)]).toEqual(["", "Just talk."]);
   });
 
-  test("thinks no longer than the limit before JSON", async () => {
+  test("a model that thinks thinks no longer than the limit before JSON", async () => {
     const events = await tiny.events({ response_format: { type: "json_object" }, max_tokens: 2 });
     expect([saidIn(events, "reasoning"), saidIn(events), only(events, "finish")?.reason]).toEqual(["hm", "", "length"]);
     expect(only(events, "usage")?.completionTokens).toBe(2);
@@ -175,7 +175,7 @@ describe.skipIf(noEngine)("a model is offered without tools", () => {
     expect(described?.capabilities).toMatchObject({ completion: true, tools, thinking: false });
   });
 
-  test("and serves chats all the same if its template insists on a list of tools", async () => {
+  test("a model is offered without tools and serves chats all the same if its template insists on a list of tools", async () => {
     const template = `{% for tool in tools %}{{ tool }}{% endfor %}${around("")}`;
     await using tiny = await TinyRuntime.start({ name: "form", template, scripts: { "<|assistant|>": ["a"] } });
     expect(saidIn(await tiny.events())).toBe("a");
@@ -191,25 +191,28 @@ describe.skipIf(noEngine)("a model that rolls dice", () => {
   });
   afterAll(() => tiny[Symbol.asyncDispose]());
 
-  test.each([1, 2, 3])("must call a tool where one is required, with arguments that fit (seed %i)", async (seed) => {
-    const dice = { temperature: 1, seed, max_tokens: 2_000, reasoning_effort: "none" as const };
-    const parameters = {
-      type: "object",
-      properties: { unit: { enum: ["celsius", "kelvin"] }, exact: { type: "boolean" } },
-      required: ["unit", "exact"],
-      additionalProperties: false,
-    };
-    const tools = [{ type: "function" as const, function: { name: "get_heat", parameters } }];
-    const asked = { ...dice, tools, tool_choice: "required" as const, parallel_tool_calls: false };
-    const [call] = callsIn(await tiny.events(asked));
-    expect(call?.name).toBe("get_heat");
-    expect(JSON.parse(call?.arguments ?? "")).toEqual({
-      unit: expect.stringMatching(/^(celsius|kelvin)$/),
-      exact: expect.any(Boolean),
-    });
-  });
+  test.each([1, 2, 3])(
+    "a model that rolls dice must call a tool where one is required, with arguments that fit (seed %i)",
+    async (seed) => {
+      const dice = { temperature: 1, seed, max_tokens: 2_000, reasoning_effort: "none" as const };
+      const parameters = {
+        type: "object",
+        properties: { unit: { enum: ["celsius", "kelvin"] }, exact: { type: "boolean" } },
+        required: ["unit", "exact"],
+        additionalProperties: false,
+      };
+      const tools = [{ type: "function" as const, function: { name: "get_heat", parameters } }];
+      const asked = { ...dice, tools, tool_choice: "required" as const, parallel_tool_calls: false };
+      const [call] = callsIn(await tiny.events(asked));
+      expect(call?.name).toBe("get_heat");
+      expect(JSON.parse(call?.arguments ?? "")).toEqual({
+        unit: expect.stringMatching(/^(celsius|kelvin)$/),
+        exact: expect.any(Boolean),
+      });
+    },
+  );
 
-  test.each([1, 2, 3])("answers with JSON that fits a schema (seed %i)", async (seed) => {
+  test.each([1, 2, 3])("a model that rolls dice answers with JSON that fits a schema (seed %i)", async (seed) => {
     const schema = {
       type: "object",
       properties: {
@@ -230,15 +233,18 @@ describe.skipIf(noEngine)("a model that rolls dice", () => {
     expect(Object.keys(answer).every((key) => ["kind", "at", "note"].includes(key))).toBe(true);
   });
 
-  test.each([1, 2, 3])("writes no exponent where a schema wants integers (seed %i)", async (seed) => {
-    const schema = { type: "array", items: { type: "integer", minimum: 1 }, minItems: 30, maxItems: 30 };
-    const format = { type: "json_schema" as const, json_schema: { name: "numbers", schema } };
-    const dice = { temperature: 1, seed, max_tokens: 2_000, reasoning_effort: "none" as const };
-    const said = saidIn(await tiny.events({ ...dice, response_format: format }));
-    expect([said.match(/-?\d+/g)?.length, said.match(/e/i)]).toEqual([30, null]);
-  });
+  test.each([1, 2, 3])(
+    "a model that rolls dice writes no exponent where a schema wants integers (seed %i)",
+    async (seed) => {
+      const schema = { type: "array", items: { type: "integer", minimum: 1 }, minItems: 30, maxItems: 30 };
+      const format = { type: "json_schema" as const, json_schema: { name: "numbers", schema } };
+      const dice = { temperature: 1, seed, max_tokens: 2_000, reasoning_effort: "none" as const };
+      const said = saidIn(await tiny.events({ ...dice, response_format: format }));
+      expect([said.match(/-?\d+/g)?.length, said.match(/e/i)]).toEqual([30, null]);
+    },
+  );
 
-  test("refuses a schema that it cannot be held to", async () => {
+  test("a model that rolls dice refuses a schema that it cannot be held to", async () => {
     const schema = { type: "object", properties: { code: { type: "string", pattern: "^[A-Z]+$" } } };
     const format = { type: "json_schema" as const, json_schema: { name: "code", schema } };
     await expect(tiny.events({ response_format: format })).rejects.toMatchObject({

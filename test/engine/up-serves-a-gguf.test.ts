@@ -47,7 +47,7 @@ describe.skipIf(noEngine)("trunkline up --gguf", () => {
     return run("curl", ["-sSN", url, "-H", bearer, "-H", "content-type: application/json", "-d", JSON.stringify(body)]);
   };
 
-  test("offers the file as a model", async () => {
+  test("trunkline up --gguf offers the file as a model", async () => {
     const { stdout } = await run("curl", [
       "-sS",
       `${endpoint.baseUrl}/models`,
@@ -66,7 +66,7 @@ describe.skipIf(noEngine)("trunkline up --gguf", () => {
     ]);
   });
 
-  test("answers its exact script through curl, whole", async () => {
+  test("trunkline up --gguf answers its exact script through curl, whole", async () => {
     const { stdout } = await ask();
     const answer: object = JSON.parse(stdout);
     expect(answer).toMatchObject({
@@ -75,14 +75,14 @@ describe.skipIf(noEngine)("trunkline up --gguf", () => {
     });
   });
 
-  test("tells the sampling of the file in a response that was sent none", async () => {
+  test("trunkline up --gguf tells the sampling of the file in a response that was sent none", async () => {
     const client = new OpenAI({ baseURL: endpoint.baseUrl, apiKey: endpoint.key });
     const asked = { model: "tiny", input: "Hello", max_output_tokens: 1 };
     expect(await client.responses.create(asked)).toMatchObject({ temperature: 0.8, top_p: 0.95 });
     expect(await client.responses.create({ ...asked, temperature: 0 })).toMatchObject({ temperature: 0, top_p: 0.95 });
   });
 
-  test("and as a stream", async () => {
+  test("trunkline up --gguf and as a stream", async () => {
     const { stdout } = await ask({ stream: true });
     const lines = stdout.split("\n").filter((line) => line.startsWith("data: {"));
     const chunks = lines.map((line): { choices: { delta: { content?: string } }[] } => JSON.parse(line.slice(6)));
@@ -90,7 +90,7 @@ describe.skipIf(noEngine)("trunkline up --gguf", () => {
     expect(stdout.trimEnd().endsWith("data: [DONE]")).toBe(true);
   });
 
-  test("names the bounds of numbers that its grammars do not hold, at each API", async () => {
+  test("trunkline up --gguf names the bounds of numbers that its grammars do not hold, at each API", async () => {
     const old = { anyOf: [{ type: "integer", minimum: 0 }, { type: "null" }] };
     const young = { type: "number", exclusiveMaximum: 9.5 };
     const plain = { type: "object", properties: { minimum: { type: "integer" } } };
@@ -120,7 +120,7 @@ describe.skipIf(noEngine)("trunkline up --gguf", () => {
     expect(await ignoredBy("/messages", { messages, max_tokens: 1, output_config })).toBe("output_config.format");
   });
 
-  test("answers its exact script through Ollama's package, whole, in lines and without a template", async () => {
+  test("trunkline up --gguf answers its exact script through Ollama's package, whole, in lines and without a template", async () => {
     const host = new URL(endpoint.baseUrl).origin;
     const client = new Ollama({ host, headers: { authorization: `Bearer ${endpoint.key}` } });
     const options = { temperature: 0 };
@@ -141,7 +141,7 @@ describe.skipIf(noEngine)("trunkline up --gguf", () => {
     await expect(client.embed({ model: "tiny", input: "a" })).rejects.toThrow("The model 'tiny' does not embed.");
   });
 
-  test("prints nothing but its line, and stops when it is told to", async () => {
+  test("trunkline up --gguf prints nothing but its line, and stops when it is told to", async () => {
     expect(await up.terminate()).toBe(exitCodes.ok);
     expect((await up.stdout()).trimEnd().split("\n")).toHaveLength(1);
     expect((await up.stderr()).split("\n").filter((line) => line !== "" && !line.startsWith("{"))).toEqual([]);

@@ -25,7 +25,7 @@ describe.skipIf(
     onlyInWholeLane("a credential that is taken back"),
 )("a gateway whose credential NATS takes back", () => {
   test(
-    "is not ready, tells at once, asks ever more rarely, and serves when it is given back",
+    "a gateway whose credential NATS takes back is not ready, tells at once, asks ever more rarely, and serves when it is given back",
     { timeout: 90_000 },
     async () => {
       const monitorPort = await freePort();

@@ -86,7 +86,7 @@ describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary"
       return { gateway, fleet, untilAttic, run, endpoint };
     }
 
-    test("that lacks tl1.reply is told by the agent, the gateway, `status` and `route`, until it is mended", async () => {
+    test("a broker grant that lacks tl1.reply is told by the agent, the gateway, `status` and `route`, until it is mended", async () => {
       await nats.reload(usersOf({ attic: without(wholeMachine, "tl1.reply.*.attic.>") }));
       const { gateway, untilAttic, run, endpoint } = await withGateway();
       const agent = parts.use(await TrunklineProcess.start({ args: ["agent"], settings: agentSettings() }));
@@ -108,7 +108,7 @@ describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary"
       expect((await agent.stderr()).match(/NATS does not let this credential publish/g)).toHaveLength(1);
     });
 
-    test("in which a machine may not publish its presence ends the agent, with the subject and the remedy in one line", async () => {
+    test("a broker grant in which a machine may not publish its presence ends the agent, with the subject and the remedy in one line", async () => {
       const { subscribe } = wholeMachine;
       await nats.reload(usersOf({ attic: { publish: ["tl1.reply.*.attic.>"], subscribe } }));
       const { exitCode, stderr } = await trunkline(["agent"], agentSettings());
@@ -118,7 +118,7 @@ describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary"
     });
 
     test.each(["tl1.rollcall", "tl1.machine.attic.>"])(
-      "in which a machine may not subscribe to %s ends the agent, and `status` keeps the reason",
+      "a broker grant in which a machine may not subscribe to %s ends the agent, and `status` keeps the reason",
       async (subject) => {
         await nats.reload(usersOf({ attic: without(wholeMachine, subject) }));
         const { untilAttic } = await withGateway();
@@ -130,7 +130,7 @@ describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary"
       },
     );
 
-    test("that is narrowed while jobs come is told within seconds, and no further job is lost there", async () => {
+    test("a broker grant that is narrowed while jobs come is told within seconds, and no further job is lost there", async () => {
       const { untilAttic, endpoint } = await withGateway();
       parts.use(await startAgent({ natsUrl: as("attic"), machine: "attic", models: ["scripted"] }));
       await untilAttic({ takes_work: true, models: 1 });

@@ -59,7 +59,7 @@ describe.skipIf(lentOnly("nats", "redis"))("the load of a model", () => {
   const untilRequestsAt = (machine: string, count: number): Promise<unknown> =>
     until(async () => (await requestsAt(machine)) === count, { what: `${count} requests at ${machine}` });
 
-  test("is joined by a request at another gateway, and goes on when its client and its gateway are gone", async () => {
+  test("the load of a model is joined by a request at another gateway, and goes on when its client and its gateway are gone", async () => {
     const leaving = new AbortController();
     const asked = { ...hello, model: onlyAttics };
     const first = fleet.endpoints[0]?.chat(asked, leaving.signal).catch(() => "left");
@@ -76,7 +76,7 @@ describe.skipIf(lentOnly("nats", "redis"))("the load of a model", () => {
     expect(begun()).toBe(1);
   });
 
-  test("is told to whoever waits for it as it goes, and afterwards with the request and in the metrics", async () => {
+  test("the load of a model is told to whoever waits for it as it goes, and afterwards with the request and in the metrics", async () => {
     const waited = await fleet.endpoint.stream(hello);
     const machine = waited.response.headers.get("x-trunkline-machine") ?? "";
     const told = new RegExp(`^: loading ${model} on ${machine}, \\d+ %, about \\d+ s$`);
@@ -101,18 +101,21 @@ describe.skipIf(lentOnly("nats", "redis"))("the load of a model", () => {
     await until(counted, { what: "the load to be counted" });
   });
 
-  test.each(["its agent", "its runtime"])("is begun on another machine when %s is killed", async (what) => {
-    const waiting = fleet.endpoint.chat(hello);
-    const [machine, other] = await loading();
-    await untilRequestsAt(machine, 1);
-    await (what === "its agent" ? fleet.agent(machine).kill() : at(machine).fake.stop());
-    await until(() => at(other).begun === 1, { what: `${other} to load it`, timeoutMs: 15_000 });
-    at(other).end();
-    const response = await waiting;
-    expect([response.status, response.headers.get("x-trunkline-machine")]).toEqual([200, other]);
-  });
+  test.each(["its agent", "its runtime"])(
+    "the load of a model is begun on another machine when %s is killed",
+    async (what) => {
+      const waiting = fleet.endpoint.chat(hello);
+      const [machine, other] = await loading();
+      await untilRequestsAt(machine, 1);
+      await (what === "its agent" ? fleet.agent(machine).kill() : at(machine).fake.stop());
+      await until(() => at(other).begun === 1, { what: `${other} to load it`, timeoutMs: 15_000 });
+      at(other).end();
+      const response = await waiting;
+      expect([response.status, response.headers.get("x-trunkline-machine")]).toEqual([200, other]);
+    },
+  );
 
-  test("that runs out of memory is begun on one other machine, and then its cause is told, without a further try", async () => {
+  test("the load of a model that runs out of memory is begun on one other machine, and then its cause is told, without a further try", async () => {
     const waiting = fleet.endpoint.chat(hello);
     const [machine, other] = await loading();
     const cause = "model requires more system memory (9.1 GiB) than is available (2.0 GiB)";
@@ -129,7 +132,7 @@ describe.skipIf(lentOnly("nats", "redis"))("the load of a model", () => {
     expect(line["cause"]).toContain("out of memory");
   });
 
-  test("goes on while Redis is away, and its request is answered", async () => {
+  test("the load of a model goes on while Redis is away, and its request is answered", async () => {
     const waiting = fleet.endpoint.chat(hello);
     const [machine] = await loading();
     await untilRequestsAt(machine, 1);

@@ -42,7 +42,7 @@ describe.skipIf(lentOnly("redis"))("a key that is taken back", () => {
     for (const id of ids) await direct.client("KILL", "ID", id);
   }
 
-  test("has no stream left at any gateway, and is refused, also where nobody listened just then", async () => {
+  test("a key that is taken back has no stream left at any gateway, and is refused, also where nobody listened just then", async () => {
     for (let times = 0; times < 20; times += 1) {
       const { endpoint, record } = await site.knownKey();
       const endpoints = [endpoint, endpoint.at(other.baseUrl)];
@@ -55,7 +55,7 @@ describe.skipIf(lentOnly("redis"))("a key that is taken back", () => {
   });
 
   test.each(["there", "back"] as const)(
-    "is cut off where the network swallowed all that went %s",
+    "a key that is taken back is cut off where the network swallowed all that went %s",
     async (direction) => {
       const { endpoint, record } = await site.knownKey();
       const stream = await begin(endpoint);
@@ -75,7 +75,7 @@ describe.skipIf(lentOnly("redis"))("a key that is taken back", () => {
     },
   );
 
-  test("only for a while is cut off too, and works again when it is given back", async () => {
+  test("a key that is taken back only for a while is cut off too, and works again when it is given back", async () => {
     const { endpoint, record } = await site.knownKey();
     const endpoints = [endpoint, endpoint.at(other.baseUrl)];
     const streams = await Promise.all(endpoints.map((each) => begin(each)));
@@ -86,7 +86,7 @@ describe.skipIf(lentOnly("redis"))("a key that is taken back", () => {
     for (const each of endpoints) await expectServed(each);
   });
 
-  test("for another secret keeps its streams, and both secrets work until the grace is over", async () => {
+  test("a key that is taken back for another secret keeps its streams, and both secrets work until the grace is over", async () => {
     const { endpoint, record, token } = await site.knownKey();
     const finite = { model: "scripted", says: "/script tokens=200 delay_ms=20" };
     const endpoints = [endpoint, endpoint.at(other.baseUrl)];

@@ -34,7 +34,7 @@ describe.skipIf(lentOnly("redis"))("a gateway whose Redis was emptied", () => {
       await (await fetch(`${site.gateway.operationsUrl}/metrics`)).text(),
     )?.[1];
 
-  test("is not ready, says so in readiness, metric, log and status, and is well again once a key is issued", async () => {
+  test("a gateway whose Redis was emptied is not ready, says so in readiness, metric, log and status, and is well again once a key is issued", async () => {
     const { endpoint } = await site.knownKey();
     const admin = await site.unknownKey({ kind: "admin" });
     // A Redis that is late for a moment, on a busy machine, is a reason of its own.

@@ -50,7 +50,7 @@ async function served(endpoints: readonly Endpoint[], forMs = 0): Promise<number
 
 describe.skipIf(lentOnly("redis"))("a key of 60 requests a minute", () => {
   test.each(Object.keys(outages))(
-    "gets no more than 60 and one a second while Redis %s again and again",
+    "a key of 60 requests a minute gets no more than 60 and one a second while Redis %s again and again",
     async (how) => {
       const { befalls, ends } = outages[how] as Outage;
       await using site = await SiteOnRedis.start();
@@ -69,7 +69,7 @@ describe.skipIf(lentOnly("redis"))("a key of 60 requests a minute", () => {
     },
   );
 
-  test("gets no more of two gateways than both their shares, however often Redis goes", async () => {
+  test("a key of 60 requests a minute gets no more of two gateways than both their shares, however often Redis goes", async () => {
     await using site = await SiteOnRedis.start();
     await using other = await startGatewayInProcess({ redisUrl: `redis://127.0.0.1:${site.network.port}` });
     const { befalls, ends } = outages["cannot be reached"] as Outage;

@@ -52,28 +52,31 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine of another build", () => {
   test.each([
     ["version 1, which tells of none,", undefined],
     ["a later version", frameVersion + 1],
-  ])("that speaks %s is named as such to operators and is asked for nothing", async (_, wire) => {
-    await using machine = await MeanMachine.start({
-      natsUrl: fleet.nats.url,
-      machine: `other-${wire ?? 1}`,
-      presence: () => ({ wire, shapes: ["chat-stream"] }),
-      catalogue: () => offering([{ ...handMadeModel, id: "out-of-reach" }]),
-      answer,
-    });
-    await using operator = await Operator.on({ redisUrl: fleet.redis.url });
-    const settings = {
-      TRUNKLINE_ADMIN_KEY: (await operator.issue({ kind: "admin" })).token.reveal(),
-      TRUNKLINE_OPERATIONS_URL: fleet.gateways[0]?.operationsUrl ?? "",
-    };
-    const told = async (): Promise<string | undefined> => {
-      const { stdout } = await trunkline(["status"], settings);
-      return stdout.split("\n").find((line) => line.includes(machine.machine));
-    };
-    const line = await until(told, { what: "the machine to be told of", intervalMs: 100 });
-    expect(line).toContain("different versions of the wire");
-    expect((await endpoint.models()).ids).not.toContain("out-of-reach");
-    const { status } = await endpoint.chat({ model: "out-of-reach", says: "Hello" });
-    expect(status).toBe(404);
-    expect([machine.asked, machine.jobs]).toEqual([0, []]);
-  });
+  ])(
+    "a machine of another build that speaks %s is named as such to operators and is asked for nothing",
+    async (_, wire) => {
+      await using machine = await MeanMachine.start({
+        natsUrl: fleet.nats.url,
+        machine: `other-${wire ?? 1}`,
+        presence: () => ({ wire, shapes: ["chat-stream"] }),
+        catalogue: () => offering([{ ...handMadeModel, id: "out-of-reach" }]),
+        answer,
+      });
+      await using operator = await Operator.on({ redisUrl: fleet.redis.url });
+      const settings = {
+        TRUNKLINE_ADMIN_KEY: (await operator.issue({ kind: "admin" })).token.reveal(),
+        TRUNKLINE_OPERATIONS_URL: fleet.gateways[0]?.operationsUrl ?? "",
+      };
+      const told = async (): Promise<string | undefined> => {
+        const { stdout } = await trunkline(["status"], settings);
+        return stdout.split("\n").find((line) => line.includes(machine.machine));
+      };
+      const line = await until(told, { what: "the machine to be told of", intervalMs: 100 });
+      expect(line).toContain("different versions of the wire");
+      expect((await endpoint.models()).ids).not.toContain("out-of-reach");
+      const { status } = await endpoint.chat({ model: "out-of-reach", says: "Hello" });
+      expect(status).toBe(404);
+      expect([machine.asked, machine.jobs]).toEqual([0, []]);
+    },
+  );
 });

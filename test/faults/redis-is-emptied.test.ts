@@ -19,7 +19,7 @@ redisMishap("while Redis has lost all it held, until that is given back", {
 });
 
 describe.skipIf(lentOnly("redis"))("a Redis that lost all it held", () => {
-  test("begins anew with the next key that is issued, and only then the old ones are invalid", async () => {
+  test("a Redis that lost all it held begins anew with the next key that is issued, and only then the old ones are invalid", async () => {
     await using site = await SiteOnRedis.start();
     const [known, unknown] = [await site.knownKey(), await site.unknownKey()];
     await site.untilAllIsHeard();

@@ -65,19 +65,22 @@ describe.skipIf(lentOnly("nats", "redis"))("the stream of an official SDK", () =
     return { events, over };
   }
 
-  test.each(Object.entries(apis))("of a %s is whole when NATS is killed and comes back", async (_, api) => {
-    const { events, over } = await begun(api);
-    await fleet.nats.kill();
-    await fleet.nats.restart();
-    expect(await over).toBeUndefined();
-    expect(events.at(-1)).toMatchObject(api.ends);
-    expect(textOf(events)).toBe(scriptedText("abc", tokens));
-    const numbers = events.flatMap((event) => ("sequence_number" in event ? [event.sequence_number] : []));
-    expect(numbers).toEqual(numbers.map((__, place) => place));
-  });
+  test.each(Object.entries(apis))(
+    "the stream of an official SDK of a %s is whole when NATS is killed and comes back",
+    async (_, api) => {
+      const { events, over } = await begun(api);
+      await fleet.nats.kill();
+      await fleet.nats.restart();
+      expect(await over).toBeUndefined();
+      expect(events.at(-1)).toMatchObject(api.ends);
+      expect(textOf(events)).toBe(scriptedText("abc", tokens));
+      const numbers = events.flatMap((event) => ("sequence_number" in event ? [event.sequence_number] : []));
+      expect(numbers).toEqual(numbers.map((__, place) => place));
+    },
+  );
 
   test.each(Object.entries(apis))(
-    "of a %s ends in an error that is thrown when its machine is killed",
+    "the stream of an official SDK of a %s ends in an error that is thrown when its machine is killed",
     async (_, api) => {
       const { events, over } = await begun(api);
       await fleet.agent("attic").kill();

@@ -236,7 +236,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer of the demonstration", () 
   afterAll(() => fleet[Symbol.asyncDispose]());
 
   test.each(Object.entries(apis).filter(([, { goesOn }]) => goesOn))(
-    "goes on at another machine for %s",
+    "an answer of the demonstration goes on at another machine for %s",
     async (_, { path, goesOn }) => {
       const { baseUrl, key } = fleet.endpoint;
       await untilProved({ ...fleet, offers: fleet.machines.length });

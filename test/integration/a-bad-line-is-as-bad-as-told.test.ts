@@ -28,7 +28,7 @@ describe("a proxy", () => {
     return { proxy, client, got, text: () => Buffer.concat(got).toString() };
   }
 
-  test("passes all on, in its order, also in single bytes that each come late", async () => {
+  test("a proxy passes all on, in its order, also in single bytes that each come late", async () => {
     const { proxy, text } = await through();
     Object.assign(proxy, { sliceBytesMax: 1, latencyMs: 5, jitterMs: 20 });
     proxy.seed(7);
@@ -37,7 +37,7 @@ describe("a proxy", () => {
     await proxy[Symbol.asyncDispose]();
   });
 
-  test("lets through no more than its line carries", async () => {
+  test("a proxy lets through no more than its line carries", async () => {
     const { proxy, got } = await through();
     proxy.bytesPerSecond.back = 100_000;
     const begunMs = performance.now();
@@ -47,7 +47,7 @@ describe("a proxy", () => {
     await proxy[Symbol.asyncDispose]();
   });
 
-  test("holds from the place on that its inspector names, loses nothing, and makes the sender wait", async () => {
+  test("a proxy holds from the place on that its inspector names, loses nothing, and makes the sender wait", async () => {
     const { proxy, text } = await through(() => (chunk) => {
       const place = chunk.indexOf("|");
       return place === -1 ? undefined : place;
@@ -63,7 +63,7 @@ describe("a proxy", () => {
     await proxy[Symbol.asyncDispose]();
   });
 
-  test("resets both ends, and while it refuses whoever comes", async () => {
+  test("a proxy resets both ends, and while it refuses whoever comes", async () => {
     const { proxy, client } = await through();
     const failure = once(client, "error");
     proxy.reset();
@@ -96,7 +96,7 @@ describe("messages of NATS are read", () => {
     expect(seen.map(({ subject, reply, payload }) => [subject, reply, payload.toString()])).toEqual(told);
   });
 
-  test("with the place in the chunk where each begins", () => {
+  test("messages of NATS are read with the place in the chunk where each begins", () => {
     const seen = new NatsMessages().push(Buffer.from(spoken));
     for (const { subject, beginsAt } of seen)
       expect(spoken.slice(beginsAt)).toMatch(new RegExp(`^H?(PUB|MSG) ${subject}`));

@@ -46,128 +46,122 @@ async function makeLink(role: "admin" | "viewer" = "admin") {
   return { admin, token: String(json["token"]), url: String(json["url"]) };
 }
 
-describe("a sign-in link", () => {
-  test("opens a session once, and stands in the address where no log gets it", async () => {
-    const { token, url } = await makeLink();
-    expect(url).toBe(`http://127.0.0.1:8081/console#sign-in=${token}`);
-    const cookie = await cookieOf(token);
-    const me = await send("GET", "/admin/v1/me", { cookie });
-    expect(me.json()).toMatchObject({ role: "admin", session: { kind: "session" } });
-    const again = await signIn(token);
-    expect([again.statusCode, again.json().error.message]).toEqual([401, expect.stringContaining("trunkline console")]);
-    expect(api.logged.join("\n")).not.toContain(token.slice(-32));
-  });
-
-  test("is refused after ten minutes", async () => {
-    const { token } = await makeLink();
-    api.clock.advance(linkMs);
-    expect((await signIn(token)).statusCode).toBe(401);
-  });
-
-  test("is refused when the key that made it was revoked", async () => {
-    const { token, admin } = await makeLink();
-    await changeKey(admin.record.id, { action: "revoked" }, api.means());
-    expect((await signIn(token)).statusCode).toBe(401);
-  });
-
-  test("for a viewer opens a session that changes nothing, also by hand-made requests", async () => {
-    const { token } = await makeLink("viewer");
-    const cookie = await cookieOf(token);
-    expect((await send("GET", "/admin/v1/keys", { cookie })).statusCode).toBe(200);
-    for (const [method, path] of [
-      ["POST", "/keys"],
-      ["POST", "/sessions/links"],
-      ["DELETE", "/sessions"],
-    ] as const) {
-      const refused = await send(method, `/admin/v1${path}`, { cookie, body: { name: "x" } });
-      expect([refused.statusCode, refused.json().error.code]).toEqual([403, "insufficient_permissions"]);
-    }
-  });
+test("a sign-in link opens a session once, and stands in the address where no log gets it", async () => {
+  const { token, url } = await makeLink();
+  expect(url).toBe(`http://127.0.0.1:8081/console#sign-in=${token}`);
+  const cookie = await cookieOf(token);
+  const me = await send("GET", "/admin/v1/me", { cookie });
+  expect(me.json()).toMatchObject({ role: "admin", session: { kind: "session" } });
+  const again = await signIn(token);
+  expect([again.statusCode, again.json().error.message]).toEqual([401, expect.stringContaining("trunkline console")]);
+  expect(api.logged.join("\n")).not.toContain(token.slice(-32));
 });
 
-describe("a session", () => {
-  test("has a cookie that no script reads and no other site sends", async () => {
-    const { headers } = await signIn((await issueAdmin()).token.reveal());
-    expect(headers["set-cookie"]).toMatch(/^trunkline_session=\S+; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/);
-    expect(headers["cache-control"]).toBe("no-store");
-  });
+test("a sign-in link is refused after ten minutes", async () => {
+  const { token } = await makeLink();
+  api.clock.advance(linkMs);
+  expect((await signIn(token)).statusCode).toBe(401);
+});
 
-  test("ends after twelve hours, when it is ended, and with its key", async () => {
-    const admin = await issueAdmin();
-    const text = admin.token.reveal();
-    const reads = async (cookie: string) => (await send("GET", "/admin/v1/keys", { cookie })).statusCode;
-    const lapsing = await cookieOf(text);
-    expect(await reads(lapsing)).toBe(200);
-    api.clock.advance(sessionMs);
-    expect(await reads(lapsing)).toBe(401);
+test("a sign-in link is refused when the key that made it was revoked", async () => {
+  const { token, admin } = await makeLink();
+  await changeKey(admin.record.id, { action: "revoked" }, api.means());
+  expect((await signIn(token)).statusCode).toBe(401);
+});
 
-    const ended = await cookieOf(text);
-    const [{ id }] = (await send("GET", "/admin/v1/sessions", { cookie: ended })).json().data;
-    expect((await api.ask("DELETE", `/sessions/${id}`, { key: text })).json).toEqual({ ended: [id] });
-    expect(await reads(ended)).toBe(401);
-    expect((await api.ask("DELETE", `/sessions/${id}`, { key: text })).status).toBe(404);
+test("a sign-in link for a viewer opens a session that changes nothing, also by hand-made requests", async () => {
+  const { token } = await makeLink("viewer");
+  const cookie = await cookieOf(token);
+  expect((await send("GET", "/admin/v1/keys", { cookie })).statusCode).toBe(200);
+  for (const [method, path] of [
+    ["POST", "/keys"],
+    ["POST", "/sessions/links"],
+    ["DELETE", "/sessions"],
+  ] as const) {
+    const refused = await send(method, `/admin/v1${path}`, { cookie, body: { name: "x" } });
+    expect([refused.statusCode, refused.json().error.code]).toEqual([403, "insufficient_permissions"]);
+  }
+});
 
-    const signedOut = await cookieOf(text);
-    expect((await send("DELETE", "/console/session", { cookie: signedOut })).statusCode).toBe(200);
-    expect(await reads(signedOut)).toBe(401);
+test("a session has a cookie that no script reads and no other site sends", async () => {
+  const { headers } = await signIn((await issueAdmin()).token.reveal());
+  expect(headers["set-cookie"]).toMatch(/^trunkline_session=\S+; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/);
+  expect(headers["cache-control"]).toBe("no-store");
+});
 
-    const revoked = await cookieOf(text);
-    await changeKey(admin.record.id, { action: "disabled" }, api.means());
-    expect(await reads(revoked)).toBe(401);
-  });
+test("a session ends after twelve hours, when it is ended, and with its key", async () => {
+  const admin = await issueAdmin();
+  const text = admin.token.reveal();
+  const reads = async (cookie: string) => (await send("GET", "/admin/v1/keys", { cookie })).statusCode;
+  const lapsing = await cookieOf(text);
+  expect(await reads(lapsing)).toBe(200);
+  api.clock.advance(sessionMs);
+  expect(await reads(lapsing)).toBe(401);
 
-  test("ends everywhere, with the other sessions and links of its key alone, when its holder says so", async () => {
-    const [text, foreign] = [(await issueAdmin()).token.reveal(), (await issueAdmin()).token.reveal()];
-    const [here, there, other] = [await cookieOf(text), await cookieOf(text), await cookieOf(foreign)];
-    const link = await api.ask("POST", "/sessions/links", { key: text, body: { role: "admin" } });
-    await send("DELETE", "/console/session?everywhere", { cookie: here });
-    const states = [here, there, other].map(
-      async (cookie) => (await send("GET", "/admin/v1/me", { cookie })).statusCode,
-    );
-    expect(await Promise.all(states)).toEqual([401, 401, 200]);
-    expect((await signIn(String(link.json["token"]))).statusCode).toBe(401);
-  });
+  const ended = await cookieOf(text);
+  const [{ id }] = (await send("GET", "/admin/v1/sessions", { cookie: ended })).json().data;
+  expect((await api.ask("DELETE", `/sessions/${id}`, { key: text })).json).toEqual({ ended: [id] });
+  expect(await reads(ended)).toBe(401);
+  expect((await api.ask("DELETE", `/sessions/${id}`, { key: text })).status).toBe(404);
 
-  test("that a link opened for a viewer or an operator ends itself alone, also everywhere", async () => {
-    const text = (await issueAdmin()).token.reveal();
-    const linkFor = async (role: string) =>
-      String((await api.ask("POST", "/sessions/links", { key: text, body: { role } })).json["token"]);
-    const admin = await cookieOf(text);
-    for (const role of ["viewer", "operator"]) {
-      const unopened = await linkFor("admin");
-      const cookie = await cookieOf(await linkFor(role));
-      expect((await send("GET", "/admin/v1/me", { cookie })).json()).toMatchObject({ role, everywhere: false });
-      const { ended } = (await send("DELETE", "/console/session?everywhere", { cookie })).json();
-      expect(ended).toHaveLength(1);
-      expect((await send("GET", "/admin/v1/me", { cookie })).statusCode).toBe(401);
-      expect((await send("GET", "/admin/v1/me", { cookie: admin })).json()).toMatchObject({ everywhere: true });
-      expect((await signIn(unopened)).statusCode).toBe(201);
-    }
-  });
+  const signedOut = await cookieOf(text);
+  expect((await send("DELETE", "/console/session", { cookie: signedOut })).statusCode).toBe(200);
+  expect(await reads(signedOut)).toBe(401);
 
-  test("is good for requests of the console's own page only", async () => {
-    const cookie = await cookieOf((await issueAdmin()).token.reveal());
-    const statusOf = async (method: "GET" | "POST", headers: Readonly<Record<string, string>>) =>
-      (await send(method, "/admin/v1/keys", { cookie, headers, ...(method === "POST" && { body: { name: "x" } }) }))
-        .statusCode;
-    expect(await statusOf("POST", own)).toBe(201);
-    expect(await statusOf("GET", { "sec-fetch-site": "same-origin" })).toBe(200);
-    // A page at another port of this host is of the same site, so that its requests have the cookie.
-    for (const site of ["same-site", "cross-site"]) {
-      expect(await statusOf("GET", { ...own, "sec-fetch-site": site })).toBe(403);
-      expect(await statusOf("POST", { ...own, "sec-fetch-site": site })).toBe(403);
-    }
-    expect(await statusOf("POST", { "sec-fetch-site": "same-origin" })).toBe(403);
-    expect(await statusOf("POST", {})).toBe(403);
-  });
+  const revoked = await cookieOf(text);
+  await changeKey(admin.record.id, { action: "disabled" }, api.means());
+  expect(await reads(revoked)).toBe(401);
+});
 
-  test("names itself in the trail beside its key", async () => {
-    const admin = await issueAdmin();
-    const cookie = await cookieOf(admin.token.reveal());
-    await send("POST", "/admin/v1/keys", { cookie, body: { name: "alice" } });
-    const { data } = (await send("GET", "/admin/v1/log?limit=1", { cookie })).json();
-    expect(data[0].by).toMatch(new RegExp(`^admin ${admin.record.id}, session [0-9A-Za-z]{12}$`));
-  });
+test("a session ends everywhere, with the other sessions and links of its key alone, when its holder says so", async () => {
+  const [text, foreign] = [(await issueAdmin()).token.reveal(), (await issueAdmin()).token.reveal()];
+  const [here, there, other] = [await cookieOf(text), await cookieOf(text), await cookieOf(foreign)];
+  const link = await api.ask("POST", "/sessions/links", { key: text, body: { role: "admin" } });
+  await send("DELETE", "/console/session?everywhere", { cookie: here });
+  const states = [here, there, other].map(async (cookie) => (await send("GET", "/admin/v1/me", { cookie })).statusCode);
+  expect(await Promise.all(states)).toEqual([401, 401, 200]);
+  expect((await signIn(String(link.json["token"]))).statusCode).toBe(401);
+});
+
+test("a session that a link opened for a viewer or an operator ends itself alone, also everywhere", async () => {
+  const text = (await issueAdmin()).token.reveal();
+  const linkFor = async (role: string) =>
+    String((await api.ask("POST", "/sessions/links", { key: text, body: { role } })).json["token"]);
+  const admin = await cookieOf(text);
+  for (const role of ["viewer", "operator"]) {
+    const unopened = await linkFor("admin");
+    const cookie = await cookieOf(await linkFor(role));
+    expect((await send("GET", "/admin/v1/me", { cookie })).json()).toMatchObject({ role, everywhere: false });
+    const { ended } = (await send("DELETE", "/console/session?everywhere", { cookie })).json();
+    expect(ended).toHaveLength(1);
+    expect((await send("GET", "/admin/v1/me", { cookie })).statusCode).toBe(401);
+    expect((await send("GET", "/admin/v1/me", { cookie: admin })).json()).toMatchObject({ everywhere: true });
+    expect((await signIn(unopened)).statusCode).toBe(201);
+  }
+});
+
+test("a session is good for requests of the console's own page only", async () => {
+  const cookie = await cookieOf((await issueAdmin()).token.reveal());
+  const statusOf = async (method: "GET" | "POST", headers: Readonly<Record<string, string>>) =>
+    (await send(method, "/admin/v1/keys", { cookie, headers, ...(method === "POST" && { body: { name: "x" } }) }))
+      .statusCode;
+  expect(await statusOf("POST", own)).toBe(201);
+  expect(await statusOf("GET", { "sec-fetch-site": "same-origin" })).toBe(200);
+  // A page at another port of this host is of the same site, so that its requests have the cookie.
+  for (const site of ["same-site", "cross-site"]) {
+    expect(await statusOf("GET", { ...own, "sec-fetch-site": site })).toBe(403);
+    expect(await statusOf("POST", { ...own, "sec-fetch-site": site })).toBe(403);
+  }
+  expect(await statusOf("POST", { "sec-fetch-site": "same-origin" })).toBe(403);
+  expect(await statusOf("POST", {})).toBe(403);
+});
+
+test("a session names itself in the trail beside its key", async () => {
+  const admin = await issueAdmin();
+  const cookie = await cookieOf(admin.token.reveal());
+  await send("POST", "/admin/v1/keys", { cookie, body: { name: "alice" } });
+  const { data } = (await send("GET", "/admin/v1/log?limit=1", { cookie })).json();
+  expect(data[0].by).toMatch(new RegExp(`^admin ${admin.record.id}, session [0-9A-Za-z]{12}$`));
 });
 
 test("a sign-in stands in the trail with its role and address, and is told to no gateway as a change", async () => {
@@ -243,7 +237,7 @@ describe("the way back from the OpenID provider", () => {
     return { cookie, state: new URL(String(headers.location)).searchParams.get("state") ?? "" };
   }
 
-  test("asks the provider once for each sign-in that this site began", async () => {
+  test("the way back from the OpenID provider asks the provider once for each sign-in that this site began", async () => {
     const { state, cookie } = await begin();
     expect((await comeBack(state, cookie)).headers.location).toBe("/console#refused=refused");
     expect(tokensAsked).toBe(1);
@@ -266,7 +260,7 @@ describe("the way back from the OpenID provider", () => {
     expect(told.join("").length).toBeLessThan(500);
   });
 
-  test("counts refusals as guesses of their address, and does not while the provider is away", async () => {
+  test("the way back from the OpenID provider counts refusals as guesses of their address, and does not while the provider is away", async () => {
     const begun = await begin();
     await new Promise((resolve) => provider.close(resolve));
     for (let sent = 0; sent < badKeysPerMinuteMax; sent += 1) {

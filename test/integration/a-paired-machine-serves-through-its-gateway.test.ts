@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { fleetListing, type ShownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { changeMachine } from "#shared/records/change-machine.ts";
 import { setRoute } from "#shared/records/change-route.ts";
@@ -70,89 +70,87 @@ async function attic(): Promise<ShownFleetMachine | undefined> {
   return fleetListing.parse(await told("/fleet")).data.find(({ machine }) => machine === "attic");
 }
 
-describe("a paired machine", () => {
-  test("that lacks the targets of a route is not in its way, and is not called away", async () => {
-    const { lifecycle } = await startAttic();
-    await setRoute("fast", [{ model: "scripted:embed" }], { ...gateway.store, clock, actor: { by: "the operator" } });
-    const route = await until(
-      async () => {
-        const shown = shownRoute.parse(await told("/route?model=fast&kind=embed"));
-        return shown.targets !== null && shown;
-      },
-      { what: "the gateway to know the route" },
-    );
-    expect(route.machines.map(({ rank, machine }) => [rank, machine === "attic"])).toEqual([[1, false]]);
-    await lifecycle.stop(0);
-  });
+test("a paired machine that lacks the targets of a route is not in its way, and is not called away", async () => {
+  const { lifecycle } = await startAttic();
+  await setRoute("fast", [{ model: "scripted:embed" }], { ...gateway.store, clock, actor: { by: "the operator" } });
+  const route = await until(
+    async () => {
+      const shown = shownRoute.parse(await told("/route?model=fast&kind=embed"));
+      return shown.targets !== null && shown;
+    },
+    { what: "the gateway to know the route" },
+  );
+  expect(route.machines.map(({ rank, machine }) => [rank, machine === "attic"])).toEqual([[1, false]]);
+  await lifecycle.stop(0);
+});
 
-  test("is cordoned since its cordon, and after a restart is away with what it offered", async () => {
-    const { lifecycle } = await startAttic();
-    await until(async () => ((await attic())?.state_ms_ago ?? 0) > 1_000, { what: "a second" });
-    const cordonedAtMs = performance.now();
-    await changeMachine("attic", { action: "machine_cordoned", reason: "new fans" }, means());
-    const cordoned = await until(
-      async () => {
-        const shown = await attic();
-        return shown?.pairing === "cordoned" && shown;
-      },
-      { what: "the cordon" },
-    );
-    expect(cordoned.state_ms_ago).toBeLessThan(performance.now() - cordonedAtMs + 1);
-    await lifecycle.stop(0);
-    await gateway.stop(0);
-    await gateway[Symbol.asyncDispose]();
-    gateway = await startGatewayInProcess({ stateDir: gatewayDir });
-    expect(await attic()).toMatchObject({ status: "offline", runtime: cordoned.runtime, models: 1, slots: 0 });
-  });
+test("a paired machine is cordoned since its cordon, and after a restart is away with what it offered", async () => {
+  const { lifecycle } = await startAttic();
+  await until(async () => ((await attic())?.state_ms_ago ?? 0) > 1_000, { what: "a second" });
+  const cordonedAtMs = performance.now();
+  await changeMachine("attic", { action: "machine_cordoned", reason: "new fans" }, means());
+  const cordoned = await until(
+    async () => {
+      const shown = await attic();
+      return shown?.pairing === "cordoned" && shown;
+    },
+    { what: "the cordon" },
+  );
+  expect(cordoned.state_ms_ago).toBeLessThan(performance.now() - cordonedAtMs + 1);
+  await lifecycle.stop(0);
+  await gateway.stop(0);
+  await gateway[Symbol.asyncDispose]();
+  gateway = await startGatewayInProcess({ stateDir: gatewayDir });
+  expect(await attic()).toMatchObject({ status: "offline", runtime: cordoned.runtime, models: 1, slots: 0 });
+});
 
-  test("answers a chat through the gateway's own port", async () => {
-    const { lifecycle } = await startAttic();
-    expect(await endpoint.answer({ model: "scripted", says: "/script tokens=50 delay_ms=2" })).not.toBe("");
-    const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=200 delay_ms=1" });
-    expect(await stream.over).toBe("closed");
-    expect(stream.done).toBe(true);
-    await lifecycle.stop(1_000);
-  });
+test("a paired machine answers a chat through the gateway's own port", async () => {
+  const { lifecycle } = await startAttic();
+  expect(await endpoint.answer({ model: "scripted", says: "/script tokens=50 delay_ms=2" })).not.toBe("");
+  const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=200 delay_ms=1" });
+  expect(await stream.over).toBe("closed");
+  expect(stream.done).toBe(true);
+  await lifecycle.stop(1_000);
+});
 
-  test("that is revoked loses its tunnel and its streams within a second, and its agent ends", async () => {
-    const { lifecycle } = await startAttic();
-    const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=100000 delay_ms=5" });
-    await until(() => stream.events.length > 3, { what: "the stream to run" });
-    const revokedAtMs = performance.now();
-    await changeMachine("attic", { action: "machine_revoked" }, means());
-    await stream.over;
-    expect(errorIn(stream.events.at(-1) ?? "").code).toBe("agent_offline");
-    expect(await lifecycle.failed).toMatchObject({ message: expect.stringContaining("has revoked this machine") });
-    expect(performance.now() - revokedAtMs).toBeLessThan(1_500);
-    await lifecycle.stop(0);
-  });
+test("a paired machine that is revoked loses its tunnel and its streams within a second, and its agent ends", async () => {
+  const { lifecycle } = await startAttic();
+  const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=100000 delay_ms=5" });
+  await until(() => stream.events.length > 3, { what: "the stream to run" });
+  const revokedAtMs = performance.now();
+  await changeMachine("attic", { action: "machine_revoked" }, means());
+  await stream.over;
+  expect(errorIn(stream.events.at(-1) ?? "").code).toBe("agent_offline");
+  expect(await lifecycle.failed).toMatchObject({ message: expect.stringContaining("has revoked this machine") });
+  expect(performance.now() - revokedAtMs).toBeLessThan(1_500);
+  await lifecycle.stop(0);
+});
 
-  test("whose credential a second process uses is cordoned, and its record says from where", async () => {
-    const { pairing, lifecycle } = await startAttic();
-    await using thief = await RawTunnel.open(pairing.origin);
-    await thief.prove(pairing, newToken());
-    const record = await until(
-      async () => {
-        const found = await gateway.store.machines.find("attic");
-        return found?.cordon !== undefined && found;
-      },
-      { what: "the cordon" },
-    );
-    expect(record.cordon?.reason).toBe("credential_used_twice: from 127.0.0.1 and from 127.0.0.1");
-    expect(record.cordon?.by).toMatch(/^gateway /);
-    await lifecycle.stop(0);
-  });
+test("a paired machine whose credential a second process uses is cordoned, and its record says from where", async () => {
+  const { pairing, lifecycle } = await startAttic();
+  await using thief = await RawTunnel.open(pairing.origin);
+  await thief.prove(pairing, newToken());
+  const record = await until(
+    async () => {
+      const found = await gateway.store.machines.find("attic");
+      return found?.cordon !== undefined && found;
+    },
+    { what: "the cordon" },
+  );
+  expect(record.cordon?.reason).toBe("credential_used_twice: from 127.0.0.1 and from 127.0.0.1");
+  expect(record.cordon?.by).toMatch(/^gateway /);
+  await lifecycle.stop(0);
+});
 
-  test("finishes its streams before its gateway stops, which then waits for nothing", async () => {
-    const { lifecycle } = await startAttic();
-    const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=200 delay_ms=5" });
-    await until(() => stream.events.length > 3, { what: "the stream to run" });
-    const stopped = gateway.stop(10_000);
-    expect(await stream.over).toBe("closed");
-    expect(stream.done).toBe(true);
-    const overAtMs = performance.now();
-    await stopped;
-    expect(performance.now() - overAtMs).toBeLessThan(2_500);
-    await lifecycle.stop(0);
-  });
+test("a paired machine finishes its streams before its gateway stops, which then waits for nothing", async () => {
+  const { lifecycle } = await startAttic();
+  const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=200 delay_ms=5" });
+  await until(() => stream.events.length > 3, { what: "the stream to run" });
+  const stopped = gateway.stop(10_000);
+  expect(await stream.over).toBe("closed");
+  expect(stream.done).toBe(true);
+  const overAtMs = performance.now();
+  await stopped;
+  expect(performance.now() - overAtMs).toBeLessThan(2_500);
+  await lifecycle.stop(0);
 });

@@ -71,7 +71,7 @@ describe("how long a request took to its headers", () => {
     return Number(headers.get("openai-processing-ms"));
   };
 
-  test("is told with a stream when its first piece is there, not when it is over", async () => {
+  test("how long a request took to its headers is told with a stream when its first piece is there, not when it is over", async () => {
     const askedAtMs = performance.now();
     const response = await endpoint.chat({ model: "scripted", stream: true, says });
     const waitedMs = performance.now() - askedAtMs;
@@ -81,7 +81,7 @@ describe("how long a request took to its headers", () => {
     await response.text();
   });
 
-  test("is told with a whole answer, an error and what is nowhere", async () => {
+  test("how long a request took to its headers is told with a whole answer, an error and what is nowhere", async () => {
     const whole = await endpoint.chat({ model: "scripted", says });
     expect(msOf(whole)).toBeGreaterThanOrEqual(firstMs);
     for (const response of [await endpoint.chat({ model: "absent", says }), await endpoint.get("/nothing")]) {

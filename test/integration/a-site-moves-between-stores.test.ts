@@ -169,7 +169,7 @@ const portrait = (place: Settings, site: Filled) =>
   });
 
 describe.skipIf(lentOnly("redis"))("a backup", () => {
-  test("moves a site from SQLite to Redis and back, with all that either store answers about it", async () => {
+  test("a backup moves a site from SQLite to Redis and back, with all that either store answers about it", async () => {
     const [laptop, redis, other] = [stateDir("laptop"), await redisOfOnesOwn(), stateDir("other")];
     const site = await fill(laptop);
     const told = await backUp(laptop);
@@ -193,7 +193,7 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
     expect(await portrait(other, site)).toEqual(before);
   });
 
-  test("moves the levels of rates from Redis to Redis", async () => {
+  test("a backup moves the levels of rates from Redis to Redis", async () => {
     const [one, two] = [await redisOfOnesOwn(), await redisOfOnesOwn()];
     const { record } = await inStore(one, (store) => issueIn(store, { limits }));
     const admit = (place: Settings) =>
@@ -206,7 +206,7 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
     expect((await admit(two)).limitStatus.requests?.remaining).toBe(8);
   });
 
-  test("of a store in Redis at which no gateway ran yet leaves its place to the site that begins there", async () => {
+  test("a backup of a store in Redis at which no gateway ran yet leaves its place to the site that begins there", async () => {
     const [one, two] = [await redisOfOnesOwn(), stateDir("two")];
     await inStore(one, issueIn);
     await backUp(one);
@@ -214,7 +214,7 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
     expect((await inStore(two, ({ machines }) => machines.site())).id).toMatch(/^\w{22}$/);
   });
 
-  test("is a file for its owner only, without secrets unless it was asked for them", async () => {
+  test("a backup is a file for its owner only, without secrets unless it was asked for them", async () => {
     const laptop = stateDir("laptop");
     await inStore(laptop, issueIn);
     await backUp(laptop);
@@ -226,7 +226,7 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
     expect(await readdir(folder)).toEqual(["laptop", "site.backup"]);
   });
 
-  test("of a store without keys is refused", async () => {
+  test("a backup of a store without keys is refused", async () => {
     await expect(backUp(stateDir("empty"))).rejects.toThrow("There are no keys in the folder");
   });
 });
@@ -297,7 +297,7 @@ describe.skipIf(lentOnly("redis")).each([
 });
 
 describe.skipIf(lentOnly("redis"))("a restore into a Redis that was emptied", () => {
-  test("adds the usage of the backup to what was booked since, once, and keeps what was revoked since", async () => {
+  test("a restore into a Redis that was emptied adds the usage of the backup to what was booked since, once, and keeps what was revoked since", async () => {
     const redis = await redisOfOnesOwn();
     const { spent, rotated } = await fill(redis);
     await backUp(redis);
@@ -369,7 +369,7 @@ describe("a restore that cannot be", () => {
       () => repack((database) => database.exec("PRAGMA user_version = 99")),
       "is from a newer Trunkline",
     ],
-  ])("because of %s says so, and touches no store", async (_, damage, told) => {
+  ])("a restore that cannot be because of %s says so, and touches no store", async (_, damage, told) => {
     await damage();
     const target = stateDir("target");
     await expect(restore(target)).rejects.toThrow(told);
@@ -379,7 +379,7 @@ describe("a restore that cannot be", () => {
   test.each([
     ["another pepper", other, "under another pepper than that of TRUNKLINE_KEY_PEPPER"],
     ["no pepper", {}, "set TRUNKLINE_KEY_PEPPER to that of their site"],
-  ])("because of %s names the remedy, and touches no store", async (_, env, told) => {
+  ])("a restore that cannot be because of %s names the remedy, and touches no store", async (_, env, told) => {
     const target = stateDir("target", env);
     await expect(restore(target)).rejects.toThrow(told);
     await expect(stat(target["TRUNKLINE_STATE_DIR"])).rejects.toThrow("ENOENT");

@@ -69,86 +69,82 @@ const keptWith = (peppers: Peppers) =>
     log: { warn: () => undefined },
   });
 
-describe("a stored response", () => {
-  test("of another key, a deleted one and one that never was get the same words", async () => {
-    const [mine, yours] = [await storing(), await storing()];
-    const [{ id: other }, { id: deleted }] = [await make(yours.endpoint), await make(mine.endpoint)];
-    expect((await call(mine.endpoint, `/${deleted}`, { method: "DELETE" })).status).toBe(200);
-    const told = [];
-    for (const id of [newToken("resp_"), other, deleted, "resp_1", "a:b*"]) {
-      const ways = [
-        call(mine.endpoint, `/${id}`),
-        call(mine.endpoint, `/${id}/input_items`),
-        call(mine.endpoint, `/${id}`, { method: "DELETE" }),
-        post(mine.endpoint, { previous_response_id: id }),
-        post(mine.endpoint, { input: [{ type: "item_reference", id: `msg_${id.slice(5)}0` }] }),
-      ];
-      const errors = await Promise.all(
-        ways.map(async (way) => [(await way).status, await errorOf(await way)] as const),
-      );
-      told.push(errors.map(([status, { code, message, param }]) => [status, code, message, param]));
-    }
-    expect(told[0]?.[0]).toEqual([404, "response_not_found", expect.stringContaining("no such response"), null]);
-    for (const each of told) expect(each).toEqual(told[0]);
-    expect((await call(yours.endpoint, `/${other}`)).status).toBe(200);
-  });
+test("a stored response of another key, a deleted one and one that never was get the same words", async () => {
+  const [mine, yours] = [await storing(), await storing()];
+  const [{ id: other }, { id: deleted }] = [await make(yours.endpoint), await make(mine.endpoint)];
+  expect((await call(mine.endpoint, `/${deleted}`, { method: "DELETE" })).status).toBe(200);
+  const told = [];
+  for (const id of [newToken("resp_"), other, deleted, "resp_1", "a:b*"]) {
+    const ways = [
+      call(mine.endpoint, `/${id}`),
+      call(mine.endpoint, `/${id}/input_items`),
+      call(mine.endpoint, `/${id}`, { method: "DELETE" }),
+      post(mine.endpoint, { previous_response_id: id }),
+      post(mine.endpoint, { input: [{ type: "item_reference", id: `msg_${id.slice(5)}0` }] }),
+    ];
+    const errors = await Promise.all(ways.map(async (way) => [(await way).status, await errorOf(await way)] as const));
+    told.push(errors.map(([status, { code, message, param }]) => [status, code, message, param]));
+  }
+  expect(told[0]?.[0]).toEqual([404, "response_not_found", expect.stringContaining("no such response"), null]);
+  for (const each of told) expect(each).toEqual(told[0]);
+  expect((await call(yours.endpoint, `/${other}`)).status).toBe(200);
+});
 
-  test("is none of a key whose record does not say so, and such a key is told", async () => {
-    const { endpoint } = await gateway.issue();
-    const answer = await post(endpoint, { store: true });
-    expect(answer.headers.get("x-trunkline-ignored")).toBe("store");
-    const { id, store } = response.parse(await answer.json());
-    expect([store, (await call(endpoint, `/${id}`)).status]).toEqual([false, 404]);
-    const going = await post(endpoint, { previous_response_id: id });
-    expect([going.status, await errorOf(going)]).toMatchObject([400, { param: "previous_response_id" }]);
-  });
+test("a stored response is none of a key whose record does not say so, and such a key is told", async () => {
+  const { endpoint } = await gateway.issue();
+  const answer = await post(endpoint, { store: true });
+  expect(answer.headers.get("x-trunkline-ignored")).toBe("store");
+  const { id, store } = response.parse(await answer.json());
+  expect([store, (await call(endpoint, `/${id}`)).status]).toEqual([false, 404]);
+  const going = await post(endpoint, { previous_response_id: id });
+  expect([going.status, await errorOf(going)]).toMatchObject([400, { param: "previous_response_id" }]);
+});
 
-  test("stays while its key may store no more, and is deleted with it", async () => {
-    const { endpoint, record } = await storing();
-    const { id } = await make(endpoint);
-    const parts = { ...gateway.store, actor: { by: "the test" } };
-    await changeKey(record.id, { action: "changed", terms: { storesResponses: false } }, parts);
-    const isIgnored = async (): Promise<boolean> =>
-      (await post(endpoint, { store: true })).headers.get("x-trunkline-ignored") === "store";
-    await vi.waitFor(async () => expect(await isIgnored()).toBe(true));
-    expect((await call(endpoint, `/${id}`)).status).toBe(200);
-    await changeKey(record.id, { action: "revoked" }, parts);
-    expect(await gateway.store.responses.find(record.id, [id])).toEqual([undefined]);
-  });
+test("a stored response stays while its key may store no more, and is deleted with it", async () => {
+  const { endpoint, record } = await storing();
+  const { id } = await make(endpoint);
+  const parts = { ...gateway.store, actor: { by: "the test" } };
+  await changeKey(record.id, { action: "changed", terms: { storesResponses: false } }, parts);
+  const isIgnored = async (): Promise<boolean> =>
+    (await post(endpoint, { store: true })).headers.get("x-trunkline-ignored") === "store";
+  await vi.waitFor(async () => expect(await isIgnored()).toBe(true));
+  expect((await call(endpoint, `/${id}`)).status).toBe(200);
+  await changeKey(record.id, { action: "revoked" }, parts);
+  expect(await gateway.store.responses.find(record.id, [id])).toEqual([undefined]);
+});
 
-  test("is in no file and no line of the log as text, and not in a backup", async () => {
-    const { endpoint } = await storing();
-    const { id } = await make(endpoint, { input: "/script tokens=3 nonce=canary-answer\ncanary-prompt" });
-    for (const file of await readdir(stateDir))
-      expect((await readFile(join(stateDir, file))).includes("canary")).toBe(false);
-    expect(gateway.logged.join("")).not.toContain("canary");
-    const file = join(stateDir, "site.backup");
-    await backUp({ ...gateway.store, actor: { by: "the test" } }, { file, secrets: {} });
-    const unpacked = gunzipSync(await readFile(file));
-    expect([unpacked.includes("CREATE TABLE responses"), unpacked.includes(id)]).toEqual([true, false]);
-  });
+test("a stored response is in no file and no line of the log as text, and not in a backup", async () => {
+  const { endpoint } = await storing();
+  const { id } = await make(endpoint, { input: "/script tokens=3 nonce=canary-answer\ncanary-prompt" });
+  for (const file of await readdir(stateDir))
+    expect((await readFile(join(stateDir, file))).includes("canary")).toBe(false);
+  expect(gateway.logged.join("")).not.toContain("canary");
+  const file = join(stateDir, "site.backup");
+  await backUp({ ...gateway.store, actor: { by: "the test" } }, { file, secrets: {} });
+  const unpacked = gunzipSync(await readFile(file));
+  expect([unpacked.includes("CREATE TABLE responses"), unpacked.includes(id)]).toEqual([true, false]);
+});
 
-  test("is read under a pepper that is being replaced, and not once it is gone", async () => {
-    const { record } = await gateway.issue();
-    const pepper = pepperText.parse(testPepper);
-    const next = pepperText.parse("another pepper that is long enough");
-    const made = chainOf(1);
-    await keptWith(new Peppers(pepper)).store(record.id, made);
-    expect(await keptWith(new Peppers(next, pepper)).find(record.id, made.id)).toBe(made.text);
-    expect(await keptWith(new Peppers(next)).find(record.id, made.id)).toBeUndefined();
-  });
+test("a stored response is read under a pepper that is being replaced, and not once it is gone", async () => {
+  const { record } = await gateway.issue();
+  const pepper = pepperText.parse(testPepper);
+  const next = pepperText.parse("another pepper that is long enough");
+  const made = chainOf(1);
+  await keptWith(new Peppers(pepper)).store(record.id, made);
+  expect(await keptWith(new Peppers(next, pepper)).find(record.id, made.id)).toBe(made.text);
+  expect(await keptWith(new Peppers(next)).find(record.id, made.id)).toBeUndefined();
+});
 
-  test("does not pass for another one, or for another key's, by a writer of the store", async () => {
-    const [mine, yours] = [await storing(), await storing()];
-    const { id } = await make(mine.endpoint);
-    const { responses } = gateway.store;
-    const [sealed = new Uint8Array()] = await responses.find(mine.record.id, [id]);
-    const moved = newToken("resp_");
-    await responses.put(mine.record.id, { id: moved, sealed }, terms);
-    await responses.put(yours.record.id, { id, sealed }, terms);
-    expect((await call(mine.endpoint, `/${moved}`)).status).toBe(404);
-    expect((await call(yours.endpoint, `/${id}`)).status).toBe(404);
-  });
+test("a stored response does not pass for another one, or for another key's, by a writer of the store", async () => {
+  const [mine, yours] = [await storing(), await storing()];
+  const { id } = await make(mine.endpoint);
+  const { responses } = gateway.store;
+  const [sealed = new Uint8Array()] = await responses.find(mine.record.id, [id]);
+  const moved = newToken("resp_");
+  await responses.put(mine.record.id, { id: moved, sealed }, terms);
+  await responses.put(yours.record.id, { id, sealed }, terms);
+  expect((await call(mine.endpoint, `/${moved}`)).status).toBe(404);
+  expect((await call(yours.endpoint, `/${id}`)).status).toBe(404);
 });
 
 describe("a conversation of stored turns", () => {
@@ -158,7 +154,7 @@ describe("a conversation of stored turns", () => {
     return chain.id;
   };
 
-  test("that is too long is refused by the name of its limit", async () => {
+  test("a conversation of stored turns that is too long is refused by the name of its limit", async () => {
     const { endpoint, record } = await storing();
     const going = await post(endpoint, { previous_response_id: await keep(record.id, storedTurnsMax) });
     expect([going.status, await errorOf(going)]).toMatchObject([
@@ -171,7 +167,7 @@ describe("a conversation of stored turns", () => {
     ]);
   });
 
-  test("that is full takes no turn more, and neither a response nor items are stored for it", async () => {
+  test("a conversation of stored turns that is full takes no turn more, and neither a response nor items are stored for it", async () => {
     const { endpoint, record } = await storing();
     const conversation = newToken("conv_");
     const kept = keptWith(gateway.store.peppers);
@@ -194,7 +190,7 @@ describe("a conversation of stored turns", () => {
       ]);
   });
 
-  test("lets other requests in between where many of its turns are read and put at once", async () => {
+  test("a conversation of stored turns lets other requests in between where many of its turns are read and put at once", async () => {
     const { record } = await storing();
     const kept = keptWith(gateway.store.peppers);
     const [conversation, turns] = [newToken("conv_"), Array.from({ length: 20 }, () => chainOf(1))];
@@ -216,7 +212,7 @@ describe("a conversation of stored turns", () => {
     expect(betweens).toBeGreaterThan(turns.length);
   });
 
-  test("finds the place of a turn in one step, however many turns end at once", async () => {
+  test("a conversation of stored turns finds the place of a turn in one step, however many turns end at once", async () => {
     const { record } = await storing();
     const conversation = newToken("conv_");
     const kept = keptWith(gateway.store.peppers);
@@ -234,7 +230,7 @@ describe("a conversation of stored turns", () => {
     expect((await kept.turnsOf(record.id, conversation))?.size).toBe(turns.length);
   });
 
-  test("takes room as if it arrived with its request, so that small requests fill no memory", async () => {
+  test("a conversation of stored turns takes room as if it arrived with its request, so that small requests fill no memory", async () => {
     const { endpoint, record } = await storing();
     const id = await keep(record.id, 2);
     const { responses } = gateway.store;
@@ -253,13 +249,13 @@ describe("a conversation of stored turns", () => {
     expect(await Promise.all(Array.from({ length: 8 }, statusOf))).toEqual(Array(8).fill(404));
   });
 
-  test("without its beginning is refused, and no turn is left out in silence", async () => {
+  test("a conversation of stored turns without its beginning is refused, and no turn is left out in silence", async () => {
     const { endpoint, record } = await storing();
     const going = await post(endpoint, { previous_response_id: await keep(record.id, 2) });
     expect([going.status, (await errorOf(going)).code]).toEqual([404, "response_not_found"]);
   });
 
-  test("names a wrong item by its place in the request, and not by that among all turns", async () => {
+  test("a conversation of stored turns names a wrong item by its place in the request, and not by that among all turns", async () => {
     const { endpoint } = await storing();
     const { id } = await make(endpoint);
     const input = [
@@ -271,91 +267,89 @@ describe("a conversation of stored turns", () => {
   });
 });
 
-describe("a request that reads stored things", () => {
-  test("takes one of the requests of its key a minute, whatever it reads", async () => {
-    const reading = [
-      "/{response}",
-      "/{response}/input_items",
-      "/../conversations/{conversation}",
-      "/../conversations/{conversation}/items",
-    ];
-    for (const path of reading) {
-      const { endpoint, record } = await gateway.issue({ storesResponses: true, limits: { requestsPerMinute: 2 } });
-      const [conversation, { id, text }] = [newToken("conv_"), chainOf(1)];
-      const kept = keptWith(gateway.store.peppers);
-      await kept.put(record.id, conversation, JSON.stringify({ id: conversation }));
-      await kept.store(record.id, { id, text, conversation });
-      const read = () => call(endpoint, path.replace("{response}", id).replace("{conversation}", conversation));
-      expect([(await read()).status, (await read()).status]).toEqual([200, 200]);
-      const refused = await read();
-      expect([refused.status, (await errorOf(refused)).code]).toEqual([429, "rate_limit_exceeded"]);
-      expect(refused.headers.get("x-ratelimit-remaining-requests")).toBe("0");
-    }
-  });
-
-  test("takes room as a body does, so that many at once fill no memory", async () => {
-    const { endpoint, record } = await storing();
-    const { id, text } = chainOf(1);
-    await keptWith(gateway.store.peppers).store(record.id, { id, text });
-    const gate = Promise.withResolvers<void>();
-    const find = gateway.store.responses.find.bind(gateway.store.responses);
-    using _held = vi.spyOn(gateway.store.responses, "find").mockImplementation(async (key, ids) => {
-      await gate.promise;
-      return find(key, ids);
-    });
-    const reads = Array.from({ length: 60 }, async () => (await call(endpoint, `/${id}`)).status);
-    expect(await Promise.race(reads)).toBe(503);
-    gate.resolve();
-    expect(new Set(await Promise.all(reads))).toEqual(new Set([200, 503]));
-    expect((await call(endpoint, `/${id}`)).status).toBe(200);
-  });
-
-  test("reads the turns of its page alone, also behind an item", async () => {
-    const { endpoint, record } = await storing();
-    const conversation = newToken("conv_");
+test("a request that reads stored things takes one of the requests of its key a minute, whatever it reads", async () => {
+  const reading = [
+    "/{response}",
+    "/{response}/input_items",
+    "/../conversations/{conversation}",
+    "/../conversations/{conversation}/items",
+  ];
+  for (const path of reading) {
+    const { endpoint, record } = await gateway.issue({ storesResponses: true, limits: { requestsPerMinute: 2 } });
+    const [conversation, { id, text }] = [newToken("conv_"), chainOf(1)];
     const kept = keptWith(gateway.store.peppers);
-    await kept.put(record.id, conversation, "{}");
-    for (let turn = 0; turn < 30; turn += 1) {
-      const id = newToken("resp_");
-      const input = JSON.stringify([{ role: "user", content: `turn ${turn}`, ...(turn === 20 && { id: "mine" }) }]);
-      await kept.store(record.id, {
-        id,
-        text: writeTurn(id, { before: [], input }, `{"id":"${id}","output":[]}`),
-        conversation,
-      });
-    }
-    using find = vi.spyOn(gateway.store.responses, "find");
-    const pageOf = async (query: string) => {
-      find.mockClear();
-      const answer = await call(endpoint, `/../conversations/${conversation}/items?limit=5${query}`);
-      const { data, last_id, has_more } = z
-        .object({ data: z.array(z.looseObject({})), last_id: z.string(), has_more: z.boolean() })
-        .parse(await answer.json());
-      const read = find.mock.calls.flatMap(([, ids]) => ids).filter((id) => id.startsWith("resp_")).length;
-      return { texts: data.map(({ content }) => Object(content)[0].text), last_id, has_more, read };
-    };
-    const turns = (...numbers: number[]) => numbers.map((number) => `turn ${number}`);
-    const last = await pageOf("");
-    expect(last).toMatchObject({ texts: turns(29, 28, 27, 26, 25), has_more: true, read: 6 });
-    expect(await pageOf(`&after=${last.last_id}`)).toMatchObject({ texts: turns(24, 23, 22, 21, 20), read: 7 });
-    expect(await pageOf("&order=asc&after=mine")).toMatchObject({ texts: turns(21, 22, 23, 24, 25), has_more: true });
-    expect(await pageOf("&after=mine")).toMatchObject({ texts: turns(19, 18, 17, 16, 15), has_more: true });
-    const refused = await call(endpoint, `/../conversations/${conversation}/items?after=other`);
-    expect([refused.status, await errorOf(refused)]).toMatchObject([
-      400,
-      { param: "after", message: expect.stringContaining("an item of this conversation") },
-    ]);
-  });
+    await kept.put(record.id, conversation, JSON.stringify({ id: conversation }));
+    await kept.store(record.id, { id, text, conversation });
+    const read = () => call(endpoint, path.replace("{response}", id).replace("{conversation}", conversation));
+    expect([(await read()).status, (await read()).status]).toEqual([200, 200]);
+    const refused = await read();
+    expect([refused.status, (await errorOf(refused)).code]).toEqual([429, "rate_limit_exceeded"]);
+    expect(refused.headers.get("x-ratelimit-remaining-requests")).toBe("0");
+  }
+});
 
-  test("for a model that is not there reads no turns", async () => {
-    const { endpoint, record } = await storing();
-    const { id, text } = chainOf(1);
-    await keptWith(gateway.store.peppers).store(record.id, { id, text });
-    using find = vi.spyOn(gateway.store.responses, "find");
-    const going = await post(endpoint, { model: "none", previous_response_id: id });
-    expect([going.status, await errorOf(going)]).toMatchObject([404, { code: "model_not_found", param: "model" }]);
-    expect(find).not.toHaveBeenCalled();
+test("a request that reads stored things takes room as a body does, so that many at once fill no memory", async () => {
+  const { endpoint, record } = await storing();
+  const { id, text } = chainOf(1);
+  await keptWith(gateway.store.peppers).store(record.id, { id, text });
+  const gate = Promise.withResolvers<void>();
+  const find = gateway.store.responses.find.bind(gateway.store.responses);
+  using _held = vi.spyOn(gateway.store.responses, "find").mockImplementation(async (key, ids) => {
+    await gate.promise;
+    return find(key, ids);
   });
+  const reads = Array.from({ length: 60 }, async () => (await call(endpoint, `/${id}`)).status);
+  expect(await Promise.race(reads)).toBe(503);
+  gate.resolve();
+  expect(new Set(await Promise.all(reads))).toEqual(new Set([200, 503]));
+  expect((await call(endpoint, `/${id}`)).status).toBe(200);
+});
+
+test("a request that reads stored things reads the turns of its page alone, also behind an item", async () => {
+  const { endpoint, record } = await storing();
+  const conversation = newToken("conv_");
+  const kept = keptWith(gateway.store.peppers);
+  await kept.put(record.id, conversation, "{}");
+  for (let turn = 0; turn < 30; turn += 1) {
+    const id = newToken("resp_");
+    const input = JSON.stringify([{ role: "user", content: `turn ${turn}`, ...(turn === 20 && { id: "mine" }) }]);
+    await kept.store(record.id, {
+      id,
+      text: writeTurn(id, { before: [], input }, `{"id":"${id}","output":[]}`),
+      conversation,
+    });
+  }
+  using find = vi.spyOn(gateway.store.responses, "find");
+  const pageOf = async (query: string) => {
+    find.mockClear();
+    const answer = await call(endpoint, `/../conversations/${conversation}/items?limit=5${query}`);
+    const { data, last_id, has_more } = z
+      .object({ data: z.array(z.looseObject({})), last_id: z.string(), has_more: z.boolean() })
+      .parse(await answer.json());
+    const read = find.mock.calls.flatMap(([, ids]) => ids).filter((id) => id.startsWith("resp_")).length;
+    return { texts: data.map(({ content }) => Object(content)[0].text), last_id, has_more, read };
+  };
+  const turns = (...numbers: number[]) => numbers.map((number) => `turn ${number}`);
+  const last = await pageOf("");
+  expect(last).toMatchObject({ texts: turns(29, 28, 27, 26, 25), has_more: true, read: 6 });
+  expect(await pageOf(`&after=${last.last_id}`)).toMatchObject({ texts: turns(24, 23, 22, 21, 20), read: 7 });
+  expect(await pageOf("&order=asc&after=mine")).toMatchObject({ texts: turns(21, 22, 23, 24, 25), has_more: true });
+  expect(await pageOf("&after=mine")).toMatchObject({ texts: turns(19, 18, 17, 16, 15), has_more: true });
+  const refused = await call(endpoint, `/../conversations/${conversation}/items?after=other`);
+  expect([refused.status, await errorOf(refused)]).toMatchObject([
+    400,
+    { param: "after", message: expect.stringContaining("an item of this conversation") },
+  ]);
+});
+
+test("a request that reads stored things for a model that is not there reads no turns", async () => {
+  const { endpoint, record } = await storing();
+  const { id, text } = chainOf(1);
+  await keptWith(gateway.store.peppers).store(record.id, { id, text });
+  using find = vi.spyOn(gateway.store.responses, "find");
+  const going = await post(endpoint, { model: "none", previous_response_id: id });
+  expect([going.status, await errorOf(going)]).toMatchObject([404, { code: "model_not_found", param: "model" }]);
+  expect(find).not.toHaveBeenCalled();
 });
 
 describe("a response that is not stored after all", () => {
@@ -368,20 +362,23 @@ describe("a response that is not stored after all", () => {
   };
   const noStore = { store: false, status: "completed" };
 
-  test.each([false, true])("because it is too large is answered and says so, with stream %s", async (stream) => {
-    const { endpoint } = await storing();
-    const tooLong = "a".repeat(storedResponseBytesMax);
-    const answer = await post(endpoint, { input: `/script tokens=1\n${tooLong}`, stream });
-    expect([answer.status, answer.headers.get("x-trunkline-ignored")]).toEqual([200, "store"]);
-    for (const each of await lastOf(answer, stream)) expect(each).toMatchObject({ store: false });
-    // With its answer only this one is too large.
-    const nearly = "a".repeat(storedResponseBytesMax - 200);
-    const answers = await lastOf(await post(endpoint, { input: `/script tokens=1\n${nearly}`, stream }), stream);
-    if (stream) expect(answers[0]).toMatchObject({ store: true });
-    expect(answers.at(-1)).toMatchObject(noStore);
-  });
+  test.each([false, true])(
+    "a response that is not stored after all because it is too large is answered and says so, with stream %s",
+    async (stream) => {
+      const { endpoint } = await storing();
+      const tooLong = "a".repeat(storedResponseBytesMax);
+      const answer = await post(endpoint, { input: `/script tokens=1\n${tooLong}`, stream });
+      expect([answer.status, answer.headers.get("x-trunkline-ignored")]).toEqual([200, "store"]);
+      for (const each of await lastOf(answer, stream)) expect(each).toMatchObject({ store: false });
+      // With its answer only this one is too large.
+      const nearly = "a".repeat(storedResponseBytesMax - 200);
+      const answers = await lastOf(await post(endpoint, { input: `/script tokens=1\n${nearly}`, stream }), stream);
+      if (stream) expect(answers[0]).toMatchObject({ store: true });
+      expect(answers.at(-1)).toMatchObject(noStore);
+    },
+  );
 
-  test("because the site has no room is answered and says so, and a conversation is refused by the setting", async () => {
+  test("a response that is not stored after all because the site has no room is answered and says so, and a conversation is refused by the setting", async () => {
     await using full = await startGatewayInProcess({
       logLevel: "warn",
       env: { TRUNKLINE_STORE_RESPONSES: "on", TRUNKLINE_STORE_RESPONSES_BYTES_MAX: String(mib) },
@@ -412,20 +409,23 @@ describe("a response that is not stored after all", () => {
     ["whole", false, {}],
     ["streamed", true, {}],
     ["resumable", true, { "x-trunkline-resumable": "1" }],
-  ])("because the store is away is answered and says so, %s", async (_, stream, headers) => {
-    const { endpoint } = await storing();
-    const away = new Fault("backend_unavailable", { message: "away" });
-    using put = vi.spyOn(gateway.store.responses, "put").mockRejectedValue(away);
-    const tools = [{ type: "function", name: "f", parameters: { type: "object", default: { store: true } } }];
-    const metadata = { '"store":true': '\u2028"store":true' };
-    const answer = await post(endpoint, { stream, metadata, tools }, headers);
-    const last = (await lastOf(answer, stream)).at(-1);
-    expect(put).toHaveBeenCalledOnce();
-    expect(last).toMatchObject({ ...noStore, metadata, tools });
-    expect(gateway.logged.join("")).toContain("a response was not stored");
-  });
+  ])(
+    "a response that is not stored after all because the store is away is answered and says so, %s",
+    async (_, stream, headers) => {
+      const { endpoint } = await storing();
+      const away = new Fault("backend_unavailable", { message: "away" });
+      using put = vi.spyOn(gateway.store.responses, "put").mockRejectedValue(away);
+      const tools = [{ type: "function", name: "f", parameters: { type: "object", default: { store: true } } }];
+      const metadata = { '"store":true': '\u2028"store":true' };
+      const answer = await post(endpoint, { stream, metadata, tools }, headers);
+      const last = (await lastOf(answer, stream)).at(-1);
+      expect(put).toHaveBeenCalledOnce();
+      expect(last).toMatchObject({ ...noStore, metadata, tools });
+      expect(gateway.logged.join("")).toContain("a response was not stored");
+    },
+  );
 
-  test("is gone on from as the store says: with the store away it is no 404", async () => {
+  test("a response that is not stored after all is gone on from as the store says: with the store away it is no 404", async () => {
     const { endpoint } = await storing();
     const { id } = await make(endpoint);
     const away = new Fault("backend_unavailable", { message: "away" });
@@ -478,7 +478,7 @@ describe("a conversation", () => {
   const begin = (endpoint: Endpoint, fields: object = {}): Promise<Response> =>
     call(endpoint, "/../conversations", { method: "POST", body: JSON.stringify(fields), headers: json });
 
-  test("has ids of its own: no path serves its parts, and no response is taken for one", async () => {
+  test("a conversation has ids of its own: no path serves its parts, and no response is taken for one", async () => {
     const { endpoint } = await storing();
     const items = [{ role: "user", content: "Hi" }];
     const { id } = (await (await begin(endpoint, { items })).json()) as { id: string };
@@ -501,7 +501,7 @@ describe("a conversation", () => {
     expect(((await listed.json()) as { data: object[] }).data).toHaveLength(3);
   });
 
-  test("is refused by its size before it is read, and by the number of its metadata", async () => {
+  test("a conversation is refused by its size before it is read, and by the number of its metadata", async () => {
     const { endpoint } = await storing();
     const large = await begin(endpoint, { items: [{ role: "user", content: "x".repeat(storedResponseBytesMax) }] });
     expect([large.status, await errorOf(large)]).toMatchObject([413, { message: /storedResponseBytesMax/ }]);
@@ -510,7 +510,7 @@ describe("a conversation", () => {
     expect([many.status, await errorOf(many)]).toMatchObject([400, { param: "metadata" }]);
   });
 
-  test("names what it ignores, and takes one of the requests of its key", async () => {
+  test("a conversation names what it ignores, and takes one of the requests of its key", async () => {
     const { endpoint } = await gateway.issue({ storesResponses: true, limits: { requestsPerMinute: 1 } });
     const begun = await begin(endpoint, { colour: "blue" });
     expect([begun.status, begun.headers.get("x-trunkline-ignored")]).toEqual([200, "colour"]);
@@ -518,7 +518,7 @@ describe("a conversation", () => {
     expect([refused.status, (await errorOf(refused)).code]).toEqual([429, "rate_limit_exceeded"]);
   });
 
-  test("has a turn once, also where two gateways store the same answer", async () => {
+  test("a conversation has a turn once, also where two gateways store the same answer", async () => {
     const { endpoint, record } = await storing();
     const { id: conversation } = (await (await begin(endpoint)).json()) as { id: string };
     const made = { ...chainOf(1), conversation };

@@ -17,7 +17,7 @@ describe("the path of tunnels", () => {
   afterAll(() => site[Symbol.asyncDispose]());
   const tunnelUrl = (): string => site.origin + tunnelPath;
 
-  test("answers a request without an upgrade with 426, and says what may be wrong", async () => {
+  test("the path of tunnels answers a request without an upgrade with 426, and says what may be wrong", async () => {
     for (const headers of [{}, toHttp2]) {
       const answer = await answerToUpgrade(tunnelUrl(), { headers });
       expect(answer.status).toBe(426);
@@ -28,7 +28,7 @@ describe("the path of tunnels", () => {
     }
   });
 
-  test("takes no other method", async () => {
+  test("the path of tunnels takes no other method", async () => {
     const answer = await answerToUpgrade(tunnelUrl(), { method: "POST" });
     expect([answer.status, answer.headers["allow"]]).toEqual([405, "GET, HEAD"]);
   });
@@ -36,14 +36,14 @@ describe("the path of tunnels", () => {
   test.each([
     ["of another version", { ...handshake, "sec-websocket-version": "12" }],
     ["without a key", { ...handshake, "sec-websocket-key": "" }],
-  ])("refuses a handshake %s with an error like any other", async (_, headers) => {
+  ])("the path of tunnels refuses a handshake %s with an error like any other", async (_, headers) => {
     const answer = await answerToUpgrade(tunnelUrl(), { headers });
     expect(answer.status).toBe(400);
     expect(JSON.parse(answer.body).error.message).toContain("handshake of version 13");
     expect(answer.headers["x-request-id"]).toMatch(/^req_/);
   });
 
-  test("refuses a head that can be read in two ways", async () => {
+  test("the path of tunnels refuses a head that can be read in two ways", async () => {
     const answer = await answerToUpgrade(tunnelUrl(), {
       headers: { ...handshake, "content-length": "5" },
       body: "hello",
@@ -51,7 +51,7 @@ describe("the path of tunnels", () => {
     expect(answer.status).toBe(400);
   });
 
-  test("tells agents to come again while the gateway has no broker", async () => {
+  test("the path of tunnels tells agents to come again while the gateway has no broker", async () => {
     site.isReady = false;
     onTestFinished(() => void (site.isReady = true));
     const answer = await answerToUpgrade(tunnelUrl());
@@ -59,7 +59,7 @@ describe("the path of tunnels", () => {
     expect(answer.headers["retry-after"]).toBe("1");
   });
 
-  test("is one line in the log, with 101, as soon as the tunnel is there", async () => {
+  test("the path of tunnels is one line in the log, with 101, as soon as the tunnel is there", async () => {
     site.logged.length = 0;
     await using tunnel = await RawTunnel.open(site.origin);
     expect(tunnel.info.site).toBe(site.site);
@@ -67,7 +67,7 @@ describe("the path of tunnels", () => {
     expect(JSON.parse(site.logged[0] ?? "")).toMatchObject({ path: tunnelPath, status: 101, outcome: "ok" });
   });
 
-  test("is the only one where requests become WebSockets", async () => {
+  test("the path of tunnels is the only one where requests become WebSockets", async () => {
     const answer = await answerToUpgrade(`${site.origin}/v1/models`);
     expect(answer.status).toBe(426);
     expect(JSON.parse(answer.body).error.code).toBe("upgrade_refused");
@@ -92,18 +92,18 @@ describe("a server of Node 22, which cannot decline an upgrade,", () => {
   });
   afterAll(() => void server.close());
 
-  test("serves the request without it", async () => {
+  test("a server of Node 22, which cannot decline an upgrade, serves the request without it", async () => {
     const headers = { ...toHttp2, "x-test": "kept" };
     const answer = await answerToUpgrade(`${origin}/v1/models?x=1`, { headers });
     expect(answer.body).toBe("GET /v1/models?x=1 kept undefined");
   });
 
-  test("hands a request for a WebSocket elsewhere on as it came, to be refused at once", async () => {
+  test("a server of Node 22, which cannot decline an upgrade, hands a request for a WebSocket elsewhere on as it came, to be refused at once", async () => {
     const answer = await answerToUpgrade(`${origin}/v1/responses`);
     expect(answer.body).toBe("GET /v1/responses undefined websocket");
   });
 
-  test("serves it after the requests before it", async () => {
+  test("a server of Node 22, which cannot decline an upgrade, serves it after the requests before it", async () => {
     const { hostname, port } = new URL(origin);
     const socket = connect({ host: hostname, port: Number(port) });
     onTestFinished(() => void socket.destroy());

@@ -44,7 +44,7 @@ describe("the demonstration", () => {
     });
 
   test.each(["/v1/rerank", "/rerank", "/v2/rerank"])(
-    "orders documents by the words of the query at %s",
+    "the demonstration orders documents by the words of the query at %s",
     async (path) => {
       const response = await post(path, { ...ask, top_n: 2, return_documents: true });
       expect(response.status).toBe(200);
@@ -60,7 +60,7 @@ describe("the demonstration", () => {
     },
   );
 
-  test("scores texts in their order at /v1/score", async () => {
+  test("the demonstration scores texts in their order at /v1/score", async () => {
     const response = await post("/v1/score", { model: "scripted:embed", text_1: "blue sky", text_2: ["grass", "sky"] });
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({
@@ -76,12 +76,12 @@ describe("the demonstration", () => {
     });
   });
 
-  test("tells the ability in the list of models, and only of models that have it", async () => {
+  test("the demonstration tells the ability in the list of models, and only of models that have it", async () => {
     expect(await listed(endpoint, "scripted:embed")).toMatchObject({ x_capabilities: ["rerank"] });
     expect(await listed(endpoint, "scripted")).not.toHaveProperty("x_capabilities");
   });
 
-  test("counts the tokens of the machine in the usage of the key", async () => {
+  test("the demonstration counts the tokens of the machine in the usage of the key", async () => {
     await using operator = await Operator.on({ stateDir: folder });
     const counted = await until(() => operator.usageSum(keyId), { what: "the usage to be written" });
     expect(counted).toMatchObject({ completionTokens: 0 });

@@ -88,64 +88,62 @@ async function refusalOf(fetched: Promise<unknown>): Promise<Fault> {
   );
 }
 
-describe("an image by URL", () => {
-  test("is fetched without a redirect, a cookie or a key, and becomes a data URL of its true type", async () => {
-    let headers: IncomingMessage["headers"] = {};
-    answer = (request, response) => {
-      ({ headers } = request);
-      response.setHeader("content-type", "text/html").end(png);
-    };
-    const { fetch } = fetcherOf();
-    expect(await fetch(url)).toEqual(new Map([[url, pngUrl]]));
-    expect(Object.keys(headers).toSorted()).toEqual(["accept", "accept-encoding", "connection", "host"]);
-  });
+test("an image by URL is fetched without a redirect, a cookie or a key, and becomes a data URL of its true type", async () => {
+  let headers: IncomingMessage["headers"] = {};
+  answer = (request, response) => {
+    ({ headers } = request);
+    response.setHeader("content-type", "text/html").end(png);
+  };
+  const { fetch } = fetcherOf();
+  expect(await fetch(url)).toEqual(new Map([[url, pngUrl]]));
+  expect(Object.keys(headers).toSorted()).toEqual(["accept", "accept-encoding", "connection", "host"]);
+});
 
-  test.each([
-    ["ffd8ffe000104a46494600", "jpeg"],
-    ["474946383961", "gif"],
-    ["524946460000000057454250", "webp"],
-  ])("that begins with %s is of the type %s", async (bytes, type) => {
-    answer = (_, response) => void response.end(Buffer.from(bytes, "hex"));
-    expect((await fetcherOf().fetch(url)).get(url)).toMatch(new RegExp(`^data:image/${type};base64,`));
-  });
+test.each([
+  ["ffd8ffe000104a46494600", "jpeg"],
+  ["474946383961", "gif"],
+  ["524946460000000057454250", "webp"],
+])("an image by URL that begins with %s is of the type %s", async (bytes, type) => {
+  answer = (_, response) => void response.end(Buffer.from(bytes, "hex"));
+  expect((await fetcherOf().fetch(url)).get(url)).toMatch(new RegExp(`^data:image/${type};base64,`));
+});
 
-  test("that a request has twice is fetched once", async () => {
-    await fetcherOf().fetch(url, url);
-    expect(asked).toEqual(["images.example /a.png"]);
-  });
+test("an image by URL that a request has twice is fetched once", async () => {
+  await fetcherOf().fetch(url, url);
+  expect(asked).toEqual(["images.example /a.png"]);
+});
 
-  test.each([
-    ["http://images.example/a.png", "invalid_value", "https://"],
-    ["https://images.example:8443/a.png", "invalid_value", "no port"],
-    ["https://user:secret@images.example/a.png", "invalid_value", "user or password"],
-    ["https://evil.example/a.png", "invalid_value", "does not allow"],
-    ["https://images.example.evil.example/a.png", "invalid_value", "does not allow"],
-    ["https://evilimages.example/a.png", "invalid_value", "does not allow"],
-    ["https://127.0.0.1/a.png", "invalid_value", "does not allow"],
-    [`https://images.example/${"a".repeat(3_000)}`, "string_too_long", "imageUrlCharactersMax"],
-  ])("is refused before any lookup: %s", async (wrong, code, says) => {
-    const { fetcher, fetch, lookedUp } = fetcherOf();
-    expect(() => fetcher.assertAllowed([{ url: wrong, param }])).toThrow(says);
-    expect(await refusalOf(fetch(wrong))).toMatchObject({ code, param });
-    expect([lookedUp, asked]).toEqual([[], []]);
-  });
+test.each([
+  ["http://images.example/a.png", "invalid_value", "https://"],
+  ["https://images.example:8443/a.png", "invalid_value", "no port"],
+  ["https://user:secret@images.example/a.png", "invalid_value", "user or password"],
+  ["https://evil.example/a.png", "invalid_value", "does not allow"],
+  ["https://images.example.evil.example/a.png", "invalid_value", "does not allow"],
+  ["https://evilimages.example/a.png", "invalid_value", "does not allow"],
+  ["https://127.0.0.1/a.png", "invalid_value", "does not allow"],
+  [`https://images.example/${"a".repeat(3_000)}`, "string_too_long", "imageUrlCharactersMax"],
+])("an image by URL is refused before any lookup: %s", async (wrong, code, says) => {
+  const { fetcher, fetch, lookedUp } = fetcherOf();
+  expect(() => fetcher.assertAllowed([{ url: wrong, param }])).toThrow(says);
+  expect(await refusalOf(fetch(wrong))).toMatchObject({ code, param });
+  expect([lookedUp, asked]).toEqual([[], []]);
+});
 
-  test("is refused where the operator allows no host, and says what to send", () => {
-    const { fetcher } = fetcherOf({ hosts: [] });
-    expect(() => fetcher.assertAllowed([{ url, param }])).toThrow("must be sent as a data URL");
-  });
+test("an image by URL is refused where the operator allows no host, and says what to send", () => {
+  const { fetcher } = fetcherOf({ hosts: [] });
+  expect(() => fetcher.assertAllowed([{ url, param }])).toThrow("must be sent as a data URL");
+});
 
-  test("is allowed on hosts below a name with a star, and on that name itself only by its own entry", async () => {
-    const { fetcher } = fetcherOf({ hosts: ["*.example"] });
-    expect(() => fetcher.assertAllowed([{ url, param }])).not.toThrow();
-    expect(() => fetcher.assertAllowed([{ url: "https://example/a.png", param }])).toThrow("does not allow");
-    expect(() => fetcher.assertAllowed([{ url: "https://IMAGES.EXAMPLE./a.png", param }])).not.toThrow();
-  });
+test("an image by URL is allowed on hosts below a name with a star, and on that name itself only by its own entry", async () => {
+  const { fetcher } = fetcherOf({ hosts: ["*.example"] });
+  expect(() => fetcher.assertAllowed([{ url, param }])).not.toThrow();
+  expect(() => fetcher.assertAllowed([{ url: "https://example/a.png", param }])).toThrow("does not allow");
+  expect(() => fetcher.assertAllowed([{ url: "https://IMAGES.EXAMPLE./a.png", param }])).not.toThrow();
 });
 
 describe("an address that is not public", () => {
   test.each(["10.0.0.1", "169.254.169.254", "::1", "::ffff:10.0.0.1", "fd00::1", "64:ff9b::a00:1", "0.0.0.0"])(
-    "is never connected to, whatever name leads there: %s",
+    "an address that is not public is never connected to, whatever name leads there: %s",
     async (address) => {
       const { fetch } = fetcherOf({ addresses: { "images.example": [[address]] } });
       const fault = await refusalOf(fetch(url));
@@ -170,13 +168,16 @@ describe("an address that is not public", () => {
     "https://[fd00::1]/",
     "https://[::]/",
     "https://localhost./",
-  ])("is refused in the URL itself, also where every host is allowed: %s", async (literal) => {
-    const { fetch } = fetcherOf({ hosts: ["*"], addresses: { localhost: [["::1"]] } });
-    expect(await refusalOf(fetch(literal))).toMatchObject({ internal: expect.stringContaining("not public") });
-    expect(asked).toEqual([]);
-  });
+  ])(
+    "an address that is not public is refused in the URL itself, also where every host is allowed: %s",
+    async (literal) => {
+      const { fetch } = fetcherOf({ hosts: ["*"], addresses: { localhost: [["::1"]] } });
+      expect(await refusalOf(fetch(literal))).toMatchObject({ internal: expect.stringContaining("not public") });
+      expect(asked).toEqual([]);
+    },
+  );
 
-  test("in a second answer of DNS changes nothing: the connection goes to the address that was checked", async () => {
+  test("an address that is not public in a second answer of DNS changes nothing: the connection goes to the address that was checked", async () => {
     const { fetch, lookedUp } = fetcherOf({ addresses: { "images.example": [[here], ["10.0.0.1"]] } });
     expect(await fetch(url)).toEqual(new Map([[url, pngUrl]]));
     expect(lookedUp).toEqual(["images.example"]);
@@ -191,12 +192,15 @@ describe("a redirect", () => {
     };
   };
 
-  test.each(["https://cdn.example/b.png", "/b.png", "//cdn.example/b.png"])("is followed to %s", async (location) => {
-    to(location);
-    const { fetch } = fetcherOf();
-    expect(await fetch(url)).toEqual(new Map([[url, pngUrl]]));
-    expect(asked).toHaveLength(2);
-  });
+  test.each(["https://cdn.example/b.png", "/b.png", "//cdn.example/b.png"])(
+    "a redirect is followed to %s",
+    async (location) => {
+      to(location);
+      const { fetch } = fetcherOf();
+      expect(await fetch(url)).toEqual(new Map([[url, pngUrl]]));
+      expect(asked).toHaveLength(2);
+    },
+  );
 
   test.each([
     ["https://other.example/b.png", "does not allow"],
@@ -204,131 +208,127 @@ describe("a redirect", () => {
     ["https://cdn.example:22/", "no port"],
     ["https://169.254.169.254/latest/meta-data", "does not allow"],
     ["file:///etc/passwd", "https://"],
-  ])("is refused like a first URL: %s", async (location, says) => {
+  ])("a redirect is refused like a first URL: %s", async (location, says) => {
     to(location, 307);
     expect((await refusalOf(fetcherOf().fetch(url))).message).toContain(says);
     expect(asked).toHaveLength(1);
   });
 
-  test("to a host that DNS sends into a private network is refused", async () => {
+  test("a redirect to a host that DNS sends into a private network is refused", async () => {
     to("https://cdn.example/b.png");
     const { fetch } = fetcherOf({ addresses: { "cdn.example": [["10.0.0.1"]] } });
     expect(await refusalOf(fetch(url))).toMatchObject({ internal: expect.stringContaining("not public") });
     expect(asked).toHaveLength(1);
   });
 
-  test("to the same host has its address checked again", async () => {
+  test("a redirect to the same host has its address checked again", async () => {
     to("/b.png");
     const { fetch, lookedUp } = fetcherOf({ addresses: { "images.example": [[here], ["10.0.0.1"]] } });
     expect(await refusalOf(fetch(url))).toMatchObject({ internal: expect.stringContaining("not public") });
     expect(lookedUp).toHaveLength(2);
   });
 
-  test("after redirect ends at the limit", async () => {
+  test("a redirect after redirect ends at the limit", async () => {
     answer = (_, response) => void response.writeHead(302, { location: "/again" }).end();
     expect((await refusalOf(fetcherOf().fetch(url))).message).toContain("imageRedirectsMax");
     expect(asked).toHaveLength(4);
   });
 });
 
-describe("an answer of a host", () => {
-  test.each([
-    ["a page", 200, "<html>", "must lead to an image"],
-    ["an SVG", 200, "<svg xmlns='http://www.w3.org/2000/svg'/>", "must lead to an image"],
-    ["nothing", 200, "", "must lead to an image"],
-    ["an image that is not there", 404, png, "could not be fetched"],
-    ["a redirect to nowhere", 302, "", "could not be fetched"],
-  ])("is refused unless it is an image: %s", async (_, status, body, says) => {
-    answer = (_request, response) => void response.writeHead(status).end(body);
-    expect((await refusalOf(fetcherOf().fetch(url))).message).toContain(says);
-  });
-
-  test("is read up to the limit, whatever its length is said to be", async () => {
-    answer = (_, response) => {
-      response.write(png);
-      const piece = Buffer.alloc(65_536);
-      const more = (): void => void (response.destroyed || (response.write(piece) ? setImmediate(more) : undefined));
-      response.on("drain", more);
-      more();
-    };
-    expect((await refusalOf(fetcherOf().fetch(url))).message).toContain("fetchedImageBytesMax");
-  });
-
-  test("is refused at once by a length over the limit, which all images of a request share", async () => {
-    answer = (_, response) => {
-      response.writeHead(200, { "content-length": fetchedImageBytesMax + 1 });
-      response.flushHeaders();
-    };
-    expect((await refusalOf(fetcherOf().fetch(url))).message).toContain("fetchedImageBytesMax");
-    answer = (_, response) => void response.end(Buffer.concat([png, Buffer.alloc(fetchedImageBytesMax / 2)]));
-    const both = refusalOf(fetcherOf().fetch(url, "https://cdn.example/b.png"));
-    expect((await both).message).toContain("fetchedImageBytesMax");
-  });
-
-  test("counts for the limit in each place where a request has it", async () => {
-    answer = (_, response) => void response.end(Buffer.concat([png, Buffer.alloc(fetchedImageBytesMax / 8)]));
-    const { fetch } = fetcherOf();
-    expect((await fetch(...Array.from({ length: 4 }, () => url))).size).toBe(1);
-    const often = refusalOf(fetch(...Array.from({ length: 9 }, () => url)));
-    expect((await often).message).toContain("fetchedImageBytesMax");
-  });
-
-  test("is waited for no longer than the limit, redirects and DNS included", async () => {
-    const clock = new TurnableClock();
-    answer = (_, response) => response.flushHeaders();
-    const slow = refusalOf(fetcherOf({ clock }).fetch(url));
-    await until(() => asked.length === 1, { what: "the request for the image" });
-    clock.advance(imageFetchMs);
-    expect((await slow).message).toContain("imageFetchMs");
-  });
-
-  test("is let go of when the client leaves, and no others are begun beyond the limit", async () => {
-    answer = () => undefined;
-    const { fetcher } = fetcherOf();
-    const leaving = new AbortController();
-    const images = [{ url, param }];
-    const waiting = Array.from({ length: imageFetchesMax }, () => refusalOf(fetcher.fetchAll(images, leaving.signal)));
-    await until(() => asked.length === imageFetchesMax, { what: "all requests for images" });
-    const more = await refusalOf(fetcher.fetchAll(images, leaving.signal));
-    expect(more).toMatchObject({ code: "server_is_overloaded", message: expect.stringContaining("imageFetchesMax") });
-    leaving.abort(new Fault("client_closed", { message: "The client has left." }));
-    for (const fault of await Promise.all(waiting)) expect(fault.code).toBe("client_closed");
-    answer = (_, response) => void response.end(png);
-    expect(await fetcher.fetchAll(images, new AbortController().signal)).toEqual(new Map([[url, pngUrl]]));
-  });
+test.each([
+  ["a page", 200, "<html>", "must lead to an image"],
+  ["an SVG", 200, "<svg xmlns='http://www.w3.org/2000/svg'/>", "must lead to an image"],
+  ["nothing", 200, "", "must lead to an image"],
+  ["an image that is not there", 404, png, "could not be fetched"],
+  ["a redirect to nowhere", 302, "", "could not be fetched"],
+])("an answer of a host is refused unless it is an image: %s", async (_, status, body, says) => {
+  answer = (_request, response) => void response.writeHead(status).end(body);
+  expect((await refusalOf(fetcherOf().fetch(url))).message).toContain(says);
 });
 
-describe("a gateway with TRUNKLINE_IMAGE_HOSTS", () => {
-  test("sends a machine the images in the place of their URLs, and refuses other hosts before any machine", async () => {
-    await using runtime = await FakeLlamaServer.start({ model: { name: "eyes", vision: true } });
-    const env = {
-      TRUNKLINE_IMAGE_HOSTS: "images.example,*.allowed.example",
-      TRUNKLINE_RUNTIME: "llama-server",
-      TRUNKLINE_RUNTIME_URL: runtime.url,
-    };
-    await using gateway = await startGatewayInProcess({ env });
-    const { fetcher } = fetcherOf();
-    vi.spyOn(ImageFetcher.prototype, "fetchAll").mockImplementationOnce((...of) => fetcher.fetchAll(...of));
-    const { endpoint } = await gateway.issue();
-    const ask = (of: string) =>
-      endpoint.chat({
-        model: "eyes",
-        messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: of } }] }],
-      });
-    expect((await ask(url)).status).toBe(200);
-    expect(runtime.requests.at(-1)?.body).toMatchObject({
-      messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: pngUrl } }] }],
+test("an answer of a host is read up to the limit, whatever its length is said to be", async () => {
+  answer = (_, response) => {
+    response.write(png);
+    const piece = Buffer.alloc(65_536);
+    const more = (): void => void (response.destroyed || (response.write(piece) ? setImmediate(more) : undefined));
+    response.on("drain", more);
+    more();
+  };
+  expect((await refusalOf(fetcherOf().fetch(url))).message).toContain("fetchedImageBytesMax");
+});
+
+test("an answer of a host is refused at once by a length over the limit, which all images of a request share", async () => {
+  answer = (_, response) => {
+    response.writeHead(200, { "content-length": fetchedImageBytesMax + 1 });
+    response.flushHeaders();
+  };
+  expect((await refusalOf(fetcherOf().fetch(url))).message).toContain("fetchedImageBytesMax");
+  answer = (_, response) => void response.end(Buffer.concat([png, Buffer.alloc(fetchedImageBytesMax / 2)]));
+  const both = refusalOf(fetcherOf().fetch(url, "https://cdn.example/b.png"));
+  expect((await both).message).toContain("fetchedImageBytesMax");
+});
+
+test("an answer of a host counts for the limit in each place where a request has it", async () => {
+  answer = (_, response) => void response.end(Buffer.concat([png, Buffer.alloc(fetchedImageBytesMax / 8)]));
+  const { fetch } = fetcherOf();
+  expect((await fetch(...Array.from({ length: 4 }, () => url))).size).toBe(1);
+  const often = refusalOf(fetch(...Array.from({ length: 9 }, () => url)));
+  expect((await often).message).toContain("fetchedImageBytesMax");
+});
+
+test("an answer of a host is waited for no longer than the limit, redirects and DNS included", async () => {
+  const clock = new TurnableClock();
+  answer = (_, response) => response.flushHeaders();
+  const slow = refusalOf(fetcherOf({ clock }).fetch(url));
+  await until(() => asked.length === 1, { what: "the request for the image" });
+  clock.advance(imageFetchMs);
+  expect((await slow).message).toContain("imageFetchMs");
+});
+
+test("an answer of a host is let go of when the client leaves, and no others are begun beyond the limit", async () => {
+  answer = () => undefined;
+  const { fetcher } = fetcherOf();
+  const leaving = new AbortController();
+  const images = [{ url, param }];
+  const waiting = Array.from({ length: imageFetchesMax }, () => refusalOf(fetcher.fetchAll(images, leaving.signal)));
+  await until(() => asked.length === imageFetchesMax, { what: "all requests for images" });
+  const more = await refusalOf(fetcher.fetchAll(images, leaving.signal));
+  expect(more).toMatchObject({ code: "server_is_overloaded", message: expect.stringContaining("imageFetchesMax") });
+  leaving.abort(new Fault("client_closed", { message: "The client has left." }));
+  for (const fault of await Promise.all(waiting)) expect(fault.code).toBe("client_closed");
+  answer = (_, response) => void response.end(png);
+  expect(await fetcher.fetchAll(images, new AbortController().signal)).toEqual(new Map([[url, pngUrl]]));
+});
+
+test("a gateway with TRUNKLINE_IMAGE_HOSTS sends a machine the images in the place of their URLs, and refuses other hosts before any machine", async () => {
+  await using runtime = await FakeLlamaServer.start({ model: { name: "eyes", vision: true } });
+  const env = {
+    TRUNKLINE_IMAGE_HOSTS: "images.example,*.allowed.example",
+    TRUNKLINE_RUNTIME: "llama-server",
+    TRUNKLINE_RUNTIME_URL: runtime.url,
+  };
+  await using gateway = await startGatewayInProcess({ env });
+  const { fetcher } = fetcherOf();
+  vi.spyOn(ImageFetcher.prototype, "fetchAll").mockImplementationOnce((...of) => fetcher.fetchAll(...of));
+  const { endpoint } = await gateway.issue();
+  const ask = (of: string) =>
+    endpoint.chat({
+      model: "eyes",
+      messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: of } }] }],
     });
-    const source = { type: "url", url };
-    const counted = await fetch(`${endpoint.baseUrl}/messages/count_tokens`, {
-      method: "POST",
-      headers: { "x-api-key": endpoint.key, "content-type": "application/json" },
-      body: JSON.stringify({ model: "eyes", messages: [{ role: "user", content: [{ type: "image", source }] }] }),
-    });
-    expect([counted.status, counted.headers.get("x-trunkline-estimate")]).toEqual([200, "true"]);
-    expect(JSON.stringify(runtime.requests.map(({ body }) => body))).not.toContain("images.example");
-    const refused = await ask("https://other.example/a.png");
-    expect(refused.status).toBe(400);
-    expect(await refused.json()).toMatchObject({ error: { code: "invalid_value", param } });
+  expect((await ask(url)).status).toBe(200);
+  expect(runtime.requests.at(-1)?.body).toMatchObject({
+    messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: pngUrl } }] }],
   });
+  const source = { type: "url", url };
+  const counted = await fetch(`${endpoint.baseUrl}/messages/count_tokens`, {
+    method: "POST",
+    headers: { "x-api-key": endpoint.key, "content-type": "application/json" },
+    body: JSON.stringify({ model: "eyes", messages: [{ role: "user", content: [{ type: "image", source }] }] }),
+  });
+  expect([counted.status, counted.headers.get("x-trunkline-estimate")]).toEqual([200, "true"]);
+  expect(JSON.stringify(runtime.requests.map(({ body }) => body))).not.toContain("images.example");
+  const refused = await ask("https://other.example/a.png");
+  expect(refused.status).toBe(400);
+  expect(await refused.json()).toMatchObject({ error: { code: "invalid_value", param } });
 });

@@ -37,12 +37,12 @@ function settingsRead(read: (environment: Record<string, string>) => unknown): S
 describe("infra/compose.yaml", () => {
   const secrets = Object.keys(environment).filter((name) => /PASSWORD|PEPPER/.test(name));
 
-  test.each(secrets)("does not start without %s, which .env.example leaves open", (name) => {
+  test.each(secrets)("infra/compose.yaml does not start without %s, which .env.example leaves open", (name) => {
     expect(readFileSync(join(infraFolder, ".env.example"), "utf8")).toMatch(new RegExp(`^${name}=$`, "m"));
     expect(() => readCompose({ ...environment, [name]: "" })).toThrow(`${name} is not set`);
   });
 
-  test("holds no secret of its own, and listens on loopback unless told otherwise", () => {
+  test("infra/compose.yaml holds no secret of its own, and listens on loopback unless told otherwise", () => {
     const bare = Object.values(readCompose(Object.fromEntries(secrets.map((name) => [name, "given"]))).services);
     const settings = bare.flatMap((each) => Object.entries(each.environment));
     const urls = settings.map(([, value]) => value).filter((value) => /^\w+:\/\/.*@/.test(value));
@@ -54,7 +54,7 @@ describe("infra/compose.yaml", () => {
     expect(ports.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([]);
   });
 
-  test("names only files, folders, networks, volumes and services that there are", () => {
+  test("infra/compose.yaml names only files, folders, networks, volumes and services that there are", () => {
     for (const [name, { volumes, networks, depends_on: needs, build }] of services) {
       const mounted = volumes.map((volume) => volume.split(":")[0] ?? "");
       const files = mounted.filter((from) => from.startsWith("./"));
@@ -75,7 +75,7 @@ describe("infra/compose.yaml", () => {
     }
   });
 
-  test("gives its processes settings that they know and accept, and time to drain", () => {
+  test("infra/compose.yaml gives its processes settings that they know and accept, and time to drain", () => {
     for (const [name, { command, environment: settings, stop_grace_period: graceSeconds = 10 }] of services) {
       if (command?.[0] !== "gateway") {
         expect([name, Object.keys(settings).filter((key) => key.startsWith("TRUNKLINE_"))]).toEqual([name, []]);
@@ -87,7 +87,7 @@ describe("infra/compose.yaml", () => {
     }
   });
 
-  test("gives NATS its configuration alone, and gateways the credentials of `trunkline nats init` but the operator's", () => {
+  test("infra/compose.yaml gives NATS its configuration alone, and gateways the credentials of `trunkline nats init` but the operator's", () => {
     const madeBy = (name: string) =>
       service(name).volumes.flatMap((volume) => (volume.startsWith("./nats/") ? [volume.split(":")] : []));
     expect(madeBy("nats").map(([from]) => from)).toEqual(["./nats/nats.conf"]);
@@ -103,7 +103,7 @@ describe("infra/compose.yaml", () => {
     expect(service("nats").volumes.some((volume) => folder.startsWith(`${volume.split(":")[1]}/`))).toBe(true);
   });
 
-  test("speaks TLS to NATS with the private authority, and never uses the laboratory's override", () => {
+  test("infra/compose.yaml speaks TLS to NATS with the private authority, and never uses the laboratory's override", () => {
     for (const name of gateways) {
       const { environment: settings, volumes } = service(name);
       const urls = Object.entries(settings).filter(([setting]) => /^TRUNKLINE_NATS_.*URL$/.test(setting));
@@ -123,13 +123,13 @@ describe("infra/compose.yaml", () => {
     expect(texts).not.toContain("TRUNKLINE_NATS_INSECURE");
   });
 
-  test("and the documents show no broker on another host in clear text", () => {
+  test("infra/compose.yaml and the documents show no broker on another host in clear text", () => {
     const documents = ["../README.md", "README.md", "settings.md", "compose.yaml", ".env.example"];
     const texts = documents.map((name) => readFileSync(join(infraFolder, name), "utf8")).join("\n");
     expect(texts.match(/\b(nats|ws):\/\/(?!127\.0\.0\.1)[\w<].*/g) ?? []).toEqual([]);
   });
 
-  test("shows no password in a command line, which every list of processes has", () => {
+  test("infra/compose.yaml shows no password in a command line, which every list of processes has", () => {
     const commands = services.flatMap(([, { command }]) => command ?? []).join(" ");
     expect(secrets.filter((name) => commands.includes(environment[name] ?? ""))).toEqual([]);
     const [mounted] = service("redis").configs;
@@ -138,7 +138,7 @@ describe("infra/compose.yaml", () => {
     expect(content).toBe(`requirepass ${environment["REDIS_PASSWORD"]}`);
   });
 
-  test("lets only gateways come near Redis, and the proxy near nothing but gateways", () => {
+  test("infra/compose.yaml lets only gateways come near Redis, and the proxy near nothing but gateways", () => {
     const on = (network: string) =>
       services.filter(([, { networks }]) => networks.includes(network)).map(([name]) => name);
     expect([on("keys"), on("edge")]).toEqual([
@@ -148,7 +148,7 @@ describe("infra/compose.yaml", () => {
     expect(service("redis").ports).toEqual([]);
   });
 
-  test("has two gateways at least, and the proxy knows them all", () => {
+  test("infra/compose.yaml has two gateways at least, and the proxy knows them all", () => {
     expect(gateways.length).toBeGreaterThanOrEqual(2);
     expect(service("proxy").environment["GATEWAYS"]).toBe(gateways.map((name) => `${name}:8484`).join(" "));
     expect(Object.keys(service("proxy").depends_on)).toEqual(gateways);

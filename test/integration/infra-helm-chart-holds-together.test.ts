@@ -79,7 +79,7 @@ describe.skipIf(missing.length > 0)("infra/helm", () => {
       "no Ingress, metric or certificate",
       { ...values, autoscaling: { openStreams: 0 }, nats: { privateCa: false }, ingress: { enabled: false } },
     ],
-  ])("has no fault that helm lint or kubeconform finds, with %s", async (_, given) => {
+  ])("infra/helm has no fault that helm lint or kubeconform finds, with %s", async (_, given) => {
     const manifests = join(folder, "manifests.yaml");
     await writeFile(manifests, await rendered(given));
     const location = join(schemas, "{{.ResourceKind}}.json");
@@ -88,7 +88,7 @@ describe.skipIf(missing.length > 0)("infra/helm", () => {
     expect(JSON.parse(stdout).summary).toMatchObject({ valid: expect.toSatisfy((count) => count >= 6), skipped: 0 });
   });
 
-  test("names the value that is missing", async () => {
+  test("infra/helm names the value that is missing", async () => {
     await expect(rendered({ ...values, publicUrl: "" })).rejects.toThrow("publicUrl: set the URL of the site");
     await expect(rendered({ ...values, trustedProxies: [] })).rejects.toThrow("trustedProxies: name the network");
     await expect(rendered({ ...values, secrets: {} })).rejects.toThrow("secrets.key-pepper: set it");
@@ -97,7 +97,7 @@ describe.skipIf(missing.length > 0)("infra/helm", () => {
     expect(await rendered({ ...values, secrets, nats: { operatorMode: false } })).not.toContain("NATS_CREDS");
   });
 
-  test("gives gateways settings that they read, and no variables of Services", async () => {
+  test("infra/helm gives gateways settings that they read, and no variables of Services", async () => {
     const text = await rendered(values);
     const { spec } = deployment.parse(kindIn(text, "Deployment")).spec.template;
     const [{ env }] = spec.containers;

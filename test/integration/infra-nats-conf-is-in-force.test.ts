@@ -71,7 +71,7 @@ describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
   });
   afterAll(() => nats.stop());
 
-  test("tells clients of its limit, asks who they are, and has no JetStream", async () => {
+  test("NATS with infra/nats.conf tells clients of its limit, asks who they are, and has no JetStream", async () => {
     const password = environment["NATS_PASSWORD_GATEWAY"];
     const { url, certificates } = nats;
     await using user = await NatsUser.connect({ url, user: "gateway", password, caFile: certificates.caFile });
@@ -81,7 +81,7 @@ describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
   });
 
   // In a container nobody outside reaches its monitoring, as it should be.
-  test.skipIf(found.by === "docker")("has its settings in force", async () => {
+  test.skipIf(found.by === "docker")("NATS with infra/nats.conf has its settings in force", async () => {
     expect(await settingsOf(nats)).toEqual(recommended);
   });
 });

@@ -19,7 +19,7 @@ describe.skipIf(lentOnly("redis"))("Redis with infra/redis.conf", () => {
     return redis;
   }
 
-  test("has its settings in force", async () => {
+  test("Redis with infra/redis.conf has its settings in force", async () => {
     const redis = client();
     const names = ["appendonly", "appendfsync", "save", "maxmemory", "maxmemory-policy", "protected-mode"];
     const told = await Promise.all(names.map(async (name) => (await redis.config("GET", name)) ?? []));
@@ -36,11 +36,11 @@ describe.skipIf(lentOnly("redis"))("Redis with infra/redis.conf", () => {
   test.each([
     ["no password", "redis://", "NOAUTH"],
     ["another password", "redis://:opensesame@", "WRONGPASS"],
-  ])("tells nothing to whoever has %s", async (_, begin, refusal) => {
+  ])("Redis with infra/redis.conf tells nothing to whoever has %s", async (_, begin, refusal) => {
     await expect(readRedisInfo(new URL(begin + new URL(server.url).host))).rejects.toThrow(refusal);
   });
 
-  test("has what it acknowledged when it is killed the moment after", async () => {
+  test("Redis with infra/redis.conf has what it acknowledged when it is killed the moment after", async () => {
     await client().set("revoked", "yes");
     await server.restart();
     expect(await client().get("revoked")).toBe("yes");

@@ -27,7 +27,7 @@ function manage(action: ManageAction, model: string, until_ = signal): Promise<M
 const loaded = () => ollama.models.filter(({ loadedTokens }) => loadedTokens !== undefined).map(({ name }) => name);
 
 describe("a model is pulled", () => {
-  test("with how far it is, layer by layer, and is there at the end", async () => {
+  test("a model is pulled with how far it is, layer by layer, and is there at the end", async () => {
     expect(await manage("pull", "phi4")).toEqual([
       { status: "pulling manifest" },
       { status: "pulling 6a0746a1ec1a", totalBytes: 2_000_000, completedBytes: 0 },
@@ -40,7 +40,7 @@ describe("a model is pulled", () => {
     expect((await runtime.catalogue(signal)).map(({ id }) => id)).toContain("phi4");
   });
 
-  test("and not, when there is none of that name, which Ollama says within a success", async () => {
+  test("a model is pulled and not, when there is none of that name, which Ollama says within a success", async () => {
     ollama.onPull = () => [
       { status: "pulling manifest" },
       { error: "pull model manifest: file does not exist at /root/.ollama" },
@@ -50,7 +50,7 @@ describe("a model is pulled", () => {
     await expect(pulled).rejects.not.toThrow(/\.ollama/);
   });
 
-  test("and not, when the disk is full in the middle, which is told", async () => {
+  test("a model is pulled and not, when the disk is full in the middle, which is told", async () => {
     ollama.onPull = () => [
       { status: "pulling 6a0746a1ec1a", total: 2_000_000, completed: 1_200_000 },
       { error: "write /root/.ollama/models/blobs/sha256-6a07-partial: no space left on device" },
@@ -60,7 +60,7 @@ describe("a model is pulled", () => {
     await expect(pulled).rejects.not.toThrow(/\.ollama/);
   });
 
-  test("and not, when Ollama ends before its success", async () => {
+  test("a model is pulled and not, when Ollama ends before its success", async () => {
     ollama.onPull = () => [{ status: "pulling manifest" }];
     await expect(manage("pull", "phi4")).rejects.toMatchObject({ code: "upstream_error" });
   });

@@ -45,14 +45,14 @@ describe("a prompt is counted", () => {
     expect(await vllm.count(long)).toEqual({ status: 200, tokens: 100_000, isEstimate: false });
   });
 
-  test("by an estimate that says so, where the model server does not count", async () => {
+  test("a prompt is counted by an estimate that says so, where the model server does not count", async () => {
     await using ollama = await inFrontOf("ollama", await FakeOllama.start({ models: [{ name: "m:latest" }] }));
     const { tokens, ...told } = await ollama.count(hello);
     expect(told).toEqual({ status: 200, isEstimate: true });
     expect(tokens).toBeGreaterThanOrEqual(3);
   });
 
-  test("by the tokens of the turn that was answered, and an estimate of the messages behind it", async () => {
+  test("a prompt is counted by the tokens of the turn that was answered, and an estimate of the messages behind it", async () => {
     const fake = await FakeOllama.start({ models: [{ name: "m:latest" }] });
     fake.onChat = (chat) => {
       chat.say("Fine.");
@@ -69,7 +69,7 @@ describe("a prompt is counted", () => {
     expect(tokens).toBeLessThan(333 + 100);
   });
 
-  test("as one of the requests that its key may send a minute, and refused like a chat beyond them", async () => {
+  test("a prompt is counted as one of the requests that its key may send a minute, and refused like a chat beyond them", async () => {
     const fake = await FakeVllm.start({ models: [{ id: "m" }] });
     await using vllm = await inFrontOf("vllm", fake, { requestsPerMinute: 2 });
     for (let times = 0; times < 2; times += 1)
@@ -86,7 +86,7 @@ describe("a prompt is counted", () => {
     expect(refused).toEqual(await refusal("/messages", { ...hello, max_tokens: 10 }));
   });
 
-  test("for no model outside the scopes of a key", async () => {
+  test("a prompt is counted for no model outside the scopes of a key", async () => {
     await using vllm = await inFrontOf("vllm", await FakeVllm.start({ models: [{ id: "m" }, { id: "other" }] }));
     expect(await vllm.count({ ...hello, model: "other" })).toMatchObject({ status: 404 });
   });

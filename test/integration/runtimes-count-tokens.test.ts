@@ -71,25 +71,23 @@ describe("the tokens of a prompt are counted by its own runtime", () => {
   });
 });
 
-describe("the tokens of a prompt stay unknown", () => {
-  test("with an image, which only an answer counts", async () => {
-    const runtime = await runtimeAt(await FakeLlamaServer.start({ model: { name: "m", vision: true } }));
-    const messages = [{ role: "user", content: [picture] }];
-    await expect(counted(runtime, "m", { messages })).rejects.toMatchObject({ code: "unsupported_value" });
-  });
+test("the tokens of a prompt stay unknown with an image, which only an answer counts", async () => {
+  const runtime = await runtimeAt(await FakeLlamaServer.start({ model: { name: "m", vision: true } }));
+  const messages = [{ role: "user", content: [picture] }];
+  await expect(counted(runtime, "m", { messages })).rejects.toMatchObject({ code: "unsupported_value" });
+});
 
-  test("with a model that would have to be loaded first", async () => {
-    const fake = await FakeLlamaServer.start({ model: { name: "m" } });
-    const runtime = await runtimeAt(fake);
-    fake.sleeping = true;
-    await runtime.catalogue(signal);
-    await expect(counted(runtime, "m", {})).rejects.toMatchObject({ code: "unsupported_value" });
-    expect(fake.requestsTo("/apply-template")).toEqual([]);
-  });
+test("the tokens of a prompt stay unknown with a model that would have to be loaded first", async () => {
+  const fake = await FakeLlamaServer.start({ model: { name: "m" } });
+  const runtime = await runtimeAt(fake);
+  fake.sleeping = true;
+  await runtime.catalogue(signal);
+  await expect(counted(runtime, "m", {})).rejects.toMatchObject({ code: "unsupported_value" });
+  expect(fake.requestsTo("/apply-template")).toEqual([]);
+});
 
-  test("on servers that have no way to count", async () => {
-    const studio = await runtimeAt(await FakeLmStudio.start({ models: [{ key: "m" }] }));
-    const mlx = await runtimeAt(await FakeMlxLm.start());
-    expect([studio, mlx].map((runtime) => "count" in runtime)).toEqual([false, false]);
-  });
+test("the tokens of a prompt stay unknown on servers that have no way to count", async () => {
+  const studio = await runtimeAt(await FakeLmStudio.start({ models: [{ key: "m" }] }));
+  const mlx = await runtimeAt(await FakeMlxLm.start());
+  expect([studio, mlx].map((runtime) => "count" in runtime)).toEqual([false, false]);
 });

@@ -67,13 +67,13 @@ describe("a secret setting", () => {
     await rm(join(folder, "TRUNKLINE_RUNTIME_KEY"));
   });
 
-  test("in a file is held to the same rules, and is not repeated", async () => {
+  test("a secret setting in a file is held to the same rules, and is not repeated", async () => {
     const short = { TRUNKLINE_KEY_PEPPER_FILE: await file("short", secret) };
     expect(() => gatewayConfig(short)).toThrow(/TRUNKLINE_KEY_PEPPER must be a secret of at least 32 bytes/);
     expect(() => gatewayConfig(short)).not.toThrow(new RegExp(secret));
   });
 
-  test("with a file that is missing or empty is an error that names the variable, beside all other errors", async () => {
+  test("a secret setting with a file that is missing or empty is an error that names the variable, beside all other errors", async () => {
     const environment = {
       TRUNKLINE_KEY_PEPPER_FILE: secret,
       TRUNKLINE_REDIS_URL_FILE: await file("empty", "\n"),
@@ -87,7 +87,7 @@ describe("a secret setting", () => {
     expect(() => gatewayConfig(environment)).not.toThrow(new RegExp(secret));
   });
 
-  test("that is set in two ways is an error, so that neither is ignored in silence", async () => {
+  test("a secret setting that is set in two ways is an error, so that neither is ignored in silence", async () => {
     const environment = { TRUNKLINE_RUNTIME_KEY: "one", TRUNKLINE_RUNTIME_KEY_FILE: await file("two", "two") };
     expect(() => agentConfig(environment)).toThrow(
       "TRUNKLINE_RUNTIME_KEY is set more than once: keep one of TRUNKLINE_RUNTIME_KEY, TRUNKLINE_RUNTIME_KEY_FILE",

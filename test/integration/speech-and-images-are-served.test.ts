@@ -133,148 +133,146 @@ describe.each(Object.entries(endpoints))("%s", (_, { path, body, lacking }) => {
   });
 });
 
-describe("a transcription", () => {
-  test("has the recording byte for byte, the fields that were sent and no others", async () => {
-    const response = await transcribe({
-      language: "en",
-      prompt: "Names: Zo\u00eb.",
-      response_format: "verbose_json",
-      temperature: 0.5,
-      "timestamp_granularities[]": ["word", "segment"],
-      hotwords: "x",
-    });
-    expect(response.status).toBe(200);
-    expect(response.headers.get("x-trunkline-ignored")).toBe("hotwords");
-    const [request] = asked();
-    const { fields, files } = await formOf(request ?? expect.fail("the server was not asked"));
-    expect(fields).toEqual({
-      model: "m",
-      language: "en",
-      prompt: "Names: Zo\u00eb.",
-      response_format: "verbose_json",
-      temperature: "0.5",
-      "timestamp_granularities[]": ["word", "segment"],
-    });
-    expect(files["file"]).toMatchObject({ name: wav.name, type: "audio/wav" });
-    expect(files["file"]?.bytes.equals(recording)).toBe(true);
+test("a transcription has the recording byte for byte, the fields that were sent and no others", async () => {
+  const response = await transcribe({
+    language: "en",
+    prompt: "Names: Zo\u00eb.",
+    response_format: "verbose_json",
+    temperature: 0.5,
+    "timestamp_granularities[]": ["word", "segment"],
+    hotwords: "x",
   });
-
-  test("with lines in a text and quotes in a file name reaches the server as it was written", async () => {
-    const head = (disposition: string): string => `--x\r\nContent-Disposition: form-data; ${disposition}\r\n\r\n`;
-    const hostile = 'name="file"; filename="a\\"; name=\\"model"';
-    const response = await fetch(`${endpoint.baseUrl}/audio/transcriptions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${endpoint.key}`, "content-type": "multipart/form-data; boundary=x" },
-      body: `${head('name="model"')}m\r\n${head('name="prompt"')}a\nb\r\n${head(hostile)}abc\r\n--x--\r\n`,
-    });
-    expect(response.status).toBe(200);
-    const { fields, files } = await formOf(asked()[0] ?? expect.fail("the server was not asked"));
-    expect([fields, Object.keys(files)]).toEqual([{ model: "m", prompt: "a\nb" }, ["file"]]);
-    expect(asked()[0]?.bytes.toString()).toContain('filename="a%22; name=%22model"');
+  expect(response.status).toBe(200);
+  expect(response.headers.get("x-trunkline-ignored")).toBe("hotwords");
+  const [request] = asked();
+  const { fields, files } = await formOf(request ?? expect.fail("the server was not asked"));
+  expect(fields).toEqual({
+    model: "m",
+    language: "en",
+    prompt: "Names: Zo\u00eb.",
+    response_format: "verbose_json",
+    temperature: "0.5",
+    "timestamp_granularities[]": ["word", "segment"],
   });
+  expect(files["file"]).toMatchObject({ name: wav.name, type: "audio/wav" });
+  expect(files["file"]?.bytes.equals(recording)).toBe(true);
+});
 
-  test("of silence is an empty text", async () => {
-    server.onAny = (response) => void response.writeHead(200, { "content-type": "text/plain" }).end();
-    const response = await transcribe({ response_format: "text" });
-    expect([response.status, await response.text()]).toEqual([200, ""]);
+test("a transcription with lines in a text and quotes in a file name reaches the server as it was written", async () => {
+  const head = (disposition: string): string => `--x\r\nContent-Disposition: form-data; ${disposition}\r\n\r\n`;
+  const hostile = 'name="file"; filename="a\\"; name=\\"model"';
+  const response = await fetch(`${endpoint.baseUrl}/audio/transcriptions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${endpoint.key}`, "content-type": "multipart/form-data; boundary=x" },
+    body: `${head('name="model"')}m\r\n${head('name="prompt"')}a\nb\r\n${head(hostile)}abc\r\n--x--\r\n`,
   });
+  expect(response.status).toBe(200);
+  const { fields, files } = await formOf(asked()[0] ?? expect.fail("the server was not asked"));
+  expect([fields, Object.keys(files)]).toEqual([{ model: "m", prompt: "a\nb" }, ["file"]]);
+  expect(asked()[0]?.bytes.toString()).toContain('filename="a%22; name=%22model"');
+});
 
-  test("of five million characters comes whole as a text", async () => {
-    const long = "Hello. ".repeat(700_000);
-    server.onAny = (response) => void response.writeHead(200, { "content-type": "text/plain" }).end(long);
-    const response = await transcribe({ response_format: "text" });
-    expect(response.status).toBe(200);
-    expect((await response.text()) === long).toBe(true);
-  });
+test("a transcription of silence is an empty text", async () => {
+  server.onAny = (response) => void response.writeHead(200, { "content-type": "text/plain" }).end();
+  const response = await transcribe({ response_format: "text" });
+  expect([response.status, await response.text()]).toEqual([200, ""]);
+});
 
-  test.each([
-    ["json", "application/json; charset=utf-8", '{"text":"Hello there.","usage":{"type":"duration","seconds":1}}'],
-    ["text", "text/plain; charset=utf-8", "Hello there."],
-    ["srt", "text/plain; charset=utf-8", "1\n00:00:00,000 --> 00:00:01,000\nHello there.\n\n"],
-    ["vtt", "text/plain; charset=utf-8", "WEBVTT\n\n00:00.000 --> 00:01.000\nHello there.\n\n"],
-  ])("comes as %s where that is asked for", async (format, type, told) => {
-    const response = await transcribe({ response_format: format });
-    expect([response.headers.get("content-type"), await response.text()]).toEqual([type, told]);
-  });
+test("a transcription of five million characters comes whole as a text", async () => {
+  const long = "Hello. ".repeat(700_000);
+  server.onAny = (response) => void response.writeHead(200, { "content-type": "text/plain" }).end(long);
+  const response = await transcribe({ response_format: "text" });
+  expect(response.status).toBe(200);
+  expect((await response.text()) === long).toBe(true);
+});
 
-  test("is a plain text also of a server that wraps every text in JSON", async () => {
-    server.onAny = (response) =>
-      void response.writeHead(200, { "content-type": "application/json" }).end('{"text":"Hi.","usage":null}');
-    expect(await (await transcribe({ response_format: "text" })).text()).toBe("Hi.");
-  });
+test.each([
+  ["json", "application/json; charset=utf-8", '{"text":"Hello there.","usage":{"type":"duration","seconds":1}}'],
+  ["text", "text/plain; charset=utf-8", "Hello there."],
+  ["srt", "text/plain; charset=utf-8", "1\n00:00:00,000 --> 00:00:01,000\nHello there.\n\n"],
+  ["vtt", "text/plain; charset=utf-8", "WEBVTT\n\n00:00.000 --> 00:01.000\nHello there.\n\n"],
+])("a transcription comes as %s where that is asked for", async (format, type, told) => {
+  const response = await transcribe({ response_format: format });
+  expect([response.headers.get("content-type"), await response.text()]).toEqual([type, told]);
+});
 
-  test.each([
-    ["a plain text that whisper.cpp calls HTML", "Hello there.\n", 200],
-    ["no page of a proxy", "<html><body>Bad gateway</body></html>", 502],
-  ])("is %s", async (_, text, status) => {
-    server.onAny = (response) => void response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(text);
-    const response = await transcribe({ response_format: "text" });
-    expect(response.status).toBe(status);
-    if (status === 200) expect(await response.text()).toBe(text);
-  });
+test("a transcription is a plain text also of a server that wraps every text in JSON", async () => {
+  server.onAny = (response) =>
+    void response.writeHead(200, { "content-type": "application/json" }).end('{"text":"Hi.","usage":null}');
+  expect(await (await transcribe({ response_format: "text" })).text()).toBe("Hi.");
+});
 
-  test.each(["openai", "vllm", "speaches"] as const)(
-    "is streamed as OpenAI's events by a server like %s's",
-    async (as) => {
-      server.streamsAs = as;
-      const response = await transcribe({ stream: true });
-      expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
-      const events = (await response.text()).split("\n\n").filter(Boolean);
-      expect(events.map((event) => JSON.parse(event.replace("data: ", "")) as object)).toEqual([
-        { type: "transcript.text.delta", delta: "Hello " },
-        { type: "transcript.text.delta", delta: "there." },
-        {
-          type: "transcript.text.done",
-          text: "Hello there.",
-          ...(as === "openai" && {
-            usage: { type: "tokens", input_tokens: 14, output_tokens: 4, total_tokens: 18 },
-          }),
-        },
-      ]);
-    },
-  );
+test.each([
+  ["a plain text that whisper.cpp calls HTML", "Hello there.\n", 200],
+  ["no page of a proxy", "<html><body>Bad gateway</body></html>", 502],
+])("a transcription is %s", async (_, text, status) => {
+  server.onAny = (response) => void response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(text);
+  const response = await transcribe({ response_format: "text" });
+  expect(response.status).toBe(status);
+  if (status === 200) expect(await response.text()).toBe(text);
+});
 
-  test("is refused as a stream by the name of the field where the server streams none", async () => {
+test.each(["openai", "vllm", "speaches"] as const)(
+  "a transcription is streamed as OpenAI's events by a server like %s's",
+  async (as) => {
+    server.streamsAs = as;
     const response = await transcribe({ stream: true });
-    expect(response.status).toBe(400);
-    expect(await errorOf(response)).toMatchObject({ code: "unsupported_value", param: "stream" });
-  });
-
-  test("tells the logprobs of a server that has them, and is refused by name where it has none", async () => {
-    const asksLogprobs = { "include[]": "logprobs" };
-    const refused = await transcribe(asksLogprobs);
-    expect([refused.status, await errorOf(refused)]).toMatchObject([
-      400,
-      { code: "unsupported_value", param: "include[]" },
+    expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+    const events = (await response.text()).split("\n\n").filter(Boolean);
+    expect(events.map((event) => JSON.parse(event.replace("data: ", "")) as object)).toEqual([
+      { type: "transcript.text.delta", delta: "Hello " },
+      { type: "transcript.text.delta", delta: "there." },
+      {
+        type: "transcript.text.done",
+        text: "Hello there.",
+        ...(as === "openai" && {
+          usage: { type: "tokens", input_tokens: 14, output_tokens: 4, total_tokens: 18 },
+        }),
+      },
     ]);
-    server.tellsLogprobs = true;
-    const answer = await transcribe(asksLogprobs);
-    server.tellsLogprobs = false;
-    expect(await answer.json()).toMatchObject({ logprobs: [{ logprob: -0.5 }] });
-    const streamed = await transcribe({ ...asksLogprobs, stream: true });
-    expect([streamed.status, (await errorOf(streamed)).param]).toEqual([400, "include[]"]);
-  });
+  },
+);
 
-  test("of 24 MB crosses the broker in parts", async () => {
-    const large = Buffer.alloc(24 * 1024 * 1024, "0123456789\r\n--");
-    const response = await transcribe({ file: new File([large], "long.wav") });
-    expect(response.status).toBe(200);
-    const { files } = await formOf(asked()[0] ?? expect.fail("the server was not asked"));
-    expect(files["file"]?.bytes.equals(large)).toBe(true);
-  });
+test("a transcription is refused as a stream by the name of the field where the server streams none", async () => {
+  const response = await transcribe({ stream: true });
+  expect(response.status).toBe(400);
+  expect(await errorOf(response)).toMatchObject({ code: "unsupported_value", param: "stream" });
+});
+
+test("a transcription tells the logprobs of a server that has them, and is refused by name where it has none", async () => {
+  const asksLogprobs = { "include[]": "logprobs" };
+  const refused = await transcribe(asksLogprobs);
+  expect([refused.status, await errorOf(refused)]).toMatchObject([
+    400,
+    { code: "unsupported_value", param: "include[]" },
+  ]);
+  server.tellsLogprobs = true;
+  const answer = await transcribe(asksLogprobs);
+  server.tellsLogprobs = false;
+  expect(await answer.json()).toMatchObject({ logprobs: [{ logprob: -0.5 }] });
+  const streamed = await transcribe({ ...asksLogprobs, stream: true });
+  expect([streamed.status, (await errorOf(streamed)).param]).toEqual([400, "include[]"]);
+});
+
+test("a transcription of 24 MB crosses the broker in parts", async () => {
+  const large = Buffer.alloc(24 * 1024 * 1024, "0123456789\r\n--");
+  const response = await transcribe({ file: new File([large], "long.wav") });
+  expect(response.status).toBe(200);
+  const { files } = await formOf(asked()[0] ?? expect.fail("the server was not asked"));
+  expect(files["file"]?.bytes.equals(large)).toBe(true);
 });
 
 describe("speech", () => {
   const speak = (fields: object = {}) => post(endpoint, "/audio/speech", { model: "m", input: "Hello.", ...fields });
 
-  test("has the bytes and the media type of the server", async () => {
+  test("speech has the bytes and the media type of the server", async () => {
     const response = await speak({ voice: "v", speed: 1.5, response_format: "mp3" });
     expect(response.headers.get("content-type")).toBe("audio/wav");
     expect([...Buffer.from(await response.arrayBuffer())]).toEqual([82, 73, 70, 70, 0, 255, 254, 128]);
     expect(asked()[0]?.body).toEqual({ model: "m", input: "Hello.", voice: "v", speed: 1.5, response_format: "mp3" });
   });
 
-  test("comes as OpenAI's events where its client asks for them, and the server is asked for audio", async () => {
+  test("speech comes as OpenAI's events where its client asks for them, and the server is asked for audio", async () => {
     const response = await speak({ stream_format: "sse" });
     expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
     const events = (await response.text()).split("\n\n").filter(Boolean);
@@ -287,12 +285,12 @@ describe("speech", () => {
     expect(asked()[0]?.body).toEqual({ model: "m", input: "Hello." });
   });
 
-  test("has the media type of the format that was asked for where the server tells none", async () => {
+  test("speech has the media type of the format that was asked for where the server tells none", async () => {
     server.onSpeech = (response) => void response.writeHead(200).end("abc");
     expect((await speak()).headers.get("content-type")).toBe("audio/mpeg");
   });
 
-  test("reaches its client piece by piece, before the server has ended", async () => {
+  test("speech reaches its client piece by piece, before the server has ended", async () => {
     const first = Promise.withResolvers<void>();
     server.onSpeech = async (response) => {
       response.writeHead(200, { "content-type": "audio/mpeg" });
@@ -306,7 +304,7 @@ describe("speech", () => {
     expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe("last");
   });
 
-  test("is cut off, and never ends as if it were whole, if the server breaks off", async () => {
+  test("speech is cut off, and never ends as if it were whole, if the server breaks off", async () => {
     const begun = Promise.withResolvers<void>();
     server.onSpeech = async (response) => {
       response.writeHead(200, { "content-type": "audio/mpeg" });
@@ -319,7 +317,7 @@ describe("speech", () => {
     await expect(response.arrayBuffer()).rejects.toThrow();
   });
 
-  test("waits at the server while its client does not read", async () => {
+  test("speech waits at the server while its client does not read", async () => {
     let written = 0;
     const whole = 64 * 1024 * 1024;
     const piece = Buffer.alloc(64 * 1024, 3);

@@ -149,7 +149,7 @@ describe("a text ends exactly before a stop string", () => {
     expect(sent).toMatchObject(kind === "ollama" ? { options: { stop: ["s a"] } } : { stop: ["s a"] });
   });
 
-  test("and mlx-lm, which does not cut exactly, is cut in its place", async () => {
+  test("a text ends exactly before a stop string and mlx-lm, which does not cut exactly, is cut in its place", async () => {
     const events = await played("mlx-lm", goesOn, { stop: ["s a"] });
     expect(textOf(events)).toBe(" there wa");
     expect(events.slice(-2)).toMatchObject([{ kind: "finish", reason: "stop" }, { kind: "usage" }]);
@@ -176,65 +176,62 @@ describe("a parameter that a runtime cannot honour is refused by its name, and i
   });
 });
 
-describe("how likely tokens are is told in one form", () => {
-  test.each(telling)("by %s", async (kind) => {
-    const [first] = await played(kind, goesOn, { logprobs: 2 });
-    expect(first).toMatchObject({ kind: "text", text: " there", logprobs: [{ token: " there", logprob: -0.25 }] });
-    const others = first?.kind === "text" ? (first.logprobs?.[0]?.top_logprobs ?? []) : [];
-    expect(others[0]).toMatchObject({ token: " there", logprob: -0.25 });
-    expect(others.map(({ logprob }) => logprob)).toEqual(
-      others.map(({ logprob }) => logprob).toSorted((a, b) => b - a),
-    );
-  });
+test.each(telling)("how likely tokens are is told in one form by %s", async (kind) => {
+  const [first] = await played(kind, goesOn, { logprobs: 2 });
+  expect(first).toMatchObject({ kind: "text", text: " there", logprobs: [{ token: " there", logprob: -0.25 }] });
+  const others = first?.kind === "text" ? (first.logprobs?.[0]?.top_logprobs ?? []) : [];
+  expect(others[0]).toMatchObject({ token: " there", logprob: -0.25 });
+  expect(others.map(({ logprob }) => logprob)).toEqual(others.map(({ logprob }) => logprob).toSorted((a, b) => b - a));
+});
 
-  test.each(telling)("by %s, also where no other token is wanted", async (kind) => {
+test.each(telling)(
+  "how likely tokens are is told in one form by %s, also where no other token is wanted",
+  async (kind) => {
     const [first] = await played(kind, goesOn, { logprobs: 0 });
     expect(first).toMatchObject({ logprobs: [{ token: " there", logprob: -0.25, top_logprobs: [] }] });
-  });
+  },
+);
 
-  test("and a server that tells none of what was asked for is refused", async () => {
-    const silent: OnText = (text) => {
-      text.raw('data: {"choices":[{"index":0,"text":" there","logprobs":null,"finish_reason":null}]}\n\n');
-      text.done();
-    };
-    expect(await failed("openai", silent, { logprobs: 1 })).toMatchObject({
-      code: "unsupported_parameter",
-      param: "logprobs",
-    });
+test("how likely tokens are is told in one form and a server that tells none of what was asked for is refused", async () => {
+  const silent: OnText = (text) => {
+    text.raw('data: {"choices":[{"index":0,"text":" there","logprobs":null,"finish_reason":null}]}\n\n');
+    text.done();
+  };
+  expect(await failed("openai", silent, { logprobs: 1 })).toMatchObject({
+    code: "unsupported_parameter",
+    param: "logprobs",
   });
 });
 
-describe("a text on the servers of the OpenAI shape", () => {
-  test("is counted by a rule of thumb where the server does not count", async () => {
-    const uncounted: OnText = (text) => {
-      text.say(" there");
-      text.raw('data: {"choices":[{"index":0,"text":"","finish_reason":"stop"}]}\n\ndata: [DONE]\n\n');
-      text.end();
-    };
-    const usage = { kind: "usage", promptTokens: 4, completionTokens: 1 };
-    expect((await played("openai", uncounted, { prompt: "x".repeat(16) })).at(-1)).toEqual(usage);
-  });
+test("a text on the servers of the OpenAI shape is counted by a rule of thumb where the server does not count", async () => {
+  const uncounted: OnText = (text) => {
+    text.say(" there");
+    text.raw('data: {"choices":[{"index":0,"text":"","finish_reason":"stop"}]}\n\ndata: [DONE]\n\n');
+    text.end();
+  };
+  const usage = { kind: "usage", promptTokens: 4, completionTokens: 1 };
+  expect((await played("openai", uncounted, { prompt: "x".repeat(16) })).at(-1)).toEqual(usage);
+});
 
-  test("that thinks or calls on mlx-lm has failed: mlx-lm takes that out and says nothing in its place", async () => {
-    const thinks: OnText = (text) => {
-      text.say(" there");
-      text.raw('data: {"choices":[{"index":0,"finish_reason":null,"text":""}]}\n\n');
-      text.done();
-    };
-    expect(await failed("mlx-lm", thinks)).toMatchObject({ said: " there", code: "upstream_error" });
-    const calls: OnText = (text) => {
-      text.say(" there");
-      if (!("line" in text)) text.done({ finishReason: "tool_calls" });
-    };
-    expect(await failed("mlx-lm", calls)).toMatchObject({ said: " there", code: "upstream_error" });
-  });
+test("a text on the servers of the OpenAI shape that thinks or calls on mlx-lm has failed: mlx-lm takes that out and says nothing in its place", async () => {
+  const thinks: OnText = (text) => {
+    text.say(" there");
+    text.raw('data: {"choices":[{"index":0,"finish_reason":null,"text":""}]}\n\n');
+    text.done();
+  };
+  expect(await failed("mlx-lm", thinks)).toMatchObject({ said: " there", code: "upstream_error" });
+  const calls: OnText = (text) => {
+    text.say(" there");
+    if (!("line" in text)) text.done({ finishReason: "tool_calls" });
+  };
+  expect(await failed("mlx-lm", calls)).toMatchObject({ said: " there", code: "upstream_error" });
+});
 
-  test("has a limit of its own only where the server would cut it short without one", async () => {
-    const limits = new Map<string, unknown>();
-    for (const kind of kinds) {
-      await played(kind, goesOn, { prompt: "x".repeat(400) });
-      limits.set(kind, fakeOf(kind).texts().at(-1)?.["max_tokens"]);
-    }
-    expect(Object.fromEntries(limits)).toEqual({ vllm: 3_996, "mlx-lm": 3_996, openai: 3_996 });
-  });
+test("a text on the servers of the OpenAI shape has a limit of its own only where the server would cut it short without one", async () => {
+  const limits = new Map<string, unknown>();
+  for (const kind of kinds) {
+    await played(kind, goesOn, { prompt: "x".repeat(400) });
+    limits.set(kind, fakeOf(kind).texts().at(-1)?.["max_tokens"]);
+  }
+  expect(Object.fromEntries(limits)).toEqual({ vllm: 3_996, "mlx-lm": 3_996, openai: 3_996 });
 });

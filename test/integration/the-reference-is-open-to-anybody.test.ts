@@ -66,76 +66,71 @@ describe.each([
   });
 });
 
-describe("the root of the public port", () => {
-  test("leads a browser to /docs, without a key", async () => {
-    const headers = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
-    const led = await server.inject({ method: "GET", url: "/?from=a-bookmark", headers });
-    expect([led.statusCode, led.headers.location, led.body]).toEqual([302, "/docs", ""]);
-    expect(led.headers["x-request-id"]).toMatch(/^req_/);
-  });
-
-  test("says to a client of Ollama's that a server is there, without a key", async () => {
-    for (const accept of ["", "*/*", "application/json"]) {
-      const { statusCode, headers, body } = await server.inject({ method: "GET", url: "/", headers: { accept } });
-      expect([statusCode, body]).toEqual([200, "Ollama is running"]);
-      expect(headers).toMatchObject({ "content-type": "text/plain; charset=utf-8", vary: "Accept" });
-    }
-  });
-
-  test("says to a HEAD that a gateway is there, without a key", async () => {
-    const { statusCode, headers, body } = await server.inject({ method: "HEAD", url: "/" });
-    expect([statusCode, headers.location, body]).toEqual([200, undefined, ""]);
-  });
-
-  test("stays an unknown URL for every other method", async () => {
-    for (const method of ["POST", "PUT", "DELETE", "OPTIONS"] as const) {
-      expect((await server.inject({ method, url: "/" })).json()).toMatchObject({ error: { code: "unknown_url" } });
-    }
-  });
+test("the root of the public port leads a browser to /docs, without a key", async () => {
+  const headers = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
+  const led = await server.inject({ method: "GET", url: "/?from=a-bookmark", headers });
+  expect([led.statusCode, led.headers.location, led.body]).toEqual([302, "/docs", ""]);
+  expect(led.headers["x-request-id"]).toMatch(/^req_/);
 });
 
-describe("the page", () => {
-  test("refers only to files that this gateway serves", async () => {
-    const page = await server.inject({ method: "GET", url: "/docs" });
-    const style = await server.inject({ method: "GET", url: "/docs/page.css" });
-    const viewerStyle = await server.inject({ method: "GET", url: "/docs/swagger-ui.css" });
-    const linked = [...page.body.matchAll(/ (?:href|src)="([^"]*)"/g)].map(([, to = ""]) => to);
-    expect(linked.length).toBeGreaterThanOrEqual(5);
-    for (const to of linked) {
-      expect(to).toMatch(/^(?:docs\/)?[a-z0-9-]+\.[a-z]+$/);
-      expect((await server.inject({ method: "GET", url: `/${to}` })).statusCode, to).toBe(200);
-    }
-    expect(page.body).not.toMatch(/<script>|<style>| on\w+="|style="/);
-    for (const { body } of [style, viewerStyle]) {
-      expect(body).not.toContain("@import");
-      for (const [, to] of body.matchAll(/url\(\s*["']?([^"')]{0,9})/g)) expect(to).toMatch(/^data:/);
-    }
-  });
+test("the root of the public port says to a client of Ollama's that a server is there, without a key", async () => {
+  for (const accept of ["", "*/*", "application/json"]) {
+    const { statusCode, headers, body } = await server.inject({ method: "GET", url: "/", headers: { accept } });
+    expect([statusCode, body]).toEqual([200, "Ollama is running"]);
+    expect(headers).toMatchObject({ "content-type": "text/plain; charset=utf-8", vary: "Accept" });
+  }
+});
 
-  test("may load, run and call nothing but this gateway, and be framed by nobody", async () => {
-    const { headers } = await server.inject({ method: "GET", url: "/docs" });
-    expect(headers["content-security-policy"]).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    );
-    expect(headers).toMatchObject({ "referrer-policy": "no-referrer" });
-  });
+test("the root of the public port says to a HEAD that a gateway is there, without a key", async () => {
+  const { statusCode, headers, body } = await server.inject({ method: "HEAD", url: "/" });
+  expect([statusCode, headers.location, body]).toEqual([200, undefined, ""]);
+});
 
-  test("shows the document with the URL that its reader used, and with every error, limit and header", async () => {
-    const document = (await server.inject({ method: "GET", url: "/openapi.json" })).json<OpenApiDocument>();
-    const { spec, validatorUrl } = await shownAt("https://llm.example:8443/team/docs", document);
-    const { description } = spec.info;
-    expect(description).toContain("curl -N https://llm.example:8443/team/v1/chat/completions");
-    expect(description).toContain('base_url="https://llm.example:8443/team/v1"');
-    expect(JSON.stringify(spec)).not.toMatch(/gateway\.example|9007199254740991/);
-    expect(description).toContain("Ask the operator of this service for an API key");
-    for (const { code } of document["x-trunkline-errors"])
-      expect(description).toContain(`| ${code && `\`${code}\``} |`);
-    for (const { name } of document["x-trunkline-limits"]) expect(description).toContain(`| \`${name}\` |`);
-    for (const name of Object.keys(document.components.headers)) expect(description).toContain(`| \`${name}\` |`);
-    expect(spec.paths).toEqual(document.paths);
-    // Swagger UI would send the document to a validator on the internet.
-    expect(validatorUrl).toBeNull();
-  });
+test("the root of the public port stays an unknown URL for every other method", async () => {
+  for (const method of ["POST", "PUT", "DELETE", "OPTIONS"] as const) {
+    expect((await server.inject({ method, url: "/" })).json()).toMatchObject({ error: { code: "unknown_url" } });
+  }
+});
+
+test("the page refers only to files that this gateway serves", async () => {
+  const page = await server.inject({ method: "GET", url: "/docs" });
+  const style = await server.inject({ method: "GET", url: "/docs/page.css" });
+  const viewerStyle = await server.inject({ method: "GET", url: "/docs/swagger-ui.css" });
+  const linked = [...page.body.matchAll(/ (?:href|src)="([^"]*)"/g)].map(([, to = ""]) => to);
+  expect(linked.length).toBeGreaterThanOrEqual(5);
+  for (const to of linked) {
+    expect(to).toMatch(/^(?:docs\/)?[a-z0-9-]+\.[a-z]+$/);
+    expect((await server.inject({ method: "GET", url: `/${to}` })).statusCode, to).toBe(200);
+  }
+  expect(page.body).not.toMatch(/<script>|<style>| on\w+="|style="/);
+  for (const { body } of [style, viewerStyle]) {
+    expect(body).not.toContain("@import");
+    for (const [, to] of body.matchAll(/url\(\s*["']?([^"')]{0,9})/g)) expect(to).toMatch(/^data:/);
+  }
+});
+
+test("the page may load, run and call nothing but this gateway, and be framed by nobody", async () => {
+  const { headers } = await server.inject({ method: "GET", url: "/docs" });
+  expect(headers["content-security-policy"]).toBe(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  );
+  expect(headers).toMatchObject({ "referrer-policy": "no-referrer" });
+});
+
+test("the page shows the document with the URL that its reader used, and with every error, limit and header", async () => {
+  const document = (await server.inject({ method: "GET", url: "/openapi.json" })).json<OpenApiDocument>();
+  const { spec, validatorUrl } = await shownAt("https://llm.example:8443/team/docs", document);
+  const { description } = spec.info;
+  expect(description).toContain("curl -N https://llm.example:8443/team/v1/chat/completions");
+  expect(description).toContain('base_url="https://llm.example:8443/team/v1"');
+  expect(JSON.stringify(spec)).not.toMatch(/gateway\.example|9007199254740991/);
+  expect(description).toContain("Ask the operator of this service for an API key");
+  for (const { code } of document["x-trunkline-errors"]) expect(description).toContain(`| ${code && `\`${code}\``} |`);
+  for (const { name } of document["x-trunkline-limits"]) expect(description).toContain(`| \`${name}\` |`);
+  for (const name of Object.keys(document.components.headers)) expect(description).toContain(`| \`${name}\` |`);
+  expect(spec.paths).toEqual(document.paths);
+  // Swagger UI would send the document to a validator on the internet.
+  expect(validatorUrl).toBeNull();
 });
 
 interface Shown {

@@ -68,43 +68,38 @@ test("the models of the contract are listed without a word of it", async () => {
   expect(data[0]).not.toHaveProperty("x_capabilities");
 });
 
-describe("a server that judges texts, as its operator says", () => {
-  test("is asked as OpenAI is, and a key whose tokens are limited is refused", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "trunkline-judge-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
-    const file = join(folder, "models.json");
-    await writeFile(file, JSON.stringify({ m: { x_capabilities: ["moderation"] } }));
-    await using server = await FakeMediaServer.start();
-    const gateway = await inFrontOf("openai", server.url, { TRUNKLINE_MODELS_FILE: file });
-    const { endpoint } = await gateway.issue();
-    const ask = { model: "m", input: ["harm", "sky"] };
-    const response = await post(endpoint, "/v1/moderations", ask);
-    expect(response.status).toBe(200);
-    expect(await response.json()).toMatchObject({ results: [{ flagged: true }, { flagged: false }] });
-    expect(server.requests.findLast(({ path }) => path === "/v1/moderations")?.body).toEqual(ask);
+test("a server that judges texts, as its operator says, is asked as OpenAI is, and a key whose tokens are limited is refused", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-judge-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "models.json");
+  await writeFile(file, JSON.stringify({ m: { x_capabilities: ["moderation"] } }));
+  await using server = await FakeMediaServer.start();
+  const gateway = await inFrontOf("openai", server.url, { TRUNKLINE_MODELS_FILE: file });
+  const { endpoint } = await gateway.issue();
+  const ask = { model: "m", input: ["harm", "sky"] };
+  const response = await post(endpoint, "/v1/moderations", ask);
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({ results: [{ flagged: true }, { flagged: false }] });
+  expect(server.requests.findLast(({ path }) => path === "/v1/moderations")?.body).toEqual(ask);
 
-    const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
-    const parts = { model: "m", input: [{ type: "text", text: "sky" }, image] };
-    const judged = await post(endpoint, "/v1/moderations", parts);
-    expect([judged.status, await judged.json()]).toMatchObject([200, { results: [{ flagged: true }] }]);
-    expect(server.requests.findLast(({ path }) => path === "/v1/moderations")?.body).toEqual(parts);
+  const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+  const parts = { model: "m", input: [{ type: "text", text: "sky" }, image] };
+  const judged = await post(endpoint, "/v1/moderations", parts);
+  expect([judged.status, await judged.json()]).toMatchObject([200, { results: [{ flagged: true }] }]);
+  expect(server.requests.findLast(({ path }) => path === "/v1/moderations")?.body).toEqual(parts);
 
-    const unnamed = await post(endpoint, "/v1/moderations", { input: "sky" });
-    expect([unnamed.status, await errorOf(unnamed)]).toMatchObject([
-      404,
-      { code: "model_not_found", message: expect.stringContaining("omni-moderation-latest") },
-    ]);
+  const unnamed = await post(endpoint, "/v1/moderations", { input: "sky" });
+  expect([unnamed.status, await errorOf(unnamed)]).toMatchObject([
+    404,
+    { code: "model_not_found", message: expect.stringContaining("omni-moderation-latest") },
+  ]);
 
-    const limited = (await gateway.issue({ limits: { tokensPerMinute: 1_000 } })).endpoint;
-    const refused = await post(limited, "/v1/moderations", ask);
-    expect([refused.status, await errorOf(refused)]).toMatchObject([403, { code: "insufficient_permissions" }]);
+  const limited = (await gateway.issue({ limits: { tokensPerMinute: 1_000 } })).endpoint;
+  const refused = await post(limited, "/v1/moderations", ask);
+  expect([refused.status, await errorOf(refused)]).toMatchObject([403, { code: "insufficient_permissions" }]);
 
-    const untold = await post(endpoint, "/tokenize", { model: "m", prompt: "sky" });
-    expect([untold.status, await errorOf(untold)]).toMatchObject([400, { code: "unsupported_value", param: "model" }]);
-    const chat = await post(endpoint, "/tokenize", { model: "m", messages: [] });
-    expect([chat.status, await errorOf(chat)]).toMatchObject([
-      400,
-      { code: "unsupported_parameter", param: "messages" },
-    ]);
-  });
+  const untold = await post(endpoint, "/tokenize", { model: "m", prompt: "sky" });
+  expect([untold.status, await errorOf(untold)]).toMatchObject([400, { code: "unsupported_value", param: "model" }]);
+  const chat = await post(endpoint, "/tokenize", { model: "m", messages: [] });
+  expect([chat.status, await errorOf(chat)]).toMatchObject([400, { code: "unsupported_parameter", param: "messages" }]);
 });

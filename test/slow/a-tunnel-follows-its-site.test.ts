@@ -38,96 +38,94 @@ async function isServed(tunnel: Tunnel, subject: string): Promise<void> {
 const isUp = (tunnel: Tunnel): Promise<boolean> => until(() => tunnel.connected, { what: "the tunnel to be up" });
 const isDown = (tunnel: Tunnel): Promise<boolean> => until(() => !tunnel.connected, { what: "the tunnel to be down" });
 
-describe("a tunnel", () => {
-  test("of a revoked machine is closed at once, and its agent learns that it is for good", async () => {
-    const tunnel = await connect();
-    const revokedAtMs = performance.now();
-    await site.revoke("attic");
-    const failure = await tunnel.refused;
-    expect(performance.now() - revokedAtMs).toBeLessThan(1_000);
-    expect(failure.message).toContain("has revoked this machine");
-    expect(failure.exitCode).toBe(exitCodes.config);
-    await isDown(tunnel);
-    expect(tunnel.trouble).toContain("refuses this machine's credential");
-  });
+test("a tunnel of a revoked machine is closed at once, and its agent learns that it is for good", async () => {
+  const tunnel = await connect();
+  const revokedAtMs = performance.now();
+  await site.revoke("attic");
+  const failure = await tunnel.refused;
+  expect(performance.now() - revokedAtMs).toBeLessThan(1_000);
+  expect(failure.message).toContain("has revoked this machine");
+  expect(failure.exitCode).toBe(exitCodes.config);
+  await isDown(tunnel);
+  expect(tunnel.trouble).toContain("refuses this machine's credential");
+});
 
-  test("of a machine that connects too often comes back when it may, and not a moment earlier", async () => {
-    const logged: string[] = [];
-    const warnings = createLog({ level: "warn", name: "test", write: (line) => void logged.push(line) });
-    const tunnel = await connectTunnel({ ...paired, clock, log: warnings });
-    onTestFinished(() => tunnel.close());
-    while (site.rate.take(paired.publicKey) === 0);
-    site.cut();
-    await isDown(tunnel);
-    await until(() => logged.some((line) => line.includes("connectsPerMinuteMax")), { what: "the refusal" });
-    expect(tunnel.trouble).not.toContain("refuses");
-    await until(() => tunnel.connected, { what: "the tunnel to be up", timeoutMs: 10_000 });
-    expect(logged.filter((line) => line.includes("connectsPerMinuteMax"))).toHaveLength(1);
-    await isServed(tunnel, "tl1.machine.attic.1.job");
-  });
+test("a tunnel of a machine that connects too often comes back when it may, and not a moment earlier", async () => {
+  const logged: string[] = [];
+  const warnings = createLog({ level: "warn", name: "test", write: (line) => void logged.push(line) });
+  const tunnel = await connectTunnel({ ...paired, clock, log: warnings });
+  onTestFinished(() => tunnel.close());
+  while (site.rate.take(paired.publicKey) === 0);
+  site.cut();
+  await isDown(tunnel);
+  await until(() => logged.some((line) => line.includes("connectsPerMinuteMax")), { what: "the refusal" });
+  expect(tunnel.trouble).not.toContain("refuses");
+  await until(() => tunnel.connected, { what: "the tunnel to be up", timeoutMs: 10_000 });
+  expect(logged.filter((line) => line.includes("connectsPerMinuteMax"))).toHaveLength(1);
+  await isServed(tunnel, "tl1.machine.attic.1.job");
+});
 
-  test("of a removed machine is closed at once", async () => {
-    const tunnel = await connect();
-    site.remove("attic");
-    expect((await tunnel.refused).message).toContain("does not know this machine");
-  });
+test("a tunnel of a removed machine is closed at once", async () => {
+  const tunnel = await connect();
+  site.remove("attic");
+  expect((await tunnel.refused).message).toContain("does not know this machine");
+});
 
-  test("of a renamed machine goes on for a while, and comes back under the new name, with the new name's subjects only", async () => {
-    const tunnel = await connect();
-    const names: string[] = [];
-    tunnel.onRenamed((name) => void names.push(name));
-    await isServed(tunnel, "tl1.machine.attic.1.job");
-    await site.rename("attic", "loft");
-    await until(() => names.length > 0, { what: "the new name" });
-    expect([names, tunnel.machine]).toEqual([["loft"], "attic"]);
-    await isServed(tunnel, "tl1.machine.attic.1.job");
-    await until(() => tunnel.machine === "loft", { what: "the end of the time under the old name" });
-    await isUp(tunnel);
-    await isServed(tunnel, "tl1.machine.loft.1.job");
-    tunnel.subscribe("tl1.machine.attic.1.job", () => undefined);
-    await expect(tunnel.flush()).rejects.toThrow("does not let this credential subscribe to tl1.machine.attic.>");
-  });
+test("a tunnel of a renamed machine goes on for a while, and comes back under the new name, with the new name's subjects only", async () => {
+  const tunnel = await connect();
+  const names: string[] = [];
+  tunnel.onRenamed((name) => void names.push(name));
+  await isServed(tunnel, "tl1.machine.attic.1.job");
+  await site.rename("attic", "loft");
+  await until(() => names.length > 0, { what: "the new name" });
+  expect([names, tunnel.machine]).toEqual([["loft"], "attic"]);
+  await isServed(tunnel, "tl1.machine.attic.1.job");
+  await until(() => tunnel.machine === "loft", { what: "the end of the time under the old name" });
+  await isUp(tunnel);
+  await isServed(tunnel, "tl1.machine.loft.1.job");
+  tunnel.subscribe("tl1.machine.attic.1.job", () => undefined);
+  await expect(tunnel.flush()).rejects.toThrow("does not let this credential subscribe to tl1.machine.attic.>");
+});
 
-  test("that another change of the records does not concern stays open", async () => {
-    const tunnel = await connect();
-    const changes: boolean[] = [];
-    tunnel.onChange((connected) => void changes.push(connected));
-    site.pair("cellar");
-    await isServed(tunnel, "tl1.machine.attic.1.job");
-    expect(changes).toEqual([]);
-  });
+test("a tunnel that another change of the records does not concern stays open", async () => {
+  const tunnel = await connect();
+  const changes: boolean[] = [];
+  tunnel.onChange((connected) => void changes.push(connected));
+  site.pair("cellar");
+  await isServed(tunnel, "tl1.machine.attic.1.job");
+  expect(changes).toEqual([]);
+});
 
-  test("moves when its gateway asks it to: a stopping gateway asks one after the other", async () => {
-    const tunnel = await connect();
-    const changes: boolean[] = [];
-    tunnel.onChange((connected) => void changes.push(connected));
-    const first = tunnel.connectionId;
-    await site.open.move(0, AbortSignal.timeout(1_000));
-    await until(() => changes.length === 2, { what: "the tunnel to be back" });
-    expect(changes).toEqual([false, true]);
-    expect(tunnel.connectionId).not.toBe(first);
-    await isServed(tunnel, "tl1.machine.attic.1.job");
-  });
+test("a tunnel moves when its gateway asks it to: a stopping gateway asks one after the other", async () => {
+  const tunnel = await connect();
+  const changes: boolean[] = [];
+  tunnel.onChange((connected) => void changes.push(connected));
+  const first = tunnel.connectionId;
+  await site.open.move(0, AbortSignal.timeout(1_000));
+  await until(() => changes.length === 2, { what: "the tunnel to be back" });
+  expect(changes).toEqual([false, true]);
+  expect(tunnel.connectionId).not.toBe(first);
+  await isServed(tunnel, "tl1.machine.attic.1.job");
+});
 
-  test("comes back after an outage, however long its site is away", async () => {
-    const tunnel = await connect();
-    site.isReady = false;
-    site.cut();
-    await isDown(tunnel);
-    expect(tunnel.trouble).toBe(`the site ${site.origin} cannot be reached`);
-    site.isReady = true;
-    await isUp(tunnel);
-    await isServed(tunnel, "tl1.machine.attic.1.job");
-  });
+test("a tunnel comes back after an outage, however long its site is away", async () => {
+  const tunnel = await connect();
+  site.isReady = false;
+  site.cut();
+  await isDown(tunnel);
+  expect(tunnel.trouble).toBe(`the site ${site.origin} cannot be reached`);
+  site.isReady = true;
+  await isUp(tunnel);
+  await isServed(tunnel, "tl1.machine.attic.1.job");
+});
 
-  test("is replaced by a newer one of its own process without a word, and the older one ends", async () => {
-    const boot = newToken();
-    await using older = await (await RawTunnel.open(site.origin)).prove(paired, boot);
-    await using newer = await (await RawTunnel.open(site.origin)).prove(paired, boot);
-    await older.untilClosed();
-    expect(older.error).toBe("Authorization Violation: replaced");
-    expect([newer.closed, site.open.machines, site.usedTwice]).toEqual([false, 1, []]);
-  });
+test("a tunnel is replaced by a newer one of its own process without a word, and the older one ends", async () => {
+  const boot = newToken();
+  await using older = await (await RawTunnel.open(site.origin)).prove(paired, boot);
+  await using newer = await (await RawTunnel.open(site.origin)).prove(paired, boot);
+  await older.untilClosed();
+  expect(older.error).toBe("Authorization Violation: replaced");
+  expect([newer.closed, site.open.machines, site.usedTwice]).toEqual([false, 1, []]);
 });
 
 describe("a tunnel on a bad line", () => {
@@ -148,7 +146,7 @@ describe("a tunnel on a bad line", () => {
     await proxy[Symbol.asyncDispose]();
   });
 
-  test("rides out two seconds without a byte", async () => {
+  test("a tunnel on a bad line rides out two seconds without a byte", async () => {
     const changes: boolean[] = [];
     tunnel.onChange((connected) => void changes.push(connected));
     hold();
@@ -159,7 +157,7 @@ describe("a tunnel on a bad line", () => {
     expect(changes).toEqual([]);
   });
 
-  test("is given up within seconds when the line is dead, also with bytes that nobody took", async () => {
+  test("a tunnel on a bad line is given up within seconds when the line is dead, also with bytes that nobody took", async () => {
     hold();
     for (let count = 0; count < 30; count += 1) {
       tunnel.publish("tl1.presence.attic", new Uint8Array(tunnel.payloadBytesMax));

@@ -142,7 +142,7 @@ test("a certificate that is not for the public URL is found, and one with anothe
 });
 
 describe.skipIf(lentOnly("redis"))("Redis", () => {
-  test("that may lose keys at a restart is found, and one that is away", async () => {
+  test("Redis that may lose keys at a restart is found, and one that is away", async () => {
     await using redis = await startRedisServer();
     const settings = { TRUNKLINE_REDIS_URL: redis.url };
     const { store } = await doctor(settings);
@@ -173,7 +173,7 @@ describe.skipIf(lentOnly("nats"))("NATS", () => {
     expect(outcome).toBe(isBelow(version, [2, 12, 7]) ? "warning" : "ok");
   });
 
-  test("that refuses the credential is found", async () => {
+  test("NATS that refuses the credential is found", async () => {
     await using nats = await startNatsServer({ extraConfig: grants(["tl1.>"]) });
     const results = await doctor({ TRUNKLINE_NATS_URL: nats.url.replace("://", "://g:wrong@") });
     expect(results["nats"]).toEqual(found("failed", "refuses the credential"));

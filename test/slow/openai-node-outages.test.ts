@@ -30,7 +30,7 @@ describe("the official SDK, when something is away,", () => {
 
   const say = (sdk: OpenAI, line = "tokens=1") => sdk.chat.completions.create(talking(line));
 
-  test("throws for a machine that dies, before its answer and in the middle of it", async () => {
+  test("the official SDK, when something is away, throws for a machine that dies, before its answer and in the middle of it", async () => {
     const whole = thrownBy(say(client, "first_ms=60000"));
     const stream = await client.chat.completions.create({
       ...talking("tokens=9 delay_ms=300 stall_at=3"),
@@ -51,7 +51,7 @@ describe("the official SDK, when something is away,", () => {
     expect(await broken).toBeInstanceOf(APIError);
   });
 
-  test("throws for a machine that is away, or asks again when it was told to and finds it there", async () => {
+  test("the official SDK, when something is away, throws for a machine that is away, or asks again when it was told to and finds it there", async () => {
     const away = await thrownBy(say(client));
     expect(away).toBeInstanceOf(InternalServerError);
     const told = { status: 503, code: "agent_offline", type: "service_unavailable_error", param: "model", requestID };
@@ -64,7 +64,7 @@ describe("the official SDK, when something is away,", () => {
     expectWaited(watched, 5_000);
   });
 
-  test("throws for a broker that is away, or asks again when it was told to and finds it there", async () => {
+  test("the official SDK, when something is away, throws for a broker that is away, or asks again when it was told to and finds it there", async () => {
     await fleet.nats.kill();
     const away = await until(
       async () => {
@@ -82,7 +82,7 @@ describe("the official SDK, when something is away,", () => {
     expectWaited(watched, 1_000);
   });
 
-  test("throws for a gateway that dies, before its answer and in the middle of it", async () => {
+  test("the official SDK, when something is away, throws for a gateway that dies, before its answer and in the middle of it", async () => {
     const whole = thrownBy(say(client, "first_ms=60000"));
     const stream = await client.chat.completions.create({ ...talking("tokens=9 stall_at=3"), stream: true });
     const said: string[] = [];

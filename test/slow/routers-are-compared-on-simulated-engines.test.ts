@@ -38,57 +38,55 @@ function runToEnd(engine: Engine): Map<number, { cachedTokens: number; firstMs: 
   return times;
 }
 
-describe("a simulated engine", () => {
-  test("computes only the part of a prompt that its cache lacks", () => {
-    const engine = new Engine(spec);
-    engine.submit(asking("a", 160));
+test("a simulated engine computes only the part of a prompt that its cache lacks", () => {
+  const engine = new Engine(spec);
+  engine.submit(asking("a", 160));
+  runToEnd(engine);
+  const [longer, other] = [asking("a", 200), asking("b", 160)];
+  for (const request of [longer, other]) engine.submit(request);
+  const times = runToEnd(engine);
+  expect(times.get(longer.id)).toMatchObject({ cachedTokens: 160, firstMs: 200 });
+  expect(times.get(other.id)).toMatchObject({ cachedTokens: 0, firstMs: 200 });
+});
+
+test("a simulated engine computes the last token of a prompt that is cached as a whole", () => {
+  const engine = new Engine(spec);
+  const [first, again] = [asking("a", 160), asking("a", 160)];
+  for (const request of [first, again]) {
+    engine.submit(request);
+    expect(runToEnd(engine).get(request.id)).toMatchObject({ firstMs: request === first ? 160 : 1 });
+  }
+});
+
+test("a simulated engine drops the least recently used prompt from a full cache, the end of it first", () => {
+  const engine = new Engine(spec);
+  for (const letter of ["a", "b", "a", "c"]) {
+    engine.submit(asking(letter, 160));
     runToEnd(engine);
-    const [longer, other] = [asking("a", 200), asking("b", 160)];
-    for (const request of [longer, other]) engine.submit(request);
-    const times = runToEnd(engine);
-    expect(times.get(longer.id)).toMatchObject({ cachedTokens: 160, firstMs: 200 });
-    expect(times.get(other.id)).toMatchObject({ cachedTokens: 0, firstMs: 200 });
-  });
+  }
+  const cached = ["a", "b", "c"].map((letter) => engine.cache.cachedTokens(asking(letter, 160).promptBlocks));
+  expect(cached).toEqual([160, 0, 160]);
+  engine.cache.keep(asking("d", 80).promptBlocks);
+  expect(engine.cache.cachedTokens(asking("a", 160).promptBlocks)).toBe(80);
+});
 
-  test("computes the last token of a prompt that is cached as a whole", () => {
-    const engine = new Engine(spec);
-    const [first, again] = [asking("a", 160), asking("a", 160)];
-    for (const request of [first, again]) {
-      engine.submit(request);
-      expect(runToEnd(engine).get(request.id)).toMatchObject({ firstMs: request === first ? 160 : 1 });
-    }
-  });
+test("a simulated engine answers more slowly in a larger batch and lets requests beyond its slots wait", () => {
+  const engine = new Engine({ ...spec, prefillTokensPerSecond: Infinity });
+  const [one, two, three] = [asking("a", 16, 11), asking("b", 16, 11), asking("c", 16, 11)];
+  for (const request of [one, two, three]) engine.submit(request);
+  const times = runToEnd(engine);
+  expect([one, two, three].map(({ id }) => times.get(id)?.lastMs)).toEqual([120, 120, 230]);
+});
 
-  test("drops the least recently used prompt from a full cache, the end of it first", () => {
-    const engine = new Engine(spec);
-    for (const letter of ["a", "b", "a", "c"]) {
-      engine.submit(asking(letter, 160));
-      runToEnd(engine);
-    }
-    const cached = ["a", "b", "c"].map((letter) => engine.cache.cachedTokens(asking(letter, 160).promptBlocks));
-    expect(cached).toEqual([160, 0, 160]);
-    engine.cache.keep(asking("d", 80).promptBlocks);
-    expect(engine.cache.cachedTokens(asking("a", 160).promptBlocks)).toBe(80);
-  });
-
-  test("answers more slowly in a larger batch and lets requests beyond its slots wait", () => {
-    const engine = new Engine({ ...spec, prefillTokensPerSecond: Infinity });
-    const [one, two, three] = [asking("a", 16, 11), asking("b", 16, 11), asking("c", 16, 11)];
-    for (const request of [one, two, three]) engine.submit(request);
-    const times = runToEnd(engine);
-    expect([one, two, three].map(({ id }) => times.get(id)?.lastMs)).toEqual([120, 120, 230]);
-  });
-
-  test("finds the whole of a turn and its answer in the prompt of the next turn", () => {
-    const user = { role: "user", content: "Tell me of the sea, at length, with all its fish. [answer 40]" };
-    const turn = engineRequest(1, chatRequest.parse({ model: "m", messages: [user] }));
-    const messages = [user, { role: "assistant", content: turn.answer }, { role: "user", content: "And? [answer 9]" }];
-    const next = engineRequest(2, chatRequest.parse({ model: "m", messages }));
-    expect([turn.request.answerTokens, next.request.answerTokens]).toEqual([40, 9]);
-    expect(next.request.promptBlocks.slice(0, turn.request.allBlocks.length)).toEqual(turn.request.allBlocks);
-    const salted = engineRequest(3, chatRequest.parse({ model: "m", messages: [user], cache_salt: "another key" }));
-    expect(salted.request.promptBlocks[0]).not.toBe(turn.request.promptBlocks[0]);
-  });
+test("a simulated engine finds the whole of a turn and its answer in the prompt of the next turn", () => {
+  const user = { role: "user", content: "Tell me of the sea, at length, with all its fish. [answer 40]" };
+  const turn = engineRequest(1, chatRequest.parse({ model: "m", messages: [user] }));
+  const messages = [user, { role: "assistant", content: turn.answer }, { role: "user", content: "And? [answer 9]" }];
+  const next = engineRequest(2, chatRequest.parse({ model: "m", messages }));
+  expect([turn.request.answerTokens, next.request.answerTokens]).toEqual([40, 9]);
+  expect(next.request.promptBlocks.slice(0, turn.request.allBlocks.length)).toEqual(turn.request.allBlocks);
+  const salted = engineRequest(3, chatRequest.parse({ model: "m", messages: [user], cache_salt: "another key" }));
+  expect(salted.request.promptBlocks[0]).not.toBe(turn.request.promptBlocks[0]);
 });
 
 describe("a workload", () => {
@@ -103,7 +101,7 @@ describe("the oracle", () => {
   const engines = (): [Engine, Engine] => [new Engine(spec), new Engine(spec)];
   const choose = chooserOf("oracle", new SeededRandom(1));
 
-  test("prefers the machine that has the prompt cached, until others wait there for longer than the prompt takes", () => {
+  test("the oracle prefers the machine that has the prompt cached, until others wait there for longer than the prompt takes", () => {
     const [cold, warm] = engines();
     const request = asking("a", 160);
     warm.cache.keep(request.promptBlocks);
@@ -112,7 +110,7 @@ describe("the oracle", () => {
     expect(choose(request, [cold, warm])).toBe(cold);
   });
 
-  test("counts what a request adds to the time of the answers that run there", () => {
+  test("the oracle counts what a request adds to the time of the answers that run there", () => {
     const added = (given: Partial<EngineSpec>): number => {
       const [idle, busy] = [new Engine({ ...spec, ...given }), new Engine({ ...spec, ...given })];
       busy.submit(asking("b", 16, 100));
@@ -125,7 +123,7 @@ describe("the oracle", () => {
     expect(added({ prefillTokensPerSecond: Infinity })).toBeCloseTo(0.3 * (10 + 10));
   });
 
-  test("has more cache hits and a sooner first token than round robin, in simulated time", () => {
+  test("the oracle has more cache hits and a sooner first token than round robin, in simulated time", () => {
     const [blind, informed] = (["round-robin", "oracle"] as const).map((name) =>
       resultIn("documents", simulatedReference(name)),
     );
@@ -134,7 +132,7 @@ describe("the oracle", () => {
     expect(informed?.firstMs).toBeLessThan((blind?.firstMs ?? 0) / 2);
   });
 
-  test("finds nothing to reuse in texts of mixed lengths", () => {
+  test("the oracle finds nothing to reuse in texts of mixed lengths", () => {
     expect(resultIn("mixed", simulatedReference("oracle")).hitShare).toBe(0);
   });
 });
@@ -193,7 +191,7 @@ describe("the report", () => {
   };
   const of = (seed: number, firstMs: number) => resultOf({ ...run, seed }, [{ ...asked, firstMs }]);
 
-  test("shows the median over the seeds", () => {
+  test("the report shows the median over the seeds", () => {
     const [, row] = resultTable([of(1, 100), of(2, 900), of(3, 300)]).split("\n");
     expect(row?.split(/ +/)).toEqual([
       "chats",
@@ -211,7 +209,7 @@ describe("the report", () => {
     ]);
   });
 
-  test("leaves failed requests out of the times and names the first reason", () => {
+  test("the report leaves failed requests out of the times and names the first reason", () => {
     const failed = { ...asked, firstMs: 0, answer: undefined, why: "503: agent_offline" };
     const result = resultOf(run, [asked, failed]);
     expect(result).toMatchObject({ requests: 2, failed: 1, firstMs: 100 });
@@ -221,7 +219,7 @@ describe("the report", () => {
     ]);
   });
 
-  test("says when the host was too busy for times", () => {
+  test("the report says when the host was too busy for times", () => {
     const busy = resultOf({ ...run, cpu: { bench: 0.1, host: 0.61 } }, [asked]);
     expect(remarks([of(1, 100), busy])[1]).toBe(
       "In 1 of 2 runs the host used more than 60 %: their times may be too long.",

@@ -25,12 +25,12 @@ describe.skipIf(lentOnly("nats", "redis"))("a key that is bound to one of two ma
 
   const says = "/script tokens=1";
 
-  test("sees the models of its machine, and every other key sees those of both", async () => {
+  test("a key that is bound to one of two machines sees the models of its machine, and every other key sees those of both", async () => {
     expect((await bound.models()).ids).toEqual(["scripted", "scripted:plain"]);
     expect((await fleet.endpoint.models()).ids).toEqual(["scripted", "scripted:plain", "scripted:vision"]);
   });
 
-  test("is answered by its machine alone, also for what both offer", async () => {
+  test("a key that is bound to one of two machines is answered by its machine alone, also for what both offer", async () => {
     const asked = 10;
     for (let time = 0; time < asked; time += 1) await bound.answer({ model: "scripted:plain", says });
     const [gateway] = fleet.gateways;
@@ -42,7 +42,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a key that is bound to one of two ma
     expect(new Set(await until(machines, { what: "the lines of all requests" }))).toEqual(new Set(["attic"]));
   });
 
-  test("is told of another machine's model what it is told of one that does not exist", async () => {
+  test("a key that is bound to one of two machines is told of another machine's model what it is told of one that does not exist", async () => {
     const [other, absent] = [
       await bound.chat({ model: "scripted:vision", says }),
       await bound.chat({ model: "scripted:nowhere", says }),
@@ -53,7 +53,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a key that is bound to one of two ma
     expect((await bound.get("/models/scripted:vision")).status).toBe(404);
   });
 
-  test("is told that its machine is away, while the other one serves everybody else", async () => {
+  test("a key that is bound to one of two machines is told that its machine is away, while the other one serves everybody else", async () => {
     await fleet.agent("attic").kill();
     const away = async (): Promise<boolean> => (await bound.models()).code === "agent_offline";
     await until(away, { what: "the machine to be away" });

@@ -104,7 +104,7 @@ describe.skipIf(lentOnly("redis"))("a key, a prompt and an answer", () => {
     }
   }
 
-  test("leave no trace, whatever becomes of a request, at the most talkative level of the log", async () => {
+  test("a key, a prompt and an answer, leave no trace, whatever becomes of a request, at the most talkative level of the log", async () => {
     const limits = { requestsPerMinute: 1, concurrency: 5, budget: { tokens: 1_000_000, per: "day" } } as const;
     const [known, limited, unknown] = [await site.knownKey(), await site.knownKey({ limits }), await site.unknownKey()];
     await site.untilAllIsHeard();

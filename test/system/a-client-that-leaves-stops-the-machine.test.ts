@@ -28,7 +28,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a client that leaves closes the requ
   const closed = (request: { closedEarly: boolean }) =>
     until(() => request.closedEarly, { what: "the runtime's request to be closed", timeoutMs: reachesWithinMs });
 
-  test("in the middle of a stream", async () => {
+  test("a client that leaves closes the request at the runtime in the middle of a stream", async () => {
     ollama.onChat = (answer) => answer.say("first");
     const leaving = new AbortController();
     const stream = await fleet.endpoint.stream(chat, leaving.signal);
@@ -39,17 +39,20 @@ describe.skipIf(lentOnly("nats", "redis"))("a client that leaves closes the requ
     await closed(request);
   });
 
-  test.each([true, false])("while the runtime is still silent, with stream %s", async (stream) => {
-    ollama.onChat = () => {};
-    const leaving = new AbortController();
-    const answer = fleet.endpoint.chat({ ...chat, stream }, leaving.signal).catch(() => "left");
-    const request = await atRuntime();
-    leaving.abort();
-    expect(await answer).toBe("left");
-    await closed(request);
-  });
+  test.each([true, false])(
+    "a client that leaves closes the request at the runtime while the runtime is still silent, with stream %s",
+    async (stream) => {
+      ollama.onChat = () => {};
+      const leaving = new AbortController();
+      const answer = fleet.endpoint.chat({ ...chat, stream }, leaving.signal).catch(() => "left");
+      const request = await atRuntime();
+      leaving.abort();
+      expect(await answer).toBe("left");
+      await closed(request);
+    },
+  );
 
-  test("in the middle of a whole answer, and the slot is free for the next", async () => {
+  test("a client that leaves closes the request at the runtime in the middle of a whole answer, and the slot is free for the next", async () => {
     ollama.onChat = (answer) => answer.say("first");
     const leaving = new AbortController();
     const answer = fleet.endpoint.chat(chat, leaving.signal).catch(() => "left");
@@ -66,7 +69,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a client that leaves closes the requ
     expect(await waiting).toBe("next");
   });
 
-  test("while it waits in the machine's queue, before the runtime ever hears of it", async () => {
+  test("a client that leaves closes the request at the runtime while it waits in the machine's queue, before the runtime ever hears of it", async () => {
     const begun: FakeOllamaChat[] = [];
     ollama.onChat = (answer) => {
       begun.push(answer);

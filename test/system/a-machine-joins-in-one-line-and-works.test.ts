@@ -42,20 +42,23 @@ describe("a machine that joined by the line that its site printed", () => {
   });
   afterAll(() => ollama.stop());
 
-  test("answers its first chat within fifteen seconds", async () => {
+  test("a machine that joined by the line that its site printed answers its first chat within fifteen seconds", async () => {
     const begunMs = performance.now();
     await offers(model);
     expect(await site.endpoint.answer({ model, says: "Hello" })).toBe("Hello from Ollama.");
     expect(performance.now() - begunMs).toBeLessThan(15_000);
   });
 
-  test.skipIf(process.platform !== "linux")("has erased the line from its arguments when it is ready", async () => {
-    await agent.logged("agent ready");
-    const shown = await readFile(`/proc/${agent.processId}/cmdline`, "utf8");
-    expect(shown.replaceAll("\0", " ").trim()).toBe("trunkline agent");
-  });
+  test.skipIf(process.platform !== "linux")(
+    "a machine that joined by the line that its site printed has erased the line from its arguments when it is ready",
+    async () => {
+      await agent.logged("agent ready");
+      const shown = await readFile(`/proc/${agent.processId}/cmdline`, "utf8");
+      expect(shown.replaceAll("\0", " ").trim()).toBe("trunkline agent");
+    },
+  );
 
-  test("streams, and gets an image of 20 MB whole", async () => {
+  test("a machine that joined by the line that its site printed streams, and gets an image of 20 MB whole", async () => {
     const stream = await site.endpoint.stream({ model, says: "Hello" });
     expect([await stream.over, stream.text, stream.done]).toEqual(["closed", "Hello from Ollama.", true]);
     const picture = randomBytes(15 * million).toString("base64");
@@ -70,7 +73,7 @@ describe("a machine that joined by the line that its site printed", () => {
     expect(JSON.stringify(arrived?.body["messages"])).toContain(picture);
   });
 
-  test("stops its runtime when the client leaves", async () => {
+  test("a machine that joined by the line that its site printed stops its runtime when the client leaves", async () => {
     const { onChat } = ollama;
     ollama.onChat = (answer) => answer.say("first");
     const before = ollama.requestsTo("/api/chat").length;
@@ -83,7 +86,7 @@ describe("a machine that joined by the line that its site printed", () => {
     ollama.onChat = onChat;
   });
 
-  test("is known by its pairing from then on, and the line is in no log", async () => {
+  test("a machine that joined by the line that its site printed is known by its pairing from then on, and the line is in no log", async () => {
     expect(await agent.terminate()).toBe(0);
     const again = await site.startAgent([], { ...runtime(), TRUNKLINE_STATE_DIR: stateDir() });
     expect(await again.logged("agent ready")).toMatchObject({ machine: "loft" });
@@ -111,7 +114,7 @@ describe.skipIf(openssl === undefined)("a machine of a site whose certificate on
   });
   afterAll(() => secured[Symbol.asyncDispose]());
 
-  test("joins by the pin in its line, works over TLS, and calls tools", async () => {
+  test("a machine of a site whose certificate only itself signed joins by the pin in its line, works over TLS, and calls tools", async () => {
     const line = await secured.joinLine("attic");
     const { raw } = new X509Certificate(await readFile(certificate.TRUNKLINE_TLS_CERT));
     expect(line).toMatch(/^https:/);

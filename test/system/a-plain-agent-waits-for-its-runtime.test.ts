@@ -27,7 +27,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a plain agent whose model server is 
   const waiting = async () => (await listing()).code === "runtime_offline";
   const offering = async () => (await listing()).ids.includes("llama3.2");
 
-  test("waits and says so, adopts it within 3 s of its start, and lets go of it when it is gone", async () => {
+  test("a plain agent whose model server is not there yet waits and says so, adopts it within 3 s of its start, and lets go of it when it is gone", async () => {
     expect((await fleet.agent("attic").logged("no runtime answers yet")).level).toBe(40);
     await until(waiting, { what: "the gateway to know that the runtime is away" });
     expect((await listing()).status).toBe(503);
@@ -52,7 +52,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a plain agent whose model server is 
     expect(await fleet.endpoint.answer({ model: "qwen3:8b", says: "Hello" })).toBe("Hello from Ollama.");
   });
 
-  test("does not keep the other machines from being listed", async () => {
+  test("a plain agent whose model server is not there yet does not keep the other machines from being listed", async () => {
     await fleet.startAgent("cellar", { models: ["scripted:plain"] });
     const other = async () => (await listing()).ids.includes("scripted:plain");
     await until(other, { what: "the other machine" });

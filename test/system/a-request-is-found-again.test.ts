@@ -25,7 +25,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an ended request is found again by t
     );
   }
 
-  test("at whatever gateway it ran, with its machine, its times, its tokens and why that machine", async () => {
+  test("an ended request is found again by the command line at whatever gateway it ran, with its machine, its times, its tokens and why that machine", async () => {
     const [one, other] = fleet.endpoints;
     const says = "/script tokens=7 nonce=secret-words";
     const first = await one?.chat({ model: "scripted", says });
@@ -53,7 +53,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an ended request is found again by t
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining("No key has this id or this name")]);
   });
 
-  test("with the machine that died under it, when another one gave the answer", async () => {
+  test("an ended request is found again by the command line with the machine that died under it, when another one gave the answer", async () => {
     const answering = fleet.endpoint.chat({ model: "scripted", says: "/script tokens=5 first_ms=4000" });
     const busy = await until(
       async () => {
@@ -74,7 +74,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an ended request is found again by t
     expect(stdout).toMatch(/ms {2}ended by the machine: ok, status 200/);
   });
 
-  test("as it ends, while the command line follows", async () => {
+  test("an ended request is found again by the command line as it ends, while the command line follows", async () => {
     await using following = await launchTrunkline(["requests", "--follow", "--json"], fleet.keyStore);
     const id = idOf(await fleet.endpoint.chat({ model: "scripted", says: "/script tokens=1" }));
     const isTold = async (): Promise<boolean> => (await following.stdout()).includes(id);
@@ -85,7 +85,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an ended request is found again by t
     expect((await lines()).filter((line) => line.includes(id))).toHaveLength(1);
   });
 
-  test("when it failed, with its cause and what to do about it", async () => {
+  test("an ended request is found again by the command line when it failed, with its cause and what to do about it", async () => {
     await Promise.all(["attic", "cellar"].map((machine) => fleet.agent(machine).kill()));
     const failed = await until(
       async () => {

@@ -58,30 +58,28 @@ async function refusalOfUp(settings: Settings): Promise<string> {
   return line;
 }
 
-describe("up says in one line what to do about", () => {
-  test("a port in use", async () => {
-    const line = await refusalOfUp({ TRUNKLINE_PORT: takenPort });
-    expect(line).toMatch(new RegExp(`^trunkline: Port ${takenPort} .*in use.* TRUNKLINE_PORT `));
-  });
+test("a port in use", async () => {
+  const line = await refusalOfUp({ TRUNKLINE_PORT: takenPort });
+  expect(line).toMatch(new RegExp(`^trunkline: Port ${takenPort} .*in use.* TRUNKLINE_PORT `));
+});
 
-  test("a port of operations in use", async () => {
-    const line = await refusalOfUp({ TRUNKLINE_OPERATIONS_PORT: takenPort });
-    expect(line).toMatch(new RegExp(`^trunkline: Port ${takenPort} .*in use.* TRUNKLINE_OPERATIONS_PORT `));
-  });
+test("a port of operations in use", async () => {
+  const line = await refusalOfUp({ TRUNKLINE_OPERATIONS_PORT: takenPort });
+  expect(line).toMatch(new RegExp(`^trunkline: Port ${takenPort} .*in use.* TRUNKLINE_OPERATIONS_PORT `));
+});
 
-  test("a state folder that cannot be", async () => {
-    const stateDir = join(folder, "file", "state");
-    const line = await refusalOfUp({ TRUNKLINE_STATE_DIR: stateDir });
-    expect(line).toContain(stateDir);
-    expect(line).toContain("set TRUNKLINE_STATE_DIR");
-  });
+test("a state folder that cannot be", async () => {
+  const stateDir = join(folder, "file", "state");
+  const line = await refusalOfUp({ TRUNKLINE_STATE_DIR: stateDir });
+  expect(line).toContain(stateDir);
+  expect(line).toContain("set TRUNKLINE_STATE_DIR");
+});
 
-  test("a host that is not here, settings that are wrong, all of them at once", async () => {
-    expect(await refusalOfUp({ TRUNKLINE_HOST: "192.0.2.1" })).toContain("TRUNKLINE_HOST");
-    const line = await refusalOfUp({ TRUNKLINE_PORT: "http", TRUNKLINE_LOG_LEVEL: "loud" });
-    expect(line).toContain("TRUNKLINE_PORT must be");
-    expect(line).toContain("TRUNKLINE_LOG_LEVEL must be");
-  });
+test("a host that is not here, settings that are wrong, all of them at once", async () => {
+  expect(await refusalOfUp({ TRUNKLINE_HOST: "192.0.2.1" })).toContain("TRUNKLINE_HOST");
+  const line = await refusalOfUp({ TRUNKLINE_PORT: "http", TRUNKLINE_LOG_LEVEL: "loud" });
+  expect(line).toContain("TRUNKLINE_PORT must be");
+  expect(line).toContain("TRUNKLINE_LOG_LEVEL must be");
 });
 
 /** Holds what NATS says from its first PONG on, which ends the handshake. */
@@ -98,8 +96,9 @@ const lines: readonly {
   { what: "falls silent after the handshake", inspect: silentAfterHandshake },
 ];
 
-describe("an agent goes on trying", () => {
-  test.each(lines)("on a line to NATS that $what, and is there once it is mended", async ({ inspect, spoil }) => {
+test.each(lines)(
+  "an agent goes on trying on a line to NATS that $what, and is there once it is mended",
+  async ({ inspect, spoil }) => {
     let isSpoilt = true;
     const watch =
       inspect &&
@@ -125,21 +124,21 @@ describe("an agent goes on trying", () => {
     proxy.release();
     await agent.logged("agent ready");
     expect(await agent.terminate()).toBe(0);
-  });
+  },
+);
 
-  test("until it is stopped", async () => {
-    await using proxy = await TcpProxy.before(nats.url);
-    proxy.hold("back");
-    await using agent = await TrunklineProcess.start({
-      args: ["agent"],
-      settings: { ...free, TRUNKLINE_NATS_URL: `nats://127.0.0.1:${proxy.port}`, TRUNKLINE_MACHINE: "attic" },
-    });
-    await until(async () => (await agent.logLines()).some(({ msg }) => msg.includes("cannot be reached")), {
-      what: "the agent to tell that NATS does not answer",
-      timeoutMs: 10_000,
-    });
-    expect(await agent.terminate()).toBe(0);
+test("an agent goes on trying until it is stopped", async () => {
+  await using proxy = await TcpProxy.before(nats.url);
+  proxy.hold("back");
+  await using agent = await TrunklineProcess.start({
+    args: ["agent"],
+    settings: { ...free, TRUNKLINE_NATS_URL: `nats://127.0.0.1:${proxy.port}`, TRUNKLINE_MACHINE: "attic" },
   });
+  await until(async () => (await agent.logLines()).some(({ msg }) => msg.includes("cannot be reached")), {
+    what: "the agent to tell that NATS does not answer",
+    timeoutMs: 10_000,
+  });
+  expect(await agent.terminate()).toBe(0);
 });
 
 describe("every process says in one line what to do about", () => {

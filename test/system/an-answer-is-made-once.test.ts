@@ -70,7 +70,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
   }
 
   test.each([false, true])(
-    "is joined at another gateway by a repeat whose connection was lost (stream: %s)",
+    "an answer with an Idempotency-Key is joined at another gateway by a repeat whose connection was lost (stream: %s)",
     async (stream) => {
       const { key, booked } = await newKey();
       const says = "/script tokens=60 delay_ms=20 nonce=a";
@@ -90,7 +90,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
   );
 
   test.each([false, true])(
-    "is waited for by repeats while its first client is there, and they get it whole and count as one (stream: %s)",
+    "an answer with an Idempotency-Key is waited for by repeats while its first client is there, and they get it whole and count as one (stream: %s)",
     async (stream) => {
       const { key, booked } = await newKey();
       const asking = { key, name: "w", stream };
@@ -108,7 +108,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
     },
   );
 
-  test("that is complete is given again, and nothing is made or counted anew", async () => {
+  test("an answer with an Idempotency-Key that is complete is given again, and nothing is made or counted anew", async () => {
     const { key, booked } = await newKey();
     const says = "/script tokens=8 nonce=b";
     const texts: unknown[] = [];
@@ -127,7 +127,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
   });
 
   test.each([false, true])(
-    "that its machine has lost is made anew once, and given again from then on (stream: %s)",
+    "an answer with an Idempotency-Key that its machine has lost is made anew once, and given again from then on (stream: %s)",
     async (stream) => {
       const { key, booked } = await newKey();
       const answerAt = async (gateway: number): Promise<string | null> => {
@@ -143,7 +143,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
     },
   );
 
-  test("is made anew after it failed, and for another key", async () => {
+  test("an answer with an Idempotency-Key is made anew after it failed, and for another key", async () => {
     const { key } = await newKey();
     const failing = "/script tokens=5 fail_at=0";
     for (const gateway of [0, 1]) {
@@ -157,7 +157,7 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
     }
   });
 
-  test("is refused under the name of another one, and its client is told not to repeat it", async () => {
+  test("an answer with an Idempotency-Key is refused under the name of another one, and its client is told not to repeat it", async () => {
     const { key } = await newKey();
     await ask("/script tokens=2", { baseUrl: at(0), key, name: "e" });
     const answer = await ask("/script tokens=3", { baseUrl: at(1), key, name: "e" });

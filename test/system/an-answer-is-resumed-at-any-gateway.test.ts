@@ -86,7 +86,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     return events;
   }
 
-  test("is named as ignored where it is asked for and means nothing", async () => {
+  test("a stream that was asked to be resumable is named as ignored where it is asked for and means nothing", async () => {
     const whole = await fetch(`${fleet.endpoint.baseUrl}/chat/completions`, {
       method: "POST",
       headers: {
@@ -99,19 +99,22 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     expect([whole.status, whole.headers.get("x-trunkline-ignored")]).toEqual([200, "x-trunkline-resumable"]);
   });
 
-  test.each(Object.keys(apis) as Api[])("of %s goes on at another gateway with exactly the rest", async (api) => {
-    const says = "/script tokens=40 think=3 delay_ms=10 nonce=n";
-    const first = await begun(says, { api, events: 9 });
-    const rest = await eventsOf(await ask(says, { api, gateway: 1, lastEventId: first.at(-1)?.id }));
-    // The answer is over by now, and its machine still has it.
-    const whole = await eventsOf(await ask(says, { api, gateway: 2, lastEventId: first[0]?.id }));
-    expect(dataOf([...first, ...rest])).toEqual(dataOf([...first.slice(0, 1), ...whole]));
-    expect(dataOf(rest).join("\n")).toContain("n-39 ");
-    const numbers = [...first, ...rest].flatMap(({ id }) => (id === undefined ? [] : [Number(id.split(".").at(-1))]));
-    expect(numbers).toEqual(numbers.map((_, place) => place + 1));
-  });
+  test.each(Object.keys(apis) as Api[])(
+    "a stream that was asked to be resumable of %s goes on at another gateway with exactly the rest",
+    async (api) => {
+      const says = "/script tokens=40 think=3 delay_ms=10 nonce=n";
+      const first = await begun(says, { api, events: 9 });
+      const rest = await eventsOf(await ask(says, { api, gateway: 1, lastEventId: first.at(-1)?.id }));
+      // The answer is over by now, and its machine still has it.
+      const whole = await eventsOf(await ask(says, { api, gateway: 2, lastEventId: first[0]?.id }));
+      expect(dataOf([...first, ...rest])).toEqual(dataOf([...first.slice(0, 1), ...whole]));
+      expect(dataOf(rest).join("\n")).toContain("n-39 ");
+      const numbers = [...first, ...rest].flatMap(({ id }) => (id === undefined ? [] : [Number(id.split(".").at(-1))]));
+      expect(numbers).toEqual(numbers.map((_, place) => place + 1));
+    },
+  );
 
-  test("goes on at the same gateway, also while that still follows it", async () => {
+  test("a stream that was asked to be resumable goes on at the same gateway, also while that still follows it", async () => {
     const says = "/script tokens=60 delay_ms=20 nonce=s";
     const first = await begun(says, { events: 5 });
     const rest = await eventsOf(await ask(says, { lastEventId: first.at(-1)?.id }));
@@ -123,7 +126,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     ).toEqual(Array.from({ length: 60 }, (_, token) => `s-${token}`));
   });
 
-  test("breaks the connection from which another request takes it over, so that a live client asks again", async () => {
+  test("a stream that was asked to be resumable breaks the connection from which another request takes it over, so that a live client asks again", async () => {
     const says = "/script tokens=60 delay_ms=20 nonce=t";
     const events: Event[] = [];
     const reading = ask(says).then((answer) => eventsOf(answer, { onEvent: (event) => events.push(event) }));
@@ -137,7 +140,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     await taking.body?.cancel().catch(() => undefined);
   });
 
-  test("is counted once, however often it is resumed, and no limit of its key refuses that", async () => {
+  test("a stream that was asked to be resumable is counted once, however often it is resumed, and no limit of its key refuses that", async () => {
     const { token, record } = await operator.issue({ limits: { concurrency: 1, requestsPerMinute: 1 } });
     const key = token.reveal();
     const says = "/script tokens=50 delay_ms=20 nonce=c";
@@ -158,7 +161,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     expect(booked).toMatchObject({ requests: 1, failed: 0, answered: 1, completionTokens: 50 });
   });
 
-  test("takes the seat of its key at each gateway that it is resumed at, and gives it back", async () => {
+  test("a stream that was asked to be resumable takes the seat of its key at each gateway that it is resumed at, and gives it back", async () => {
     const { token } = await operator.issue({ limits: { concurrency: 1 } });
     const key = token.reveal();
     const says = "/script tokens=150 delay_ms=20";
@@ -172,7 +175,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     await until(free, { what: "the seat to be free" });
   });
 
-  test("of a gateway that is killed goes on at another one, at once, and leaves no seat behind", async () => {
+  test("a stream that was asked to be resumable of a gateway that is killed goes on at another one, at once, and leaves no seat behind", async () => {
     const { token, record } = await operator.issue({ limits: { concurrency: 1 } });
     const key = token.reveal();
     const says = "/script tokens=150 delay_ms=20 nonce=k";
@@ -194,7 +197,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     expect(booked?.completionTokens).toBeLessThanOrEqual(151);
   });
 
-  test("of a response whose gateway is killed is stored by the gateway that it goes on at", async () => {
+  test("a stream that was asked to be resumable of a response whose gateway is killed is stored by the gateway that it goes on at", async () => {
     const key = (await operator.issue({ storesResponses: true })).token.reveal();
     const says = "/script tokens=60 delay_ms=20 nonce=r";
     const first: Event[] = [];
@@ -232,14 +235,14 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     return state;
   }
 
-  test("is refused before a byte of its body is read where its machine is not there", async () => {
+  test("a stream that was asked to be resumable is refused before a byte of its body is read where its machine is not there", async () => {
     const state = resuming(`nowhere.${newToken()}.1`);
     await until(() => state.status === 404, { what: "the refusal" });
     expect(state.isLet).toBe(false);
     state.asking.destroy();
   });
 
-  test("is asked for by four bodies of a key at once, and the fifth waits for one of them", async () => {
+  test("a stream that was asked to be resumable is asked for by four bodies of a key at once, and the fifth waits for one of them", async () => {
     const all = Array.from({ length: 5 }, () => resuming(`attic.${newToken()}.1`));
     const read = (): number => all.filter(({ isLet }) => isLet).length;
     await until(() => read() >= 4, { what: "four of them to be read" });
@@ -251,7 +254,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     for (const { asking } of all) asking.destroy();
   });
 
-  test("is read to its end by its client while another key asks its gateway for it", async () => {
+  test("a stream that was asked to be resumable is read to its end by its client while another key asks its gateway for it", async () => {
     const says = "/script tokens=60 delay_ms=20 nonce=u";
     const events: Event[] = [];
     const reading = ask(says).then((answer) => eventsOf(answer, { onEvent: (event) => events.push(event) }));
@@ -262,7 +265,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     expect(dataOf(await reading).at(-1)).toBe("[DONE]");
   });
 
-  test("is nobody else's: another key, a made-up id and a plain text get nothing", async () => {
+  test("a stream that was asked to be resumable is nobody else's: another key, a made-up id and a plain text get nothing", async () => {
     const says = "/script tokens=200 delay_ms=20";
     const first = await begun(says, { events: 3 });
     const id = first.at(-1)?.id ?? "";

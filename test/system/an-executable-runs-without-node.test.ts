@@ -39,7 +39,7 @@ describe.skipIf(skipped !== undefined)("an executable", () => {
   }, buildsWithinMs);
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  test("starts, chats, reads a large request in its thread, and serves its pages and the package for machines", async () => {
+  test("an executable starts, chats, reads a large request in its thread, and serves its pages and the package for machines", async () => {
     await using up = await startUp({}, { node });
     const { endpoint } = up;
     const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=2 nonce=abc" });
@@ -55,7 +55,7 @@ describe.skipIf(skipped !== undefined)("an executable", () => {
     expect(await up.stderr()).not.toContain("Warning");
   });
 
-  test("says that it serves no GGUF files by itself, and what does", async () => {
+  test("an executable says that it serves no GGUF files by itself, and what does", async () => {
     const started = run(node, ["up", "--gguf", "model.gguf"], { cwd: folder });
     await expect(started).rejects.toMatchObject({
       code: exitCodes.unavailable,

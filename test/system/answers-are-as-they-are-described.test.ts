@@ -385,7 +385,8 @@ const examples = Object.entries(document.paths).flatMap(([path, { post }]) =>
 );
 
 describe("the examples", () => {
-  test("are there for every request", () => expect(new Set(examples.map(([, path]) => path)).size).toBe(20));
+  test("the examples are there for every request", () =>
+    expect(new Set(examples.map(([, path]) => path)).size).toBe(20));
 
   test.each(examples)("%s at %s is taken", async (name, path, body) => {
     // The demonstration makes no JSON by a schema, and says so of that field and of nothing else.

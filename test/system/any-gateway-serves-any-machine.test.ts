@@ -37,7 +37,7 @@ describe.skipIf(lentOnly("nats", "redis"))("two gateways and three machines, on 
     }
   });
 
-  test("with every machine stopped it is 503 agent_offline, and one that starts again heals it", async () => {
+  test("two gateways and three machines, on one NATS and one Redis, with every machine stopped it is 503 agent_offline, and one that starts again heals it", async () => {
     expect(await fleet.agent("desk").terminate()).toBe(0);
     expect(await fleet.agent("attic").terminate()).toBe(0);
     expect(await fleet.agent("cellar").terminate()).toBe(0);

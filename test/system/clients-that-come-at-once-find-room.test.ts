@@ -10,7 +10,7 @@ const roomOfThisHost = existsSync(setting) ? Number(readFileSync(setting, "utf8"
 if (roomOfThisHost < clients) console.warn(`Skipped: ${setting} is ${roomOfThisHost} here, below ${clients}.`);
 
 describe.skipIf(roomOfThisHost < clients)("clients that come all at once", () => {
-  test("are connected while the gateway is busy, and then answered, rather than left to try again a second later", async () => {
+  test("clients that come all at once are connected while the gateway is busy, and then answered, rather than left to try again a second later", async () => {
     await using up = await startUp();
     const { hostname, port } = new URL(up.endpoint.baseUrl);
     await up.freeze();

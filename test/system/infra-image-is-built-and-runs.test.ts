@@ -35,7 +35,7 @@ describe.skipIf(skipped !== undefined)("the image of infra/Dockerfile", () => {
   }, buildsWithinMs);
   afterAll(() => image[Symbol.asyncDispose]());
 
-  test("holds the bundle, and neither sources nor packages", async () => {
+  test("the image of infra/Dockerfile holds the bundle, and neither sources nor packages", async () => {
     expect(await Array.fromAsync(glob("**/*.ts", { cwd: join(image.rootFolder, "app") }))).toEqual([]);
     expect(await Array.fromAsync(glob("*", { cwd: join(image.rootFolder, "app") }))).toEqual(
       expect.arrayContaining(["LICENSE", "README.md", "dist", "package.json"]),
@@ -43,7 +43,7 @@ describe.skipIf(skipped !== undefined)("the image of infra/Dockerfile", () => {
     expect(await Array.fromAsync(glob("**/node_modules", { cwd: join(image.rootFolder, "app") }))).toEqual([]);
   });
 
-  test("runs without rights on a read-only file system, serves a chat, is healthy and stops when it is told to", async () => {
+  test("the image of infra/Dockerfile runs without rights on a read-only file system, serves a chat, is healthy and stops when it is told to", async () => {
     const { User, Env, Entrypoint, Cmd, Healthcheck } = image.config;
     expect(User).toBe("node");
     const volume = await mkdtemp(join(tmpdir(), "trunkline-volume-"));

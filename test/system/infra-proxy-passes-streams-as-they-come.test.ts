@@ -72,7 +72,7 @@ describe.skipIf(skipped !== undefined || lentOnly("nats", "redis"))("the proxy o
     expect((await errorOf(tooLarge)).message).toContain("33554432");
   });
 
-  test("with a gateway killed every chat goes to the other, and with both the error has the contract's body", async () => {
+  test("the proxy of infra/ before two gateways with a gateway killed every chat goes to the other, and with both the error has the contract's body", async () => {
     const [first, second] = stack.gateways;
     stack.ollama.onChat = (chat) => {
       chat.say("Here.");

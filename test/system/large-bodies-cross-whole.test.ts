@@ -40,7 +40,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a body of 20 MB, through a broker th
     await ollama.stop();
   });
 
-  test("arrives at the runtime whole, on a whole answer and on a stream", async () => {
+  test("a body of 20 MB, through a broker that takes 1 MB at a time, arrives at the runtime whole, on a whole answer and on a stream", async () => {
     const messages = looking(picture, "What is this?");
     expect(JSON.stringify(messages).length).toBeGreaterThan(20 * million);
     expect(await fleet.endpoint.answer({ model, messages })).toBe("Hello from Ollama.");
@@ -76,7 +76,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a body of 20 MB, through a broker th
 describe("a body of 40 MB is 413 with the limit in its message", () => {
   const content = "x".repeat(40 * million);
 
-  test("for plain fetch, whether or not its length is known beforehand", async () => {
+  test("a body of 40 MB is 413 with the limit in its message for plain fetch, whether or not its length is known beforehand", async () => {
     await using up = await startUp();
     const { baseUrl, key } = up.endpoint;
     const body = JSON.stringify({ model: "scripted", messages: [{ role: "user", content }] });
@@ -94,7 +94,7 @@ describe("a body of 40 MB is 413 with the limit in its message", () => {
     expect((await up.endpoint.models()).status).toBe(200);
   });
 
-  test("for the official SDK, at the first try", async () => {
+  test("a body of 40 MB is 413 with the limit in its message for the official SDK, at the first try", async () => {
     await using up = await startUp();
     const client = new OpenAI({ baseURL: up.endpoint.baseUrl, apiKey: up.endpoint.key });
     const asked = client.chat.completions.create({ model: "scripted", messages: [{ role: "user", content }] });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { errorOf, type ChatFields, type Endpoint, type ErrorTold } from "../harness/endpoint.ts";
@@ -76,37 +76,35 @@ const lastUnits: [string, KeyLimits, ChatFields[], ChatFields, Partial<ErrorTold
   ],
 ];
 
-describe("50 requests at once over two gateways", () => {
-  test.each(lastUnits)(
-    "for the last %s: one runs, and the others are told why not",
-    async (_what, limits, before, last, told) => {
-      const { endpoints, record } = await site.issue({ limits });
-      for (const fields of before) await endpoints[0].answer(fields);
-      await untilWritten(record.id, before.length);
-      const { ran, refused } = await sendAtOnce(endpoints, last);
-      expect(ran).toBe(1);
-      expect(refused).toHaveLength(atOnce - 1);
-      for (const each of refused) {
-        expect(each.response.status).toBe(429);
-        expect(each.error).toMatchObject(told);
-        expectRetryLater(each);
-        expectStanding(each.response, limits);
-      }
-    },
-  );
-
-  test("for a budget that is used up: none runs, and clients are told not to try again", async () => {
-    const { endpoints, record } = await site.issue({ limits: { ...ample, budget: { tokens: 100, per: "month" } } });
-    await endpoints[0].answer({ ...short, says: "/script tokens=200", max_tokens: 200 });
-    await untilWritten(record.id, 1);
-    const { ran, refused } = await sendAtOnce(endpoints, short);
-    expect(ran).toBe(0);
-    for (const { response, error } of refused) {
-      expect(response.status).toBe(429);
-      expect(error).toMatchObject({ type: "insufficient_quota", code: "insufficient_quota" });
-      expect(response.headers.get("x-should-retry")).toBe("false");
+test.each(lastUnits)(
+  "50 requests at once over two gateways for the last %s: one runs, and the others are told why not",
+  async (_what, limits, before, last, told) => {
+    const { endpoints, record } = await site.issue({ limits });
+    for (const fields of before) await endpoints[0].answer(fields);
+    await untilWritten(record.id, before.length);
+    const { ran, refused } = await sendAtOnce(endpoints, last);
+    expect(ran).toBe(1);
+    expect(refused).toHaveLength(atOnce - 1);
+    for (const each of refused) {
+      expect(each.response.status).toBe(429);
+      expect(each.error).toMatchObject(told);
+      expectRetryLater(each);
+      expectStanding(each.response, limits);
     }
-  });
+  },
+);
+
+test("50 requests at once over two gateways for a budget that is used up: none runs, and clients are told not to try again", async () => {
+  const { endpoints, record } = await site.issue({ limits: { ...ample, budget: { tokens: 100, per: "month" } } });
+  await endpoints[0].answer({ ...short, says: "/script tokens=200", max_tokens: 200 });
+  await untilWritten(record.id, 1);
+  const { ran, refused } = await sendAtOnce(endpoints, short);
+  expect(ran).toBe(0);
+  for (const { response, error } of refused) {
+    expect(response.status).toBe(429);
+    expect(error).toMatchObject({ type: "insufficient_quota", code: "insufficient_quota" });
+    expect(response.headers.get("x-should-retry")).toBe("false");
+  }
 });
 
 test("a key has the room at one gateway that it does not use at the other, and not one more", async () => {

@@ -18,7 +18,7 @@ describe.skipIf(lentOnly("nats", "redis"))("the vectors of as many texts as may 
     return fleet.endpoint.embed({ model: "scripted:embed", input, ...fields });
   }
 
-  test("with 4,096 numbers each cross the broker whole and in order", async () => {
+  test("the vectors of as many texts as may be sent with 4,096 numbers each cross the broker whole and in order", async () => {
     const response = await embed({ dimensions: 4_096, encoding_format: "base64" });
     expect(response.status).toBe(200);
     const { data } = list.parse(await response.json());
@@ -26,7 +26,7 @@ describe.skipIf(lentOnly("nats", "redis"))("the vectors of as many texts as may 
     expect(data.every(({ embedding }) => Buffer.from(embedding, "base64").length === 4_096 * 4)).toBe(true);
   });
 
-  test("are refused by the name of the limit where they are longer than an answer may be, and others go on", async () => {
+  test("the vectors of as many texts as may be sent are refused by the name of the limit where they are longer than an answer may be, and others go on", async () => {
     const response = await embed({ dimensions: 4_096, encoding_format: "float" });
     expect(response.status).toBe(400);
     const { message, param } = await errorOf(response);

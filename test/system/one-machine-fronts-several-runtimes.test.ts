@@ -51,13 +51,13 @@ describe("a machine with two model servers", () => {
   const ids = async () => (await endpoint.models()).ids;
   const chat = (model: string) => endpoint.answer({ model, says: "Hello" });
 
-  test("offers all of their models under ids of their own, and asks the right one", async () => {
+  test("a machine with two model servers offers all of their models under ids of their own, and asks the right one", async () => {
     expect(await ids()).toEqual(["phi4", "qwen3:8b", "qwen3:8b-ollama", "tiny:1b"]);
     const answers = await Promise.all(["phi4", "qwen3:8b", "qwen3:8b-ollama", "tiny:1b"].map(chat));
     expect(answers).toEqual(["one", "one", "other", "other"]);
   });
 
-  test("tells clients what the contract has, with what the operator says of a model and nothing else", async () => {
+  test("a machine with two model servers tells clients what the contract has, with what the operator says of a model and nothing else", async () => {
     const response = await endpoint.get("/models/tiny:1b");
     expect(await response.json()).toEqual({
       id: "tiny:1b",
@@ -71,7 +71,7 @@ describe("a machine with two model servers", () => {
     });
   });
 
-  test("shows within three seconds what comes and goes on them", async () => {
+  test("a machine with two model servers shows within three seconds what comes and goes on them", async () => {
     const within = { timeoutMs: showsWithinMs };
     one.models = [...one.models, { name: "new:7b" }];
     await until(async () => (await ids()).includes("new:7b"), { what: "a model that was pulled", ...within });
@@ -85,7 +85,7 @@ describe("a machine with two model servers", () => {
     await until(async () => (await window()) === 65_536, { what: "the window of a model that was loaded", ...within });
   });
 
-  test("goes on with one of them when the other dies, and has its models again when it is back", async () => {
+  test("a machine with two model servers goes on with one of them when the other dies, and has its models again when it is back", async () => {
     await other.stop();
     const left = async () => (await ids()).join() === "phi4,qwen3:8b";
     await until(left, { what: "the models of the dead one to go", timeoutMs: showsWithinMs });

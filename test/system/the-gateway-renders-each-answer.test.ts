@@ -29,7 +29,7 @@ describe.skipIf(lentOnly("nats", "redis"))("answer events of an agent", () => {
 
   const ask = (stream: boolean): Promise<Response> => fleet.endpoint.chat({ model: model.id, says: "hi", stream });
 
-  test("as answer events reaches a stream's client rendered, and then [DONE]", async () => {
+  test("answer events of an agent as answer events reaches a stream's client rendered, and then [DONE]", async () => {
     const text = '"}\n\ndata: [DONE]\n\n';
     onJob = ({ say }) => {
       say("data", payloadOf({ kind: "text", text }), 1);
@@ -43,7 +43,7 @@ describe.skipIf(lentOnly("nats", "redis"))("answer events of an agent", () => {
     expect(deltas).toEqual(["", text, undefined]);
   });
 
-  test("as bytes that are no answer events reaches no client", async () => {
+  test("answer events of an agent as bytes that are no answer events reaches no client", async () => {
     for (const bytes of [Buffer.from("data: 1\n\n"), Buffer.from([0x00, 0xff, 0xfe, 0x7b])]) {
       onJob = ({ say }) => {
         say("data", bytes, 1);
@@ -57,7 +57,7 @@ describe.skipIf(lentOnly("nats", "redis"))("answer events of an agent", () => {
   });
 
   test.each(["key_expired", "backend_unavailable", "unknown_url"])(
-    "as a fault %s, of which a machine has nothing to say, is shown as an upstream error",
+    "answer events of an agent as a fault %s, of which a machine has nothing to say, is shown as an upstream error",
     async (code) => {
       onJob = ({ say }) => say("fault", { code, message: "You should not see this as mine." }, 1);
       const response = await ask(false);
@@ -66,7 +66,7 @@ describe.skipIf(lentOnly("nats", "redis"))("answer events of an agent", () => {
     },
   );
 
-  test("as a fault of a code that this gateway does not know is shown as an upstream error", async () => {
+  test("answer events of an agent as a fault of a code that this gateway does not know is shown as an upstream error", async () => {
     onJob = ({ say }) => say("fault", { code: "gremlins", message: "Something new went wrong." }, 1);
     const response = await ask(false);
     expect(response.status).toBe(502);

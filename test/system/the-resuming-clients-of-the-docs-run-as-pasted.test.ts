@@ -20,28 +20,31 @@ function programIn(fence: string): string {
 }
 
 describe.skipIf(lentOnly("nats", "redis"))("a client of infra/resumable-streams.md", () => {
-  test.each(languages)("in $fence prints the whole answer while gateways are killed", async (language) => {
-    if (!language.isHere) {
-      console.log(`skipped: there is no ${language.command} here`);
-      return;
-    }
-    const { fence, command, options } = language;
-    await using fleet = await BalancedFleet.start({ gateways: 2, machines: { attic: ["scripted"] } });
-    const env = { ...process.env, BASE_URL: fleet.balancer.baseUrl, API_KEY: fleet.key, MODEL: "scripted" };
-    const asked = "/script tokens=250 delay_ms=20 nonce=p";
-    const client = spawn(command, [...options, programIn(fence), ...(fence === "js" ? ["--"] : []), asked], { env });
-    let printed = "";
-    let said = "";
-    client.stdout.on("data", (piece) => (printed += piece));
-    client.stderr.on("data", (piece) => (said += piece));
-    const ended = new Promise<number | null>((resolve) => client.once("close", resolve));
-    for (const index of [0, 1]) {
-      const before = printed.length;
-      await until(() => printed.length > before + 100, { what: `more of the answer ${said}` });
-      await fleet.gateways[index]?.kill();
-      await fleet.startGateway(index);
-    }
-    expect([await ended, said]).toEqual([0, ""]);
-    expect(printed).toBe(Array.from({ length: 250 }, (_, token) => `p-${token} `).join(""));
-  });
+  test.each(languages)(
+    "a client of infra/resumable-streams.md in $fence prints the whole answer while gateways are killed",
+    async (language) => {
+      if (!language.isHere) {
+        console.log(`skipped: there is no ${language.command} here`);
+        return;
+      }
+      const { fence, command, options } = language;
+      await using fleet = await BalancedFleet.start({ gateways: 2, machines: { attic: ["scripted"] } });
+      const env = { ...process.env, BASE_URL: fleet.balancer.baseUrl, API_KEY: fleet.key, MODEL: "scripted" };
+      const asked = "/script tokens=250 delay_ms=20 nonce=p";
+      const client = spawn(command, [...options, programIn(fence), ...(fence === "js" ? ["--"] : []), asked], { env });
+      let printed = "";
+      let said = "";
+      client.stdout.on("data", (piece) => (printed += piece));
+      client.stderr.on("data", (piece) => (said += piece));
+      const ended = new Promise<number | null>((resolve) => client.once("close", resolve));
+      for (const index of [0, 1]) {
+        const before = printed.length;
+        await until(() => printed.length > before + 100, { what: `more of the answer ${said}` });
+        await fleet.gateways[index]?.kill();
+        await fleet.startGateway(index);
+      }
+      expect([await ended, said]).toEqual([0, ""]);
+      expect(printed).toBe(Array.from({ length: 250 }, (_, token) => `p-${token} `).join(""));
+    },
+  );
 });

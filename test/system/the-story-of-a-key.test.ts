@@ -88,47 +88,53 @@ describe.skipIf(lentOnly("nats", "redis"))("the story of a key at two gateways",
     return endpoint.withKey(key);
   };
 
-  test.each(operators)("by $by: issued, used, disabled, enabled, rotated, revoked", async (operator) => {
-    const { id, key } = await operator.issue("1h");
-    expect(await used(key)).toEqual(["token-0 ", "token-0 "]);
+  test.each(operators)(
+    "the story of a key at two gateways by $by: issued, used, disabled, enabled, rotated, revoked",
+    async (operator) => {
+      const { id, key } = await operator.issue("1h");
+      expect(await used(key)).toEqual(["token-0 ", "token-0 "]);
 
-    expect(await operator.disable(id)).toMatchObject({ state: "disabled" });
-    await untilUsed(key, "key_invalid");
-    expect(await operator.enable(id)).toMatchObject({ state: "valid" });
-    await untilUsed(key, "token-0 ");
+      expect(await operator.disable(id)).toMatchObject({ state: "disabled" });
+      await untilUsed(key, "key_invalid");
+      expect(await operator.enable(id)).toMatchObject({ state: "valid" });
+      await untilUsed(key, "token-0 ");
 
-    const { key: second } = await operator.rotate(id, "1h");
-    expect(second).not.toBe(key);
-    await untilUsed(second, "token-0 ");
-    expect(await used(key)).toEqual(["token-0 ", "token-0 "]);
-    const { key: third } = await operator.rotate(id, "1ms");
-    await untilUsed(second, "key_expired");
-    await untilUsed(third, "token-0 ");
+      const { key: second } = await operator.rotate(id, "1h");
+      expect(second).not.toBe(key);
+      await untilUsed(second, "token-0 ");
+      expect(await used(key)).toEqual(["token-0 ", "token-0 "]);
+      const { key: third } = await operator.rotate(id, "1ms");
+      await untilUsed(second, "key_expired");
+      await untilUsed(third, "token-0 ");
 
-    const streams = await Promise.all(
-      fleet.endpoints.map((endpoint) =>
-        worksAt(endpoint, third).stream({ model: "scripted", says: "/script tokens=5000 delay_ms=20" }),
-      ),
-    );
-    await until(() => streams.every(({ text }) => text !== ""), { what: "both streams to begin" });
-    await operator.revoke(id);
-    const revokedAtMs = performance.now();
-    for (const stream of streams) {
-      await stream.over;
-      expect(errorIn(stream.events.at(-1) ?? "").code).toBe("key_invalid");
-    }
-    expect(performance.now() - revokedAtMs).toBeLessThan(takenBackWithinMs);
-    for (const each of [key, second, third]) expect(new Set(await used(each))).toEqual(new Set(["key_invalid"]));
-    expect(await operator.show(id)).toMatchObject({ state: "revoked" });
-  });
+      const streams = await Promise.all(
+        fleet.endpoints.map((endpoint) =>
+          worksAt(endpoint, third).stream({ model: "scripted", says: "/script tokens=5000 delay_ms=20" }),
+        ),
+      );
+      await until(() => streams.every(({ text }) => text !== ""), { what: "both streams to begin" });
+      await operator.revoke(id);
+      const revokedAtMs = performance.now();
+      for (const stream of streams) {
+        await stream.over;
+        expect(errorIn(stream.events.at(-1) ?? "").code).toBe("key_invalid");
+      }
+      expect(performance.now() - revokedAtMs).toBeLessThan(takenBackWithinMs);
+      for (const each of [key, second, third]) expect(new Set(await used(each))).toEqual(new Set(["key_invalid"]));
+      expect(await operator.show(id)).toMatchObject({ state: "revoked" });
+    },
+  );
 
-  test.each(operators)("by $by: expired, told so, and extended", async (operator) => {
-    const { id, key } = await operator.issue("2s");
-    expect(await used(key)).toEqual(["token-0 ", "token-0 "]);
-    await untilUsed(key, "key_expired");
-    expect(await operator.extend(id)).toMatchObject({ state: "valid" });
-    await untilUsed(key, "token-0 ");
-  });
+  test.each(operators)(
+    "the story of a key at two gateways by $by: expired, told so, and extended",
+    async (operator) => {
+      const { id, key } = await operator.issue("2s");
+      expect(await used(key)).toEqual(["token-0 ", "token-0 "]);
+      await untilUsed(key, "key_expired");
+      expect(await operator.extend(id)).toMatchObject({ state: "valid" });
+      await untilUsed(key, "token-0 ");
+    },
+  );
 
   test("the trail tells all of it, and who did it", async () => {
     const { stdout } = await trunkline(["keys", "log", "--json", "--limit", "200"], fleet.keyStore);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { EventStream } from "../harness/event-stream.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { startUp } from "../harness/start-trunkline.ts";
@@ -23,23 +23,21 @@ function fromPage({ baseUrl, key }: Endpoint, fields: object, origin = app): Pro
 
 const says = (content: string) => ({ model: "scripted", messages: [{ role: "user", content }] });
 
-describe("a page of an origin that is named", () => {
-  test("reads answers, and streams to their end or to the error that they break in", async () => {
-    const { endpoint } = await gateway.issue();
-    const whole = await fromPage(endpoint, says("/script tokens=2"));
-    const stream = await fromPage(endpoint, { ...says("/script tokens=2"), stream: true });
-    const broken = await fromPage(endpoint, { ...says("/script tokens=4 fail_at=2"), stream: true });
-    for (const { status, headers } of [whole, stream, broken]) {
-      expect(status).toBe(200);
-      expect(headers.get("access-control-allow-origin")).toBe(app);
-      expect(headers.get("access-control-expose-headers")).toContain("x-request-id");
-      expect(headers.get("vary")).toBe("Origin");
-    }
-    const [read, cut] = [new EventStream(stream), new EventStream(broken)];
-    await Promise.all([read.over, cut.over, whole.text()]);
-    expect(read.done).toBe(true);
-    expect(cut.events.at(-1)).toContain('"upstream_error"');
-  });
+test("a page of an origin that is named reads answers, and streams to their end or to the error that they break in", async () => {
+  const { endpoint } = await gateway.issue();
+  const whole = await fromPage(endpoint, says("/script tokens=2"));
+  const stream = await fromPage(endpoint, { ...says("/script tokens=2"), stream: true });
+  const broken = await fromPage(endpoint, { ...says("/script tokens=4 fail_at=2"), stream: true });
+  for (const { status, headers } of [whole, stream, broken]) {
+    expect(status).toBe(200);
+    expect(headers.get("access-control-allow-origin")).toBe(app);
+    expect(headers.get("access-control-expose-headers")).toContain("x-request-id");
+    expect(headers.get("vary")).toBe("Origin");
+  }
+  const [read, cut] = [new EventStream(stream), new EventStream(broken)];
+  await Promise.all([read.over, cut.over, whole.text()]);
+  expect(read.done).toBe(true);
+  expect(cut.events.at(-1)).toContain('"upstream_error"');
 });
 
 test("the gateway that is asked serves its reference, and knows no browser unless told", async () => {

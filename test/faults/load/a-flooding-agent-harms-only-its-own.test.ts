@@ -21,7 +21,7 @@ describe.skipIf(lentOnly("nats", "redis") || onlyInWholeLane("an agent that floo
   "an agent that sends far more than anybody takes, and heeds nothing",
   () => {
     test(
-      "harms only its own stream: all others are served whole",
+      "an agent that sends far more than anybody takes, and heeds nothing, harms only its own stream: all others are served whole",
       async () => {
         await using fleet = await BalancedFleet.start({ gateways: 1, machines: { attic: ["scripted"] } });
         const wish = { wish: ordinaryChats, pace: { atOnce }, count };

@@ -10,7 +10,7 @@ const toldWithinMs = 5_000;
 
 describe.skipIf(lentOnly("nats", "redis"))("a machine that is killed in mid-stream", () => {
   test(
-    `leaves each of ${streams} streams an exact prefix and an error event in under ${toldWithinMs} ms, every time`,
+    `a machine that is killed in mid-stream leaves each of ${streams} streams an exact prefix and an error event in under ${toldWithinMs} ms, every time`,
     async () => {
       await using fleet = await BalancedFleet.start({ gateways: 2, machines: { attic: ["scripted"] } });
       for (let round = 0; round < rounds; round += 1) {

@@ -11,7 +11,7 @@ const downMs = 300;
 
 describe.skipIf(lentOnly("nats", "redis"))("NATS that is killed and back in 0.3 s", () => {
   test(
-    `leaves each of ${streams} streams identical to the byte`,
+    `NATS that is killed and back in 0.3 s leaves each of ${streams} streams identical to the byte`,
     async () => {
       const machines = { attic: ["scripted"], cellar: ["scripted"] };
       await using fleet = await BalancedFleet.start({ gateways: 2, machines });

@@ -20,7 +20,7 @@ describe.skipIf(lentOnly("nats", "redis") || onlyInWholeLane("overload"))(
   "three times as many requests as the slots can serve",
   () => {
     test(
-      "leave at least 90 % of the capacity for served ones, and the others are told to come back",
+      "three times as many requests as the slots can serve leave at least 90 % of the capacity for served ones, and the others are told to come back",
       async () => {
         const agentEnv = { TRUNKLINE_SLOTS: String(slots), TRUNKLINE_QUEUE_MAX: String(slots) };
         await using fleet = await BalancedFleet.start({ gateways: 2, machines, agentEnv });

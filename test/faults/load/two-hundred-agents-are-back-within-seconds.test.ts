@@ -15,7 +15,7 @@ describe.skipIf(lentOnly("nats", "redis") || onlyInWholeLane("two hundred agents
   "NATS that is restarted under many machines",
   () => {
     test(
-      `has all ${agents} back in ${backWithinMs} ms, at every gateway, and none is forgotten`,
+      `NATS that is restarted under many machines has all ${agents} back in ${backWithinMs} ms, at every gateway, and none is forgotten`,
       async () => {
         await using fleet = await BalancedFleet.start({ gateways: 2, machines: { attic: ["scripted"] } });
         await using parts = new AsyncDisposableStack();

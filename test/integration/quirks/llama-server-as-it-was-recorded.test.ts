@@ -98,24 +98,23 @@ data: [DONE]
   });
 });
 
-describe("a text that llama-server continues, as it was recorded", () => {
-  test("comes with likelihoods as in chats, and the counts in the chunk that tells the finish", async () => {
-    const odd = String.raw`
+test("a text that llama-server continues, as it was recorded, comes with likelihoods as in chats, and the counts in the chunk that tells the finish", async () => {
+  const odd = String.raw`
 data: {"choices":[{"text":" beta","index":0,"logprobs":{"content":[{"id":267,"token":" beta","bytes":[32,98,101,116,97],"logprob":0.0,"top_logprobs":[{"id":267,"token":" beta","bytes":[32,98,101,116,97],"logprob":0.0},{"id":0,"token":"","bytes":[],"logprob":-71.4399642944336}]}]},"finish_reason":null}],"created":1795258413,"model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"text_completion","id":"chatcmpl-T8MYglIv335JP4TUYgLqjdVwfwinwIqQ"}
 data: {"choices":[{"text":" gamma","index":0,"logprobs":{"content":[{"id":268,"token":" gamma","bytes":[32,103,97,109,109,97],"logprob":0.0,"top_logprobs":[{"id":268,"token":" gamma","bytes":[32,103,97,109,109,97],"logprob":0.0},{"id":0,"token":"","bytes":[],"logprob":-71.4399642944336}]}]},"finish_reason":null}],"created":1795258413,"model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"text_completion","id":"chatcmpl-T8MYglIv335JP4TUYgLqjdVwfwinwIqQ"}
 data: {"choices":[{"text":"","index":0,"logprobs":null,"finish_reason":"length"}],"created":1795258413,"model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"text_completion","usage":{"completion_tokens":2,"prompt_tokens":2,"total_tokens":4,"prompt_tokens_details":{"cached_tokens":1}},"id":"chatcmpl-T8MYglIv335JP4TUYgLqjdVwfwinwIqQ","timings":{"cache_n":1,"prompt_n":1,"prompt_ms":0.484,"prompt_per_token_ms":0.484,"prompt_per_second":2066.115702479339,"predicted_n":2,"predicted_ms":0.263,"predicted_per_token_ms":0.263,"predicted_per_second":3802.2813688212927}}
 data: [DONE]
 `;
-    expect(await llama.continued(odd, { logprobs: 1 })).toEqual([
-      { kind: "text", text: " beta", logprobs: [likely(" beta")] },
-      { kind: "text", text: " gamma", logprobs: [likely(" gamma")] },
-      { kind: "finish", reason: "length" },
-      { kind: "usage", promptTokens: 2, completionTokens: 2, cachedTokens: 1 },
-    ]);
-  });
+  expect(await llama.continued(odd, { logprobs: 1 })).toEqual([
+    { kind: "text", text: " beta", logprobs: [likely(" beta")] },
+    { kind: "text", text: " gamma", logprobs: [likely(" gamma")] },
+    { kind: "finish", reason: "length" },
+    { kind: "usage", promptTokens: 2, completionTokens: 2, cachedTokens: 1 },
+  ]);
+});
 
-  test("begins with how far the prompt was read, and is cut at a stop string within what was one token", async () => {
-    const odd = String.raw`
+test("a text that llama-server continues, as it was recorded, begins with how far the prompt was read, and is cut at a stop string within what was one token", async () => {
+  const odd = String.raw`
 data: {"choices":[{"text":"","index":0,"logprobs":null,"finish_reason":null}],"created":1795258413,"model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"text_completion","id":"chatcmpl-gXydJ9NhaFHfq10YhJBvs0l0Z0UTYFQS","prompt_progress":{"total":1,"cache":0,"processed":0,"time_ms":0}}
 data: {"choices":[{"text":"","index":0,"logprobs":null,"finish_reason":null}],"created":1795258413,"model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"text_completion","id":"chatcmpl-gXydJ9NhaFHfq10YhJBvs0l0Z0UTYFQS","prompt_progress":{"total":1,"cache":0,"processed":1,"time_ms":0}}
 data: {"choices":[{"text":"alpha","index":0,"logprobs":null,"finish_reason":null}],"created":1795258413,"model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"text_completion","id":"chatcmpl-gXydJ9NhaFHfq10YhJBvs0l0Z0UTYFQS"}
@@ -124,23 +123,22 @@ data: {"choices":[{"text":" be","index":0,"logprobs":null,"finish_reason":null}]
 data: {"choices":[{"text":"","index":0,"logprobs":null,"finish_reason":"stop"}],"created":1795258413,"model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"text_completion","usage":{"completion_tokens":3,"prompt_tokens":1,"total_tokens":4,"prompt_tokens_details":{"cached_tokens":0}},"id":"chatcmpl-gXydJ9NhaFHfq10YhJBvs0l0Z0UTYFQS","timings":{"cache_n":0,"prompt_n":1,"prompt_ms":0.538,"prompt_per_token_ms":0.538,"prompt_per_second":1858.736059479554,"predicted_n":3,"predicted_ms":0.393,"predicted_per_token_ms":0.1965,"predicted_per_second":5089.058524173028}}
 data: [DONE]
 `;
-    expect(await llama.continued(odd, { stop: ["ta g"] })).toEqual([
-      { kind: "text", text: "alpha" },
-      { kind: "text", text: " be" },
-      { kind: "finish", reason: "stop" },
-      { kind: "usage", promptTokens: 1, completionTokens: 3, cachedTokens: 0 },
-    ]);
-  });
+  expect(await llama.continued(odd, { stop: ["ta g"] })).toEqual([
+    { kind: "text", text: "alpha" },
+    { kind: "text", text: " be" },
+    { kind: "finish", reason: "stop" },
+    { kind: "usage", promptTokens: 1, completionTokens: 3, cachedTokens: 0 },
+  ]);
+});
 
-  test("that is empty was not looked at, unless the model begins its texts with a token of its own", async () => {
-    const odd = String.raw`
+test("a text that llama-server continues, as it was recorded, that is empty was not looked at, unless the model begins its texts with a token of its own", async () => {
+  const odd = String.raw`
 data: {"choices":[{"text":"","index":0,"logprobs":null,"finish_reason":"length"}],"created":1795258413,"model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"text_completion","usage":{"completion_tokens":0,"prompt_tokens":0,"total_tokens":0,"prompt_tokens_details":{"cached_tokens":0}},"id":"chatcmpl-zZCd66zWEWsoFz3nYmdNOhCtlFl5ptmz","timings":{"cache_n":0,"prompt_n":0,"prompt_ms":0.0,"prompt_per_token_ms":0.0,"prompt_per_second":0.0,"predicted_n":0,"predicted_ms":0.0,"predicted_per_token_ms":0.0,"predicted_per_second":0.0}}
 data: [DONE]
 `;
-    await expect(llama.continued(odd, { prompt: "" })).rejects.toMatchObject({
-      code: "invalid_value",
-      param: "prompt",
-    });
+  await expect(llama.continued(odd, { prompt: "" })).rejects.toMatchObject({
+    code: "invalid_value",
+    param: "prompt",
   });
 });
 

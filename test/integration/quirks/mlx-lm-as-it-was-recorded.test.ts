@@ -81,9 +81,8 @@ data: {"error":{"message":"The runtime ended its answer before it was complete."
   });
 });
 
-describe("a text that mlx-lm continues, as it was recorded", () => {
-  test("comes without its first space, and with counts in an object of another kind", async () => {
-    const sent = String.raw`
+test("a text that mlx-lm continues, as it was recorded, comes without its first space, and with counts in an object of another kind", async () => {
+  const sent = String.raw`
 : keepalive 1/1
 data: {"id": "cmpl-e908da76-9d3f-44d0-b895-492a3963814b", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258867, "choices": [{"index": 0, "finish_reason": null, "text": "beta"}]}
 data: {"id": "cmpl-e908da76-9d3f-44d0-b895-492a3963814b", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258867, "choices": [{"index": 0, "finish_reason": null, "text": " gamma"}]}
@@ -92,17 +91,17 @@ data: {"id": "cmpl-e908da76-9d3f-44d0-b895-492a3963814b", "system_fingerprint": 
 data: {"id": "cmpl-e908da76-9d3f-44d0-b895-492a3963814b", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258867, "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 3, "total_tokens": 4, "prompt_tokens_details": {"cached_tokens": 0}}}
 data: [DONE]
 `;
-    expect(await mlx.continued(sent, { max_tokens: 3 })).toEqual([
-      { kind: "text", text: "beta" },
-      { kind: "text", text: " gamma" },
-      { kind: "text", text: " delta" },
-      { kind: "finish", reason: "length" },
-      { kind: "usage", promptTokens: 1, completionTokens: 3, cachedTokens: 0 },
-    ]);
-  });
+  expect(await mlx.continued(sent, { max_tokens: 3 })).toEqual([
+    { kind: "text", text: "beta" },
+    { kind: "text", text: " gamma" },
+    { kind: "text", text: " delta" },
+    { kind: "finish", reason: "length" },
+    { kind: "usage", promptTokens: 1, completionTokens: 3, cachedTokens: 0 },
+  ]);
+});
 
-  test("has failed where the model thought: nothing comes in the place of its thoughts", async () => {
-    const sent = String.raw`
+test("a text that mlx-lm continues, as it was recorded, has failed where the model thought: nothing comes in the place of its thoughts", async () => {
+  const sent = String.raw`
 : keepalive 1/1
 data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": ""}]}
 data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": ""}]}
@@ -120,13 +119,12 @@ data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": 
 data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 15, "total_tokens": 16, "prompt_tokens_details": {"cached_tokens": 0}}}
 data: [DONE]
 `;
-    await expect(mlx.continued(sent)).rejects.toMatchObject({ code: "upstream_error" });
-  });
+  await expect(mlx.continued(sent)).rejects.toMatchObject({ code: "upstream_error" });
+});
 
-  test("is empty after a prompt without a token, and all after it are refused", async () => {
-    await expect(mlx.continued("", { prompt: "" })).rejects.toMatchObject({ code: "invalid_value", param: "prompt" });
-    await expect(mlx.continued("")).rejects.toMatchObject({ code: "upstream_error" });
-    const refusal = { status: 404, body: `{"error": "generation thread died"}` };
-    await expect(mlx.continued(refusal)).rejects.toMatchObject({ code: "upstream_error" });
-  });
+test("a text that mlx-lm continues, as it was recorded, is empty after a prompt without a token, and all after it are refused", async () => {
+  await expect(mlx.continued("", { prompt: "" })).rejects.toMatchObject({ code: "invalid_value", param: "prompt" });
+  await expect(mlx.continued("")).rejects.toMatchObject({ code: "upstream_error" });
+  const refusal = { status: 404, body: `{"error": "generation thread died"}` };
+  await expect(mlx.continued(refusal)).rejects.toMatchObject({ code: "upstream_error" });
 });

@@ -97,42 +97,40 @@ data: {"error":{"message":"The runtime ended its answer before it was complete."
   });
 });
 
-describe("a text that Ollama continues, as it was recorded", () => {
-  test("comes in a field of its own, with likelihoods as in chats and the counts on the last line", async () => {
-    const odd = String.raw`
+test("a text that Ollama continues, as it was recorded, comes in a field of its own, with likelihoods as in chats and the counts on the last line", async () => {
+  const odd = String.raw`
 {"model":"qwen3","created_at":"2026-11-21T11:20:17.887809851Z","response":" beta","done":false,"logprobs":[{"token":" beta","logprob":0,"bytes":[32,98,101,116,97],"top_logprobs":[{"token":" beta","logprob":0,"bytes":[32,98,101,116,97]}]}]}
 {"model":"qwen3","created_at":"2026-11-21T11:20:17.891502588Z","response":" gamma","done":false,"logprobs":[{"token":" gamma","logprob":0,"bytes":[32,103,97,109,109,97],"top_logprobs":[{"token":" gamma","logprob":0,"bytes":[32,103,97,109,109,97]}]}]}
 {"model":"qwen3","created_at":"2026-11-21T11:20:17.891536658Z","response":"","done":true,"done_reason":"length","total_duration":9215388,"load_duration":1398043,"prompt_eval_count":2,"prompt_eval_duration":2507000,"eval_count":2,"eval_duration":328000}
 `;
-    expect(await ollama.continued(odd, { logprobs: 1 })).toEqual([
-      { kind: "text", text: " beta", logprobs: [likely(" beta")] },
-      { kind: "text", text: " gamma", logprobs: [likely(" gamma")] },
-      { kind: "finish", reason: "length" },
-      { kind: "usage", promptTokens: 2, completionTokens: 2 },
-    ]);
-  });
+  expect(await ollama.continued(odd, { logprobs: 1 })).toEqual([
+    { kind: "text", text: " beta", logprobs: [likely(" beta")] },
+    { kind: "text", text: " gamma", logprobs: [likely(" gamma")] },
+    { kind: "finish", reason: "length" },
+    { kind: "usage", promptTokens: 2, completionTokens: 2 },
+  ]);
+});
 
-  test("is cut at a stop string by Ollama itself, within what was one token", async () => {
-    const odd = String.raw`
+test("a text that Ollama continues, as it was recorded, is cut at a stop string by Ollama itself, within what was one token", async () => {
+  const odd = String.raw`
 {"model":"qwen3","created_at":"2026-11-21T10:54:53.771028925Z","response":"alpha","done":false}
 {"model":"qwen3","created_at":"2026-11-21T10:54:53.771737616Z","response":" be","done":false}
 {"model":"qwen3","created_at":"2026-11-21T10:54:53.772348742Z","response":"","done":true,"done_reason":"stop","total_duration":4741567,"load_duration":1177446,"prompt_eval_count":1,"prompt_eval_duration":653000,"eval_count":3,"eval_duration":721000}
 `;
-    expect(await ollama.continued(odd, { stop: ["ta g"] })).toEqual([
-      { kind: "text", text: "alpha" },
-      { kind: "text", text: " be" },
-      { kind: "finish", reason: "stop" },
-      { kind: "usage", promptTokens: 1, completionTokens: 3 },
-    ]);
-  });
+  expect(await ollama.continued(odd, { stop: ["ta g"] })).toEqual([
+    { kind: "text", text: "alpha" },
+    { kind: "text", text: " be" },
+    { kind: "finish", reason: "stop" },
+    { kind: "usage", promptTokens: 1, completionTokens: 3 },
+  ]);
+});
 
-  test("that is too long is refused by the engine below, in words within words", async () => {
-    const body = String.raw`{"error":"{\"error\":{\"code\":400,\"message\":\"request (21000 tokens) exceeds the available context size (4096 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":21000,\"n_ctx\":4096}}"}`;
-    await expect(ollama.continued({ status: 400, body })).rejects.toMatchObject({
-      code: "context_length_exceeded",
-      param: "prompt",
-      message: expect.stringMatching(/is 4096 tokens.*resulted in 21000/),
-    });
+test("a text that Ollama continues, as it was recorded, that is too long is refused by the engine below, in words within words", async () => {
+  const body = String.raw`{"error":"{\"error\":{\"code\":400,\"message\":\"request (21000 tokens) exceeds the available context size (4096 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":21000,\"n_ctx\":4096}}"}`;
+  await expect(ollama.continued({ status: 400, body })).rejects.toMatchObject({
+    code: "context_length_exceeded",
+    param: "prompt",
+    message: expect.stringMatching(/is 4096 tokens.*resulted in 21000/),
   });
 });
 

@@ -126,7 +126,7 @@ describe("a client of a runtime that queues, loads or reads the prompt in silenc
     expect(toClient(rest ?? "")).toBe(hello);
   });
 
-  test("is told its place in the queue, since Ollama tells nobody of its own", async () => {
+  test("a client of a runtime that queues, loads or reads the prompt in silence, is told its place in the queue, since Ollama tells nobody of its own", async () => {
     const gate = Promise.withResolvers<void>();
     let asked = 0;
     on("slow Ollama").play(async (chat) => {

@@ -177,52 +177,50 @@ data: [DONE]
   });
 });
 
-describe("a text that vLLM continues, as it was recorded", () => {
-  test("comes with likelihoods in lists side by side, and its finish with the last of it", async () => {
-    const odd = String.raw`
+test("a text that vLLM continues, as it was recorded, comes with likelihoods in lists side by side, and its finish with the last of it", async () => {
+  const odd = String.raw`
 data: {"id":"cmpl-915ad814c7d1f80a","object":"text_completion","created":1795258487,"model":"Qwen/Qwen3-8B","choices":[{"index":0,"text":" beta","logprobs":{"text_offset":[0],"token_logprobs":[0.0],"tokens":[" beta"],"top_logprobs":[{" beta":0.0,"!":-71.4399642944336}]},"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}
 data: {"id":"cmpl-915ad814c7d1f80a","object":"text_completion","created":1795258487,"model":"Qwen/Qwen3-8B","choices":[{"index":0,"text":" gamma","logprobs":{"text_offset":[5],"token_logprobs":[0.0],"tokens":[" gamma"],"top_logprobs":[{" gamma":0.0,"!":-71.4399642944336}]},"finish_reason":"length","stop_reason":null,"prompt_token_ids":null,"token_ids":null}],"system_fingerprint":"vllm-0.32.0-215e758a"}
 data: [DONE]
 `;
-    expect((await vllm.continued(odd, { logprobs: 1 })).slice(0, 3)).toEqual([
-      { kind: "text", text: " beta", logprobs: [likely(" beta")] },
-      { kind: "text", text: " gamma", logprobs: [likely(" gamma")] },
-      { kind: "finish", reason: "length" },
-    ]);
-  });
+  expect((await vllm.continued(odd, { logprobs: 1 })).slice(0, 3)).toEqual([
+    { kind: "text", text: " beta", logprobs: [likely(" beta")] },
+    { kind: "text", text: " gamma", logprobs: [likely(" gamma")] },
+    { kind: "finish", reason: "length" },
+  ]);
+});
 
-  test("is cut at a stop string by vLLM itself, within what was one token, and counted at the end", async () => {
-    const odd = String.raw`
+test("a text that vLLM continues, as it was recorded, is cut at a stop string by vLLM itself, within what was one token, and counted at the end", async () => {
+  const odd = String.raw`
 data: {"id":"cmpl-be3ca1401f161824","object":"text_completion","created":1795258648,"model":"Qwen/Qwen3-8B","choices":[{"index":0,"text":" b","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}
 data: {"id":"cmpl-be3ca1401f161824","object":"text_completion","created":1795258648,"model":"Qwen/Qwen3-8B","choices":[{"index":0,"text":"e","logprobs":null,"finish_reason":"stop","stop_reason":"ta g","prompt_token_ids":null,"token_ids":null}]}
 data: {"id":"cmpl-be3ca1401f161824","object":"text_completion","created":1795258648,"model":"Qwen/Qwen3-8B","choices":[],"usage":{"prompt_tokens":1,"total_tokens":3,"completion_tokens":2},"system_fingerprint":"vllm-0.32.0-215e758a"}
 data: [DONE]
 `;
-    expect(await vllm.continued(odd, { stop: ["ta g"] })).toEqual([
-      { kind: "text", text: " b" },
-      { kind: "text", text: "e" },
-      { kind: "finish", reason: "stop", stop: "ta g" },
-      { kind: "usage", promptTokens: 1, completionTokens: 2 },
-    ]);
-  });
+  expect(await vllm.continued(odd, { stop: ["ta g"] })).toEqual([
+    { kind: "text", text: " b" },
+    { kind: "text", text: "e" },
+    { kind: "finish", reason: "stop", stop: "ta g" },
+    { kind: "usage", promptTokens: 1, completionTokens: 2 },
+  ]);
+});
 
-  test("with a suffix is refused where the model was not made for one", async () => {
-    const body = String.raw`{"error":{"message":"suffix is only supported for models with FIM completion rendering","type":"BadRequestError","param":"suffix","code":400}}`;
-    await expect(vllm.continued({ status: 400, body }, { suffix: "x" })).rejects.toMatchObject({
-      code: "unsupported_parameter",
-      param: "suffix",
-    });
+test("a text that vLLM continues, as it was recorded, with a suffix is refused where the model was not made for one", async () => {
+  const body = String.raw`{"error":{"message":"suffix is only supported for models with FIM completion rendering","type":"BadRequestError","param":"suffix","code":400}}`;
+  await expect(vllm.continued({ status: 400, body }, { suffix: "x" })).rejects.toMatchObject({
+    code: "unsupported_parameter",
+    param: "suffix",
   });
+});
 
-  test("with a bias on a token that there is not is refused late, in a stream that ends as a success", async () => {
-    const odd = String.raw`
+test("a text that vLLM continues, as it was recorded, with a bias on a token that there is not is refused late, in a stream that ends as a success", async () => {
+  const odd = String.raw`
 data: {"error": {"message": "token_id(s) [999999] in logit_bias contain out-of-vocab token ids. Vocabulary size: 268 (parameter=logit_bias, value=[999999])", "type": "BadRequestError", "param": "logit_bias", "code": 400}}
 data: [DONE]
 `;
-    await expect(vllm.continued(odd, { logit_bias: { "999999": -100 } })).rejects.toMatchObject({
-      code: "bad_request",
-      param: "logit_bias",
-    });
+  await expect(vllm.continued(odd, { logit_bias: { "999999": -100 } })).rejects.toMatchObject({
+    code: "bad_request",
+    param: "logit_bias",
   });
 });
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { runtimeLineBytesMax } from "../../../services/agent/runtimes/runtime-answer.ts";
 import { chatOn } from "../../harness/ask-runtime.ts";
 import { eventKinds, fakedRuntime, kinds, type AnyChat, type OnChat } from "./faked-runtimes.ts";
@@ -46,8 +46,9 @@ async function heldMost(kind: string, opening: string, each: Buffer) {
   return { fault, heldBytes: most, sentBytes: sentBytes() };
 }
 
-describe("64 MiB without an end are refused at the limit, which the message names, and no more is read or held", () => {
-  test.each(kinds)("in one line of %s", async (kind) => {
+test.each(kinds)(
+  "64 MiB without an end are refused at the limit, which the message names, and no more is read or held, in one line of %s",
+  async (kind) => {
     const opening = kind === "ollama" ? '{"message":{"content":"' : 'data: {"choices":[{"delta":{"content":"';
     const { fault, heldBytes, sentBytes } = await heldMost(kind, opening, piece);
     expect(fault).toMatchObject({
@@ -56,17 +57,23 @@ describe("64 MiB without an end are refused at the limit, which the message name
     });
     expect(heldBytes).toBeLessThan(heldBytesMax);
     expect(sentBytes).toBeLessThan(sentBytesMax);
-  });
+  },
+);
 
-  test.each(eventKinds)("in one event of many lines of %s", async (kind) => {
+test.each(eventKinds)(
+  "64 MiB without an end are refused at the limit, which the message names, and no more is read or held, in one event of many lines of %s",
+  async (kind) => {
     const line = Buffer.from(`data: ${"x".repeat(mebibyte / 4)}\n`);
     const { fault, heldBytes, sentBytes } = await heldMost(kind, "", line);
     expect(fault).toMatchObject({ code: "upstream_error", message: expect.stringContaining("runtimeLineBytesMax") });
     expect(heldBytes).toBeLessThan(heldBytesMax);
     expect(sentBytes).toBeLessThan(sentBytesMax);
-  });
+  },
+);
 
-  test.each(kinds)("in one refusal of %s", async (kind) => {
+test.each(kinds)(
+  "64 MiB without an end are refused at the limit, which the message names, and no more is read or held, in one refusal of %s",
+  async (kind) => {
     const faked = await fakedRuntime(kind);
     let sent = 0;
     faked.play(async (chat) => {
@@ -83,5 +90,5 @@ describe("64 MiB without an end are refused at the limit, which the message name
     expect(sent).toBeLessThan(sentBytesMax);
     await faked.runtime.close?.();
     await faked.stop();
-  });
-});
+  },
+);

@@ -40,7 +40,7 @@ describe("a ratio", () => {
     expect(overRounds(all, ratio)).toEqual({ spread: { median: 2, min: 1, max: 3 }, rounds: 3, leftOut: [] });
   });
 
-  test("leaves out rounds with wrong answers, refusals or a missing window, and names the reason", () => {
+  test("a ratio leaves out rounds with wrong answers, refusals or a missing window, and names the reason", () => {
     const all = [
       ...costing("trunkline", [10, 20, 30, 40]),
       ...costing("bare", [10, 10, 10]).map((one) =>
@@ -58,7 +58,7 @@ describe("a ratio", () => {
     });
   });
 
-  test("counts rounds that the host disturbed only when there are no others", () => {
+  test("a ratio counts rounds that the host disturbed only when there are no others", () => {
     const disturbed = costing("trunkline", [30], { stealShare: 0.5 });
     expect(overRounds([...disturbed, ...costing("bare", [10])], ratio).spread?.median).toBe(3);
     const calm = costing("trunkline", [20], { round: 2 });
@@ -75,14 +75,14 @@ describe("a goal", () => {
   const verdicts = (measurements: readonly Measurement[], gatewayMs = 1): string[] =>
     checkGoals(measurements, [{ name: "a chat", status: 200, gatewayMs, agentMs: 1 }]).map(({ verdict }) => verdict);
 
-  test("is reached or missed by the median of the rounds, which fails above twice the goal", () => {
+  test("a goal is reached or missed by the median of the rounds, which fails above twice the goal", () => {
     const base = costing("bare", [10, 10, 10]);
     expect(verdicts([...base, ...costing("trunkline", [20, 30, 900])])[0]).toBe("reached");
     expect(verdicts([...base, ...costing("trunkline", [20, 100, 900])])[0]).toBe("missed");
     expect(verdicts([...base, ...costing("trunkline", [20, 900, 900])])[0]).toBe("failed");
   });
 
-  test("fails by wrong answers in any round, and without a round that measured it", () => {
+  test("a goal fails by wrong answers in any round, and without a round that measured it", () => {
     const base = costing("bare", [10, 10]);
     const wrong = costing("trunkline", [10, 10]).map((one) => (one.round === 2 ? { ...one, bad: 1 } : one));
     expect(verdicts([...base, ...wrong])[0]).toBe("wrong answers");

@@ -31,7 +31,7 @@ describe("a join line", () => {
     ["a fourth part", `https://models.example.org/#abcDEF012345.AAAAAAAAAAAAAAAAAAAAAA.${pin}.${pin}`],
     ["a password", "https://me:pw@models.example.org/#abcDEF012345.AAAAAAAAAAAAAAAAAAAAAA"],
     ["no URL", "join attic"],
-  ])("with %s is refused", (_, text) => {
+  ])("a join line with %s is refused", (_, text) => {
     expect(parseJoinLine(text)).toBeUndefined();
   });
 });
@@ -52,7 +52,7 @@ describe("the proofs of a pairing", () => {
     expect(provesSame(agentProof(key, joining), agentProof(joinKey(secret), { ...joining }))).toBe(true);
   });
 
-  test("of agent and site differ, so that neither can be sent back as the other", () => {
+  test("the proofs of a pairing of agent and site differ, so that neither can be sent back as the other", () => {
     expect(provesSame(agentProof(key, joining), siteProof(key, { ...joining, machine: "attic" }))).toBe(false);
   });
 });

@@ -15,7 +15,7 @@ describe("an epoch", () => {
     );
   });
 
-  test("is newer than all that were heard, also when the clock of this host was set back", () => {
+  test("an epoch is newer than all that were heard, also when the clock of this host was set back", () => {
     fc.assert(
       fc.property(wallMs, fc.array(wallMs, { maxLength: 5 }), (now, boots) => {
         const heard = boots.map((boot) => newEpoch(boot));
@@ -27,11 +27,11 @@ describe("an epoch", () => {
     );
   });
 
-  test("takes any clock reading, also one with a fraction", () => {
+  test("an epoch takes any clock reading, also one with a fraction", () => {
     expect(newEpoch(1_767_225_600_000.75)).toMatch(/^1767225600000-[0-9a-f]{8}$/);
   });
 
-  test("tells two boots of the same millisecond apart", () => {
+  test("an epoch tells two boots of the same millisecond apart", () => {
     const boots = Array.from({ length: 100 }, () => newEpoch(1_767_225_600_000));
     expect(new Set(boots).size).toBe(100);
   });

@@ -39,7 +39,7 @@ const cordon = { action: "machine_cordoned", reason: "new fans" } as const;
 const stateOf = (record: MachineRecord, nowMs = atMs) => showMachineRecord(record, { nowMs }).state;
 
 describe("the record of a machine", () => {
-  test("goes through its states: joining, paired, cordoned, revoked, and joining and paired anew", () => {
+  test("the record of a machine goes through its states: joining, paired, cordoned, revoked, and joining and paired anew", () => {
     expect(stateOf(invited)).toBe("joining");
     expect(stateOf(invited, atMs + 1_000)).toBe("unpaired");
     expect(stateOf(paired)).toBe("paired");
@@ -54,7 +54,7 @@ describe("the record of a machine", () => {
     expect(stateOf(anew)).toBe("paired");
   });
 
-  test("loses its cordon and an unused join line by a revocation, and keeps its key and its models", () => {
+  test("the record of a machine loses its cordon and an unused join line by a revocation, and keeps its key and its models", () => {
     const before = changed(paired, cordon, { action: "machine_set", models: ["llama*"] });
     const after = changed(before, { action: "machine_revoked" });
     expect(after).toMatchObject({ publicKey, models: ["llama*"], revokedAt: atMs, join: { usedAt: atMs } });
@@ -77,17 +77,17 @@ describe("the record of a machine", () => {
     ["renamed", revoked, { action: "machine_renamed", name: "loft" }, "was revoked: pair it anew"],
     ["renamed", invited, { action: "machine_renamed", name: "loft" }, "was never paired"],
     ["joined", paired, joined, "has no join line to use"],
-  ] as const)("refuses to be %s where that makes no sense", (_, record, change, reason) => {
+  ] as const)("the record of a machine refuses to be %s where that makes no sense", (_, record, change, reason) => {
     expect(apply(record, change)).toEqual({ outcome: "refused", reason: expect.stringContaining(reason) });
   });
 
-  test("is drained also while it is cordoned, and keeps the reason of its cordon", () => {
+  test("the record of a machine is drained also while it is cordoned, and keeps the reason of its cordon", () => {
     const drained = changed(paired, cordon, { ...cordon, drains: true });
     expect(drained.cordon).toMatchObject({ reason: "new fans", drains: true });
     expect(changed(drained, { action: "machine_uncordoned" }).cordon).toBeUndefined();
   });
 
-  test("is made by a line, a cordon and permitted models, and by no other change", () => {
+  test("the record of a machine is made by a line, a cordon and permitted models, and by no other change", () => {
     const making: MachineChange[] = [
       { action: "machine_paired", join: newJoin },
       cordon,
@@ -99,7 +99,7 @@ describe("the record of a machine", () => {
     }
   });
 
-  test("is removed when it was never paired, or after its revocation", () => {
+  test("the record of a machine is removed when it was never paired, or after its revocation", () => {
     expect(whyNotRemoved(invited)).toBeUndefined();
     expect(whyNotRemoved(paired)).toContain("revoke it first");
     expect(whyNotRemoved(revoked)).toBeUndefined();
@@ -114,7 +114,7 @@ describe("the use of a join line", () => {
     return { request: { join, public_key: own, challenge, proof }, from: "203.0.113.1", site };
   };
 
-  test("is good once, and repeated for the machine that missed the answer", () => {
+  test("the use of a join line is good once, and repeated for the machine that missed the answer", () => {
     expect(judgeJoin(invited, use(key), atMs)).toEqual({ outcome: "good" });
     expect(judgeJoin(paired, use(key), atMs)).toEqual({ outcome: "repeated" });
     const other = use(key, { publicKey: newMachineKeyPair().publicKey });
@@ -127,7 +127,7 @@ describe("the use of a join line", () => {
     expect(judgeJoin(revoked, use(key), atMs)).toMatchObject({ outcome: "used" });
   });
 
-  test("is told as expired to the holder of the secret only", () => {
+  test("the use of a join line is told as expired to the holder of the secret only", () => {
     expect(judgeJoin(invited, use(key), atMs + 1_000)).toMatchObject({ outcome: "expired", machine: "attic" });
     const wrong = use(Buffer.alloc(32, 8));
     for (const record of [invited, paired, revoked, undefined]) {
@@ -135,7 +135,7 @@ describe("the use of a join line", () => {
     }
   });
 
-  test("is refused for a proof of another key, site or challenge", () => {
+  test("the use of a join line is refused for a proof of another key, site or challenge", () => {
     const right = use(key);
     const { request } = right;
     const others = [

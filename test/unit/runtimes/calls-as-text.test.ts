@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { offersTools } from "../../../services/agent/runtimes/adjust-answer.ts";
@@ -25,43 +25,41 @@ const call = (index: number, name: string | undefined, args: string) => ({
 const text = (content: string, index = 0) => ({ index, delta: { content } });
 const finish = (reason: string, index = 0) => ({ index, delta: {}, finish_reason: reason });
 
-describe("a tool call that nobody offered", () => {
-  test("is the text that it would be elsewhere, in pieces or not", () => {
-    expect(
-      told(text("\n\n"), call(0, "get_weather", '{"city"'), call(0, undefined, ': "Rome"}'), finish("stop")),
-    ).toEqual([
-      { kind: "text", text: "\n\n" },
-      { kind: "text", text: '{"name": "get_weather", "arguments": {"city": "Rome"}}' },
-      { kind: "finish", reason: "stop" },
-    ]);
-  });
+test("a tool call that nobody offered is the text that it would be elsewhere, in pieces or not", () => {
+  expect(
+    told(text("\n\n"), call(0, "get_weather", '{"city"'), call(0, undefined, ': "Rome"}'), finish("stop")),
+  ).toEqual([
+    { kind: "text", text: "\n\n" },
+    { kind: "text", text: '{"name": "get_weather", "arguments": {"city": "Rome"}}' },
+    { kind: "finish", reason: "stop" },
+  ]);
+});
 
-  test("is told apart from the next, and said without arguments as well", () => {
-    expect(told(call(0, "a", ""), call(1, "b", "{}"), finish("length"))).toEqual([
-      { kind: "text", text: '{"name": "a", "arguments": {}}' },
-      { kind: "text", text: '{"name": "b", "arguments": {}}' },
-      { kind: "finish", reason: "length" },
-    ]);
-  });
+test("a tool call that nobody offered is told apart from the next, and said without arguments as well", () => {
+  expect(told(call(0, "a", ""), call(1, "b", "{}"), finish("length"))).toEqual([
+    { kind: "text", text: '{"name": "a", "arguments": {}}' },
+    { kind: "text", text: '{"name": "b", "arguments": {}}' },
+    { kind: "finish", reason: "length" },
+  ]);
+});
 
-  test("comes before the text that follows it, and belongs to its own answer of several", () => {
-    expect(told({ ...call(0, "a", ""), index: 1 }, text("first"), text("after", 1), finish("stop", 1))).toEqual([
-      { kind: "text", text: "first" },
-      { kind: "text", choice: 1, text: '{"name": "a", "arguments": {}}' },
-      { kind: "text", choice: 1, text: "after" },
-      { kind: "finish", choice: 1, reason: "stop" },
-    ]);
-  });
+test("a tool call that nobody offered comes before the text that follows it, and belongs to its own answer of several", () => {
+  expect(told({ ...call(0, "a", ""), index: 1 }, text("first"), text("after", 1), finish("stop", 1))).toEqual([
+    { kind: "text", text: "first" },
+    { kind: "text", choice: 1, text: '{"name": "a", "arguments": {}}' },
+    { kind: "text", choice: 1, text: "after" },
+    { kind: "finish", choice: 1, reason: "stop" },
+  ]);
+});
 
-  test("is text for Ollama, and no reason to end", () => {
-    const answer = new OllamaAnswer({ messages: [{ role: "user", content: "Hi" }] });
-    const message = { tool_calls: [{ function: { name: "get_weather", arguments: { city: "Rome" } } }] };
-    expect(answer.events({ message, done: true, prompt_eval_count: 3, eval_count: 4 })).toEqual([
-      { kind: "text", text: '{"name": "get_weather", "arguments": {"city":"Rome"}}' },
-      { kind: "finish", reason: "stop" },
-      { kind: "usage", promptTokens: 3, completionTokens: 4 },
-    ]);
-  });
+test("a tool call that nobody offered is text for Ollama, and no reason to end", () => {
+  const answer = new OllamaAnswer({ messages: [{ role: "user", content: "Hi" }] });
+  const message = { tool_calls: [{ function: { name: "get_weather", arguments: { city: "Rome" } } }] };
+  expect(answer.events({ message, done: true, prompt_eval_count: 3, eval_count: 4 })).toEqual([
+    { kind: "text", text: '{"name": "get_weather", "arguments": {"city":"Rome"}}' },
+    { kind: "finish", reason: "stop" },
+    { kind: "usage", promptTokens: 3, completionTokens: 4 },
+  ]);
 });
 
 test("tools are offered where they are sent and may be chosen", () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { fanOut } from "../../../services/agent/runtimes/fan-out.ts";
@@ -33,62 +33,60 @@ function ask(fields: Partial<ChatBody>, answers: readonly (readonly (readonly An
   return { answer: batchesOf((emit) => fanOut(chat, run, emit)), asked, leaving };
 }
 
-describe("a runtime that answers one at a time", () => {
-  test("is asked once for each answer wanted, one after the other, and never for several", async () => {
-    const call: AnswerEvent = { kind: "tool-call-start", index: 0, name: "look" };
-    const answers = [[[{ kind: "text" as const, text: "a" }], [stop]], [[call, stop]], [[stop]]];
-    const { answer, asked } = ask({ n: 3, temperature: 1 }, answers);
-    expect(await eventsOf(answer)).toEqual([
-      { kind: "text", choice: 0, text: "a" },
-      { ...stop, choice: 0 },
-      { ...call, choice: 1 },
-      { ...stop, choice: 1 },
-      { ...stop, choice: 2 },
-    ]);
-    const messages = [{ role: "user", content: "Hello" }];
-    expect(asked).toEqual([0, 1, 2].map(() => ({ messages, temperature: 1 })));
-  });
+test("a runtime that answers one at a time is asked once for each answer wanted, one after the other, and never for several", async () => {
+  const call: AnswerEvent = { kind: "tool-call-start", index: 0, name: "look" };
+  const answers = [[[{ kind: "text" as const, text: "a" }], [stop]], [[call, stop]], [[stop]]];
+  const { answer, asked } = ask({ n: 3, temperature: 1 }, answers);
+  expect(await eventsOf(answer)).toEqual([
+    { kind: "text", choice: 0, text: "a" },
+    { ...stop, choice: 0 },
+    { ...call, choice: 1 },
+    { ...stop, choice: 1 },
+    { ...stop, choice: 2 },
+  ]);
+  const messages = [{ role: "user", content: "Hello" }];
+  expect(asked).toEqual([0, 1, 2].map(() => ({ messages, temperature: 1 })));
+});
 
-  test("gets another seed for each, so that a seed does not make them all the same", async () => {
-    const { answer, asked } = ask({ n: 3, seed: 7 }, [[[stop]], [[stop]], [[stop]]]);
-    await eventsOf(answer);
-    expect(asked.map(({ seed }) => seed)).toEqual([7, 8, 9]);
-  });
+test("a runtime that answers one at a time gets another seed for each, so that a seed does not make them all the same", async () => {
+  const { answer, asked } = ask({ n: 3, seed: 7 }, [[[stop]], [[stop]], [[stop]]]);
+  await eventsOf(answer);
+  expect(asked.map(({ seed }) => seed)).toEqual([7, 8, 9]);
+});
 
-  test("is asked as ever when one answer is wanted, and what it says is passed on as it is", async () => {
-    for (const fields of [{ seed: 7 }, { seed: 7, n: 1 }]) {
-      const events = [{ kind: "text" as const, text: "a" }, stop, used(3)];
-      const { answer, asked } = ask(fields, [[events]]);
-      expect(await eventsOf(answer)).toEqual(events);
-      expect(asked).toEqual([{ messages: [{ role: "user", content: "Hello" }], seed: 7 }]);
-    }
-  });
+test("a runtime that answers one at a time is asked as ever when one answer is wanted, and what it says is passed on as it is", async () => {
+  for (const fields of [{ seed: 7 }, { seed: 7, n: 1 }]) {
+    const events = [{ kind: "text" as const, text: "a" }, stop, used(3)];
+    const { answer, asked } = ask(fields, [[events]]);
+    expect(await eventsOf(answer)).toEqual(events);
+    expect(asked).toEqual([{ messages: [{ role: "user", content: "Hello" }], seed: 7 }]);
+  }
+});
 
-  test("is told of in one usage at the end, with the prompt counted once and the last word of each answer", async () => {
-    const { answer } = ask({ n: 3 }, [[[used(1), stop, used(3)]], [[stop], [used(5, 2)]], [[stop, used(4, 1)]]]);
-    expect((await eventsOf(answer)).filter(({ kind }) => kind === "usage")).toEqual([used(12, 3)]);
-  });
+test("a runtime that answers one at a time is told of in one usage at the end, with the prompt counted once and the last word of each answer", async () => {
+  const { answer } = ask({ n: 3 }, [[[used(1), stop, used(3)]], [[stop], [used(5, 2)]], [[stop, used(4, 1)]]]);
+  expect((await eventsOf(answer)).filter(({ kind }) => kind === "usage")).toEqual([used(12, 3)]);
+});
 
-  test("tells no usage where its runtime knows none", async () => {
-    const { answer } = ask({ n: 2 }, [[[stop]], [[stop]]]);
-    expect((await eventsOf(answer)).map(({ kind }) => kind)).toEqual(["finish", "finish"]);
-  });
+test("a runtime that answers one at a time tells no usage where its runtime knows none", async () => {
+  const { answer } = ask({ n: 2 }, [[[stop]], [[stop]]]);
+  expect((await eventsOf(answer)).map(({ kind }) => kind)).toEqual(["finish", "finish"]);
+});
 
-  test("has failed when one of its answers has no finish, also when nothing came of it at all", async () => {
-    for (const broken of [[], [[{ kind: "text" as const, text: "b" }]]]) {
-      const { answer, asked } = ask({ n: 3 }, [[[stop]], broken, [[stop]]]);
-      await expect(eventsOf(answer)).rejects.toMatchObject({ code: "upstream_error" });
-      expect(asked).toHaveLength(2);
-    }
-  });
+test("a runtime that answers one at a time has failed when one of its answers has no finish, also when nothing came of it at all", async () => {
+  for (const broken of [[], [[{ kind: "text" as const, text: "b" }]]]) {
+    const { answer, asked } = ask({ n: 3 }, [[[stop]], broken, [[stop]]]);
+    await expect(eventsOf(answer)).rejects.toMatchObject({ code: "upstream_error" });
+    expect(asked).toHaveLength(2);
+  }
+});
 
-  test("is not asked again once nobody waits", async () => {
-    const { answer, asked, leaving } = ask({ n: 3 }, [[[stop]], [[stop]], [[stop]]]);
-    const reason = new Error("nobody waits");
-    const reading = (async () => {
-      for await (const _ of answer) leaving.abort(reason);
-    })();
-    await expect(reading).rejects.toBe(reason);
-    expect(asked).toHaveLength(1);
-  });
+test("a runtime that answers one at a time is not asked again once nobody waits", async () => {
+  const { answer, asked, leaving } = ask({ n: 3 }, [[[stop]], [[stop]], [[stop]]]);
+  const reason = new Error("nobody waits");
+  const reading = (async () => {
+    for await (const _ of answer) leaving.abort(reason);
+  })();
+  await expect(reading).rejects.toBe(reason);
+  expect(asked).toHaveLength(1);
 });

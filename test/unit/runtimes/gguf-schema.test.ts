@@ -3,48 +3,46 @@ import { answerSchema, parametersSchema, withoutNulls } from "../../../services/
 
 const param = "response_format.json_schema.schema";
 
-describe("a schema of an answer", () => {
-  test("is written in the dialect of the engine's grammars", () => {
-    const schema = {
-      type: "object",
-      properties: {
-        note: { type: ["string", "null"], maxLength: 5 },
-        kind: { anyOf: [{ const: "point" }, { enum: ["line", 2] }] },
-        at: { $ref: "#/definitions/pair" },
-        day: { type: "string", format: "date" },
-        mail: { type: "string", format: "email" },
-      },
-      definitions: { pair: { type: "array", items: { type: "integer" }, minItems: 2, maxItems: 2 } },
-    };
-    expect(answerSchema(schema, param)).toMatchObject({
-      properties: {
-        note: { oneOf: [{ type: "string", maxLength: 5 }, { type: "null" }] },
-        kind: { oneOf: [{ const: "point" }, { enum: ["line", 2] }] },
-        at: { $ref: "#/$defs/pair" },
-        day: { type: "string", format: "date" },
-        mail: { type: "string" },
-      },
-      additionalProperties: false,
-      $defs: { pair: { type: "array", items: { type: "integer" } } },
-    });
+test("a schema of an answer is written in the dialect of the engine's grammars", () => {
+  const schema = {
+    type: "object",
+    properties: {
+      note: { type: ["string", "null"], maxLength: 5 },
+      kind: { anyOf: [{ const: "point" }, { enum: ["line", 2] }] },
+      at: { $ref: "#/definitions/pair" },
+      day: { type: "string", format: "date" },
+      mail: { type: "string", format: "email" },
+    },
+    definitions: { pair: { type: "array", items: { type: "integer" }, minItems: 2, maxItems: 2 } },
+  };
+  expect(answerSchema(schema, param)).toMatchObject({
+    properties: {
+      note: { oneOf: [{ type: "string", maxLength: 5 }, { type: "null" }] },
+      kind: { oneOf: [{ const: "point" }, { enum: ["line", 2] }] },
+      at: { $ref: "#/$defs/pair" },
+      day: { type: "string", format: "date" },
+      mail: { type: "string" },
+    },
+    additionalProperties: false,
+    $defs: { pair: { type: "array", items: { type: "integer" } } },
   });
+});
 
-  test("may bound numbers, which no grammar of the engine does", () => {
-    const age = { type: "integer", minimum: 0, maximum: 9, exclusiveMinimum: -1, exclusiveMaximum: 10 };
-    expect(answerSchema({ properties: { age } }, param)).toMatchObject({ properties: { age: { type: "integer" } } });
-  });
+test("a schema of an answer may bound numbers, which no grammar of the engine does", () => {
+  const age = { type: "integer", minimum: 0, maximum: 9, exclusiveMinimum: -1, exclusiveMaximum: 10 };
+  expect(answerSchema({ properties: { age } }, param)).toMatchObject({ properties: { age: { type: "integer" } } });
+});
 
-  test.each([
-    ["a pattern", { type: "string", pattern: "^a" }, "'pattern'"],
-    ["a step of a number", { properties: { age: { type: "integer", multipleOf: 5 } } }, "'multipleOf'"],
-    ["all of several schemas", { allOf: [{ type: "string" }, { maxLength: 3 }] }, "'allOf'"],
-    ["a reference to nothing", { $ref: "#/$defs/none" }, "#/$defs/none"],
-    ["alternatives beside properties", { anyOf: [{}], properties: { a: {} } }, "beside"],
-    ["an enum of objects", { enum: [{ a: 1 }] }, "objects"],
-    ["a required property that is not declared", { type: "object", required: ["a"] }, "declare"],
-  ])("is refused by name with %s, which the engine would drop", (_, schema, name) => {
-    expect(() => answerSchema(schema, param)).toThrow(name);
-  });
+test.each([
+  ["a pattern", { type: "string", pattern: "^a" }, "'pattern'"],
+  ["a step of a number", { properties: { age: { type: "integer", multipleOf: 5 } } }, "'multipleOf'"],
+  ["all of several schemas", { allOf: [{ type: "string" }, { maxLength: 3 }] }, "'allOf'"],
+  ["a reference to nothing", { $ref: "#/$defs/none" }, "#/$defs/none"],
+  ["alternatives beside properties", { anyOf: [{}], properties: { a: {} } }, "beside"],
+  ["an enum of objects", { enum: [{ a: 1 }] }, "objects"],
+  ["a required property that is not declared", { type: "object", required: ["a"] }, "declare"],
+])("a schema of an answer is refused by name with %s, which the engine would drop", (_, schema, name) => {
+  expect(() => answerSchema(schema, param)).toThrow(name);
 });
 
 describe("a schema of a tool's parameters", () => {

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { readModelFiles } from "../../../services/agent/runtimes/openai/model-files.ts";
 
 let hub: string;
@@ -22,42 +22,40 @@ afterEach(() => {
   rmSync(hub, { recursive: true });
 });
 
-describe("the files of a model", () => {
-  test("are found in the cache by the model's name, and tell its size and its window", async () => {
-    const files = await readModelFiles("org/name", hub);
-    expect(files?.sizeBytes).toBe(500);
-    expect(files?.trainedTokens).toBe(32_768);
-  });
-
-  test("are found in a folder that is named", async () => {
-    expect((await readModelFiles(snapshot, "/nowhere"))?.sizeBytes).toBe(500);
-  });
-
-  test("tell the window of the language model within a larger one", async () => {
-    const config = { max_position_embeddings: 7, text_config: { max_position_embeddings: 131_072 } };
-    writeFileSync(join(snapshot, "config.json"), JSON.stringify(config));
-    const files = await readModelFiles("org/name", hub);
-    expect(files?.trainedTokens).toBe(131_072);
-  });
-
-  test("hold the template in the tokenizer's, or in a file of its own", async () => {
-    writeFileSync(join(snapshot, "tokenizer_config.json"), JSON.stringify({ chat_template: "old" }));
-    expect((await readModelFiles("org/name", hub))?.chatTemplate).toBe("old");
-    writeFileSync(join(snapshot, "chat_template.jinja"), "new");
-    expect((await readModelFiles("org/name", hub))?.chatTemplate).toBe("new");
-  });
-
-  test("may be broken, and then tell what is left", async () => {
-    writeFileSync(join(snapshot, "config.json"), "{oops");
-    const files = await readModelFiles("org/name", hub);
-    expect(files?.sizeBytes).toBe(500);
-    expect(files?.trainedTokens).toBeUndefined();
-  });
-
-  test.each([["org/other"], ["../models--org--name/snapshots/abc123"], ["a/b/c"], [""]])(
-    "are nothing for a name that is not in the cache: %s",
-    async (name) => {
-      expect(await readModelFiles(name, hub)).toBeUndefined();
-    },
-  );
+test("the files of a model are found in the cache by the model's name, and tell its size and its window", async () => {
+  const files = await readModelFiles("org/name", hub);
+  expect(files?.sizeBytes).toBe(500);
+  expect(files?.trainedTokens).toBe(32_768);
 });
+
+test("the files of a model are found in a folder that is named", async () => {
+  expect((await readModelFiles(snapshot, "/nowhere"))?.sizeBytes).toBe(500);
+});
+
+test("the files of a model tell the window of the language model within a larger one", async () => {
+  const config = { max_position_embeddings: 7, text_config: { max_position_embeddings: 131_072 } };
+  writeFileSync(join(snapshot, "config.json"), JSON.stringify(config));
+  const files = await readModelFiles("org/name", hub);
+  expect(files?.trainedTokens).toBe(131_072);
+});
+
+test("the files of a model hold the template in the tokenizer's, or in a file of its own", async () => {
+  writeFileSync(join(snapshot, "tokenizer_config.json"), JSON.stringify({ chat_template: "old" }));
+  expect((await readModelFiles("org/name", hub))?.chatTemplate).toBe("old");
+  writeFileSync(join(snapshot, "chat_template.jinja"), "new");
+  expect((await readModelFiles("org/name", hub))?.chatTemplate).toBe("new");
+});
+
+test("the files of a model may be broken, and then tell what is left", async () => {
+  writeFileSync(join(snapshot, "config.json"), "{oops");
+  const files = await readModelFiles("org/name", hub);
+  expect(files?.sizeBytes).toBe(500);
+  expect(files?.trainedTokens).toBeUndefined();
+});
+
+test.each([["org/other"], ["../models--org--name/snapshots/abc123"], ["a/b/c"], [""]])(
+  "the files of a model are nothing for a name that is not in the cache: %s",
+  async (name) => {
+    expect(await readModelFiles(name, hub)).toBeUndefined();
+  },
+);

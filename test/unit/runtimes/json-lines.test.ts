@@ -24,15 +24,15 @@ function begin(batches: unknown[][]): (value: unknown) => void {
 }
 
 describe("JSON lines", () => {
-  test("come as one batch for each piece, empty when a piece completes no line", async () => {
+  test("JSON lines come as one batch for each piece, empty when a piece completes no line", async () => {
     expect(await batchesOf(piecesOf('1\n2\n"a', "b", '"\n'))).toEqual([[1, 2], [], ["ab"], []]);
   });
 
-  test("may lack the last newline, and may be empty", async () => {
+  test("JSON lines may lack the last newline, and may be empty", async () => {
     expect((await batchesOf(piecesOf("1\r\n\n  \n2"))).flat()).toEqual([1, 2]);
   });
 
-  test("are the same however the bytes are cut, also within a character", async () => {
+  test("JSON lines are the same however the bytes are cut, also within a character", async () => {
     const values = [{ text: "grüße 🌍" }, [1, 2], "東京"];
     const bytes = Buffer.from(values.map((value) => `${JSON.stringify(value)}\n`).join(""));
     await fc.assert(
@@ -58,13 +58,13 @@ describe("JSON lines", () => {
     expect(runtimeLineBytesMax).toBeGreaterThan(1024 * 1024);
   });
 
-  test("that came before one that fails are not lost with it", () => {
+  test("JSON lines that came before one that fails are not lost with it", () => {
     const values: unknown[] = [];
     expect(() => new JsonLines().push(Buffer.from("1\n2\noops\n"), (value) => values.push(value))).toThrow(Fault);
     expect(values).toEqual([1, 2]);
   });
 
-  test("that are not JSON are a fault that does not repeat them", async () => {
+  test("JSON lines that are not JSON are a fault that does not repeat them", async () => {
     const fault = Fault.from(await batchesOf(piecesOf("secret prompt\n")).catch((error: unknown) => error));
     expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime sent a line that is not JSON." });
     expect(`${fault.internal} ${String(fault.cause)}`).not.toContain("secret");

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { ollamaChatRequest } from "../../../services/agent/runtimes/ollama/ollama-request.ts";
@@ -28,117 +28,115 @@ function refusalOf(...request: Parameters<typeof requestFor>): Fault {
   throw new Error("the request was taken");
 }
 
-describe("a chat for Ollama", () => {
-  test("has Ollama's own name for the model, and never lets it forget messages in silence", () => {
-    expect(requestFor({})).toEqual({
-      model: "m:latest",
-      stream: true,
-      truncate: false,
-      messages: [{ role: "user", content: "Hello" }],
-      options: {},
-    });
+test("a chat for Ollama has Ollama's own name for the model, and never lets it forget messages in silence", () => {
+  expect(requestFor({})).toEqual({
+    model: "m:latest",
+    stream: true,
+    truncate: false,
+    messages: [{ role: "user", content: "Hello" }],
+    options: {},
   });
+});
 
-  test("carries the settings as Ollama's options", () => {
-    const same = { temperature: 0, top_p: 0.5, frequency_penalty: 1, presence_penalty: -1, seed: 7, stop: ["x"] };
-    expect(requestFor({ ...same, max_tokens: 50 }).options).toEqual({ ...same, num_predict: 50 });
-  });
+test("a chat for Ollama carries the settings as Ollama's options", () => {
+  const same = { temperature: 0, top_p: 0.5, frequency_penalty: 1, presence_penalty: -1, seed: 7, stop: ["x"] };
+  expect(requestFor({ ...same, max_tokens: 50 }).options).toEqual({ ...same, num_predict: 50 });
+});
 
-  test("asks for probabilities where they are wanted", () => {
-    expect(requestFor({ logprobs: true, top_logprobs: 3 })).toMatchObject({ logprobs: true, top_logprobs: 3 });
-    expect(requestFor({ logprobs: false })).not.toHaveProperty("logprobs");
-  });
+test("a chat for Ollama asks for probabilities where they are wanted", () => {
+  expect(requestFor({ logprobs: true, top_logprobs: 3 })).toMatchObject({ logprobs: true, top_logprobs: 3 });
+  expect(requestFor({ logprobs: false })).not.toHaveProperty("logprobs");
+});
 
-  test("carries a conversation with images, thoughts and tools", () => {
-    const url = "data:image/jpg;base64,iVBORw0=";
-    const call = { id: "call_1", type: "function", function: { name: "look", arguments: '{"at":"it"}' } };
-    const idle = { id: "call_2", type: "function", function: { name: "wait", arguments: "" } };
-    const messages = [
-      {
-        role: "system",
-        content: [
-          { type: "text", text: "Be " },
-          { type: "text", text: "kind." },
-        ],
-      },
-      {
-        role: "user",
-        content: [
-          { type: "text", text: "What is it?" },
-          { type: "image_url", image_url: { url } },
-        ],
-      },
-      { role: "assistant", content: null, reasoning_content: "Hm.", tool_calls: [call, idle] },
-      { role: "tool", content: ["A ", "cat."].map((text) => ({ type: "text", text })), tool_call_id: "call_1" },
-      { role: "tool", content: "Done.", tool_call_id: "unknown" },
-    ];
-    expect(requestFor({ messages, tools }).messages).toEqual([
-      { role: "system", content: "Be kind." },
-      { role: "user", content: "What is it?", images: ["iVBORw0="] },
-      {
-        role: "assistant",
-        content: "",
-        thinking: "Hm.",
-        tool_calls: [
-          { id: "call_1", function: { name: "look", arguments: { at: "it" } } },
-          { id: "call_2", function: { name: "wait", arguments: {} } },
-        ],
-      },
-      { role: "tool", content: "A cat.", tool_call_id: "call_1", tool_name: "look" },
-      { role: "tool", content: "Done.", tool_call_id: "unknown" },
-    ]);
-  });
+test("a chat for Ollama carries a conversation with images, thoughts and tools", () => {
+  const url = "data:image/jpg;base64,iVBORw0=";
+  const call = { id: "call_1", type: "function", function: { name: "look", arguments: '{"at":"it"}' } };
+  const idle = { id: "call_2", type: "function", function: { name: "wait", arguments: "" } };
+  const messages = [
+    {
+      role: "system",
+      content: [
+        { type: "text", text: "Be " },
+        { type: "text", text: "kind." },
+      ],
+    },
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "What is it?" },
+        { type: "image_url", image_url: { url } },
+      ],
+    },
+    { role: "assistant", content: null, reasoning_content: "Hm.", tool_calls: [call, idle] },
+    { role: "tool", content: ["A ", "cat."].map((text) => ({ type: "text", text })), tool_call_id: "call_1" },
+    { role: "tool", content: "Done.", tool_call_id: "unknown" },
+  ];
+  expect(requestFor({ messages, tools }).messages).toEqual([
+    { role: "system", content: "Be kind." },
+    { role: "user", content: "What is it?", images: ["iVBORw0="] },
+    {
+      role: "assistant",
+      content: "",
+      thinking: "Hm.",
+      tool_calls: [
+        { id: "call_1", function: { name: "look", arguments: { at: "it" } } },
+        { id: "call_2", function: { name: "wait", arguments: {} } },
+      ],
+    },
+    { role: "tool", content: "A cat.", tool_call_id: "call_1", tool_name: "look" },
+    { role: "tool", content: "Done.", tool_call_id: "unknown" },
+  ]);
+});
 
-  test("the image of a tool's result follows the result, and a wrong type is refused where it stands", () => {
-    const shot = (type: string) => [{ type: "image_url", image_url: { url: `data:image/${type};base64,R0` } }];
-    const messages = (type: string) => [...called("{}"), { role: "tool", tool_call_id: "c", content: shot(type) }];
-    expect(requestFor({ messages: messages("png") }).messages.slice(1)).toEqual([
-      expect.objectContaining({ role: "tool", tool_call_id: "c" }),
-      { role: "user", content: "The result of 'look':", images: ["R0"] },
-    ]);
-    expect(refusalOf({ messages: messages("gif") })).toMatchObject({
-      code: "invalid_value",
-      param: "messages[1].content[0].image_url.url",
-    });
+test("the image of a tool's result follows the result, and a wrong type is refused where it stands", () => {
+  const shot = (type: string) => [{ type: "image_url", image_url: { url: `data:image/${type};base64,R0` } }];
+  const messages = (type: string) => [...called("{}"), { role: "tool", tool_call_id: "c", content: shot(type) }];
+  expect(requestFor({ messages: messages("png") }).messages.slice(1)).toEqual([
+    expect.objectContaining({ role: "tool", tool_call_id: "c" }),
+    { role: "user", content: "The result of 'look':", images: ["R0"] },
+  ]);
+  expect(refusalOf({ messages: messages("gif") })).toMatchObject({
+    code: "invalid_value",
+    param: "messages[1].content[0].image_url.url",
   });
+});
 
-  test("offers tools as they are, and none when none may be called", () => {
-    expect(requestFor({ tools, tool_choice: "auto" }).tools).toEqual(tools);
-    expect(requestFor({ tools, tool_choice: "none" })).not.toHaveProperty("tools");
-  });
+test("a chat for Ollama offers tools as they are, and none when none may be called", () => {
+  expect(requestFor({ tools, tool_choice: "auto" }).tools).toEqual(tools);
+  expect(requestFor({ tools, tool_choice: "none" })).not.toHaveProperty("tools");
+});
 
-  test.each([
-    [{ type: "json_object" }, "json"],
-    [{ type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } }, { type: "object" }],
-    [{ type: "text" }, undefined],
-  ])("asks for the format of %j", (wanted, format) => {
-    expect(requestFor({ response_format: wanted }).format).toEqual(format);
-  });
+test.each([
+  [{ type: "json_object" }, "json"],
+  [{ type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } }, { type: "object" }],
+  [{ type: "text" }, undefined],
+])("a chat for Ollama asks for the format of %j", (wanted, format) => {
+  expect(requestFor({ response_format: wanted }).format).toEqual(format);
+});
 
-  test.each([
-    ["none", false],
-    ["minimal", "low"],
-    ["low", "low"],
-    ["medium", "medium"],
-    ["high", "high"],
-    ["xhigh", "max"],
-    ["max", "max"],
-  ])("thinks with the effort %s", (effort, think) => {
-    expect(requestFor({ reasoning_effort: effort }).think).toBe(think);
-  });
+test.each([
+  ["none", false],
+  ["minimal", "low"],
+  ["low", "low"],
+  ["medium", "medium"],
+  ["high", "high"],
+  ["xhigh", "max"],
+  ["max", "max"],
+])("a chat for Ollama thinks with the effort %s", (effort, think) => {
+  expect(requestFor({ reasoning_effort: effort }).think).toBe(think);
+});
 
-  test.each([
-    ["minimal", "low"],
-    ["medium", "medium"],
-    ["xhigh", "high"],
-    ["max", "high"],
-  ])("asks gpt-oss, which knows three efforts, for %s", (effort, think) => {
-    expect(requestFor({ reasoning_effort: effort }, { family: "gptoss" }).think).toBe(think);
-  });
+test.each([
+  ["minimal", "low"],
+  ["medium", "medium"],
+  ["xhigh", "high"],
+  ["max", "high"],
+])("a chat for Ollama asks gpt-oss, which knows three efforts, for %s", (effort, think) => {
+  expect(requestFor({ reasoning_effort: effort }, { family: "gptoss" }).think).toBe(think);
+});
 
-  test("asks a model that cannot think for no thoughts, and says nothing about it", () => {
-    expect(requestFor({ reasoning_effort: "none" }, { capabilities: ["completion"] })).not.toHaveProperty("think");
-  });
+test("a chat for Ollama asks a model that cannot think for no thoughts, and says nothing about it", () => {
+  expect(requestFor({ reasoning_effort: "none" }, { capabilities: ["completion"] })).not.toHaveProperty("think");
 });
 
 function image(url: string) {

@@ -53,7 +53,7 @@ const finished = delta({}, "stop");
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 
 describe("an OpenAI-shaped answer", () => {
-  test("names the stop string that ended it, where the server names one and no token", () => {
+  test("an OpenAI-shaped answer names the stop string that ended it, where the server names one and no token", () => {
     const ended = (stop_reason: unknown) => ({
       choices: [{ index: 0, delta: {}, finish_reason: "stop", stop_reason }],
     });
@@ -62,12 +62,12 @@ describe("an OpenAI-shaped answer", () => {
     expect(said([ended(null)])).toEqual([stop]);
   });
 
-  test("says nothing by the chunk that only tells the role, with or without content", () => {
+  test("an OpenAI-shaped answer says nothing by the chunk that only tells the role, with or without content", () => {
     const roles = [delta({ role: "assistant", content: null }), delta({ role: "assistant", content: "" }), delta({})];
     expect(said(roles)).toEqual([]);
   });
 
-  test("may tell its end on a chunk of its own, or with the last text", () => {
+  test("an OpenAI-shaped answer may tell its end on a chunk of its own, or with the last text", () => {
     const text: AnswerEvent = { kind: "text", text: "hi" };
     expect(said([delta({ content: "hi" }), finished])).toEqual([text, stop]);
     expect(said([delta({ content: "hi" }, "stop")])).toEqual([text, stop]);
@@ -79,11 +79,11 @@ describe("an OpenAI-shaped answer", () => {
     ["content_filter", "content_filter"],
     ["function_call", "tool_calls"],
     ["eos_found", "stop"],
-  ])("that ends with %s has the finish reason %s", (told, reason) => {
+  ])("an OpenAI-shaped answer that ends with %s has the finish reason %s", (told, reason) => {
     expect(said([delta({ content: "x" }, told)]).at(-1)).toEqual({ kind: "finish", reason });
   });
 
-  test("has no end yet while its reason is empty, and has one when the stream says so", () => {
+  test("an OpenAI-shaped answer has no end yet while its reason is empty, and has one when the stream says so", () => {
     const { answer, take } = answerOf();
     take(delta({ content: "hi" }, ""));
     expect(answer.isComplete).toBe(false);
@@ -116,15 +116,15 @@ describe("an OpenAI-shaped answer", () => {
     expect(said([delta({ content: "hi" }, "stop"), "[DONE]"], { interrupts: true }).at(-1)).toEqual(stop);
   });
 
-  test("says nothing after [DONE]", () => {
+  test("an OpenAI-shaped answer says nothing after [DONE]", () => {
     expect(said([finished, "[DONE]", delta({ content: "more" })])).toEqual([stop]);
   });
 
-  test.each([["reasoning"], ["reasoning_content"]])("thinks in the field %s", (field) => {
+  test.each([["reasoning"], ["reasoning_content"]])("an OpenAI-shaped answer thinks in the field %s", (field) => {
     expect(said([delta({ [field]: "hm", content: "" })])).toEqual([{ kind: "reasoning", text: "hm" }]);
   });
 
-  test("thinks once where both fields say the same, and where one of them is empty", () => {
+  test("an OpenAI-shaped answer thinks once where both fields say the same, and where one of them is empty", () => {
     const both = delta({ reasoning: "hm", reasoning_content: "hm" });
     const oneEmpty = delta({ reasoning: "hm", reasoning_content: "" });
     const oneNull = delta({ reasoning: null, reasoning_content: "hm" });
@@ -132,7 +132,7 @@ describe("an OpenAI-shaped answer", () => {
     expect(said([both, oneEmpty, oneNull])).toEqual([thought, thought, thought]);
   });
 
-  test("tells usage wherever it stands, with details where they are known", () => {
+  test("an OpenAI-shaped answer tells usage wherever it stands, with details where they are known", () => {
     const usage = { prompt_tokens: 5, completion_tokens: 6, prompt_tokens_details: { cached_tokens: 4 } };
     const told: AnswerEvent = { kind: "usage", promptTokens: 5, completionTokens: 6, cachedTokens: 4 };
     expect(said([{ choices: [], usage }])).toEqual([told]);
@@ -141,7 +141,7 @@ describe("an OpenAI-shaped answer", () => {
     expect(said([{ choices: null, usage: null }])).toEqual([]);
   });
 
-  test("may have a text and a call in one chunk, of which the text comes first", () => {
+  test("an OpenAI-shaped answer may have a text and a call in one chunk, of which the text comes first", () => {
     const call = { index: 0, id: "c", type: "function", function: { name: "f", arguments: "{}" } };
     expect(said([delta({ content: "I look", tool_calls: [call] })]).map(({ kind }) => kind)).toEqual([
       "text",
@@ -150,7 +150,7 @@ describe("an OpenAI-shaped answer", () => {
     ]);
   });
 
-  test("keeps several answers to one request apart, and is done when all are", () => {
+  test("an OpenAI-shaped answer keeps several answers to one request apart, and is done when all are", () => {
     const { answer, take } = answerOf({ body: { n: 2 } });
     const second = { choices: [{ index: 1, delta: { content: "b" }, finish_reason: "stop" }] };
     expect(take(second)).toEqual([
@@ -162,7 +162,7 @@ describe("an OpenAI-shaped answer", () => {
     expect(answer.isComplete).toBe(true);
   });
 
-  test("carries the likelihood of its tokens in OpenAI's form", () => {
+  test("an OpenAI-shaped answer carries the likelihood of its tokens in OpenAI's form", () => {
     const content = [
       { id: 3, token: "hi", logprob: -0.5, bytes: [104, 105], top_logprobs: [{ id: 4, token: "ho", logprob: -2 }] },
     ];
@@ -183,7 +183,7 @@ describe("an OpenAI-shaped answer", () => {
     ]);
   });
 
-  test("tells of no more alternatives than were asked for, where llama-server tells of twenty unasked", () => {
+  test("an OpenAI-shaped answer tells of no more alternatives than were asked for, where llama-server tells of twenty unasked", () => {
     const other = { id: 4, token: "ho", logprob: -2, bytes: [104, 111] };
     const content = [
       { id: 3, token: "hi", logprob: -0.5, bytes: [104, 105], top_logprobs: Array.from({ length: 20 }, () => other) },
@@ -194,7 +194,7 @@ describe("an OpenAI-shaped answer", () => {
     expect(asked(2)).toMatchObject([{ logprobs: [{ top_logprobs: [{ token: "ho" }, { token: "ho" }] }] }]);
   });
 
-  test("does not attach the likelihoods of thoughts to the text, which llama-server tells from the first token on", () => {
+  test("an OpenAI-shaped answer does not attach the likelihoods of thoughts to the text, which llama-server tells from the first token on", () => {
     const lp = (token: string) => ({ content: [{ id: 1, token, logprob: 0, bytes: [1], top_logprobs: [] }] });
     const chunk = (fields: object, token: string) => ({ choices: [{ index: 0, delta: fields, logprobs: lp(token) }] });
     const events = said([
@@ -209,49 +209,50 @@ describe("an OpenAI-shaped answer", () => {
     expect(events[0]).not.toHaveProperty("logprobs");
   });
 
-  test("without the likelihoods that were asked for is refused by name, where a server may ignore them", () => {
+  test("an OpenAI-shaped answer without the likelihoods that were asked for is refused by name, where a server may ignore them", () => {
     const fault = faultOf([delta({ content: "hi" })], { body: { logprobs: true } });
     expect(fault).toMatchObject({ code: "unsupported_parameter", param: "logprobs" });
   });
 });
 
-describe("an OpenAI-shaped answer that fails", () => {
-  test.each([
-    ["an object", { error: { message: "secret", type: "server_error", code: 500 } }],
-    ["a string", { error: "secret" }],
-    ["a bare string", JSON.stringify("secret")],
-  ])("tells it by %s", (_, data) => {
-    const fault = faultOf([delta({ content: "hi" }), data]);
-    expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime failed during its answer." });
-    expect(`${fault.message} ${fault.internal}`).not.toContain("secret");
-  });
+test.each([
+  ["an object", { error: { message: "secret", type: "server_error", code: 500 } }],
+  ["a string", { error: "secret" }],
+  ["a bare string", JSON.stringify("secret")],
+])("an OpenAI-shaped answer that fails tells it by %s", (_, data) => {
+  const fault = faultOf([delta({ content: "hi" }), data]);
+  expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime failed during its answer." });
+  expect(`${fault.message} ${fault.internal}`).not.toContain("secret");
+});
 
-  test("tells it by an event of that name, whatever it says", () => {
-    const { take } = answerOf();
-    expect(() => take({ message: "boom" }, "error")).toThrow(Fault);
-  });
+test("an OpenAI-shaped answer that fails tells it by an event of that name, whatever it says", () => {
+  const { take } = answerOf();
+  expect(() => take({ message: "boom" }, "error")).toThrow(Fault);
+});
 
-  test("before it began has refused the request, and is told as a refusal is", () => {
-    const text =
-      "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough.";
-    const fault = faultOf([{ error: { message: text } }]);
-    expect(fault).toMatchObject({
-      code: "context_length_exceeded",
-      overflow: { promptTokens: 9000, windowTokens: 4096 },
-    });
-  });
-
-  test.each([
-    ["no JSON", "{secret"],
-    ["no chunk", { choices: "secret" }],
-    ["another answer than was asked for", { choices: [{ index: 7, delta: { tool_calls: [{}] } }] }],
-  ])("sends %s, which makes no sense", (_, data) => {
-    const fault = faultOf([data]);
-    expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime sent an invalid event." });
-    expect(`${fault.internal} ${String(fault.cause)}`).not.toContain("secret");
-  });
-
-  test.each([["error"], ["abort"]])("may say so by its finish reason: %s", (reason) => {
-    expect(faultOf([delta({ content: "hi" }), delta({}, reason)]).code).toBe("upstream_error");
+test("an OpenAI-shaped answer that fails before it began has refused the request, and is told as a refusal is", () => {
+  const text =
+    "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough.";
+  const fault = faultOf([{ error: { message: text } }]);
+  expect(fault).toMatchObject({
+    code: "context_length_exceeded",
+    overflow: { promptTokens: 9000, windowTokens: 4096 },
   });
 });
+
+test.each([
+  ["no JSON", "{secret"],
+  ["no chunk", { choices: "secret" }],
+  ["another answer than was asked for", { choices: [{ index: 7, delta: { tool_calls: [{}] } }] }],
+])("an OpenAI-shaped answer that fails sends %s, which makes no sense", (_, data) => {
+  const fault = faultOf([data]);
+  expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime sent an invalid event." });
+  expect(`${fault.internal} ${String(fault.cause)}`).not.toContain("secret");
+});
+
+test.each([["error"], ["abort"]])(
+  "an OpenAI-shaped answer that fails may say so by its finish reason: %s",
+  (reason) => {
+    expect(faultOf([delta({ content: "hi" }), delta({}, reason)]).code).toBe("upstream_error");
+  },
+);

@@ -38,13 +38,16 @@ function refusal(profile: OpenAiProfile, body: Partial<ChatBody>, facts?: Parame
 }
 
 describe("a request to any OpenAI-shaped server", () => {
-  test.each(every)("asks %s for a stream with usage, and names only what the client named", (_, profile) => {
-    const { max_tokens: _limit, return_progress: _progress, stream_options: options, ...rest } = request(profile);
-    expect(rest).toEqual({ model: "m", messages: [question], stream: true });
-    expect(options).toMatchObject({ include_usage: true });
-  });
+  test.each(every)(
+    "a request to any OpenAI-shaped server asks %s for a stream with usage, and names only what the client named",
+    (_, profile) => {
+      const { max_tokens: _limit, return_progress: _progress, stream_options: options, ...rest } = request(profile);
+      expect(rest).toEqual({ model: "m", messages: [question], stream: true });
+      expect(options).toMatchObject({ include_usage: true });
+    },
+  );
 
-  test("asks only vllm for the tokens so far, and only of one answer", () => {
+  test("a request to any OpenAI-shaped server asks only vllm for the tokens so far, and only of one answer", () => {
     const asking = every.filter(
       ([, profile]) => "continuous_usage_stats" in Object(request(profile)["stream_options"]),
     );
@@ -54,10 +57,13 @@ describe("a request to any OpenAI-shaped server", () => {
     }
   });
 
-  test.each(every)("asks %s with what every one of them honours", (_, profile) => {
-    const given = { max_tokens: 7, temperature: 0, top_p: 0.5, seed: 3, presence_penalty: 1 };
-    expect(request(profile, given)).toMatchObject(given);
-  });
+  test.each(every)(
+    "a request to any OpenAI-shaped server asks %s with what every one of them honours",
+    (_, profile) => {
+      const given = { max_tokens: 7, temperature: 0, top_p: 0.5, seed: 3, presence_penalty: 1 };
+      expect(request(profile, given)).toMatchObject(given);
+    },
+  );
 
   test.each(every)("%s is sent the salt of a key only if it knows salts, in chats and in texts", (kind, profile) => {
     const salt = kind === "vllm" ? "0f".repeat(16) : undefined;
@@ -68,58 +74,73 @@ describe("a request to any OpenAI-shaped server", () => {
     expect(openAiTextRequest(served, run)["cache_salt"]).toBeUndefined();
   });
 
-  test.each(every)("sends %s text as one string, also where it came in parts", (_, profile) => {
-    const parts = ["a", "b"].map((text) => ({ type: "text", text }) as const);
-    const messages: ChatBody["messages"] = [
-      { role: "system", content: parts },
-      { role: "user", content: parts },
-      { role: "assistant", content: parts },
-      { role: "tool", content: parts, tool_call_id: "c" },
-      question,
-    ];
-    const sent = request(profile, { messages })["messages"] as { content: unknown }[];
-    expect(sent.slice(0, 4).map(({ content }) => content)).toEqual(["ab", "ab", "ab", "ab"]);
-  });
+  test.each(every)(
+    "a request to any OpenAI-shaped server sends %s text as one string, also where it came in parts",
+    (_, profile) => {
+      const parts = ["a", "b"].map((text) => ({ type: "text", text }) as const);
+      const messages: ChatBody["messages"] = [
+        { role: "system", content: parts },
+        { role: "user", content: parts },
+        { role: "assistant", content: parts },
+        { role: "tool", content: parts, tool_call_id: "c" },
+        question,
+      ];
+      const sent = request(profile, { messages })["messages"] as { content: unknown }[];
+      expect(sent.slice(0, 4).map(({ content }) => content)).toEqual(["ab", "ab", "ab", "ab"]);
+    },
+  );
 
-  test.each(every)("sends %s empty arguments of an earlier call as an empty object", (_, profile) => {
-    const call = { id: "c", type: "function", function: { name: "f", arguments: "" } } as const;
-    const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
-    expect(JSON.stringify(request(profile, { messages }))).toContain('"arguments":"{}"');
-  });
+  test.each(every)(
+    "a request to any OpenAI-shaped server sends %s empty arguments of an earlier call as an empty object",
+    (_, profile) => {
+      const call = { id: "c", type: "function", function: { name: "f", arguments: "" } } as const;
+      const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
+      expect(JSON.stringify(request(profile, { messages }))).toContain('"arguments":"{}"');
+    },
+  );
 
-  test.each([["[1]"], ["oops"], ['"text"']])("refuses earlier arguments that are no object: %s", (text) => {
-    const call = { id: "c", type: "function", function: { name: "f", arguments: text } } as const;
-    const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
-    expect(refusal(vllm, { messages })).toMatchObject({
-      code: "invalid_value",
-      param: "messages[0].tool_calls[0].function.arguments",
-    });
-  });
+  test.each([["[1]"], ["oops"], ['"text"']])(
+    "a request to any OpenAI-shaped server refuses earlier arguments that are no object: %s",
+    (text) => {
+      const call = { id: "c", type: "function", function: { name: "f", arguments: text } } as const;
+      const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
+      expect(refusal(vllm, { messages })).toMatchObject({
+        code: "invalid_value",
+        param: "messages[0].tool_calls[0].function.arguments",
+      });
+    },
+  );
 
   test.each([
     ["vllm", vllm, { content: null }],
     ["llama-server", llamaServer, { content: null }],
     ["lm-studio", lmStudio, {}],
     ["mlx-lm", mlxLm, { content: "" }],
-  ])("leaves %s in no doubt about a message that only called tools", (_, profile, content) => {
-    const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } } as const;
-    const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
-    const [sent] = request(profile, { messages })["messages"] as unknown[];
-    expect(sent).toEqual({ role: "assistant", tool_calls: [call], ...content });
-  });
+  ])(
+    "a request to any OpenAI-shaped server leaves %s in no doubt about a message that only called tools",
+    (_, profile, content) => {
+      const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } } as const;
+      const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
+      const [sent] = request(profile, { messages })["messages"] as unknown[];
+      expect(sent).toEqual({ role: "assistant", tool_calls: [call], ...content });
+    },
+  );
 
   test.each([
     ["vllm", vllm, { reasoning: "hm", reasoning_content: "hm" }],
     ["llama-server", llamaServer, { reasoning_content: "hm" }],
     ["lm-studio", lmStudio, {}],
     ["mlx-lm", mlxLm, {}],
-  ])("gives %s back what the model thought, in its spelling", (_, profile, fields) => {
-    const messages: ChatBody["messages"] = [{ role: "assistant", content: "a", reasoning_content: "hm" }, question];
-    const [sent] = request(profile, { messages })["messages"] as unknown[];
-    expect(sent).toEqual({ role: "assistant", content: "a", ...fields });
-  });
+  ])(
+    "a request to any OpenAI-shaped server gives %s back what the model thought, in its spelling",
+    (_, profile, fields) => {
+      const messages: ChatBody["messages"] = [{ role: "assistant", content: "a", reasoning_content: "hm" }, question];
+      const [sent] = request(profile, { messages })["messages"] as unknown[];
+      expect(sent).toEqual({ role: "assistant", content: "a", ...fields });
+    },
+  );
 
-  test("keeps images as parts, and refuses them where only text is read", () => {
+  test("a request to any OpenAI-shaped server keeps images as parts, and refuses them where only text is read", () => {
     const content = [
       { type: "text", text: "see" },
       { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } },
@@ -156,11 +177,11 @@ describe("parameters that a server would ignore", () => {
     ["mlx-lm", mlxLm, { logprobs: true }, "logprobs"],
     ["mlx-lm", mlxLm, { response_format: { type: "json_object" } } as const, "response_format"],
     ["openai", otherServer, { n: 2 }, "n"],
-  ])("is refused by name for %s", (_, profile, body, param) => {
+  ])("parameters that a server would ignore is refused by name for %s", (_, profile, body, param) => {
     expect(refusal(profile, body)).toMatchObject({ code: "unsupported_parameter", param });
   });
 
-  test("is not refused where it asks for nothing", () => {
+  test("parameters that a server would ignore is not refused where it asks for nothing", () => {
     const neutral = { n: 1, logprobs: false, response_format: { type: "text" }, tool_choice: "auto" } as const;
     expect(request(mlxLm, neutral)).toMatchObject({ stream: true });
   });
@@ -192,7 +213,7 @@ describe("tool_choice", () => {
   test.each([
     ["vllm", vllm],
     ["openai", otherServer],
-  ])("goes to %s in every form", (_, profile) => {
+  ])("tool_choice goes to %s in every form", (_, profile) => {
     for (const choice of ["auto", "none", "required", named] as const) {
       expect(request(profile, { tools, tool_choice: choice })).toMatchObject({ tools, tool_choice: choice });
     }
@@ -211,7 +232,7 @@ describe("tool_choice", () => {
     }
   });
 
-  test("that requires a call is refused for LM Studio's MLX engine, which leaves it to the model", () => {
+  test("tool_choice that requires a call is refused for LM Studio's MLX engine, which leaves it to the model", () => {
     const onMlx = { model: { name: "m", onAppleMlx: true } };
     for (const choice of ["required", named] as const) {
       expect(refusal(lmStudio, { tools, tool_choice: choice }, onMlx)).toMatchObject({ param: "tool_choice" });
@@ -230,7 +251,7 @@ describe("tool_choice", () => {
     }
   });
 
-  test.each(every)("without tools asks %s for nothing", (_, profile) => {
+  test.each(every)("tool_choice without tools asks %s for nothing", (_, profile) => {
     expect(request(profile, { tool_choice: "none" })).not.toHaveProperty("tool_choice");
   });
 });
@@ -241,25 +262,31 @@ describe("a beginning of the answer in the last message", () => {
   test.each([
     ["vllm", vllm],
     ["llama-server", llamaServer],
-  ])("is gone on from by %s when it is told to, without an echo", (_, profile) => {
-    expect(request(profile, { messages })).toMatchObject({
-      continue_final_message: true,
-      add_generation_prompt: false,
-    });
-    expect(request(profile)).not.toHaveProperty("continue_final_message");
-    expect(profile.prefill).toBe("continues");
-  });
+  ])(
+    "a beginning of the answer in the last message is gone on from by %s when it is told to, without an echo",
+    (_, profile) => {
+      expect(request(profile, { messages })).toMatchObject({
+        continue_final_message: true,
+        add_generation_prompt: false,
+      });
+      expect(request(profile)).not.toHaveProperty("continue_final_message");
+      expect(profile.prefill).toBe("continues");
+    },
+  );
 
   test.each([
     ["lm-studio", lmStudio],
     ["openai", otherServer],
-  ])("is sent to %s as it is, and what it repeats of it is dropped", (_, profile) => {
-    expect(request(profile, { messages })).not.toHaveProperty("continue_final_message");
-    expect(profile.prefill).toBe("as-the-template");
-    expect([prefilledText({ messages }), prefilledText({ messages: [question] })]).toEqual(["Once upon", ""]);
-  });
+  ])(
+    "a beginning of the answer in the last message is sent to %s as it is, and what it repeats of it is dropped",
+    (_, profile) => {
+      expect(request(profile, { messages })).not.toHaveProperty("continue_final_message");
+      expect(profile.prefill).toBe("as-the-template");
+      expect([prefilledText({ messages }), prefilledText({ messages: [question] })]).toEqual(["Once upon", ""]);
+    },
+  );
 
-  test("is refused for mlx-lm, which always begins a new turn", () => {
+  test("a beginning of the answer in the last message is refused for mlx-lm, which always begins a new turn", () => {
     expect(refusal(mlxLm, { messages })).toMatchObject({ code: "unsupported_value", param: "messages[1]" });
   });
 });
@@ -271,7 +298,7 @@ describe("response_format", () => {
     ["vllm", vllm],
     ["llama-server", llamaServer],
     ["openai", otherServer],
-  ])("goes to %s as it is", (_, profile) => {
+  ])("response_format goes to %s as it is", (_, profile) => {
     expect(request(profile, { response_format: schema })).toMatchObject({ response_format: schema });
     expect(request(profile, { response_format: { type: "json_object" } })).toMatchObject({
       response_format: { type: "json_object" },
@@ -286,81 +313,75 @@ describe("response_format", () => {
   });
 });
 
-describe("reasoning_effort", () => {
-  test("goes to vLLM by name, and none by the switch in the template that every version knows", () => {
-    expect(request(vllm, { reasoning_effort: "high" })).toMatchObject({ reasoning_effort: "high" });
-    const off = request(vllm, { reasoning_effort: "none" });
-    expect(off).toMatchObject({ chat_template_kwargs: { enable_thinking: false } });
-    expect(off).not.toHaveProperty("reasoning_effort");
-  });
+test("reasoning_effort goes to vLLM by name, and none by the switch in the template that every version knows", () => {
+  expect(request(vllm, { reasoning_effort: "high" })).toMatchObject({ reasoning_effort: "high" });
+  const off = request(vllm, { reasoning_effort: "none" });
+  expect(off).toMatchObject({ chat_template_kwargs: { enable_thinking: false } });
+  expect(off).not.toHaveProperty("reasoning_effort");
+});
 
-  test("goes to llama-server by name, none with the switch as well", () => {
-    expect(request(llamaServer, { reasoning_effort: "low" })).toMatchObject({ reasoning_effort: "low" });
-    expect(request(llamaServer, { reasoning_effort: "none" })).toMatchObject({
-      reasoning_effort: "none",
-      chat_template_kwargs: { enable_thinking: false },
-    });
-  });
-
-  test("goes to mlx-lm through the model's template", () => {
-    expect(request(mlxLm, { reasoning_effort: "none" })).toMatchObject({
-      chat_template_kwargs: { enable_thinking: false },
-    });
-    expect(request(mlxLm, { reasoning_effort: "low" })).toMatchObject({
-      chat_template_kwargs: { reasoning_effort: "low" },
-    });
-  });
-
-  test("is refused by name where LM Studio has no such level, unless the model does not think anyway", () => {
-    expect(request(lmStudio, { reasoning_effort: "low" })).toMatchObject({ reasoning_effort: "low" });
-    for (const effort of ["none", "max"] as const) {
-      expect(refusal(lmStudio, { reasoning_effort: effort })).toMatchObject({ param: "reasoning_effort" });
-    }
-    const unthinking = request(lmStudio, { reasoning_effort: "none" }, { thinks: false });
-    expect(unthinking).not.toHaveProperty("reasoning_effort");
+test("reasoning_effort goes to llama-server by name, none with the switch as well", () => {
+  expect(request(llamaServer, { reasoning_effort: "low" })).toMatchObject({ reasoning_effort: "low" });
+  expect(request(llamaServer, { reasoning_effort: "none" })).toMatchObject({
+    reasoning_effort: "none",
+    chat_template_kwargs: { enable_thinking: false },
   });
 });
 
-describe("a stop string", () => {
-  test.each([
-    ["vllm", vllm],
-    ["llama-server", llamaServer],
-    ["lm-studio", lmStudio],
-    ["openai", otherServer],
-  ])("goes to %s", (_, profile) => {
-    expect(request(profile, { stop: ["x"] })).toMatchObject({ stop: ["x"] });
+test("reasoning_effort goes to mlx-lm through the model's template", () => {
+  expect(request(mlxLm, { reasoning_effort: "none" })).toMatchObject({
+    chat_template_kwargs: { enable_thinking: false },
   });
-
-  test("is kept from mlx-lm, which would drop it from the text and go on", () => {
-    expect(request(mlxLm, { stop: ["x"] })).not.toHaveProperty("stop");
+  expect(request(mlxLm, { reasoning_effort: "low" })).toMatchObject({
+    chat_template_kwargs: { reasoning_effort: "low" },
   });
 });
 
-describe("the limit of an answer", () => {
-  test("that the client did not set is the rest of the window for mlx-lm, which would stop at 512 tokens", () => {
-    const messages: ChatBody["messages"] = [{ role: "user", content: "x".repeat(4_000) }];
-    expect(request(mlxLm, { messages }, { contextWindow: 32_768 })).toMatchObject({ max_tokens: 32_768 - 1_000 });
-    expect(request(mlxLm, { messages }, { contextWindow: 1_024 })).toMatchObject({ max_tokens: 512 });
-  });
+test("reasoning_effort is refused by name where LM Studio has no such level, unless the model does not think anyway", () => {
+  expect(request(lmStudio, { reasoning_effort: "low" })).toMatchObject({ reasoning_effort: "low" });
+  for (const effort of ["none", "max"] as const) {
+    expect(refusal(lmStudio, { reasoning_effort: effort })).toMatchObject({ param: "reasoning_effort" });
+  }
+  const unthinking = request(lmStudio, { reasoning_effort: "none" }, { thinks: false });
+  expect(unthinking).not.toHaveProperty("reasoning_effort");
+});
 
-  test("that the client set is sent as it is", () => {
-    expect(request(mlxLm, { max_tokens: 5 })).toMatchObject({ max_tokens: 5 });
-    expect(request(llamaServer, { max_tokens: 100_000 })).toMatchObject({ max_tokens: 100_000 });
-  });
+test.each([
+  ["vllm", vllm],
+  ["llama-server", llamaServer],
+  ["lm-studio", lmStudio],
+  ["openai", otherServer],
+])("a stop string goes to %s", (_, profile) => {
+  expect(request(profile, { stop: ["x"] })).toMatchObject({ stop: ["x"] });
+});
 
-  test("is no more than the window for vLLM, which refuses what no answer could reach", () => {
-    expect(request(vllm, { max_tokens: 100_000 }, { contextWindow: 8_192 })).toMatchObject({ max_tokens: 8_192 });
-    expect(request(vllm, { max_tokens: 8_000 }, { contextWindow: 8_192 })).toMatchObject({ max_tokens: 8_000 });
-  });
+test("a stop string is kept from mlx-lm, which would drop it from the text and go on", () => {
+  expect(request(mlxLm, { stop: ["x"] })).not.toHaveProperty("stop");
+});
 
-  test.each([
-    ["vllm", vllm],
-    ["llama-server", llamaServer],
-    ["lm-studio", lmStudio],
-    ["openai", otherServer],
-  ])("is otherwise left to %s", (_, profile) => {
-    expect(request(profile)).not.toHaveProperty("max_tokens");
-  });
+test("the limit of an answer that the client did not set is the rest of the window for mlx-lm, which would stop at 512 tokens", () => {
+  const messages: ChatBody["messages"] = [{ role: "user", content: "x".repeat(4_000) }];
+  expect(request(mlxLm, { messages }, { contextWindow: 32_768 })).toMatchObject({ max_tokens: 32_768 - 1_000 });
+  expect(request(mlxLm, { messages }, { contextWindow: 1_024 })).toMatchObject({ max_tokens: 512 });
+});
+
+test("the limit of an answer that the client set is sent as it is", () => {
+  expect(request(mlxLm, { max_tokens: 5 })).toMatchObject({ max_tokens: 5 });
+  expect(request(llamaServer, { max_tokens: 100_000 })).toMatchObject({ max_tokens: 100_000 });
+});
+
+test("the limit of an answer is no more than the window for vLLM, which refuses what no answer could reach", () => {
+  expect(request(vllm, { max_tokens: 100_000 }, { contextWindow: 8_192 })).toMatchObject({ max_tokens: 8_192 });
+  expect(request(vllm, { max_tokens: 8_000 }, { contextWindow: 8_192 })).toMatchObject({ max_tokens: 8_000 });
+});
+
+test.each([
+  ["vllm", vllm],
+  ["llama-server", llamaServer],
+  ["lm-studio", lmStudio],
+  ["openai", otherServer],
+])("the limit of an answer is otherwise left to %s", (_, profile) => {
+  expect(request(profile)).not.toHaveProperty("max_tokens");
 });
 
 test("llama-server is asked to tell how far it has read the prompt", () => {

@@ -13,81 +13,75 @@ import {
 } from "../../../services/agent/runtimes/openai/lm-studio.ts";
 import { loadIn } from "../../../services/agent/runtimes/openai/slots-by-load.ts";
 
-describe("model information of llama-server", () => {
-  test("is what it can do, by its properties and its template", () => {
-    const props = llamaServerProps.parse({
-      modalities: { vision: true, audio: false },
-      chat_template: "{{ '<think>' }}",
-      chat_template_caps: { supports_tool_calls: true },
-    });
-    expect(capabilitiesByProps(props)).toEqual({ vision: true, tools: true, thinking: true });
-    expect(capabilitiesByProps(llamaServerProps.parse({ chat_template: "plain" }))).toEqual({
-      tools: false,
-      thinking: false,
-    });
+test("model information of llama-server is what it can do, by its properties and its template", () => {
+  const props = llamaServerProps.parse({
+    modalities: { vision: true, audio: false },
+    chat_template: "{{ '<think>' }}",
+    chat_template_caps: { supports_tool_calls: true },
   });
-
-  test("is nothing where it tells nothing, also in a form that is not known", () => {
-    expect(capabilitiesByProps(llamaServerProps.parse({}))).toEqual({});
-    expect(capabilitiesByProps(llamaServerProps.parse({ modalities: 7, chat_template_caps: "?" }))).toEqual({});
-  });
-
-  test("is, for a model that a router would start, in its arguments", () => {
-    expect(describedByArgs(["llama-server", "--ctx-size", "32768", "--parallel", "4"])).toEqual({
-      contextTokens: 8_192,
-      capabilities: {},
-    });
-    expect(describedByArgs(["-c", "32768", "-np", "4", "--kv-unified", "--mmproj", "x"])).toEqual({
-      contextTokens: 32_768,
-      capabilities: { vision: true },
-    });
-    expect(describedByArgs(["-c", "0", "--embeddings"])).toEqual({
-      capabilities: { embedding: true, completion: false },
-    });
-    expect(describedByArgs(["--port", "0", "--alias", "qwen3", "--model", "/models/qwen3.gguf"])).toEqual({
-      capabilities: {},
-      modelPath: "/models/qwen3.gguf",
-    });
+  expect(capabilitiesByProps(props)).toEqual({ vision: true, tools: true, thinking: true });
+  expect(capabilitiesByProps(llamaServerProps.parse({ chat_template: "plain" }))).toEqual({
+    tools: false,
+    thinking: false,
   });
 });
 
-describe("the load in metrics", () => {
-  test("of SGLang is that of all its ranks", () => {
-    const metrics = ['sglang:num_running_reqs{tp_rank="0"} 3.0', 'sglang:num_queue_reqs{tp_rank="0"} 1.0'];
-    expect(loadIn(metrics.join("\n"))).toEqual({ running: 3, waiting: 1 });
-  });
+test("model information of llama-server is nothing where it tells nothing, also in a form that is not known", () => {
+  expect(capabilitiesByProps(llamaServerProps.parse({}))).toEqual({});
+  expect(capabilitiesByProps(llamaServerProps.parse({ modalities: 7, chat_template_caps: "?" }))).toEqual({});
+});
 
-  test("of vLLM is how many requests run and wait, over all of its engines", () => {
-    const metrics = [
-      "# TYPE vllm:num_requests_running gauge",
-      'vllm:num_requests_running{engine="0",model_name="m"} 3.0',
-      'vllm:num_requests_running{engine="1",model_name="m"} 1.0',
-      'vllm:num_requests_waiting{engine="0",model_name="m"} 2.0',
-      'vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 9.0',
-    ];
-    expect(loadIn(metrics.join("\n"))).toEqual({ running: 4, waiting: 2 });
-    expect(loadIn("vllm:num_requests_running 0\n")).toEqual({ running: 0, waiting: 0 });
+test("model information of llama-server is, for a model that a router would start, in its arguments", () => {
+  expect(describedByArgs(["llama-server", "--ctx-size", "32768", "--parallel", "4"])).toEqual({
+    contextTokens: 8_192,
+    capabilities: {},
   });
-
-  test("may be nothing", () => {
-    expect(loadIn("process_start_time_seconds 1\n")).toBeUndefined();
+  expect(describedByArgs(["-c", "32768", "-np", "4", "--kv-unified", "--mmproj", "x"])).toEqual({
+    contextTokens: 32_768,
+    capabilities: { vision: true },
+  });
+  expect(describedByArgs(["-c", "0", "--embeddings"])).toEqual({
+    capabilities: { embedding: true, completion: false },
+  });
+  expect(describedByArgs(["--port", "0", "--alias", "qwen3", "--model", "/models/qwen3.gguf"])).toEqual({
+    capabilities: {},
+    modelPath: "/models/qwen3.gguf",
   });
 });
 
-describe("a chat template", () => {
-  test.each([
-    ["{{ '<think>\\n' }}", true],
-    ["{%- if enable_thinking is false %}", true],
-    ["<|start|>assistant<|channel|>analysis", true],
-    ["[THINK]", true],
-    ["{{ 'I think so' }}", false],
-  ])("is one of a model that thinks: %s", (template, thinks) => {
-    expect(templateThinks(template)).toBe(thinks);
-  });
+test("the load in metrics of SGLang is that of all its ranks", () => {
+  const metrics = ['sglang:num_running_reqs{tp_rank="0"} 3.0', 'sglang:num_queue_reqs{tp_rank="0"} 1.0'];
+  expect(loadIn(metrics.join("\n"))).toEqual({ running: 3, waiting: 1 });
+});
 
-  test("takes tools where it speaks of them", () => {
-    expect([templateTakesTools("{% if tools %}"), templateTakesTools("{{ messages }}")]).toEqual([true, false]);
-  });
+test("the load in metrics of vLLM is how many requests run and wait, over all of its engines", () => {
+  const metrics = [
+    "# TYPE vllm:num_requests_running gauge",
+    'vllm:num_requests_running{engine="0",model_name="m"} 3.0',
+    'vllm:num_requests_running{engine="1",model_name="m"} 1.0',
+    'vllm:num_requests_waiting{engine="0",model_name="m"} 2.0',
+    'vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 9.0',
+  ];
+  expect(loadIn(metrics.join("\n"))).toEqual({ running: 4, waiting: 2 });
+  expect(loadIn("vllm:num_requests_running 0\n")).toEqual({ running: 0, waiting: 0 });
+});
+
+test("the load in metrics may be nothing", () => {
+  expect(loadIn("process_start_time_seconds 1\n")).toBeUndefined();
+});
+
+test.each([
+  ["{{ '<think>\\n' }}", true],
+  ["{%- if enable_thinking is false %}", true],
+  ["<|start|>assistant<|channel|>analysis", true],
+  ["[THINK]", true],
+  ["{{ 'I think so' }}", false],
+])("a chat template is one of a model that thinks: %s", (template, thinks) => {
+  expect(templateThinks(template)).toBe(thinks);
+});
+
+test("a chat template takes tools where it speaks of them", () => {
+  expect([templateTakesTools("{% if tools %}"), templateTakesTools("{{ messages }}")]).toEqual([true, false]);
 });
 
 describe("model information of LM Studio", () => {
@@ -105,7 +99,7 @@ describe("model information of LM Studio", () => {
   const describedBefore = (entry: object) =>
     lmStudioModelsBefore.parse({ data: [entry] }).data.map(lmStudioModelBefore)[0];
 
-  test("is everything of one that is not loaded", () => {
+  test("model information of LM Studio is everything of one that is not loaded", () => {
     expect(described(listed)).toEqual({
       id: "qwen/qwen3-8b",
       name: "qwen/qwen3-8b",
@@ -120,14 +114,14 @@ describe("model information of LM Studio", () => {
     });
   });
 
-  test("is the window it was loaded with, and how much it takes at once", () => {
+  test("model information of LM Studio is the window it was loaded with, and how much it takes at once", () => {
     const instance = { id: "qwen/qwen3-8b:2", config: { context_length: 4_096, parallel: 2 } };
     const loaded = described({ ...listed, loaded_instances: [instance] });
     expect(loaded).toMatchObject({ contextTokens: 4_096, loaded: true });
     expect(loaded?.instances).toEqual([{ id: "qwen/qwen3-8b:2", slots: 2 }]);
   });
 
-  test("is the variant that is meant, MLX, and thinking", () => {
+  test("model information of LM Studio is the variant that is meant, MLX, and thinking", () => {
     const variant = { ...listed, selected_variant: "qwen/qwen3-8b@4bit", format: "mlx" };
     const model = described({ ...variant, capabilities: { reasoning: { allowed_options: ["off", "on"] } } });
     expect(model).toMatchObject({
@@ -138,13 +132,13 @@ describe("model information of LM Studio", () => {
     });
   });
 
-  test("is that a model embeds, and does nothing else", () => {
+  test("model information of LM Studio is that a model embeds, and does nothing else", () => {
     const embedding = { completion: false, embedding: true, vision: false, tools: false, thinking: false };
     expect(described({ type: "embedding", key: "nomic" })?.capabilities).toEqual(embedding);
     expect(describedBefore({ type: "embeddings", id: "nomic" })?.capabilities).toEqual(embedding);
   });
 
-  test("was less before, and is no more than was told", () => {
+  test("model information of LM Studio was less before, and is no more than was told", () => {
     const before = {
       id: "qwen",
       type: "vlm",

@@ -56,7 +56,7 @@ describe("mlx-lm", () => {
   const word = (text: string): string =>
     `data: {"id": "c", "object": "chat.completion.chunk", "model": "default_model", "created": 1, "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "content": ${JSON.stringify(text)}}}]}\n\n`;
 
-  test("is left before it reads a prompt that is longer than the window, which it would do for minutes", async () => {
+  test("mlx-lm is left before it reads a prompt that is longer than the window, which it would do for minutes", async () => {
     const held = Promise.withResolvers<void>();
     onTestFinished(() => held.resolve());
     const body = [": keepalive 0/190004\n\n", held.promise];
@@ -68,7 +68,7 @@ describe("mlx-lm", () => {
     });
   });
 
-  test("reads a prompt that fits", async () => {
+  test("mlx-lm reads a prompt that fits", async () => {
     const last =
       'data: {"id": "c", "choices": [{"index": 0, "finish_reason": "stop", "delta": {"role": "assistant"}}]}\n\n';
     const body = [": keepalive 0/8192\n\n", ": keepalive 8192/8192\n\n", word("hi"), last, "data: [DONE]\n\n"];
@@ -79,7 +79,7 @@ describe("mlx-lm", () => {
     ]);
   });
 
-  test("is ended at a stop string, since it knows it only by the tokens that it would write it with", async () => {
+  test("mlx-lm is ended at a stop string, since it knows it only by the tokens that it would write it with", async () => {
     const held = Promise.withResolvers<void>();
     onTestFinished(() => held.resolve());
     const body = [": keepalive 1/1\n\n", ...["alpha", " beta", " gamma", " delta"].map(word), held.promise];
@@ -95,7 +95,7 @@ describe("mlx-lm", () => {
     expect(server.requestsTo(chats)[0]?.body).not.toHaveProperty("stop");
   });
 
-  test("does not make a call of what nobody offered a tool for", async () => {
+  test("mlx-lm does not make a call of what nobody offered a tool for", async () => {
     const body = [
       'data: {"id": "c", "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "tool_calls": [{"function": {"name": "get_weather", "arguments": "{\\"city\\": \\"Rome\\"}"}, "type": "function", "id": "4a72", "index": 0}]}}]}\n\n',
       'data: {"id": "c", "choices": [{"index": 0, "finish_reason": "tool_calls", "delta": {"role": "assistant"}}]}\n\n',
@@ -114,7 +114,7 @@ describe("mlx-lm", () => {
     ]);
   });
 
-  test("tells no client in which folder its model lies, and is asked for that folder", async () => {
+  test("mlx-lm tells no client in which folder its model lies, and is asked for that folder", async () => {
     const place = folder("tiny-qwen3-tool", { "config.json": { max_position_embeddings: 8_192 } });
     const models = { body: `{"object": "list", "data": [{"id": "${place}", "object": "model", "created": 1}]}` };
     const { server, runtime, answer } = await runtimeAt("mlx-lm", {
@@ -135,7 +135,7 @@ describe("vLLM", () => {
     "data: [DONE]\n\n",
   ];
 
-  test("is asked once for each of several answers without chance, which it refuses to give at once", async () => {
+  test("vLLM is asked once for each of several answers without chance, which it refuses to give at once", async () => {
     const { server, answer } = await runtimeAt("vllm", { [chats]: { body: whole } });
     expect(await answer({ n: 2, temperature: 0 })).toEqual([
       { kind: "text", choice: 0, text: "Hello" },
@@ -149,7 +149,7 @@ describe("vLLM", () => {
     for (const body of asked) expect(body).not.toHaveProperty("n");
   });
 
-  test("starts a call with two pieces of the same index, the first without arguments, and it is one call", async () => {
+  test("vLLM starts a call with two pieces of the same index, the first without arguments, and it is one call", async () => {
     const body = [
       'data: {"id":"c","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"id":"chatcmpl-tool-bc3a","type":"function","index":0,"function":{"name":"get_weather"}},{"index":0,"function":{"arguments":"{"}}]},"logprobs":null,"finish_reason":null}]}\n\n',
       'data: {"id":"c","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"index":0,"function":{"arguments":"}"}}]},"logprobs":null,"finish_reason":null}]}\n\n',
@@ -165,7 +165,7 @@ describe("vLLM", () => {
     ]);
   });
 
-  test("that only embeds, or only chats, does not have the other interface, and the model is what cannot", async () => {
+  test("vLLM that only embeds, or only chats, does not have the other interface, and the model is what cannot", async () => {
     const nowhere = { status: 404, body: '{"detail":"Not Found"}' };
     const { answer, embedding } = await runtimeAt("vllm", { [chats]: nowhere, [vectors]: nowhere });
     await expect(answer()).rejects.toMatchObject({ code: "unsupported_value", param: "model" });
@@ -175,7 +175,7 @@ describe("vLLM", () => {
     });
   });
 
-  test("tells by the files of its model whether that thinks and sees, and no client where they lie", async () => {
+  test("vLLM tells by the files of its model whether that thinks and sees, and no client where they lie", async () => {
     const place = folder("tiny", {
       "config.json": { vision_config: {} },
       "chat_template.jinja": "{% if enable_thinking %}<think>{% endif %}",
@@ -197,7 +197,7 @@ describe("vLLM", () => {
     expect(server.requestsTo(chats).at(-1)?.body).toMatchObject({ model: place });
   });
 
-  test("reads the files of its model again when they were missing, since they may still have been on their way", async () => {
+  test("vLLM reads the files of its model again when they were missing, since they may still have been on their way", async () => {
     const place = join(folder("hub", {}), "tiny");
     const listed = `{"id":"${place}","object":"model","created":1,"owned_by":"vllm","root":"${place}","parent":null,"max_model_len":8192}`;
     const { runtime } = await runtimeAt("vllm", {
@@ -218,7 +218,7 @@ describe("llama-server as a router", () => {
     body: `{"data":[{"id":"tiny","object":"model","owned_by":"llamacpp","status":{"value":"${status}","args":["/bin/llama-server","--alias","tiny","--model","/nowhere/tiny.gguf"]},"source":"models_dir","context_length":8192}],"object":"list"}`,
   });
 
-  test("tells the window of a model that is not loaded", async () => {
+  test("llama-server as a router tells the window of a model that is not loaded", async () => {
     const { runtime } = await runtimeAt("llama-server", { "/props": props, "/models": listed("unloaded") });
     expect(await runtime.catalogue(signal)).toMatchObject([{ id: "tiny", contextTokens: 8_192, loaded: false }]);
   });
@@ -226,19 +226,22 @@ describe("llama-server as a router", () => {
   test.each([
     ["load", "loaded"],
     ["unload", "unloaded"],
-  ] as const)("is not told to %s what is %s already, which it would refuse", async (action, status) => {
-    const running = { status: 400, body: '{"error":{"code":400,"message":"model is already running"}}' };
-    const refusals = { "/models/load": running, "/models/unload": running };
-    const router = { "/props": props, "/models": listed(status), ...refusals };
-    const { server, runtime } = await runtimeAt("llama-server", router);
-    await runtime.catalogue(signal);
-    const manage = (model: string) => managed(runtime, { action, model, signal });
-    expect(await manage("tiny")).toEqual([{ status }]);
-    await expect(manage("nope")).rejects.toMatchObject({ code: "model_not_found" });
-    expect(server.requestsTo(`/models/${action}`)).toEqual([]);
-  });
+  ] as const)(
+    "llama-server as a router is not told to %s what is %s already, which it would refuse",
+    async (action, status) => {
+      const running = { status: 400, body: '{"error":{"code":400,"message":"model is already running"}}' };
+      const refusals = { "/models/load": running, "/models/unload": running };
+      const router = { "/props": props, "/models": listed(status), ...refusals };
+      const { server, runtime } = await runtimeAt("llama-server", router);
+      await runtime.catalogue(signal);
+      const manage = (model: string) => managed(runtime, { action, model, signal });
+      expect(await manage("tiny")).toEqual([{ status }]);
+      await expect(manage("nope")).rejects.toMatchObject({ code: "model_not_found" });
+      expect(server.requestsTo(`/models/${action}`)).toEqual([]);
+    },
+  );
 
-  test("has unloaded a model once its list says so, and not when it is told to", async () => {
+  test("llama-server as a router has unloaded a model once its list says so, and not when it is told to", async () => {
     const router = { "/props": props, "/models": listed("loaded"), "/models/unload": { body: '{"success":true}' } };
     const { server, runtime, clock } = await runtimeAt("llama-server", router);
     await runtime.catalogue(signal);

@@ -16,55 +16,53 @@ function read(chunks: readonly (object | string)[], { logprobs }: { readonly log
 
 const said = (text: string, rest: object = {}) => ({ choices: [{ index: 0, text, finish_reason: null, ...rest }] });
 
-describe("an answer of /v1/completions", () => {
-  test("may tell its finish with its last text, and its counts with either", () => {
-    const usage = { prompt_tokens: 2, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 1 } };
-    const { events, answer } = read([said("a"), { ...said("b", { finish_reason: "length" }), usage }, "[DONE]"]);
-    expect(events).toEqual([
-      { kind: "text", text: "a" },
-      { kind: "text", text: "b" },
-      { kind: "finish", reason: "length" },
-      { kind: "usage", promptTokens: 2, completionTokens: 3, cachedTokens: 1 },
-    ]);
-    expect(answer).toMatchObject({ hasOutput: true, isComplete: true, isOver: true, promptTokens: 2 });
-  });
+test("an answer of /v1/completions may tell its finish with its last text, and its counts with either", () => {
+  const usage = { prompt_tokens: 2, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 1 } };
+  const { events, answer } = read([said("a"), { ...said("b", { finish_reason: "length" }), usage }, "[DONE]"]);
+  expect(events).toEqual([
+    { kind: "text", text: "a" },
+    { kind: "text", text: "b" },
+    { kind: "finish", reason: "length" },
+    { kind: "usage", promptTokens: 2, completionTokens: 3, cachedTokens: 1 },
+  ]);
+  expect(answer).toMatchObject({ hasOutput: true, isComplete: true, isOver: true, promptTokens: 2 });
+});
 
-  test("is done by [DONE] without a finish reason when it has begun, and not before", () => {
-    const { events, answer } = read([said("a"), "[DONE]"]);
-    expect(events.at(-1)).toEqual({ kind: "finish", reason: "stop" });
-    expect(answer).toMatchObject({ isComplete: true, isOver: true, endedBare: true });
-    expect(read(["[DONE]"]).answer).toMatchObject({ isComplete: false, isOver: true });
-  });
+test("an answer of /v1/completions is done by [DONE] without a finish reason when it has begun, and not before", () => {
+  const { events, answer } = read([said("a"), "[DONE]"]);
+  expect(events.at(-1)).toEqual({ kind: "finish", reason: "stop" });
+  expect(answer).toMatchObject({ isComplete: true, isOver: true, endedBare: true });
+  expect(read(["[DONE]"]).answer).toMatchObject({ isComplete: false, isOver: true });
+});
 
-  test("whose finish is empty is finished by the end of the stream, and not before", () => {
-    const { events, answer } = read([said("a", { finish_reason: "" })]);
-    expect(events).toEqual([{ kind: "text", text: "a" }]);
-    expect(answer.isComplete).toBe(false);
-    expect(read([said("a", { finish_reason: "" }), "[DONE]"]).events.at(-1)).toEqual({
-      kind: "finish",
-      reason: "stop",
-    });
+test("an answer of /v1/completions whose finish is empty is finished by the end of the stream, and not before", () => {
+  const { events, answer } = read([said("a", { finish_reason: "" })]);
+  expect(events).toEqual([{ kind: "text", text: "a" }]);
+  expect(answer.isComplete).toBe(false);
+  expect(read([said("a", { finish_reason: "" }), "[DONE]"]).events.at(-1)).toEqual({
+    kind: "finish",
+    reason: "stop",
   });
+});
 
-  test.each([
-    ["an error", { error: { message: "it broke", code: 500 } }],
-    ["a finish that is an error", said("", { finish_reason: "error" })],
-    ["another choice than the one", { choices: [{ index: 1, text: "b" }] }],
-    ["a text that is none", { choices: [{ index: 0, text: 5 }] }],
-    ["no JSON", "{"],
-  ])("fails with %s", (_, chunk) => {
-    expect(() => read([said("a"), chunk])).toThrow(expect.objectContaining({ code: "upstream_error" }));
-  });
+test.each([
+  ["an error", { error: { message: "it broke", code: 500 } }],
+  ["a finish that is an error", said("", { finish_reason: "error" })],
+  ["another choice than the one", { choices: [{ index: 1, text: "b" }] }],
+  ["a text that is none", { choices: [{ index: 0, text: 5 }] }],
+  ["no JSON", "{"],
+])("an answer of /v1/completions fails with %s", (_, chunk) => {
+  expect(() => read([said("a"), chunk])).toThrow(expect.objectContaining({ code: "upstream_error" }));
+});
 
-  test("that begins with an error of the caller's is refused, and names the field", () => {
-    const error = {
-      message: "token_id(s) [999999] in logit_bias",
-      type: "BadRequestError",
-      param: "logit_bias",
-      code: 400,
-    };
-    expect(() => read([{ error }])).toThrow(expect.objectContaining({ code: "bad_request", param: "logit_bias" }));
-  });
+test("an answer of /v1/completions that begins with an error of the caller's is refused, and names the field", () => {
+  const error = {
+    message: "token_id(s) [999999] in logit_bias",
+    type: "BadRequestError",
+    param: "logit_bias",
+    code: 400,
+  };
+  expect(() => read([{ error }])).toThrow(expect.objectContaining({ code: "bad_request", param: "logit_bias" }));
 });
 
 describe("how likely tokens were", () => {
@@ -80,7 +78,7 @@ describe("how likely tokens were", () => {
     ],
   };
 
-  test("is read from lists side by side, the likeliest others first and no more than were asked for", () => {
+  test("how likely tokens were is read from lists side by side, the likeliest others first and no more than were asked for", () => {
     expect(read([said(" b", { logprobs: lists })], { logprobs: 2 }).events).toEqual([
       {
         kind: "text",
@@ -100,16 +98,16 @@ describe("how likely tokens were", () => {
     ]);
   });
 
-  test("is read as in chats, where a server tells it so", () => {
+  test("how likely tokens were is read as in chats, where a server tells it so", () => {
     const [event] = read([said(" b", { logprobs: asInChats })], { logprobs: 1 }).events;
     expect(event).toMatchObject({ logprobs: [{ token: " b", bytes: [32, 98], top_logprobs: [{ token: " d" }] }] });
   });
 
-  test("is left out where nobody asked", () => {
+  test("how likely tokens were is left out where nobody asked", () => {
     expect(read([said(" b", { logprobs: lists })]).events).toEqual([{ kind: "text", text: " b" }]);
   });
 
-  test("may be missing later on, but not of the first text", () => {
+  test("how likely tokens were may be missing later on, but not of the first text", () => {
     const { events } = read([said(" b", { logprobs: lists }), said("c", { logprobs: null })], { logprobs: 0 });
     expect(events.at(-1)).toEqual({ kind: "text", text: "c" });
     expect(() => read([said("c", { logprobs: null })], { logprobs: 0 })).toThrow(

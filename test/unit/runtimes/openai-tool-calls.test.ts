@@ -23,7 +23,7 @@ function said(index: number, text: string): AnswerEvent {
 }
 
 describe("tool calls", () => {
-  test("come in pieces, of which only the first has id and name", () => {
+  test("tool calls come in pieces, of which only the first has id and name", () => {
     const pieces = [
       { index: 0, id: "a", function: { name: "f", arguments: "{" } },
       { index: 0, function: { arguments: '"x":1' } },
@@ -32,14 +32,14 @@ describe("tool calls", () => {
     expect(calls(pieces)).toEqual([start(0, "f", "a"), said(0, "{"), said(0, '"x":1'), said(0, "}")]);
   });
 
-  test("come whole, with their arguments as an object instead of text", () => {
+  test("tool calls come whole, with their arguments as an object instead of text", () => {
     expect(calls([{ index: 0, id: "a", function: { name: "f", arguments: { x: 1 } } }])).toEqual([
       start(0, "f", "a"),
       said(0, '{"x":1}'),
     ]);
   });
 
-  test("may lack index and id, and still be told apart", () => {
+  test("tool calls may lack index and id, and still be told apart", () => {
     const pieces = [
       { function: { name: "f", arguments: "{}" } },
       { function: { name: "g", arguments: "{" } },
@@ -48,7 +48,7 @@ describe("tool calls", () => {
     expect(calls(pieces)).toEqual([start(0, "f"), said(0, "{}"), start(1, "g"), said(1, "{"), said(1, "}")]);
   });
 
-  test("may all have the same index", () => {
+  test("tool calls may all have the same index", () => {
     const pieces = [
       { index: 0, id: "a", function: { name: "f", arguments: "{}" } },
       { index: 0, id: "b", function: { name: "f", arguments: "{}" } },
@@ -56,7 +56,7 @@ describe("tool calls", () => {
     expect(calls(pieces)).toEqual([start(0, "f", "a"), said(0, "{}"), start(1, "f", "b"), said(1, "{}")]);
   });
 
-  test("count from 0, wherever the runtime begins", () => {
+  test("tool calls count from 0, wherever the runtime begins", () => {
     const pieces = [
       { index: 3, id: "a", function: { name: "f", arguments: "{}" } },
       { index: 5, id: "b", function: { name: "g", arguments: "{}" } },
@@ -67,7 +67,7 @@ describe("tool calls", () => {
     ]);
   });
 
-  test("may come interleaved", () => {
+  test("tool calls may come interleaved", () => {
     const pieces = [
       { index: 0, id: "a", function: { name: "f", arguments: "{" } },
       { index: 1, id: "b", function: { name: "g", arguments: "{" } },
@@ -81,7 +81,7 @@ describe("tool calls", () => {
     ["a new id in every piece", { index: 0, id: "b", function: { arguments: "}" } }],
     ["the name again in every piece", { index: 0, function: { name: "f", arguments: "}" } }],
     ["id and name again in every piece", { index: 0, id: "a", function: { name: "f", arguments: "}" } }],
-  ])("stay one call with %s", (_, piece) => {
+  ])("tool calls stay one call with %s", (_, piece) => {
     const first = { index: 0, id: "a", function: { name: "f", arguments: "{" } };
     expect(calls([first, piece])).toEqual([start(0, "f", "a"), said(0, "{"), said(0, "}")]);
   });
@@ -94,7 +94,7 @@ describe("tool calls", () => {
     expect(calls(pieces)).toEqual([start(0, "f", "a"), said(0, "{}")]);
   });
 
-  test("without arguments have empty ones", () => {
+  test("tool calls without arguments have empty ones", () => {
     expect(calls([{ index: 0, id: "a", function: { name: "f", arguments: "" } }])).toEqual([
       start(0, "f", "a"),
       said(0, "{}"),
@@ -113,7 +113,7 @@ describe("tool calls", () => {
   test.each([
     ["arguments that are not JSON", { index: 0, id: "a", function: { name: "f", arguments: "{secret" } }],
     ["no name", { index: 0, id: "a", function: { arguments: "{}" } }],
-  ])("with %s fail the answer at its end, without repeating them", (_, piece) => {
+  ])("tool calls with %s fail the answer at its end, without repeating them", (_, piece) => {
     const fault = Fault.from(
       (() => {
         try {
@@ -130,12 +130,12 @@ describe("tool calls", () => {
     expect(fault.internal).not.toContain("secret");
   });
 
-  test("may be cut off with the answer", () => {
+  test("tool calls may be cut off with the answer", () => {
     const piece = { index: 0, id: "a", function: { name: "f", arguments: '{"x":' } };
     expect(calls([piece], { cutOff: true })).toEqual([start(0, "f", "a"), said(0, '{"x":')]);
   });
 
-  test("are bounded in all, by name", () => {
+  test("tool calls are bounded in all, by name", () => {
     const piece = { index: 0, id: "a", function: { name: "f", arguments: "x".repeat(1024 * 1024) } };
     const many = Array.from({ length: 9 }, () => piece);
     expect(() => calls(many)).toThrow(`${toolArgumentsCharactersMax} characters (toolArgumentsCharactersMax)`);

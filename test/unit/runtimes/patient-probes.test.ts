@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { PatientProbes, probePatienceMs } from "../../../services/agent/runtimes/openai/openai-models.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
@@ -21,45 +21,43 @@ function probes() {
   return { clock, asked, patient, find };
 }
 
-describe("a probe", () => {
-  test("is asked once, and its finding kept", async () => {
-    const { asked, find } = probes();
-    const first = find();
-    asked[0]?.resolve({ tools: true });
-    expect([await first, await find(), asked.length]).toEqual([{ tools: true }, { tools: true }, 1]);
-  });
+test("a probe is asked once, and its finding kept", async () => {
+  const { asked, find } = probes();
+  const first = find();
+  asked[0]?.resolve({ tools: true });
+  expect([await first, await find(), asked.length]).toEqual([{ tools: true }, { tools: true }, 1]);
+});
 
-  test("a probe of a busy server is waited for no longer than patience lasts, and not asked again meanwhile", async () => {
-    const { clock, asked, find } = probes();
-    const first = find();
-    clock.advance(probePatienceMs);
-    expect(await first).toEqual({});
-    const second = find();
-    asked[0]?.resolve({ tools: false });
-    expect([await second, asked.length]).toEqual([{ tools: false }, 1]);
-  });
+test("a probe of a busy server is waited for no longer than patience lasts, and not asked again meanwhile", async () => {
+  const { clock, asked, find } = probes();
+  const first = find();
+  clock.advance(probePatienceMs);
+  expect(await first).toEqual({});
+  const second = find();
+  asked[0]?.resolve({ tools: false });
+  expect([await second, asked.length]).toEqual([{ tools: false }, 1]);
+});
 
-  test("that fails is asked again by the next list", async () => {
-    const { asked, find } = probes();
-    const first = find();
-    asked[0]?.reject(new Error("busy"));
-    expect(await first).toEqual({});
-    const second = find();
-    asked[1]?.resolve({ tools: true });
-    expect(await second).toEqual({ tools: true });
-  });
+test("a probe that fails is asked again by the next list", async () => {
+  const { asked, find } = probes();
+  const first = find();
+  asked[0]?.reject(new Error("busy"));
+  expect(await first).toEqual({});
+  const second = find();
+  asked[1]?.resolve({ tools: true });
+  expect(await second).toEqual({ tools: true });
+});
 
-  test("is forgotten with the server that answered it", async () => {
-    const { asked, patient, find } = probes();
-    const first = find();
-    patient.forget();
-    const second = find();
-    asked[0]?.resolve({ tools: true });
-    asked[1]?.resolve({ tools: false });
-    expect([await first, await second, await find()]).toEqual([{ tools: true }, { tools: false }, { tools: false }]);
-    patient.forget();
-    const third = find();
-    asked[2]?.resolve({ tools: true });
-    expect(await third).toEqual({ tools: true });
-  });
+test("a probe is forgotten with the server that answered it", async () => {
+  const { asked, patient, find } = probes();
+  const first = find();
+  patient.forget();
+  const second = find();
+  asked[0]?.resolve({ tools: true });
+  asked[1]?.resolve({ tools: false });
+  expect([await first, await second, await find()]).toEqual([{ tools: true }, { tools: false }, { tools: false }]);
+  patient.forget();
+  const third = find();
+  asked[2]?.resolve({ tools: true });
+  expect(await third).toEqual({ tools: true });
 });

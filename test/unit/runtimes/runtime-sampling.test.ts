@@ -123,7 +123,7 @@ describe("arguments of a chat template", () => {
     ["vllm", vllm, { lang: "de", enable_thinking: false, thinking: false }],
     ["llama-server", llamaServer, { lang: "de", enable_thinking: false }],
     ["mlx-lm", mlxLm, { lang: "de", enable_thinking: false }],
-  ] as const)("reach %s beside those that switch its thinking", (_, profile, both) => {
+  ] as const)("arguments of a chat template reach %s beside those that switch its thinking", (_, profile, both) => {
     expect(chatOn(profile)({ chat_template_kwargs: kwargs })).toMatchObject({ chat_template_kwargs: kwargs });
     const sent = chatOn(profile)({ chat_template_kwargs: kwargs, reasoning_effort: "none" });
     expect(sent["chat_template_kwargs"]).toEqual(both);
@@ -133,7 +133,7 @@ describe("arguments of a chat template", () => {
     ["lm-studio", chatOn(lmStudio)],
     ["another server", chatOn(otherServer)],
     ["ollama", ollamaChat("gguf")],
-  ])("are refused by %s, unless they ask for thinking, which is the default", (_, ask) => {
+  ])("arguments of a chat template are refused by %s, unless they ask for thinking, which is the default", (_, ask) => {
     const refused = faultThrownBy(() => ask({ chat_template_kwargs: kwargs }));
     expect(refused).toMatchObject({ code: "unsupported_parameter", param: "chat_template_kwargs" });
     expect(ask({ chat_template_kwargs: { enable_thinking: true } })).not.toHaveProperty("chat_template_kwargs");
@@ -144,12 +144,12 @@ describe("a rule for the whole answer", () => {
   const grammar = 'root ::= "a"';
   const choice = { choice: ["a", "b"] };
 
-  test("goes to vLLM in one field", () => {
+  test("a rule for the whole answer goes to vLLM in one field", () => {
     expect(chatOn(vllm)({ grammar })).toMatchObject({ structured_outputs: { grammar } });
     expect(chatOn(vllm)({ structured_outputs: choice })).toMatchObject({ structured_outputs: choice });
   });
 
-  test("goes to llama-server as a grammar, without tools", () => {
+  test("a rule for the whole answer goes to llama-server as a grammar, without tools", () => {
     expect(chatOn(llamaServer)({ grammar })).toMatchObject({ grammar });
     const tools: ChatBody["tools"] = [{ type: "function", function: { name: "f" } }];
     const fault = faultThrownBy(() => chatOn(llamaServer)({ grammar, tools }));
@@ -163,7 +163,7 @@ describe("a rule for the whole answer", () => {
     ["ollama", ollamaChat("gguf"), { grammar }],
     ["ollama", ollamaChat("gguf"), { structured_outputs: choice }],
     ["another server", chatOn(otherServer), { grammar }],
-  ])("is refused by %s, which would leave it out", (_, ask, fields) => {
+  ])("a rule for the whole answer is refused by %s, which would leave it out", (_, ask, fields) => {
     const fault = faultThrownBy(() => ask(fields));
     expect(fault).toBeInstanceOf(Fault);
     expect(fault).toMatchObject({ code: "unsupported_parameter", param: Object.keys(fields)[0] });

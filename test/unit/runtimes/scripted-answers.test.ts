@@ -21,7 +21,7 @@ describe("the scripted runtime", () => {
     expect(events.at(-2)).toEqual({ kind: "finish", reason: "stop" });
   });
 
-  test("says the tokens of its script exactly, after its thoughts, and counts them", async () => {
+  test("the scripted runtime says the tokens of its script exactly, after its thoughts, and counts them", async () => {
     const events = await answer({ says: "/script tokens=3 nonce=abc think=2" });
     expect(events).toEqual([
       { kind: "reasoning", text: "think-0 " },
@@ -34,7 +34,7 @@ describe("the scripted runtime", () => {
     ]);
   });
 
-  test("takes the script from the last message of the user, also from its text parts", async () => {
+  test("the scripted runtime takes the script from the last message of the user, also from its text parts", async () => {
     const messages = [
       { role: "user" as const, content: "/script tokens=9" },
       { role: "assistant" as const, content: "Fine." },
@@ -43,19 +43,19 @@ describe("the scripted runtime", () => {
     expect(textOf(await answer({ messages }))).toBe("last-0 ");
   });
 
-  test("takes the script from the user's own part among those that a coding agent puts beside it", async () => {
+  test("the scripted runtime takes the script from the user's own part among those that a coding agent puts beside it", async () => {
     const parts = ["<reminder>Be brief.</reminder>", "script tokens=1 nonce=own", "<context>x</context>"];
     const content = parts.map((text) => ({ type: "text" as const, text }));
     expect(textOf(await answer({ messages: [{ role: "user", content }] }))).toBe("own-0 ");
   });
 
-  test("ends with `length` at max_tokens, which counts the text alone", async () => {
+  test("the scripted runtime ends with `length` at max_tokens, which counts the text alone", async () => {
     const events = await answer({ says: "/script tokens=5 nonce=a think=1", max_tokens: 2 });
     expect(textOf(events)).toBe("a-0 a-1 ");
     expect(events).toContainEqual({ kind: "finish", reason: "length" });
   });
 
-  test("is as long as a benchmark wants it, by `ignore_eos` with `max_tokens` and by `min_tokens`", async () => {
+  test("the scripted runtime is as long as a benchmark wants it, by `ignore_eos` with `max_tokens` and by `min_tokens`", async () => {
     const fixed = await answer({ ignore_eos: true, max_tokens: 200 });
     expect(fixed.at(-1)).toMatchObject({ kind: "usage", completionTokens: 200 });
     expect(fixed).toContainEqual({ kind: "finish", reason: "length" });
@@ -64,7 +64,7 @@ describe("the scripted runtime", () => {
     expect(scripted).toContainEqual({ kind: "finish", reason: "stop" });
   });
 
-  test("ends with `stop` exactly before a stop string, also one that spans tokens", async () => {
+  test("the scripted runtime ends with `stop` exactly before a stop string, also one that spans tokens", async () => {
     const events = await answer({ says: "/script tokens=5 nonce=a", stop: ["1 a-2"] });
     expect(textOf(events)).toBe("a-0 a-");
     expect(events.slice(-2)).toEqual([
@@ -73,7 +73,7 @@ describe("the scripted runtime", () => {
     ]);
   });
 
-  test("calls the tool of its script after the text", async () => {
+  test("the scripted runtime calls the tool of its script after the text", async () => {
     const says = '/script tokens=0 tool=look args={"at":"it"}';
     expect(await answer({ says, tools: [tool("look")] })).toEqual([
       { kind: "tool-call-start", index: 0, name: "look" },
@@ -86,12 +86,12 @@ describe("the scripted runtime", () => {
   test.each([
     ["the first one when a call is required", "required" as const, "first"],
     ["the named one", { type: "function" as const, function: { name: "second" } }, "second"],
-  ])("calls a tool without a script when tool_choice demands it: %s", async (_, choice, name) => {
+  ])("the scripted runtime calls a tool without a script when tool_choice demands it: %s", async (_, choice, name) => {
     const events = await answer({ tools: [tool("first"), tool("second")], tool_choice: choice });
     expect(events[0]).toEqual({ kind: "tool-call-start", index: 0, name });
   });
 
-  test("calls no tool again once the tool has answered", async () => {
+  test("the scripted runtime calls no tool again once the tool has answered", async () => {
     const call = { id: "call_1", type: "function" as const, function: { name: "look", arguments: "{}" } };
     const messages = [
       { role: "user" as const, content: "/script tokens=1 tool=look" },
@@ -101,7 +101,7 @@ describe("the scripted runtime", () => {
     expect(await answer({ messages, tools: [tool("look")] })).toContainEqual({ kind: "finish", reason: "stop" });
   });
 
-  test("says a million tokens in order, and lets others have their turn meanwhile", async () => {
+  test("the scripted runtime says a million tokens in order, and lets others have their turn meanwhile", async () => {
     let turns = 0;
     const timer = setInterval(() => (turns += 1), 1);
     let said = 0;

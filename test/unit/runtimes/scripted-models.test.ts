@@ -7,7 +7,7 @@ import { offeredBy } from "../../harness/ask-runtime.ts";
 const { signal } = new AbortController();
 
 describe("the demonstration models", () => {
-  test("are valid models that differ in what they can do and say that they are a demonstration", async () => {
+  test("the demonstration models are valid models that differ in what they can do and say that they are a demonstration", async () => {
     const models = catalogue.parse(await offeredBy(scriptedRuntime({ clock: systemClock })));
     const able = models.map(({ id, capabilities }) => [
       id,
@@ -29,12 +29,12 @@ describe("the demonstration models", () => {
     expect(onMlx).toMatchObject([{ id: "scripted:mlx", runtime_profile: "apple-mlx", apple_mlx: true }]);
   });
 
-  test("are offered as chosen", async () => {
+  test("the demonstration models are offered as chosen", async () => {
     const runtime = scriptedRuntime({ clock: systemClock, models: ["scripted:embed", "scripted"] });
     expect((await runtime.catalogue(signal)).map(({ id }) => id)).toEqual(["scripted", "scripted:embed"]);
   });
 
-  test("cannot be chosen by a name that none of them has", () => {
+  test("the demonstration models cannot be chosen by a name that none of them has", () => {
     expect(() => scriptedRuntime({ clock: systemClock, models: ["scripted", "llama"] })).toThrow(
       'There is no demonstration model "llama"; choose from scripted, scripted:plain, scripted:vision',
     );

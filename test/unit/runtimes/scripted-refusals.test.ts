@@ -50,7 +50,7 @@ describe("the scripted runtime refuses", () => {
     ["one that the request does not have", { says: "/script tool=other", tools }, "messages"],
     ["one that tool_choice forbids", { says: "/script tool=look", tools, tool_choice: "none" as const }, "messages"],
     ["a demand for a tool without any", { tool_choice: "required" as const }, "tool_choice"],
-  ])("to call a tool that may not be called: %s", async (_, wish, param) => {
+  ])("the scripted runtime refuses to call a tool that may not be called: %s", async (_, wish, param) => {
     await refusalOf(wish).toMatchObject({ code: "invalid_value", param });
   });
 });

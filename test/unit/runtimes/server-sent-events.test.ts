@@ -32,7 +32,7 @@ async function dataOf(...pieces: (string | Uint8Array)[]): Promise<string[]> {
 }
 
 describe("server-sent events", () => {
-  test("come as one batch for each piece, empty when a piece completes none", async () => {
+  test("server-sent events come as one batch for each piece, empty when a piece completes none", async () => {
     const batches = await batchesOf(piecesOf("data: 1\n\ndata: 2\n\nda", "ta: 3\n", "\n"));
     expect(batches.map((batch) => batch.length)).toEqual([2, 0, 1, 0]);
   });
@@ -41,11 +41,11 @@ describe("server-sent events", () => {
     ["\\n", "data: one\n\ndata: two\n\n"],
     ["\\r\\n", "data: one\r\n\r\ndata: two\r\n\r\n"],
     ["\\r", "data: one\r\rdata: two\r\r"],
-  ])("end their lines with %s", async (_, body) => {
+  ])("server-sent events end their lines with %s", async (_, body) => {
     expect(await dataOf(body)).toEqual(["one", "two"]);
   });
 
-  test("are the same however the bytes are cut, also within a character or a line's end", async () => {
+  test("server-sent events are the same however the bytes are cut, also within a character or a line's end", async () => {
     const bytes = Buffer.from(
       '\uFEFFdata: {"text":"grüße 🌍"}\r\n\r\n: ping\r\n\r\ndata:東\r\ndata: 京\r\n\r\nevent: error\rdata: x\r\rdata: y\r\r',
     );
@@ -65,19 +65,19 @@ describe("server-sent events", () => {
     );
   });
 
-  test("may lack the space behind the colon, and keep a second one", async () => {
+  test("server-sent events may lack the space behind the colon, and keep a second one", async () => {
     expect(await dataOf("data:1\n\ndata:  2\n\n")).toEqual(["1", " 2"]);
   });
 
-  test("may carry an id and a retry, and lack the empty line at the end", async () => {
+  test("server-sent events may carry an id and a retry, and lack the empty line at the end", async () => {
     expect(await dataOf("id: 7\nretry: 10\ndata: 1\n\ndata: 2")).toEqual(["1", "2"]);
   });
 
-  test("without data are none", async () => {
+  test("server-sent events without data are none", async () => {
     expect(await dataOf("event: ping\n\n\n\ndata: 1\n\n")).toEqual(["1"]);
   });
 
-  test("are told apart from comments", async () => {
+  test("server-sent events are told apart from comments", async () => {
     expect(await dataOf(": keepalive 512/2048\n\n:\ndata: 1\n\n")).toEqual([":keepalive 512/2048", ":", "1"]);
   });
 
@@ -85,7 +85,7 @@ describe("server-sent events", () => {
     ["HTML", "<!doctype html>\n<html>secret</html>\n"],
     ["JSON", '{"error":"secret"}\n'],
     ["text", "secret gateway timeout\n"],
-  ])("are not %s, which is a fault that does not repeat it", async (what, body) => {
+  ])("server-sent events are not %s, which is a fault that does not repeat it", async (what, body) => {
     const fault = Fault.from(await batchesOf(piecesOf(body)).catch((error: unknown) => error));
     expect(fault).toMatchObject({
       code: "upstream_error",
@@ -105,7 +105,7 @@ describe("server-sent events", () => {
     await expect(refused).rejects.toThrow("longer than 12 bytes (runtimeLineBytesMax)");
   });
 
-  test("that are far too long hold no more than the limit of them", async () => {
+  test("server-sent events that are far too long hold no more than the limit of them", async () => {
     let sent = 0;
     async function* long(): AsyncGenerator<Uint8Array> {
       yield Buffer.from("data: ");
@@ -118,7 +118,7 @@ describe("server-sent events", () => {
     expect(sent).toBeLessThanOrEqual(10_000);
   });
 
-  test("that came before one that fails are not lost with it", async () => {
+  test("server-sent events that came before one that fails are not lost with it", async () => {
     const events: SentEvent[] = [];
     expect(() => sentEvents().push(Buffer.from("data: 1\n\n<html>\n"), (event) => void events.push(event))).toThrow(
       Fault,

@@ -50,7 +50,7 @@ describe("the slots of a server that reports its load", () => {
     expect(await look(2)).toEqual([13, 13]);
   });
 
-  test("stay while a look fails, and leave no timer behind", async () => {
+  test("the slots of a server that reports its load stay while a look fails, and leave no timer behind", async () => {
     const metrics: { text: string | undefined } = { text: vllm(9, 0) };
     const { byLoad, clock, look } = await serverTelling(metrics);
     metrics.text = undefined;
@@ -59,8 +59,11 @@ describe("the slots of a server that reports its load", () => {
     expect(clock.timersWaiting).toBe(0);
   });
 
-  test.each([undefined, "process_start_time_seconds 1\n"])("are a guess where it reports %j", async (text) => {
-    const { byLoad, clock } = await serverTelling({ text });
-    expect([byLoad.slots, byLoad.isGuess, clock.timersWaiting]).toEqual([4, true, 0]);
-  });
+  test.each([undefined, "process_start_time_seconds 1\n"])(
+    "the slots of a server that reports its load are a guess where it reports %j",
+    async (text) => {
+      const { byLoad, clock } = await serverTelling({ text });
+      expect([byLoad.slots, byLoad.isGuess, clock.timersWaiting]).toEqual([4, true, 0]);
+    },
+  );
 });

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { readRequest } from "../../../harness/read-requests.ts";
@@ -16,62 +16,63 @@ const chat = (...content: Extract<ChatBody["messages"][number], { role: "user" }
 const at = (...urls: string[]) => urls.map((each) => ({ url: each, param: "messages" }));
 const parsed = (bytes: Uint8Array): unknown => JSON.parse(Buffer.from(bytes).toString());
 
-describe("images by URL", () => {
-  test("are found with their places, and images that were sent are none of them", () => {
-    const { remoteImages } = readChat(
-      chat("https://a.example/", [{ type: "text", text: "See" }, image(data), image(url)]),
-    );
-    expect(remoteImages).toEqual([{ url, param: "messages[1].content[2].image_url.url" }]);
-    expect(readChat(chat([image(data)])).remoteImages).toBeUndefined();
-  });
+test("images by URL are found with their places, and images that were sent are none of them", () => {
+  const { remoteImages } = readChat(
+    chat("https://a.example/", [{ type: "text", text: "See" }, image(data), image(url)]),
+  );
+  expect(remoteImages).toEqual([{ url, param: "messages[1].content[2].image_url.url" }]);
+  expect(readChat(chat([image(data)])).remoteImages).toBeUndefined();
+});
 
-  test("take the place of their URLs wherever these stand, and a text that quotes such a field stays", async () => {
-    const quoting = JSON.stringify(image(url));
-    const body = chat(quoting, [image(url), image(data), { ...image(url), image_url: { url, detail: "low" } }]);
-    const { body: whole, sha256 } = await bodyWithImages(encodeJson(body), at(url, url), new Map([[url, data]]));
-    expect(parsed(whole)).toEqual(
-      chat(quoting, [image(data), image(data), { ...image(data), image_url: { url: data, detail: "low" } }]),
-    );
-    expect(sha256).toBeUndefined();
-  });
+test("images by URL take the place of their URLs wherever these stand, and a text that quotes such a field stays", async () => {
+  const quoting = JSON.stringify(image(url));
+  const body = chat(quoting, [image(url), image(data), { ...image(url), image_url: { url, detail: "low" } }]);
+  const { body: whole, sha256 } = await bodyWithImages(encodeJson(body), at(url, url), new Map([[url, data]]));
+  expect(parsed(whole)).toEqual(
+    chat(quoting, [image(data), image(data), { ...image(data), image_url: { url: data, detail: "low" } }]),
+  );
+  expect(sha256).toBeUndefined();
+});
 
-  test("in the schema of a tool stay as they are, and multiply no image", async () => {
-    const parameters = { const: image(url) };
-    const tools = [{ type: "function", function: { name: "look", parameters } }];
-    const request = { model: "m", tools, messages: [{ role: "user", content: [image(url)] }] };
-    const { remoteImages = [], body } = readRequest("chat", Buffer.from(JSON.stringify(request)));
-    const { body: whole } = await bodyWithImages(body, remoteImages, new Map([[url, data]]));
-    expect(parsed(whole)).toMatchObject({ tools, messages: [{ role: "user", content: [image(data)] }] });
-  });
+test("images by URL in the schema of a tool stay as they are, and multiply no image", async () => {
+  const parameters = { const: image(url) };
+  const tools = [{ type: "function", function: { name: "look", parameters } }];
+  const request = { model: "m", tools, messages: [{ role: "user", content: [image(url)] }] };
+  const { remoteImages = [], body } = readRequest("chat", Buffer.from(JSON.stringify(request)));
+  const { body: whole } = await bodyWithImages(body, remoteImages, new Map([[url, data]]));
+  expect(parsed(whole)).toMatchObject({ tools, messages: [{ role: "user", content: [image(data)] }] });
+});
 
-  test("are no images to a machine, which would have its runtime fetch them", () => {
-    expect(chatBody.safeParse(chat([image(url)])).error?.issues[0]?.message).toContain("must be a data URL");
-    expect(chatBody.safeParse(chat([image(data)])).success).toBe(true);
-  });
+test("images by URL are no images to a machine, which would have its runtime fetch them", () => {
+  expect(chatBody.safeParse(chat([image(url)])).error?.issues[0]?.message).toContain("must be a data URL");
+  expect(chatBody.safeParse(chat([image(data)])).success).toBe(true);
+});
 
-  test("that are large give the body a hash, since it is sent in parts", async () => {
-    const large = `${data}${"A".repeat(300_000)}`;
-    const { body, sha256 } = await bodyWithImages(encodeJson(chat([image(url)])), at(url), new Map([[url, large]]));
-    expect(parsed(body)).toEqual(chat([image(large)]));
-    expect(sha256).toBe(createHash("sha256").update(body).digest("hex"));
-  });
+test("images by URL that are large give the body a hash, since it is sent in parts", async () => {
+  const large = `${data}${"A".repeat(300_000)}`;
+  const { body, sha256 } = await bodyWithImages(encodeJson(chat([image(url)])), at(url), new Map([[url, large]]));
+  expect(parsed(body)).toEqual(chat([image(large)]));
+  expect(sha256).toBe(createHash("sha256").update(body).digest("hex"));
+});
 
-  test.each([
-    ["chat", { messages: [{ role: "user", content: [image(url)] }] }, "messages[0].content[0].image_url.url"],
-    [
-      "response",
-      { input: [{ role: "user", content: [{ type: "input_image", image_url: url }] }] },
-      "input[0].content[0].image_url",
-    ],
-    [
-      "message",
-      { max_tokens: 9, messages: [{ role: "user", content: [{ type: "image", source: { type: "url", url } }] }] },
-      "messages[0].content[0].source.url",
-    ],
-  ] as const)("of a request of the kind %s are named as their client sent them", async (outer, fields, param) => {
+test.each([
+  ["chat", { messages: [{ role: "user", content: [image(url)] }] }, "messages[0].content[0].image_url.url"],
+  [
+    "response",
+    { input: [{ role: "user", content: [{ type: "input_image", image_url: url }] }] },
+    "input[0].content[0].image_url",
+  ],
+  [
+    "message",
+    { max_tokens: 9, messages: [{ role: "user", content: [{ type: "image", source: { type: "url", url } }] }] },
+    "messages[0].content[0].source.url",
+  ],
+] as const)(
+  "images by URL of a request of the kind %s are named as their client sent them",
+  async (outer, fields, param) => {
     const { remoteImages, body } = readRequest(outer, Buffer.from(JSON.stringify({ model: "m", ...fields })));
     expect(remoteImages).toEqual([{ url, param }]);
     const { body: whole } = await bodyWithImages(body, at(url), new Map([[url, data]]));
     expect(parsed(whole)).toMatchObject({ messages: [{ role: "user", content: [image(data)] }] });
-  });
-});
+  },
+);

@@ -41,7 +41,7 @@ function hearFor(ms: number): void {
 }
 
 describe("a key that is known", () => {
-  test("is checked without asking, for as long as the store is heard", async () => {
+  test("a key that is known is checked without asking, for as long as the store is heard", async () => {
     const { token } = issue();
     expect(await outcome(token)).toBe("valid");
     hearFor(600_000);
@@ -67,7 +67,7 @@ describe("a key that is known", () => {
     expect(known.recall(rotated.token)?.outcome).toBe("replaced");
   });
 
-  test("is asked for again after a change of it, and only it", async () => {
+  test("a key that is known is asked for again after a change of it, and only it", async () => {
     const [changed, other] = [issue(), issue()];
     await Promise.all([outcome(changed.token), outcome(other.token)]);
     store.change(changed.token.id, { revokedAt: clock.wall() });
@@ -77,14 +77,14 @@ describe("a key that is known", () => {
     expect(store.asked).toBe(3);
   });
 
-  test("is asked for again, like all, after changes may have been missed", async () => {
+  test("a key that is known is asked for again, like all, after changes may have been missed", async () => {
     const { token } = issue();
     await outcome(token);
     known.forgetAll();
     expect(known.recall(token)).toBeUndefined();
   });
 
-  test("is asked for again when the store was not heard for 3 s, though nobody said that it is away", async () => {
+  test("a key that is known is asked for again when the store was not heard for 3 s, though nobody said that it is away", async () => {
     const { token } = issue();
     await outcome(token);
     clock.advance(3_001);
@@ -92,7 +92,7 @@ describe("a key that is known", () => {
     expect(store.asked).toBe(2);
   });
 
-  test("is not another that begins like it", async () => {
+  test("a key that is known is not another that begins like it", async () => {
     const { token } = issue();
     await outcome(token);
     const other = mintKeyToken("model", token.id);
@@ -102,49 +102,47 @@ describe("a key that is known", () => {
   });
 });
 
-describe("a key that the store is asked for", () => {
-  test("is asked for once by all who want to know at the same time", async () => {
-    const { token } = issue();
-    const outcomes = await Promise.all(Array.from({ length: 50 }, () => outcome(token)));
-    expect(new Set(outcomes)).toEqual(new Set(["valid"]));
-    expect(store.asked).toBe(1);
-  });
+test("a key that the store is asked for is asked for once by all who want to know at the same time", async () => {
+  const { token } = issue();
+  const outcomes = await Promise.all(Array.from({ length: 50 }, () => outcome(token)));
+  expect(new Set(outcomes)).toEqual(new Set(["valid"]));
+  expect(store.asked).toBe(1);
+});
 
-  test("is not let through by an answer that its revocation has overtaken", async () => {
-    const { token } = issue();
-    store.meanwhile = () => {
-      store.meanwhile = () => undefined;
-      store.change(token.id, { revokedAt: clock.wall() });
-      known.forget(token.id);
-    };
-    expect(await outcome(token)).toBe("invalid");
-  });
+test("a key that the store is asked for is not let through by an answer that its revocation has overtaken", async () => {
+  const { token } = issue();
+  store.meanwhile = () => {
+    store.meanwhile = () => undefined;
+    store.change(token.id, { revokedAt: clock.wall() });
+    known.forget(token.id);
+  };
+  expect(await outcome(token)).toBe("invalid");
+});
 
-  test("is not kept unless it is valid", async () => {
-    const token = mintKeyToken();
-    expect(await outcome(token)).toBe("invalid");
-    expect(known.recall(token)).toBeUndefined();
-  });
+test("a key that the store is asked for is not kept unless it is valid", async () => {
+  const token = mintKeyToken();
+  expect(await outcome(token)).toBe("invalid");
+  expect(known.recall(token)).toBeUndefined();
+});
 
-  test("under a pepper that this gateway does not have is not judged, and never called invalid", async () => {
-    const { token } = issue();
-    const elsewhere = knownKeys(awayMs, new Peppers(pepperText.parse("another pepper, long enough to be one")));
-    expect(await outcome(token, elsewhere)).toBe("unjudged");
-    expect(() => validKey({ outcome: "unjudged" })).toThrow(expect.objectContaining({ code: "auth_unavailable" }));
-  });
+test("a key that the store is asked for under a pepper that this gateway does not have is not judged, and never called invalid", async () => {
+  const { token } = issue();
+  const elsewhere = knownKeys(awayMs, new Peppers(pepperText.parse("another pepper, long enough to be one")));
+  expect(await outcome(token, elsewhere)).toBe("unjudged");
+  expect(() => validKey({ outcome: "unjudged" })).toThrow(expect.objectContaining({ code: "auth_unavailable" }));
+});
 
-  test("under the pepper that is being replaced is valid, and told of", async () => {
-    const { token } = issue();
-    const old: string[] = [];
-    const both = new Peppers(pepperText.parse("another pepper, long enough to be one"), peppers.current);
-    expect(
-      await outcome(
-        token,
-        knownKeys(awayMs, both, ({ id }) => old.push(id)),
-      ),
-    ).toBe("valid");
-    expect(old).toEqual([token.id]);
-  });
+test("a key that the store is asked for under the pepper that is being replaced is valid, and told of", async () => {
+  const { token } = issue();
+  const old: string[] = [];
+  const both = new Peppers(pepperText.parse("another pepper, long enough to be one"), peppers.current);
+  expect(
+    await outcome(
+      token,
+      knownKeys(awayMs, both, ({ id }) => old.push(id)),
+    ),
+  ).toBe("valid");
+  expect(old).toEqual([token.id]);
 });
 
 describe("while the store is away", () => {

@@ -87,7 +87,7 @@ describe("limits that are shared", () => {
     expect(keptOf(await ask(budget, 10))).toBe("here");
   });
 
-  test("are the store's while it answers", async () => {
+  test("limits that are shared are the store's while it answers", async () => {
     const { ask, store } = await open();
     for (let each = 0; each < 5; each += 1) expect(keptOf(await ask({ requestsPerMinute: 1 }))).toBe("shared");
     expect(store.asked).toBe(5);
@@ -101,7 +101,7 @@ describe("limits that are shared", () => {
     expect(store.endsKnownAtAdmission).toEqual([hold.seat]);
   });
 
-  test("are this gateway's share while it does not: no request fails for it", async () => {
+  test("limits that are shared are this gateway's share while it does not: no request fails for it", async () => {
     const { ask, store } = await open();
     store.failure = awayFault;
     const kept = [];
@@ -109,7 +109,7 @@ describe("limits that are shared", () => {
     expect(kept).toEqual(["here", "here", "requests", "requests"]);
   });
 
-  test("are that share for a moment more, until the other gateways have told the store what they granted", async () => {
+  test("limits that are shared are that share for a moment more, until the other gateways have told the store what they granted", async () => {
     const { ask, store, clock } = await open();
     store.failure = awayFault;
     const kept = async () => keptOf(await ask({ requestsPerMinute: 2 }));
@@ -221,31 +221,29 @@ describe("limits that are shared", () => {
   });
 });
 
-describe("a share", () => {
-  test("is at least one of everything, however many gateways there are", async () => {
-    const { ask, store } = await open({ gateways: 50 });
-    store.failure = awayFault;
-    const limits: KeyLimits = {
-      requestsPerMinute: 10,
-      tokensPerMinute: 10,
-      concurrency: 10,
-      budget: { tokens: 10, per: "day" },
-    };
-    expect(holdOf(await ask(limits, 10))).toMatchObject({ tokens: 1, budgetTokens: 1 });
-  });
+test("a share is at least one of everything, however many gateways there are", async () => {
+  const { ask, store } = await open({ gateways: 50 });
+  store.failure = awayFault;
+  const limits: KeyLimits = {
+    requestsPerMinute: 10,
+    tokensPerMinute: 10,
+    concurrency: 10,
+    budget: { tokens: 10, per: "day" },
+  };
+  expect(holdOf(await ask(limits, 10))).toMatchObject({ tokens: 1, budgetTokens: 1 });
+});
 
-  test("a share of a budget is what is left of it, divided: what was spent was spent with all", async () => {
-    const clock = new TurnableClock();
-    const local = new LocalLimits({ clock, gateways: () => 2, spent: () => 600 });
-    const limits: KeyLimits = { budget: { tokens: 1_000, per: "day" } };
-    const ask = async () => local.admit({ keyId: "abcdefABCDEF", limits, seat: String(Math.random()), tokens: 1_000 });
-    expect(holdOf(await ask()).budgetTokens).toBe(200);
-    expect(keptOf(await ask())).toBe("budget_reserved");
-  });
+test("a share of a budget is what is left of it, divided: what was spent was spent with all", async () => {
+  const clock = new TurnableClock();
+  const local = new LocalLimits({ clock, gateways: () => 2, spent: () => 600 });
+  const limits: KeyLimits = { budget: { tokens: 1_000, per: "day" } };
+  const ask = async () => local.admit({ keyId: "abcdefABCDEF", limits, seat: String(Math.random()), tokens: 1_000 });
+  expect(holdOf(await ask()).budgetTokens).toBe(200);
+  expect(keptOf(await ask())).toBe("budget_reserved");
 });
 
 describe("the memory of a gateway", () => {
-  test("keeps nothing of keys that are idle", async () => {
+  test("the memory of a gateway keeps nothing of keys that are idle", async () => {
     const clock = new TurnableClock();
     const local = new LocalLimits({ clock, spent: () => 0 });
     const ask = async (keyId: string, limits: KeyLimits, tokens = 1) =>
@@ -272,7 +270,7 @@ describe("the memory of a gateway", () => {
     expect(local.size).toBe(0);
   });
 
-  test("lets a key in again when the period of its budget has ended", async () => {
+  test("the memory of a gateway lets a key in again when the period of its budget has ended", async () => {
     const clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 31, 23, 59, 59) });
     const local = new LocalLimits({ clock, spent: (_, period) => (period === "2026-01" ? 100 : 0) });
     const limits: KeyLimits = { budget: { tokens: 100, per: "month" } };

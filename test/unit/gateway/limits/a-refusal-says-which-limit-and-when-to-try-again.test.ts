@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { faultEntry } from "#shared/fault/fault.ts";
 import { limitFault } from "../../../../services/gateway/requests/limit-responses.ts";
@@ -22,87 +22,85 @@ const faultOf = (by: Refusal, waitMs: number, given = limits) =>
     { limits: given, tokens: 1_200 },
   );
 
-describe("a refusal", () => {
-  test.each<[Refusal, { code: string; status: number; type: string; message: string; retryAfterSeconds?: number }]>([
-    [
-      "requests",
-      {
-        code: "rate_limit_requests",
-        status: 429,
-        type: "requests",
-        message: "This key may send 10 requests a minute, and has sent them. Try again in 6s.",
-        retryAfterSeconds: 6,
-      },
-    ],
-    [
-      "tokens",
-      {
-        code: "rate_limit_tokens",
-        status: 429,
-        type: "tokens",
-        message:
-          "This key may use 5000 tokens a minute and has 300 left; this request may use 1200. Try again in 6s, or allow it a shorter answer with max_tokens.",
-        retryAfterSeconds: 6,
-      },
-    ],
-    [
-      "concurrency",
-      {
-        code: "concurrency_limit_exceeded",
-        status: 429,
-        type: "requests",
-        message: "This key may have 2 requests under way at once, and has. Try again in 6s, when one may have ended.",
-        retryAfterSeconds: 6,
-      },
-    ],
-    [
-      "budget_reserved",
-      {
-        code: "rate_limit_tokens",
-        status: 429,
-        type: "tokens",
-        message:
-          "This key may use 1000000 tokens a month, and its requests under way have reserved what is left of them. Try again in 6s, when some may have ended.",
-        retryAfterSeconds: 6,
-      },
-    ],
-    [
-      "budget",
-      {
-        code: "insufficient_quota",
-        status: 429,
-        type: "insufficient_quota",
-        message:
-          "This key may use 1000000 tokens a month, and has used them. It may use more from the first of next month, 00:00 UTC.",
-      },
-    ],
-  ])("by %s names the limit and when to try again, and never the key", (by, told) => {
-    const { status, type, ...said } = told;
-    const fault = faultOf(by, 5_400);
-    expect(fault).toMatchObject(said);
-    expect(fault.retryAfterSeconds).toBe(told.retryAfterSeconds);
-    expect(faultEntry(fault.code)).toMatchObject({ status, type });
-    expect(fault.message).not.toContain("abcdefABCDEF");
-  });
+test.each<[Refusal, { code: string; status: number; type: string; message: string; retryAfterSeconds?: number }]>([
+  [
+    "requests",
+    {
+      code: "rate_limit_requests",
+      status: 429,
+      type: "requests",
+      message: "This key may send 10 requests a minute, and has sent them. Try again in 6s.",
+      retryAfterSeconds: 6,
+    },
+  ],
+  [
+    "tokens",
+    {
+      code: "rate_limit_tokens",
+      status: 429,
+      type: "tokens",
+      message:
+        "This key may use 5000 tokens a minute and has 300 left; this request may use 1200. Try again in 6s, or allow it a shorter answer with max_tokens.",
+      retryAfterSeconds: 6,
+    },
+  ],
+  [
+    "concurrency",
+    {
+      code: "concurrency_limit_exceeded",
+      status: 429,
+      type: "requests",
+      message: "This key may have 2 requests under way at once, and has. Try again in 6s, when one may have ended.",
+      retryAfterSeconds: 6,
+    },
+  ],
+  [
+    "budget_reserved",
+    {
+      code: "rate_limit_tokens",
+      status: 429,
+      type: "tokens",
+      message:
+        "This key may use 1000000 tokens a month, and its requests under way have reserved what is left of them. Try again in 6s, when some may have ended.",
+      retryAfterSeconds: 6,
+    },
+  ],
+  [
+    "budget",
+    {
+      code: "insufficient_quota",
+      status: 429,
+      type: "insufficient_quota",
+      message:
+        "This key may use 1000000 tokens a month, and has used them. It may use more from the first of next month, 00:00 UTC.",
+    },
+  ],
+])("a refusal by %s names the limit and when to try again, and never the key", (by, told) => {
+  const { status, type, ...said } = told;
+  const fault = faultOf(by, 5_400);
+  expect(fault).toMatchObject(said);
+  expect(fault.retryAfterSeconds).toBe(told.retryAfterSeconds);
+  expect(faultEntry(fault.code)).toMatchObject({ status, type });
+  expect(fault.message).not.toContain("abcdefABCDEF");
+});
 
-  test("is told to wait for a second at least and a minute at most, which clients really do", () => {
-    expect(faultOf("requests", 3).retryAfterSeconds).toBe(1);
-    expect(faultOf("tokens", 400_000).retryAfterSeconds).toBe(60);
-    expect(faultOf("tokens", 400_000).message).toContain("Try again in 6m40s");
-  });
+test("a refusal is told to wait for a second at least and a minute at most, which clients really do", () => {
+  expect(faultOf("requests", 3).retryAfterSeconds).toBe(1);
+  expect(faultOf("tokens", 400_000).retryAfterSeconds).toBe(60);
+  expect(faultOf("tokens", 400_000).message).toContain("Try again in 6m40s");
+});
 
-  test("for a budget that is spent has no time to wait, and is not worth another try", () => {
-    const fault = faultOf("budget", 1_000);
-    expect(fault.retryAfterSeconds).toBeUndefined();
-    expect(faultEntry(fault.code)).toMatchObject({ retry: false });
-    expect(faultEntry(fault.code).retryAfterSeconds).toBeUndefined();
-  });
+test("a refusal for a budget that is spent has no time to wait, and is not worth another try", () => {
+  const fault = faultOf("budget", 1_000);
+  expect(fault.retryAfterSeconds).toBeUndefined();
+  expect(faultEntry(fault.code)).toMatchObject({ retry: false });
+  expect(faultEntry(fault.code).retryAfterSeconds).toBeUndefined();
+});
 
-  test("counts one as one", () => {
-    const one: KeyLimits = { requestsPerMinute: 1, concurrency: 1, budget: { tokens: 1_000, per: "day" } };
-    expect(faultOf("requests", 1, one).message).toContain("1 request a minute, and has sent it.");
-    expect(faultOf("concurrency", 1, one).message).toContain("1 request under way");
-    expect(faultOf("budget", 1, one).message).toContain("1000 tokens a day");
-    expect(faultOf("budget", 1, one).message).toContain("from tomorrow, 00:00 UTC");
-  });
+test("a refusal counts one as one", () => {
+  const one: KeyLimits = { requestsPerMinute: 1, concurrency: 1, budget: { tokens: 1_000, per: "day" } };
+  expect(faultOf("requests", 1, one).message).toContain("1 request a minute, and has sent it.");
+  expect(faultOf("concurrency", 1, one).message).toContain("1 request under way");
+  expect(faultOf("budget", 1, one).message).toContain("1000 tokens a day");
+  expect(faultOf("budget", 1, one).message).toContain("from tomorrow, 00:00 UTC");
 });

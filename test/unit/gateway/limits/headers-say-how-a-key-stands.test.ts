@@ -3,7 +3,7 @@ import { limitHeaders } from "../../../../services/gateway/requests/limit-respon
 import { shortDuration } from "../../../../services/gateway/requests/limit-responses.ts";
 
 describe("the headers of an answer", () => {
-  test("say how a key stands with both limits by the minute", () => {
+  test("the headers of an answer say how a key stands with both limits by the minute", () => {
     const requests = { limit: 10, remaining: 7, resetMs: 18_000 };
     const tokens = { limit: 1_000_000, remaining: 0, resetMs: 360_000 };
     expect(limitHeaders({ requests, tokens })).toEqual({
@@ -16,7 +16,7 @@ describe("the headers of an answer", () => {
     });
   });
 
-  test("say nothing of a limit that a key does not have", () => {
+  test("the headers of an answer say nothing of a limit that a key does not have", () => {
     expect(limitHeaders({})).toEqual({});
     const tokens = { limit: 10, remaining: 10, resetMs: 0 };
     expect(Object.keys(limitHeaders({ tokens }))).toEqual([

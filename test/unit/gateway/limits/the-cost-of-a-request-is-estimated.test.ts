@@ -20,13 +20,13 @@ describe("the estimated cost of a request", () => {
   const words = "The quick brown fox jumps over the lazy dog.";
   const tokensOfWords = estimateTexts([words]);
 
-  test("is that of its texts alone when they are embedded", () => {
+  test("the estimated cost of a request is that of its texts alone when they are embedded", () => {
     expect(tokensOfWords).toBeGreaterThanOrEqual(10);
     expect(estimateTexts([])).toBe(0);
     expect(estimateTexts(Array(100).fill(words)) / 100).toBeCloseTo(tokensOfWords, -1);
   });
 
-  test("is that of all that is said, in the order of the conversation", () => {
+  test("the estimated cost of a request is that of all that is said, in the order of the conversation", () => {
     expect(estimatePrompt(saying(words))).toBe(tokensOfWords);
     expect(estimatePrompt(saying(""))).toBe(0);
     const body: ChatBody = {
@@ -44,26 +44,26 @@ describe("the estimated cost of a request", () => {
     expect(estimatePrompt(body)).toBe(estimateTexts([words, words, "fox", words, words]));
   });
 
-  test("has the definitions of tools in it", () => {
+  test("the estimated cost of a request has the definitions of tools in it", () => {
     const parameters = { type: "object" };
     const tool = { type: "function" as const, function: { name: "fox", description: words, parameters } };
     expect(estimatePrompt({ ...saying(""), tools: [tool] })).toBe(estimateTexts(["fox", words, '{"type":"object"}']));
   });
 
-  test("is the same for every image, whose bytes are not looked at", () => {
+  test("the estimated cost of a request is the same for every image, whose bytes are not looked at", () => {
     const large = picture(`data:image/png;base64,${"A".repeat(30_000_000)}`);
     const content = [{ type: "text" as const, text: words }, large, picture("https://x.test/a.png")];
     expect(estimatePrompt({ messages: [{ role: "user", content }] })).toBe(tokensOfWords + 2 * imageTokens);
   });
 
-  test("has the longest answers in it that the request allows", () => {
+  test("the estimated cost of a request has the longest answers in it that the request allows", () => {
     expect(estimateTokens(saying(words))).toBe(tokensOfWords + usualAnswerTokens);
     expect(estimateTokens({ ...saying(words), max_tokens: 20 })).toBe(tokensOfWords + 20);
     expect(estimateTokens({ ...saying(words), max_tokens: 20, n: 3 })).toBe(tokensOfWords + 60);
     expect(estimateTokens({ ...saying(words), n: 2 })).toBe(tokensOfWords + 2 * usualAnswerTokens);
   });
 
-  test("is a number that every store can keep, whatever is asked for", () => {
+  test("the estimated cost of a request is a number that every store can keep, whatever is asked for", () => {
     expect(estimateTokens({ ...saying("abcd"), max_tokens: Number.MAX_SAFE_INTEGER, n: 128 })).toBe(estimateMax);
   });
 });

@@ -84,7 +84,7 @@ const plain = (commands: readonly Command[]): unknown =>
   });
 
 describe("the commands of a tunnel", () => {
-  test("are read unchanged, wherever their bytes are split", () => {
+  test("the commands of a tunnel are read unchanged, wherever their bytes are split", () => {
     const commands = fc.array(command, { maxLength: 12 });
     fc.assert(
       fc.property(commands, fc.array(fc.nat(), { maxLength: 30 }), (sent, cuts) => {
@@ -101,7 +101,7 @@ describe("the commands of a tunnel", () => {
     );
   });
 
-  test("are read one byte at a time", () => {
+  test("the commands of a tunnel are read one byte at a time", () => {
     const sent: Command[] = [
       {
         op: "publish",
@@ -118,7 +118,7 @@ describe("the commands of a tunnel", () => {
     expect(plain(read)).toEqual(plain(sent));
   });
 
-  test("are copied: no chunk of a message is kept, and no later byte changes it", () => {
+  test("the commands of a tunnel are copied: no chunk of a message is kept, and no later byte changes it", () => {
     const data = "0123456789".repeat(payloadBytesMax / 10);
     const parser = parserOf(`PUB a ${payloadBytesMax}\r\n${data[0]}`);
     const chunk = Buffer.alloc(1);
@@ -132,7 +132,7 @@ describe("the commands of a tunnel", () => {
     expect(plain(read)).toEqual([{ subject: "a", reply: undefined, headers: undefined, data }]);
   });
 
-  test("take twice their bytes at most while they come a byte at a time", () => {
+  test("the commands of a tunnel take twice their bytes at most while they come a byte at a time", () => {
     const parser = parserOf();
     parser.payloadBytesMax = 1_000_000;
     parser.push(Buffer.from("PUB a 1000000\r\n"));
@@ -146,7 +146,7 @@ describe("the commands of a tunnel", () => {
     expect(commandsIn(parser)).toHaveLength(1);
   });
 
-  test("of the largest size are read", () => {
+  test("the commands of a tunnel of the largest size are read", () => {
     const data = "x".repeat(payloadBytesMax);
     const pattern = "p".repeat(1_024);
     expect(commandsIn(parserOf(`PUB a ${payloadBytesMax}\r\n${data}\r\nSUB ${pattern} 1\r\n`))).toHaveLength(2);
@@ -185,7 +185,7 @@ describe("the commands of a tunnel", () => {
     expect(() => commandsIn(parserOf(Buffer.from(text, "latin1")))).toThrow(reason);
   });
 
-  test("that carry a message are refused as long as no machine is proven", () => {
+  test("the commands of a tunnel that carry a message are refused as long as no machine is proven", () => {
     const parser = new ProtocolParser();
     parser.push(Buffer.from("PUB a 1\r\nx\r\n"));
     expect(() => parser.next()).toThrow("Maximum Payload Violation");
