@@ -8,7 +8,7 @@ import {
   upperEstimate,
   type UpperEstimate,
 } from "../limits/token-estimates.ts";
-import { type ReadRequest, jobBody } from "../requests/read-request.ts";
+import { jobBody, type ReadRequest, type Translated } from "../requests/read-request.ts";
 import type { RequestImages } from "../requests/request-fields.ts";
 import { blocksOfChat } from "../routing/prompt-blocks.ts";
 import { type ClientToolNames, nameToolsForMachines } from "./request-tools.ts";
@@ -16,13 +16,8 @@ import { steadyPrompt, type SteadyOptions } from "./steady-prompt.ts";
 
 export const messagesMax = 10_000;
 
-/** A request of an API of chats, translated to the job body. */
-export interface ReadChatRequest extends RequestImages {
-  readonly model: string;
-  readonly stream: boolean;
-  readonly body: ChatBody;
-  readonly ignored: readonly string[];
-}
+/** A request of an API of chats, translated to the body of its job. */
+export type ReadChatRequest<Form = unknown> = Translated<ChatBody, Form> & RequestImages;
 
 /** The parts of a chat that its answer needs, in all APIs. */
 export interface ChatForm {
@@ -31,7 +26,7 @@ export interface ChatForm {
   /** The paths of the bounds of numbers in its schema, which some runtimes do not hold; undefined for none. */
   readonly bounds?: readonly string[] | undefined;
   /** For a count: the tokens of the prompt, estimated from above, and behind each of its known prefixes. */
-  readonly upper?: UpperEstimate;
+  readonly upper?: UpperEstimate | undefined;
 }
 
 export interface ChatReading extends SteadyOptions {
@@ -41,18 +36,22 @@ export interface ChatReading extends SteadyOptions {
 }
 
 /** Reads a request of any API of chats as the job of a chat, with the front of its prompt as it was the turn before. */
-export function readAsChat(request: ReadChatRequest, reading: ChatReading): ReadRequest<ChatForm> {
-  const { model, stream, imageParam, remoteImages } = request;
-  const { body: steadyBody, ignored } = steadyPrompt(request.body, reading);
-  const { body, toolNames } = nameToolsForMachines(steadyBody);
+export function readAsChat<Form>(
+  { body: given, imageParam, ...request }: ReadChatRequest<Form>,
+  reading: ChatReading,
+): ReadRequest<Form & ChatForm> {
+  const { body: steady, ignored } = steadyPrompt(given, reading);
+  const { body, toolNames } = nameToolsForMachines(steady);
   const prompt = blocksOfChat(body, reading.promptSeed ?? 0);
   const promptTokens = estimatePrompt(body);
   const job = jobBody(body);
+  const places = prompt.turns.map(({ place }) => place);
+  const upper = reading.counts === true ? upperEstimate(body, places) : undefined;
   return {
+    ...request,
     kind: "chat",
-    model,
-    stream,
     ignored: [...request.ignored, ...ignored],
+    form: { ...request.form, toolNames, bounds: boundsOf(body), upper },
     needs: {
       capability: "completion",
       tools: body.tools !== undefined,
@@ -62,17 +61,6 @@ export function readAsChat(request: ReadChatRequest, reading: ChatReading): Read
       answers: body.n,
       prompt,
     },
-    form: {
-      toolNames,
-      bounds: boundsOf(body),
-      ...(reading.counts === true && {
-        upper: upperEstimate(
-          body,
-          prompt.turns.map(({ place }) => place),
-        ),
-      }),
-    },
-    remoteImages,
     ...job,
     promptTokens,
     tokens: estimateTokens(body, promptTokens),

@@ -45,6 +45,13 @@ export interface Renamed {
 }
 export type SentNames = Partial<Record<keyof ChatBody | keyof RankBody, string>>;
 
+/** The parts of a request of OpenAI's that the answer needs, of chats and of legacy completions. */
+export interface CompletionForm {
+  /** True if the client asked for usage as a chunk of its own; streams only. */
+  readonly includeUsage: boolean;
+  readonly sentNames: SentNames;
+}
+
 /** Returns the sampling fields in the form that machines get. For `top_k`, 0 and -1 both mean all tokens. */
 export function innerSampling(request: FieldsOf<typeof runtimeSampling>): Renamed {
   const { top_k: topK, repeat_penalty: penalty, repetition_penalty: synonym, stop_token_ids: stops } = request;

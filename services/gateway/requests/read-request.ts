@@ -43,6 +43,11 @@ export interface ReadRequest<Form = unknown> {
   readonly ceiling: TokenCeiling;
 }
 
+/** A request that its API has translated to the body of its job. */
+export type Translated<Body, Form> = Pick<ReadRequest<Form>, "model" | "stream" | "ignored" | "form"> & {
+  readonly body: Body;
+};
+
 /** Texts of the store that a request names, by their ids. */
 export type StoredTexts = ReadonlyMap<string, string>;
 
@@ -82,19 +87,18 @@ export function readRequest(
   return reading.read(boundary === undefined ? readJsonObject(bytes) : readForm(bytes, boundary), options);
 }
 
-/** Returns what requests have in common that turn texts into numbers. Their answers come whole. */
-export function requestOfTexts(
-  kind: "embed" | "rerank",
-  { body, tokens }: { readonly body: object; readonly tokens: number },
-) {
-  return {
+/** Reads a request that turns texts into numbers, whose work is in its input alone. */
+export function readAsTexts<Form>(
+  { body, ...request }: Translated<object, Form>,
+  {
     kind,
-    stream: false,
-    needs: needsOfInput(kind === "embed" ? "embedding" : "rerank", tokens),
-    ...jobBody(body),
-    promptTokens: tokens,
     tokens,
-  };
+    ceilingOf,
+  }: Pick<ReadRequest, "kind" | "tokens"> & { readonly ceilingOf: (bytes: number) => TokenCeiling },
+): ReadRequest<Form> {
+  const job = jobBody(body);
+  const needs = needsOfInput(kind === "embed" ? "embedding" : "rerank", tokens);
+  return { ...request, kind, needs, ...job, promptTokens: tokens, tokens, ceiling: ceilingOf(job.body.byteLength) };
 }
 
 /** Returns the needs of a request whose work is in its input alone. */

@@ -1,12 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { completeBody } from "#shared/protocol/job-bodies.ts";
-import {
-  readCompletionRequest,
-  type ReadCompletionRequest,
-} from "../../../services/gateway/apis/completions/completion-request.ts";
+import { readCompletionRequest } from "../../../services/gateway/apis/completions/completion-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
-function read(fields: Readonly<Record<string, unknown>> = {}): ReadCompletionRequest {
+function read(fields: Readonly<Record<string, unknown>> = {}): ReturnType<typeof readCompletionRequest> {
   return readCompletionRequest(JSON.parse(JSON.stringify({ model: "llama3", prompt: "Once", ...fields })));
 }
 

@@ -164,7 +164,7 @@ test("failures use up the budget of second tries, and then cost each request its
 });
 
 describe("a job whose answer is rendered here", () => {
-  const { terms } = readResponse();
+  const { terms } = readResponse().form;
   const about = { id: "resp_1", createdSeconds: 1 };
   const asResponse = (streamed: boolean): NonNullable<Wish["render"]> => {
     const rendering = renderResponse(terms, { streamed });

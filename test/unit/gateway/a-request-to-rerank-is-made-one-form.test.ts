@@ -13,6 +13,7 @@ describe("a request to rerank", () => {
   test("is a query and texts for machines, however its documents were written", () => {
     expect(readRerankRequest({ ...asked, top_n: null, return_documents: null })).toEqual({
       model: "rank",
+      stream: false,
       body,
       ignored: [],
       form: { topN: undefined, documents: undefined },

@@ -17,7 +17,7 @@ import { readResponse } from "./response-requests.ts";
 type Told = Readonly<Record<string, unknown>>;
 
 const head = { id: "resp_1", createdSeconds: 7, model: "llama3" };
-const { terms } = readResponse({ instructions: "Be kind.", metadata: { team: "blue" }, temperature: 0.5 });
+const { terms } = readResponse({ instructions: "Be kind.", metadata: { team: "blue" }, temperature: 0.5 }).form;
 const usage = { kind: "usage", promptTokens: 7, completionTokens: 5, cachedTokens: 3, reasoningTokens: 2 } as const;
 const stop: AnswerEvent[] = [{ kind: "finish", reason: "stop" }, usage];
 const says = (text: string): AnswerEvent => ({ kind: "text", text });
@@ -99,7 +99,7 @@ describe("a response", () => {
   test("has the sampling that was sent, else the one that the runtime reports, else null", () => {
     const sampled = (sampling: object | undefined, asked: Told) => {
       const own = { ...head, sampling };
-      const response = new ResponseRenderer(own, readResponse(asked).terms, { streamed: false });
+      const response = new ResponseRenderer(own, readResponse(asked).form.terms, { streamed: false });
       response.push([says("Hi."), ...stop]);
       const { temperature, top_p } = JSON.parse(Buffer.from(response.end()).toString()) as Told;
       return { temperature, top_p };
@@ -141,7 +141,7 @@ describe("a response", () => {
   test("calls a function of a namespace as its client named it", () => {
     const tools = [{ type: "namespace", name: "home", tools: [{ type: "function", name: "open" }] }];
     const events: AnswerEvent[] = [{ kind: "tool-call-start", index: 0, id: "call_0", name: "home__open" }, ...stop];
-    const { output } = whole(events, readResponse({ tools }).terms) as { output: unknown[] };
+    const { output } = whole(events, readResponse({ tools }).form.terms) as { output: unknown[] };
     expect(output).toMatchObject([{ namespace: "home", name: "open" }]);
     expect(outputOf(events)[0]).toMatchObject({ name: "home__open" });
     expect(outputOf(events)[0]).not.toHaveProperty("namespace");
@@ -153,7 +153,7 @@ describe("a response", () => {
   });
 
   test("tells thoughts as a summary to whoever asks for one, and nothing of them twice", () => {
-    const asked = readResponse({ reasoning: { summary: "auto" } }).terms;
+    const asked = readResponse({ reasoning: { summary: "auto" } }).form.terms;
     const events = [thinks("Hm. "), thinks("Well."), says("Hi."), ...stop];
     const item = { type: "reasoning", summary: [{ type: "summary_text", text: "Hm. Well." }], status: "completed" };
     const { output, reasoning } = whole(events, asked) as { output: unknown[]; reasoning: unknown };
@@ -330,7 +330,7 @@ describe.each([
 test("a response that was to be stored and is not says so in all of its last bytes, and changes nothing else", () => {
   const tools = [{ type: "function", name: "f", parameters: { type: "object", default: { store: true } } }];
   const asked = { model: "llama3", input: "Hello", metadata: { note: '\u2028"store":true' }, tools };
-  const { terms: storing } = readResponseRequest(asked, new Map());
+  const { terms: storing } = readResponseRequest(asked, new Map()).form;
   const stream = new ResponseRenderer(head, storing, { streamed: true });
   const last = Buffer.concat([stream.push([says('"store":true'), ...stop]), stream.end()]);
   const [told, untold] = [eventsIn(last), eventsIn(withoutStore(last))];

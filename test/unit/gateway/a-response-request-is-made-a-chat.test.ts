@@ -71,7 +71,11 @@ describe("a request of the Responses API", () => {
   });
 
   test("gives functions of a namespace by both of their names, and takes calls of them so", () => {
-    const { body, ignored, terms } = readResponse({
+    const {
+      body,
+      ignored,
+      form: { terms },
+    } = readResponse({
       tools: [weather, home("open")],
       input: [hello, { ...called("a"), namespace: "home", name: "open" }, gave("a")],
     });
@@ -114,7 +118,11 @@ describe("a request of the Responses API", () => {
   });
 
   test("leaves a search of the web out, and says so", () => {
-    const { body, ignored, terms } = readResponse({
+    const {
+      body,
+      ignored,
+      form: { terms },
+    } = readResponse({
       tools: [{ type: "web_search", external_web_access: true }, weather],
     });
     expect([body.tools?.length, ignored]).toEqual([1, ["tools[0]"]]);

@@ -3,13 +3,10 @@ import { embedInputsMax } from "#shared/protocol/job-bodies.ts";
 import { Tiktoken } from "js-tiktoken/lite";
 import cl100kBase from "js-tiktoken/ranks/cl100k_base";
 import { openReader } from "../../harness/read-requests.ts";
-import {
-  readEmbeddingsRequest,
-  type ReadEmbeddingsRequest,
-} from "../../../services/gateway/apis/embeddings/embeddings-request.ts";
+import { readEmbeddingsRequest } from "../../../services/gateway/apis/embeddings/embeddings-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
-function read(fields: Readonly<Record<string, unknown>> = {}): ReadEmbeddingsRequest {
+function read(fields: Readonly<Record<string, unknown>> = {}): ReturnType<typeof readEmbeddingsRequest> {
   return readEmbeddingsRequest(JSON.parse(JSON.stringify({ model: "embed", input: "Hello", ...fields })));
 }
 
@@ -20,11 +17,12 @@ const thrownBy = (fields: Readonly<Record<string, unknown>>) => faultThrownBy(()
 
 describe("an embeddings request", () => {
   test("is a list of texts for machines, however it was written, and wants numbers unless it says otherwise", () => {
-    const plain = { model: "embed", form: "float", body: { input: ["Hello"] }, ignored: [] };
+    const plain = { model: "embed", stream: false, form: "float", body: { input: ["Hello"] }, ignored: [] };
     expect(read()).toEqual(plain);
     expect(read({ input: ["Hello"], encoding_format: null, dimensions: null })).toEqual(plain);
     expect(read({ input: ["a", "b"], encoding_format: "base64", dimensions: 256 })).toEqual({
       model: "embed",
+      stream: false,
       form: "base64",
       body: { input: ["a", "b"], dimensions: 256 },
       ignored: [],

@@ -1,5 +1,5 @@
 import type { Fault } from "#shared/fault/fault.ts";
-import { readChatRequest, type ReadOuterChat } from "../../../services/gateway/apis/chat/chat-request.ts";
+import { readChatRequest } from "../../../services/gateway/apis/chat/chat-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 export const hello = { role: "user", content: "Hello" };
@@ -7,7 +7,7 @@ export const weather = { type: "function", function: { name: "weather", paramete
 export const picture = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
 
 /** Reads a request of one friendly message with these fields on top; it is read from JSON, as every request is. */
-export function readChat(fields: Readonly<Record<string, unknown>> = {}): ReadOuterChat {
+export function readChat(fields: Readonly<Record<string, unknown>> = {}): ReturnType<typeof readChatRequest> {
   return readChatRequest(JSON.parse(JSON.stringify({ model: "llama3", messages: [hello], ...fields })));
 }
 

@@ -42,7 +42,11 @@ describe("a custom tool of the Responses API", () => {
     const allowed = { type: "allowed_tools", mode: "auto", tools: [tool_choice] };
     expect(readResponse({ tools: [patch, weather], tool_choice: allowed }).body.tools).toHaveLength(1);
     const tools = [{ type: "namespace", name: "files", tools: [{ ...patch, format: grammar }] }];
-    const { body, terms, ignored } = readResponse({ tools });
+    const {
+      body,
+      form: { terms },
+      ignored,
+    } = readResponse({ tools });
     expect(body.tools?.[0]?.function.name).toBe("files__apply_patch");
     expect([...terms.called]).toEqual([
       ["files__apply_patch", { is: "custom", namespace: "files", name: "apply_patch" }],
@@ -69,7 +73,7 @@ describe("a custom tool of the Responses API", () => {
     ["JSON of another form", ['{"patch":"a"}'], '{"patch":"a"}'],
     ["nothing", [], ""],
   ])("is called with the text that a model wrote as %s", (_, pieces, input) => {
-    const { terms } = readResponse({ tools: [patch] });
+    const { terms } = readResponse({ tools: [patch] }).form;
     const whole = new ResponseRenderer(head, terms, { streamed: false });
     whole.push(answered(...pieces));
     const { output } = JSON.parse(Buffer.from(whole.end()).toString()) as { output: object[] };
@@ -78,7 +82,7 @@ describe("a custom tool of the Responses API", () => {
   });
 
   test("is called in a stream by one piece of text, between the beginning and the end of its item", () => {
-    const stream = new ResponseRenderer(head, readResponse({ tools: [patch] }).terms, { streamed: true });
+    const stream = new ResponseRenderer(head, readResponse({ tools: [patch] }).form.terms, { streamed: true });
     const text = Buffer.concat([stream.push(answered('{"input":', '"a"}')), stream.end()]).toString();
     const events = [...text.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => JSON.parse(data) as { type: string });
     expect(events.slice(2, -1)).toMatchObject([

@@ -1,8 +1,5 @@
 import type { Fault } from "#shared/fault/fault.ts";
-import {
-  readResponseRequest,
-  type ReadResponseRequest,
-} from "../../../services/gateway/apis/responses/response-request.ts";
+import { readResponseRequest } from "../../../services/gateway/apis/responses/response-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 export const called = (id: string) => ({ type: "function_call", call_id: id, name: "weather", arguments: "{}" });
@@ -10,7 +7,7 @@ export const gave = (id: string) => ({ type: "function_call_output", call_id: id
 export const weather = { type: "function", name: "weather", parameters: { type: "object" } };
 
 /** Reads a request that says hello with these fields on top; it is read from JSON, as every request is. */
-export function readResponse(fields: Readonly<Record<string, unknown>> = {}): ReadResponseRequest {
+export function readResponse(fields: Readonly<Record<string, unknown>> = {}): ReturnType<typeof readResponseRequest> {
   return readResponseRequest(JSON.parse(JSON.stringify({ model: "llama3", input: "Hello", ...fields })));
 }
 

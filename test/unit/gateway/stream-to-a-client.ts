@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import type { Fault } from "#shared/fault/fault.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { StreamWriter } from "../../../services/gateway/jobs/write-answer.ts";
-import { endsOfChunks } from "../../../services/gateway/chats/completion-rendering.ts";
+import { endsOfChunks } from "../../../services/gateway/chats/render-completions.ts";
 import { until } from "../../harness/until.ts";
 
 export const timing = timingAt(1);

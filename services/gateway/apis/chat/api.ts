@@ -1,5 +1,5 @@
-import { inClientWords } from "../../chats/client-words.ts";
-import { plainRendering } from "../../chats/completion-rendering.ts";
+import { inClientWords, plainRendering } from "../../chats/render-completions.ts";
+import type { ChatForm } from "../../chats/read-chat.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";
 import type { Api } from "../api.ts";
 import { describeChat } from "./describe.ts";
@@ -17,7 +17,7 @@ export const api: Api = {
       path: "/chat/completions",
       idPrefix: "chatcmpl-",
       isResumable: true,
-      rendering({ form, stream }: ReadRequest<ChatCompletionForm>) {
+      rendering({ form, stream }: ReadRequest<ChatCompletionForm & ChatForm>) {
         const { includeUsage, sentNames } = form;
         const custom = new Set(form.custom);
         const plain = plainRendering((head) => {

@@ -36,7 +36,7 @@ import {
   verbosity,
 } from "../../requests/request-fields.ts";
 import type { Reads } from "../../requests/read-request.ts";
-import { type ChatForm, messagesMax, readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
+import { messagesMax, readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
 import {
   chosenTools,
   choiceOf,
@@ -52,6 +52,7 @@ import {
   runtimeSampling,
   withoutRuntimeFields,
   type SentNames,
+  type CompletionForm,
 } from "../../chats/runtime-fields.ts";
 
 const developerMessage = systemMessage.extend({ role: z.literal("developer") });
@@ -217,33 +218,20 @@ const unsupportedMessageFields: UnsupportedFields = {
 };
 
 /** The parts of a chat that its answer needs. */
-export interface ChatCompletionForm extends ChatForm {
-  /** True if the client asked for usage as a chunk of its own; streams only. */
-  readonly includeUsage: boolean;
-  /** The client's names of fields that machines get under another name. */
-  readonly sentNames: SentNames;
+export interface ChatCompletionForm extends CompletionForm {
   /** The names of its custom tools. */
   readonly custom: readonly string[];
 }
 
 export const reads: Reads = {
-  chat: {
-    read(input, { promptSeed }) {
-      const { form, ...request } = readChatRequest(input);
-      const chat = readAsChat(request, { foldsSystem: false, promptSeed });
-      return { ...chat, form: { ...chat.form, ...form } };
-    },
-  },
+  chat: { read: (input, { promptSeed }) => readAsChat(readChatRequest(input), { foldsSystem: false, promptSeed }) },
 };
-
-/** A request of the chat API itself. */
-export type ReadOuterChat = ReadChatRequest & { readonly form: Omit<ChatCompletionForm, keyof ChatForm> };
 
 /**
  * Reads a chat request and translates it to the job body. Where OpenAI allows two forms of a field, the job body has
  * one.
  */
-export function readChatRequest(input: Record<string, unknown>): ReadOuterChat {
+export function readChatRequest(input: Record<string, unknown>): ReadChatRequest<ChatCompletionForm> {
   dropEmptyFields(input);
   refuseFields(input, unsupportedChatFields);
   const { messages } = input;

@@ -2,12 +2,7 @@ import type { z } from "zod";
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import type { toolCall } from "#shared/protocol/job-bodies.ts";
 import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
-import {
-  ChunkStream,
-  type ContentEvent,
-  type FoldedChoice,
-  WholeCompletion,
-} from "../../chats/completion-rendering.ts";
+import { ChunkStream, type ContentEvent, type FoldedChoice, WholeCompletion } from "../../chats/render-completions.ts";
 
 /**
  * Renders a chat completion as a stream of `chat.completion.chunk` objects. Only the varying parts of a chunk are built

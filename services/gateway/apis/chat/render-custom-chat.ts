@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerHead } from "../../jobs/answer-course.ts";
-import type { ContentEvent, FoldedChoice } from "../../chats/completion-rendering.ts";
+import type { ContentEvent, FoldedChoice } from "../../chats/render-completions.ts";
 import { type ChatCall, customInput } from "../../chats/custom-tools.ts";
 import { ChatChoice, ChatChunks } from "./render-chat.ts";
 

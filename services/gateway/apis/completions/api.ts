@@ -1,8 +1,8 @@
-import { plainRendering } from "../../chats/completion-rendering.ts";
+import { plainRendering } from "../../chats/render-completions.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";
 import type { Api } from "../api.ts";
 import { describeCompletions } from "./describe.ts";
-import type { CompletionForm } from "./completion-request.ts";
+import type { CompletionForm } from "../../chats/runtime-fields.ts";
 import { textCompletion, TextChunks } from "./render-text.ts";
 
 /** OpenAI's legacy completions. */

@@ -4,9 +4,14 @@ import { modelId } from "#shared/protocol/model.ts";
 import { completeBody, completionsMax, type CompleteBody } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
 import { completionCeiling, estimateContinued } from "../../limits/token-estimates.ts";
-import { jobBody, type ReadRequest, type Reads } from "../../requests/read-request.ts";
+import { jobBody, type ReadRequest, type Reads, type Translated } from "../../requests/read-request.ts";
 import { blocksOfText } from "../../routing/prompt-blocks.ts";
-import { innerSampling, runtimeSampling, withoutRuntimeFields, type SentNames } from "../../chats/runtime-fields.ts";
+import {
+  innerSampling,
+  runtimeSampling,
+  withoutRuntimeFields,
+  type CompletionForm,
+} from "../../chats/runtime-fields.ts";
 import {
   dropNulls,
   dropUnset,
@@ -54,53 +59,29 @@ const unsupportedCompletionFields: UnsupportedFields = {
   guided_grammar: onlyWithChats,
 };
 
-/** The parts of a legacy completion that its answer needs. */
-export interface CompletionForm {
-  /** True if the client asked for usage as a chunk of its own; streams only. */
-  readonly includeUsage: boolean;
-  /** The client's names of fields that machines get under another name. */
-  readonly sentNames: SentNames;
-}
-
-export interface ReadCompletionRequest {
-  readonly model: string;
-  readonly stream: boolean;
-  readonly body: CompleteBody;
-  readonly ignored: readonly string[];
-}
-
 export const reads: Reads = {
-  completion: {
-    read(input, { promptSeed }) {
-      const { form, ...request } = readCompletionRequest(input);
-      return { ...readAsCompletion(request, promptSeed), form };
-    },
-  },
+  completion: { read: (input, { promptSeed }) => readAsCompletion(readCompletionRequest(input), promptSeed) },
 };
 
 /** Reads a request of any API whose text is continued as it is. */
-export function readAsCompletion(
-  { model, stream, body, ignored }: ReadCompletionRequest,
+export function readAsCompletion<Form>(
+  { body, ...request }: Translated<CompleteBody, Form>,
   promptSeed = 0,
-): Omit<ReadRequest, "form"> {
+): ReadRequest<Form> {
   const estimate = estimateContinued(body);
-  const { promptTokens } = estimate;
   const [text, ...others] = body.prompts;
-  const prompt = text === undefined || others.length > 0 ? undefined : blocksOfText(text, promptSeed);
   const job = jobBody(body);
   return {
+    ...request,
     kind: "complete",
-    model,
-    stream,
-    ignored,
     needs: {
       capability: "completion",
       tools: false,
       imageParam: undefined,
-      promptTokens,
+      promptTokens: estimate.promptTokens,
       answerTokensMax: body.max_tokens,
       answers: body.n,
-      prompt,
+      prompt: text === undefined || others.length > 0 ? undefined : blocksOfText(text, promptSeed),
     },
     ...job,
     ...estimate,
@@ -109,9 +90,7 @@ export function readAsCompletion(
 }
 
 /** Reads a legacy completion request and translates it to the job body. */
-export function readCompletionRequest(
-  input: Record<string, unknown>,
-): ReadCompletionRequest & { readonly form: CompletionForm } {
+export function readCompletionRequest(input: Record<string, unknown>): Translated<CompleteBody, CompletionForm> {
   dropNulls(input);
   const isUnlimited = input["max_tokens"] === -1;
   dropUnset(input);

@@ -1,10 +1,5 @@
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
-import {
-  ChunkStream,
-  type ContentEvent,
-  type FoldedChoice,
-  WholeCompletion,
-} from "../../chats/completion-rendering.ts";
+import { ChunkStream, type ContentEvent, type FoldedChoice, WholeCompletion } from "../../chats/render-completions.ts";
 import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
 
 /** Renders a legacy completion as a stream of `text_completion` objects. */

@@ -3,7 +3,13 @@ import { embedBody, type EmbedBody, embedInputsMax } from "#shared/protocol/job-
 import { modelId } from "#shared/protocol/model.ts";
 import { readShape } from "../../http/read-shape.ts";
 import { embeddingCeiling, estimateTexts } from "../../limits/token-estimates.ts";
-import { type ReadRequest, type Reads, requestOfTexts, type TextOfTokens } from "../../requests/read-request.ts";
+import {
+  type ReadRequest,
+  type Reads,
+  readAsTexts,
+  type TextOfTokens,
+  type Translated,
+} from "../../requests/read-request.ts";
 import { dropNulls, refuseTokens } from "../../requests/request-fields.ts";
 import type { VectorFormat } from "./render-embeddings.ts";
 
@@ -17,26 +23,18 @@ export const embeddingsRequest = z.object({
   dimensions: embedBody.shape.dimensions.nullable(),
 });
 
-export interface ReadEmbeddingsRequest {
-  readonly model: string;
-  readonly body: EmbedBody;
-  readonly ignored: readonly string[];
-}
-
 export const reads: Reads = {
   embeddings: {
-    read(input, { textOfTokens }) {
-      const { form, ...request } = readEmbeddingsRequest(input, textOfTokens);
-      return { ...readAsTexts(request), form };
-    },
+    read: (input, { textOfTokens }) => readAsEmbeddings(readEmbeddingsRequest(input, textOfTokens)),
     isSlow: seemToHoldTokens,
   },
 };
 
 /** Reads a request of any API for the vectors of texts. */
-export function readAsTexts({ model, body, ignored }: ReadEmbeddingsRequest): Omit<ReadRequest, "form"> {
-  const read = requestOfTexts("embed", { body, tokens: estimateTexts(body.input) });
-  return { ...read, model, ignored, ceiling: embeddingCeiling(body, read.body.byteLength) };
+export function readAsEmbeddings<Form>(request: Translated<EmbedBody, Form>): ReadRequest<Form> {
+  const { body } = request;
+  const ceilingOf = (bytes: number) => embeddingCeiling(body, bytes);
+  return readAsTexts(request, { kind: "embed", tokens: estimateTexts(body.input), ceilingOf });
 }
 
 /** True if the bytes of an embeddings request seem to hold tokens in place of texts. */
@@ -56,7 +54,7 @@ function textsFor(input: unknown, textOfTokens: TextOfTokens): unknown {
 export function readEmbeddingsRequest(
   input: Record<string, unknown>,
   textOfTokens?: TextOfTokens,
-): ReadEmbeddingsRequest & { readonly form: VectorFormat } {
+): Translated<EmbedBody, VectorFormat> {
   dropNulls(input);
   if (textOfTokens === undefined) refuseTokens(input["input"], "input");
   else input["input"] = textsFor(input["input"], textOfTokens);
@@ -66,5 +64,5 @@ export function readEmbeddingsRequest(
     input: typeof texts === "string" ? [texts] : texts,
     ...(typeof dimensions === "number" && { dimensions }),
   };
-  return { model, body, ignored, form: format ?? "float" };
+  return { model, stream: false, body, ignored, form: format ?? "float" };
 }

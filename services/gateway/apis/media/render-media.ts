@@ -2,7 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerRenderer } from "../../jobs/answer-course.ts";
-import { endsOfChunks } from "../../chats/completion-rendering.ts";
+import { endsOfChunks } from "../../chats/render-completions.ts";
 import type { Rendering } from "../../requests/endpoint.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";
 import { eventStream, type MediaAnswer } from "./media-request.ts";

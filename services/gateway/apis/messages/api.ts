@@ -1,4 +1,4 @@
-import { inClientWords } from "../../chats/client-words.ts";
+import { inClientWords } from "../../chats/render-completions.ts";
 import { countOfChat } from "../../chats/count-chat.ts";
 import type { ChatForm } from "../../chats/read-chat.ts";
 import type { Endpoint } from "../../requests/endpoint.ts";

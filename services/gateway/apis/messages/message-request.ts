@@ -22,7 +22,7 @@ import {
 } from "./message-schema.ts";
 import { turnsOf } from "./turns.ts";
 
-export interface ReadMessageRequest extends ReadChatRequest {
+export interface ReadMessageRequest extends ReadChatRequest<object> {
   /**
    * The field of the request that became `reasoning_effort`. Clients of this API send it to every model by habit, so a
    * model or runtime that lacks it answers without it.
@@ -38,10 +38,9 @@ export const reads: Reads = {
 };
 
 function messageOf(input: Record<string, unknown>, { promptSeed }: ReadOptions, counts = false): ReadRequest {
-  const request = readMessageRequest(input, counts);
-  const { effortField: field, loadedTools } = request;
-  const { reasoning_effort: value } = request.body;
-  const tellsStop = request.body.stop === undefined ? undefined : true;
+  const { effortField: field, loadedTools, ...request } = readMessageRequest(input, counts);
+  const { reasoning_effort: value, stop } = request.body;
+  const tellsStop = stop === undefined ? undefined : true;
   const chat = readAsChat(request, { promptSeed, foldsSystem: true, loadedTools, counts });
   return { ...chat, effort: field && value && { field, value }, tellsStop };
 }
@@ -63,6 +62,7 @@ export function readMessageRequest(input: Record<string, unknown>, counts = fals
     ...turns.images,
     ignored: [...ignored, ...turns.ignored, ...ignoredTools],
     effortField,
+    form: {},
     loadedTools: [...new Set(turns.loadedTools)].filter((name) => deferred.has(name)),
   };
 }

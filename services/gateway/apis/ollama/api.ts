@@ -1,4 +1,4 @@
-import { inClientWords } from "../../chats/client-words.ts";
+import { inClientWords } from "../../chats/render-completions.ts";
 import type { Endpoint } from "../../requests/endpoint.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";
 import { withoutLatest } from "../../requests/resolve-model.ts";

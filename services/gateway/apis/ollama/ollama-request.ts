@@ -6,7 +6,7 @@ import {
   completionLogprobsMax,
 } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
-import { type ChatForm, readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
+import { type ChatForm, readAsChat } from "../../chats/read-chat.ts";
 import {
   assertSchemaSize,
   dropNulls,
@@ -21,9 +21,9 @@ import {
 } from "../../requests/request-fields.ts";
 import { chosenTools } from "../../chats/request-tools.ts";
 import { innerChatFields, innerSampling } from "../../chats/runtime-fields.ts";
-import type { ReadRequest, Reads } from "../../requests/read-request.ts";
-import { readAsCompletion, type ReadCompletionRequest } from "../completions/completion-request.ts";
-import { readAsTexts, type ReadEmbeddingsRequest } from "../embeddings/embeddings-request.ts";
+import type { ReadOptions, ReadRequest, Reads } from "../../requests/read-request.ts";
+import { readAsCompletion } from "../completions/completion-request.ts";
+import { readAsEmbeddings } from "../embeddings/embeddings-request.ts";
 import * as schema from "./ollama-schema.ts";
 import { contentOf, ollamaTurns } from "./ollama-turns.ts";
 
@@ -40,38 +40,14 @@ export interface OllamaTerms {
 export type OllamaForm = ChatForm & { readonly terms: OllamaTerms };
 
 export const reads: Reads = {
-  "ollama-chat": { read: (input, { promptSeed }) => ollamaChatOf(readOllamaChat(input), promptSeed) },
-  "ollama-generate": {
-    read(input, { promptSeed }): ReadRequest<OllamaForm> {
-      const request = readOllamaPrompt(input);
-      if (!isText(request)) return ollamaChatOf(request, promptSeed);
-      return { ...readAsCompletion(request, promptSeed), form: { terms: request.terms } };
-    },
-  },
-  "ollama-embed": { read: (input) => ollamaTextsOf(readOllamaTexts("embed", input)) },
-  "ollama-embeddings": { read: (input) => ollamaTextsOf(readOllamaTexts("embeddings", input)) },
+  "ollama-chat": { read: readOllamaChat },
+  "ollama-generate": { read: readOllamaPrompt },
+  "ollama-embed": { read: (input) => readOllamaTexts("embed", input) },
+  "ollama-embeddings": { read: (input) => readOllamaTexts("embeddings", input) },
 };
 
-function isText(request: Read<ReadChatRequest> | Read<ReadCompletionRequest>): request is Read<ReadCompletionRequest> {
-  return "prompts" in request.body;
-}
-
-function ollamaTextsOf(request: Read<ReadEmbeddingsRequest>): ReadRequest<OllamaForm> {
-  return { ...readAsTexts(request), form: { terms: request.terms } };
-}
-
-function ollamaChatOf(request: Read<ReadChatRequest>, promptSeed: number | undefined): ReadRequest<OllamaForm> {
-  const chat = readAsChat(request, { foldsSystem: false, promptSeed });
-  // Clients switch thinking off by habit, also where a model always thinks.
-  const isOff = request.body.reasoning_effort === "none";
-  const effort = isOff ? { field: "think", value: "none" } : undefined;
-  return { ...chat, form: { ...chat.form, terms: request.terms }, effort };
-}
-
-type Read<Request> = Request & { readonly terms: OllamaTerms };
-
 /** Reads a request of `/api/chat` and translates it to the job body. */
-export function readOllamaChat(input: Record<string, unknown>): Read<ReadChatRequest> {
+function readOllamaChat(input: Record<string, unknown>, { promptSeed }: ReadOptions): ReadRequest<OllamaForm> {
   dropUnused(input);
   dropNullsAt(input, ["messages", "messages.tool_calls", "messages.tool_calls.function", "tools.function"]);
   const { value, ignored } = readShape(schema.ollamaChatRequest, input);
@@ -79,28 +55,25 @@ export function readOllamaChat(input: Record<string, unknown>): Read<ReadChatReq
     assertSchemaSize(tool.function.parameters, `tools[${place}].function.parameters`);
   const turns = ollamaTurns(value.messages ?? []);
   const terms = termsOf({ shape: "chat", model: value.model, loads: turns.messages.length === 0 }, input);
-  return chatOf(value, { ...turns, ignored, terms });
+  return chatOf(value, { ...turns, ignored, terms, promptSeed });
 }
 
 /** Reads a request of `/api/generate`: a chat of one message, or a text without a template. */
-export function readOllamaPrompt(input: Record<string, unknown>): Read<ReadChatRequest> | Read<ReadCompletionRequest> {
+function readOllamaPrompt(input: Record<string, unknown>, { promptSeed }: ReadOptions): ReadRequest<OllamaForm> {
   dropUnused(input);
   const { value, ignored } = readShape(schema.ollamaGenerateRequest, input);
   const { prompt, system, images: given, raw, suffix } = value;
   const loads = !prompt && !suffix && !given?.length;
   const terms = termsOf({ shape: "generate", model: value.model, loads }, input);
-  if (!loads && (raw || suffix)) return textOf(value, { ignored, terms });
+  if (!loads && (raw || suffix)) return textOf(value, { ignored, terms, promptSeed });
   const found = new FoundImages();
   const user: ChatMessage = { role: "user", content: contentOf(prompt ?? "", given, { path: "", images: found }) };
   const messages: ChatMessage[] = system ? [{ role: "system", content: system }, user] : [user];
-  return chatOf(value, { messages, images: found.fields(), ignored, terms });
+  return chatOf(value, { messages, images: found.fields(), ignored, terms, promptSeed });
 }
 
 /** Reads a request of `/api/embed`, or of the older `/api/embeddings`, whose answer has one vector. */
-export function readOllamaTexts(
-  shape: "embed" | "embeddings",
-  input: Record<string, unknown>,
-): Read<ReadEmbeddingsRequest> {
+function readOllamaTexts(shape: "embed" | "embeddings", input: Record<string, unknown>): ReadRequest<OllamaForm> {
   dropUnused(input);
   const { value, ignored } = readShape(
     shape === "embed" ? schema.ollamaEmbedRequest : schema.ollamaEmbeddingsRequest,
@@ -111,7 +84,7 @@ export function readOllamaTexts(
   const { model } = value;
   const terms = termsOf({ shape, model, loads: texts.length === 0 || given === "" }, input);
   const body = { input: texts, ...(typeof dimensions === "number" ? { dimensions } : {}) };
-  return { model, body, ignored, terms };
+  return readAsEmbeddings({ model, stream: false, body, ignored, form: { terms } });
 }
 
 /** Removes fields without a value, and refuses fields that cannot be honoured. */
@@ -138,12 +111,15 @@ function termsOf(terms: OllamaTerms, { keep_alive: keeps }: Record<string, unkno
 
 type AskedAlike = schema.OllamaChatRequest | schema.OllamaGenerateRequest;
 
-interface Chat extends Pick<Read<ReadChatRequest>, "ignored" | "terms"> {
+interface Chat {
   readonly messages: ChatMessage[];
   readonly images: RequestImages;
+  readonly ignored: readonly string[];
+  readonly terms: OllamaTerms;
+  readonly promptSeed: number | undefined;
 }
 
-function chatOf(value: AskedAlike, { messages, images, ignored, terms }: Chat): Read<ReadChatRequest> {
+function chatOf(value: AskedAlike, { messages, images, ignored, terms, promptSeed }: Chat): ReadRequest<OllamaForm> {
   const { model, stream, format, think, logprobs, top_logprobs, options } = value;
   if (typeof format === "object") assertSchemaSize(format ?? undefined, "format");
   const body: ChatBody = {
@@ -157,7 +133,10 @@ function chatOf(value: AskedAlike, { messages, images, ignored, terms }: Chat): 
       ? { response_format: { type: "json_schema", json_schema: { name: "answer", schema: format } } }
       : {}),
   };
-  return { model, stream: stream ?? true, body, ...images, ignored, terms };
+  const read = { model, stream: stream ?? true, body, ...images, ignored, form: { terms } };
+  const chat = readAsChat(read, { foldsSystem: false, promptSeed });
+  // Clients switch thinking off by habit, also where a model always thinks.
+  return body.reasoning_effort === "none" ? { ...chat, effort: { field: "think", value: "none" } } : chat;
 }
 
 function samplingOf(options: AskedAlike["options"]): Partial<ChatBody> {
@@ -170,8 +149,8 @@ function samplingOf(options: AskedAlike["options"]): Partial<ChatBody> {
 /** Reads a prompt that is continued as it is. Fields that need a template are refused. */
 function textOf(
   request: schema.OllamaGenerateRequest,
-  { ignored, terms }: Pick<Chat, "ignored" | "terms">,
-): Read<ReadCompletionRequest> {
+  { ignored, terms, promptSeed }: Pick<Chat, "ignored" | "terms" | "promptSeed">,
+): ReadRequest<OllamaForm> {
   const { model, stream, prompt, suffix, raw, logprobs, top_logprobs: top, options } = request;
   const { system, images, format, think } = request;
   const templated = Object.entries({ system, images: images?.length, format, think }).find(([, value]) => value);
@@ -188,5 +167,5 @@ function textOf(
     ...(samplingOf(options) as Partial<CompleteBody>),
     ...(logprobs ? { logprobs: top ?? 0 } : {}),
   };
-  return { model, stream: stream ?? true, body, ignored, terms };
+  return readAsCompletion({ model, stream: stream ?? true, body, ignored, form: { terms } }, promptSeed);
 }

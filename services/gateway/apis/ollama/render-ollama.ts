@@ -3,7 +3,7 @@ import type { FieldNames } from "#shared/fault/fault.ts";
 import { linesMedia } from "#shared/protocol/model.ts";
 import type { AnswerRenderer, AnswerTimings } from "../../jobs/answer-course.ts";
 import { argumentsText } from "../messages/render-message.ts";
-import { assertLength, eventCharactersMin } from "../../chats/completion-rendering.ts";
+import { assertLength, eventCharactersMin } from "../../chats/render-completions.ts";
 import type { Rendering } from "../../requests/endpoint.ts";
 import { ChatChoice } from "../chat/render-chat.ts";
 import { embeddingList, type ListWords } from "../embeddings/render-embeddings.ts";

@@ -1,4 +1,4 @@
-import { plainRendering } from "../../chats/completion-rendering.ts";
+import { plainRendering } from "../../chats/render-completions.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";
 import type { Api } from "../api.ts";
 import { describeRanking } from "./describe.ts";

@@ -4,7 +4,7 @@ import { modelId } from "#shared/protocol/model.ts";
 import { type RankBody, rerankDocumentsMax } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
 import { embeddingCeiling, estimateMax, estimateTexts } from "../../limits/token-estimates.ts";
-import { type ReadRequest, type Reads, requestOfTexts } from "../../requests/read-request.ts";
+import { type ReadRequest, type Reads, readAsTexts, type Translated } from "../../requests/read-request.ts";
 import { dropNulls } from "../../requests/request-fields.ts";
 
 const text = z.string().min(1);
@@ -32,39 +32,32 @@ export interface RankingTerms {
   readonly documents?: readonly string[] | undefined;
 }
 
-export interface ReadRerankRequest {
-  readonly model: string;
-  readonly body: RankBody;
-  readonly ignored: readonly string[];
-  readonly form: RankingTerms;
-}
-
 export const reads: Reads = {
-  rerank: { read: (input) => rankingOf(readRerankRequest(input)) },
-  score: { read: (input) => rankingOf(readScoreRequest(input)) },
+  rerank: { read: (input) => readAsRanking(readRerankRequest(input)) },
+  score: { read: (input) => readAsRanking(readScoreRequest(input)) },
 };
 
-function rankingOf({ model, body, ignored, form }: ReadRerankRequest): ReadRequest<RankingTerms> {
-  const { query, documents: pairs } = body;
+function readAsRanking(request: Translated<RankBody, RankingTerms>): ReadRequest<RankingTerms> {
+  const { query, documents: pairs } = request.body;
   // A model reads the query once for each document.
   const tokens = Math.min(estimateTexts(pairs) + estimateTexts([query]) * pairs.length, estimateMax);
-  const read = requestOfTexts("rerank", { body, tokens });
-  const bytes = Buffer.byteLength(query) * pairs.length + read.body.byteLength;
-  return { ...read, model, ignored, form, ceiling: embeddingCeiling({ input: pairs }, bytes) };
+  const queries = Buffer.byteLength(query) * pairs.length;
+  const ceilingOf = (bytes: number) => embeddingCeiling({ input: pairs }, queries + bytes);
+  return readAsTexts(request, { kind: "rerank", tokens, ceilingOf });
 }
 
 /** Reads a request to rerank and translates it to the job body. */
-export function readRerankRequest(input: Record<string, unknown>): ReadRerankRequest {
+export function readRerankRequest(input: Record<string, unknown>): Translated<RankBody, RankingTerms> {
   dropNulls(input);
   const { value, ignored } = readShape(rerankRequest, input);
   const { model, query, top_n: topN, return_documents: repeats } = value;
   const documents = value.documents.map((each) => (typeof each === "string" ? each : each.text));
   const form = { topN: topN ?? undefined, documents: repeats === true ? documents : undefined };
-  return { model, body: { query, documents }, ignored, form };
+  return { model, stream: false, body: { query, documents }, ignored, form };
 }
 
 /** Reads a request for scores. A job has one query, so pairs with different first texts are refused. */
-export function readScoreRequest(input: Record<string, unknown>): ReadRerankRequest {
+export function readScoreRequest(input: Record<string, unknown>): Translated<RankBody, RankingTerms> {
   dropNulls(input);
   const { value, ignored } = readShape(scoreRequest, input);
   const [query = "", ...others] = [value.text_1].flat();
@@ -72,5 +65,6 @@ export function readScoreRequest(input: Record<string, unknown>): ReadRerankRequ
     const message = "'text_1' must be one text, with which each of 'text_2' is scored: send a request for each text.";
     throw new Fault("unsupported_value", { message, param: "text_1" });
   }
-  return { model: value.model, body: { query, documents: [value.text_2].flat() }, ignored, form: {} };
+  const body = { query, documents: [value.text_2].flat() };
+  return { model: value.model, stream: false, body, ignored, form: {} };
 }

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from "fastify";
-import { inClientWords } from "../../chats/client-words.ts";
+import { inClientWords } from "../../chats/render-completions.ts";
 import { countOfChat } from "../../chats/count-chat.ts";
+import type { ChatForm } from "../../chats/read-chat.ts";
 import { stateOf } from "../../http/request-state.ts";
 import { callerOf } from "../../keys/authenticate.ts";
 import { assertModel } from "../../requests/answer-request.ts";
@@ -41,7 +42,7 @@ const responses: Endpoint = {
   idPrefix: "resp_",
   isResumable: true,
   lookUp: turnsIn,
-  rendering: ({ form, stream: streamed }: ReadRequest<ResponseForm>) =>
+  rendering: ({ form, stream: streamed }: ReadRequest<ResponseForm & ChatForm>) =>
     inClientWords(form, renderResponse(form.terms, { streamed })),
 };
 
@@ -57,7 +58,7 @@ export const api: Api = {
       kind: "response-count",
       path: "/responses/input_tokens",
       isResumable: false,
-      countOf: (asked: ReadRequest<ResponseForm>) =>
+      countOf: (asked: ReadRequest<ResponseForm & ChatForm>) =>
         countOfChat(asked, (input_tokens) => ({ object: "response.input_tokens", input_tokens })),
     },
   ],

@@ -7,7 +7,7 @@ import type { OwnSampling } from "#shared/protocol/model.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { FieldNames, Fault } from "#shared/fault/fault.ts";
 import { faultBody } from "../../http/answer-faults.ts";
-import { endsOfChunks } from "../../chats/completion-rendering.ts";
+import { endsOfChunks } from "../../chats/render-completions.ts";
 import type { Rendering } from "../../requests/endpoint.ts";
 
 /** The fields of a response that has no output yet. */

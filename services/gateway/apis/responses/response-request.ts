@@ -17,7 +17,7 @@ import {
 } from "../../requests/request-fields.ts";
 import { customFunction } from "../../chats/custom-tools.ts";
 import { chosenTools, type Choice, innerTool, type OuterFunction } from "../../chats/request-tools.ts";
-import { type ChatForm, isSlowToCount, messagesMax, readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
+import { isSlowToCount, messagesMax, readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
 import type { ReadOptions, ReadRequest, Reads } from "../../requests/read-request.ts";
 import { conversationOf, type PlacedItems, shownImages } from "./conversation.ts";
 import { storedResponseBytesMax } from "./kept-responses.ts";
@@ -58,12 +58,8 @@ export { metadataPairsMax } from "./response-schema.ts";
 export const repeatedCharactersMax = 512 * 1024;
 const logprobsIncluded = "message.output_text.logprobs";
 
-export interface ReadResponseRequest extends ReadChatRequest {
-  readonly terms: ResponseTerms;
-}
-
 /** The parts of a request that its answer needs. */
-export interface ResponseForm extends ChatForm {
+export interface ResponseForm {
   readonly terms: ResponseTerms;
 }
 
@@ -73,21 +69,15 @@ export const reads: Reads = {
 };
 
 /** Reads a response request as a chat. Its machine sends answer events, and this gateway renders them for the API. */
-function responseOf(
-  input: Record<string, unknown>,
-  { stored, promptSeed }: ReadOptions,
-  counts = false,
-): ReadRequest<ResponseForm> {
-  const { terms, ...request } = readResponseRequest(input, stored);
-  const chat = readAsChat(request, { promptSeed, foldsSystem: true, counts });
-  return { ...chat, form: { ...chat.form, terms } };
+function responseOf(input: Record<string, unknown>, { stored, promptSeed }: ReadOptions, counts = false): ReadRequest {
+  return readAsChat(readResponseRequest(input, stored), { promptSeed, foldsSystem: true, counts });
 }
 
 /** The stored turns that a request names; undefined for a key whose responses are not stored. */
 export type Stored = StoredTurns | undefined;
 
 /** Reads a request of the Responses API and translates it to the job body, which is a chat. */
-export function readResponseRequest(input: Record<string, unknown>, stored?: Stored): ReadResponseRequest {
+export function readResponseRequest(input: Record<string, unknown>, stored?: Stored): ReadChatRequest<ResponseForm> {
   dropEmptyFields(input);
   refuseUnsupported(input, stored);
   resolveReferences(input["input"], stored);
@@ -112,7 +102,7 @@ export function readResponseRequest(input: Record<string, unknown>, stored?: Sto
     body: bodyOf(value, { inside, items }),
     ...shownImages(items),
     ignored: [...ignored, ...ignoredWishes(value), ...(isLost ? ["store"] : [])],
-    terms,
+    form: { terms },
   };
 }
 

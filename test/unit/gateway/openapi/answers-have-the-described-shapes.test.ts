@@ -53,7 +53,7 @@ const termsWith = (summary: "auto" | null) =>
     text: { format: { type: "json_schema", name: "any", schema: {} } },
     reasoning: { effort: "low", summary },
     metadata: { team: "blue" },
-  }).terms;
+  }).form.terms;
 function asOllama(shape: OllamaTerms["shape"]): [kind: string, form: object] {
   return [`ollama-${shape}`, { terms: { shape, model: "a", loads: false } }];
 }

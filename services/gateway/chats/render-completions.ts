@@ -2,9 +2,11 @@ import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { faultBody } from "../http/answer-faults.ts";
-import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer, JobOffer } from "../jobs/answer-course.ts";
 import type { StreamEnds } from "../jobs/write-answer.ts";
 import type { Rendering } from "../requests/endpoint.ts";
+import type { ChatForm } from "./read-chat.ts";
+import { withClientNames } from "./request-tools.ts";
 import { faultWithSentNames, type SentNames } from "./runtime-fields.ts";
 
 /** Returns usage in OpenAI's format, with details only where the runtime reports them. */
@@ -32,6 +34,29 @@ export const endsOfChunks: StreamEnds = {
 /** Returns the rendering of an answer in OpenAI's way, whose faults name fields as the client sent them. */
 export function plainRendering(render: Rendering["render"], sentNames: SentNames = {}): Rendering {
   return { render, ends: endsOfChunks, adaptFault: (fault) => faultWithSentNames(fault, sentNames) };
+}
+
+/** Returns the rendering of a chat with the client's own names of tools, and of bounds that its runtime does not hold. */
+export function inClientWords({ toolNames, bounds }: ChatForm, rendering: Rendering): Rendering {
+  return {
+    ...rendering,
+    render: (head, offer) => withClientNames(rendering.render(head, offer), toolNames),
+    unheldBy: bounds && ((offer) => unheldBounds(bounds, offer, rendering.adaptFault)),
+  };
+}
+
+/** Returns the names, in the client's own words, of those bounds that the runtime of an offer does not hold. */
+function unheldBounds(
+  bounds: readonly string[],
+  { chosen }: JobOffer,
+  adaptFault: Rendering["adaptFault"],
+): readonly string[] {
+  // The runtime of GGUF files: its grammars know no bounds of numbers.
+  if (chosen.model.runtime !== "llama") return [];
+  const names = bounds.map(
+    (param) => adaptFault(new Fault("unsupported_value", { message: "", param })).param ?? param,
+  );
+  return [...new Set(names)];
 }
 
 export type ContentEvent = Exclude<AnswerEvent, { kind: "usage" | "embedding" | "scores" | "audio" }>;
