@@ -90,6 +90,10 @@ function reconnectDelayMs(attempt: number): number {
   return delayMs / 2 + (Math.random() * delayMs) / 2;
 }
 
+type ScriptValues = (string | number | Buffer)[];
+/** Runs a script with its keys and values. `purpose` names it in the log. */
+export type RedisScript<Reply> = (purpose: string, ...keysAndValues: ScriptValues) => Promise<Reply>;
+
 /**
  * A Redis connection on which no command can hang. A command fails at once while Redis is disconnected, and soon when
  * Redis is frozen. Every failure is a Fault `backend_unavailable`.
@@ -97,6 +101,7 @@ function reconnectDelayMs(attempt: number): number {
 export class RedisConnection {
   readonly #redis: Redis;
   readonly #commandTimeoutMs: number;
+  #scripts = 0;
 
   constructor(redis: Redis, commandTimeoutMs: number) {
     this.#redis = redis;
@@ -127,11 +132,14 @@ export class RedisConnection {
   }
 
   /**
-   * Adds a Lua script as a command of this connection. Redis runs it atomically. It is sent by its hash, and in full to
-   * a server that does not know it yet.
+   * Returns the function that runs a Lua script on this connection. Redis runs it atomically. It is sent by its hash, and
+   * in full to a server that does not know it yet.
    */
-  define(name: string, script: { readonly lua: string; readonly numberOfKeys: number }): void {
-    this.#redis.defineCommand(name, script);
+  script<Reply>(lua: string, numberOfKeys: number): RedisScript<Reply> {
+    const name = `script${(this.#scripts += 1)}`;
+    this.#redis.defineCommand(name, { lua, numberOfKeys });
+    const command = Reflect.get(this.#redis, name) as (...values: ScriptValues) => Promise<Reply>;
+    return (purpose, ...values) => this.run(purpose, (redis) => command.apply(redis, values));
   }
 
   close(): void {

@@ -1,6 +1,5 @@
-import type { Result } from "ioredis";
 import { z } from "zod";
-import type { RedisConnection } from "../process/redis-connection.ts";
+import type { RedisConnection, RedisScript } from "../process/redis-connection.ts";
 import { auditEntriesMax, auditEntry, type AuditEntry } from "../records/audit-entry.ts";
 import { keyRecord, keyTombstone, type FoundKey, type KeyRecord } from "../records/key-record.ts";
 import {
@@ -111,19 +110,14 @@ if not string.find(peppers, ARGV[1], 1, true) then redis.call("SET", KEYS[1], AR
 return "written"
 `;
 
-declare module "ioredis" {
-  interface RedisCommander<Context> {
-    writeKey(...keysAndValues: (string | number)[]): Result<unknown, Context>;
-    forgetKey(...keysAndValues: (string | number)[]): Result<unknown, Context>;
-    addPepper(...keysAndValues: (string | number)[]): Result<unknown, Context>;
-  }
-}
-
 const idsPerPage = 250;
 const entriesPerPage = 500;
 
 export class RedisKeyStore implements KeyStore {
   readonly #redis: RedisConnection;
+  readonly #writeKey: RedisScript<unknown>;
+  readonly #forgetKey: RedisScript<unknown>;
+  readonly #addPepper: RedisScript<unknown>;
   readonly #afterlifeMs: number;
   readonly #connectToWait: (() => Promise<RedisConnection>) | undefined;
 
@@ -136,9 +130,9 @@ export class RedisKeyStore implements KeyStore {
     } = {},
   ) {
     this.#redis = redis;
-    redis.define("writeKey", { lua: writeKeyLua, numberOfKeys: 7 });
-    redis.define("forgetKey", { lua: forgetKeyLua, numberOfKeys: 6 });
-    redis.define("addPepper", { lua: addPepperLua, numberOfKeys: 1 });
+    this.#writeKey = redis.script(writeKeyLua, 7);
+    this.#forgetKey = redis.script(forgetKeyLua, 6);
+    this.#addPepper = redis.script(addPepperLua, 1);
     this.#afterlifeMs = options.afterlifeMs ?? recordAfterlifeMs;
     this.#connectToWait = options.connectToWait;
   }
@@ -163,10 +157,7 @@ export class RedisKeyStore implements KeyStore {
 
   async forget(id: KeyId, entry: AuditEntry): Promise<Written> {
     const names = [recordAt(id), tombstoneAt(id), peppersAt, auditAt, responsesAt(id), responseBytesAt];
-    const reply = await this.#redis.run("revoke a key", (redis) =>
-      redis.forgetKey(...names, id, JSON.stringify(entry), auditEntriesMax),
-    );
-    return this.#written(reply);
+    return this.#written(await this.#forgetKey("revoke a key", ...names, id, JSON.stringify(entry), auditEntriesMax));
   }
 
   async list(unread?: UnreadRecord[]): Promise<readonly KeyRecord[]> {
@@ -219,8 +210,7 @@ export class RedisKeyStore implements KeyStore {
   }
 
   async addPepper(fingerprint: PepperFingerprint): Promise<void> {
-    const reply = await this.#redis.run("note a pepper", (redis) => redis.addPepper(peppersAt, fingerprint));
-    this.#written(reply);
+    this.#written(await this.#addPepper("note a pepper", peppersAt, fingerprint));
   }
 
   /**
@@ -253,10 +243,8 @@ export class RedisKeyStore implements KeyStore {
     const names = [recordAt(id), tombstoneAt(id), idsAt, peppersAt, auditAt, responsesAt(id), responseBytesAt];
     const tombstone = revokedAt === undefined ? fieldsOf({ digest, expiresAt }) : [];
     const values = [id, replaces, record.pepper, expiresAt + this.#afterlifeMs, JSON.stringify(entry), auditEntriesMax];
-    const reply = await this.#redis.run("keep a key", (redis) =>
-      redis.writeKey(...names, ...values, tombstone.length, ...tombstone, ...fieldsOf(record)),
-    );
-    return this.#written(reply);
+    const fields = [tombstone.length, ...tombstone, ...fieldsOf(record)];
+    return this.#written(await this.#writeKey("keep a key", ...names, ...values, ...fields));
   }
 
   #written(reply: unknown): Written {

@@ -1,7 +1,6 @@
 import { subjectOf } from "../records/key-changes.ts";
-import type { Result } from "ioredis";
 import type { z } from "zod";
-import type { RedisConnection } from "../process/redis-connection.ts";
+import type { RedisConnection, RedisScript } from "../process/redis-connection.ts";
 import { keepRecord, type KeepRecord } from "../records/keep-record.ts";
 import { routeRecord, type RouteRecord } from "../records/route-record.ts";
 import { auditEntriesMax, type AuditEntry } from "../records/audit-entry.ts";
@@ -47,12 +46,6 @@ redis.call("XADD", KEYS[3], "MAXLEN", "~", ARGV[10], "*", "key", ARGV[8], "entry
 return "written"
 `;
 
-declare module "ioredis" {
-  interface RedisCommander<Context> {
-    writeRecord(...keysAndValues: (string | number)[]): Result<unknown, Context>;
-  }
-}
-
 /** A record of a machine, a route or a kept model, as far as the script knows it. */
 interface NamedRecord {
   readonly name: string;
@@ -81,11 +74,12 @@ interface Change<Kept> {
 export class RedisRecords<Kept extends NamedRecord> implements RecordStore<Kept> {
   protected readonly redis: RedisConnection;
   readonly #options: RedisRecordsOptions<Kept>;
+  readonly #write: RedisScript<unknown>;
 
   constructor(redis: RedisConnection, options: RedisRecordsOptions<Kept>) {
     this.redis = redis;
     this.#options = options;
-    redis.define("writeRecord", { lua: writeRecordLua, numberOfKeys: 6 });
+    this.#write = redis.script(writeRecordLua, 6);
   }
 
   async list(unread?: UnreadRecord[]): Promise<readonly Kept[]> {
@@ -117,9 +111,8 @@ export class RedisRecords<Kept extends NamedRecord> implements RecordStore<Kept>
     const places = [at, peppersAt, auditAt, machineKeysAt, machineJoinsAt, machineSeenAt];
     const text = record === undefined ? "" : JSON.stringify(record);
     const values = [kind, name, replaces, record?.name ?? "", text, record?.publicKey ?? "", record?.join?.id ?? ""];
-    const reply = await this.redis.run(`change a ${noun}`, (redis) =>
-      redis.writeRecord(...places, ...values, subjectOf(entry), JSON.stringify(entry), auditEntriesMax),
-    );
+    const audited = [subjectOf(entry), JSON.stringify(entry), auditEntriesMax];
+    const reply = await this.#write(`change a ${noun}`, ...places, ...values, ...audited);
     if (reply === "unfounded") throw unfoundedStore();
     return reply === "written" || reply === "taken" ? reply : "conflict";
   }

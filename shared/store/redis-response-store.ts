@@ -1,8 +1,7 @@
-import type { Result } from "ioredis";
 import { z } from "zod";
 import { keyId, type KeyId } from "../keys/key-token.ts";
 import { dayMs } from "../process/clock.ts";
-import type { RedisConnection } from "../process/redis-connection.ts";
+import type { RedisConnection, RedisScript } from "../process/redis-connection.ts";
 import {
   placeHeldMs,
   type PutOutcome,
@@ -88,25 +87,20 @@ end
 return 0
 `;
 
-declare module "ioredis" {
-  interface RedisCommander<Context> {
-    putResponse(...keysAndValues: (string | number | Buffer)[]): Result<PutOutcome, Context>;
-    dropResponses(...keysAndValues: string[]): Result<number, Context>;
-    holdPlace(...keysAndValues: (string | number)[]): Result<number, Context>;
-  }
-}
-
 /** Responses in Redis, each under a name of its own that Redis itself drops, and a list of names for each key. */
 export class RedisResponseStore implements StoredResponses {
   readonly #redis: RedisConnection;
   readonly #max: number;
+  readonly #put: RedisScript<PutOutcome>;
+  readonly #drop: RedisScript<number>;
+  readonly #hold: RedisScript<number>;
 
   constructor(redis: RedisConnection, max = storedResponsesMax) {
     this.#redis = redis;
     this.#max = max;
-    redis.define("putResponse", { lua: putResponseLua, numberOfKeys: 4 });
-    redis.define("dropResponses", { lua: dropResponsesLua, numberOfKeys: 2 });
-    redis.define("holdPlace", { lua: holdPlaceLua, numberOfKeys: 1 });
+    this.#put = redis.script(putResponseLua, 4);
+    this.#drop = redis.script(dropResponsesLua, 2);
+    this.#hold = redis.script(holdPlaceLua, 1);
   }
 
   async put(key: KeyId, { id, sealed }: SealedResponse, terms: StoringTerms): Promise<PutOutcome> {
@@ -114,13 +108,11 @@ export class RedisResponseStore implements StoredResponses {
     const names = [responsesAt(key), responseBytesAt, responseAt(key, id), recordAt(key)];
     const { keptMs, keyBytesMax, siteBytesMax } = terms;
     const bounds = [keptMs, this.#max, storedDaysMax * dayMs, keyBytesMax, siteBytesMax];
-    return this.#redis.run("store a response", (redis) => redis.putResponse(...names, key, id, bytes, ...bounds));
+    return this.#put("store a response", ...names, key, id, bytes, ...bounds);
   }
 
   async holdPlace(key: KeyId, conversation: string, placesMax: number): Promise<string | undefined> {
-    const place = await this.#redis.run("hold a place", (redis) =>
-      redis.holdPlace(responseAt(key, conversation), placesMax, placeHeldMs),
-    );
+    const place = await this.#hold("hold a place", responseAt(key, conversation), placesMax, placeHeldMs);
     return place === 0 ? undefined : `${conversation}.${place}`;
   }
 
@@ -141,10 +133,7 @@ export class RedisResponseStore implements StoredResponses {
   }
 
   async remove(key: KeyId, ...ids: readonly string[]): Promise<boolean> {
-    const drop = this.#redis.run("drop responses", (redis) =>
-      redis.dropResponses(responsesAt(key), responseBytesAt, key, ...ids),
-    );
-    return (await drop) > 0;
+    return (await this.#drop("drop responses", responsesAt(key), responseBytesAt, key, ...ids)) > 0;
   }
 
   async removeExpired(): Promise<void> {

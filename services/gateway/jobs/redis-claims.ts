@@ -1,6 +1,5 @@
-import type { Result } from "ioredis";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
-import type { RedisConnection } from "#shared/process/redis-connection.ts";
+import type { RedisConnection, RedisScript } from "#shared/process/redis-connection.ts";
 import {
   type AnswerClaims,
   type Claim,
@@ -31,25 +30,18 @@ redis.call("PEXPIREAT", KEYS[2], last[2])
 return ARGV[1]
 `;
 
-declare module "ioredis" {
-  interface RedisCommander<Context> {
-    putClaim(at: string, names: string, ...args: (string | number)[]): Result<string, Context>;
-  }
-}
-
 /** The claims of all gateways of a site, in Redis. */
 export class RedisClaims implements AnswerClaims {
-  readonly #redis: RedisConnection;
+  readonly #put: RedisScript<string>;
 
   constructor(redis: RedisConnection) {
-    this.#redis = redis;
-    redis.define("putClaim", { lua: putLua, numberOfKeys: 2 });
+    this.#put = redis.script(putLua, 2);
   }
 
   async put({ keyId, name }: ClaimName, claimed: Claim, { from = "", forMs }: ClaimHold): Promise<Claim | undefined> {
     const at = [`claim:${keyId}:${name}`, `claims:${keyId}`] as const;
     const args = [JSON.stringify(claimed), name, forMs, claimsPerKeyMax, from];
-    const held = await this.#redis.run("claim an answer", (redis) => redis.putClaim(...at, ...args));
+    const held = await this.#put("claim an answer", ...at, ...args);
     return claim.safeParse(jsonIn(held)).data;
   }
 }

@@ -1,10 +1,9 @@
-import type { Result } from "ioredis";
 import { z } from "zod";
 import { budgetPeriods } from "#shared/admin/key-terms.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { gatewayIsThereForMs } from "#shared/records/site-gateways.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import type { RedisConnection } from "#shared/process/redis-connection.ts";
+import type { RedisConnection, RedisScript } from "#shared/process/redis-connection.ts";
 import { keptRequestsDefault, redisRequestsAt, type KeptRequests } from "#shared/requests/request-records.ts";
 import { redisUsageAt, redisUsageDaysAt, redisUsageFields, usageKeptDays, type UsageRow } from "#shared/usage/usage.ts";
 import {
@@ -302,12 +301,6 @@ call("PEXPIRE", gateways, ${runningKeptForMs})
 return { call("ZCARD", gateways), grants, admissions }
 `;
 
-declare module "ioredis" {
-  interface RedisCommander<Context> {
-    settleRequests(prefix: string, settlement: string, ...requests: readonly string[]): Result<SettleReply, Context>;
-  }
-}
-
 /** An empty key, to which the connection adds its prefix. */
 const prefixOnly = "";
 
@@ -332,6 +325,7 @@ export class RedisLimitsBook implements LimitsBook {
   readonly #seatLivesMs: number;
   readonly #isThereForMs: number;
   readonly #kept: KeptRequests;
+  readonly #settle: RedisScript<SettleReply>;
 
   constructor(
     redis: RedisConnection,
@@ -347,7 +341,7 @@ export class RedisLimitsBook implements LimitsBook {
     this.#clock = options.clock;
     this.#seatLivesMs = options.seatLivesMs ?? seatLivesMs;
     this.#isThereForMs = options.isThereForMs ?? gatewayIsThereForMs;
-    redis.define("settleRequests", { lua: settleLua, numberOfKeys: 1 });
+    this.#settle = redis.script(settleLua, 1);
   }
 
   async limitStatus({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
@@ -386,9 +380,7 @@ export class RedisLimitsBook implements LimitsBook {
       requestsKeptMs: this.#kept.ms,
     });
     const purpose = demands.length > 0 ? "admit requests" : "write down what has ended";
-    const [gateways, grants, replies] = await this.#redis.run(purpose, (client) =>
-      client.settleRequests(prefixOnly, text, ...requests),
-    );
+    const [gateways, grants, replies] = await this.#settle(purpose, prefixOnly, text, ...requests);
     if (gateways === 0) {
       const [message, internal] = ["Usage cannot be booked just now.", "an earlier settlement is missing"];
       throw new Fault("backend_unavailable", { message, internal });

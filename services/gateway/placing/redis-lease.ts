@@ -1,4 +1,3 @@
-import type { Result } from "ioredis";
 import type { StateStore } from "#shared/store/open-key-store.ts";
 
 /** For how long a gateway keeps the lease after it renewed it; another one takes over then. */
@@ -11,19 +10,10 @@ redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
 return 1
 `;
 
-declare module "ioredis" {
-  interface RedisCommander<Context> {
-    holdLease(key: string, holder: string, ms: number): Result<number, Context>;
-  }
-}
-
 /** The lease by which one gateway of a site at a time tells machines what to keep. The only gateway of a site needs none. */
 export function keeperLease(state: StateStore, gateway: string): { hold(): Promise<boolean> } {
   if (state.kind === "sqlite") return { hold: async () => true };
   const { redis } = state;
-  redis.define("holdLease", { lua: holdLua, numberOfKeys: 1 });
-  return {
-    hold: async () =>
-      (await redis.run("hold the lease", (client) => client.holdLease("keeper", gateway, leaseMs))) === 1,
-  };
+  const hold = redis.script<number>(holdLua, 1);
+  return { hold: async () => (await hold("hold the lease", "keeper", gateway, leaseMs)) === 1 };
 }
