@@ -9,14 +9,18 @@ export interface Words {
 
 const sections = readOwnFile(new URL("./words.md", import.meta.url))
   .toString()
-  .split("\n## ");
+  .split("\n## ")
+  .map(readSection);
+
+function readSection(text: string) {
+  const lines = text.matchAll(/^- `(.+?)`(?: \((.+?)\))?: (.+)$/gm);
+  const words = [...lines].map(([, name = "", example, meaning = ""]): Words => ({ name, example, meaning }));
+  return { title: text.slice(0, text.indexOf("\n")), words };
+}
 
 /** Returns the lines of the sections of words.md whose titles begin so. */
 export function wordsOf(title: string): readonly Words[] {
-  const text = sections.filter((each) => each.startsWith(title)).join("\n");
-  return [...text.matchAll(/^- `(.+?)`(?: \((.+?)\))?: (.+)$/gm)].map(([, name = "", example, meaning = ""]) => {
-    return { name, example, meaning };
-  });
+  return sections.filter((each) => each.title.startsWith(title)).flatMap(({ words }) => words);
 }
 
 /** Returns the line of a name in a section of words.md. */
