@@ -53,16 +53,6 @@ describe.skipIf(lentOnly("nats", "redis"))("a site with NATS in operator mode, R
     }
   });
 
-  test("a machine's newer tunnel at one gateway closes the older at the other, and is no suspicion", async () => {
-    const { name, ...keyPair } = await pairKey();
-    const boot = newToken();
-    const older = await openAt(0, keyPair, boot);
-    const newer = await openAt(1, keyPair, boot);
-    await older.untilClosed();
-    expect(older.error).toBe("Authorization Violation: replaced");
-    expect([newer.closed, (await recordOf(name))?.cordon]).toEqual([false, undefined]);
-  });
-
   test.each([
     ["take turns", ["x", "y", "x"]],
     ["take over again and again within a minute under new names", ["x", "y", "z", "w", "v", "u"]],

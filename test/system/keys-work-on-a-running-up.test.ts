@@ -52,32 +52,6 @@ test("a revoked key is 401 key_invalid, and revoking it again does no harm", asy
   expect(listed.stdout).not.toContain(key.split("_")[2]);
 });
 
-test("a key that is rotated has two secrets for a while, and both are refused while it is disabled", async () => {
-  const { id, key: old } = await issueKey(store());
-  const rotated = await trunkline(["keys", "rotate", id, "--grace", "1h", "--json"], store());
-  const { key } = JSON.parse(rotated.stdout) as { key: string };
-  const statuses = () => Promise.all([old, key].map(async (each) => (await withKey(each).models()).status));
-  expect(await statuses()).toEqual([200, 200]);
-  expect((await trunkline(["keys", "disable", id], store())).exitCode).toBe(0);
-  const settle = (status: number) =>
-    until(async () => (await statuses()).every((each) => each === status), {
-      what: `both secrets to be ${status}`,
-      timeoutMs: revokedWithinMs,
-    });
-  await settle(401);
-  expect((await trunkline(["keys", "enable", id], store())).exitCode).toBe(0);
-  await settle(200);
-});
-
-test("usage tells soon what a key has used", async () => {
-  const { id, key } = await issueKey(store());
-  await withKey(key).answer({ model: "scripted:plain", says: "/script tokens=3" });
-  const used = () => trunkline(["usage", "--days", "2", "--by", "key,model", "--key", id, "--json"], store());
-  const told = { key: id, name: "test", model: "scripted:plain", requests: 1, failed: 0, completion_tokens: 3 };
-  await until(async () => JSON.parse((await used()).stdout).usage.length > 0, { what: "the usage to be written" });
-  expect(JSON.parse((await used()).stdout).usage).toMatchObject([told]);
-});
-
 test("a key whose time has elapsed is 401 key_expired, and a stream that it began goes on", async () => {
   const { key, expires_at: expiresAt } = await issueKey(store(), "--ttl", "1s");
   const stream = await withKey(key).stream({ model: "scripted", says: "/script tokens=75 delay_ms=20" });

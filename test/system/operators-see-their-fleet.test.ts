@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { shownFleetMachine, type ShownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
-import { errorOf } from "../harness/endpoint.ts";
 import { freePort } from "../harness/free-port.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
@@ -65,28 +64,6 @@ test("a fleet is a table that lines up, with every machine and its load", async 
   });
 });
 
-test("an agent that gets no work is told of with the reason, whatever it is", async () => {
-  const nothing = { TRUNKLINE_RUNTIME: "auto", TRUNKLINE_RUNTIME_URL: `http://127.0.0.1:${await freePort()}` };
-  await using waiting = await fleet.startAgent("waiting", { env: nothing });
-  await using faster = await fleet.startAgent("faster", { env: { TRUNKLINE_TIME_SCALE: "0.5" } });
-  await untilShown(waiting.machine, { state: "waiting", why: "no model server answers" });
-  await untilShown(faster.machine, { status: "left_out", why: "runs at another TRUNKLINE_TIME_SCALE" });
-  const dead = await fleet.startAgent("dead", { models: ["scripted:embed"] });
-  await untilShown("dead", { takes_work: true, models: 1 });
-  await dead.kill();
-  const { why } = await untilShown("dead", { status: "offline", takes_work: false });
-  expect(why).toMatch(/^(not heard for \d s|nobody listens on its subject)$/);
-  const { stdout, exitCode } = await status();
-  expect(exitCode).toBe(0);
-  expect(stdout).toMatch(/^dead +offline .* (not heard for \d+ s|nobody listens on its subject)$/m);
-  expect(stdout).toMatch(/^faster +left out .* runs at another TRUNKLINE_TIME_SCALE$/m);
-  expect(stdout).toMatch(/^waiting +waiting +- .* no model server answers$/m);
-  await faster.kill();
-  await until(async () => !(await machines()).some(({ machine }) => machine === "faster"), {
-    what: "a machine that was left out and is gone not to be shown for ever",
-  });
-});
-
 test("a machine whose queue is full, and one that is about to stop, say so while their streams run", async () => {
   await using shed = await fleet.startAgent("shed", {
     models: ["scripted:mlx"],
@@ -111,19 +88,6 @@ test("a machine whose queue is full, and one that is about to stop, say so while
   await untilShown("shed", { status: "offline", why: "has said goodbye" });
 });
 
-test("a client that finds all machines full is told when there is room again, as answers there took lately", async () => {
-  const env = { TRUNKLINE_SLOTS: "1", TRUNKLINE_QUEUE_MAX: "0" };
-  await using _barn = await fleet.startAgent("barn", { models: ["scripted:mlx"], env });
-  await untilShown("barn", { takes_work: true, models: 1 });
-  const slow = { model: "scripted:mlx", says: "/script tokens=35 delay_ms=100 nonce=a" };
-  await fleet.endpoint.answer(slow);
-  const stream = await fleet.endpoint.stream(slow);
-  const refused = await fleet.endpoint.chat({ model: "scripted:mlx", says: "Hello" });
-  expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "4"]);
-  expect((await errorOf(refused)).code).toBe("server_is_overloaded");
-  await stream.over;
-});
-
 test("a route names the machines in their order, and why the others are not asked", async () => {
   const { exitCode, stdout } = await route("scripted:plain");
   const [heading, first, ...others] = stdout.trimEnd().split("\n");
@@ -138,15 +102,6 @@ test("a route names the machines in their order, and why the others are not aske
   const both = shownRoute.parse(JSON.parse((await route("scripted", "--json")).stdout));
   const ranked = both.machines.filter(({ rank }) => rank !== null);
   expect([both.refusal, ranked.map(({ machine }) => machine)]).toEqual([null, ["attic", "cellar"]]);
-});
-
-test("a route shows how fast machines were, once they have answered", async () => {
-  await fleet.endpoint.answer({ model: "scripted:plain", says: "/script tokens=50 delay_ms=5 nonce=b" });
-  const { machines: told } = shownRoute.parse(JSON.parse((await route("scripted:plain", "--json")).stdout));
-  const [{ first_token_ms: firstTokenMs, tokens_per_second: perSecond } = {}] = told;
-  expect(firstTokenMs).toBeGreaterThanOrEqual(0);
-  expect(perSecond).toBeGreaterThan(20);
-  expect(perSecond).toBeLessThan(250);
 });
 
 test("--watch shows the fleet again and again, and goes on when a machine leaves", async () => {
