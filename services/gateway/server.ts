@@ -86,11 +86,18 @@ export function createServer(options: ServerOptions): FastifyInstance {
     log,
     requestLog = log,
     bodyBytesMax,
+    faultShapes = [],
     trustedProxies = [],
     patience = defaultClientTimeouts,
     meter,
     clock = systemClock,
   } = options;
+  /** Writes the id of a request into the headers of its answer, where its client looks for it. */
+  const nameRequest = (request: FastifyRequest, reply: FastifyReply): void => {
+    reply.header("x-request-id", request.id);
+    const { idHeader } = faultShapeOf(request, faultShapes) ?? {};
+    if (idHeader !== undefined) reply.header(idHeader, request.id);
+  };
   const underWay = new AnswersUnderWay();
   const broken = new BrokenConnections({ underWay, log, meter });
   const server: FastifyInstance = fastify({
@@ -107,7 +114,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     routerOptions: { maxParamLength: urlParamCharactersMax, caseSensitive: true, ignoreTrailingSlash: true },
     clientErrorHandler: (error, socket) => broken.answer(error, socket),
     frameworkErrors: (error, request, reply: FastifyReply) => {
-      nameRequest(request, reply, options);
+      nameRequest(request, reply);
       followRequest({ request, reply }, { log: requestLog, meter });
       void answerFault(adoptError(error, options), { request, reply, ...options });
     },
@@ -129,7 +136,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   followRequests(server, { log: requestLog, meter });
   server.addHook("onRequest", (request, reply, done) => {
-    nameRequest(request, reply, options);
+    nameRequest(request, reply);
     if (reply.raw instanceof TimedResponse) reply.raw.requestId = request.id;
     if (options.lifecycle?.draining) reply.header("connection", "close");
     const { webSocketsAt, closing } = options;
@@ -142,17 +149,6 @@ export function createServer(options: ServerOptions): FastifyInstance {
   readBodies(server, bodyBytesMax);
   answerFaults(server, options);
   return server;
-}
-
-/** Writes the id of a request into the headers of its answer, where its client looks for it. */
-function nameRequest(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { faultShapes = [] }: Pick<ServerOptions, "faultShapes">,
-): void {
-  reply.header("x-request-id", request.id);
-  const { idHeader } = faultShapeOf(request, faultShapes) ?? {};
-  if (idHeader !== undefined) reply.header(idHeader, request.id);
 }
 
 /** Returns the fault that refuses a request before its key is checked, whoever sent it; undefined if there is none. */

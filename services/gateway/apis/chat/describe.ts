@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { finishReasons } from "#shared/protocol/answer-events.ts";
 import { toolCall } from "#shared/protocol/job-bodies.ts";
-import { chatRequest, outerMessage, outerResponseFormat, unsupportedChatFields } from "./chat-request.ts";
+import { chatRequest, outerMessage, outerResponseFormat, unsupportedChatFields } from "./chat-schema.ts";
 import { chatCall, chatTool } from "../../chats/custom-tools.ts";
 import { outerToolChoice } from "../../chats/request-tools.ts";
 import { count, nothing, text, textOrNull } from "../answer-parts.ts";

@@ -123,14 +123,6 @@ export interface MediaAnswer {
   readonly size?: MediaSize | undefined;
 }
 
-export interface ReadMediaRequest {
-  readonly model: string;
-  readonly ability: FurtherAbility;
-  readonly body: MediaBody;
-  readonly ignored: readonly string[];
-  readonly answer: MediaAnswer;
-}
-
 const audioTypes = {
   mp3: "audio/mpeg",
   opus: "audio/ogg",
@@ -211,36 +203,14 @@ const bytesPerWorkToken = 1_000;
 
 /** Returns the reading of requests that a model's server answers by itself. */
 export function readingOf(endpoint: MediaEndpoint): Reading {
-  return {
-    read(input): ReadRequest<MediaAnswer> {
-      const { model, ability, body: media, ignored, answer: form } = readMediaRequest(endpoint, input);
-      const job = jobBytes(encodeMediaBody(media));
-      if (job.body.byteLength > limits.jobBodyBytesMax) {
-        const message = `The request has more than ${limits.jobBodyBytesMax} bytes for its machine (jobBodyBytesMax).`;
-        throw new Fault("request_too_large", { message });
-      }
-      return {
-        kind: "media",
-        model,
-        stream: form.form === "transcript" || form.form === "audio",
-        ignored,
-        needs: needsOfInput(ability, Math.ceil(job.body.byteLength / bytesPerWorkToken)),
-        form,
-        ...job,
-        promptTokens: 0,
-        tokens: 0,
-        // Its units are no tokens, which a window would bound.
-        ceiling: { promptTokens: job.body.byteLength, prompts: Infinity, answers: 1, answerTokens: undefined },
-      };
-    },
-  };
+  return { read: (input) => readMediaRequest(endpoint, input) };
 }
 
 /** Reads a request that a model's server answers by itself, and separates its files from its fields. */
-export function readMediaRequest(
+function readMediaRequest(
   { path, schema, takesForm, unit, unsupported }: MediaEndpoint,
   input: Record<string, unknown>,
-): ReadMediaRequest {
+): ReadRequest<MediaAnswer> {
   if (takesForm === true) readNumbers(input);
   dropNulls(input);
   refuseFields(input, unsupported);
@@ -248,6 +218,30 @@ export function readMediaRequest(
   const { model, stream_format: streamFormat, ...given } = value;
   checkTogether(path, given);
   const answer = streamFormat === "sse" ? { form: "audio" as const, type: eventStream } : answerOf(path, given);
+  const media = { path, answer: answer.form, ...partsOf(given) };
+  const job = jobBytes(encodeMediaBody(media));
+  const bytes = job.body.byteLength;
+  if (bytes > limits.jobBodyBytesMax) {
+    const message = `The request has more than ${limits.jobBodyBytesMax} bytes for its machine (jobBodyBytesMax).`;
+    throw new Fault("request_too_large", { message });
+  }
+  return {
+    kind: "media",
+    model,
+    stream: answer.form === "transcript" || answer.form === "audio",
+    ignored,
+    needs: needsOfInput(abilityAt[path], Math.ceil(bytes / bytesPerWorkToken)),
+    form: { ...answer, size: unit && sizeIn(unit, media) },
+    ...job,
+    promptTokens: 0,
+    tokens: 0,
+    // Its units are no tokens, which a window would bound.
+    ceiling: { promptTokens: bytes, prompts: Infinity, answers: 1, answerTokens: undefined },
+  };
+}
+
+/** Separates the files of a request from its fields. */
+function partsOf(given: Readonly<Record<string, unknown>>): Pick<MediaBody, "fields" | "files" | "contents"> {
   const fields: Record<string, unknown> = {};
   const files: MediaHead["files"] = [];
   const contents: Uint8Array[] = [];
@@ -259,8 +253,7 @@ export function readMediaRequest(
       contents.push(bytes);
     }
   }
-  const body = { path, answer: answer.form, fields: fields as MediaHead["fields"], files, contents };
-  return { model, ability: abilityAt[path], body, ignored, answer: { ...answer, size: unit && sizeIn(unit, body) } };
+  return { fields: fields as MediaHead["fields"], files, contents };
 }
 
 /** A form has texts alone. The fields that are numbers or switches in JSON are read as such. */

@@ -1,6 +1,6 @@
 import type { Api } from "../api.ts";
 import { describeModels } from "./describe.ts";
-import { modelRoutes } from "./list-models.ts";
+import { serveModels } from "./list-models.ts";
 
 /** The list of models, in the shape that the headers of a request ask for. */
-export const api: Api = { prefix: "/v1", descriptions: [describeModels], endpoints: [], others: modelRoutes };
+export const api: Api = { prefix: "/v1", descriptions: [describeModels], endpoints: [], others: serveModels };

@@ -1,5 +1,4 @@
-import type { IncomingHttpHeaders } from "node:http";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import type { DetailedModel, Model } from "#shared/protocol/model.ts";
@@ -9,44 +8,31 @@ import { findListed, listModels } from "../../requests/resolve-model.ts";
 import { namedShortly } from "../../requests/run-answer.ts";
 import type { ApiParts } from "../api.ts";
 
-/** Serves the models of a key: in OpenAI's shape with Trunkline's fields, or in that of the Messages API. */
-export function modelRoutes(server: FastifyInstance, parts: ApiParts): void {
-  getModels(server, parts);
-  getModel(server, parts);
-}
-
-/** True if a client of the Messages API asks. */
-function isForMessages(headers: IncomingHttpHeaders): boolean {
-  return "anthropic-version" in headers;
-}
-
 /**
- * Serves the models that the calling key may use, as the machines report them at this moment. The route is the
- * contract's health check.
+ * Serves the models that the calling key may use, as the machines report them at this moment, and one of them by its id,
+ * which may hold `:` and `/`, written as they are or percent-encoded. Clients of the Messages API get its shape.
  */
-function getModels(server: FastifyInstance, parts: ApiParts): void {
+export function serveModels(server: FastifyInstance, { models, ranking, modelRoutes }: ApiParts): void {
   server.get("/models", async (request, reply) => {
     const { key } = callerOf(request);
-    const listing = await parts.models.list(key);
+    const listing = await models.list(key);
     const { unanswered } = listing;
     if (unanswered.length > 0) reply.header("x-trunkline-unanswered", namedShortly(unanswered));
-    const visible = listModels(listing, key, parts.modelRoutes.table);
-    return isForMessages(request.headers)
+    const visible = listModels(listing, key, modelRoutes.table);
+    return isForMessages(request)
       ? messageModelPage(visible, request.query)
       : { object: "list", data: visible.map(contracted) };
   });
-}
-
-/** Serves one model by its id, which may hold `:` and `/`, written as they are or percent-encoded. */
-function getModel(server: FastifyInstance, parts: ApiParts): void {
   server.get<{ Params: { "*": string } }>("/models/*", async (request) => {
     const id = request.params["*"];
     const { key } = callerOf(request);
     if (id === "") throw unknownUrl(request);
-    const model = await findListed(id, key, { ...parts, routes: parts.modelRoutes.table });
-    return isForMessages(request.headers) ? messageModel(model) : contracted(model);
+    const model = await findListed(id, key, { models, ranking, routes: modelRoutes.table });
+    return isForMessages(request) ? messageModel(model) : contracted(model);
   });
 }
+
+const isForMessages = ({ headers }: FastifyRequest): boolean => "anthropic-version" in headers;
 
 /** Returns a model for clients. Nearly every server tells tokens, so that is not said of each model. */
 function contracted(model: DetailedModel): Model {

@@ -1,7 +1,7 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, test } from "vitest";
 import { faultCodes } from "#shared/fault/fault.ts";
-import { chatRequest } from "../../../../services/gateway/apis/chat/chat-request.ts";
+import { chatRequest } from "../../../../services/gateway/apis/chat/chat-schema.ts";
 import { messageRequest } from "../../../../services/gateway/apis/messages/message-schema.ts";
 import { responseRequest } from "../../../../services/gateway/apis/responses/response-schema.ts";
 import { answerHeaders } from "../../../../services/gateway/openapi/public-headers.ts";
