@@ -157,7 +157,7 @@ export class JobReceiver {
 }
 
 /** This agent's ability to hear gateways: its connection is up, and the process did not stand still. */
-export interface Hearing {
+interface Hearing {
   readonly connected: boolean;
   readonly sinceMs: number;
   /** Time by which a gateway may be silent for longer, over this agent's line. */
@@ -171,7 +171,7 @@ export interface Hearing {
  * agent could not hear counts against no gateway. After `cutOffAfterMs` without a connection, however, all gateways
  * have given up.
  */
-export class GatewaySigns {
+class GatewaySigns {
   readonly #timing: Timing;
   /** When each gateway gave its last lease; an older gateway never gives one. */
   readonly #leasedAtMs = new Map<string, number>();

@@ -209,4 +209,4 @@ export class LearntSlots {
   }
 }
 
-export const tryOneMoreMs = 10_000;
+const tryOneMoreMs = 10_000;

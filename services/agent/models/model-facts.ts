@@ -41,10 +41,10 @@ export interface MemorySource {
   diskFreeMb(): Promise<number | undefined>;
 }
 
-interface Wishes {
+export interface Wishes {
   readonly demands: ReadonlyMap<string, ModelDemand>;
   /** True if the site wants a model in memory. */
-  readonly isKept?: ((id: string) => boolean) | undefined;
+  isKept(id: string): boolean;
 }
 
 interface FactsOptions {
@@ -135,10 +135,10 @@ export class ModelFacts {
   }
 
   /** Returns the models with all that decides which of them are in memory. */
-  planned(served: readonly ServedModel[], { demands, isKept = () => false }: Wishes): PlannedModel[] {
+  planned(served: readonly ServedModel[], wishes: Wishes): PlannedModel[] {
     const nowMs = this.#options.clock.now();
     return served.map(({ model }) => {
-      const { running = 0, waiting = 0, waitingSinceMs = nowMs } = demands.get(model.id) ?? {};
+      const { running = 0, waiting = 0, waitingSinceMs = nowMs } = wishes.demands.get(model.id) ?? {};
       const measured = this.#of(model.id);
       const isLoaded = model.loaded === true;
       if (running > 0) measured.usedAtMs = nowMs;
@@ -149,7 +149,7 @@ export class ModelFacts {
       return {
         model: model.id,
         isLoaded,
-        isKept: isKept(model.id),
+        isKept: wishes.isKept(model.id),
         memoryMb: memoryMbOf(known),
         loadMs,
         returnMs: loadMs * (1 - Math.exp(-perMs * returnWithinMs)),
@@ -165,18 +165,13 @@ export class ModelFacts {
   /** Returns the facts for presence; undefined until the memory was read. */
   told(
     served: readonly ServedModel[],
-    {
-      demands,
-      isKept,
-      keeps,
-      pulls,
-      ...more
-    }: Wishes & Pick<MemoryFacts, "isPlaced" | "canPull" | "counts" | "loading" | "keeps" | "pulls">,
+    wishes: Wishes,
+    { keeps, pulls, ...more }: Partial<MemoryFacts>,
   ): MemoryFacts | undefined {
     if (this.#memory === undefined) return undefined;
     const { totalMb, freeMb, diskFreeMb } = this.#memory;
     const inMemory = served.filter(({ model }) => model.loaded === true);
-    const residents = this.planned(inMemory, { demands, isKept }).map((each) => ({
+    const residents = this.planned(inMemory, wishes).map((each) => ({
       model: each.model,
       memoryMb: stepped(each.memoryMb, memoryStepMb),
       returnMs: stepped(each.returnMs, timeStepMs),

@@ -4,8 +4,7 @@ import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import { type LoadNews, retryAfterSecondsMax } from "#shared/protocol/frame-payload.ts";
 import { type KeepFacts, type LoadCounts, type MemoryFacts, problemCharactersMax } from "#shared/protocol/presence.ts";
 import type { AgentContext } from "../context.ts";
-import type { ManageRun } from "../runtimes/runtime.ts";
-import type { ModelDemand } from "./model-facts.ts";
+import type { ModelDemand, Wishes } from "./model-facts.ts";
 import { ModelPulls } from "./model-pulls.ts";
 import { ModelStates } from "./model-states.ts";
 import type { ServedModel } from "./model-set.ts";
@@ -75,15 +74,14 @@ export class ModelReconciler {
 
   /** The facts of the memory for presence; undefined until it was read. */
   get facts(): MemoryFacts | undefined {
-    const { runtime, jobs, places } = this.#options;
+    const { runtime, places } = this.#options;
+    const { kept } = this.#states;
     const pulls = this.pulls?.told() ?? [];
-    return runtime.facts.told(runtime.offer?.served ?? [], {
-      demands: jobs.demand(),
-      isKept: (id) => this.#states.isKept(id),
+    return runtime.facts.told(runtime.offer?.served ?? [], this.#wishes, {
       ...(places && { isPlaced: true, counts: this.counts }),
-      ...(this.#states.kept.length > 0 && { keeps: this.#states.kept.map((model) => this.#keepOf(model)) }),
+      ...(kept.length > 0 && { keeps: kept.map((model) => this.#keepOf(model)) }),
       ...(pulls.length > 0 && { pulls }),
-      ...(this.pulls !== undefined && this.#pulling !== undefined && { canPull: true }),
+      ...(this.#pull !== undefined && { canPull: true }),
       ...(this.#load !== undefined && { loading: this.news }),
     });
   }
@@ -132,9 +130,15 @@ export class ModelReconciler {
     this.#stop.abort(new Fault("shutting_down", { message: "The agent is stopping." }));
   }
 
-  /** The pull of the first runtime that can pull models. */
-  get #pulling(): ((run: ManageRun) => Promise<void>) | undefined {
-    return this.#options.runtime.offer?.runtimes.find(({ manages }) => manages?.pull)?.manages?.pull;
+  get #wishes(): Wishes {
+    return { demands: this.#options.jobs.demand(), isKept: (id) => this.#states.isKept(id) };
+  }
+
+  /** Pulls a model. Undefined if no runtime can do that, or if the owner lets nothing be pulled. */
+  get #pull(): ((id: string) => void) | undefined {
+    const { pulls } = this;
+    const run = this.#options.runtime.offer?.runtimes.find(({ manages }) => manages?.pull)?.manages?.pull;
+    return run && pulls && ((id) => void pulls.pull(id, run));
   }
 
   /** Returns how a kept model is, and why it is not in memory if it is not. */
@@ -154,8 +158,7 @@ export class ModelReconciler {
   /** True if something is to be done: for a request that waits, or for a kept model. */
   #isDue(): boolean {
     if (this.#held.size > 0 || this.#states.kept.some((id) => this.#isKeepDue(id))) return true;
-    for (const [id, { waiting }] of this.#options.jobs.demand()) if (waiting > 0 && !this.isReady(id)) return true;
-    return false;
+    return [...this.#options.jobs.demand()].some(([id, { waiting }]) => waiting > 0 && !this.isReady(id));
   }
 
   /** True if something is to be done so that a kept model is in memory, and stays there. */
@@ -163,8 +166,7 @@ export class ModelReconciler {
     if (!this.#states.isKept(id) || this.#states.failureOf(id) !== undefined) return false;
     const served = this.#options.runtime.offer?.find(id);
     // A pull that has ended a moment ago is not listed yet, or has failed and waits for its next turn.
-    if (served === undefined)
-      return this.pulls?.find(id) === undefined && this.pulls !== undefined && this.#pulling !== undefined;
+    if (served === undefined) return this.#pull !== undefined && this.pulls?.find(id) === undefined;
     const { seenOn, isOurs } = this.#states.of(id);
     return isLoadable(served) && (served.model.loaded !== true || (seenOn !== undefined && !isOurs));
   }
@@ -193,7 +195,7 @@ export class ModelReconciler {
   async #keepUp(): Promise<void> {
     for (const id of this.#states.kept.filter((each) => this.#isKeepDue(each))) {
       const served = this.#options.runtime.offer?.find(id);
-      if (served === undefined && this.#pulling !== undefined) void this.pulls?.pull(id, this.#pulling);
+      if (served === undefined) this.#pull?.(id);
       if (served?.model.loaded !== true) continue;
       await this.#manage("load", id).then(
         () => this.#states.loaded(id),
@@ -204,7 +206,8 @@ export class ModelReconciler {
 
   async #take({ load, unload }: LoadStep): Promise<void> {
     const { runtime, jobs, clock, log } = this.#options;
-    const [{ model }, begunAtMs] = [load, clock.now()];
+    const { model } = load;
+    const begunAtMs = clock.now();
     this.#load = { model, begunAtMs, expectedMs: load.loadMs };
     jobs.look();
     try {
@@ -284,10 +287,9 @@ export class ModelReconciler {
 
   /** Returns the models that can be loaded and unloaded. No request waits for one that could not be loaded lately. */
   #planned(): PlannedModel[] {
-    const { runtime, jobs } = this.#options;
-    const wishes = { demands: jobs.demand(), isKept: (id: string) => this.#states.isKept(id) };
-    return runtime.facts
-      .planned((runtime.offer?.served ?? []).filter(isLoadable), wishes)
+    const { facts, offer } = this.#options.runtime;
+    return facts
+      .planned((offer?.served ?? []).filter(isLoadable), this.#wishes)
       .map((each) =>
         this.#states.failureOf(each.model) === undefined ? each : { ...each, waiting: 0, isKept: each.isLoaded },
       );

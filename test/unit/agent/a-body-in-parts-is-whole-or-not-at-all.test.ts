@@ -12,23 +12,6 @@ const someBody = fc.uint8Array({ minLength: 1, maxLength: 200 });
 const arrivals = fc.array(fc.tuple(fc.nat(199), fc.integer({ min: 1, max: 80 })), { maxLength: 40 });
 
 describe("a body in parts", () => {
-  test("is whole, byte for byte, however it was cut", () => {
-    fc.assert(
-      fc.property(someBody, fc.array(fc.integer({ min: 1, max: 60 })), (body, sizes) => {
-        const collector = collectorFor(body);
-        const outcomes: string[] = [];
-        for (let offset = 0, place = 0; offset < body.byteLength; place += 1) {
-          const collected = collector.add(offset, body.subarray(offset, offset + (sizes[place] ?? 50)));
-          outcomes.push(collected);
-          if (collected === "whole") expect(Buffer.compare(collector.body, body)).toBe(0);
-          offset = collector.received;
-        }
-        expect(outcomes.at(-1)).toBe("whole");
-        expect(outcomes.slice(0, -1)).not.toContain("whole");
-      }),
-    );
-  });
-
   test("survives parts that are lost, come twice or in another order: what is acknowledged is there", () => {
     fc.assert(
       fc.property(someBody, arrivals, (body, parts) => {
@@ -66,10 +49,5 @@ describe("a body in parts", () => {
     const collector = collectorFor(Buffer.from("abc"));
     expect(collector.add(0, Buffer.from("abcd"))).toBe("corrupt");
     expect(collector.received).toBe(0);
-  });
-
-  test("is not moved on by a part without bytes", () => {
-    const collector = collectorFor(Buffer.from("abc"));
-    expect(collector.add(0, new Uint8Array())).toBe("incomplete");
   });
 });

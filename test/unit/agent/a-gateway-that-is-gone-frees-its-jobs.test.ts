@@ -1,6 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { timingAt } from "#shared/protocol/timing.ts";
-import { GatewaySigns } from "../../../services/agent/jobs/receive-jobs.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 describe("a gateway that no beat finds", () => {
@@ -54,20 +52,6 @@ describe("a gateway that no beat finds", () => {
     await pass(timing.beatIntervalMs);
     expect(runtime.begun().run.signal.aborted).toBe(false);
     expect(gateway.beats).toHaveLength(2);
-  });
-
-  test("is gone when it was missing for gatewayGoneAfterMs and not before", () => {
-    const timing = timingAt(1);
-    const signs = new GatewaySigns(timing);
-    const waiting = new Set(["gateway"]);
-    const hearing = { connected: true, sinceMs: 0, addedSilenceMs: 0 };
-    for (let nowMs = 0; nowMs < timing.gatewayGoneAfterMs; nowMs += timing.beatIntervalMs) {
-      signs.notFound("gateway", nowMs);
-    }
-    // Here it may have been back for nearly a whole beat, whose verdict is still to come.
-    expect(signs.gone(waiting, timing.gatewayGoneAfterMs, hearing)).toEqual([]);
-    signs.notFound("gateway", timing.gatewayGoneAfterMs);
-    expect(signs.gone(waiting, timing.gatewayGoneAfterMs + timing.beatIntervalMs, hearing)).toEqual(["gateway"]);
   });
 });
 

@@ -14,7 +14,6 @@ import { recordsIn } from "../../harness/answer-payload.ts";
 const log = createLog({ level: "silent", name: "test" });
 const subject = "a.job";
 const end = { finishReason: "stop", usage: null, timings: { queuedMs: 0, firstTokenMs: null, totalMs: 1 } } as const;
-const fault = { code: "cancelled", message: "over", usage: null };
 
 function emitter({ whole = false } = {}) {
   const broker: Broker = new MemoryBroker({ clock, log }).connect();
@@ -96,48 +95,6 @@ describe("the frames of a job", () => {
       [3, "t1:at1:bt1:c"],
       [4, "t1:d"],
     ]);
-  });
-
-  test("are none for nothing written", async () => {
-    const { frames, heard } = emitter();
-    void frames.write([], 1);
-    await delivered();
-    expect(heard()).toEqual([]);
-  });
-
-  test("end in exactly one that is terminal, after all that was written before, and nothing follows", async () => {
-    const { frames, heard } = emitter();
-    void frames.write([text("a")], 1);
-    frames.end("fault", fault);
-    frames.end("end", end);
-    void frames.write([text("late")], 2);
-    await delivered();
-    expect(heard().map(({ kind }) => kind)).toEqual(["data", "fault"]);
-    expect(JSON.parse(Buffer.from(heard()[1]?.payload ?? []).toString())).toEqual(fault);
-  });
-
-  test("repeat the terminal one as it was, and nothing before there is one", async () => {
-    const { frames, messages } = emitter();
-    frames.repeatTerminal();
-    void frames.write([text("a")], 1);
-    frames.end("end", end);
-    await delivered();
-    frames.repeatTerminal();
-    await delivered();
-    expect(messages).toHaveLength(3);
-    expect(messages[2]).toEqual(messages[1]);
-  });
-
-  test("count neither accept nor part-ack nor reject", async () => {
-    const { frames, heard } = emitter();
-    frames.say("accept", { state: "queued" });
-    void frames.write([text("a")], 1);
-    await delivered();
-    frames.say("part-ack", { received: 1 });
-    frames.say("reject", { reason: "busy", message: "" });
-    frames.end("end", end);
-    await delivered();
-    expect(sequences(heard())).toEqual([0, 1, 0, 0, 2]);
   });
 
   test("end a job also when its runtime claims more tokens than a frame can carry", async () => {

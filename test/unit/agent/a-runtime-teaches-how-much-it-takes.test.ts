@@ -1,26 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { LearntSlots, tryOneMoreMs } from "../../../services/agent/jobs/schedule.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 describe("how many jobs a runtime takes at once", () => {
-  test("is what it had room for when it refused one more, and is tried again with time", () => {
-    const learnt = new LearntSlots();
-    expect(learnt.limit("a", 8, 0)).toBe(8);
-    learnt.refused("a", 3, 0);
-    const limits = [0, tryOneMoreMs - 1, tryOneMoreMs, tryOneMoreMs * 4, tryOneMoreMs * 9].map((nowMs) =>
-      learnt.limit("a", 8, nowMs),
-    );
-    expect(limits).toEqual([3, 3, 4, 7, 8]);
-    expect(learnt.limit("b", 8, 0)).toBe(8);
-  });
-
-  test("is not learnt from a refusal while nothing else of ours ran", () => {
-    const learnt = new LearntSlots();
-    learnt.refused("a", 0, 0);
-    expect(learnt.limit("a", 2, 0)).toBe(2);
-  });
-
   const tooMuch = () => new Fault("server_is_overloaded", { message: "too much" });
 
   test("is learnt at nobody's cost: the job that was refused waits, and runs when another has ended", async () => {
@@ -37,6 +19,17 @@ describe("how many jobs a runtime takes at once", () => {
     runtime.begun(3).finish();
     await settle();
     expect(gateway.lastOf(ids[2] ?? "")).toMatchObject({ kind: "end" });
+  });
+
+  test("is tried again with one job more after ten seconds", async () => {
+    const { gateway, runtime, jobs, pass, settle } = await agentOnBroker({ slots: 3, queueMax: 5 });
+    for (let sent = 0; sent < 4; sent += 1) await gateway.send();
+    runtime.begun(2).fail(tooMuch());
+    await settle();
+    await pass(9_000);
+    expect(jobs.runner.load.running).toBe(2);
+    await pass(1_500);
+    expect(jobs.runner.load.running).toBe(3);
   });
 
   test("is told to the caller when nothing else of ours runs there", async () => {

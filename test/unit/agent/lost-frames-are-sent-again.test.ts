@@ -78,30 +78,6 @@ describe("the frames of a job", () => {
       { numRuns: 60 },
     );
   });
-
-  test("frames that the client has cannot be asked for again", async () => {
-    const { frames } = lossyGateway({ credit: 100, window: 100, loses: () => false });
-    void frames.write([textOf("Hello")], 1);
-    frames.end("end", end);
-    await nextTurn();
-    frames.grant({ taken: 8, limit: 108 });
-    expect(frames.attach({ from: 1, credit: 105 }, "a.job")).toBe(false);
-    expect(frames.attach({ from: 2, credit: 105 }, "a.job")).toBe(true);
-  });
-
-  test("are held back with the job's end until there is credit, and whoever writes is told to wait", async () => {
-    const { frames, text: received, ended, ask } = lossyGateway({ credit: 10, window: 10, loses: () => false });
-    const room = frames.write([textOf("Hello you")], 1);
-    frames.end("end", end);
-    await nextTurn();
-    await nextTurn();
-    expect([received(), ended(), frames.isHeldBack, frames.endedAtMs]).toEqual(["Hell", false, true, undefined]);
-    let free = false;
-    void room?.then(() => (free = true));
-    ask();
-    for (let turn = 0; turn < 2; turn += 1) await nextTurn();
-    expect([received(), ended(), free]).toEqual(["Hello you", true, true]);
-  });
 });
 
 describe("credit", () => {
