@@ -129,12 +129,6 @@ describe.each([
     expect(await ask("GET", "/keys")).toMatchObject({ status: 401, json: { error: { code: "key_expired" } } });
   });
 
-  test("an admin key may revoke itself, and is nobody from then on", async () => {
-    const { admin, ask } = await managed();
-    expect((await ask("DELETE", `/keys/${admin.record.id}`)).status).toBe(200);
-    expect(await ask("GET", "/keys")).toMatchObject({ status: 401, json: { error: { code: "key_invalid" } } });
-  });
-
   test("a key that is not there or cannot be changed is told so, and nothing is noted", async () => {
     const { api, admin, ask } = await managed();
     const revoked = (await api.issue()).record.id;

@@ -35,15 +35,6 @@ test.each(["0s", "0d"])("a grace of %s ends the old secret at once", async (grac
   expect([await verdictOf(old), await verdictOf(/trunkline_\S+/.exec(out)?.[0] ?? "")]).toEqual(["replaced", "valid"]);
 });
 
-test("a rotation without grace ends every old secret, also one that an earlier rotation gave a grace", async () => {
-  const { keys, issue, verdictOf } = await commandLine();
-  const { id, key: first } = await issue();
-  await keys("rotate", id, "--grace", "2h");
-  expect(await verdictOf(first)).toBe("valid");
-  await keys("rotate", id, "--grace", "0s");
-  expect(await verdictOf(first)).toBe("replaced");
-});
-
 test("a key is led elsewhere only once it is issued or changed so, and shows it", async () => {
   const { keys, json, issue } = await commandLine();
   const { id } = await issue("--scopes", "*");

@@ -71,13 +71,6 @@ test("whatever a key is issued with is shown by show and by list", async () => {
   expect(shown + listed).not.toContain(key);
 });
 
-test("limits that are set to none are none", async () => {
-  const { issue } = await commandLine();
-  const none = ["--rpm", "none", "--tpm", "none", "--concurrency", "none", "--budget", "none", "--machines", "any"];
-  const all = { rpm: null, tpm: null, concurrency: null, budget: null, machines: null };
-  expect(await issue(...none)).toMatchObject(all);
-});
-
 test("an admin key is one of its own kind, for 90 days at most and without anything that is about models", async () => {
   const { keys, issue } = await commandLine();
   const { id, key } = await issue("--admin");

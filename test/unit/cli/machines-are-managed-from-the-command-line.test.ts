@@ -227,11 +227,6 @@ describe("trunkline machines", () => {
     expect(failed).toMatchObject({ message: expect.stringContaining(words), exitCode: 1 });
   });
 
-  test("a store without keys takes no change, and says how to begin", async () => {
-    const { machines } = await commandLine();
-    await expect(machines("set", "attic", "--models", "*")).rejects.toThrow("issue a key to begin anew");
-  });
-
   test("a change of a machine is in the log of the keys", async () => {
     const { machines, keys, issue } = await commandLine();
     await issue();
