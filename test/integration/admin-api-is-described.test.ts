@@ -42,6 +42,7 @@ const described = z.strictObject({
       name: z.string(),
       in: z.enum(["path", "query"]),
       required: z.boolean(),
+      description: z.string().optional(),
       schema: z.looseObject({}),
     }),
   ),

@@ -4,7 +4,7 @@ import { linesMedia } from "#shared/protocol/model.ts";
 import type { Operation } from "../apis/description.ts";
 import { error } from "../apis/openai-answers.ts";
 import { faultHeaders } from "../http/answer-faults.ts";
-import { answered, jsonSchema, refTo, type Schema, sentLeniently } from "./json-schemas.ts";
+import { answered, jsonSchema, parametersIn, refTo, type Schema, sentLeniently } from "./json-schemas.ts";
 import { schemaNames, type Section } from "./public-apis.ts";
 import { byStatus, faultsOf, openAiStatus, publicCode, refusalsAs, refusedWith } from "./public-faults.ts";
 import { answerHeaders, requestHeaders } from "./public-headers.ts";
@@ -56,10 +56,7 @@ function parametersOf(path: string, { query }: Operation, { open }: Section): ob
     const named = { name: step.slice(1, -1), in: "path", required: true, description, schema: textInPath };
     return step.startsWith("{") ? [named] : [];
   });
-  const inQuery = Object.entries((query && jsonSchema(query, sentLeniently).properties) ?? {}).map(([name, field]) => {
-    const { description, ...schema }: Schema = Object(field);
-    return { name, in: "query", description, schema };
-  });
+  const inQuery = query ? parametersIn("query", query, sentLeniently) : [];
   const inHead = Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
   return [...inPath, ...inQuery, ...(open ? [] : inHead)];
 }

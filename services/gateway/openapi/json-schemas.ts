@@ -29,6 +29,15 @@ export function namedSchemas(named: Readonly<Record<string, z.ZodType>>, writing
   return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, withoutIdentity(schema)]));
 }
 
+/** Returns the parameters of a path or a query, one for each field of a schema. */
+export function parametersIn(place: "path" | "query", schema: z.ZodType, writing: Writing): Json[] {
+  const { properties = {}, required = [] } = jsonSchema(schema, writing);
+  return Object.entries(properties).map(([name, field]) => {
+    const { description, ...shape }: Schema = Object(field);
+    return { name, in: place, required: place === "path" || required.includes(name), description, schema: shape };
+  });
+}
+
 export function refTo(name: string): string {
   return `#/components/schemas/${name}`;
 }

@@ -12,8 +12,16 @@ import { sessionSchemas } from "#shared/admin/session-operations.ts";
 import type { FaultCode } from "#shared/fault/fault.ts";
 import { errorLine } from "#shared/protocol/model.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
-import { answered, type Json, jsonSchema, namedSchemas, refTo, sentExactly } from "../openapi/json-schemas.ts";
-import { byStatus, openAiStatus, refusedWith } from "../openapi/public-faults.ts";
+import {
+  answered,
+  type Json,
+  jsonSchema,
+  namedSchemas,
+  parametersIn,
+  refTo,
+  sentExactly,
+} from "../openapi/json-schemas.ts";
+import { byStatus, faultsOf, openAiStatus, refusedWith } from "../openapi/public-faults.ts";
 import { gatewayHandles } from "./gateway-operations.ts";
 import { proveAdmins } from "./operations-access.ts";
 import { answering, type AdminParts, type Handle, routeUrl, serveOperation } from "./serve-operation.ts";
@@ -89,23 +97,7 @@ const refusalsOfAll: readonly FaultCode[] = [
   "backend_unavailable",
   "internal_error",
 ];
-const refusalsOfKeys: readonly FaultCode[] = [
-  "key_invalid",
-  "key_expired",
-  "insufficient_permissions",
-  "auth_unavailable",
-];
-const refusalsOfBodies: readonly FaultCode[] = [
-  "invalid_json",
-  "missing_required_parameter",
-  "integer_below_min_value",
-  "integer_above_max_value",
-  "string_too_long",
-  "empty_array",
-  "array_above_max_length",
-  "request_too_large",
-  "unsupported_media_type",
-];
+const refusalsOfKeys: readonly FaultCode[] = [...faultsOf("keys"), "insufficient_permissions"];
 
 /** Returns the OpenAPI 3.1 document of the admin API, generated from the schemas that also validate its requests. */
 function openApiDocument(): { readonly openapi: string } & Json {
@@ -147,7 +139,7 @@ function describe(described: AdminOperation): Json {
   const refusals = [
     ...refusalsOfAll,
     ...(isOpen ? [] : refusalsOfKeys),
-    ...(takesBody ? refusalsOfBodies : []),
+    ...(takesBody ? faultsOf("bodies") : []),
     ...described.refusals,
   ];
   const schema = jsonSchema(body, sentExactly);
@@ -155,7 +147,7 @@ function describe(described: AdminOperation): Json {
   return {
     summary,
     ...(isOpen ? { security: [] } : {}),
-    parameters: [...parametersOf(params, "path"), ...parametersOf(query, "query")],
+    parameters: [...parametersIn("path", params, sentExactly), ...parametersIn("query", query, sentExactly)],
     ...(takesBody ? { requestBody: { required: schema["required"] !== undefined, content } } : {}),
     responses: {
       [status]: { description: "Done.", content: { [media]: { schema: schemaOf(answer) } } },
@@ -168,16 +160,6 @@ const jsonMedia = "application/json";
 
 function refusal(codes: readonly FaultCode[]): Json {
   return { description: refusedWith(codes), content: { [jsonMedia]: { schema: schemaOf(errorBody) } } };
-}
-
-function parametersOf(schema: z.ZodType, place: "path" | "query"): Json[] {
-  const { properties = {}, required = [] } = jsonSchema(schema, sentExactly);
-  return Object.entries(properties).map(([name, shape]) => ({
-    name,
-    in: place,
-    required: place === "path" || required.includes(name),
-    schema: shape,
-  }));
 }
 
 function schemaOf(schema: z.ZodType): Json {

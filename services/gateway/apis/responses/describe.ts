@@ -156,7 +156,7 @@ const ann = { items: [user("My name is Ann.")] };
 const itemsQuery = z.object({
   limit: z.int().min(1).max(itemsPageMax).default(itemsPageDefault).describe("Items on a page."),
   order: z.enum(["asc", "desc"]).default("desc").describe("`asc` for the first item first."),
-  after: text("The id of the item before the page."),
+  after: text("The id of the item before the page.").optional(),
 });
 
 export const describeResponses: ApiDescription = {
