@@ -9,13 +9,14 @@ import { Breakers } from "./routing/breakers.ts";
 import { BusyClaims } from "./routing/busy-claims.ts";
 import { JobPlacements } from "./routing/job-placements.ts";
 import { OpenJobs } from "./jobs/open-jobs.ts";
-import { PromptCounter } from "./jobs/count-prompts.ts";
+import { PromptCounter } from "./requests/count-prompts.ts";
 import { Keeper } from "./placing/keeper.ts";
 import { keeperLease } from "./placing/redis-lease.ts";
 import { OwnClaims } from "./jobs/answer-claims.ts";
 import { RedisClaims } from "./jobs/redis-claims.ts";
 import { AnswerResumer } from "./jobs/resume-answer.ts";
-import { JobPlacer } from "./jobs/place-job.ts";
+import { RefusedEfforts } from "./requests/refused-efforts.ts";
+import { JobRunner } from "./requests/run-job.ts";
 import { MachineRanking } from "./routing/rank-machines.ts";
 import { Catalogues, findModel } from "./fleet/catalogues.ts";
 import { FloodGuard } from "./fleet/flood-guard.ts";
@@ -125,7 +126,8 @@ export function openFleet({
     timing,
     clock,
   });
-  const placer = new JobPlacer({ ranking, breakers, placements, jobs, timing, clock, log, meter });
+  const refusedEfforts = new RefusedEfforts(clock);
+  const runner = new JobRunner({ ranking, breakers, placements, refusedEfforts, jobs, timing, clock, log, meter });
   const resumer = new AnswerResumer({ jobs, roster, catalogues, timing, clock });
   const counter = new PromptCounter({ jobs, ranking, timing, clock });
   const lease = keeperLease(state, gateway);
@@ -150,7 +152,7 @@ export function openFleet({
     sharing,
     placements,
     ranking,
-    placer,
+    runner,
     resumer,
     answerClaims: state.kind === "redis" ? new RedisClaims(state.redis) : new OwnClaims(clock),
     counter,

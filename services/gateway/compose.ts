@@ -28,7 +28,6 @@ import { healthRoutes, readiness } from "./operations/health-and-metrics.ts";
 import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./openapi/get-reference.ts";
-import { RefusedEfforts } from "./requests/refused-efforts.ts";
 import type { ApiParts } from "./apis/api.ts";
 import { faultShapes } from "./apis/apis.ts";
 import { mountApis } from "./apis/mount-apis.ts";
@@ -143,7 +142,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     placements: fleet.placements,
     modelRoutes,
     reader,
-    refusedEfforts: new RefusedEfforts(clock),
+    settlements: limited.settlements,
     responses: new KeptResponses({
       stored: store.responses,
       terms: config.storedResponses,

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
 import { refuseWithoutHeapRoom } from "../http/bound-uploads.ts";
-import { answerRequest } from "../requests/answer-request.ts";
+import { answerRequest } from "../requests/obtain.ts";
 import { keepAccounts } from "../requests/keep-accounts.ts";
 import { addRateLimitHeaders } from "../requests/limit-responses.ts";
 import type { ApiParts } from "./api.ts";

@@ -1,5 +1,5 @@
-import type { PromptCounter } from "../jobs/count-prompts.ts";
-import type { Placement } from "../jobs/place-job.ts";
+import type { PromptCounter } from "../requests/count-prompts.ts";
+import type { RequestWork } from "../requests/request.ts";
 import type { CountMaker, InferenceDependencies } from "../requests/endpoint.ts";
 import type { ReadRequest } from "../requests/read-request.ts";
 import type { JobPlacements } from "../routing/job-placements.ts";
@@ -20,11 +20,12 @@ const estimateHeader = "x-trunkline-estimate";
  * estimated from above, and a header of the answer says so.
  */
 export function countOfChat(asked: ReadRequest<ChatForm>, answerOf: (tokens: number) => object): CountMaker {
-  return async (job, reply, dependencies) => {
+  return async ({ request, reply, leaving }, dependencies) => {
     // Images are not fetched for a count, and no machine gets a body with their URLs.
-    const counted = asked.remoteImages === undefined ? await dependencies.counter.count(job) : undefined;
+    const counted =
+      asked.remoteImages === undefined ? await dependencies.counter.count(request, leaving.signal) : undefined;
     if (counted === undefined) reply.header(estimateHeader, "true");
-    const tokens = counted ?? estimated(asked, job, dependencies);
+    const tokens = counted ?? estimated(asked, request.work, dependencies);
     return answerOf(Math.min(tokens, asked.ceiling.promptTokens));
   };
 }
@@ -32,10 +33,10 @@ export function countOfChat(asked: ReadRequest<ChatForm>, answerOf: (tokens: num
 /** Returns the tokens of the longest earlier turn that a machine answered, with an upper estimate of the rest. */
 function estimated(
   { form, promptTokens }: ReadRequest<ChatForm>,
-  { needs: { prompt }, modelId }: Omit<Placement, "listener">,
+  { needs: { prompt }, targets: [target] }: RequestWork,
   { placements }: InferenceDependencies,
 ): number {
   const { tokens, behind } = form.upper ?? { tokens: promptTokens, behind: [] };
-  const counted = prompt && placements.memory.countedTurn(prompt, modelId);
+  const counted = prompt && target && placements.memory.countedTurn(prompt, target.modelId);
   return counted === undefined ? tokens : counted.promptTokens + (behind[counted.at] ?? 0);
 }

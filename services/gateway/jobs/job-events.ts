@@ -1,4 +1,4 @@
-import type { Fault } from "#shared/fault/fault.ts";
+import type { Fault, FaultCode } from "#shared/fault/fault.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, EndPayload, JobState, LoadNews, ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import type { Granted } from "./credit.ts";
@@ -61,6 +61,13 @@ export type JobMessage =
   | { readonly kind: "cancel"; readonly reason: "client_closed" | "slow_client" | "gave_up" }
   | { readonly kind: "probe" }
   | { readonly kind: "finish" };
+
+/** Counts failovers, empty retry budgets and opened breakers. */
+export interface PlacementMeter {
+  failedOver(machine: string, code: FaultCode): void;
+  retryBudgetEmpty(): void;
+  breakerOpened(machine: string): void;
+}
 
 /** Counts replay requests, the frames that filled gaps, and dropped frames. */
 export interface FrameMeter {

@@ -2,7 +2,15 @@ import { growthTokens } from "./judge-demand.ts";
 import type { Hold } from "./limits.ts";
 import type { Settlements } from "./settlements.ts";
 
+/** The owner of a hold. */
+interface Holder {
+  readonly hold: Hold;
+  /** Takes the hold as it has grown. */
+  grew(hold: Hold): void;
+}
+
 interface GrowingOptions {
+  readonly holder: Holder;
   readonly promptTokens: number;
   readonly settlements: Pick<Settlements, "grow">;
   /** Called when the limits of the key have nothing left for the answer, with the limit that is reached. */
@@ -15,18 +23,12 @@ interface GrowingOptions {
  */
 export class GrowingHold {
   readonly #options: GrowingOptions;
-  #hold: Hold;
   #usedTokens = 0;
   #isGrowing = false;
   #isLast = false;
 
-  constructor(hold: Hold, options: GrowingOptions) {
+  constructor(options: GrowingOptions) {
     this.#options = options;
-    this.#hold = hold;
-  }
-
-  get hold(): Hold {
-    return this.#hold;
   }
 
   /** True while it is unknown if the answer may go on, so that its machine gets no more credit. */
@@ -36,8 +38,9 @@ export class GrowingHold {
 
   /** Takes the tokens of the answer so far. */
   used(outputTokens: number): void {
-    this.#usedTokens = this.#options.promptTokens + outputTokens;
-    const { tokens, by } = boundOf(this.#hold);
+    const { holder, promptTokens, settlements } = this.#options;
+    this.#usedTokens = promptTokens + outputTokens;
+    const { tokens, by } = boundOf(holder.hold);
     if (this.#usedTokens <= tokens || this.#isGrowing) return;
     if (this.#isLast) {
       this.#options.onSpent(by);
@@ -47,10 +50,10 @@ export class GrowingHold {
     const grow = (grown: Hold): void => {
       this.#isGrowing = false;
       this.#isLast = boundOf(grown).tokens < usedTokens + growthTokens;
-      this.#hold = grown;
-      this.used(this.#usedTokens - this.#options.promptTokens);
+      holder.grew(grown);
+      this.used(this.#usedTokens - promptTokens);
     };
-    const grown = this.#options.settlements.grow({ hold: this.#hold, usedTokens });
+    const grown = settlements.grow({ hold: holder.hold, usedTokens });
     if (!(grown instanceof Promise)) return grow(grown);
     this.#isGrowing = true;
     void grown.then(grow);

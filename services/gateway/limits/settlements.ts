@@ -31,13 +31,13 @@ interface SettlementsOptions {
 }
 
 /** A request under way. */
-interface RunningRequest {
+export interface RunningRequest {
   /** Returns what is booked if it is cut off now; undefined while no machine works for it. */
   usedSoFar(): UsageRow | undefined;
   /** Returns its record for that case, as JSON; undefined where none are kept. */
   recordSoFar?(): string | undefined;
   /** Its answer, if that can be resumed. */
-  readonly answer?: SeatedAnswer | undefined;
+  readonly seated?: SeatedAnswer | undefined;
 }
 
 interface SettledRequest extends Omit<Settled, "hold"> {
@@ -47,7 +47,7 @@ interface SettledRequest extends Omit<Settled, "hold"> {
   /** The record of the request as JSON, if it gets one. */
   readonly request?: string | undefined;
   /** The request itself, if it was given to `follow`. */
-  readonly account?: RunningRequest | undefined;
+  readonly running?: RunningRequest | undefined;
 }
 
 type Growing = Growth & Pick<PromiseWithResolvers<Hold>, "resolve">;
@@ -196,15 +196,15 @@ export class Settlements {
     this.#running.delete(request);
     this.#running.set(request, id);
     // The book has the record from the first time on, and adds the use to it.
-    return [{ id, usage, answer: request.answer, request: told === undefined ? request.recordSoFar?.() : undefined }];
+    return [{ id, usage, answer: request.seated, request: told === undefined ? request.recordSoFar?.() : undefined }];
   }
 
-  end({ hold, ran, usedTokens, usage, request, account }: SettledRequest): void {
+  end({ hold, ran, usedTokens, usage, request, running }: SettledRequest): void {
     // The book frees the seat that another gateway took for the answer, also if this one had it for a moment only.
-    if (account?.answer?.isResumed && this.#running.get(account) === undefined) this.#send([], this.#usedBy(account));
-    const told = account && this.#running.get(account);
+    if (running?.seated?.isResumed && this.#running.get(running) === undefined) this.#send([], this.#usedBy(running));
+    const told = running && this.#running.get(running);
     if (told !== undefined) this.#over.push(told);
-    if (account !== undefined) this.#running.delete(account);
+    if (running !== undefined) this.#running.delete(running);
     this.#count(usage);
     if (request !== undefined && this.#requests.length < this.#options.rowsMax) this.#requests.push(request);
     else if (request !== undefined) this.#unrecorded += 1;

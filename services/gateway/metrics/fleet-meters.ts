@@ -1,6 +1,5 @@
 import { type MemoryFacts, unloadReasons } from "#shared/protocol/presence.ts";
-import type { FrameMeter } from "../jobs/job-events.ts";
-import type { PlacementMeter } from "../jobs/place-job.ts";
+import type { FrameMeter, PlacementMeter } from "../jobs/job-events.ts";
 import type { FloodMeter } from "../fleet/flood-guard.ts";
 import type { AnswerMeter } from "../jobs/answer-course.ts";
 import type { RosterMachine } from "../fleet/roster.ts";

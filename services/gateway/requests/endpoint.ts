@@ -10,11 +10,13 @@ import type { RouteRecords } from "../fleet/route-records.ts";
 import type { ImageFetcher } from "../images/image-fetcher.ts";
 import type { AnswerClaims } from "../jobs/answer-claims.ts";
 import type { AnswerHead, AnswerRenderer, JobOffer } from "../jobs/answer-course.ts";
-import type { JobPlacer, Placement } from "../jobs/place-job.ts";
+import type { ContinuationRoom } from "../jobs/continue-answer.ts";
+import type { Settlements } from "../limits/settlements.ts";
 import type { AnswerResumer } from "../jobs/resume-answer.ts";
 import type { StreamEnds } from "../jobs/write-answer.ts";
 import type { ReadRequest, RequestReader, StoredTexts } from "./read-request.ts";
-import type { RefusedEfforts } from "./refused-efforts.ts";
+import type { ModelRequest } from "./request.ts";
+import type { JobRunner } from "./run-job.ts";
 
 /** An endpoint that asks models for something, as its API describes it. Each of its requests is one job on one machine. */
 export interface Endpoint {
@@ -47,11 +49,19 @@ export type RequestCost = Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling
   readonly tokensPerSecond: number | undefined;
 };
 
-export type CountMaker = (
-  job: Omit<Placement, "listener">,
-  reply: FastifyReply,
-  dependencies: InferenceDependencies,
-) => object | Promise<object>;
+export type CountMaker = (exchange: ModelExchange, dependencies: InferenceDependencies) => object | Promise<object>;
+
+export type Incoming = FastifyRequest<{ Body: Buffer | undefined }>;
+
+/** A request to an endpoint, with the connection that it came by. */
+export interface ModelExchange {
+  readonly endpoint: Endpoint;
+  readonly incoming: Incoming;
+  readonly reply: FastifyReply;
+  readonly request: ModelRequest;
+  /** Aborts when the client leaves. */
+  readonly leaving: AbortController;
+}
 
 /** The rendering of answers in an outer API: a renderer for each run, the last bytes of a stream, and words of faults. */
 export interface Rendering {
@@ -74,10 +84,12 @@ export interface Rendering {
 /** The parts that requests to models need. An API that needs more declares it here, by merging this interface. */
 export interface InferenceDependencies {
   readonly reader: RequestReader;
-  readonly placer: JobPlacer;
+  readonly runner: JobRunner;
   readonly resumer: AnswerResumer;
   readonly answerClaims: AnswerClaims;
-  readonly refusedEfforts: RefusedEfforts;
+  readonly settlements: Settlements;
+  /** Absent where no machine goes on with what another one began. */
+  readonly continuations?: ContinuationRoom | undefined;
   readonly modelRoutes: Pick<RouteRecords, "table">;
   readonly images: Pick<ImageFetcher, "assertAllowed" | "fetchAll">;
   readonly timing: Timing;

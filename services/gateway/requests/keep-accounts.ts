@@ -10,12 +10,13 @@ import type { AnswerResumer } from "../jobs/resume-answer.ts";
 import { KeyedCounts } from "../http/bound-connections.ts";
 import { resumedPlace, resumesAnswer } from "./resumable-answer.ts";
 import { adoptError, type BodyLimit } from "../http/answer-faults.ts";
-import { type AccountDependencies, RequestAccount, seatAgainMs } from "./request-account.ts";
+import { seatAgainMs } from "./admit.ts";
+import { ModelRequest, type RequestParts } from "./request.ts";
 
 declare module "../http/request-state.ts" {
   interface RequestState {
-    /** The account of the request: its admission, its job and its usage. */
-    account?: RequestAccount;
+    /** The request to a model. */
+    asked?: ModelRequest;
     /** Called when the body of a request was read that resumes an answer. */
     resumeRead?: () => void;
   }
@@ -27,23 +28,23 @@ declare module "../http/request-state.ts" {
  */
 export function keepAccounts(
   scope: FastifyInstance,
-  dependencies: Omit<AccountDependencies, "early" | "recorded"> &
+  dependencies: Omit<RequestParts, "early" | "recorded"> &
     BodyLimit & { readonly keepsRequests: boolean; readonly resumer: Pick<AnswerResumer, "machineOf"> },
 ): void {
   const { clock, keepsRequests } = dependencies;
   const early = new EarlyLimits(clock);
   const resuming = new KeyedCounts();
   const recorded = keepsRequests ? new RecordedRefusals(clock) : undefined;
-  const accountDependencies = { ...dependencies, early, recorded };
+  const requestParts = { ...dependencies, early, recorded };
   scope.addHook("onRequest", (request, reply, done) => {
     const arrivedAtMs = clock.now() - sinceArrivalMs(reply.raw);
     const { key } = callerOf(request);
     const from = { address: request.ip, path: pathOf(request), headers: request.headers };
-    const account = new RequestAccount({ id: request.id, key, from, arrivedAtMs }, accountDependencies);
+    const asked = new ModelRequest({ id: request.id, key, from, arrivedAtMs }, requestParts);
     const state = stateOf(request);
-    state.account = account;
-    state.reporter = account;
-    closeWith(reply, () => account.close(reply.statusCode));
+    state.asked = asked;
+    state.reporter = asked;
+    closeWith(reply, () => asked.close(reply.statusCode));
     // An answer that is resumed was admitted before, and may still have its seat.
     const { endpoint } = request.routeOptions.config;
     if (endpoint?.isResumable === true && resumesAnswer(request.headers))
@@ -56,7 +57,7 @@ export function keepAccounts(
     return undefined;
   });
   scope.addHook("onError", async (request, _reply, error) => {
-    stateOf(request).account?.endedIn(adoptError(error, dependencies).code);
+    stateOf(request).asked?.endedIn(adoptError(error, dependencies).code);
   });
 }
 
@@ -94,11 +95,11 @@ async function enterResume(
   closeWith(reply, resolve);
 }
 
-export function accountOf(request: FastifyRequest): RequestAccount {
-  const { account } = stateOf(request);
-  if (account === undefined)
-    throw Fault.from(new Error("a route that is accounted for was reached without an account"));
-  return account;
+/** Returns the request to a model that came by an HTTP request. */
+export function requestOf(request: FastifyRequest): ModelRequest {
+  const { asked } = stateOf(request);
+  if (asked === undefined) throw Fault.from(new Error("a route that asks models was reached without its request"));
+  return asked;
 }
 
 /** Runs `close` when the answer closes, or at once if the client has already left. */

@@ -18,13 +18,12 @@ export interface RequestSender {
   readonly headers: IncomingHttpHeaders;
 }
 
-interface Ended {
+export interface EndedRecord {
   readonly id: string;
   readonly at: number;
-  readonly keyId: string;
   readonly from: RequestSender;
   readonly facts: RequestFacts;
-  readonly course: Readonly<AnswerCourse>;
+  readonly answer: Readonly<AnswerCourse>;
   readonly startedAtMs: number;
   readonly status: number;
   readonly totalMs: number;
@@ -34,9 +33,9 @@ interface Ended {
 }
 
 /** Returns the record of an ended request. It takes no text of the prompt or of the answer. */
-export function recordOf(ended: Ended): WrittenRecord {
-  const { id, at, keyId, from, facts, course, startedAtMs, status, totalMs, limit, anewAfter, refusedBefore } = ended;
-  const { streamed = false, model: asked, outcome: code = "client_closed", answer } = facts;
+export function recordOf(ended: EndedRecord): WrittenRecord {
+  const { id, at, from, facts, answer: course, startedAtMs, status, totalMs, limit, anewAfter, refusedBefore } = ended;
+  const { key: keyId = "", streamed = false, model: asked, outcome: code = "client_closed", answer } = facts;
   const { address, path, headers } = from;
   const { machine, tried } = course;
   const cached = course.usage?.cachedTokens;

@@ -1,5 +1,11 @@
 import type { Clock } from "#shared/process/clock.ts";
 
+/** A request with an effort, and the models that may answer it. */
+interface WithEffort {
+  readonly targets: readonly { readonly modelId: string }[];
+  readonly effort?: { readonly value: string } | undefined;
+}
+
 /** Time for which a refusal is remembered: by then another machine with the model may take the effort. */
 export const refusedForMs = 60_000;
 /** Refusals that are remembered. Clients choose neither models nor efforts freely, so more of them means a mistake. */
@@ -17,16 +23,17 @@ export class RefusedEfforts {
     this.#clock = clock;
   }
 
-  note(model: string, effort: string): void {
+  note(request: WithEffort): void {
     if (this.#untilMs.size >= refusedEffortsMax) this.#untilMs.clear();
-    this.#untilMs.set(keyOf(model, effort), this.#clock.now() + refusedForMs);
+    this.#untilMs.set(keyOf(request), this.#clock.now() + refusedForMs);
   }
 
-  has(model: string, effort: string): boolean {
-    return (this.#untilMs.get(keyOf(model, effort)) ?? -Infinity) > this.#clock.now();
+  /** True if the model of a request lacks the effort that the request asks for. */
+  has(request: WithEffort): boolean {
+    return request.effort !== undefined && (this.#untilMs.get(keyOf(request)) ?? -Infinity) > this.#clock.now();
   }
 }
 
-function keyOf(model: string, effort: string): string {
-  return `${effort} ${model}`;
+function keyOf({ targets: [first], effort }: WithEffort): string {
+  return `${effort?.value} ${first?.modelId}`;
 }

@@ -6,12 +6,13 @@ import { type MachineRanking, modelNotFound } from "../routing/rank-machines.ts"
 import { type Listing, type LiveModels, offeredModel } from "../jobs/live-models.ts";
 import { mayUse, needsExactId } from "../keys/authenticate.ts";
 
-/** The models that may answer for a name that a client asks for, in the order in which they are tried. */
+/** The models that may answer for a name that a client asks for. */
 export interface ResolvedModel {
-  readonly first: ModelTarget;
-  readonly fallbacks: readonly ModelTarget[];
-  /** The name, if a route leads from it to the models. */
+  /** In the order in which they are tried; there is one at least. */
+  readonly targets: readonly ModelTarget[];
+  /** The name, if a route leads from it to the models; and the first of these models. */
   readonly routed: string | undefined;
+  readonly routedTo: string | undefined;
 }
 
 /**
@@ -22,10 +23,11 @@ export interface ResolvedModel {
 export function resolveModel(asked: string, key: KeyRecord, routes: RouteTable): ResolvedModel {
   if (!mayUse(key, asked)) throw modelNotFound(asked);
   const route = routes.find(asked);
-  if (route === undefined) return { first: targetOf(asked, key), fallbacks: [], routed: undefined };
-  const [first, ...fallbacks] = route.targets.flatMap((target) => withinKey(target, key) ?? []);
+  if (route === undefined) return { targets: [targetOf(asked, key)], routed: undefined, routedTo: undefined };
+  const targets = route.targets.flatMap((target) => withinKey(target, key) ?? []);
+  const [first] = targets;
   if (first === undefined) throw modelNotFound(asked);
-  return { first, fallbacks, routed: asked };
+  return { targets, routed: asked, routedTo: first.modelId };
 }
 
 /**
@@ -74,8 +76,7 @@ export async function findListed(
   key: KeyRecord,
   parts: { readonly models: LiveModels; readonly ranking: MachineRanking; readonly routes: RouteTable },
 ): Promise<DetailedModel> {
-  const { first, fallbacks, routed } = resolveModel(id, key, parts.routes);
-  const targets = [first, ...fallbacks];
+  const { targets, routed } = resolveModel(id, key, parts.routes);
   const model = modelOf(targets, await parts.models.list(key), routed);
   if (model === undefined) throw await parts.ranking.absenceOf(targets, id);
   return model;

@@ -11,8 +11,8 @@ import { key, tableOf } from "./routes-and-keys.ts";
 /** The models that a name leads to, in order; or the code of the refusal. */
 function targetsOf(asked: string, terms: Partial<KeyRecord>, routes: RouteTable): readonly string[] | string {
   try {
-    const { first, fallbacks } = resolveModel(asked, key(terms), routes);
-    return [first, ...fallbacks].map(({ modelId, machines, external }) =>
+    const { targets } = resolveModel(asked, key(terms), routes);
+    return targets.map(({ modelId, machines, external }) =>
       [modelId, ...(machines ?? []), ...(external ? ["external"] : [])].join(" "),
     );
   } catch (thrown) {
@@ -71,7 +71,7 @@ describe("a name that a client asks for", () => {
 
   test("a key that may not use the name without its tag does not get it by way of a route", () => {
     const tagged = tableOf({ gpt: ["llama3:latest"] });
-    const isExact = (...scopes: string[]) => resolveModel("gpt", key({ scopes }), tagged).first.isExact;
+    const isExact = (...scopes: string[]) => resolveModel("gpt", key({ scopes }), tagged).targets[0]?.isExact;
     expect([isExact("gpt", "llama3:latest"), isExact("gpt", "llama3")]).toEqual([true, false]);
   });
 });

@@ -1,14 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { targetsPerRouteMax } from "#shared/records/route-record.ts";
-import type { Placement } from "../../../services/gateway/jobs/place-job.ts";
+import type { WishedRequest } from "./request-of-a-test.ts";
 import { broken, hello, placing } from "./placed-requests.ts";
 
 /** Two machines with the first target of a route, and two with the second. */
 const models = { "gpu-1": ["large"], "gpu-2": ["large"], "gpu-3": ["small"], "gpu-4": ["small"] };
-const onRoute = (...[first = "", ...fallbacks]: string[]): Partial<Placement> => ({
-  modelId: first,
-  fallbacks: fallbacks.map((modelId) => ({ modelId, machines: undefined })),
+const onRoute = (...targets: string[]): WishedRequest => ({
+  models: targets,
   routed: "claude",
 });
 const route = onRoute("large", "small");

@@ -4,7 +4,9 @@ import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import type { KnownModels } from "#shared/store/known-models.ts";
 import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
-import { JobPlacer } from "../../../services/gateway/jobs/place-job.ts";
+import { RefusedEfforts } from "../../../services/gateway/requests/refused-efforts.ts";
+import { JobRunner } from "../../../services/gateway/requests/run-job.ts";
+import { requestOfATest } from "./request-of-a-test.ts";
 import { MachineRanking } from "../../../services/gateway/routing/rank-machines.ts";
 import { createLog } from "#shared/process/log.ts";
 import { faultHeaders } from "../../../services/gateway/http/answer-faults.ts";
@@ -19,11 +21,12 @@ test("a client that asks for a known model just after the gateway has its broker
   const breakers = new Breakers(timing);
   const placements = new JobPlacements({ roster, catalogues, breakers, clock, random: Math.random });
   const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: 0, timing, clock });
-  const placer = new JobPlacer({ ranking, breakers, placements, jobs, timing, clock, log });
-  const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
+  const refusedEfforts = new RefusedEfforts(clock);
+  const runner = new JobRunner({ ranking, breakers, placements, refusedEfforts, jobs, timing, clock, log });
+  const request = requestOfATest(clock);
   const { signal } = new AbortController();
   const told = async (): Promise<[string, string | undefined]> => {
-    const asked = placer.assertTaker({ kind: "chat", modelId: "llama3", needs, machines: undefined, signal });
+    const asked = runner.assertTaker(request.work, request, signal);
     const fault = Fault.from(await asked.then(() => undefined).catch((thrown: unknown) => thrown));
     return [fault.code, faultHeaders(fault)["retry-after"]];
   };

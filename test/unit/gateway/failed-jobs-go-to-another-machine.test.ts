@@ -1,8 +1,9 @@
+import { requestOfATest, type WishedRequest } from "./request-of-a-test.ts";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { Breakers } from "../../../services/gateway/routing/breakers.ts";
-import { DeadlyRequests, RetryBudget } from "../../../services/gateway/jobs/bound-failover.ts";
+import { DeadlyRequests, RetryBudget } from "../../../services/gateway/requests/bound-failover.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const timing = timingAt(1);
@@ -103,8 +104,10 @@ describe("a breaker", () => {
 });
 
 describe("a request under which runtimes died", () => {
-  const request = { keyId: "ann", kind: "chat", modelId: "llama3", body: Buffer.from('{"messages":[]}') };
-  const refused = (deadly: DeadlyRequests, nowMs = 0, asked = request): string => {
+  const clock = new TurnableClock();
+  const asking = (wish: WishedRequest = {}) =>
+    requestOfATest(clock, { keyId: "ann", body: '{"messages":[]}', ...wish });
+  const refused = (deadly: DeadlyRequests, nowMs = 0, asked = asking()): string => {
     try {
       deadly.refuse(asked, nowMs);
       return "passed on";
@@ -121,41 +124,42 @@ describe("a request under which runtimes died", () => {
     [["runtime", "machine"], "passed on"],
   ] as const)("after %j on as many machines is %s", (deaths, outcome) => {
     const deadly = new DeadlyRequests(timing);
-    for (const [place, what] of deaths.entries()) deadly.died(what, `gpu-${place}`, request, 0);
+    for (const [place, what] of deaths.entries()) deadly.died(what, `gpu-${place}`, asking(), 0);
     expect(refused(deadly)).toBe(outcome);
   });
 
   test("a machine that fails many times under one request counts once, with the worst of its failures", () => {
     const deadly = new DeadlyRequests(timing);
-    for (let deaths = 0; deaths < 20; deaths += 1) deadly.died(deaths % 2 ? "machine" : "runtime", "gpu-1", request, 0);
+    for (let deaths = 0; deaths < 20; deaths += 1)
+      deadly.died(deaths % 2 ? "machine" : "runtime", "gpu-1", asking(), 0);
     expect(refused(deadly)).toBe("passed on");
-    deadly.died("runtime", "gpu-2", request, 0);
+    deadly.died("runtime", "gpu-2", asking(), 0);
     expect(refused(deadly)).toBe("poison_request");
   });
 
   test("a request that a machine answered is as good as new", () => {
     const deadly = new DeadlyRequests(timing);
-    deadly.died("runtime", "gpu-1", request, 0);
-    const again = { ...request };
+    deadly.died("runtime", "gpu-1", asking(), 0);
+    const again = asking();
     expect(refused(deadly, 0, again)).toBe("passed on");
     // The body is let go of with the first piece of the answer.
-    again.body = Buffer.alloc(0);
+    again.releaseBody();
     deadly.worked(again);
-    deadly.died("runtime", "gpu-2", request, 0);
+    deadly.died("runtime", "gpu-2", asking(), 0);
     expect(refused(deadly)).toBe("passed on");
   });
 
   test("the same request of another key is passed on", () => {
     const deadly = new DeadlyRequests(timing);
-    for (const machine of ["gpu-1", "gpu-2"]) deadly.died("runtime", machine, request, 0);
-    expect(refused(deadly, 0, { ...request, keyId: "bob" })).toBe("passed on");
+    for (const machine of ["gpu-1", "gpu-2"]) deadly.died("runtime", machine, asking(), 0);
+    expect(refused(deadly, 0, asking({ keyId: "bob" }))).toBe("passed on");
   });
 
   test("is the only one that is refused, and is forgotten after a while", () => {
     const deadly = new DeadlyRequests(timing);
-    for (const machine of ["gpu-1", "gpu-2"]) deadly.died("runtime", machine, request, 0);
-    expect(refused(deadly, 0, { ...request, body: Buffer.from("{}") })).toBe("passed on");
-    expect(refused(deadly, 0, { ...request, modelId: "qwen3" })).toBe("passed on");
+    for (const machine of ["gpu-1", "gpu-2"]) deadly.died("runtime", machine, asking(), 0);
+    expect(refused(deadly, 0, asking({ body: "{}" }))).toBe("passed on");
+    expect(refused(deadly, 0, asking({ models: ["qwen3"] }))).toBe("passed on");
     expect(refused(deadly, timing.deadlyRememberMs - 1)).toBe("poison_request");
     expect(refused(deadly, timing.deadlyRememberMs)).toBe("passed on");
   });
@@ -163,9 +167,9 @@ describe("a request under which runtimes died", () => {
   test("does not push out the memory of others without end", () => {
     const deadly = new DeadlyRequests(timing);
     for (let count = 0; count < 1_500; count += 1) {
-      deadly.died("machine", "gpu-1", { ...request, body: Buffer.from(String(count)) }, 0);
+      deadly.died("machine", "gpu-1", asking({ body: String(count) }), 0);
     }
-    for (const machine of ["gpu-1", "gpu-2"]) deadly.died("runtime", machine, request, 0);
+    for (const machine of ["gpu-1", "gpu-2"]) deadly.died("runtime", machine, asking(), 0);
     expect(refused(deadly)).toBe("poison_request");
   });
 });

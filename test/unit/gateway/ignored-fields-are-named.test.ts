@@ -1,7 +1,7 @@
 import { validateHeaderValue } from "node:http";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ignoredHeader } from "../../../services/gateway/requests/run-answer.ts";
+import { ignoredHeader } from "../../../services/gateway/requests/ignored-fields.ts";
 import { hello, picture, readChat, weather } from "./chat-requests.ts";
 
 const text = { type: "text", text: "Hi" };

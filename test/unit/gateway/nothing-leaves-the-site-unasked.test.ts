@@ -104,8 +104,7 @@ const aKey = fc.record(
 
 function targetsOf(asked: string, holder: KeyRecord, table: RouteTable): readonly ModelTarget[] {
   try {
-    const { first, fallbacks } = resolveModel(asked, holder, table);
-    return [first, ...fallbacks];
+    return resolveModel(asked, holder, table).targets;
   } catch (thrown) {
     expect(Fault.from(thrown).code).toBe("model_not_found");
     return [];

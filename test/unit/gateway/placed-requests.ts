@@ -8,9 +8,11 @@ import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
 import type { KnownModels } from "#shared/store/known-models.ts";
 import { MachineRanking } from "../../../services/gateway/routing/rank-machines.ts";
-import { AnswerCourse, type AnswerRenderer, type AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
+import type { AnswerCourse, AnswerRenderer, AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
 import type { DeliveredAnswer } from "../../../services/gateway/jobs/continue-answer.ts";
-import { JobPlacer, type Placement } from "../../../services/gateway/jobs/place-job.ts";
+import { RefusedEfforts } from "../../../services/gateway/requests/refused-efforts.ts";
+import { JobRunner } from "../../../services/gateway/requests/run-job.ts";
+import { requestOfATest, type WishedRequest } from "./request-of-a-test.ts";
 import { payloadOf, plainly } from "../../harness/answer-payload.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { gatewayOnBroker, type ScriptedMachine } from "./gateway-on-a-broker.ts";
@@ -19,7 +21,7 @@ import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 export const hello = payloadOf({ kind: "text", text: "Hello" }).toString();
 export const finish = payloadOf({ kind: "finish", reason: "stop" }).toString();
 
-export interface Wish {
+export interface Wish extends WishedRequest {
   readonly render?: (model: string) => AnswerRenderer;
   readonly writer?: Partial<AnswerWriter>;
   /** Where the answer so far is kept, if another machine may go on with it. */
@@ -76,35 +78,23 @@ export async function placing({
   const breakers = new Breakers(timing);
   const placements = new JobPlacements({ roster, catalogues, breakers, clock, random: () => 0 });
   const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: 0, timing, clock });
-  const placer = new JobPlacer({ ranking, breakers, placements, jobs, timing, clock, log });
+  const refusedEfforts = new RefusedEfforts(clock);
+  const runner = new JobRunner({ ranking, breakers, placements, refusedEfforts, jobs, timing, clock, log });
   const heard: string[] = [];
   const leaving = new AbortController();
   const courses: AnswerCourse[] = [];
-  const run = (body = '{"messages":[]}', wish: Partial<Placement> & Wish = {}): Promise<string> => {
+  const run = async (body = '{"messages":[]}', wish: Wish = {}): Promise<string> => {
     const { render = plainly, writer, delivered, ...fields } = wish;
     const onData = (bytes: Uint8Array): void => void heard.push(Buffer.from(bytes).toString());
-    const course = new AnswerCourse({ clock });
-    courses.push(course);
-    const outcome = placer.run({
-      kind: "chat",
-      whole: false,
-      modelId: "llama3",
-      needs: { capability: "completion", tools: false, imageParam: undefined },
-      machines: undefined,
-      keyId: "key",
-      body: Buffer.from(body),
-      sha256: undefined,
-      traceparent: undefined,
-      requestId: "req_1",
-      listener: course.following(writerOf({ onData, ...writer }), { streamed: true, render, delivered }),
-      signal: leaving.signal,
-      assertMayLoad: async () => undefined,
-      ...fields,
-    });
-    return outcome.then(
-      () => "end",
-      (thrown: unknown) => Fault.from(thrown).code,
-    );
+    const request = requestOfATest(clock, { body, ...fields });
+    courses.push(request.answer);
+    request.answer.following(writerOf({ onData, ...writer }), { streamed: true, render, delivered });
+    try {
+      await runner.run(request, leaving.signal);
+      return "end";
+    } catch (thrown) {
+      return Fault.from(thrown).code;
+    }
   };
   /** The machine that was given the latest job, and that job. */
   const seen = new Map<ScriptedMachine, number>();

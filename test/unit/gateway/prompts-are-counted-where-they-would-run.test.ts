@@ -1,9 +1,10 @@
 import { chosenOf } from "./offers.ts";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { PromptCounter } from "../../../services/gateway/jobs/count-prompts.ts";
+import { PromptCounter } from "../../../services/gateway/requests/count-prompts.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
+import { requestOfATest } from "./request-of-a-test.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 
 /** A gateway that ranks these machines in this order; those that are named count. */
@@ -22,17 +23,7 @@ function counting({ able }: { readonly able: readonly string[] }) {
   const leaving = new AbortController();
   const asked = (): string[] => machines.filter(({ jobs: got }) => got.length > 0).map(({ name }) => name);
   const start = async () => {
-    const count = counter.count({
-      modelId: "llama3",
-      needs: { capability: "completion", tools: false, imageParam: undefined },
-      machines: undefined,
-      keyId: "key",
-      body: Buffer.from('{"messages":[]}'),
-      sha256: undefined,
-      traceparent: undefined,
-      requestId: "req_1",
-      signal: leaving.signal,
-    });
+    const count = counter.count(requestOfATest(clock), leaving.signal);
     count.catch(() => undefined);
     await settle();
     return count;

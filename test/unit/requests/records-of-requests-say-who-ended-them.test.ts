@@ -36,9 +36,8 @@ describe("the record of a request", () => {
   const ended = {
     id: "req_1",
     at: clock.wall(),
-    keyId: "abcdefABCDEF",
     from: { address: "10.0.0.7", path: "/v1/messages", headers: { "user-agent": "x".repeat(5_000) } },
-    facts: { model: "m".repeat(5_000), streamed: true, outcome: "ok" as const },
+    facts: { key: "abcdefABCDEF", model: "m".repeat(5_000), streamed: true, outcome: "ok" as const },
     startedAtMs: 1_000,
     status: 200,
     totalMs: 12.4,
@@ -54,7 +53,7 @@ describe("the record of a request", () => {
     clock.advance(7);
     course.onOffer(offerOf("cellar", { reason: "warm", cachedTokens: 1_200 }));
     course.on({ kind: "accepted" });
-    const shown = showRequest(requestRecord.parse(JSON.parse(JSON.stringify(recordOf({ ...ended, course })))));
+    const shown = showRequest(requestRecord.parse(JSON.parse(JSON.stringify(recordOf({ ...ended, answer: course })))));
     expect(shown).toMatchObject({ machine: "cellar", answered_by: "llama3", code: "ok", advice: null });
     const [first, second] = shown.tried;
     expect(first).toMatchObject({ machine: "attic", at_ms: 0, code: "server_is_overloaded" });
@@ -71,13 +70,13 @@ describe("the record of a request", () => {
     const jobs = { jobs: ["job"], machine: "attic", model: "llama3", failovers: 0 };
     const times = { acceptedMs: 1, loadWaitMs: undefined, firstTokenMs: 2, endedMs: 3 };
     const facts = { ...ended.facts, answer: { ...jobs, ...times, promptTokens: 10, completionTokens: 1 } };
-    expect(recordOf({ ...ended, facts, course }).cachedTokens).toBe(10);
+    expect(recordOf({ ...ended, facts, answer: course }).cachedTokens).toBe(10);
   });
 
   test("is short, however long the texts of its client and however many machines were tried", () => {
     const course = new AnswerCourse({ clock });
     for (let each = 0; each < 100; each += 1) course.onOffer(offerOf(`machine-${each}`));
-    const record = recordOf({ ...ended, course });
+    const record = recordOf({ ...ended, answer: course });
     expect([record.agent?.length, record.asked?.length]).toEqual([recordedTextMax, recordedTextMax]);
     expect([record.tried.length, record.triedBefore]).toEqual([triedMax, 100 - triedMax]);
     expect(record.tried.at(-1)?.machine).toBe("machine-99");

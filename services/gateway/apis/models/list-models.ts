@@ -5,7 +5,7 @@ import type { DetailedModel, Model } from "#shared/protocol/model.ts";
 import { unknownUrl } from "../../http/answer-faults.ts";
 import { callerOf } from "../../keys/authenticate.ts";
 import { findListed, listModels } from "../../requests/resolve-model.ts";
-import { namedShortly } from "../../requests/run-answer.ts";
+import { namedShortly } from "../../requests/ignored-fields.ts";
 import type { ApiParts } from "../api.ts";
 
 /**

@@ -17,7 +17,7 @@ const endpointOf = (shape: OllamaTerms["shape"]): Endpoint => ({
     inClientWords(form, renderOllama(form.terms, { streamed })),
   meantModel: withoutLatest,
   countOf: ({ form: { terms } }: ReadRequest<OllamaForm>) =>
-    terms.loads ? (_job, _reply, { clock }) => loadedAnswer(terms, clock.wall()) : undefined,
+    terms.loads ? (_exchange, { clock }) => loadedAnswer(terms, clock.wall()) : undefined,
 });
 
 /** Ollama's API. Its bodies are JSON, whatever they are called. */

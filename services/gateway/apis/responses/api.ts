@@ -4,7 +4,7 @@ import { countOfChat } from "../../chats/count-chat.ts";
 import type { ChatForm } from "../../chats/read-chat.ts";
 import { stateOf } from "../../http/request-state.ts";
 import { callerOf } from "../../keys/authenticate.ts";
-import { assertModel } from "../../requests/answer-request.ts";
+import { assertModel } from "../../requests/read-body.ts";
 import type { Endpoint, InferenceDependencies } from "../../requests/endpoint.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";
 import type { Api } from "../api.ts";

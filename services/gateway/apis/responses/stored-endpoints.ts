@@ -12,7 +12,7 @@ import { callerOf } from "../../keys/authenticate.ts";
 import { noSeat, type Limits } from "../../limits/limits.ts";
 import { limitFault, noteRateLimits } from "../../requests/limit-responses.ts";
 import { dropNulls, dropNullsAt, invalidValue } from "../../requests/request-fields.ts";
-import { nameIgnored } from "../../requests/run-answer.ts";
+import { nameIgnored } from "../../requests/ignored-fields.ts";
 import { type ConversationReading, itemsIn } from "./conversation-items.ts";
 import { type KeptResponses, siteFull, storedResponseBytesMax } from "./kept-responses.ts";
 import { conversationItemsRequest, conversationRequest, type InputItem } from "./response-schema.ts";

@@ -51,15 +51,13 @@ test("a key without a limit causes as many loads as it likes where runtimes load
 
 test("a request of a key over its loads goes to the machine that has its model in memory", async () => {
   const { run, answer } = await placing({ present: ["gpu-1", "gpu-2"], loaded: { "gpu-1": false, "gpu-2": true } });
-  const refused = new Fault("rate_limit_loads", { message: "so many a minute" });
-  const outcome = run(undefined, { assertMayLoad: () => Promise.reject(refused) });
+  const outcome = run(undefined, { limits: { loadsPerMinute: 0 } });
   expect(await answer()).toBe("gpu-2 llama3");
   expect(await outcome).toBe("end");
 });
 
 test("a request of a key over its loads is refused with that where no machine has its model in memory", async () => {
   const { run, placed } = await placing({ present: ["gpu-1", "gpu-2"], loaded: { "gpu-1": false, "gpu-2": false } });
-  const refused = new Fault("rate_limit_loads", { message: "so many a minute" });
-  expect(await run(undefined, { assertMayLoad: () => Promise.reject(refused) })).toBe("rate_limit_loads");
+  expect(await run(undefined, { limits: { loadsPerMinute: 0 } })).toBe("loads_not_allowed");
   expect(placed()).toBe(0);
 });

@@ -4,7 +4,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Settlement } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
 import type { AnswerRenderer } from "../../../../services/gateway/jobs/answer-course.ts";
-import { RequestAccount } from "../../../../services/gateway/requests/request-account.ts";
+import { ModelRequest } from "../../../../services/gateway/requests/request.ts";
 import { staying } from "../../../../services/gateway/requests/resumable-answer.ts";
 import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
@@ -33,7 +33,7 @@ beforeEach(() => {
   });
 });
 
-function open(headers = {}): RequestAccount {
+function open(headers = {}): ModelRequest {
   const { record } = new StoreOfATest().add({ expiresAt: 1 });
   const limits = {
     admit: async () => Promise.reject(new Error("a key without limits asks for nothing")),
@@ -43,11 +43,11 @@ function open(headers = {}): RequestAccount {
     },
   };
   const log = { warn: () => undefined };
-  const account = new RequestAccount(
+  const account = new ModelRequest(
     { id: "req_1", key: record, from: from(headers) },
     { limits, settlements, clock, log },
   );
-  account.asksFor("llama3", { streamed: true });
+  account.asksFor({ model: "llama3", streamed: true });
   return account;
 }
 
@@ -62,19 +62,21 @@ async function booked(): Promise<{ requests: number; failed: number; promptToken
   return sum;
 }
 
-const follow = (account: RequestAccount, renderer = some) =>
-  account.following(writerOf(), { render: () => renderer, leaving: new AbortController() });
+const follow = (account: ModelRequest, renderer = some) =>
+  account.answer.following(writerOf(), { streamed: true, render: () => renderer });
 const resumed = (countedTokens: number) => ({ answer: "a", created: 1, model: "llama3", countedTokens });
 
 describe("an answer that another gateway goes on with", () => {
   test("is one request, with its prompt and the tokens that came to each of the two", async () => {
     const first = open();
-    await first.admit({
-      promptTokens: 10,
-      tokens: 110,
-      ceiling: { promptTokens: 1_000, prompts: 1, answers: 1, answerTokens: 100 },
-      signal: new AbortController().signal,
-    });
+    await first.admit(
+      {
+        promptTokens: 10,
+        tokens: 110,
+        ceiling: { promptTokens: 1_000, prompts: 1, answers: 1, answerTokens: 100 },
+      },
+      new AbortController().signal,
+    );
     const before = follow(first);
     before.onOffer(offerOf("attic"));
     before.on({ kind: "accepted", state: "running" });

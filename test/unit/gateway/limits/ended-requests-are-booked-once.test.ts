@@ -315,10 +315,10 @@ describe("requests under way", () => {
 
   test("are over in the settlement that books their end", async () => {
     const { clock, book, end, settlements } = await open();
-    const account = running(10);
-    settlements.follow(account);
+    const request = running(10);
+    settlements.follow(request);
     await clock.advanceAwaiting(100);
-    end({ account, usage: rowOf({ completionTokens: 12 }) });
+    end({ running: request, usage: rowOf({ completionTokens: 12 }) });
     await clock.advanceAwaiting(100);
     expect(book.sent.at(-1)).toMatchObject({ running: [], over: [1], usage: [{ completionTokens: 12 }] });
     await clock.advanceAwaiting(2_000);
@@ -327,9 +327,9 @@ describe("requests under way", () => {
 
   test("that end soon are told only at their end", async () => {
     const { clock, book, end, settlements } = await open();
-    const account = running(10);
-    settlements.follow(account);
-    end({ account });
+    const request = running(10);
+    settlements.follow(request);
+    end({ running: request });
     await clock.advanceAwaiting(1_000);
     expect(book.sent).toMatchObject([{ running: [], over: [] }]);
   });

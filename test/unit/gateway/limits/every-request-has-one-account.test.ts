@@ -6,7 +6,7 @@ import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Admission, Demand, Limits, Settled, Settlement } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
 import { windowTokensMax } from "../../../../services/gateway/limits/token-estimates.ts";
-import { RequestAccount } from "../../../../services/gateway/requests/request-account.ts";
+import { ModelRequest } from "../../../../services/gateway/requests/request.ts";
 import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
@@ -44,21 +44,22 @@ beforeEach(() => {
 });
 
 const told = writerOf();
-const rendering = { render: plainly, leaving: new AbortController() };
+const rendering = { streamed: true, render: plainly };
 const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers: {} };
-function open(keyLimits?: KeyLimits): { account: RequestAccount; keyId: string } {
+function open(keyLimits?: KeyLimits): { account: ModelRequest; keyId: string } {
   const { record } = new StoreOfATest().add({
     expiresAt: 1,
     ...(keyLimits === undefined ? {} : { limits: keyLimits }),
   });
   const log = { warn: () => undefined };
   return {
-    account: new RequestAccount({ id: "req_1", key: record, from }, { limits, settlements, clock, log }),
+    account: new ModelRequest({ id: "req_1", key: record, from }, { limits, settlements, clock, log }),
     keyId: record.id,
   };
 }
 const ceiling = { promptTokens: 1_000, prompts: 1, answers: 1, answerTokens: 100 };
-const request = (signal = new AbortController().signal) => ({ promptTokens: 10, tokens: 110, ceiling, signal });
+const demanded = { promptTokens: 10, tokens: 110, ceiling };
+const admit = (account: ModelRequest, signal = new AbortController().signal) => account.admit(demanded, signal);
 
 async function usage(): Promise<UsageRow[]> {
   await clock.advanceAwaiting(1_000);
@@ -68,9 +69,9 @@ async function usage(): Promise<UsageRow[]> {
 describe("the usage of a request", () => {
   test("is what its machine says, with the machine, the first token, and how it ended", async () => {
     const { account, keyId } = open();
-    account.asksFor("llama3", { streamed: true });
-    await account.admit(request());
-    const following = account.following(told, rendering);
+    account.asksFor({ model: "llama3", streamed: true });
+    await admit(account);
+    const following = account.answer.following(told, rendering);
     following.onOffer(offerOf("attic"));
     clock.advance(40);
     following.on({ kind: "accepted" });
@@ -90,9 +91,9 @@ describe("the usage of a request", () => {
 
   test("has no first token of an answer that its client gets whole", async () => {
     const { account } = open();
-    account.asksFor("llama3", { streamed: false });
-    await account.admit(request());
-    const following = account.following(told, rendering);
+    account.asksFor({ model: "llama3", streamed: false });
+    await admit(account);
+    const following = account.answer.following(told, rendering);
     following.onOffer(offerOf("attic"));
     clock.advance(100);
     following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 1 });
@@ -104,8 +105,8 @@ describe("the usage of a request", () => {
 
   test("is what was delivered when the client leaves: the tokens so far, and the prompt as it was estimated", async () => {
     const { account } = open();
-    await account.admit(request());
-    const following = account.following(told, rendering);
+    await admit(account);
+    const following = account.answer.following(told, rendering);
     following.onOffer(offerOf("attic"));
     following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 7 });
     account.close(200);
@@ -122,8 +123,8 @@ describe("the usage of a request", () => {
     ["while its model is loaded", ["loading", 7], { promptTokens: 0, completionTokens: 0 }],
   ] as const)("a whole answer that is left %s is booked for what a GPU worked", async (_, row, counts) => {
     const { account } = open();
-    await account.admit(request());
-    const following = account.following(told, rendering);
+    await admit(account);
+    const following = account.answer.following(told, rendering);
     following.onOffer(offerOf("attic"));
     following.on({ kind: "accepted" });
     if (row !== undefined) following.on({ kind: "beat", row: ["job", row[0], 0, row[1], 0, 0], load: undefined });
@@ -133,8 +134,8 @@ describe("the usage of a request", () => {
 
   test("a whole answer that its machine accepted into its queue is booked with nothing when its client leaves", async () => {
     const { account } = open();
-    await account.admit(request());
-    const following = account.following(told, rendering);
+    await admit(account);
+    const following = account.answer.following(told, rendering);
     following.onOffer(offerOf("attic"));
     following.on({ kind: "accepted", state: "queued" });
     account.close(200);
@@ -143,8 +144,8 @@ describe("the usage of a request", () => {
 
   test("a whole answer that failed on its machine is booked with nothing, whatever the machine had made of it", async () => {
     const { account } = open();
-    await account.admit(request());
-    const following = account.following(told, rendering);
+    await admit(account);
+    const following = account.answer.following(told, rendering);
     following.onOffer(offerOf("attic"));
     following.on({ kind: "accepted" });
     following.on({ kind: "beat", row: ["job", "running", 0, 50, 0, 0], load: undefined });
@@ -157,11 +158,11 @@ describe("the usage of a request", () => {
     const { account } = open({ concurrency: 1, budget: { tokens: 1_000, per: "day" } });
     account.close(200);
     const left = AbortSignal.abort(new Error("the client left"));
-    await expect(async () => account.admit(request(left))).rejects.toThrow("the client left");
+    await expect(async () => admit(account, left)).rejects.toThrow("the client left");
     expect(await usage()).toMatchObject([{ requests: 1, failed: 1, promptTokens: 0, completionTokens: 0 }]);
     expect(settled).toEqual([]);
     const { account: next } = open({ concurrency: 1 });
-    expect(await next.admit(request())).toMatchObject({ fault: undefined });
+    expect(await admit(next)).toMatchObject({ fault: undefined });
   });
 
   test("is written once, however often a request ends, and as it ended first", async () => {
@@ -178,7 +179,7 @@ describe("the usage of a request", () => {
     "the usage of a request that ended in %s is counted without the model, which its client may have invented",
     async (outcome) => {
       const { account } = open();
-      account.asksFor("llama3", { streamed: false });
+      account.asksFor({ model: "llama3", streamed: false });
       account.endedIn(outcome);
       account.close(200);
       expect(await usage()).toMatchObject([{ model: null }]);
@@ -188,7 +189,7 @@ describe("the usage of a request", () => {
   test("the usage of a request for a model that is away, or that a limit keeps from it, is counted for that model", async () => {
     for (const outcome of ["agent_offline", "rate_limit_requests"] as const) {
       const { account } = open();
-      account.asksFor("llama3", { streamed: false });
+      account.asksFor({ model: "llama3", streamed: false });
       account.endedIn(outcome);
       account.close(200);
     }
@@ -206,8 +207,8 @@ describe("the usage of a request", () => {
     ],
   ])("a machine is believed only up to %s", async (_, believed, window, counts) => {
     const { account } = open();
-    await account.admit({ ...request(), ceiling: believed });
-    const following = account.following(told, rendering);
+    await account.admit({ ...demanded, ceiling: believed }, new AbortController().signal);
+    const following = account.answer.following(told, rendering);
     following.onOffer(offerOf("attic", { model: modelOf("llama3", { context_window: window }) }));
     following.on({ kind: "accepted" });
     following.on({ kind: "usage", usage: { promptTokens: Number.MAX_SAFE_INTEGER, completionTokens: 1e12 } });
@@ -217,9 +218,9 @@ describe("the usage of a request", () => {
 
   test("a stream that its client leaves is booked with what is possible, whatever its data frames say", async () => {
     const { account } = open();
-    account.asksFor("llama3", { streamed: true });
-    await account.admit(request());
-    const following = account.following(told, rendering);
+    account.asksFor({ model: "llama3", streamed: true });
+    await admit(account);
+    const following = account.answer.following(told, rendering);
     following.onOffer(offerOf("attic"));
     following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 4_000_000_000 });
     account.close(200);
@@ -232,8 +233,8 @@ describe("the holdings of a request from its key", () => {
 
   test("is settled with what it took", async () => {
     const { account } = open({ tokensPerMinute: 1_000 });
-    await account.admit(request());
-    const following = account.following(told, rendering);
+    await admit(account);
+    const following = account.answer.following(told, rendering);
     following.onOffer(offerOf("attic"));
     following.on({ kind: "accepted" });
     following.on({ kind: "usage", usage: { promptTokens: 12, completionTokens: 34 } });
@@ -243,7 +244,7 @@ describe("the holdings of a request from its key", () => {
 
   test("is given back whole when no machine took it", async () => {
     const { account } = open({ requestsPerMinute: 1 });
-    await account.admit(request());
+    await admit(account);
     account.endedIn("agent_offline");
     account.close(200);
     expect(settled).toMatchObject([{ ran: false, usedTokens: 0 }]);
@@ -260,7 +261,7 @@ describe("the holdings of a request from its key", () => {
       },
     };
     const { account } = open(concurrency);
-    const admitting = account.admit(request());
+    const admitting = admit(account);
     account.close(200);
     expect(settled).toEqual([]);
     asked.resolve();
@@ -278,11 +279,11 @@ describe("the holdings of a request from its key", () => {
       ...real,
       admit: async (demand) => ((attempts += 1) === 1 ? refusal : real.admit(demand)),
     };
-    const second = new RequestAccount(
+    const second = new ModelRequest(
       { id: "req_2", key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record, from },
       { limits, settlements, clock, log: { warn: () => undefined } },
     );
-    const admitted = second.admit(request());
+    const admitted = admit(second);
     await clock.advanceAwaiting(150);
     expect((await admitted).fault).toBeUndefined();
     expect(attempts).toBe(2);
@@ -291,8 +292,8 @@ describe("the holdings of a request from its key", () => {
 
   test("names the limit that it would break", async () => {
     const { account } = open({ requestsPerMinute: 1 });
-    await account.admit(request());
-    const { fault, limitStatus } = await account.admit(request());
+    await admit(account);
+    const { fault, limitStatus } = await admit(account);
     expect(fault).toMatchObject({
       code: "rate_limit_requests",
       message: expect.stringContaining("1 request a minute"),

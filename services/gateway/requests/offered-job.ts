@@ -1,4 +1,4 @@
-import type { JobEvent, JobOutcome, JobOwner } from "./job-events.ts";
+import type { JobEvent, JobOutcome, JobOwner } from "../jobs/job-events.ts";
 import type { PlacedJob } from "../routing/placed-job.ts";
 
 interface OfferedOptions {

@@ -1,16 +1,15 @@
-import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { RateBucket } from "#shared/process/rate-buckets.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
-/** The fields that identify a request. Two keys never have the same request. */
+/** A request that can be told from others. Two keys never have the same request. */
 export interface Fingerprinted {
-  readonly keyId: string;
-  readonly kind: string;
-  readonly modelId: string;
-  readonly body: Uint8Array;
+  /** The fingerprint, if it was made before. */
+  readonly madePrint: string | undefined;
+  /** Makes the fingerprint. Undefined once the body is released. */
+  print(): string | undefined;
 }
 
 /**
@@ -36,15 +35,14 @@ interface Deaths {
 export class DeadlyRequests {
   readonly #timing: Timing;
   readonly #deaths = new LRUCache<string, Deaths>({ max: requestsMax });
-  /** Fingerprints of requests under way, since a body is released before its answer is complete. */
-  readonly #prints = new WeakMap<Fingerprinted, string>();
 
   constructor(timing: Timing) {
     this.#timing = timing;
   }
 
   died(what: keyof typeof weights, machine: string, request: Fingerprinted, nowMs: number): void {
-    const print = this.#printOf(request);
+    const print = request.print();
+    if (print === undefined) return;
     const known = this.#deaths.get(print);
     const byMachine = known !== undefined && nowMs < known.untilMs ? known.byMachine : new Map<string, number>();
     byMachine.set(machine, Math.max(weights[what], byMachine.get(machine) ?? 0));
@@ -54,8 +52,7 @@ export class DeadlyRequests {
 
   /** Forgets a request that a machine answered, if `died` or `refuse` fingerprinted it before. */
   worked(request: Fingerprinted): void {
-    const print = this.#prints.get(request);
-    if (print !== undefined) this.#deaths.delete(print);
+    if (request.madePrint !== undefined) this.#deaths.delete(request.madePrint);
   }
 
   /**
@@ -63,7 +60,8 @@ export class DeadlyRequests {
    */
   refuse(request: Fingerprinted, nowMs: number): void {
     if (this.#deaths.size === 0) return;
-    const known = this.#deaths.get(this.#printOf(request));
+    const print = request.print();
+    const known = print === undefined ? undefined : this.#deaths.get(print);
     if (known === undefined || nowMs >= known.untilMs) return;
     const weight = known.byMachine.values().reduce((sum, each) => sum + each, 0);
     if (weight < deadly) return;
@@ -71,12 +69,6 @@ export class DeadlyRequests {
       message:
         "The model servers that worked on this request broke off one after the other, so it is not passed on again for a while.",
     });
-  }
-
-  #printOf(request: Fingerprinted): string {
-    return this.#prints.getOrInsertComputed(request, ({ keyId, kind, modelId, body }) =>
-      createHash("sha256").update(`${keyId} ${kind} ${modelId} `).update(body).digest("base64"),
-    );
   }
 }
 

@@ -4,10 +4,10 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import type { MachineRanking } from "../routing/rank-machines.ts";
-import { RecordsOf } from "./job-events.ts";
-import type { OpenJobs } from "./open-jobs.ts";
-import type { Placement } from "./place-job.ts";
-import { targetsOf } from "./rank-targets.ts";
+import { RecordsOf } from "../jobs/job-events.ts";
+import type { OpenJobs } from "../jobs/open-jobs.ts";
+import { wantedBy } from "./choose.ts";
+import type { ModelRequest } from "./request.ts";
 
 interface CounterOptions {
   readonly jobs: Pick<OpenJobs, "run">;
@@ -17,7 +17,7 @@ interface CounterOptions {
 }
 
 /** A chat whose prompt is to be counted. */
-export type CountedChat = Omit<Placement, "listener" | "kind" | "whole" | "assertMayLoad">;
+export type CountedChat = Pick<ModelRequest, "work" | "body" | "headOf">;
 
 /** Limits the machines that are asked for the count of one prompt. */
 const askedMax = 2;
@@ -31,28 +31,28 @@ export class PromptCounter {
   }
 
   /** Returns the exact number of tokens. Undefined if no machine that would answer the chat counts it in time. */
-  async count(chat: CountedChat): Promise<number | undefined> {
+  async count(chat: CountedChat, signal: AbortSignal): Promise<number | undefined> {
     const { ranking } = this.#options;
-    const ranked = targetsOf({ ...chat, kind: "count" }).map((target) => ranking.rankNow(target) ?? []);
+    const ranked = wantedBy({ ...chat.work, kind: "count" }, signal).map((target) => ranking.rankNow(target) ?? []);
     const first = ranked.find(({ length }) => length > 0) ?? [];
     for (const chosen of first.filter(({ model }) => model.counts === true).slice(0, askedMax)) {
-      const counted = await this.#ask(chat, chosen);
+      const counted = await this.#ask(chat, chosen, signal);
       if (counted !== undefined) return counted;
     }
     return undefined;
   }
 
-  async #ask(chat: CountedChat, chosen: Chosen): Promise<number | undefined> {
+  async #ask(chat: CountedChat, chosen: Chosen, signal: AbortSignal): Promise<number | undefined> {
     const { jobs, timing, clock } = this.#options;
-    const { keyId, traceparent, body, sha256, signal } = chat;
+    const { keyId, traceparent } = chat.headOf({ isWhole: true });
     const { countWaitMs, acceptWaitMs } = timing;
     const message = "The GPU machine did not count the tokens in time (countWaitMs).";
     using late = abortAfter(clock, countWaitMs, () => new Fault("upstream_timeout", { message }));
     const outcome = await jobs.run({
       target: chosen,
       head: { id: newToken(), kind: "count", model: chosen.model.id, keyId, remainingMs: countWaitMs, traceparent },
-      body,
-      sha256,
+      body: chat.body,
+      sha256: chat.work.sha256,
       acceptWithinMs: acceptWaitMs * 2,
       owner: new RecordsOf(() => undefined),
       signal: AbortSignal.any([signal, late.signal]),

@@ -1,12 +1,12 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Chosen } from "../routing/choose-machine.ts";
+import type { JobKind } from "#shared/protocol/job.ts";
+import type { Chosen, Needs } from "../routing/choose-machine.ts";
 import type { ModelTarget } from "../routing/job-placements.ts";
 import type { MachineRanking, Wanted } from "../routing/rank-machines.ts";
-import type { Continuation } from "./continue-answer.ts";
+import type { Continuation } from "../jobs/continue-answer.ts";
 
 /** A request that no machine completed. `by` is the machine that took it and failed; undefined if none took it. */
 export interface Unfinished {
-  readonly end?: undefined;
   readonly fault: Fault;
   readonly by?: Chosen | undefined;
 }
@@ -22,18 +22,21 @@ export interface RankedTarget {
   readonly rounds: number;
   /** The failures of machines that took the job, the last one at the end. */
   readonly failures: readonly Failure[];
+  /** The fault to tell if no machine completes the request; undefined until a target has failed. */
+  readonly worst?: Fault | undefined;
   /** Asks for the rest of an answer that another machine began. */
   readonly continuation?: Continuation | undefined;
 }
 
-/** A request that names its first target, and in `fallbacks` those that are tried after it, in order. */
-export interface Targeted extends Wanted {
-  readonly fallbacks?: readonly ModelTarget[] | undefined;
+/** The work of a request, with the models that may do it in the order in which they are tried. */
+export interface TargetedWork {
+  readonly targets: readonly ModelTarget[];
+  readonly kind: JobKind;
+  readonly needs: Needs;
 }
 
-export function targetsOf(targeted: Targeted): readonly Wanted[] {
-  const { kind, needs, signal, fallbacks = [] } = targeted;
-  return [targeted, ...fallbacks.map((target) => ({ ...target, kind, needs, signal }))];
+export function wantedBy({ targets, kind, needs }: TargetedWork, signal: AbortSignal): readonly Wanted[] {
+  return targets.map((target) => ({ ...target, kind, needs, signal }));
 }
 
 /** Ranks the machines of the targets of a request, of one target after the other. */

@@ -1,0 +1,399 @@
+import { createHash } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Fault } from "#shared/fault/fault.ts";
+import type { Resumable } from "#shared/protocol/frame-payload.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import type { UsageRow } from "#shared/usage/usage.ts";
+import { AnswerCourse } from "../jobs/answer-course.ts";
+import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
+import type { TokenCeiling } from "../limits/token-estimates.ts";
+import { assertMayLoad, type CausedLoad } from "../limits/load-limit.ts";
+import type { Hold, Limits, SeatedAnswer } from "../limits/limits.ts";
+import { admitCount, admitRequest, type Decision, mayGrow } from "./admit.ts";
+import type { TargetedWork } from "./choose.ts";
+import { jobBody, type ReadRequest } from "./read-request.ts";
+import type { EarlyLimits } from "./limit-responses.ts";
+import type { RequestSender } from "./record-request.ts";
+import {
+  type AskedModel,
+  type Demanded,
+  factsOf,
+  recordNow,
+  settle,
+  type SettleParts,
+  type ToldRequest,
+  usedNow,
+} from "./settle.ts";
+
+export interface RequestParts extends SettleParts {
+  readonly limits: Limits;
+  readonly early?: EarlyLimits | undefined;
+}
+
+interface OpenedRequest {
+  readonly id: string;
+  readonly key: KeyRecord;
+  readonly from: RequestSender;
+  readonly arrivedAtMs?: number;
+}
+
+/** The part of a request that machines work on. */
+export interface RequestWork extends TargetedWork, Pick<ReadRequest, "sha256" | "tellsStop" | "effort"> {
+  readonly streamed: boolean;
+  /** The key's own salt for the caches of runtimes; undefined where keys share them. */
+  readonly cacheSalt: string | undefined;
+}
+
+const nothing = new Uint8Array();
+/** The client's own trace in the W3C form. */
+const traceForm = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
+
+/**
+ * The states of a request. It is read and judged while it is `open`; its answer tells what its machines did.
+ *
+ * | state    | event                                    | next    |
+ * | -------- | ---------------------------------------- | ------- |
+ * | open     | the book of its key is asked             | asking  |
+ * | asking   | the book has answered                    | open    |
+ * | asking   | its answer closes                        | left    |
+ * | left     | the book has answered                    | settled |
+ * | open     | its answer closes, or is whole           | settled |
+ */
+type RequestPhase = "open" | "asking" | "left" | "settled";
+
+/**
+ * One request with its key, from the proof of the key to its one settlement. It covers
+ * admission under the key's limits, and one usage record at that end. The book knows what each request under way used
+ * some 100 ms ago, for the case that its gateway is killed. A machine reports token counts as usage of an end or fault
+ * frame, output tokens of data frames, and progress of beats. All of them are clamped to what is possible before they
+ * are booked, logged or measured. Usage in an answer's own bytes reaches its client as the machine wrote it.
+ */
+export class ModelRequest implements ToldRequest {
+  readonly id: string;
+  readonly key: KeyRecord;
+  readonly startedAtMs: number;
+  readonly answer: AnswerCourse;
+  readonly from: RequestSender;
+  readonly #parts: RequestParts;
+  #state: RequestPhase = "open";
+  #asked: AskedModel | undefined;
+  #work: RequestWork | undefined;
+  /** Released with the first part of the answer: bodies are large, and answers take long. */
+  #body: Uint8Array = nothing;
+  #ignored: string[] = [];
+  /** Set if the answer can be resumed. */
+  #resumable: Resumable | undefined;
+  #print: string | undefined;
+  #demanded: Demanded | undefined;
+  #hold: Hold | undefined;
+  /** The limit that has ended the answer, or refused the request. */
+  #limit: string | undefined;
+  #mayLoad: Promise<void> | undefined;
+  #outcome: RequestOutcome | undefined;
+  #endedAtMs: number | undefined;
+  /** True for a request that resumes an answer. */
+  #isResuming = false;
+  /** True for a request with an `Idempotency-Key`. All requests with one name count as one, unless the answer is made anew. */
+  #once: ToldRequest["once"];
+  #stays: Promise<unknown> | undefined;
+  #status = 0;
+
+  constructor({ id, key, from, arrivedAtMs }: OpenedRequest, parts: RequestParts) {
+    this.id = id;
+    this.key = key;
+    this.from = from;
+    this.#parts = parts;
+    this.startedAtMs = arrivedAtMs ?? parts.clock.now();
+    this.answer = new AnswerCourse(parts);
+    parts.settlements.follow(this);
+  }
+
+  get asked(): AskedModel | undefined {
+    return this.#asked;
+  }
+
+  get demanded(): Demanded | undefined {
+    return this.#demanded;
+  }
+
+  get outcome(): RequestOutcome | undefined {
+    return this.#outcome;
+  }
+
+  get endedAtMs(): number | undefined {
+    return this.#endedAtMs;
+  }
+
+  get facts(): RequestFacts {
+    return factsOf(this);
+  }
+
+  /** The hold of the request on its key's limits; undefined for a key without limits. */
+  get hold(): Hold | undefined {
+    return this.#hold;
+  }
+
+  get limit(): string | undefined {
+    return this.#limit;
+  }
+
+  get status(): number {
+    return this.#status;
+  }
+
+  get once(): ToldRequest["once"] {
+    return this.#once;
+  }
+
+  get isResuming(): boolean {
+    return this.#isResuming;
+  }
+
+  /** True if several machines made the answer, none of which has all of it. */
+  get hasMoved(): boolean {
+    return this.answer.tried.some(({ fromTokens }) => fromTokens !== undefined);
+  }
+
+  get isOver(): boolean {
+    return this.#state === "left" || this.#state === "settled";
+  }
+
+  asksFor(asked: AskedModel): void {
+    this.#asked = asked;
+  }
+
+  /** Takes what the request asks of machines. */
+  takes(
+    work: RequestWork,
+    { body, ignored }: { readonly body: Uint8Array; readonly ignored: readonly string[] },
+  ): void {
+    this.#work = work;
+    this.#body = body;
+    this.#ignored = [...ignored];
+  }
+
+  get work(): RequestWork {
+    if (this.#work === undefined) throw Fault.from(new Error("a request was run before it was read"));
+    return this.#work;
+  }
+
+  get body(): Uint8Array {
+    return this.#body;
+  }
+
+  /** The fields that are ignored, as the client named them. */
+  get ignored(): readonly string[] {
+    return this.#ignored;
+  }
+
+  /** Takes a body with what was fetched for it. */
+  changeBody({ body, sha256 }: Pick<ReadRequest, "body" | "sha256">): void {
+    this.#body = body;
+    this.#work = { ...this.work, sha256 };
+  }
+
+  /** Gives the body to the answer, which keeps it if another machine may go on with it. */
+  releaseBody(): void {
+    this.answer.delivered?.keep(this.#body);
+    this.#body = nothing;
+  }
+
+  /** Leaves an effort out that the model or the runtime lacks. */
+  leaveEffort(): void {
+    const { effort, ...work } = this.work;
+    if (effort === undefined) return;
+    const { reasoning_effort: _, ...body } = JSON.parse(Buffer.from(this.#body).toString()) as ChatBody;
+    this.#work = { ...work, effort: undefined };
+    this.changeBody(jobBody(body));
+    this.#ignored.push(effort.field);
+  }
+
+  /** Lets any gateway go on with the answer, which has this name in its API. */
+  canBeResumed(made: Resumable): void {
+    this.#resumable = made;
+  }
+
+  /** Returns the metadata of a job of this request. A machine that goes on with an answer has a part of it only. */
+  headOf({ isWhole }: { readonly isWhole: boolean }) {
+    const { kind, cacheSalt, tellsStop, streamed } = this.work;
+    const { traceparent } = this.from.headers;
+    return {
+      kind,
+      keyId: this.key.id,
+      cacheSalt,
+      resumable: isWhole ? this.#resumable : undefined,
+      tellsStop,
+      // An answer that may end at a limit of its key comes in pieces, so that its client gets what came until then.
+      whole: !streamed && !mayGrow(this),
+      traceparent: typeof traceparent === "string" && traceForm.test(traceparent) ? traceparent : undefined,
+    };
+  }
+
+  get madePrint(): string | undefined {
+    return this.#print;
+  }
+
+  print(): string | undefined {
+    const body = this.#body.byteLength > 0 ? this.#body : this.answer.delivered?.body;
+    const { kind, targets } = this.work;
+    if (body !== undefined)
+      this.#print ??= createHash("sha256")
+        .update(`${this.key.id} ${kind} ${targets[0]?.modelId} `)
+        .update(body)
+        .digest("base64");
+    return this.#print;
+  }
+
+  /** Notes that the answer is made once for its name; anew after a machine that has lost it. */
+  isMadeOnce(anewAfter?: string): void {
+    this.#once = { anewAfter };
+  }
+
+  /**
+   * Asks for admission under the key's limits. The request may run unless the returned fault names the limit that it
+   * would break.
+   */
+  async admit({ tokens, ...demanded }: Demanded & { readonly tokens: number }, signal: AbortSignal): Promise<Decision> {
+    // An aborted request is already settled: nothing would release a hold that it takes from now on.
+    signal.throwIfAborted();
+    if (this.#isResuming) this.#leaveResumed();
+    this.#demanded = demanded;
+    const { promptTokens } = demanded;
+    return this.#ask(() => admitRequest(this.key, { tokens, promptTokens }, signal, this.#parts));
+  }
+
+  /** Asks for admission of a count of tokens, which runs no model. */
+  async admitCount(signal: AbortSignal): Promise<Decision> {
+    signal.throwIfAborted();
+    return this.#ask(() => admitCount(this.key, signal, this.#parts));
+  }
+
+  async #ask(asked: () => Promise<Decision>): Promise<Decision> {
+    this.#state = "asking";
+    try {
+      const decision = await asked();
+      const { hold, by } = decision;
+      if (by !== undefined) this.#limit = by;
+      if (hold !== undefined) this.#parts.settlements.begin(hold);
+      this.#hold = hold ?? this.#hold;
+      return decision;
+    } finally {
+      if (this.#isLeft()) this.#settle();
+      else this.#state = "open";
+    }
+  }
+
+  /** True if the answer has closed meanwhile. */
+  #isLeft(): boolean {
+    return this.#state === "left";
+  }
+
+  /** Counts an answer that the client resumes. It was admitted before, so that no limit of the key is asked. */
+  resumes(ceiling: TokenCeiling): void {
+    const { id: keyId, limits } = this.key;
+    this.#leaveResumed();
+    this.#isResuming = true;
+    this.#demanded = { promptTokens: 0, ceiling };
+    if (limits !== undefined) this.#hold = this.#parts.limits.occupy({ keyId, limits, seat: newToken() });
+  }
+
+  /** Forgets an answer that could not be resumed, so that the request can ask for a new one. */
+  #leaveResumed(): void {
+    if (this.#hold !== undefined) this.#parts.settlements.leave(this.#hold);
+    this.#hold = undefined;
+    this.#isResuming = false;
+    this.answer.offerOf = this.answer.countedTokens = undefined;
+  }
+
+  /** The answer grew, and its reservation with it. */
+  grew(hold: Hold): void {
+    this.#hold = hold;
+  }
+
+  /** Throws the fault of a request whose key may not cause a load now. A request pays for one load at most. */
+  async assertMayLoad(load: CausedLoad): Promise<void> {
+    this.#mayLoad ??= assertMayLoad(this.key, load, this.#parts.limits);
+    await this.#mayLoad.catch((thrown: unknown) => {
+      this.#limit = "loads";
+      throw thrown;
+    });
+  }
+
+  /** Ends an answer that was left at a limit of its key, as if it had reached `max_tokens`. */
+  endShort(limit: string): void {
+    this.#limit = limit;
+    const { promptTokens = 0, ceiling } = this.#demanded ?? {};
+    this.answer.endShort({ promptTokens, answers: ceiling?.answers ?? 1 });
+  }
+
+  /**
+   * Records the outcome. Only the first call counts: a failure that the first outcome leads to is not another outcome.
+   */
+  endedIn(outcome: RequestOutcome): void {
+    if (this.#outcome !== undefined) return;
+    this.#outcome = outcome;
+    this.#endedAtMs = this.#parts.clock.now();
+  }
+
+  /** Keeps the request open until `over`, also if the client leaves before: it may come back for its answer. */
+  staysUntil(over: Promise<unknown>): void {
+    this.#stays = over;
+  }
+
+  /**
+   * Settles the request, once. A request without a recorded outcome was left by its client. `status` is the one that its
+   * client got, or would have got.
+   */
+  close(status: number): void {
+    const stays = this.#stays;
+    this.#stays = undefined;
+    if (stays === undefined) return this.#close(status);
+    const close = (): void => this.#close(status);
+    void stays.then(close, close);
+  }
+
+  /**
+   * Settles an answer that is whole. Resolves once the book was told of it: only then may its client get the last byte, so
+   * that the book has each answer that its client has, also if this gateway is killed.
+   */
+  async ended(status: number): Promise<void> {
+    this.endedIn("ok");
+    this.#close(status);
+    // The settlement leaves at the end of this turn.
+    await nextTurn();
+  }
+
+  #close(status: number): void {
+    if (this.isOver) return;
+    this.#status = status;
+    this.endedIn("client_closed");
+    this.answer.end();
+    if (this.#state === "asking") this.#state = "left";
+    else this.#settle();
+  }
+
+  /** Returns what is booked of this request if its gateway is killed now; undefined while no machine works for it. */
+  usedSoFar(): UsageRow | undefined {
+    return usedNow(this, this.#parts);
+  }
+
+  /** Returns the record of this request for that case. */
+  recordSoFar(): string | undefined {
+    return recordNow(this, this.#parts);
+  }
+
+  /** The answer of this request, if it can be resumed. */
+  get seated(): SeatedAnswer | undefined {
+    const { tried, toldTokens, countedTokens } = this.answer;
+    const job = tried.at(-1)?.offer.job;
+    if (toldTokens === undefined || job === undefined) return undefined;
+    return { job, seat: this.#hold?.seat ?? this.id, isResumed: countedTokens !== undefined };
+  }
+
+  #settle(): void {
+    this.#state = "settled";
+    settle(this, this.#parts);
+  }
+}

@@ -1,0 +1,251 @@
+import type { KeyRecord } from "#shared/records/key-record.ts";
+import type { UsageRow } from "#shared/usage/usage.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { AnswerCourse, AnswerMeter } from "../jobs/answer-course.ts";
+import type { Hold } from "../limits/limits.ts";
+import type { RunningRequest, Settlements } from "../limits/settlements.ts";
+import type { EarlyLimits } from "./limit-responses.ts";
+import { type EndedRecord, type RecordedRefusals, recordOf, type RequestSender } from "./record-request.ts";
+import { resumesAnswer } from "./resumable-answer.ts";
+import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
+import { budgetPeriodAt } from "../limits/judge-demand.ts";
+import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
+
+/** The wish of a client, by the model's name. */
+export interface AskedModel {
+  readonly model: string;
+  readonly streamed: boolean;
+  /** The name, if a route leads from it to models; and the first of these models. */
+  readonly routed?: string | undefined;
+  readonly routedTo?: string | undefined;
+}
+
+/** The terms on which a request was admitted. */
+export interface Demanded {
+  readonly promptTokens: number;
+  /** The most tokens that a machine may report for the request; more is not believed. */
+  readonly ceiling: TokenCeiling;
+  /** The price of a second of a recording, whose server may report its length in place of tokens. */
+  readonly tokensPerSecond?: number | undefined;
+}
+
+/** A request as it is booked, logged and recorded. */
+export interface ToldRequest {
+  readonly id: string;
+  readonly key: KeyRecord;
+  readonly from: RequestSender;
+  /** Undefined until the request is read. */
+  readonly asked: AskedModel | undefined;
+  readonly demanded: Demanded | undefined;
+  /** The hold of the request on its key's limits; undefined for a key without limits. */
+  readonly hold: Hold | undefined;
+  readonly answer: AnswerCourse;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number | undefined;
+  /** Undefined as long as the outcome is unknown. */
+  readonly outcome: RequestOutcome | undefined;
+  /** The status that its client got, or would have got. */
+  readonly status: number;
+  /** The limit that has ended the answer, or refused the request. */
+  readonly limit: string | undefined;
+  /** True for a request that resumes an answer. */
+  readonly isResuming: boolean;
+  /**
+   * Set for a request with an `Idempotency-Key`: all requests with one name count as one, unless the answer is made anew
+   * after a machine that has lost it.
+   */
+  readonly once: { readonly anewAfter: string | undefined } | undefined;
+}
+
+export interface SettleParts {
+  readonly settlements: Settlements;
+  readonly early?: Pick<EarlyLimits, "forget"> | undefined;
+  /** Absent where no records of requests are kept. */
+  readonly recorded?: Pick<RecordedRefusals, "refused"> | undefined;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "warn">;
+  readonly meter?: AnswerMeter | undefined;
+}
+
+/** Books an ended request, and writes its record: the one place for both. */
+export function settle(request: ToldRequest & RunningRequest, parts: SettleParts): void {
+  const { early, settlements, recorded, clock } = parts;
+  const { hold, answer, outcome = "client_closed", status } = request;
+  const { machine, tried } = answer;
+  const counted = takenTokens(request);
+  const usage = usageRow(request, counted, outcome, clock);
+  if (hold !== undefined && machine === undefined) early?.forget(hold.limits);
+  const refusedBefore = outcome !== "ok" && tried.length === 0 ? recorded?.refused(request.key.id) : 0;
+  const isRecorded = recorded !== undefined && refusedBefore !== undefined;
+  const ended = { outcome, status, totalMs: usage.durationMs, refusedBefore };
+  settlements.end({
+    hold,
+    ran: machine !== undefined || request.isResuming,
+    usedTokens: counted.promptTokens + counted.completionTokens,
+    usage,
+    request: isRecorded ? recordText(request, ended, clock) : undefined,
+    running: request,
+  });
+  tellNotBelieved(request, counted, parts);
+}
+
+/** Returns what is booked of a request if its gateway is killed now; undefined while no machine works for it. */
+export function usedNow(request: ToldRequest, { clock }: SettleParts): UsageRow | undefined {
+  const { machine, toldTokens = Infinity, countedTokens = 0 } = request.answer;
+  if (machine === undefined) return undefined;
+  const taken = takenTokens(request);
+  const completionTokens = Math.min(taken.completionTokens, Math.max(0, toldTokens - countedTokens));
+  return usageRow(request, { ...taken, completionTokens }, request.outcome ?? "gateway_lost", clock);
+}
+
+/** Returns the record of a request for that case, as JSON; undefined where none are kept. */
+export function recordNow(request: ToldRequest, { recorded, clock }: SettleParts): string | undefined {
+  if (recorded === undefined) return undefined;
+  const totalMs = Math.round(clock.now() - request.startedAtMs);
+  return recordText(request, { outcome: request.outcome ?? "gateway_lost", status: 200, totalMs }, clock);
+}
+
+function recordText(
+  request: ToldRequest,
+  {
+    outcome,
+    refusedBefore,
+    ...ended
+  }: Pick<EndedRecord, "status" | "totalMs"> & { refusedBefore?: number | undefined } & { outcome: RequestOutcome },
+  clock: Clock,
+): string {
+  const { id, from, answer, startedAtMs, limit, once } = request;
+  const facts = { ...factsOf(request), outcome };
+  const at = clock.wall() - ended.totalMs;
+  const record = { id, at, from, facts, answer, startedAtMs, limit, anewAfter: once?.anewAfter, ...ended };
+  return JSON.stringify(recordOf({ ...record, refusedBefore: refusedBefore || undefined }));
+}
+
+function tellNotBelieved(request: ToldRequest, counted: TokenCounts, { log, meter }: SettleParts): void {
+  const { machine } = request.answer;
+  const reported = reportedTokens(request);
+  const isBelieved =
+    reported.promptTokens === counted.promptTokens && reported.completionTokens === counted.completionTokens;
+  if (isBelieved || machine === undefined) return;
+  meter?.usageNotBelieved(machine);
+  const { id, key, asked } = request;
+  log.warn(
+    { request: id, key: key.id, model: asked?.model, machine, window: windowOf(request), reported, counted },
+    "a machine reported more tokens than the request can have used, of which only the possible ones are counted; if the window of its model is larger, set context_window in its TRUNKLINE_MODELS_FILE",
+  );
+}
+
+/** Outcomes of requests whose model may never have existed. */
+const inventedIn: ReadonlySet<string> = new Set(["model_not_found", "backend_unavailable", "client_closed"]);
+
+/** Outcomes of requests that their own side gave up while a machine may have worked for them. */
+const leftIn: ReadonlySet<string> = new Set(["client_closed", "slow_client", "key_invalid", "key_expired"]);
+
+/** Returns the tokens that are booked, logged and measured. A machine is believed up to what is possible. */
+function takenTokens(told: ToldRequest): TokenCounts {
+  const reported = reportedTokens(told);
+  return told.demanded === undefined ? reported : clampTokens(reported, told.demanded.ceiling, windowOf(told));
+}
+
+/**
+ * Returns the usage that the machine reported. Without a report, it counts the tokens that were delivered. For a
+ * whole answer that was left early, it counts the tokens that the machine had made. The prompt then counts as it was
+ * estimated, if a machine worked on it.
+ */
+function reportedTokens(told: ToldRequest): TokenCounts {
+  const { answer, outcome, demanded, asked } = told;
+  const { promptTokens: estimated = 0, tokensPerSecond: perSecond, ceiling } = demanded ?? {};
+  const { usage, outputTokens, madeTokens, hasBegun, firstAtMs, countedTokens, isMoved } = answer;
+  if (countedTokens !== undefined) {
+    const completionTokens = Math.max(0, (usage?.completionTokens ?? outputTokens) - countedTokens);
+    return { promptTokens: 0, completionTokens };
+  }
+  if (usage?.seconds !== undefined && perSecond !== undefined)
+    return { promptTokens: Math.ceil(usage.seconds * perSecond), completionTokens: 0 };
+  if (usage !== undefined) return { promptTokens: usage.promptTokens, completionTokens: usage.completionTokens };
+  const most = windowOf(told) * (ceiling?.prompts ?? 1);
+  // A recording of silence has an empty text, which comes without a token.
+  const isOver = firstAtMs !== undefined || outcome === "ok";
+  const worked = hasBegun && leftIn.has(outcome ?? "client_closed");
+  return {
+    promptTokens: isOver || worked || isMoved ? Math.min(estimated, most) : 0,
+    completionTokens:
+      worked && asked?.streamed !== true && !isMoved ? Math.max(outputTokens, madeTokens) : outputTokens,
+  };
+}
+
+/** Returns the context window up to which a machine is believed. */
+function windowOf({ answer }: Pick<ToldRequest, "answer">): number {
+  return Math.min(answer.window ?? windowTokensMax, windowTokensMax);
+}
+
+/** Returns the row of a request in the books as it would be written now. */
+function usageRow(
+  told: ToldRequest,
+  { promptTokens, completionTokens }: TokenCounts,
+  outcome: RequestOutcome,
+  clock: Clock,
+): UsageRow {
+  const { answer, once, startedAtMs } = told;
+  const isCounted = answer.countedTokens !== undefined;
+  const hasLeft = outcome === "client_closed";
+  // A client may give up the gateway at which it wanted to resume its answer.
+  const isGivenUp = hasLeft && resumesAnswer(told.from.headers) && !isCounted;
+  const isRepeat = once !== undefined && (told.isResuming || (hasLeft && answer.machine === undefined));
+  // A request that resumes an answer is no other request: the one before it is in the books.
+  const isResumed = isCounted || isGivenUp || isRepeat;
+  const comesBack = isGivenUp || (once !== undefined && isResumed && hasLeft);
+  const firstAtMs = isResumed ? undefined : firstTokenAtMs(told);
+  return {
+    day: budgetPeriodAt("day", clock.wall()).name,
+    keyId: told.key.id,
+    model: bookedModel(told, outcome),
+    requests: isResumed ? 0 : 1,
+    failed: outcome === "ok" || answer.isMoved || comesBack ? 0 : 1,
+    promptTokens,
+    completionTokens,
+    answered: firstAtMs === undefined ? 0 : 1,
+    firstTokenMs: firstAtMs === undefined ? 0 : Math.round(firstAtMs - startedAtMs),
+    durationMs: Math.round(clock.now() - startedAtMs),
+  };
+}
+
+/**
+ * Returns the model name for the books, or null for a name that may be the client's own invention. Invented names
+ * would fill the books without end.
+ */
+function bookedModel({ answer, asked }: ToldRequest, outcome: RequestOutcome): string | null {
+  if (asked === undefined || (answer.machine === undefined && inventedIn.has(outcome))) return null;
+  const { model, routedTo } = asked;
+  return routedTo === undefined ? model : (answer.model ?? routedTo);
+}
+
+/** Returns the facts of a request for its log line, its metrics and its record. */
+export function factsOf(told: ToldRequest): RequestFacts {
+  const { tried, machine, model, failovers, acceptedAtMs, loadWaitMs } = told.answer;
+  const since = (atMs: number | undefined): number | undefined =>
+    atMs === undefined ? undefined : atMs - told.startedAtMs;
+  return {
+    key: told.key.id,
+    model: told.asked?.model,
+    streamed: told.asked?.streamed === true,
+    outcome: told.outcome,
+    answer: {
+      jobs: tried.map(({ offer }) => offer.job),
+      machine,
+      model,
+      failovers,
+      acceptedMs: since(acceptedAtMs),
+      loadWaitMs,
+      firstTokenMs: since(firstTokenAtMs(told)),
+      endedMs: since(told.endedAtMs),
+      ...takenTokens(told),
+    },
+  };
+}
+
+/** Returns the time of the first token. A whole answer has none, as its client sees all of it at once. */
+function firstTokenAtMs({ asked, answer }: ToldRequest): number | undefined {
+  return asked?.streamed === true ? answer.firstAtMs : undefined;
+}
