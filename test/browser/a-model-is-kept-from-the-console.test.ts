@@ -10,7 +10,7 @@ const found = await findBrowser();
 const mb = 1_000_000;
 
 describe.skipIf(found.path === undefined)("a machine that lets models be placed", () => {
-  test("keeps a model once its page says so, which shows it in memory, and no longer once that is taken back", async () => {
+  test("a machine that lets models be placed keeps a model once its page says so, which shows it in memory, and no longer once that is taken back", async () => {
     const model = { name: "llama3:8b", sizeBytes: 100 * mb, memoryBytes: 120 * mb };
     const ollama = await FakeOllama.start({ models: [model] });
     onTestFinished(() => ollama.stop());

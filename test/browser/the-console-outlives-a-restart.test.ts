@@ -25,7 +25,7 @@ describe.skipIf(found.path === undefined)("an open page of the console", () => {
   });
 
   test(
-    "goes on after a restart of its gateway, with the same session and new requests",
+    "an open page of the console goes on after a restart of its gateway, with the same session and new requests",
     { timeout: 60_000 },
     async () => {
       const { operationsUrl } = site.up;

@@ -251,7 +251,7 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await own.page.getByText(/has not answered for/).waitFor({ state: "detached", timeout: 15_000 });
   });
 
-  test("breaks no rule of accessibility on any page, in either theme", { timeout: 120_000 }, async () => {
+  test("the console breaks no rule of accessibility on any page, in either theme", { timeout: 120_000 }, async () => {
     const own = await signedIn();
     for (const place of pages) {
       await own.go(place);

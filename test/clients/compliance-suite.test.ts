@@ -45,12 +45,15 @@ describe.skipIf("missing" in suite)("llm-comply", () => {
     return results.filter(({ status }) => status === "failed").map(({ id, errors }) => [id, errors[0] ?? ""]);
   }
 
-  test.each(formats)("finds nothing in the format %s but that the model sees no picture", async (format, picture) => {
-    expect(await failed("scripted", format)).toEqual([[picture, "HTTP 400 (expected [200])"]]);
-  });
+  test.each(formats)(
+    "llm-comply finds nothing in the format %s but that the model sees no picture",
+    async (format, picture) => {
+      expect(await failed("scripted", format)).toEqual([[picture, "HTTP 400 (expected [200])"]]);
+    },
+  );
 
   test.each(formats)(
-    "finds nothing in the format %s in a picture for a model that sees it",
+    "llm-comply finds nothing in the format %s in a picture for a model that sees it",
     async (format, picture) => {
       expect(await failed("scripted:vision", format, "--filter", picture)).toEqual([]);
     },

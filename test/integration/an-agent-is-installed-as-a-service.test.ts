@@ -227,7 +227,7 @@ describe.skipIf(analyze === undefined)("systemd-analyze", () => {
     // The exposure levels as `systemd-analyze security --offline=yes` of systemd 252 counts them, from 0 (sealed) to 10.
     { name: "system", facts: linuxRoot, flags: [], exposureMax: 1.7 },
     { name: "user", facts: linuxUser, flags: ["--user"], exposureMax: 6.4 },
-  ])("finds no fault in the $name unit, and knows its exposure", ({ facts, flags, exposureMax }) => {
+  ])("systemd-analyze finds no fault in the $name unit, and knows its exposure", ({ facts, flags, exposureMax }) => {
     const folder = mkdtempSync(join(tmpdir(), "trunkline-unit-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const file = join(folder, unit);

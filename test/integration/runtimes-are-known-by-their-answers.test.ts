@@ -176,7 +176,7 @@ describe("a port that takes connections and never answers", () => {
   }
 
   test.each(runtimeKinds.filter((kind) => kind !== "scripted"))(
-    "is given up on in time when %s is looked for, and nothing is left open",
+    "a port that takes connections and never answers is given up on in time when %s is looked for, and nothing is left open",
     async (kind) => {
       const { url, open, taken } = await deafPort();
       const turned = new TurnableClock();

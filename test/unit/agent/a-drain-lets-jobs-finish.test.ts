@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 async function draining(options: { slots?: number; queueMax?: number } = {}) {
@@ -13,92 +13,89 @@ async function draining(options: { slots?: number; queueMax?: number } = {}) {
   };
 }
 
-describe("a drain", () => {
-  test("without jobs is over at once", async () => {
-    const { drain, isDrained, settle } = await draining();
-    drain();
-    await settle();
-    expect(isDrained()).toBe(true);
-  });
+test("a drain without jobs is over at once", async () => {
+  const { drain, isDrained, settle } = await draining();
+  drain();
+  await settle();
+  expect(isDrained()).toBe(true);
+});
 
-  test("waits for what runs and for what waits, and until the gateway has every terminal frame", async () => {
-    const { gateway, runtime, drain, isDrained, settle, pass } = await draining();
-    const [running, waiting] = [await gateway.send(), await gateway.send()];
-    drain();
-    await pass(60_000 - 1);
-    runtime.begun(0).finish();
-    await settle();
-    runtime.begun(1).finish();
-    await settle();
-    expect([running, waiting].map((id) => gateway.lastOf(id).kind)).toEqual(["end", "end"]);
-    expect(isDrained()).toBe(false);
-    await gateway.say({ kind: "finish", jobs: [running, waiting] });
-    await pass(100);
-    expect(isDrained()).toBe(true);
-  });
+test("a drain waits for what runs and for what waits, and until the gateway has every terminal frame", async () => {
+  const { gateway, runtime, drain, isDrained, settle, pass } = await draining();
+  const [running, waiting] = [await gateway.send(), await gateway.send()];
+  drain();
+  await pass(60_000 - 1);
+  runtime.begun(0).finish();
+  await settle();
+  runtime.begun(1).finish();
+  await settle();
+  expect([running, waiting].map((id) => gateway.lastOf(id).kind)).toEqual(["end", "end"]);
+  expect(isDrained()).toBe(false);
+  await gateway.say({ kind: "finish", jobs: [running, waiting] });
+  await pass(100);
+  expect(isDrained()).toBe(true);
+});
 
-  test("does not wait for ever for a gateway that does not take its terminal frames", async () => {
-    const { gateway, runtime, drain, isDrained, settle, pass, timing } = await draining();
-    const id = await gateway.send();
-    drain();
-    runtime.begun().finish();
-    await settle();
-    await pass(timing.terminalRepeatMs);
-    expect(isDrained()).toBe(false);
-    await pass(timing.terminalRepeatMs * 2);
-    expect(isDrained()).toBe(true);
-    expect(gateway.kinds(id).filter((kind) => kind === "end").length).toBeGreaterThan(1);
-  });
+test("a drain does not wait for ever for a gateway that does not take its terminal frames", async () => {
+  const { gateway, runtime, drain, isDrained, settle, pass, timing } = await draining();
+  const id = await gateway.send();
+  drain();
+  runtime.begun().finish();
+  await settle();
+  await pass(timing.terminalRepeatMs);
+  expect(isDrained()).toBe(false);
+  await pass(timing.terminalRepeatMs * 2);
+  expect(isDrained()).toBe(true);
+  expect(gateway.kinds(id).filter((kind) => kind === "end").length).toBeGreaterThan(1);
+});
 
-  test("cuts at the deadline what still runs or waits, and says why", async () => {
-    const { gateway, runtime, drain, isDrained, deadline, settle, pass, timing } = await draining();
-    const ids = [await gateway.send(), await gateway.send()];
-    drain();
-    await pass(timing.beatIntervalMs);
-    deadline.abort();
-    await settle();
-    for (const id of ids)
-      expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "shutting_down" } });
-    expect(runtime.chats.map(({ run }) => run.signal.aborted)).toEqual([true]);
-    await gateway.say({ kind: "finish", jobs: ids });
-    await pass(100);
-    expect(isDrained()).toBe(true);
-  });
+test("a drain cuts at the deadline what still runs or waits, and says why", async () => {
+  const { gateway, runtime, drain, isDrained, deadline, settle, pass, timing } = await draining();
+  const ids = [await gateway.send(), await gateway.send()];
+  drain();
+  await pass(timing.beatIntervalMs);
+  deadline.abort();
+  await settle();
+  for (const id of ids) expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "shutting_down" } });
+  expect(runtime.chats.map(({ run }) => run.signal.aborted)).toEqual([true]);
+  await gateway.say({ kind: "finish", jobs: ids });
+  await pass(100);
+  expect(isDrained()).toBe(true);
+});
 
-  test("tells whoever reads too slowly at the deadline, in front of what it has not read", async () => {
-    const { gateway, runtime, drain, deadline, settle } = await draining();
-    const id = await gateway.send({ credit: 10 });
-    runtime.begun().text("Hello there");
-    await settle();
-    drain();
-    deadline.abort();
-    await settle();
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", sequence: 2, payload: { code: "shutting_down" } });
-  });
+test("a drain tells whoever reads too slowly at the deadline, in front of what it has not read", async () => {
+  const { gateway, runtime, drain, deadline, settle } = await draining();
+  const id = await gateway.send({ credit: 10 });
+  runtime.begun().text("Hello there");
+  await settle();
+  drain();
+  deadline.abort();
+  await settle();
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", sequence: 2, payload: { code: "shutting_down" } });
+});
 
-  test("does not wait past its deadline for a client that leaves the end of its answer unread", async () => {
-    const { gateway, runtime, drain, isDrained, deadline, settle, pass, timing } = await draining();
-    const id = await gateway.send({ credit: 1 });
-    await gateway.say({ kind: "lease", gateway: gateway.id });
-    runtime.begun().text("Hello");
-    await settle();
-    await gateway.say({ kind: "credit", job: id, taken: 1, limit: 2 });
-    runtime.begun().finish();
-    await settle();
-    drain();
-    await pass(timing.beatIntervalMs);
-    expect([gateway.kinds(id).includes("end"), isDrained()]).toEqual([false, false]);
-    deadline.abort();
-    await pass(timing.terminalRepeatMs * 2 + 100);
-    expect(isDrained()).toBe(true);
-  });
+test("a drain does not wait past its deadline for a client that leaves the end of its answer unread", async () => {
+  const { gateway, runtime, drain, isDrained, deadline, settle, pass, timing } = await draining();
+  const id = await gateway.send({ credit: 1 });
+  await gateway.say({ kind: "lease", gateway: gateway.id });
+  runtime.begun().text("Hello");
+  await settle();
+  await gateway.say({ kind: "credit", job: id, taken: 1, limit: 2 });
+  runtime.begun().finish();
+  await settle();
+  drain();
+  await pass(timing.beatIntervalMs);
+  expect([gateway.kinds(id).includes("end"), isDrained()]).toEqual([false, false]);
+  deadline.abort();
+  await pass(timing.terminalRepeatMs * 2 + 100);
+  expect(isDrained()).toBe(true);
+});
 
-  test("whose deadline has passed already cuts at once", async () => {
-    const { gateway, drain, deadline, settle } = await draining();
-    const id = await gateway.send();
-    deadline.abort();
-    drain();
-    await settle();
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "shutting_down" } });
-  });
+test("a drain whose deadline has passed already cuts at once", async () => {
+  const { gateway, drain, deadline, settle } = await draining();
+  const id = await gateway.send();
+  deadline.abort();
+  drain();
+  await settle();
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "shutting_down" } });
 });

@@ -75,29 +75,27 @@ function write(frames: Outbox, events: number): Promise<void> | undefined {
   );
 }
 
-describe("stuck", () => {
-  test("an uplink that drains nothing holds no more than its window, and a beat passes it at once", async () => {
-    const line = stuckLine();
-    await line.drain(1);
-    const streams = ["a", "b", "c"].map((subject) => line.stream(subject));
-    for (const frames of streams) void write(frames, 1_000);
-    await line.settle();
-    expect(line.bytes()).toBeLessThan(startWindowBytes * 1.3);
-    expect(line.uplink.isFull).toBe(true);
-    line.uplink.publish("beats", encodeFrame({ kind: "beat" }, new Uint8Array()));
-    expect(line.sent.at(-1)?.subject).toBe("beats");
-  });
+test("an uplink that drains nothing holds no more than its window, and a beat passes it at once", async () => {
+  const line = stuckLine();
+  await line.drain(1);
+  const streams = ["a", "b", "c"].map((subject) => line.stream(subject));
+  for (const frames of streams) void write(frames, 1_000);
+  await line.settle();
+  expect(line.bytes()).toBeLessThan(startWindowBytes * 1.3);
+  expect(line.uplink.isFull).toBe(true);
+  line.uplink.publish("beats", encodeFrame({ kind: "beat" }, new Uint8Array()));
+  expect(line.sent.at(-1)?.subject).toBe("beats");
+});
 
-  test("a stream on a full uplink holds its runtime back once its credit is full", async () => {
-    const line = stuckLine();
-    const frames = line.stream("a");
-    expect(write(frames, 100)).toBeUndefined();
-    expect(write(frames, 2_000)).toBeInstanceOf(Promise);
-  });
+test("a stream on a full uplink holds its runtime back once its credit is full", async () => {
+  const line = stuckLine();
+  const frames = line.stream("a");
+  expect(write(frames, 100)).toBeUndefined();
+  expect(write(frames, 2_000)).toBeInstanceOf(Promise);
 });
 
 describe("slow", () => {
-  test("streams share a slow uplink alike, a new one goes first, and events that waited leave joined", async () => {
+  test("slow streams share a slow uplink alike, a new one goes first, and events that waited leave joined", async () => {
     const line = stuckLine();
     await line.drain(1);
     const streams = ["a", "b", "c", "d"].map((subject) => line.stream(subject));

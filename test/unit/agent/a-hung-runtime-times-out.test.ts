@@ -1,62 +1,60 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 const timedOut = { kind: "fault", payload: { code: "upstream_timeout" } };
 
-describe("a runtime that hangs", () => {
-  test("in the middle of an answer ends it by noProgressMs, while beats go on", async () => {
-    const { gateway, runtime, pass, settle, timing, jobs } = await agentOnBroker();
-    const id = await gateway.send();
-    runtime.begun().text("Hel");
-    await settle();
-    await pass(timing.noProgressMs);
-    expect(gateway.lastOf(id).kind).toBe("data");
-    expect(gateway.beats.length).toBeGreaterThan(100);
-    await pass(timing.beatIntervalMs);
-    expect(gateway.lastOf(id)).toMatchObject({ ...timedOut, sequence: 2 });
-    expect(runtime.begun().run.signal.aborted).toBe(true);
-    expect(jobs.runner.load.running).toBe(0);
-  });
+test("a runtime that hangs in the middle of an answer ends it by noProgressMs, while beats go on", async () => {
+  const { gateway, runtime, pass, settle, timing, jobs } = await agentOnBroker();
+  const id = await gateway.send();
+  runtime.begun().text("Hel");
+  await settle();
+  await pass(timing.noProgressMs);
+  expect(gateway.lastOf(id).kind).toBe("data");
+  expect(gateway.beats.length).toBeGreaterThan(100);
+  await pass(timing.beatIntervalMs);
+  expect(gateway.lastOf(id)).toMatchObject({ ...timedOut, sequence: 2 });
+  expect(runtime.begun().run.signal.aborted).toBe(true);
+  expect(jobs.runner.load.running).toBe(0);
+});
 
-  test("before its first token has firstTokenMs, and longer as long as it shows that it works", async () => {
-    const { gateway, runtime, pass, timing } = await agentOnBroker();
-    const id = await gateway.send();
-    await pass(timing.firstTokenMs - 1_000);
-    runtime.begun().run.onProgress();
-    await pass(timing.noProgressMs * 2);
-    expect(gateway.kinds(id)).toEqual(["accept"]);
-    await pass(timing.firstTokenMs);
-    expect(gateway.kinds(id).slice(0, 2)).toEqual(["accept", "fault"]);
-    expect(gateway.lastOf(id)).toMatchObject(timedOut);
-  });
+test("a runtime that hangs before its first token has firstTokenMs, and longer as long as it shows that it works", async () => {
+  const { gateway, runtime, pass, timing } = await agentOnBroker();
+  const id = await gateway.send();
+  await pass(timing.firstTokenMs - 1_000);
+  runtime.begun().run.onProgress();
+  await pass(timing.noProgressMs * 2);
+  expect(gateway.kinds(id)).toEqual(["accept"]);
+  await pass(timing.firstTokenMs);
+  expect(gateway.kinds(id).slice(0, 2)).toEqual(["accept", "fault"]);
+  expect(gateway.lastOf(id)).toMatchObject(timedOut);
+});
 
-  test("in the middle of an answer has firstTokenMs when it says that it reads or loads once more", async () => {
-    const { gateway, runtime, pass, settle, timing } = await agentOnBroker();
-    const id = await gateway.send();
-    runtime.begun().text("the first of several answers");
-    await settle();
-    runtime.begun().run.onProgress("prefill");
-    await pass(timing.firstTokenMs);
-    expect(gateway.lastOf(id).kind).toBe("data");
-    await pass(timing.beatIntervalMs);
-    expect(gateway.lastOf(id)).toMatchObject(timedOut);
-  });
+test("a runtime that hangs in the middle of an answer has firstTokenMs when it says that it reads or loads once more", async () => {
+  const { gateway, runtime, pass, settle, timing } = await agentOnBroker();
+  const id = await gateway.send();
+  runtime.begun().text("the first of several answers");
+  await settle();
+  runtime.begun().run.onProgress("prefill");
+  await pass(timing.firstTokenMs);
+  expect(gateway.lastOf(id).kind).toBe("data");
+  await pass(timing.beatIntervalMs);
+  expect(gateway.lastOf(id)).toMatchObject(timedOut);
+});
 
-  test("does not hold up those that wait longer than it takes to notice", async () => {
-    const { gateway, runtime, pass, settle, timing } = await agentOnBroker();
-    await gateway.send();
-    const next = await gateway.send();
-    runtime.begun().text("Hel");
-    await pass(timing.noProgressMs + timing.beatIntervalMs);
-    runtime.begun(1).finish();
-    await settle();
-    expect(gateway.lastOf(next).kind).toBe("end");
-  });
+test("a runtime that hangs does not hold up those that wait longer than it takes to notice", async () => {
+  const { gateway, runtime, pass, settle, timing } = await agentOnBroker();
+  await gateway.send();
+  const next = await gateway.send();
+  runtime.begun().text("Hel");
+  await pass(timing.noProgressMs + timing.beatIntervalMs);
+  runtime.begun(1).finish();
+  await settle();
+  expect(gateway.lastOf(next).kind).toBe("end");
+});
 
-  test("is given no more time than the gateway has left", async () => {
-    const { gateway, pass } = await agentOnBroker();
-    const id = await gateway.send({ remainingMs: 5_000 });
-    await pass(5_500);
-    expect(gateway.lastOf(id)).toMatchObject(timedOut);
-  });
+test("a runtime that hangs is given no more time than the gateway has left", async () => {
+  const { gateway, pass } = await agentOnBroker();
+  const id = await gateway.send({ remainingMs: 5_000 });
+  await pass(5_500);
+  expect(gateway.lastOf(id)).toMatchObject(timedOut);
 });

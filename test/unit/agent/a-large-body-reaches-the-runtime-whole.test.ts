@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { limits } from "#shared/protocol/limits.ts";
 import { until } from "../../harness/until.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
@@ -30,61 +30,59 @@ async function receiving() {
   return { ...agent, id, send, acks, contents, run };
 }
 
-describe("a body in parts", () => {
-  test("is asked for, acknowledged by what has arrived in order, and given to the runtime when it is whole", async () => {
-    const { gateway, id, send, acks, contents, run } = await receiving();
-    expect(gateway.frames(id)).toMatchObject([{ kind: "accept", payload: { state: "receiving" } }]);
-    await send(0, 1);
-    expect(contents()).toEqual([]);
-    await send(2);
-    expect(acks()).toEqual([limits.partBytes, 2 * limits.partBytes, body.byteLength].map((received) => ({ received })));
-    await run(1);
-    expect(contents()).toEqual([says]);
-  });
+test("a body in parts is asked for, acknowledged by what has arrived in order, and given to the runtime when it is whole", async () => {
+  const { gateway, id, send, acks, contents, run } = await receiving();
+  expect(gateway.frames(id)).toMatchObject([{ kind: "accept", payload: { state: "receiving" } }]);
+  await send(0, 1);
+  expect(contents()).toEqual([]);
+  await send(2);
+  expect(acks()).toEqual([limits.partBytes, 2 * limits.partBytes, body.byteLength].map((received) => ({ received })));
+  await run(1);
+  expect(contents()).toEqual([says]);
+});
 
-  test("is whole also when parts are lost, come twice or too early", async () => {
-    const { send, acks, contents, run } = await receiving();
-    await send(1, 0, 0, 2, 1);
-    expect(contents()).toEqual([]);
-    await send(2);
-    await run(1);
-    expect(contents()).toEqual([says]);
-    expect(acks().at(-1)).toEqual({ received: body.byteLength });
-  });
+test("a body in parts is whole also when parts are lost, come twice or too early", async () => {
+  const { send, acks, contents, run } = await receiving();
+  await send(1, 0, 0, 2, 1);
+  expect(contents()).toEqual([]);
+  await send(2);
+  await run(1);
+  expect(contents()).toEqual([says]);
+  expect(acks().at(-1)).toEqual({ received: body.byteLength });
+});
 
-  test("is acknowledged again when a part comes again after it was whole: the last word may have been lost", async () => {
-    const { send, acks } = await receiving();
-    await send(0, 1, 2);
-    const before = acks().length;
-    await send(2);
-    expect(acks().slice(before)).toEqual([{ received: body.byteLength }]);
-  });
+test("a body in parts is acknowledged again when a part comes again after it was whole: the last word may have been lost", async () => {
+  const { send, acks } = await receiving();
+  await send(0, 1, 2);
+  const before = acks().length;
+  await send(2);
+  expect(acks().slice(before)).toEqual([{ received: body.byteLength }]);
+});
 
-  test("that is not what its sender meant is never run, and its place is free again", async () => {
-    const { gateway, runtime, id, send } = await receiving();
-    await send(0, 1);
-    const { offset, bytes } = parts[2] ?? { offset: 0, bytes: body };
-    await gateway.part(id, offset, Buffer.from(bytes).fill("y"));
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "upstream_error" } });
-    expect(runtime.chats).toHaveLength(0);
-    expect(gateway.kinds(await gateway.send(head))).toEqual(["accept"]);
-  });
+test("a body in parts that is not what its sender meant is never run, and its place is free again", async () => {
+  const { gateway, runtime, id, send } = await receiving();
+  await send(0, 1);
+  const { offset, bytes } = parts[2] ?? { offset: 0, bytes: body };
+  await gateway.part(id, offset, Buffer.from(bytes).fill("y"));
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "upstream_error" } });
+  expect(runtime.chats).toHaveLength(0);
+  expect(gateway.kinds(await gateway.send(head))).toEqual(["accept"]);
+});
 
-  test("holds its place in the queue, and those behind it that are ready go first", async () => {
-    const { gateway, runtime, settle, send, contents, run } = await receiving();
-    const small = await gateway.send();
-    expect([gateway.kinds(small), runtime.chats.length]).toEqual([["accept"], 1]);
-    await send(0, 1, 2);
-    expect(contents()).toEqual(["Hello"]);
-    runtime.begun().finish();
-    await settle();
-    await run(2);
-    expect(contents()).toEqual(["Hello", says]);
-  });
+test("a body in parts holds its place in the queue, and those behind it that are ready go first", async () => {
+  const { gateway, runtime, settle, send, contents, run } = await receiving();
+  const small = await gateway.send();
+  expect([gateway.kinds(small), runtime.chats.length]).toEqual([["accept"], 1]);
+  await send(0, 1, 2);
+  expect(contents()).toEqual(["Hello"]);
+  runtime.begun().finish();
+  await settle();
+  await run(2);
+  expect(contents()).toEqual(["Hello", says]);
+});
 
-  test("that never comes is given up", async () => {
-    const { gateway, id, pass, timing } = await receiving();
-    await pass(timing.firstTokenMs + timing.beatIntervalMs);
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "upstream_timeout" } });
-  });
+test("a body in parts that never comes is given up", async () => {
+  const { gateway, id, pass, timing } = await receiving();
+  await pass(timing.firstTokenMs + timing.beatIntervalMs);
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "upstream_timeout" } });
 });

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
 import { contentText } from "#shared/protocol/job-bodies.ts";
@@ -84,116 +84,112 @@ async function agentWith(runtime: Runtime, { idle = (): boolean => true } = {}) 
   return { watch, continues, look, told };
 }
 
-describe("a model", () => {
-  test("that goes on exactly is offered so, after four requests", async () => {
-    const runtime = new Continuer();
-    const { continues } = await agentWith(runtime);
-    await until(() => continues() !== undefined, { what: "the proof" });
-    expect(continues()).toEqual(["plain"]);
-    expect(runtime.chats).toBe(4);
-  });
-
-  test.each<[string, Way]>([
-    ["repeats the answer", () => tokens],
-    ["drops a space", (begun) => [goesOn(begun).join("").trimStart()]],
-    ["doubles the last word", (begun) => [begun.slice(begun.lastIndexOf(" ")), ...goesOn(begun)]],
-    [
-      "refuses the last message",
-      () => {
-        throw new Fault("unsupported_value", { message: "No.", param: "messages" });
-      },
-    ],
-  ])("that %s goes on with nothing, and the log says so without its text", async (_, way) => {
-    const runtime = new Continuer();
-    runtime.way = way;
-    const { continues, told } = await agentWith(runtime);
-    await until(() => continues() !== undefined, { what: "the proof" });
-    expect(continues()).toEqual([]);
-    expect(told).toContainEqual(expect.objectContaining({ model: "m", differs: { plain: expect.any(String) } }));
-    expect(JSON.stringify(told)).not.toContain("word");
-  });
-
-  test("that thinks proves each way of answering by itself", async () => {
-    const runtime = new Continuer();
-    runtime.thinks = true;
-    runtime.model = { ...runtime.model, capabilities: { thinking: true } };
-    const { continues } = await agentWith(runtime);
-    await until(() => continues() !== undefined, { what: "the proof" });
-    expect(continues()).toEqual(["plain", "thought"]);
-  });
-
-  test.each([{ digest: undefined }, { loaded: false }])("with %o is not asked", async (fields) => {
-    const runtime = new Continuer();
-    runtime.model = { ...runtime.model, ...fields };
-    const { continues, look } = await agentWith(runtime);
-    await look();
-    expect([continues(), runtime.chats]).toEqual([undefined, 0]);
-  });
-
-  test("whose runtime fails is not judged, and not asked at once again", async () => {
-    const runtime = new Continuer();
-    runtime.way = () => {
-      throw new Fault("upstream_error", { message: "The runtime failed." });
-    };
-    const { continues, look } = await agentWith(runtime);
-    await until(() => runtime.chats === 2, { what: "a request for the rest" });
-    await look();
-    expect([continues(), runtime.chats]).toEqual([undefined, 2]);
-  });
+test("a model that goes on exactly is offered so, after four requests", async () => {
+  const runtime = new Continuer();
+  const { continues } = await agentWith(runtime);
+  await until(() => continues() !== undefined, { what: "the proof" });
+  expect(continues()).toEqual(["plain"]);
+  expect(runtime.chats).toBe(4);
 });
 
-describe("a proof", () => {
-  test("is kept over a restart, and made anew after an upgrade", async () => {
-    const runtime = new Continuer();
-    const before = await agentWith(runtime);
-    await until(() => before.continues() !== undefined, { what: "the proof" });
-    await until(() => existsSync(join(folder, "proofs.json")), { what: "the file" });
-    const after = await agentWith(runtime);
-    expect([after.continues(), runtime.chats]).toEqual([["plain"], 4]);
-    runtime.version = "2";
-    runtime.way = () => tokens;
-    await after.look();
-    expect([after.continues(), runtime.chats]).toEqual([[], 6]);
-  });
+test.each<[string, Way]>([
+  ["repeats the answer", () => tokens],
+  ["drops a space", (begun) => [goesOn(begun).join("").trimStart()]],
+  ["doubles the last word", (begun) => [begun.slice(begun.lastIndexOf(" ")), ...goesOn(begun)]],
+  [
+    "refuses the last message",
+    () => {
+      throw new Fault("unsupported_value", { message: "No.", param: "messages" });
+    },
+  ],
+])("a model that %s goes on with nothing, and the log says so without its text", async (_, way) => {
+  const runtime = new Continuer();
+  runtime.way = way;
+  const { continues, told } = await agentWith(runtime);
+  await until(() => continues() !== undefined, { what: "the proof" });
+  expect(continues()).toEqual([]);
+  expect(told).toContainEqual(expect.objectContaining({ model: "m", differs: { plain: expect.any(String) } }));
+  expect(JSON.stringify(told)).not.toContain("word");
+});
 
-  test("is made anew at each start where the version is unknown", async () => {
-    const runtime = new Continuer();
-    runtime.version = undefined;
-    for (const chats of [4, 8]) {
-      const { continues } = await agentWith(runtime);
-      await until(() => continues() !== undefined, { what: "the proof" });
-      expect([continues(), runtime.chats]).toEqual([["plain"], chats]);
-    }
-    expect(existsSync(join(folder, "proofs.json"))).toBe(false);
-  });
+test("a model that thinks proves each way of answering by itself", async () => {
+  const runtime = new Continuer();
+  runtime.thinks = true;
+  runtime.model = { ...runtime.model, capabilities: { thinking: true } };
+  const { continues } = await agentWith(runtime);
+  await until(() => continues() !== undefined, { what: "the proof" });
+  expect(continues()).toEqual(["plain", "thought"]);
+});
 
-  test("waits until the agent is idle", async () => {
-    const runtime = new Continuer();
-    let isIdle = false;
-    const { continues, look } = await agentWith(runtime, { idle: () => isIdle });
-    await look();
-    expect(runtime.chats).toBe(0);
-    isIdle = true;
-    await look();
-    expect(continues()).toEqual(["plain"]);
-  });
+test.each([{ digest: undefined }, { loaded: false }])("a model with %o is not asked", async (fields) => {
+  const runtime = new Continuer();
+  runtime.model = { ...runtime.model, ...fields };
+  const { continues, look } = await agentWith(runtime);
+  await look();
+  expect([continues(), runtime.chats]).toEqual([undefined, 0]);
+});
 
-  test("ends at once when the agent has work, and begins anew afterwards", async () => {
-    const runtime = new Continuer();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    runtime.held = promise;
-    let isIdle = true;
-    const { watch, continues, look } = await agentWith(runtime, { idle: () => isIdle });
-    await until(() => runtime.chats === 1, { what: "the first request of the proof" });
-    isIdle = false;
-    await watch.seams.interrupt();
-    await look();
-    expect([continues(), runtime.chats, watch.seams.at]).toEqual([undefined, 1, undefined]);
-    resolve();
-    isIdle = true;
-    await look();
-    expect([continues(), runtime.chats]).toEqual([["plain"], 5]);
-  });
+test("a model whose runtime fails is not judged, and not asked at once again", async () => {
+  const runtime = new Continuer();
+  runtime.way = () => {
+    throw new Fault("upstream_error", { message: "The runtime failed." });
+  };
+  const { continues, look } = await agentWith(runtime);
+  await until(() => runtime.chats === 2, { what: "a request for the rest" });
+  await look();
+  expect([continues(), runtime.chats]).toEqual([undefined, 2]);
+});
+
+test("a proof is kept over a restart, and made anew after an upgrade", async () => {
+  const runtime = new Continuer();
+  const before = await agentWith(runtime);
+  await until(() => before.continues() !== undefined, { what: "the proof" });
+  await until(() => existsSync(join(folder, "proofs.json")), { what: "the file" });
+  const after = await agentWith(runtime);
+  expect([after.continues(), runtime.chats]).toEqual([["plain"], 4]);
+  runtime.version = "2";
+  runtime.way = () => tokens;
+  await after.look();
+  expect([after.continues(), runtime.chats]).toEqual([[], 6]);
+});
+
+test("a proof is made anew at each start where the version is unknown", async () => {
+  const runtime = new Continuer();
+  runtime.version = undefined;
+  for (const chats of [4, 8]) {
+    const { continues } = await agentWith(runtime);
+    await until(() => continues() !== undefined, { what: "the proof" });
+    expect([continues(), runtime.chats]).toEqual([["plain"], chats]);
+  }
+  expect(existsSync(join(folder, "proofs.json"))).toBe(false);
+});
+
+test("a proof waits until the agent is idle", async () => {
+  const runtime = new Continuer();
+  let isIdle = false;
+  const { continues, look } = await agentWith(runtime, { idle: () => isIdle });
+  await look();
+  expect(runtime.chats).toBe(0);
+  isIdle = true;
+  await look();
+  expect(continues()).toEqual(["plain"]);
+});
+
+test("a proof ends at once when the agent has work, and begins anew afterwards", async () => {
+  const runtime = new Continuer();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  runtime.held = promise;
+  let isIdle = true;
+  const { watch, continues, look } = await agentWith(runtime, { idle: () => isIdle });
+  await until(() => runtime.chats === 1, { what: "the first request of the proof" });
+  isIdle = false;
+  await watch.seams.interrupt();
+  await look();
+  expect([continues(), runtime.chats, watch.seams.at]).toEqual([undefined, 1, undefined]);
+  resolve();
+  isIdle = true;
+  await look();
+  expect([continues(), runtime.chats]).toEqual([["plain"], 5]);
 });
 
 test("a job that comes during a proof ends it and begins at once, and the proof is no job of the machine", async () => {

@@ -37,224 +37,222 @@ function watching(sources: readonly Place[], standIn?: () => StubRuntime) {
   return { watch, clock, changes, poll, ids: () => watch.offer?.catalogue.map(({ id }) => id) };
 }
 
-describe("a runtime", () => {
-  test("that only stands in gives way to another as soon as that is found, and does not come back", async () => {
-    const place = new Place("one");
-    const { watch, changes, poll } = watching([place], () => new StubRuntime({ name: "stand-in" }));
-    await watch.start();
-    await poll();
-    expect(changes).toEqual(["stand-in"]);
-    const real = new StubRuntime({ name: "real" });
-    place.here = real;
-    await poll(2);
-    place.here = "nothing";
-    real.offered = new Error("connect ECONNREFUSED");
-    await poll(3);
-    expect(changes).toEqual(["stand-in", "real", null]);
-  });
+test("a runtime that only stands in gives way to another as soon as that is found, and does not come back", async () => {
+  const place = new Place("one");
+  const { watch, changes, poll } = watching([place], () => new StubRuntime({ name: "stand-in" }));
+  await watch.start();
+  await poll();
+  expect(changes).toEqual(["stand-in"]);
+  const real = new StubRuntime({ name: "real" });
+  place.here = real;
+  await poll(2);
+  place.here = "nothing";
+  real.offered = new Error("connect ECONNREFUSED");
+  await poll(3);
+  expect(changes).toEqual(["stand-in", "real", null]);
+});
 
-  test("that is there at the start is offered from then on, and told once", async () => {
-    const place = new Place("one", new StubRuntime());
-    const { watch, changes, poll } = watching([place]);
-    await watch.start();
-    await poll(3);
-    expect(watch.offer).toMatchObject({ names: "stub", catalogue: [stubModel("llama3")] });
-    expect([changes, place.looks]).toEqual([["stub"], 1]);
-  });
+test("a runtime that is there at the start is offered from then on, and told once", async () => {
+  const place = new Place("one", new StubRuntime());
+  const { watch, changes, poll } = watching([place]);
+  await watch.start();
+  await poll(3);
+  expect(watch.offer).toMatchObject({ names: "stub", catalogue: [stubModel("llama3")] });
+  expect([changes, place.looks]).toEqual([["stub"], 1]);
+});
 
-  test("that comes later is adopted within one poll", async () => {
-    const place = new Place("one");
-    const { watch, changes, poll } = watching([place]);
-    await watch.start();
-    expect(watch.offer).toBeUndefined();
-    await expect(watch.ask()).rejects.toMatchObject({ code: "runtime_offline" });
-    place.here = new StubRuntime();
-    await poll(2);
-    expect(changes).toEqual(["stub"]);
-  });
+test("a runtime that comes later is adopted within one poll", async () => {
+  const place = new Place("one");
+  const { watch, changes, poll } = watching([place]);
+  await watch.start();
+  expect(watch.offer).toBeUndefined();
+  await expect(watch.ask()).rejects.toMatchObject({ code: "runtime_offline" });
+  place.here = new StubRuntime();
+  await poll(2);
+  expect(changes).toEqual(["stub"]);
+});
 
-  test("whose models change is told, with another digest", async () => {
-    const runtime = new StubRuntime();
-    const { watch, changes, poll, ids } = watching([new Place("one", runtime)]);
-    await watch.start();
-    const before = watch.offer?.digest;
-    runtime.offered = [stubDescribed("llama3"), stubDescribed("qwen3")];
-    await poll(2);
-    expect(ids()).toEqual(["llama3", "qwen3"]);
-    expect(watch.offer?.digest).not.toBe(before);
-    expect(changes).toEqual(["stub", "stub"]);
-  });
+test("a runtime whose models change is told, with another digest", async () => {
+  const runtime = new StubRuntime();
+  const { watch, changes, poll, ids } = watching([new Place("one", runtime)]);
+  await watch.start();
+  const before = watch.offer?.digest;
+  runtime.offered = [stubDescribed("llama3"), stubDescribed("qwen3")];
+  await poll(2);
+  expect(ids()).toEqual(["llama3", "qwen3"]);
+  expect(watch.offer?.digest).not.toBe(before);
+  expect(changes).toEqual(["stub", "stub"]);
+});
 
-  test("that fails once keeps its offer but is not called well; failing on it is let go and found again", async () => {
-    const runtime = new StubRuntime();
-    const place = new Place("one", runtime);
-    const { watch, changes, poll } = watching([place]);
-    await watch.start();
-    const { offered } = runtime;
-    runtime.offered = new Error("connect ECONNREFUSED");
-    await expect(watch.ask()).rejects.toMatchObject({ code: "runtime_offline" });
-    expect(watch.offer).toBeDefined();
-    runtime.offered = offered;
-    await expect(watch.ask()).resolves.toEqual([stubModel("llama3")]);
-    runtime.offered = new Error("connect ECONNREFUSED");
-    await poll(3);
-    expect(changes).toEqual(["stub", null]);
-    place.here = new StubRuntime({ name: "another" });
-    await poll(2);
-    expect(changes).toEqual(["stub", null, "another"]);
-    expect(runtime.closed).toBe(true);
-    await expect(watch.ask()).resolves.toEqual([stubModel("llama3", "another")]);
-  });
+test("a runtime that fails once keeps its offer but is not called well; failing on it is let go and found again", async () => {
+  const runtime = new StubRuntime();
+  const place = new Place("one", runtime);
+  const { watch, changes, poll } = watching([place]);
+  await watch.start();
+  const { offered } = runtime;
+  runtime.offered = new Error("connect ECONNREFUSED");
+  await expect(watch.ask()).rejects.toMatchObject({ code: "runtime_offline" });
+  expect(watch.offer).toBeDefined();
+  runtime.offered = offered;
+  await expect(watch.ask()).resolves.toEqual([stubModel("llama3")]);
+  runtime.offered = new Error("connect ECONNREFUSED");
+  await poll(3);
+  expect(changes).toEqual(["stub", null]);
+  place.here = new StubRuntime({ name: "another" });
+  await poll(2);
+  expect(changes).toEqual(["stub", null, "another"]);
+  expect(runtime.closed).toBe(true);
+  await expect(watch.ask()).resolves.toEqual([stubModel("llama3", "another")]);
+});
 
-  test("that answers no more takes away its own models and leaves those of the others", async () => {
-    const [one, other] = [new StubRuntime({ name: "one" }), new StubRuntime({ name: "other", models: ["qwen3"] })];
-    const { watch, poll, ids, changes } = watching([new Place("a", one), new Place("b", other)]);
-    await watch.start();
-    expect(ids()).toEqual(["llama3", "qwen3"]);
-    one.offered = new Error("connect ECONNREFUSED");
-    await expect(watch.ask()).resolves.toEqual([stubModel("qwen3", "other")]);
-    await poll(2);
-    expect(ids()).toEqual(["qwen3"]);
-    expect(changes).toEqual(["one, other", "other"]);
-  });
+test("a runtime that answers no more takes away its own models and leaves those of the others", async () => {
+  const [one, other] = [new StubRuntime({ name: "one" }), new StubRuntime({ name: "other", models: ["qwen3"] })];
+  const { watch, poll, ids, changes } = watching([new Place("a", one), new Place("b", other)]);
+  await watch.start();
+  expect(ids()).toEqual(["llama3", "qwen3"]);
+  one.offered = new Error("connect ECONNREFUSED");
+  await expect(watch.ask()).resolves.toEqual([stubModel("qwen3", "other")]);
+  await poll(2);
+  expect(ids()).toEqual(["qwen3"]);
+  expect(changes).toEqual(["one, other", "other"]);
+});
 
-  test("that lists its models in another order offers the same", async () => {
-    const runtime = new StubRuntime({ models: ["a", "b"] });
-    const { watch, poll, changes } = watching([new Place("one", runtime)]);
-    await watch.start();
-    runtime.offered = [stubDescribed("b"), stubDescribed("a")];
-    await poll(2);
-    expect(changes).toEqual(["stub"]);
-  });
+test("a runtime that lists its models in another order offers the same", async () => {
+  const runtime = new StubRuntime({ models: ["a", "b"] });
+  const { watch, poll, changes } = watching([new Place("one", runtime)]);
+  await watch.start();
+  runtime.offered = [stubDescribed("b"), stubDescribed("a")];
+  await poll(2);
+  expect(changes).toEqual(["stub"]);
+});
 
-  test("that is another kind than before is adopted in its place, though it answers all the time", async () => {
-    const place = new Place("one", new StubRuntime({ name: "mlx-lm" }));
-    const { watch, poll, changes } = watching([place]);
-    await watch.start();
-    place.here = new StubRuntime({ name: "vllm" });
-    await poll(32);
-    expect(changes).toEqual(["mlx-lm", "vllm"]);
-  });
+test("a runtime that is another kind than before is adopted in its place, though it answers all the time", async () => {
+  const place = new Place("one", new StubRuntime({ name: "mlx-lm" }));
+  const { watch, poll, changes } = watching([place]);
+  await watch.start();
+  place.here = new StubRuntime({ name: "vllm" });
+  await poll(32);
+  expect(changes).toEqual(["mlx-lm", "vllm"]);
+});
 
-  test("that was taken for another kind once, since it was busy, is kept", async () => {
-    const known = new StubRuntime({ name: "lm-studio" });
-    const place = new Place("one", known);
-    const { watch, poll, changes } = watching([place]);
-    await watch.start();
-    const mistaken = new StubRuntime({ name: "openai" });
-    place.here = mistaken;
-    await poll(30);
-    expect([place.looks, mistaken.closed]).toEqual([2, true]);
-    place.here = known;
-    await poll(40);
-    expect([changes, known.closed]).toEqual([["lm-studio"], false]);
-  });
+test("a runtime that was taken for another kind once, since it was busy, is kept", async () => {
+  const known = new StubRuntime({ name: "lm-studio" });
+  const place = new Place("one", known);
+  const { watch, poll, changes } = watching([place]);
+  await watch.start();
+  const mistaken = new StubRuntime({ name: "openai" });
+  place.here = mistaken;
+  await poll(30);
+  expect([place.looks, mistaken.closed]).toEqual([2, true]);
+  place.here = known;
+  await poll(40);
+  expect([changes, known.closed]).toEqual([["lm-studio"], false]);
+});
 
-  test("that hangs holds up no other that is found at the same time", async () => {
-    const hung = new StubRuntime({ name: "hung" });
-    hung.catalogue = () => new Promise(() => undefined);
-    const late = new Place("b");
-    const { watch, clock, changes, poll } = watching([new Place("a", hung), late]);
-    const starting = watch.start();
-    await clock.advanceAwaiting(timing.runtimeAnswerMs);
-    await starting;
-    late.here = new StubRuntime({ name: "well" });
-    await poll();
-    expect(changes).toEqual(["well"]);
-  });
+test("a runtime that hangs holds up no other that is found at the same time", async () => {
+  const hung = new StubRuntime({ name: "hung" });
+  hung.catalogue = () => new Promise(() => undefined);
+  const late = new Place("b");
+  const { watch, clock, changes, poll } = watching([new Place("a", hung), late]);
+  const starting = watch.start();
+  await clock.advanceAwaiting(timing.runtimeAnswerMs);
+  await starting;
+  late.here = new StubRuntime({ name: "well" });
+  await poll();
+  expect(changes).toEqual(["well"]);
+});
 
-  test("whose list comes late is offered meanwhile, and let go only after a longer silence", async () => {
-    const runtime = new StubRuntime();
-    const { watch, clock, changes, ids, poll } = watching([new Place("one", runtime)]);
-    await watch.start();
-    const lists: ((models: readonly DescribedModel[]) => void)[] = [];
-    runtime.catalogue = () => new Promise((resolve) => void lists.push(resolve));
-    await poll(3);
-    const asking = watch.ask();
-    await clock.advanceAwaiting(timing.runtimeAnswerMs);
-    await expect(asking).resolves.toEqual([stubModel("llama3")]);
-    lists[0]?.([stubDescribed("qwen3")]);
-    await poll(2);
-    expect([ids(), lists.length]).toEqual([["qwen3"], 2]);
-    await poll(timing.runtimeSilentMs / timing.cataloguePollMs + 1);
-    expect(changes).toEqual(["stub", "stub", null]);
-  });
+test("a runtime whose list comes late is offered meanwhile, and let go only after a longer silence", async () => {
+  const runtime = new StubRuntime();
+  const { watch, clock, changes, ids, poll } = watching([new Place("one", runtime)]);
+  await watch.start();
+  const lists: ((models: readonly DescribedModel[]) => void)[] = [];
+  runtime.catalogue = () => new Promise((resolve) => void lists.push(resolve));
+  await poll(3);
+  const asking = watch.ask();
+  await clock.advanceAwaiting(timing.runtimeAnswerMs);
+  await expect(asking).resolves.toEqual([stubModel("llama3")]);
+  lists[0]?.([stubDescribed("qwen3")]);
+  await poll(2);
+  expect([ids(), lists.length]).toEqual([["qwen3"], 2]);
+  await poll(timing.runtimeSilentMs / timing.cataloguePollMs + 1);
+  expect(changes).toEqual(["stub", "stub", null]);
+});
 
-  test("whose list fails while its jobs flow keeps its models, and loses them when they no longer flow", async () => {
-    const runtime = new StubRuntime();
-    const { gateway, watch, settle, pass, timing: pace } = await agentOnBroker({ runtime });
-    await gateway.send();
-    const poll = async (times: number): Promise<void> => {
-      for (let at = 0; at < times; at += 1) await pass(pace.cataloguePollMs);
-    };
-    runtime.offered = new Error("the server is busy");
-    for (let at = 0; at < 5; at += 1) {
-      runtime.begun().text("on and on ");
-      await settle();
-      await poll(3);
-    }
-    expect(watch.offer?.names).toBe("stub");
-    await poll(pace.runtimeSilentMs / pace.cataloguePollMs + 3);
-    expect(watch.offer).toBeUndefined();
-  });
-
-  test("a runtime of unknown kind is asked nothing while one of its jobs runs", async () => {
-    const runtime = Object.assign(new StubRuntime(), { unknownKind: true });
-    let asked = 0;
-    runtime.catalogue = async () => {
-      asked += 1;
-      return [stubDescribed("llama3")];
-    };
-    const { gateway, watch, pass, timing: pace } = await agentOnBroker({ runtime });
-    await gateway.send();
-    const before = asked;
-    for (let at = 0; at < 40; at += 1) await pass(pace.cataloguePollMs);
-    await expect(watch.ask()).resolves.toEqual([stubModel("llama3")]);
-    expect(asked).toBe(before);
-    runtime.begun().finish();
-    await pass(pace.cataloguePollMs * 2);
-    expect(asked).toBeGreaterThan(before);
-  });
-
-  test("may be what something else turns into, which is asked ever more seldom", async () => {
-    const place = new Place("one", "something-else");
-    const { watch, poll, changes } = watching([place]);
-    await watch.start();
-    await poll(100);
-    expect(place.looks).toBeLessThan(10);
-    place.here = new StubRuntime();
-    await poll(31);
-    expect(changes).toEqual(["stub"]);
-  });
-
-  test("is asked once for all who ask at the same time", async () => {
-    const place = new Place("one");
-    const { watch } = watching([place]);
-    await Promise.allSettled([watch.start(), watch.ask(), watch.ask()]);
-    expect(place.looks).toBe(1);
-    await watch.stop();
-  });
-
-  test("is watched no more after a stop, and closed", async () => {
-    const runtime = new StubRuntime();
-    const { watch, clock } = watching([new Place("one", runtime)]);
-    await watch.start();
-    await watch.stop();
-    expect([clock.timersWaiting, runtime.closed]).toEqual([0, true]);
-  });
-
-  test("that takes more jobs at once than the one before starts those that wait", async () => {
-    const runtime = new StubRuntime({ slots: 1 });
-    const { gateway, watch, settle, jobs, pass, timing: pace } = await agentOnBroker({ runtime, queueMax: 5 });
-    for (let count = 0; count < 3; count += 1) await gateway.send();
-    expect(jobs.runner.load).toMatchObject({ slots: 1, running: 1, queued: 2 });
-    Object.assign(runtime, { slots: 2, offered: [stubDescribed("llama3"), stubDescribed("qwen3")] });
-    await watch.ask();
+test("a runtime whose list fails while its jobs flow keeps its models, and loses them when they no longer flow", async () => {
+  const runtime = new StubRuntime();
+  const { gateway, watch, settle, pass, timing: pace } = await agentOnBroker({ runtime });
+  await gateway.send();
+  const poll = async (times: number): Promise<void> => {
+    for (let at = 0; at < times; at += 1) await pass(pace.cataloguePollMs);
+  };
+  runtime.offered = new Error("the server is busy");
+  for (let at = 0; at < 5; at += 1) {
+    runtime.begun().text("on and on ");
     await settle();
-    await pass(pace.beatIntervalMs);
-    expect(jobs.runner.load).toMatchObject({ slots: 2, running: 2, queued: 1 });
-    expect(runtime.chats).toHaveLength(2);
-  });
+    await poll(3);
+  }
+  expect(watch.offer?.names).toBe("stub");
+  await poll(pace.runtimeSilentMs / pace.cataloguePollMs + 3);
+  expect(watch.offer).toBeUndefined();
+});
+
+test("a runtime of unknown kind is asked nothing while one of its jobs runs", async () => {
+  const runtime = Object.assign(new StubRuntime(), { unknownKind: true });
+  let asked = 0;
+  runtime.catalogue = async () => {
+    asked += 1;
+    return [stubDescribed("llama3")];
+  };
+  const { gateway, watch, pass, timing: pace } = await agentOnBroker({ runtime });
+  await gateway.send();
+  const before = asked;
+  for (let at = 0; at < 40; at += 1) await pass(pace.cataloguePollMs);
+  await expect(watch.ask()).resolves.toEqual([stubModel("llama3")]);
+  expect(asked).toBe(before);
+  runtime.begun().finish();
+  await pass(pace.cataloguePollMs * 2);
+  expect(asked).toBeGreaterThan(before);
+});
+
+test("a runtime may be what something else turns into, which is asked ever more seldom", async () => {
+  const place = new Place("one", "something-else");
+  const { watch, poll, changes } = watching([place]);
+  await watch.start();
+  await poll(100);
+  expect(place.looks).toBeLessThan(10);
+  place.here = new StubRuntime();
+  await poll(31);
+  expect(changes).toEqual(["stub"]);
+});
+
+test("a runtime is asked once for all who ask at the same time", async () => {
+  const place = new Place("one");
+  const { watch } = watching([place]);
+  await Promise.allSettled([watch.start(), watch.ask(), watch.ask()]);
+  expect(place.looks).toBe(1);
+  await watch.stop();
+});
+
+test("a runtime is watched no more after a stop, and closed", async () => {
+  const runtime = new StubRuntime();
+  const { watch, clock } = watching([new Place("one", runtime)]);
+  await watch.start();
+  await watch.stop();
+  expect([clock.timersWaiting, runtime.closed]).toEqual([0, true]);
+});
+
+test("a runtime that takes more jobs at once than the one before starts those that wait", async () => {
+  const runtime = new StubRuntime({ slots: 1 });
+  const { gateway, watch, settle, jobs, pass, timing: pace } = await agentOnBroker({ runtime, queueMax: 5 });
+  for (let count = 0; count < 3; count += 1) await gateway.send();
+  expect(jobs.runner.load).toMatchObject({ slots: 1, running: 1, queued: 2 });
+  Object.assign(runtime, { slots: 2, offered: [stubDescribed("llama3"), stubDescribed("qwen3")] });
+  await watch.ask();
+  await settle();
+  await pass(pace.beatIntervalMs);
+  expect(jobs.runner.load).toMatchObject({ slots: 2, running: 2, queued: 1 });
+  expect(runtime.chats).toHaveLength(2);
 });
 
 describe("the same model at two runtimes", () => {
@@ -263,14 +261,14 @@ describe("the same model at two runtimes", () => {
     new StubRuntime({ name: "vllm", models: ["qwen3:8b", "phi"] }),
   ];
 
-  test("has two ids, of which the first runtime has the plain one", async () => {
+  test("the same model at two runtimes has two ids, of which the first runtime has the plain one", async () => {
     const { watch, ids } = watching(two().map((runtime, at) => new Place(`p${at}`, runtime)));
     await watch.start();
     expect(ids()).toEqual(["phi", "qwen3:8b", "phi:vllm", "qwen3:8b-vllm"]);
     expect(watch.offer?.find("qwen3:8b-vllm")).toMatchObject({ ownId: "qwen3:8b", runtime: { name: "vllm" } });
   });
 
-  test("keeps its ids while the runtimes come and go", async () => {
+  test("the same model at two runtimes keeps its ids while the runtimes come and go", async () => {
     const [ollama, vllm] = two();
     if (ollama === undefined || vllm === undefined) throw new Error("there are two");
     const { watch, ids, poll } = watching([new Place("a", ollama), new Place("b", vllm)]);
@@ -284,7 +282,7 @@ describe("the same model at two runtimes", () => {
     expect(ids()).toEqual(["phi", "qwen3:8b", "phi:vllm", "qwen3:8b-vllm"]);
   });
 
-  test("is told apart also between two runtimes of the same kind", async () => {
+  test("the same model at two runtimes is told apart also between two runtimes of the same kind", async () => {
     const places = ["a", "b", "c"].map((place) => new Place(place, new StubRuntime({ name: "vllm", models: ["m"] })));
     const { watch, ids } = watching(places);
     await watch.start();

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Schedule } from "../../../services/agent/jobs/schedule.ts";
 
 interface Waiting {
@@ -120,101 +120,99 @@ function scheduleOf(lane: string, slots: number, queueMax: number): Schedule {
   return schedule;
 }
 
-describe("a schedule", () => {
-  test("starts the first that are ready, never more than a lane has slots, and queues no more than its bound", () => {
-    const lane = fc.constantFrom(...lanes);
-    const commands = [
-      fc.tuple(fc.boolean(), lane).map(([ready, into]) => new Submit(ready, into)),
-      fc.nat(12).map((pick) => new Touch("remove", pick)),
-      fc.nat(12).map((pick) => new Touch("ready", pick)),
-      fc.nat(12).map((pick) => new Touch("unready", pick)),
-      fc.tuple(lane, fc.integer({ min: 0, max: 4 })).map(([of, slots]) => new Resize(of, slots)),
-    ];
-    fc.assert(
-      fc.property(fc.nat(5), fc.commands(commands, { maxCommands: 60 }), (queueMax, steps) => {
-        const model: World = { slots: new Map(), queueMax, waiting: [], running: [], submitted: 0 };
-        fc.modelRun(() => ({ model, real: new Schedule({ queueMax }) }), steps);
-      }),
-      { numRuns: 500 },
-    );
-  });
+test("a schedule starts the first that are ready, never more than a lane has slots, and queues no more than its bound", () => {
+  const lane = fc.constantFrom(...lanes);
+  const commands = [
+    fc.tuple(fc.boolean(), lane).map(([ready, into]) => new Submit(ready, into)),
+    fc.nat(12).map((pick) => new Touch("remove", pick)),
+    fc.nat(12).map((pick) => new Touch("ready", pick)),
+    fc.nat(12).map((pick) => new Touch("unready", pick)),
+    fc.tuple(lane, fc.integer({ min: 0, max: 4 })).map(([of, slots]) => new Resize(of, slots)),
+  ];
+  fc.assert(
+    fc.property(fc.nat(5), fc.commands(commands, { maxCommands: 60 }), (queueMax, steps) => {
+      const model: World = { slots: new Map(), queueMax, waiting: [], running: [], submitted: 0 };
+      fc.modelRun(() => ({ model, real: new Schedule({ queueMax }) }), steps);
+    }),
+    { numRuns: 500 },
+  );
+});
 
-  test("takes into a queue that is empty, also when a slower runtime left more running than there are slots", () => {
-    const schedule = scheduleOf("a", 3, 2);
-    for (const job of ["a", "b", "c"]) schedule.submit(job, { lane: "a", sender, ready: true });
-    schedule.resize("a", 1);
-    const outcomes = ["d", "e", "f"].map((job) => schedule.submit(job, { lane: "a", sender, ready: true }));
-    expect(outcomes).toEqual([[], [], undefined]);
-    expect([schedule.running.size, schedule.waiting.size]).toEqual([3, 2]);
-  });
+test("a schedule takes into a queue that is empty, also when a slower runtime left more running than there are slots", () => {
+  const schedule = scheduleOf("a", 3, 2);
+  for (const job of ["a", "b", "c"]) schedule.submit(job, { lane: "a", sender, ready: true });
+  schedule.resize("a", 1);
+  const outcomes = ["d", "e", "f"].map((job) => schedule.submit(job, { lane: "a", sender, ready: true }));
+  expect(outcomes).toEqual([[], [], undefined]);
+  expect([schedule.running.size, schedule.waiting.size]).toEqual([3, 2]);
+});
 
-  test("without a queue takes a body in parts as long as a slot is free for it", () => {
-    const schedule = scheduleOf("a", 1, 0);
-    expect(schedule.submit("large", { lane: "a", sender, ready: false })).toEqual([]);
-    expect(schedule.setReady("large", true)).toEqual(["large"]);
-  });
+test("a schedule without a queue takes a body in parts as long as a slot is free for it", () => {
+  const schedule = scheduleOf("a", 1, 0);
+  expect(schedule.submit("large", { lane: "a", sender, ready: false })).toEqual([]);
+  expect(schedule.setReady("large", true)).toEqual(["large"]);
+});
 
-  test("lets senders take turns: who sends one job does not wait behind all those of another", () => {
-    const schedule = scheduleOf("a", 1, 20);
-    const order: string[] = [];
-    const submit = (job: string, from: string): void => {
-      const submitted = schedule.submit(job, { lane: "a", sender: from, ready: true });
-      order.push(...(submitted ?? []));
-    };
-    for (const job of ["ann-1", "ann-2", "ann-3", "ann-4"]) submit(job, "ann");
-    for (const job of ["bob-1", "bob-2"]) submit(job, "bob");
-    submit("cyd-1", "cyd");
-    expect([...schedule.places()].map(([job]) => job)).toEqual(["bob-1", "cyd-1", "ann-2", "bob-2", "ann-3", "ann-4"]);
-    for (let at = 0; at < order.length; at += 1) order.push(...schedule.remove(order[at] ?? ""));
-    expect(order).toEqual(["ann-1", "bob-1", "cyd-1", "ann-2", "bob-2", "ann-3", "ann-4"]);
-  });
+test("a schedule lets senders take turns: who sends one job does not wait behind all those of another", () => {
+  const schedule = scheduleOf("a", 1, 20);
+  const order: string[] = [];
+  const submit = (job: string, from: string): void => {
+    const submitted = schedule.submit(job, { lane: "a", sender: from, ready: true });
+    order.push(...(submitted ?? []));
+  };
+  for (const job of ["ann-1", "ann-2", "ann-3", "ann-4"]) submit(job, "ann");
+  for (const job of ["bob-1", "bob-2"]) submit(job, "bob");
+  submit("cyd-1", "cyd");
+  expect([...schedule.places()].map(([job]) => job)).toEqual(["bob-1", "cyd-1", "ann-2", "bob-2", "ann-3", "ann-4"]);
+  for (let at = 0; at < order.length; at += 1) order.push(...schedule.remove(order[at] ?? ""));
+  expect(order).toEqual(["ann-1", "bob-1", "cyd-1", "ann-2", "bob-2", "ann-3", "ann-4"]);
+});
 
-  test("gives nobody credit for the time in which he sent nothing", () => {
-    const schedule = scheduleOf("a", 1, 20);
-    const turn = (from: string) => ({ lane: "a", sender: from, ready: true });
-    for (let at = 0; at < 5; at += 1) {
-      schedule.submit(`early-${at}`, turn("ann"));
-      schedule.remove(`early-${at}`);
-    }
-    for (const job of ["ann-1", "ann-2", "ann-3"]) schedule.submit(job, turn("ann"));
-    for (const job of ["bob-1", "bob-2", "bob-3"]) schedule.submit(job, turn("bob"));
-    const order = [...schedule.places()].map(([job]) => job);
-    expect(order).toEqual(["bob-1", "ann-2", "bob-2", "ann-3", "bob-3"]);
-  });
+test("a schedule gives nobody credit for the time in which he sent nothing", () => {
+  const schedule = scheduleOf("a", 1, 20);
+  const turn = (from: string) => ({ lane: "a", sender: from, ready: true });
+  for (let at = 0; at < 5; at += 1) {
+    schedule.submit(`early-${at}`, turn("ann"));
+    schedule.remove(`early-${at}`);
+  }
+  for (const job of ["ann-1", "ann-2", "ann-3"]) schedule.submit(job, turn("ann"));
+  for (const job of ["bob-1", "bob-2", "bob-3"]) schedule.submit(job, turn("bob"));
+  const order = [...schedule.places()].map(([job]) => job);
+  expect(order).toEqual(["bob-1", "ann-2", "bob-2", "ann-3", "bob-3"]);
+});
 
-  test("takes no turn from a sender for jobs that were given up", () => {
-    const schedule = scheduleOf("a", 1, 50);
-    const turn = (from: string) => ({ lane: "a", sender: from, ready: true });
-    schedule.submit("running", turn("bob"));
-    for (let at = 0; at < 20; at += 1) schedule.submit(`ann-${at}`, turn("ann"));
-    for (let at = 0; at < 20; at += 1) schedule.remove(`ann-${at}`);
-    for (const job of ["bob-1", "bob-2", "ann-a", "ann-b"]) schedule.submit(job, turn(job.slice(0, 3)));
-    expect([...schedule.places()].map(([job]) => job)).toEqual(["ann-a", "bob-1", "ann-b", "bob-2"]);
-  });
+test("a schedule takes no turn from a sender for jobs that were given up", () => {
+  const schedule = scheduleOf("a", 1, 50);
+  const turn = (from: string) => ({ lane: "a", sender: from, ready: true });
+  schedule.submit("running", turn("bob"));
+  for (let at = 0; at < 20; at += 1) schedule.submit(`ann-${at}`, turn("ann"));
+  for (let at = 0; at < 20; at += 1) schedule.remove(`ann-${at}`);
+  for (const job of ["bob-1", "bob-2", "ann-a", "ann-b"]) schedule.submit(job, turn(job.slice(0, 3)));
+  expect([...schedule.places()].map(([job]) => job)).toEqual(["ann-a", "bob-1", "ann-b", "bob-2"]);
+});
 
-  test("gives a job that could not begin the place that it had", () => {
-    const schedule = scheduleOf("a", 2, 50);
-    for (const job of ["a", "b", "c"]) schedule.submit(job, { lane: "a", sender, ready: true });
-    schedule.resize("a", 1);
-    expect(schedule.putBack("b")).toEqual([]);
-    expect([...schedule.places()]).toEqual([
-      ["b", 1],
-      ["c", 2],
-    ]);
-    expect(schedule.remove("a")).toEqual(["b"]);
-  });
+test("a schedule gives a job that could not begin the place that it had", () => {
+  const schedule = scheduleOf("a", 2, 50);
+  for (const job of ["a", "b", "c"]) schedule.submit(job, { lane: "a", sender, ready: true });
+  schedule.resize("a", 1);
+  expect(schedule.putBack("b")).toEqual([]);
+  expect([...schedule.places()]).toEqual([
+    ["b", 1],
+    ["c", 2],
+  ]);
+  expect(schedule.remove("a")).toEqual(["b"]);
+});
 
-  test("is never so full of one sender's jobs that another cannot wait with his first", () => {
-    const schedule = scheduleOf("a", 1, 20);
-    const submit = (job: string, from: string) => schedule.submit(job, { lane: "a", sender: from, ready: true });
-    for (let at = 0; at < 21; at += 1) submit(`ann-${at}`, "ann");
-    expect([submit("ann-more", "ann"), submit("bob-1", "bob"), submit("bob-2", "bob")]).toEqual([
-      undefined,
-      [],
-      undefined,
-    ]);
-    expect(schedule.places().get("bob-1")).toBe(1);
-    const crowd = Array.from({ length: 40 }, (_, at) => submit(`one-of-many-${at}`, `sender-${at}`));
-    expect(crowd.filter((started) => started !== undefined)).toHaveLength(15);
-  });
+test("a schedule is never so full of one sender's jobs that another cannot wait with his first", () => {
+  const schedule = scheduleOf("a", 1, 20);
+  const submit = (job: string, from: string) => schedule.submit(job, { lane: "a", sender: from, ready: true });
+  for (let at = 0; at < 21; at += 1) submit(`ann-${at}`, "ann");
+  expect([submit("ann-more", "ann"), submit("bob-1", "bob"), submit("bob-2", "bob")]).toEqual([
+    undefined,
+    [],
+    undefined,
+  ]);
+  expect(schedule.places().get("bob-1")).toBe(1);
+  const crowd = Array.from({ length: 40 }, (_, at) => submit(`one-of-many-${at}`, `sender-${at}`));
+  expect(crowd.filter((started) => started !== undefined)).toHaveLength(15);
 });

@@ -39,7 +39,7 @@ describe("an answer is cut", () => {
     expect(cutsOf(pieces)).toEqual([2, 5, 9]);
   });
 
-  test("at three places in any case, and never at an end", () => {
+  test("an answer is cut at three places in any case, and never at an end", () => {
     expect(cutsOf(words.map((word) => ` ${word.trim()}`))).toEqual([3, 10, 16]);
     for (const at of cutsOf(words.slice(0, 12))) {
       expect(at).toBeGreaterThan(0);
@@ -53,7 +53,7 @@ describe("a continuation", () => {
   const cutOff = heard(words);
   const rest = words.slice(8);
 
-  test("is right if it equals the rest, up to where the answer was read", () => {
+  test("a continuation is right if it equals the rest, up to where the answer was read", () => {
     expect(differenceOf(whole, 8, heard(rest, { whole: true }))).toBeUndefined();
     expect(differenceOf(cutOff, 8, heard([...rest, "more"]))).toBeUndefined();
   });
@@ -65,11 +65,11 @@ describe("a continuation", () => {
     ["is too short", heard(rest.slice(0, -1)), "42 of 46 characters are equal"],
     ["thinks again", heard(rest, { thought: "Well" }), "it thinks again"],
     ["calls a tool", heard(rest, { calls: true }), "it calls a tool"],
-  ])("that %s is told so", (_, continued, difference) => {
+  ])("a continuation that %s is told so", (_, continued, difference) => {
     expect(differenceOf(cutOff, 8, continued)).toBe(difference);
   });
 
-  test("that goes on behind the end is wrong", () => {
+  test("a continuation that goes on behind the end is wrong", () => {
     expect(differenceOf(whole, 8, heard([...rest, "more"], { whole: true }))).toBe(
       "it does not end where the answer ends",
     );
@@ -77,19 +77,17 @@ describe("a continuation", () => {
   });
 });
 
-describe("a whole answer", () => {
-  test("is of the kind that it shows", () => {
-    const tools = { ...plainTrial, tools: true };
-    expect(seamOf(plainTrial, heard(words))).toBe("plain");
-    expect(seamOf(plainTrial, heard(words, { thought: "Well" }))).toBe("thought");
-    expect(seamOf(tools, heard(words))).toBe("tools");
-    expect(seamOf(tools, heard(words, { thought: "Well" }))).toBe("tools and thought");
-  });
+test("a whole answer is of the kind that it shows", () => {
+  const tools = { ...plainTrial, tools: true };
+  expect(seamOf(plainTrial, heard(words))).toBe("plain");
+  expect(seamOf(plainTrial, heard(words, { thought: "Well" }))).toBe("thought");
+  expect(seamOf(tools, heard(words))).toBe("tools");
+  expect(seamOf(tools, heard(words, { thought: "Well" }))).toBe("tools and thought");
+});
 
-  test("proves nothing when it is short or calls a tool", () => {
-    expect(seamOf(plainTrial, heard(words.slice(0, 11)))).toBeUndefined();
-    expect(seamOf(plainTrial, heard(words, { calls: true }))).toBeUndefined();
-  });
+test("a whole answer proves nothing when it is short or calls a tool", () => {
+  expect(seamOf(plainTrial, heard(words.slice(0, 11)))).toBeUndefined();
+  expect(seamOf(plainTrial, heard(words, { calls: true }))).toBeUndefined();
 });
 
 test("a model is asked with and without thoughts and tools, as far as it has them", () => {

@@ -1,45 +1,43 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 const acceptHoldMs = 10;
 
-describe("an acceptance", () => {
-  test("is not told of a job that is answered at once", async () => {
-    const { gateway, runtime, settle, pass } = await agentOnBroker({ acceptHoldMs });
-    const id = await gateway.send();
-    runtime.begun().text("Hello");
-    runtime.begun().finish();
-    await settle();
-    await pass(acceptHoldMs * 3);
-    expect(gateway.kinds(id)).toEqual(["data", "end"]);
-  });
+test("an acceptance is not told of a job that is answered at once", async () => {
+  const { gateway, runtime, settle, pass } = await agentOnBroker({ acceptHoldMs });
+  const id = await gateway.send();
+  runtime.begun().text("Hello");
+  runtime.begun().finish();
+  await settle();
+  await pass(acceptHoldMs * 3);
+  expect(gateway.kinds(id)).toEqual(["data", "end"]);
+});
 
-  test("is told after the moment of a job that says nothing yet", async () => {
-    const { gateway, runtime, pass } = await agentOnBroker({ slots: 2, acceptHoldMs });
-    const first = await gateway.send();
-    await pass(acceptHoldMs - 1);
-    const second = await gateway.send();
-    expect([gateway.kinds(first), gateway.kinds(second)]).toEqual([[], []]);
-    await pass(acceptHoldMs);
-    expect([gateway.kinds(first), gateway.kinds(second)]).toEqual([["accept"], ["accept"]]);
-    runtime.begun().finish();
-    await pass(acceptHoldMs * 3);
-    expect(gateway.kinds(first)).toEqual(["accept", "data", "end"]);
-  });
+test("an acceptance is told after the moment of a job that says nothing yet", async () => {
+  const { gateway, runtime, pass } = await agentOnBroker({ slots: 2, acceptHoldMs });
+  const first = await gateway.send();
+  await pass(acceptHoldMs - 1);
+  const second = await gateway.send();
+  expect([gateway.kinds(first), gateway.kinds(second)]).toEqual([[], []]);
+  await pass(acceptHoldMs);
+  expect([gateway.kinds(first), gateway.kinds(second)]).toEqual([["accept"], ["accept"]]);
+  runtime.begun().finish();
+  await pass(acceptHoldMs * 3);
+  expect(gateway.kinds(first)).toEqual(["accept", "data", "end"]);
+});
 
-  test("is told at once of a job that has to wait for its turn, with its place", async () => {
-    const { gateway } = await agentOnBroker({ slots: 1, acceptHoldMs });
-    await gateway.send();
-    const waiting = await gateway.send();
-    expect(gateway.frames(waiting)).toMatchObject([{ kind: "accept", payload: { state: "queued", position: 1 } }]);
-  });
+test("an acceptance is told at once of a job that has to wait for its turn, with its place", async () => {
+  const { gateway } = await agentOnBroker({ slots: 1, acceptHoldMs });
+  await gateway.send();
+  const waiting = await gateway.send();
+  expect(gateway.frames(waiting)).toMatchObject([{ kind: "accept", payload: { state: "queued", position: 1 } }]);
+});
 
-  test("is told at once of a body that comes in parts, and to whoever sends a job again", async () => {
-    const { gateway } = await agentOnBroker({ slots: 2, acceptHoldMs });
-    const inParts = await gateway.send({ sha256: "0".repeat(64), bodyBytes: 10 });
-    expect(gateway.frames(inParts)).toMatchObject([{ kind: "accept", payload: { state: "receiving" } }]);
-    const id = await gateway.send();
-    await gateway.send({ id });
-    expect(gateway.kinds(id)).toEqual(["accept"]);
-  });
+test("an acceptance is told at once of a body that comes in parts, and to whoever sends a job again", async () => {
+  const { gateway } = await agentOnBroker({ slots: 2, acceptHoldMs });
+  const inParts = await gateway.send({ sha256: "0".repeat(64), bodyBytes: 10 });
+  expect(gateway.frames(inParts)).toMatchObject([{ kind: "accept", payload: { state: "receiving" } }]);
+  const id = await gateway.send();
+  await gateway.send({ id });
+  expect(gateway.kinds(id)).toEqual(["accept"]);
 });

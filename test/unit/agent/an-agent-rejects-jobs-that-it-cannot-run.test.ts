@@ -5,7 +5,7 @@ import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { StubRuntime } from "./stub-runtime.ts";
 
 describe("a job that an agent does not take", () => {
-  test("is rejected as busy when slots and queue are full, and named is the limit", async () => {
+  test("a job that an agent does not take is rejected as busy when slots and queue are full, and named is the limit", async () => {
     const { gateway, runtime } = await agentOnBroker({ slots: 1, queueMax: 1 });
     await gateway.send();
     await gateway.send();
@@ -16,7 +16,7 @@ describe("a job that an agent does not take", () => {
     expect(runtime.chats).toHaveLength(1);
   });
 
-  test("may come again later, when there is room", async () => {
+  test("a job that an agent does not take may come again later, when there is room", async () => {
     const { gateway, runtime, settle } = await agentOnBroker({ slots: 1, queueMax: 0 });
     await gateway.send();
     const id = await gateway.send();
@@ -29,14 +29,14 @@ describe("a job that an agent does not take", () => {
   test.each<[string, Partial<JobHead>, string]>([
     ["a model that it does not offer", { model: "mistral" }, "unknown_model"],
     ["no model", { model: undefined }, "unknown_model"],
-  ])("asks for %s", async (_, fields, reason) => {
+  ])("a job that an agent does not take asks for %s", async (_, fields, reason) => {
     const { gateway, runtime } = await agentOnBroker();
     const id = await gateway.send(fields);
     expect(gateway.frames(id)).toMatchObject([{ kind: "reject", payload: { reason } }]);
     expect(runtime.chats).toHaveLength(0);
   });
 
-  test("asks for a model while no runtime answers", async () => {
+  test("a job that an agent does not take asks for a model while no runtime answers", async () => {
     const runtime = new StubRuntime();
     runtime.offered = new Error("not there");
     const { gateway } = await agentOnBroker({ runtime });
@@ -46,7 +46,7 @@ describe("a job that an agent does not take", () => {
     expect(gateway.lastOf(models)).toMatchObject({ kind: "fault", payload: { code: "runtime_offline" } });
   });
 
-  test("comes when the agent is about to stop", async () => {
+  test("a job that an agent does not take comes when the agent is about to stop", async () => {
     const { gateway, jobs, settle } = await agentOnBroker();
     void jobs.drain(new AbortController().signal);
     await settle();
@@ -56,7 +56,7 @@ describe("a job that an agent does not take", () => {
     }
   });
 
-  test("has a request that this agent does not know a part of: it is never run with that dropped", async () => {
+  test("a job that an agent does not take has a request that this agent does not know a part of: it is never run with that dropped", async () => {
     const { gateway, runtime } = await agentOnBroker();
     const body = { messages: [{ role: "user", content: "Hi" }], brand_new_field: 1 };
     const id = await gateway.send({ body: Buffer.from(JSON.stringify(body)) });
@@ -65,7 +65,7 @@ describe("a job that an agent does not take", () => {
     expect(runtime.chats).toHaveLength(0);
   });
 
-  test("is so large that the agent would receive too much at once, until another of those is over", async () => {
+  test("a job that an agent does not take is so large that the agent would receive too much at once, until another of those is over", async () => {
     const { gateway } = await agentOnBroker({ queueMax: 10 });
     const large = { bodyBytes: limits.jobBodyBytesMax, sha256: "0".repeat(64) };
     const ids: string[] = [];

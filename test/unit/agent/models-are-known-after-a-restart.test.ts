@@ -18,38 +18,36 @@ function sightings(file: string, nowMs: number) {
   return { of: new FirstSightings({ file, clock: { wall: () => nowMs }, log }), warnings };
 }
 
-describe("since when a model is known", () => {
-  test("stays the same over restarts", async () => {
-    const file = join(folder, "state", "models-seen.json");
-    expect(sightings(file, 5_000).of.secondsOf("vllm m")).toBe(5);
-    await until(() => existsSync(file), { what: "the file" });
-    const later = sightings(file, 9_000).of;
-    expect([later.secondsOf("vllm m"), later.secondsOf("vllm other")]).toEqual([5, 9]);
-  });
+test("since when a model is known stays the same over restarts", async () => {
+  const file = join(folder, "state", "models-seen.json");
+  expect(sightings(file, 5_000).of.secondsOf("vllm m")).toBe(5);
+  await until(() => existsSync(file), { what: "the file" });
+  const later = sightings(file, 9_000).of;
+  expect([later.secondsOf("vllm m"), later.secondsOf("vllm other")]).toEqual([5, 9]);
+});
 
-  test("begins anew when the file is damaged", () => {
-    const file = join(folder, "models-seen.json");
-    writeFileSync(file, '{"vllm m": "yesterday"');
-    expect(sightings(file, 7_000).of.secondsOf("vllm m")).toBe(7);
-  });
+test("since when a model is known begins anew when the file is damaged", () => {
+  const file = join(folder, "models-seen.json");
+  writeFileSync(file, '{"vllm m": "yesterday"');
+  expect(sightings(file, 7_000).of.secondsOf("vllm m")).toBe(7);
+});
 
-  test("is good for as long as the agent runs where nothing can be written, and that is told", async () => {
-    const file = join(folder, "a-file");
-    writeFileSync(file, "");
-    const { of, warnings } = sightings(join(file, "below", "models-seen.json"), 5_000);
-    expect([of.secondsOf("vllm m"), of.secondsOf("vllm m")]).toEqual([5, 5]);
-    await until(() => warnings.length > 0, { what: "the warning" });
-    expect(warnings).toHaveLength(1);
-  });
+test("since when a model is known is good for as long as the agent runs where nothing can be written, and that is told", async () => {
+  const file = join(folder, "a-file");
+  writeFileSync(file, "");
+  const { of, warnings } = sightings(join(file, "below", "models-seen.json"), 5_000);
+  expect([of.secondsOf("vllm m"), of.secondsOf("vllm m")]).toEqual([5, 5]);
+  await until(() => warnings.length > 0, { what: "the warning" });
+  expect(warnings).toHaveLength(1);
+});
 
-  test("is written once for all that are seen in one look", async () => {
-    const file = join(folder, "models-seen.json");
-    const { of } = sightings(file, 5_000);
-    for (let at = 0; at < 2_000; at += 1) of.secondsOf(`vllm m${at}`);
-    expect(existsSync(file)).toBe(false);
-    await until(() => existsSync(file), { what: "the file" });
-    expect(Object.keys(JSON.parse(readFileSync(file, "utf8")) as object)).toHaveLength(2_000);
-  });
+test("since when a model is known is written once for all that are seen in one look", async () => {
+  const file = join(folder, "models-seen.json");
+  const { of } = sightings(file, 5_000);
+  for (let at = 0; at < 2_000; at += 1) of.secondsOf(`vllm m${at}`);
+  expect(existsSync(file)).toBe(false);
+  await until(() => existsSync(file), { what: "the file" });
+  expect(Object.keys(JSON.parse(readFileSync(file, "utf8")) as object)).toHaveLength(2_000);
 });
 
 describe("the memory and the load time of a model", () => {
@@ -57,7 +55,7 @@ describe("the memory and the load time of a model", () => {
   const factsBy = (file: string): ModelFacts =>
     new ModelFacts({ clock: { now: () => 0 }, measurements: new ModelNotes({ file, note: measurement, log }) });
 
-  test("stay as they were measured over restarts, but not for another file under the same name", async () => {
+  test("the memory and the load time of a model stay as they were measured over restarts, but not for another file under the same name", async () => {
     const file = join(folder, "models-measured.json");
     const model = { id: "llama3:8b", size_mb: 5_000 };
     const before = factsBy(file);

@@ -5,162 +5,158 @@ import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { LoadingRuntime } from "./loading-runtime.ts";
 import { placingAgent } from "./placing-agent.ts";
 
-describe("a request for a model that is not in memory", () => {
-  test("waits for its load, which the agent itself begins, and is answered then", async () => {
-    const { gateway, runtime, load, answer, pass, jobs } = await placingAgent({ small: 5_000 });
-    const job = await gateway.send({ model: "small" });
-    expect(runtime.steps).toEqual(["load small"]);
-    expect(runtime.chats).toHaveLength(0);
-    await pass(500);
-    expect(gateway.row(job)?.[1]).toBe("loading");
-    // A model of 5,000 MB is expected to take 6 s.
-    expect(jobs.runner.loading).toEqual({ model: "small", percent: 8, leftMs: 5_500 });
-    await load("small");
-    expect(runtime.chats).toHaveLength(1);
-    await answer(0);
-    expect(gateway.lastOf(job).kind).toBe("end");
-  });
-
-  test("joins the load that another one began, which goes on when that one leaves", async () => {
-    const { gateway, runtime, load } = await placingAgent({ small: 5_000 });
-    const first = await gateway.send({ model: "small" });
-    await gateway.send({ model: "small" });
-    await gateway.cancel(first);
-    await load("small");
-    expect([runtime.steps, runtime.chats.length]).toEqual([["load small"], 1]);
-  });
-
-  test("loads the model although every client left meanwhile, and although its gateway is gone", async () => {
-    const { gateway, runtime, load } = await placingAgent({ small: 5_000 });
-    await gateway.cancel(await gateway.send({ model: "small" }));
-    await load("small");
-    expect(runtime.loaded).toEqual(["small"]);
-  });
-
-  test("is told after loadWaitMs how far the load is, which goes on", async () => {
-    const { gateway, runtime, load, pass, timing } = await placingAgent({ large: 400_000 }, { totalMb: 400_000 });
-    const job = await gateway.send({ model: "large" });
-    await pass(timing.loadWaitMs);
-    expect(gateway.lastOf(job)).toMatchObject({
-      kind: "fault",
-      payload: { code: "model_loading", retryAfterSeconds: 101, message: expect.stringContaining("74 %") },
-    });
-    await load("large");
-    expect(runtime.loaded).toEqual(["large"]);
-  });
-
-  test("takes free memory first, and then the place of the model that is the least likely to come back", async () => {
-    const { gateway, runtime, load, answer, pass } = await placingAgent({ a: 10_000, b: 10_000, c: 10_000 });
-    let begun = 0;
-    for (const model of ["a", "a", "a", "b"]) {
-      await gateway.send({ model });
-      await load(model);
-      await answer(begun++);
-    }
-    expect(runtime.steps).toEqual(["load a", "load b"]);
-    await pass(60_000);
-    await gateway.send({ model: "c" });
-    expect(runtime.steps.slice(2)).toEqual(["unload b", "load c"]);
-  });
-
-  test("does not wait for a model that answers somebody, if another one can go", async () => {
-    const { gateway, runtime, load, pass } = await placingAgent({ a: 10_000, b: 10_000, c: 10_000 });
-    for (const model of ["a", "b"]) {
-      await gateway.send({ model });
-      await load(model);
-    }
-    runtime.begun(1).text("Hi");
-    runtime.begun(1).finish();
-    await pass(60_000);
-    await gateway.send({ model: "c" });
-    expect(runtime.steps.slice(2)).toEqual(["unload b", "load c"]);
-  });
-
-  test("does not take the place of a model that began to answer while the memory was read", async () => {
-    const { gateway, runtime, memory, load, answer, pass, settle } = await placingAgent({ one: 20_000, two: 20_000 });
-    await gateway.send({ model: "one" });
-    await load("one");
-    await answer(0);
-    await pass(60_000);
-    const reading = Promise.withResolvers<ModelMemory>();
-    memory.read = () => reading.promise;
-    await gateway.send({ model: "two" });
-    await gateway.send({ model: "one" });
-    reading.resolve(runtime.memory);
-    await settle();
-    expect([runtime.steps, runtime.chats.length]).toEqual([["load one"], 2]);
-    await answer(1);
-    expect(runtime.steps).toEqual(["load one", "unload one", "load two"]);
-  });
-
-  test("lets a model that answers finish, and keeps new requests for it back until then", async () => {
-    const { gateway, runtime, load, answer, pass } = await placingAgent({ big: 20_000, huge: 22_000 });
-    await gateway.send({ model: "big" });
-    await load("big");
-    await gateway.send({ model: "huge" });
-    await pass(200_000);
-    await gateway.send({ model: "big" });
-    await pass(1_000);
-    expect([runtime.steps, runtime.chats.length]).toEqual([["load big"], 1]);
-    await answer(0);
-    expect(runtime.steps).toEqual(["load big", "unload big", "load huge"]);
-  });
-
-  test("waits while requests for the model in memory come on, but not for ever", async () => {
-    const { gateway, runtime, load, answer, pass } = await placingAgent({ one: 20_000, two: 20_000 });
-    await gateway.send({ model: "one" });
-    await pass(2_000);
-    await load("one");
-    await gateway.send({ model: "two" });
-    let answered = 0;
-    while (runtime.steps.length === 1 && answered < 100) {
-      await gateway.send({ model: "one" });
-      await answer(answered++);
-      await pass(500);
-    }
-    expect(runtime.steps).toEqual(["load one", "unload one", "load two"]);
-    // It stays for four loads of two seconds each.
-    expect(answered).toBeGreaterThan(10);
-    expect(answered).toBeLessThan(25);
-  });
+test("a request for a model that is not in memory waits for its load, which the agent itself begins, and is answered then", async () => {
+  const { gateway, runtime, load, answer, pass, jobs } = await placingAgent({ small: 5_000 });
+  const job = await gateway.send({ model: "small" });
+  expect(runtime.steps).toEqual(["load small"]);
+  expect(runtime.chats).toHaveLength(0);
+  await pass(500);
+  expect(gateway.row(job)?.[1]).toBe("loading");
+  // A model of 5,000 MB is expected to take 6 s.
+  expect(jobs.runner.loading).toEqual({ model: "small", percent: 8, leftMs: 5_500 });
+  await load("small");
+  expect(runtime.chats).toHaveLength(1);
+  await answer(0);
+  expect(gateway.lastOf(job).kind).toBe("end");
 });
 
-describe("a model that cannot be loaded", () => {
-  test("fails all who wait with the cause, and is not tried again for each request", async () => {
-    const { gateway, runtime, load, pass } = await placingAgent({ small: 5_000 });
-    runtime.broken.set("small", new Fault("upstream_error", { message: "The file is damaged." }));
-    const jobs = [await gateway.send({ model: "small" }), await gateway.send({ model: "small" })];
-    await load("small");
-    for (const job of jobs) {
-      expect(gateway.lastOf(job)).toMatchObject({
-        kind: "fault",
-        payload: { code: "upstream_error", message: expect.stringContaining("The file is damaged.") },
-      });
-    }
-    const later = await gateway.send({ model: "small" });
-    expect([gateway.lastOf(later).kind, runtime.steps]).toEqual(["fault", ["load small"]]);
-    await pass(5_000);
-    await gateway.send({ model: "small" });
-    expect(runtime.steps).toEqual(["load small", "load small"]);
-  });
+test("a request for a model that is not in memory joins the load that another one began, which goes on when that one leaves", async () => {
+  const { gateway, runtime, load } = await placingAgent({ small: 5_000 });
+  const first = await gateway.send({ model: "small" });
+  await gateway.send({ model: "small" });
+  await gateway.cancel(first);
+  await load("small");
+  expect([runtime.steps, runtime.chats.length]).toEqual([["load small"], 1]);
+});
 
-  test("is tried once more without the models that nobody uses", async () => {
-    const { gateway, runtime, load, answer, pass, jobs } = await placingAgent({ a: 10_000, b: 10_000 });
-    await gateway.send({ model: "a" });
-    await load("a");
-    await answer(0);
-    // Something else takes memory, and nobody tells of it.
-    runtime.reallyMb = 15_000;
-    await pass(60_000);
-    const job = await gateway.send({ model: "b" });
-    await load("b");
-    await load("b");
-    await answer(1);
-    expect([runtime.steps, gateway.lastOf(job).kind]).toEqual([["load a", "load b", "unload a", "load b"], "end"]);
-    runtime.put("b", "unload");
-    await pass(2_000);
-    expect(jobs.runner.load.memory?.counts).toMatchObject({ loads: 2, unloads: { request: 1, keep: 0, other: 1 } });
+test("a request for a model that is not in memory loads the model although every client left meanwhile, and although its gateway is gone", async () => {
+  const { gateway, runtime, load } = await placingAgent({ small: 5_000 });
+  await gateway.cancel(await gateway.send({ model: "small" }));
+  await load("small");
+  expect(runtime.loaded).toEqual(["small"]);
+});
+
+test("a request for a model that is not in memory is told after loadWaitMs how far the load is, which goes on", async () => {
+  const { gateway, runtime, load, pass, timing } = await placingAgent({ large: 400_000 }, { totalMb: 400_000 });
+  const job = await gateway.send({ model: "large" });
+  await pass(timing.loadWaitMs);
+  expect(gateway.lastOf(job)).toMatchObject({
+    kind: "fault",
+    payload: { code: "model_loading", retryAfterSeconds: 101, message: expect.stringContaining("74 %") },
   });
+  await load("large");
+  expect(runtime.loaded).toEqual(["large"]);
+});
+
+test("a request for a model that is not in memory takes free memory first, and then the place of the model that is the least likely to come back", async () => {
+  const { gateway, runtime, load, answer, pass } = await placingAgent({ a: 10_000, b: 10_000, c: 10_000 });
+  let begun = 0;
+  for (const model of ["a", "a", "a", "b"]) {
+    await gateway.send({ model });
+    await load(model);
+    await answer(begun++);
+  }
+  expect(runtime.steps).toEqual(["load a", "load b"]);
+  await pass(60_000);
+  await gateway.send({ model: "c" });
+  expect(runtime.steps.slice(2)).toEqual(["unload b", "load c"]);
+});
+
+test("a request for a model that is not in memory does not wait for a model that answers somebody, if another one can go", async () => {
+  const { gateway, runtime, load, pass } = await placingAgent({ a: 10_000, b: 10_000, c: 10_000 });
+  for (const model of ["a", "b"]) {
+    await gateway.send({ model });
+    await load(model);
+  }
+  runtime.begun(1).text("Hi");
+  runtime.begun(1).finish();
+  await pass(60_000);
+  await gateway.send({ model: "c" });
+  expect(runtime.steps.slice(2)).toEqual(["unload b", "load c"]);
+});
+
+test("a request for a model that is not in memory does not take the place of a model that began to answer while the memory was read", async () => {
+  const { gateway, runtime, memory, load, answer, pass, settle } = await placingAgent({ one: 20_000, two: 20_000 });
+  await gateway.send({ model: "one" });
+  await load("one");
+  await answer(0);
+  await pass(60_000);
+  const reading = Promise.withResolvers<ModelMemory>();
+  memory.read = () => reading.promise;
+  await gateway.send({ model: "two" });
+  await gateway.send({ model: "one" });
+  reading.resolve(runtime.memory);
+  await settle();
+  expect([runtime.steps, runtime.chats.length]).toEqual([["load one"], 2]);
+  await answer(1);
+  expect(runtime.steps).toEqual(["load one", "unload one", "load two"]);
+});
+
+test("a request for a model that is not in memory lets a model that answers finish, and keeps new requests for it back until then", async () => {
+  const { gateway, runtime, load, answer, pass } = await placingAgent({ big: 20_000, huge: 22_000 });
+  await gateway.send({ model: "big" });
+  await load("big");
+  await gateway.send({ model: "huge" });
+  await pass(200_000);
+  await gateway.send({ model: "big" });
+  await pass(1_000);
+  expect([runtime.steps, runtime.chats.length]).toEqual([["load big"], 1]);
+  await answer(0);
+  expect(runtime.steps).toEqual(["load big", "unload big", "load huge"]);
+});
+
+test("a request for a model that is not in memory waits while requests for the model in memory come on, but not for ever", async () => {
+  const { gateway, runtime, load, answer, pass } = await placingAgent({ one: 20_000, two: 20_000 });
+  await gateway.send({ model: "one" });
+  await pass(2_000);
+  await load("one");
+  await gateway.send({ model: "two" });
+  let answered = 0;
+  while (runtime.steps.length === 1 && answered < 100) {
+    await gateway.send({ model: "one" });
+    await answer(answered++);
+    await pass(500);
+  }
+  expect(runtime.steps).toEqual(["load one", "unload one", "load two"]);
+  // It stays for four loads of two seconds each.
+  expect(answered).toBeGreaterThan(10);
+  expect(answered).toBeLessThan(25);
+});
+
+test("a model that cannot be loaded fails all who wait with the cause, and is not tried again for each request", async () => {
+  const { gateway, runtime, load, pass } = await placingAgent({ small: 5_000 });
+  runtime.broken.set("small", new Fault("upstream_error", { message: "The file is damaged." }));
+  const jobs = [await gateway.send({ model: "small" }), await gateway.send({ model: "small" })];
+  await load("small");
+  for (const job of jobs) {
+    expect(gateway.lastOf(job)).toMatchObject({
+      kind: "fault",
+      payload: { code: "upstream_error", message: expect.stringContaining("The file is damaged.") },
+    });
+  }
+  const later = await gateway.send({ model: "small" });
+  expect([gateway.lastOf(later).kind, runtime.steps]).toEqual(["fault", ["load small"]]);
+  await pass(5_000);
+  await gateway.send({ model: "small" });
+  expect(runtime.steps).toEqual(["load small", "load small"]);
+});
+
+test("a model that cannot be loaded is tried once more without the models that nobody uses", async () => {
+  const { gateway, runtime, load, answer, pass, jobs } = await placingAgent({ a: 10_000, b: 10_000 });
+  await gateway.send({ model: "a" });
+  await load("a");
+  await answer(0);
+  // Something else takes memory, and nobody tells of it.
+  runtime.reallyMb = 15_000;
+  await pass(60_000);
+  const job = await gateway.send({ model: "b" });
+  await load("b");
+  await load("b");
+  await answer(1);
+  expect([runtime.steps, gateway.lastOf(job).kind]).toEqual([["load a", "load b", "unload a", "load b"], "end"]);
+  runtime.put("b", "unload");
+  await pass(2_000);
+  expect(jobs.runner.load.memory?.counts).toMatchObject({ loads: 2, unloads: { request: 1, keep: 0, other: 1 } });
 });
 
 test("a machine whose owner does not let the agent place models loads nothing by itself", async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import type { ManageRun } from "../../../services/agent/runtimes/runtime.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
@@ -29,103 +29,99 @@ async function managed(manage: readonly ("pull" | "load")[]) {
   return { ...(await agentOnBroker({ runtime, manage })), pulling: runtime };
 }
 
-describe("a job that manages models", () => {
-  test("tells how far it has come and takes no slot", async () => {
-    const { gateway, pulling, settle, jobs } = await managed(["pull"]);
-    const id = await gateway.send(asked("pull"));
-    expect(pulling.pulls).toMatchObject([{ action: "pull", model: "qwen3:8b" }]);
-    expect(jobs.runner.load).toMatchObject({ running: 0, queued: 0 });
-    pulling.step.resolve();
-    await settle();
-    expect(gateway.kinds(id)).toEqual(["accept", "data", "data", "end"]);
-    const said = gateway.frames(id).filter(({ kind }) => kind === "data");
-    expect(said.map(({ payload }) => payload).join("")).toBe(
-      'j54:{"status":"pulling","completedBytes":1,"totalBytes":2}j20:{"status":"success"}',
-    );
-  });
+test("a job that manages models tells how far it has come and takes no slot", async () => {
+  const { gateway, pulling, settle, jobs } = await managed(["pull"]);
+  const id = await gateway.send(asked("pull"));
+  expect(pulling.pulls).toMatchObject([{ action: "pull", model: "qwen3:8b" }]);
+  expect(jobs.runner.load).toMatchObject({ running: 0, queued: 0 });
+  pulling.step.resolve();
+  await settle();
+  expect(gateway.kinds(id)).toEqual(["accept", "data", "data", "end"]);
+  const said = gateway.frames(id).filter(({ kind }) => kind === "data");
+  expect(said.map(({ payload }) => payload).join("")).toBe(
+    'j54:{"status":"pulling","completedBytes":1,"totalBytes":2}j20:{"status":"success"}',
+  );
+});
 
-  test("that the owner of the machine did not allow is refused, and says what would allow it", async () => {
-    const { gateway, pulling, settle } = await managed(["load"]);
-    const id = await gateway.send(asked("pull"));
-    await settle();
-    expect(gateway.lastOf(id)).toMatchObject({
-      kind: "fault",
-      payload: { code: "insufficient_permissions", message: expect.stringMatching(/TRUNKLINE_MANAGE .*'pull'/) },
-    });
-    expect(pulling.pulls).toEqual([]);
+test("a job that manages models that the owner of the machine did not allow is refused, and says what would allow it", async () => {
+  const { gateway, pulling, settle } = await managed(["load"]);
+  const id = await gateway.send(asked("pull"));
+  await settle();
+  expect(gateway.lastOf(id)).toMatchObject({
+    kind: "fault",
+    payload: { code: "insufficient_permissions", message: expect.stringMatching(/TRUNKLINE_MANAGE .*'pull'/) },
   });
+  expect(pulling.pulls).toEqual([]);
+});
 
-  test("that the runtime cannot do is refused, with the runtime's name", async () => {
-    const { gateway, settle } = await managed(["load"]);
-    const id = await gateway.send({ ...asked("load"), model: "llama3" });
-    await settle();
-    expect(gateway.lastOf(id)).toMatchObject({
-      kind: "fault",
-      payload: { code: "unsupported_value", message: expect.stringContaining("(stub) cannot load") },
-    });
-  });
-
-  test("on a model that the machine does not have is told so, unless it is to be pulled", async () => {
-    const { gateway, settle } = await managed(["load"]);
-    const id = await gateway.send(asked("load"));
-    await settle();
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "model_not_found" } });
-  });
-
-  test("may take longer than a chat, as long as it comes on", async () => {
-    const { gateway, pass, settle, timing } = await managed(["pull"]);
-    const id = await gateway.send({ ...asked("pull"), remainingMs: 86_400_000 });
-    await pass(timing.manageSilentMs - timing.beatIntervalMs);
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "data" });
-    await pass(timing.beatIntervalMs * 2);
-    await settle();
-    expect(gateway.lastOf(id)).toMatchObject({
-      kind: "fault",
-      payload: { code: "upstream_timeout", message: expect.stringContaining("manageSilentMs") },
-    });
-  });
-
-  test("finds a model by the name that Ollama's users write", async () => {
-    const { gateway, settle } = await managed(["load"]);
-    const id = await gateway.send({ ...asked("load"), model: "llama3:latest" });
-    await settle();
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "unsupported_value" } });
+test("a job that manages models that the runtime cannot do is refused, with the runtime's name", async () => {
+  const { gateway, settle } = await managed(["load"]);
+  const id = await gateway.send({ ...asked("load"), model: "llama3" });
+  await settle();
+  expect(gateway.lastOf(id)).toMatchObject({
+    kind: "fault",
+    payload: { code: "unsupported_value", message: expect.stringContaining("(stub) cannot load") },
   });
 });
 
-describe("a pull", () => {
-  test("goes on when its client leaves, and is told in presence until after its end", async () => {
-    const { gateway, pulling, settle, jobs } = await managed(["pull"]);
-    await gateway.cancel(await gateway.send(asked("pull")));
-    await settle();
-    expect(pulling.pulls[0]?.signal.aborted).toBe(false);
-    expect(jobs.runner.load.memory?.pulls).toEqual([
-      { model: "qwen3:8b", state: "pulling", status: "pulling", percent: 50, totalMb: 1 },
-    ]);
-    pulling.step.resolve();
-    await settle();
-    expect(jobs.runner.load.memory?.pulls).toMatchObject([{ model: "qwen3:8b", state: "done" }]);
-  });
+test("a job that manages models on a model that the machine does not have is told so, unless it is to be pulled", async () => {
+  const { gateway, settle } = await managed(["load"]);
+  const id = await gateway.send(asked("load"));
+  await settle();
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "model_not_found" } });
+});
 
-  test("is joined by whoever asks for the same model, with how far it has come", async () => {
-    const { gateway, pulling, settle } = await managed(["pull"]);
-    const ids = [await gateway.send(asked("pull")), await gateway.send(asked("pull"))];
-    expect(pulling.pulls).toHaveLength(1);
-    pulling.step.resolve();
-    await settle();
-    for (const id of ids) expect(gateway.kinds(id)).toEqual(["accept", "data", "data", "end"]);
+test("a job that manages models may take longer than a chat, as long as it comes on", async () => {
+  const { gateway, pass, settle, timing } = await managed(["pull"]);
+  const id = await gateway.send({ ...asked("pull"), remainingMs: 86_400_000 });
+  await pass(timing.manageSilentMs - timing.beatIntervalMs);
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "data" });
+  await pass(timing.beatIntervalMs * 2);
+  await settle();
+  expect(gateway.lastOf(id)).toMatchObject({
+    kind: "fault",
+    payload: { code: "upstream_timeout", message: expect.stringContaining("manageSilentMs") },
   });
+});
 
-  test("ends for all who wait for it when somebody stops it, and nothing else can be stopped", async () => {
-    const { gateway, pulling, settle } = await managed(["pull"]);
-    const id = await gateway.send(asked("pull"));
-    const stop = await gateway.send(asked("stop"));
-    await settle();
-    expect(pulling.pulls[0]?.signal.aborted).toBe(true);
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "cancelled" } });
-    expect(gateway.lastOf(stop).kind).toBe("end");
-    const again = await gateway.send(asked("stop"));
-    await settle();
-    expect(gateway.lastOf(again)).toMatchObject({ kind: "fault", payload: { code: "model_not_found" } });
-  });
+test("a job that manages models finds a model by the name that Ollama's users write", async () => {
+  const { gateway, settle } = await managed(["load"]);
+  const id = await gateway.send({ ...asked("load"), model: "llama3:latest" });
+  await settle();
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "unsupported_value" } });
+});
+
+test("a pull goes on when its client leaves, and is told in presence until after its end", async () => {
+  const { gateway, pulling, settle, jobs } = await managed(["pull"]);
+  await gateway.cancel(await gateway.send(asked("pull")));
+  await settle();
+  expect(pulling.pulls[0]?.signal.aborted).toBe(false);
+  expect(jobs.runner.load.memory?.pulls).toEqual([
+    { model: "qwen3:8b", state: "pulling", status: "pulling", percent: 50, totalMb: 1 },
+  ]);
+  pulling.step.resolve();
+  await settle();
+  expect(jobs.runner.load.memory?.pulls).toMatchObject([{ model: "qwen3:8b", state: "done" }]);
+});
+
+test("a pull is joined by whoever asks for the same model, with how far it has come", async () => {
+  const { gateway, pulling, settle } = await managed(["pull"]);
+  const ids = [await gateway.send(asked("pull")), await gateway.send(asked("pull"))];
+  expect(pulling.pulls).toHaveLength(1);
+  pulling.step.resolve();
+  await settle();
+  for (const id of ids) expect(gateway.kinds(id)).toEqual(["accept", "data", "data", "end"]);
+});
+
+test("a pull ends for all who wait for it when somebody stops it, and nothing else can be stopped", async () => {
+  const { gateway, pulling, settle } = await managed(["pull"]);
+  const id = await gateway.send(asked("pull"));
+  const stop = await gateway.send(asked("stop"));
+  await settle();
+  expect(pulling.pulls[0]?.signal.aborted).toBe(true);
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "cancelled" } });
+  expect(gateway.lastOf(stop).kind).toBe("end");
+  const again = await gateway.send(asked("stop"));
+  await settle();
+  expect(gateway.lastOf(again)).toMatchObject({ kind: "fault", payload: { code: "model_not_found" } });
 });

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { contentText } from "#shared/protocol/job-bodies.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { until } from "../../harness/until.ts";
@@ -21,66 +21,64 @@ class CountingRuntime extends StubRuntime {
 
 const counting = () => agentOnBroker({ slots: 1, queueMax: 0, runtime: new CountingRuntime() });
 
-describe("a count of a prompt", () => {
-  test("is answered while the only slot answers another request", async () => {
-    const { gateway } = await counting();
-    await gateway.send();
-    const id = await gateway.send({ kind: "count" });
-    expect(gateway.lastOf(id)).toMatchObject({
-      kind: "end",
-      payload: { usage: { promptTokens: "Hello".length, completionTokens: 0 } },
-    });
+test("a count of a prompt is answered while the only slot answers another request", async () => {
+  const { gateway } = await counting();
+  await gateway.send();
+  const id = await gateway.send({ kind: "count" });
+  expect(gateway.lastOf(id)).toMatchObject({
+    kind: "end",
+    payload: { usage: { promptTokens: "Hello".length, completionTokens: 0 } },
   });
+});
 
-  test("takes no slot from requests", async () => {
-    const runtime = new CountingRuntime();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    runtime.held = promise;
-    const { gateway, jobs, settle } = await agentOnBroker({ slots: 1, queueMax: 0, runtime });
-    const count = await gateway.send({ kind: "count" });
-    expect(jobs.runner.load).toMatchObject({ running: 0, queued: 0 });
-    await gateway.send();
-    expect(runtime.chats).toHaveLength(1);
-    resolve();
-    await settle();
-    expect(gateway.lastOf(count)).toMatchObject({ kind: "end" });
-  });
+test("a count of a prompt takes no slot from requests", async () => {
+  const runtime = new CountingRuntime();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  runtime.held = promise;
+  const { gateway, jobs, settle } = await agentOnBroker({ slots: 1, queueMax: 0, runtime });
+  const count = await gateway.send({ kind: "count" });
+  expect(jobs.runner.load).toMatchObject({ running: 0, queued: 0 });
+  await gateway.send();
+  expect(runtime.chats).toHaveLength(1);
+  resolve();
+  await settle();
+  expect(gateway.lastOf(count)).toMatchObject({ kind: "end" });
+});
 
-  test("waits for a body that comes in parts", async () => {
-    const { gateway, runtime } = await counting();
-    const says = "x".repeat(limits.partBytes);
-    const body = Buffer.from(JSON.stringify({ messages: [{ role: "user", content: says }] }));
-    const sha256 = createHash("sha256").update(body).digest("hex");
-    const id = await gateway.send({ kind: "count", body, sha256 });
-    await gateway.part(id, 0, body.subarray(0, limits.partBytes));
-    expect((runtime as CountingRuntime).counts).toBe(0);
-    await gateway.part(id, limits.partBytes, body.subarray(limits.partBytes));
-    await until(() => gateway.lastOf(id).kind === "end", { what: "the end of the count" });
-    expect(gateway.lastOf(id).payload).toMatchObject({ usage: { promptTokens: says.length } });
-  });
+test("a count of a prompt waits for a body that comes in parts", async () => {
+  const { gateway, runtime } = await counting();
+  const says = "x".repeat(limits.partBytes);
+  const body = Buffer.from(JSON.stringify({ messages: [{ role: "user", content: says }] }));
+  const sha256 = createHash("sha256").update(body).digest("hex");
+  const id = await gateway.send({ kind: "count", body, sha256 });
+  await gateway.part(id, 0, body.subarray(0, limits.partBytes));
+  expect((runtime as CountingRuntime).counts).toBe(0);
+  await gateway.part(id, limits.partBytes, body.subarray(limits.partBytes));
+  await until(() => gateway.lastOf(id).kind === "end", { what: "the end of the count" });
+  expect(gateway.lastOf(id).payload).toMatchObject({ usage: { promptTokens: says.length } });
+});
 
-  test("is refused by a runtime that cannot count, and no answer is begun", async () => {
-    const { gateway, runtime } = await agentOnBroker();
-    const id = await gateway.send({ kind: "count" });
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "unsupported_value" } });
-    expect(runtime.chats).toHaveLength(0);
-  });
+test("a count of a prompt is refused by a runtime that cannot count, and no answer is begun", async () => {
+  const { gateway, runtime } = await agentOnBroker();
+  const id = await gateway.send({ kind: "count" });
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "unsupported_value" } });
+  expect(runtime.chats).toHaveLength(0);
+});
 
-  test("is refused beyond countJobsMax, and taken again when another one is over", async () => {
-    const runtime = new CountingRuntime();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    runtime.held = promise;
-    const { gateway, settle } = await agentOnBroker({ runtime });
-    const ids: string[] = [];
-    for (let sent = 0; sent < 33; sent += 1) ids.push(await gateway.send({ kind: "count" }));
-    expect(ids.map((id) => gateway.lastOf(id).kind)).toEqual([...ids.slice(1).map(() => "accept"), "reject"]);
-    expect(gateway.lastOf(ids.at(-1) ?? "").payload).toMatchObject({
-      message: expect.stringContaining("countJobsMax"),
-    });
-    resolve();
-    await settle();
-    expect(gateway.lastOf(await gateway.send({ kind: "count" }))).toMatchObject({ kind: "end" });
+test("a count of a prompt is refused beyond countJobsMax, and taken again when another one is over", async () => {
+  const runtime = new CountingRuntime();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  runtime.held = promise;
+  const { gateway, settle } = await agentOnBroker({ runtime });
+  const ids: string[] = [];
+  for (let sent = 0; sent < 33; sent += 1) ids.push(await gateway.send({ kind: "count" }));
+  expect(ids.map((id) => gateway.lastOf(id).kind)).toEqual([...ids.slice(1).map(() => "accept"), "reject"]);
+  expect(gateway.lastOf(ids.at(-1) ?? "").payload).toMatchObject({
+    message: expect.stringContaining("countJobsMax"),
   });
+  resolve();
+  await settle();
+  expect(gateway.lastOf(await gateway.send({ kind: "count" }))).toMatchObject({ kind: "end" });
 });
 
 test("a machine offers counts for the models of runtimes that count", async () => {

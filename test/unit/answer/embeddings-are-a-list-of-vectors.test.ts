@@ -21,7 +21,7 @@ function floatsOf(base64: unknown): number[] {
 }
 
 describe("embeddings", () => {
-  test("are OpenAI's list, with every field that its schema requires and no other", () => {
+  test("embeddings are OpenAI's list, with every field that its schema requires and no other", () => {
     const expected: CreateEmbeddingResponse = {
       object: "list",
       data: [
@@ -34,12 +34,12 @@ describe("embeddings", () => {
     expect(listOf("embeddings-float", [...vectorsOf([0.5, -1], [1e-9, 0]), usage])).toEqual(expected);
   });
 
-  test("as base64 are 32-bit floats, little-endian", () => {
+  test("embeddings as base64 are 32-bit floats, little-endian", () => {
     const { data } = listOf("embeddings-base64", vectorsOf([1, -2]));
     expect(data[0]?.embedding).toBe(Buffer.from("0000803f000000c0", "hex").toString("base64"));
   });
 
-  test("are the same numbers as base64, in the order of the texts, however they come and in whatever batches", () => {
+  test("embeddings are the same numbers as base64, in the order of the texts, however they come and in whatever batches", () => {
     const vector = fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1, maxLength: 9 });
     const coming = fc.array(vector, { minLength: 1, maxLength: 9 }).chain((vectors) => {
       const events = fc.shuffledSubarray(vectorsOf(...vectors), { minLength: vectors.length });
@@ -69,7 +69,7 @@ describe("embeddings", () => {
     );
   });
 
-  test("leave as they come, so that nobody has to keep them all", () => {
+  test("embeddings leave as they come, so that nobody has to keep them all", () => {
     const renderer = rendererFor("embeddings-base64", head);
     const [first, second] = vectorsOf([1], [2]);
     if (first === undefined || second === undefined) throw new Error("there are two vectors");
@@ -77,7 +77,7 @@ describe("embeddings", () => {
     expect(String(renderer?.push([first]))).toMatch(/"index":0,.*"index":1,/);
   });
 
-  test("name the limit that they break, and the request that does is to be changed", () => {
+  test("embeddings name the limit that they break, and the request that does is to be changed", () => {
     const vector = Array<number>(1_000_000).fill(0.123_456_789);
     const renderer = rendererFor("embeddings-float", head);
     const most = Math.floor(limits.embeddingsCharactersMax / JSON.stringify(vector).length);
@@ -90,7 +90,7 @@ describe("embeddings", () => {
     expect(() => renderer?.push([{ kind: "embedding", index: most, vector }])).toThrow(fault);
   });
 
-  test("fit what a whole answer may be, as long as they keep to their own limit", () => {
+  test("embeddings fit what a whole answer may be, as long as they keep to their own limit", () => {
     expect(limits.embeddingsCharactersMax + 2_048).toBeLessThan(limits.wholeAnswerBytesMax);
   });
 
@@ -102,7 +102,7 @@ describe("embeddings", () => {
     ["one comes twice", [vector(0), vector(0)]],
     ["one comes twice before its turn", [vector(1), vector(1), vector(0)]],
     ["one holds what is no number", vectorsOf([1, Number.NaN])],
-  ])("are a fault of the runtime when %s", (_, events) => {
+  ])("embeddings are a fault of the runtime when %s", (_, events) => {
     expect(() => listOf("embeddings-float", events)).toThrow(expect.objectContaining({ code: "upstream_error" }));
   });
 });

@@ -21,7 +21,7 @@ const events: AnswerEvent[] = [
 ];
 
 describe("logprobs", () => {
-  test("are on the chunk of their text in a stream, and null on every other", async () => {
+  test("logprobs are on the chunk of their text in a stream, and null on every other", async () => {
     const chunks = await chunksOf(rendered("chat-stream", regular(events)));
     expect(chunks.map(({ choices }) => choices[0]?.logprobs)).toEqual([
       null,
@@ -32,7 +32,7 @@ describe("logprobs", () => {
     ]);
   });
 
-  test("are those of all its tokens in a whole answer, and null where there are none", () => {
+  test("logprobs are those of all its tokens in a whole answer, and null where there are none", () => {
     const { choices } = wholeOf(rendered("chat-whole", regular(events)));
     const content = [probable("H"), probable("el"), probable("lo")];
     expect(choices[0]?.logprobs).toEqual({ content, refusal: null });
@@ -44,7 +44,7 @@ describe("logprobs", () => {
     expect(eventsIn(payloadOf(...events))).toEqual(events);
   });
 
-  test("count in the length of a whole answer, since they are many times as long as their text", () => {
+  test("logprobs count in the length of a whole answer, since they are many times as long as their text", () => {
     const renderer = rendererFor("chat-whole", head);
     const logprobs = Array.from({ length: 150_000 }, () => probable("x"));
     expect(() => renderer?.push([{ kind: "text", text: "x", logprobs }])).toThrow(/wholeAnswerCharactersMax/);

@@ -31,7 +31,7 @@ const mixed = fc.array(runtimeEvents, { minLength: 1, maxLength: 4 }).chain((run
 });
 
 describe("several answers to one request", () => {
-  test("say each what it would have said alone, in a stream and whole, however they are mixed", async () => {
+  test("several answers to one request say each what it would have said alone, in a stream and whole, however they are mixed", async () => {
     await fc.assert(
       fc.asyncProperty(mixed, async ({ runs, events }) => {
         const all = regular(events);
@@ -62,7 +62,7 @@ describe("several answers to one request", () => {
     expect(regular(said).slice(2)).toEqual([{ kind: "finish", reason: "stop" }, stop(1), usage]);
   });
 
-  test("never share the id of a call, since clients send a call back by its id alone", () => {
+  test("several answers to one request never share the id of a call, since clients send a call back by its id alone", () => {
     const calls = new AnswerAssembly().push([call(0, "call_1"), call(1, "call_1"), call(2, "call_2")]);
     const ids = calls.map((event) => (event.kind === "tool-call-start" ? event.id : undefined));
     expect(ids).toEqual(["call_1", expect.stringMatching(/^call_\w{10,}$/), "call_2"]);
@@ -80,11 +80,11 @@ describe("several answers to one request", () => {
     ["one that began has no finish", [text(0, "a"), stop(0), text(1, "b")]],
     ["one before the last is missing", [text(0, "a"), stop(0), text(2, "c"), stop(2)]],
     ["the first is missing", [text(1, "b"), stop(1)]],
-  ])("are a fault of the runtime when %s", (_, events) => {
+  ])("several answers to one request are a fault of the runtime when %s", (_, events) => {
     expect(() => regular(events)).toThrow(expect.objectContaining({ code: "upstream_error" }));
   });
 
-  test("keep on the wire which of them each event belongs to", () => {
+  test("several answers to one request keep on the wire which of them each event belongs to", () => {
     const all = regular([text(0, "a"), text(1, "b"), stop(0), stop(1)]);
     expect(eventsIn(payloadOf(...all)).map((event) => ({ choice: 0, ...event }))).toEqual(
       all.map((event) => ({ choice: 0, ...event })),

@@ -181,7 +181,7 @@ describe("trunkline machines", () => {
     expect((await machines("show", "attic")).out).not.toContain("labels");
   });
 
-  test("show tells of a second use of a join line, and when the machine was seen", async () => {
+  test("trunkline machines show tells of a second use of a join line, and when the machine was seen", async () => {
     const { machines, inStore, clock } = await siteOnCommandLine();
     await inStore(async ({ machines: store }) => {
       const means = { machines: store, clock };

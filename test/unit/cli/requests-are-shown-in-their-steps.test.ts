@@ -56,7 +56,7 @@ const request: ShownRequest = {
 };
 
 describe("requests show", () => {
-  test("tells the steps of a request in their order, and what to do about its fault", () => {
+  test("requests show tells the steps of a request in their order, and what to do about its fault", () => {
     const text = wayOf(request, { keyName: "alice", widthMax: undefined });
     expect(text).toContain("key      abcdefABCDEF (alice)\n");
     expect(text).toContain("client   10.0.0.7, curl/8?[31m\n");

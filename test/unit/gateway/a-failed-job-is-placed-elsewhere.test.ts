@@ -7,33 +7,31 @@ import { end } from "./follower-on-a-wire.ts";
 import { broken, finish, hello, placing, type Wish } from "./placed-requests.ts";
 import { readResponse } from "./response-requests.ts";
 
-describe("a job that no machine takes", () => {
-  test("goes to one that came while the others turned out to be away", async () => {
-    const { run, next, come, leave, pass, settle, timing } = await placing({ present: ["gpu-1"] });
-    leave("gpu-1");
-    const outcome = run();
-    await settle();
-    await come("gpu-2");
-    await pass(timing.retryAfterNobodyMs);
-    const { machine, job } = await next();
-    machine.say(job, "data", finish, 1);
-    machine.say(job, "end", end, 2);
-    await settle();
-    expect([machine.name, await outcome]).toEqual(["gpu-2", "end"]);
-  });
+test("a job that no machine takes goes to one that came while the others turned out to be away", async () => {
+  const { run, next, come, leave, pass, settle, timing } = await placing({ present: ["gpu-1"] });
+  leave("gpu-1");
+  const outcome = run();
+  await settle();
+  await come("gpu-2");
+  await pass(timing.retryAfterNobodyMs);
+  const { machine, job } = await next();
+  machine.say(job, "data", finish, 1);
+  machine.say(job, "end", end, 2);
+  await settle();
+  expect([machine.name, await outcome]).toEqual(["gpu-2", "end"]);
+});
 
-  test("is told so when there is none", async () => {
-    const { run, leave, settle, pass, timing } = await placing({ present: ["gpu-1"] });
-    leave("gpu-1");
-    const outcome = run();
-    await settle();
-    await pass(timing.retryAfterNobodyMs);
-    expect(await outcome).toBe("agent_offline");
-  });
+test("a job that no machine takes is told so when there is none", async () => {
+  const { run, leave, settle, pass, timing } = await placing({ present: ["gpu-1"] });
+  leave("gpu-1");
+  const outcome = run();
+  await settle();
+  await pass(timing.retryAfterNobodyMs);
+  expect(await outcome).toBe("agent_offline");
 });
 
 describe("a job that fails before its first word", () => {
-  test("is given whole to a machine that has not had it, twice at most, and its client hears of nothing else", async () => {
+  test("a job that fails before its first word is given whole to a machine that has not had it, twice at most, and its client hears of nothing else", async () => {
     const { run, next, fail, heard, settle } = await placing();
     const outcome = run("the request");
     const first = await fail(broken);
@@ -56,7 +54,7 @@ describe("a job that fails before its first word", () => {
     expect([await outcome, placed()]).toEqual(["runtime_offline", 3]);
   });
 
-  test("because its machine fell silent goes on elsewhere", async () => {
+  test("a job that fails before its first word because its machine fell silent goes on elsewhere", async () => {
     const { run, next, passWithout, timing, settle } = await placing();
     const outcome = run();
     const { machine, job } = await next();
@@ -71,7 +69,7 @@ describe("a job that fails before its first word", () => {
   });
 
   test.each(["context_length_exceeded", "unsupported_parameter", "upstream_timeout"])(
-    "by %s fails at once: another machine would do no better",
+    "a job that fails before its first word by %s fails at once: another machine would do no better",
     async (code) => {
       const { run, fail, placed } = await placing();
       const outcome = run();
@@ -80,7 +78,7 @@ describe("a job that fails before its first word", () => {
     },
   );
 
-  test("after its client has left is placed nowhere", async () => {
+  test("a job that fails before its first word after its client has left is placed nowhere", async () => {
     const { run, next, leaving, placed } = await placing();
     const outcome = run();
     await next();
@@ -92,7 +90,7 @@ describe("a job that fails before its first word", () => {
     ["though two more are there", undefined],
     ["though no other is there", ["gpu-1", "gpu-2"]],
   ])(
-    "with two runtimes that died under it is given to no third %s, and not when it comes again",
+    "a job that fails before its first word with two runtimes that died under it is given to no third %s, and not when it comes again",
     async (_, present) => {
       const { run, fail, placed } = await placing({ present });
       const outcome = run("deadly");
@@ -171,7 +169,7 @@ describe("a job whose answer is rendered here", () => {
     return (model) => rendererOf(rendering, { ...about, model });
   };
 
-  test("goes to another machine for as long as nothing of the answer is out, whatever was told of it", async () => {
+  test("a job whose answer is rendered here goes to another machine for as long as nothing of the answer is out, whatever was told of it", async () => {
     const { run, next, heard, settle } = await placing();
     const outcome = run("the body", { whole: true, render: asResponse(false) });
     const first = await next();
@@ -187,7 +185,7 @@ describe("a job whose answer is rendered here", () => {
     expect(second.head.credit).toBe(limits.wholeCreditBytes);
   });
 
-  test("stays where it is once its client has something of it", async () => {
+  test("a job whose answer is rendered here stays where it is once its client has something of it", async () => {
     const { run, next, heard, placed } = await placing();
     const outcome = run("the body", { render: asResponse(true) });
     const { machine, job } = await next();
@@ -197,7 +195,7 @@ describe("a job whose answer is rendered here", () => {
     expect([heard.length, placed()]).toEqual([1, 1]);
   });
 
-  test("is not far ahead of its client, since what is made of it is long", async () => {
+  test("a job whose answer is rendered here is not far ahead of its client, since what is made of it is long", async () => {
     const { run, next, leaving } = await placing();
     const writer = { onData: () => undefined, unreadBytes: () => 0 };
     const outcome = run("the body", { render: asResponse(true), writer });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { FormFile, readForm } from "../../../services/gateway/http/read-form.ts";
 import { formBoundary } from "../../../services/gateway/http/framing-fault.ts";
 
@@ -74,21 +74,19 @@ test("a form with long runs of spaces around a value has the value alone", () =>
   expect(form).toEqual({ a: "m" });
 });
 
-describe("the boundary", () => {
-  test.each([
-    "multipart/form-data; boundary=a-b.c'd",
-    'Multipart/Form-Data;boundary="a-b.c\'d"',
-    "multipart/form-data; charset=utf-8; boundary=a-b.c'd",
-  ])("is found in %s", (type) => {
-    expect(formBoundary({ "content-type": type })).toBe("a-b.c'd");
-  });
+test.each([
+  "multipart/form-data; boundary=a-b.c'd",
+  'Multipart/Form-Data;boundary="a-b.c\'d"',
+  "multipart/form-data; charset=utf-8; boundary=a-b.c'd",
+])("the boundary is found in %s", (type) => {
+  expect(formBoundary({ "content-type": type })).toBe("a-b.c'd");
+});
 
-  test.each([
-    "multipart/form-data; boundary=a; boundary=b",
-    "multipart/form-data; boundary=",
-    "multipart/mixed; boundary=a",
-    'multipart/form-data; boundary="a\r\n"',
-  ])("is refused in %j", (type) => {
-    expect(() => formBoundary({ "content-type": type })).toThrow(/boundary/);
-  });
+test.each([
+  "multipart/form-data; boundary=a; boundary=b",
+  "multipart/form-data; boundary=",
+  "multipart/mixed; boundary=a",
+  'multipart/form-data; boundary="a\r\n"',
+])("the boundary is refused in %j", (type) => {
+  expect(() => formBoundary({ "content-type": type })).toThrow(/boundary/);
 });

@@ -61,7 +61,7 @@ describe("a machine is told of", () => {
 describe("machines that are left out", () => {
   const forgetMs = timingAt(1).offlineAfterMs;
 
-  test("are remembered by their boots for as long as they are heard", () => {
+  test("machines that are left out are remembered by their boots for as long as they are heard", () => {
     const leftOut = new LeftOut({ forgetMs });
     const older = presenceOf("attic", { epoch: bootAt(1) });
     leftOut.heard(older, "older", 0);
@@ -75,14 +75,14 @@ describe("machines that are left out", () => {
     expect(leftOut.all(1_500).map(({ presence }) => presence.machine)).toEqual(["attic"]);
   });
 
-  test("are so many at most, whatever names a machine makes up", () => {
+  test("machines that are left out are so many at most, whatever names a machine makes up", () => {
     const leftOut = new LeftOut({ forgetMs });
     for (let each = 0; each < leftOutMax + 10; each += 1) leftOut.heard(presenceOf(`m-${each}`), "other-scale", 0);
     const all = leftOut.all(0);
     expect([all.length, all[0]?.presence.machine]).toEqual([leftOutMax, "m-10"]);
   });
 
-  test("are not in the roster's picture, which tells how long ago it heard each machine", () => {
+  test("machines that are left out are not in the roster's picture, which tells how long ago it heard each machine", () => {
     const roster = new Roster(timingAt(1));
     roster.announced(presenceOf("attic"), 10);
     roster.heard({ machine: "attic", epoch: bootAt(0) }, 500);

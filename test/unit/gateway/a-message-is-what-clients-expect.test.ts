@@ -94,83 +94,81 @@ function contentIn(events: readonly Told[]): Block[] {
   return content;
 }
 
-describe("a message", () => {
-  test("a message has its blocks in the order in which they began, and the usage in the words of its API", () => {
-    const events = [
-      thinks("Hm. "),
-      thinks("Well."),
-      says("Hi."),
-      calls(0),
-      given(0, '{"a": 1.0}'),
-      says("Bye."),
-      ...stop,
-    ];
-    expect(whole(events)).toEqual({
-      id: "msg_1",
-      type: "message",
-      role: "assistant",
-      model: "llama3",
-      content: [
-        { type: "thinking", thinking: "Hm. Well.", signature: "trunkline" },
-        { ...textBlock, text: "Hi." },
-        { ...call, input: { a: 1 } },
-        { ...textBlock, text: "Bye." },
-      ],
-      ...untold.ending,
-      stop_reason: "end_turn",
-      stop_sequence: null,
-      usage: {
-        ...untold.usage,
-        input_tokens: 4,
-        cache_creation_input_tokens: 0,
-        cache_read_input_tokens: 3,
-        output_tokens: 5,
-        output_tokens_details: { thinking_tokens: 2 },
-      },
-    });
+test("a message has its blocks in the order in which they began, and the usage in the words of its API", () => {
+  const events = [
+    thinks("Hm. "),
+    thinks("Well."),
+    says("Hi."),
+    calls(0),
+    given(0, '{"a": 1.0}'),
+    says("Bye."),
+    ...stop,
+  ];
+  expect(whole(events)).toEqual({
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model: "llama3",
+    content: [
+      { type: "thinking", thinking: "Hm. Well.", signature: "trunkline" },
+      { ...textBlock, text: "Hi." },
+      { ...call, input: { a: 1 } },
+      { ...textBlock, text: "Bye." },
+    ],
+    ...untold.ending,
+    stop_reason: "end_turn",
+    stop_sequence: null,
+    usage: {
+      ...untold.usage,
+      input_tokens: 4,
+      cache_creation_input_tokens: 0,
+      cache_read_input_tokens: 3,
+      output_tokens: 5,
+      output_tokens_details: { thinking_tokens: 2 },
+    },
   });
+});
 
-  test.each([
-    ["length", "max_tokens"],
-    ["tool_calls", "tool_use"],
-    ["content_filter", "refusal"],
-  ] as const)("that ended for %s says %s, whole and streamed", (reason, told) => {
-    const events: AnswerEvent[] = [says("Hi."), { kind: "finish", reason }, usage];
-    expect(whole(events)["stop_reason"]).toBe(told);
-    expect(streamed(events).at(-2)).toMatchObject({ type: "message_delta", delta: { stop_reason: told } });
-  });
+test.each([
+  ["length", "max_tokens"],
+  ["tool_calls", "tool_use"],
+  ["content_filter", "refusal"],
+] as const)("a message that ended for %s says %s, whole and streamed", (reason, told) => {
+  const events: AnswerEvent[] = [says("Hi."), { kind: "finish", reason }, usage];
+  expect(whole(events)["stop_reason"]).toBe(told);
+  expect(streamed(events).at(-2)).toMatchObject({ type: "message_delta", delta: { stop_reason: told } });
+});
 
-  test("names the stop sequence that ended it, whole and streamed", () => {
-    const told = { stop_reason: "stop_sequence", stop_sequence: "END" };
-    const events: AnswerEvent[] = [says("Hi."), { kind: "finish", reason: "stop", stop: "END" }, usage];
-    expect(whole(events)).toMatchObject(told);
-    expect(streamed(events).at(-2)).toMatchObject({ type: "message_delta", delta: told });
-  });
+test("a message names the stop sequence that ended it, whole and streamed", () => {
+  const told = { stop_reason: "stop_sequence", stop_sequence: "END" };
+  const events: AnswerEvent[] = [says("Hi."), { kind: "finish", reason: "stop", stop: "END" }, usage];
+  expect(whole(events)).toMatchObject(told);
+  expect(streamed(events).at(-2)).toMatchObject({ type: "message_delta", delta: told });
+});
 
-  test("keeps the digits of a tool's input as the model wrote them", () => {
-    const message = new WholeMessage(head);
-    message.push([calls(0), given(0, '{"n":12345678901234567890,'), given(0, '"x":1.0}'), ...stop]);
-    expect(Buffer.from(message.end()).toString()).toContain('"input":{"n":12345678901234567890,"x":1.0}');
-  });
+test("a message keeps the digits of a tool's input as the model wrote them", () => {
+  const message = new WholeMessage(head);
+  message.push([calls(0), given(0, '{"n":12345678901234567890,'), given(0, '"x":1.0}'), ...stop]);
+  expect(Buffer.from(message.end()).toString()).toContain('"input":{"n":12345678901234567890,"x":1.0}');
+});
 
-  test("keeps calls apart that come mixed", () => {
-    const events = [calls(0), calls(1), given(0, '{"a":'), given(1, '{"b":'), given(0, "1}"), given(1, "2}")];
-    expect(contentOf(events)).toMatchObject([{ input: { a: 1 } }, { input: { b: 2 } }]);
-    expect(contentIn(streamed([...events, ...stop]))).toEqual(contentOf(events));
-  });
+test("a message keeps calls apart that come mixed", () => {
+  const events = [calls(0), calls(1), given(0, '{"a":'), given(1, '{"b":'), given(0, "1}"), given(1, "2}")];
+  expect(contentOf(events)).toMatchObject([{ input: { a: 1 } }, { input: { b: 2 } }]);
+  expect(contentIn(streamed([...events, ...stop]))).toEqual(contentOf(events));
+});
 
-  test("has no input where a call has none, and fails where a call has other than an object", () => {
-    expect(contentOf([calls(0)])).toMatchObject([{ input: {} }]);
-    for (const text of ["[1]", '{"a":', "7"]) {
-      expect(faultThrownBy(() => contentOf([calls(0), given(0, text)])).code).toBe("upstream_error");
-    }
-  });
+test("a message has no input where a call has none, and fails where a call has other than an object", () => {
+  expect(contentOf([calls(0)])).toMatchObject([{ input: {} }]);
+  for (const text of ["[1]", '{"a":', "7"]) {
+    expect(faultThrownBy(() => contentOf([calls(0), given(0, text)])).code).toBe("upstream_error");
+  }
+});
 
-  test("has a longest length, and says which", () => {
-    const message = new WholeMessage(head);
-    const fault = faultThrownBy(() => message.push([says("a".repeat(limits.wholeAnswerCharactersMax + 1))]));
-    expect(fault.message).toContain("(wholeAnswerCharactersMax)");
-  });
+test("a message has a longest length, and says which", () => {
+  const message = new WholeMessage(head);
+  const fault = faultThrownBy(() => message.push([says("a".repeat(limits.wholeAnswerCharactersMax + 1))]));
+  expect(fault.message).toContain("(wholeAnswerCharactersMax)");
 });
 
 describe("its stream", () => {
@@ -327,28 +325,29 @@ describe("its stream", () => {
   });
 });
 
-describe("a fault of a machine", () => {
-  test.each([
-    ["messages[3].content", "messages"],
-    ["stop", "stop_sequences"],
-    ["reasoning_effort", "output_config.effort"],
-    ["response_format.json_schema", "output_config.format"],
-    ["parallel_tool_calls", "tool_choice.disable_parallel_tool_use"],
-    ["tools[2].function.parameters", "tools"],
-    ["top_p", "top_p"],
-  ])("about '%s' is told as '%s'", (param, own) => {
-    const told = faultForMessages(new Fault("unsupported_parameter", { message: `No '${param}'.`, param }));
-    expect(told).toMatchObject({ param: own, message: `No '${own}'.` });
-  });
+test.each([
+  ["messages[3].content", "messages"],
+  ["stop", "stop_sequences"],
+  ["reasoning_effort", "output_config.effort"],
+  ["response_format.json_schema", "output_config.format"],
+  ["parallel_tool_calls", "tool_choice.disable_parallel_tool_use"],
+  ["tools[2].function.parameters", "tools"],
+  ["top_p", "top_p"],
+])("a fault of a machine about '%s' is told as '%s'", (param, own) => {
+  const told = faultForMessages(new Fault("unsupported_parameter", { message: `No '${param}'.`, param }));
+  expect(told).toMatchObject({ param: own, message: `No '${own}'.` });
+});
 
-  test.each([
-    [{ promptTokens: 5_000 }, undefined, /^prompt is too long: 5000 tokens > 4096 maximum\. /],
-    [{}, undefined, /^prompt is too long: 4097 tokens > 4096 maximum\. .*about 4097 \(estimated\)/],
-    [{ promptTokens: 4_000 }, 200, /^input length and `max_tokens` exceed context limit: 4000 \+ 200 > 4096, /],
-  ])("of a prompt that is too long (%j) is told in words that clients know", (overflow, tokensMax, words) => {
+test.each([
+  [{ promptTokens: 5_000 }, undefined, /^prompt is too long: 5000 tokens > 4096 maximum\. /],
+  [{}, undefined, /^prompt is too long: 4097 tokens > 4096 maximum\. .*about 4097 \(estimated\)/],
+  [{ promptTokens: 4_000 }, 200, /^input length and `max_tokens` exceed context limit: 4000 \+ 200 > 4096, /],
+])(
+  "a fault of a machine of a prompt that is too long (%j) is told in words that clients know",
+  (overflow, tokensMax, words) => {
     const error = new ContextOverflow({ ...overflow, windowTokens: 4_096 }, "why");
     const run = { body: { messages: [{ role: "user" as const, content: "x".repeat(40) }] }, contextWindow: 4_096 };
     const fault = tellOverflow(error, run, tokensMax);
     expect(faultForMessages(fault as Fault).message).toMatch(words);
-  });
-});
+  },
+);

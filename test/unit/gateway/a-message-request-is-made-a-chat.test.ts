@@ -14,99 +14,97 @@ const assistant = (...content: unknown[]) => ({ role: "assistant", content });
 const messagesOf = (messages: unknown[], fields: object = {}): unknown =>
   readMessage({ messages, ...fields }).body.messages;
 
-describe("a request of the Messages API", () => {
-  test("a request of the Messages API is handed on with everything that changes the answer", () => {
-    const { body, ignored, stream } = readMessage({
-      system: "Be kind.",
-      stream: true,
-      temperature: 0.5,
-      top_p: 0.5,
-      top_k: 40,
-      stop_sequences: ["END"],
-      tools: [{ ...weather, type: "custom", strict: true }],
-      tool_choice: { type: "tool", name: "weather", disable_parallel_tool_use: true },
-      thinking: { type: "adaptive" },
-      output_config: { effort: "max", format: { type: "json_schema", schema: { type: "object" } } },
-    });
-    expect(stream).toBe(true);
-    expect(body).toEqual({
-      messages: [{ role: "system", content: "Be kind." }, hello],
-      max_tokens: 64,
-      temperature: 0.5,
-      top_p: 0.5,
-      top_k: 40,
-      stop: ["END"],
-      parallel_tool_calls: false,
-      tools: [
-        {
-          type: "function",
-          function: { name: "weather", description: "The weather", parameters: { type: "object" }, strict: true },
-        },
-      ],
-      tool_choice: { type: "function", function: { name: "weather" } },
-      reasoning_effort: "max",
-      response_format: { type: "json_schema", json_schema: { name: "answer", schema: { type: "object" } } },
-    });
-    expect(ignored).toEqual([]);
-    expect(chatBody.safeParse(body).success).toBe(true);
+test("a request of the Messages API is handed on with everything that changes the answer", () => {
+  const { body, ignored, stream } = readMessage({
+    system: "Be kind.",
+    stream: true,
+    temperature: 0.5,
+    top_p: 0.5,
+    top_k: 40,
+    stop_sequences: ["END"],
+    tools: [{ ...weather, type: "custom", strict: true }],
+    tool_choice: { type: "tool", name: "weather", disable_parallel_tool_use: true },
+    thinking: { type: "adaptive" },
+    output_config: { effort: "max", format: { type: "json_schema", schema: { type: "object" } } },
   });
-
-  test("may say null for anything that it does not say", () => {
-    const fields = ["system", "stream", "tools", "tool_choice", "thinking", "output_config", "stop_sequences"];
-    const nulls = Object.fromEntries([...fields, "metadata", "mcp_servers"].map((field) => [field, null]));
-    const content = [{ ...text("Hello"), cache_control: null, citations: null }];
-    expect(readMessage({ ...nulls, messages: [{ role: "user", content }] })).toEqual(readMessage());
-  });
-
-  test("has unknown fields named, and none of them changes what a machine gets", () => {
-    const cache_control = { type: "ephemeral" };
-    const { body, ignored } = readMessage({
-      system: [{ ...text("Be kind."), cache_control }],
-      messages: [user({ ...text("Hello"), cache_control })],
-      tools: [{ ...weather, cache_control, eager_input_streaming: true }],
-      thinking: { type: "enabled", budget_tokens: 1_024, display: "omitted" },
-      metadata: { user_id: "me" },
-      context_management: { edits: [] },
-      service_tier: "auto",
-    });
-    expect(body).toMatchObject({ messages: [{ role: "system", content: "Be kind." }, hello] });
-    expect(body).not.toHaveProperty("reasoning_effort");
-    expect(ignored.toSorted()).toEqual([
-      "context_management",
-      "messages[0].content[0].cache_control",
-      "metadata",
-      "service_tier",
-      "system[0].cache_control",
-      "thinking.budget_tokens",
-      "thinking.display",
-      "tools[0].cache_control",
-      "tools[0].eager_input_streaming",
-    ]);
-  });
-
-  test.each([
-    [{ thinking: { type: "disabled" }, output_config: { effort: "high" } }, "none", "thinking"],
-    [
-      { thinking: { type: "enabled", budget_tokens: 2_048 }, output_config: { effort: "low" } },
-      "low",
-      "output_config.effort",
+  expect(stream).toBe(true);
+  expect(body).toEqual({
+    messages: [{ role: "system", content: "Be kind." }, hello],
+    max_tokens: 64,
+    temperature: 0.5,
+    top_p: 0.5,
+    top_k: 40,
+    stop: ["END"],
+    parallel_tool_calls: false,
+    tools: [
+      {
+        type: "function",
+        function: { name: "weather", description: "The weather", parameters: { type: "object" }, strict: true },
+      },
     ],
-    [{ output_config: { effort: "xhigh" } }, "xhigh", "output_config.effort"],
-    [{ thinking: { type: "adaptive" } }, undefined, undefined],
-  ])("with %j asks for the effort %s, which comes from '%s'", (fields, effort, field) => {
-    const { body, effortField } = readMessage(fields);
-    expect([body.reasoning_effort, effortField]).toEqual([effort, field]);
+    tool_choice: { type: "function", function: { name: "weather" } },
+    reasoning_effort: "max",
+    response_format: { type: "json_schema", json_schema: { name: "answer", schema: { type: "object" } } },
   });
+  expect(ignored).toEqual([]);
+  expect(chatBody.safeParse(body).success).toBe(true);
+});
 
-  test.each([
-    ["auto", "auto"],
-    ["any", "required"],
-    ["none", "none"],
-  ])("has its tool choice '%s' handed on as '%s'", (type, inner) => {
-    const { body } = readMessage({ tools: [weather], tool_choice: { type } });
-    expect(body.tool_choice).toBe(inner);
-    expect(body).not.toHaveProperty("parallel_tool_calls");
+test("a request of the Messages API may say null for anything that it does not say", () => {
+  const fields = ["system", "stream", "tools", "tool_choice", "thinking", "output_config", "stop_sequences"];
+  const nulls = Object.fromEntries([...fields, "metadata", "mcp_servers"].map((field) => [field, null]));
+  const content = [{ ...text("Hello"), cache_control: null, citations: null }];
+  expect(readMessage({ ...nulls, messages: [{ role: "user", content }] })).toEqual(readMessage());
+});
+
+test("a request of the Messages API has unknown fields named, and none of them changes what a machine gets", () => {
+  const cache_control = { type: "ephemeral" };
+  const { body, ignored } = readMessage({
+    system: [{ ...text("Be kind."), cache_control }],
+    messages: [user({ ...text("Hello"), cache_control })],
+    tools: [{ ...weather, cache_control, eager_input_streaming: true }],
+    thinking: { type: "enabled", budget_tokens: 1_024, display: "omitted" },
+    metadata: { user_id: "me" },
+    context_management: { edits: [] },
+    service_tier: "auto",
   });
+  expect(body).toMatchObject({ messages: [{ role: "system", content: "Be kind." }, hello] });
+  expect(body).not.toHaveProperty("reasoning_effort");
+  expect(ignored.toSorted()).toEqual([
+    "context_management",
+    "messages[0].content[0].cache_control",
+    "metadata",
+    "service_tier",
+    "system[0].cache_control",
+    "thinking.budget_tokens",
+    "thinking.display",
+    "tools[0].cache_control",
+    "tools[0].eager_input_streaming",
+  ]);
+});
+
+test.each([
+  [{ thinking: { type: "disabled" }, output_config: { effort: "high" } }, "none", "thinking"],
+  [
+    { thinking: { type: "enabled", budget_tokens: 2_048 }, output_config: { effort: "low" } },
+    "low",
+    "output_config.effort",
+  ],
+  [{ output_config: { effort: "xhigh" } }, "xhigh", "output_config.effort"],
+  [{ thinking: { type: "adaptive" } }, undefined, undefined],
+])("a request of the Messages API with %j asks for the effort %s, which comes from '%s'", (fields, effort, field) => {
+  const { body, effortField } = readMessage(fields);
+  expect([body.reasoning_effort, effortField]).toEqual([effort, field]);
+});
+
+test.each([
+  ["auto", "auto"],
+  ["any", "required"],
+  ["none", "none"],
+])("a request of the Messages API has its tool choice '%s' handed on as '%s'", (type, inner) => {
+  const { body } = readMessage({ tools: [weather], tool_choice: { type } });
+  expect(body.tool_choice).toBe(inner);
+  expect(body).not.toHaveProperty("parallel_tool_calls");
 });
 
 describe("its conversation", () => {
@@ -195,42 +193,40 @@ describe("its conversation", () => {
 const writtenMessages = ({ body }: ReadRequest): string =>
   JSON.stringify((JSON.parse(Buffer.from(body).toString()) as ChatBody).messages);
 
-describe("the job of a message", () => {
-  test("begins with the same bytes in each turn, whatever the client changes between them", () => {
-    const billing = (nonce: string) => text(`x-anthropic-billing-header: cc_version=2.1; cch=${nonce};`);
-    const jobOf = (nonce: string, messages: unknown[]): ReadRequest => {
-      const system = [billing(nonce), text("Be kind.")];
-      const asked = { model: "llama3", max_tokens: 9, system, messages, stop_sequences: ["END"] };
-      return readRequest("message", Buffer.from(JSON.stringify(asked)));
-    };
-    const left = { role: "system", content: "9 tokens left" };
-    const first = [
-      user({ ...text("Hello"), cache_control: { type: "ephemeral" } }),
-      assistant(used("a")),
-      user(gave("a")),
-      left,
-    ];
-    const one = jobOf("1", first);
-    const other = jobOf("2", [hello, ...first.slice(1), assistant(text("Hi."))]);
-    const start = writtenMessages(one).slice(0, -1);
-    expect(writtenMessages(other).slice(0, start.length)).toBe(start);
-    expect(start).toContain("<system-reminder>");
-    expect(start).not.toContain("billing");
-    expect(one).toMatchObject({ tellsStop: true });
-    expect(one.ignored).toContain("x-anthropic-billing-header");
-  });
+test("the job of a message begins with the same bytes in each turn, whatever the client changes between them", () => {
+  const billing = (nonce: string) => text(`x-anthropic-billing-header: cc_version=2.1; cch=${nonce};`);
+  const jobOf = (nonce: string, messages: unknown[]): ReadRequest => {
+    const system = [billing(nonce), text("Be kind.")];
+    const asked = { model: "llama3", max_tokens: 9, system, messages, stop_sequences: ["END"] };
+    return readRequest("message", Buffer.from(JSON.stringify(asked)));
+  };
+  const left = { role: "system", content: "9 tokens left" };
+  const first = [
+    user({ ...text("Hello"), cache_control: { type: "ephemeral" } }),
+    assistant(used("a")),
+    user(gave("a")),
+    left,
+  ];
+  const one = jobOf("1", first);
+  const other = jobOf("2", [hello, ...first.slice(1), assistant(text("Hi."))]);
+  const start = writtenMessages(one).slice(0, -1);
+  expect(writtenMessages(other).slice(0, start.length)).toBe(start);
+  expect(start).toContain("<system-reminder>");
+  expect(start).not.toContain("billing");
+  expect(one).toMatchObject({ tellsStop: true });
+  expect(one.ignored).toContain("x-anthropic-billing-header");
+});
 
-  test("needs no `max_tokens` where its tokens are counted", () => {
-    const asked = Buffer.from(JSON.stringify({ model: "llama3", messages: [hello] }));
-    expect(readRequest("count", asked).needs.answerTokensMax).toBeUndefined();
-  });
+test("the job of a message needs no `max_tokens` where its tokens are counted", () => {
+  const asked = Buffer.from(JSON.stringify({ model: "llama3", messages: [hello] }));
+  expect(readRequest("count", asked).needs.answerTokensMax).toBeUndefined();
+});
 
-  test("gives tools with odd names other ones", () => {
-    const asked = { model: "llama3", max_tokens: 9, messages: [hello], tools: [{ ...weather, name: "files.read" }] };
-    const { body, form } = readRequest("message", Buffer.from(JSON.stringify(asked)));
-    expect(Buffer.from(body).toString()).toContain('"name":"files_read"');
-    expect(form.toolNames?.get("files_read")).toBe("files.read");
-  });
+test("the job of a message gives tools with odd names other ones", () => {
+  const asked = { model: "llama3", max_tokens: 9, messages: [hello], tools: [{ ...weather, name: "files.read" }] };
+  const { body, form } = readRequest("message", Buffer.from(JSON.stringify(asked)));
+  expect(Buffer.from(body).toString()).toContain('"name":"files_read"');
+  expect(form.toolNames?.get("files_read")).toBe("files.read");
 });
 
 describe("it is refused", () => {
@@ -280,11 +276,11 @@ describe("it is refused", () => {
       "messages[2]",
     ],
     ["two calls with one id", { messages: [hello, assistant(used("a"), used("a"))] }, "invalid_value", "messages[1]"],
-  ])("with %s", (_what, fields, code, param) => {
+  ])("a request of the Messages API is refused with %s", (_what, fields, code, param) => {
     expect(faultOf({ ...fields })).toEqual({ code, param });
   });
 
-  test("with words that name the missing results", () => {
+  test("a request of the Messages API is refused with words that name the missing results", () => {
     const { message } = thrownBy({ messages: [hello, assistant(used("call_1"))] });
     expect(message).toBe("Each 'tool_use' needs a 'tool_result' in the next message. These calls have none: 'call_1'.");
   });

@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { listen } from "../../../services/gateway/http/listen.ts";
 
 async function refusal(port: number, code = "EADDRINUSE"): Promise<string> {
@@ -10,20 +10,18 @@ async function refusal(port: number, code = "EADDRINUSE"): Promise<string> {
   return listen({ server: createServer(), listen: fails }, at).then(String, String);
 }
 
-describe("a port in use is refused with a message that", () => {
-  test("names the server that usually listens there and the setting", async () => {
-    expect(await refusal(8080)).toBe(
-      "StartFailure: Port 8080 on 127.0.0.1 is in use (llama-server or mlx-lm usually listens there): " +
-        "stop what uses it, or set TRUNKLINE_PORT to another port.",
-    );
-    expect(await refusal(8484)).toContain("(another Trunkline usually listens there)");
-  });
+test("a port in use is refused with a message that names the server that usually listens there and the setting", async () => {
+  expect(await refusal(8080)).toBe(
+    "StartFailure: Port 8080 on 127.0.0.1 is in use (llama-server or mlx-lm usually listens there): " +
+      "stop what uses it, or set TRUNKLINE_PORT to another port.",
+  );
+  expect(await refusal(8484)).toContain("(another Trunkline usually listens there)");
+});
 
-  test("names no server for any other port", async () => {
-    expect(await refusal(9123)).toBe(
-      "StartFailure: Port 9123 on 127.0.0.1 is in use: stop what uses it, or set TRUNKLINE_PORT to another port.",
-    );
-  });
+test("a port in use is refused with a message that names no server for any other port", async () => {
+  expect(await refusal(9123)).toBe(
+    "StartFailure: Port 9123 on 127.0.0.1 is in use: stop what uses it, or set TRUNKLINE_PORT to another port.",
+  );
 });
 
 test("a port that the system does not give is refused with the ports that it would give", async () => {

@@ -63,138 +63,128 @@ const outputOf = (events: readonly AnswerEvent[]): Told[] => whole(events)["outp
 const idsMasked = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value).replaceAll(/"(msg|rs|fc)_\w+"/g, '"$1_…"'));
 
-describe("a response", () => {
-  test("is its answer and what it was asked, with the usage in the words of its API", () => {
-    expect(whole([says("Hello "), says("there."), ...stop])).toMatchObject({
-      id: "resp_1",
-      object: "response",
-      created_at: 7,
-      model: "llama3",
-      status: "completed",
-      incomplete_details: null,
-      error: null,
-      instructions: "Be kind.",
-      metadata: { team: "blue" },
-      temperature: 0.5,
-      top_p: null,
-      store: false,
-      output: [
-        {
-          type: "message",
-          role: "assistant",
-          status: "completed",
-          content: [{ text: "Hello there.", annotations: [] }],
-        },
-      ],
-      usage: {
-        input_tokens: 7,
-        input_tokens_details: { cached_tokens: 3, cache_write_tokens: 0 },
-        output_tokens: 5,
-        output_tokens_details: { reasoning_tokens: 2 },
-        total_tokens: 12,
+test("a response is its answer and what it was asked, with the usage in the words of its API", () => {
+  expect(whole([says("Hello "), says("there."), ...stop])).toMatchObject({
+    id: "resp_1",
+    object: "response",
+    created_at: 7,
+    model: "llama3",
+    status: "completed",
+    incomplete_details: null,
+    error: null,
+    instructions: "Be kind.",
+    metadata: { team: "blue" },
+    temperature: 0.5,
+    top_p: null,
+    store: false,
+    output: [
+      {
+        type: "message",
+        role: "assistant",
+        status: "completed",
+        content: [{ text: "Hello there.", annotations: [] }],
       },
-    });
+    ],
+    usage: {
+      input_tokens: 7,
+      input_tokens_details: { cached_tokens: 3, cache_write_tokens: 0 },
+      output_tokens: 5,
+      output_tokens_details: { reasoning_tokens: 2 },
+      total_tokens: 12,
+    },
   });
+});
 
-  test("has the sampling that was sent, else the one that the runtime reports, else null", () => {
-    const sampled = (sampling: object | undefined, asked: Told) => {
-      const own = { ...head, sampling };
-      const response = new ResponseRenderer(own, readResponse(asked).form.terms, { streamed: false });
-      response.push([says("Hi."), ...stop]);
-      const { temperature, top_p } = JSON.parse(Buffer.from(response.end()).toString()) as Told;
-      return { temperature, top_p };
-    };
-    expect(sampled({ temperature: 0.8, top_p: 0.95 }, { temperature: 0 })).toEqual({ temperature: 0, top_p: 0.95 });
-    expect(sampled({ temperature: 0.6 }, {})).toEqual({ temperature: 0.6, top_p: null });
-    expect(sampled(undefined, { top_p: 0.5 })).toEqual({ temperature: null, top_p: 0.5 });
-  });
+test("a response has the sampling that was sent, else the one that the runtime reports, else null", () => {
+  const sampled = (sampling: object | undefined, asked: Told) => {
+    const own = { ...head, sampling };
+    const response = new ResponseRenderer(own, readResponse(asked).form.terms, { streamed: false });
+    response.push([says("Hi."), ...stop]);
+    const { temperature, top_p } = JSON.parse(Buffer.from(response.end()).toString()) as Told;
+    return { temperature, top_p };
+  };
+  expect(sampled({ temperature: 0.8, top_p: 0.95 }, { temperature: 0 })).toEqual({ temperature: 0, top_p: 0.95 });
+  expect(sampled({ temperature: 0.6 }, {})).toEqual({ temperature: 0.6, top_p: null });
+  expect(sampled(undefined, { top_p: 0.5 })).toEqual({ temperature: null, top_p: 0.5 });
+});
 
-  test("tells when it was complete, by the time that it took on its machine", () => {
-    const timings = { queuedMs: 0, firstTokenMs: 10, totalMs: 4_600, loadMs: 0 };
-    const ended = (reason: "stop" | "length") => {
-      const response = new ResponseRenderer(head, terms, { streamed: false });
-      response.push([says("Hi."), { kind: "finish", reason }, usage]);
-      return (JSON.parse(Buffer.from(response.end(timings)).toString()) as Told)["completed_at"];
-    };
-    expect([ended("stop"), ended("length")]).toEqual([12, null]);
-  });
+test("a response tells when it was complete, by the time that it took on its machine", () => {
+  const timings = { queuedMs: 0, firstTokenMs: 10, totalMs: 4_600, loadMs: 0 };
+  const ended = (reason: "stop" | "length") => {
+    const response = new ResponseRenderer(head, terms, { streamed: false });
+    response.push([says("Hi."), { kind: "finish", reason }, usage]);
+    return (JSON.parse(Buffer.from(response.end(timings)).toString()) as Told)["completed_at"];
+  };
+  expect([ended("stop"), ended("length")]).toEqual([12, null]);
+});
 
-  test("tells thoughts, texts and calls in the order in which they began, each as an item", () => {
-    const events = [
-      thinks("Hm. "),
-      thinks("Well."),
-      says("Hi."),
-      calls(0),
-      given(0, "{}"),
-      thinks("So."),
-      says("Bye."),
-    ];
-    expect(outputOf([...events, ...stop])).toMatchObject([
-      { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm. Well." }] },
-      { type: "message", content: [{ text: "Hi." }] },
-      { type: "function_call", call_id: "call_0", name: "weather", arguments: "{}", status: "completed" },
-      { type: "reasoning", content: [{ text: "So." }] },
-      { type: "message", content: [{ text: "Bye." }] },
-    ]);
-  });
+test("a response tells thoughts, texts and calls in the order in which they began, each as an item", () => {
+  const events = [thinks("Hm. "), thinks("Well."), says("Hi."), calls(0), given(0, "{}"), thinks("So."), says("Bye.")];
+  expect(outputOf([...events, ...stop])).toMatchObject([
+    { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm. Well." }] },
+    { type: "message", content: [{ text: "Hi." }] },
+    { type: "function_call", call_id: "call_0", name: "weather", arguments: "{}", status: "completed" },
+    { type: "reasoning", content: [{ text: "So." }] },
+    { type: "message", content: [{ text: "Bye." }] },
+  ]);
+});
 
-  test("calls a function of a namespace as its client named it", () => {
-    const tools = [{ type: "namespace", name: "home", tools: [{ type: "function", name: "open" }] }];
-    const events: AnswerEvent[] = [{ kind: "tool-call-start", index: 0, id: "call_0", name: "home__open" }, ...stop];
-    const { output } = whole(events, readResponse({ tools }).form.terms) as { output: unknown[] };
-    expect(output).toMatchObject([{ namespace: "home", name: "open" }]);
-    expect(outputOf(events)[0]).toMatchObject({ name: "home__open" });
-    expect(outputOf(events)[0]).not.toHaveProperty("namespace");
-  });
+test("a response calls a function of a namespace as its client named it", () => {
+  const tools = [{ type: "namespace", name: "home", tools: [{ type: "function", name: "open" }] }];
+  const events: AnswerEvent[] = [{ kind: "tool-call-start", index: 0, id: "call_0", name: "home__open" }, ...stop];
+  const { output } = whole(events, readResponse({ tools }).form.terms) as { output: unknown[] };
+  expect(output).toMatchObject([{ namespace: "home", name: "open" }]);
+  expect(outputOf(events)[0]).toMatchObject({ name: "home__open" });
+  expect(outputOf(events)[0]).not.toHaveProperty("namespace");
+});
 
-  test("keeps calls apart that come mixed", () => {
-    const events = [calls(0), calls(1), given(0, '{"a":'), given(1, '{"b":'), given(0, "1}"), given(1, "2}")];
-    expect(outputOf([...events, ...stop])).toMatchObject([{ arguments: '{"a":1}' }, { arguments: '{"b":2}' }]);
-  });
+test("a response keeps calls apart that come mixed", () => {
+  const events = [calls(0), calls(1), given(0, '{"a":'), given(1, '{"b":'), given(0, "1}"), given(1, "2}")];
+  expect(outputOf([...events, ...stop])).toMatchObject([{ arguments: '{"a":1}' }, { arguments: '{"b":2}' }]);
+});
 
-  test("tells thoughts as a summary to whoever asks for one, and nothing of them twice", () => {
-    const asked = readResponse({ reasoning: { summary: "auto" } }).form.terms;
-    const events = [thinks("Hm. "), thinks("Well."), says("Hi."), ...stop];
-    const item = { type: "reasoning", summary: [{ type: "summary_text", text: "Hm. Well." }], status: "completed" };
-    const { output, reasoning } = whole(events, asked) as { output: unknown[]; reasoning: unknown };
-    expect(idsMasked(output[0])).toEqual({ id: "rs_…", ...item });
-    expect(reasoning).toEqual({ effort: null, summary: "auto" });
-    const told = streamed(events, asked).filter((event) => "summary_index" in event);
-    expect(told.map(({ type, delta = "", text = "" }) => [type, delta, text])).toEqual([
-      ["response.reasoning_summary_part.added", "", ""],
-      ["response.reasoning_summary_text.delta", "Hm. ", ""],
-      ["response.reasoning_summary_text.delta", "Well.", ""],
-      ["response.reasoning_summary_text.done", "", "Hm. Well."],
-      ["response.reasoning_summary_part.done", "", ""],
-    ]);
-  });
+test("a response tells thoughts as a summary to whoever asks for one, and nothing of them twice", () => {
+  const asked = readResponse({ reasoning: { summary: "auto" } }).form.terms;
+  const events = [thinks("Hm. "), thinks("Well."), says("Hi."), ...stop];
+  const item = { type: "reasoning", summary: [{ type: "summary_text", text: "Hm. Well." }], status: "completed" };
+  const { output, reasoning } = whole(events, asked) as { output: unknown[]; reasoning: unknown };
+  expect(idsMasked(output[0])).toEqual({ id: "rs_…", ...item });
+  expect(reasoning).toEqual({ effort: null, summary: "auto" });
+  const told = streamed(events, asked).filter((event) => "summary_index" in event);
+  expect(told.map(({ type, delta = "", text = "" }) => [type, delta, text])).toEqual([
+    ["response.reasoning_summary_part.added", "", ""],
+    ["response.reasoning_summary_text.delta", "Hm. ", ""],
+    ["response.reasoning_summary_text.delta", "Well.", ""],
+    ["response.reasoning_summary_text.done", "", "Hm. Well."],
+    ["response.reasoning_summary_part.done", "", ""],
+  ]);
+});
 
-  test.each([
-    ["length", "max_output_tokens"],
-    ["content_filter", "content_filter"],
-  ] as const)("that ended for %s is incomplete, and so is its last item", (reason, why) => {
-    const answer = whole([thinks("Hm."), says("Hel"), { kind: "finish", reason }, usage]);
-    expect(answer).toMatchObject({ status: "incomplete", incomplete_details: { reason: why } });
-    expect(answer["output"]).toMatchObject([{ status: "completed" }, { status: "incomplete" }]);
-  });
+test.each([
+  ["length", "max_output_tokens"],
+  ["content_filter", "content_filter"],
+] as const)("a response that ended for %s is incomplete, and so is its last item", (reason, why) => {
+  const answer = whole([thinks("Hm."), says("Hel"), { kind: "finish", reason }, usage]);
+  expect(answer).toMatchObject({ status: "incomplete", incomplete_details: { reason: why } });
+  expect(answer["output"]).toMatchObject([{ status: "completed" }, { status: "incomplete" }]);
+});
 
-  test("says how likely its tokens were, with bytes for every one", () => {
-    const odd = { token: "\ufffd", logprob: -3, bytes: null };
-    const logprobs = [{ token: "Hi", logprob: -0.5, bytes: [72, 105], top_logprobs: [odd] }];
-    const [message] = outputOf([{ kind: "text", text: "Hi", logprobs }, ...stop]);
-    expect(message).toMatchObject({
-      content: [{ logprobs: [{ token: "Hi", bytes: [72, 105], top_logprobs: [{ token: "\ufffd", bytes: [] }] }] }],
-    });
+test("a response says how likely its tokens were, with bytes for every one", () => {
+  const odd = { token: "\ufffd", logprob: -3, bytes: null };
+  const logprobs = [{ token: "Hi", logprob: -0.5, bytes: [72, 105], top_logprobs: [odd] }];
+  const [message] = outputOf([{ kind: "text", text: "Hi", logprobs }, ...stop]);
+  expect(message).toMatchObject({
+    content: [{ logprobs: [{ token: "Hi", bytes: [72, 105], top_logprobs: [{ token: "\ufffd", bytes: [] }] }] }],
   });
+});
 
-  test("a response to an empty answer is complete and empty", () => {
-    expect(whole(stop)).toMatchObject({ status: "completed", output: [] });
-    expect(streamed(stop).map(({ type }) => type)).toEqual([
-      "response.created",
-      "response.in_progress",
-      "response.completed",
-    ]);
-  });
+test("a response to an empty answer is complete and empty", () => {
+  expect(whole(stop)).toMatchObject({ status: "completed", output: [] });
+  expect(streamed(stop).map(({ type }) => type)).toEqual([
+    "response.created",
+    "response.in_progress",
+    "response.completed",
+  ]);
 });
 
 describe("its stream", () => {

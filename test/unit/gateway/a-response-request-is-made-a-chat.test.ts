@@ -11,140 +11,136 @@ const pixel = "data:image/png;base64,iVBORw0KGgo=";
 const home = (name: string) => ({ type: "namespace", name: "home", description: "", tools: [{ ...weather, name }] });
 const messagesOf = (input: unknown, fields: object = {}): unknown => readResponse({ input, ...fields }).body.messages;
 
-describe("a request of the Responses API", () => {
-  test("a request of the Responses API needs a model and a text only", () => {
-    expect(readResponse()).toMatchObject({ model: "llama3", stream: false, ignored: [], body: { messages: [hello] } });
-    expect(Object.keys(readResponse().body)).toEqual(["messages"]);
-  });
+test("a request of the Responses API needs a model and a text only", () => {
+  expect(readResponse()).toMatchObject({ model: "llama3", stream: false, ignored: [], body: { messages: [hello] } });
+  expect(Object.keys(readResponse().body)).toEqual(["messages"]);
+});
 
-  test("is handed on with everything that changes the answer, in the one form that agents take", () => {
-    const { body, ignored } = readResponse({
-      instructions: "Be kind.",
-      max_output_tokens: 9,
-      temperature: 0.5,
-      top_p: 0.5,
-      top_logprobs: 2,
-      include: ["message.output_text.logprobs"],
-      parallel_tool_calls: false,
-      tools: [{ ...weather, description: "The weather", strict: true }],
-      tool_choice: { type: "function", name: "weather" },
-      reasoning: { effort: "low" },
-      text: { format: { type: "json_schema", name: "any", schema: { type: "object" }, strict: true } },
-    });
-    expect(body).toEqual({
-      messages: [{ role: "system", content: "Be kind." }, hello],
-      max_tokens: 9,
-      temperature: 0.5,
-      top_p: 0.5,
-      logprobs: true,
-      top_logprobs: 2,
-      parallel_tool_calls: false,
-      tools: [
-        {
-          type: "function",
-          function: { name: "weather", description: "The weather", parameters: { type: "object" }, strict: true },
-        },
-      ],
-      tool_choice: { type: "function", function: { name: "weather" } },
-      reasoning_effort: "low",
-      response_format: { type: "json_schema", json_schema: { name: "any", schema: { type: "object" }, strict: true } },
-    });
-    expect(ignored).toEqual([]);
-    expect(chatBody.safeParse(body).success).toBe(true);
+test("a request of the Responses API is handed on with everything that changes the answer, in the one form that agents take", () => {
+  const { body, ignored } = readResponse({
+    instructions: "Be kind.",
+    max_output_tokens: 9,
+    temperature: 0.5,
+    top_p: 0.5,
+    top_logprobs: 2,
+    include: ["message.output_text.logprobs"],
+    parallel_tool_calls: false,
+    tools: [{ ...weather, description: "The weather", strict: true }],
+    tool_choice: { type: "function", name: "weather" },
+    reasoning: { effort: "low" },
+    text: { format: { type: "json_schema", name: "any", schema: { type: "object" }, strict: true } },
   });
-
-  test("may say null for anything that it does not say", () => {
-    const fields = ["instructions", "stream", "tools", "tool_choice", "max_output_tokens", "metadata", "include"];
-    const nulls = Object.fromEntries(
-      [...fields, "store", "previous_response_id", "background"].map((at) => [at, null]),
-    );
-    expect(readResponse({ ...nulls, text: { format: null }, reasoning: { effort: null, summary: null } })).toEqual(
-      readResponse({ text: {}, reasoning: {} }),
-    );
-  });
-
-  test("gives only the tools that may be called", () => {
-    const tools = [weather, { ...weather, name: "time" }];
-    const allowed = { type: "allowed_tools", mode: "required", tools: [{ type: "function", name: "time" }] };
-    const { body } = readResponse({ tools, tool_choice: allowed });
-    expect([body.tools?.map((tool) => tool.function.name), body.tool_choice]).toEqual([["time"], "required"]);
-  });
-
-  test("gives functions of a namespace by both of their names, and takes calls of them so", () => {
-    const {
-      body,
-      ignored,
-      form: { terms },
-    } = readResponse({
-      tools: [weather, home("open")],
-      input: [hello, { ...called("a"), namespace: "home", name: "open" }, gave("a")],
-    });
-    expect(body.tools?.map((tool) => tool.function.name)).toEqual(["weather", "home__open"]);
-    expect(body.messages[1]).toMatchObject({ tool_calls: [{ function: { name: "home__open" } }] });
-    expect([...terms.called]).toEqual([
-      ["weather", { is: "function", name: "weather" }],
-      ["home__open", { is: "function", namespace: "home", name: "open" }],
-    ]);
-    expect(ignored).toEqual([]);
-  });
-
-  test("tells with each function of a namespace what all of them are for", () => {
-    const tools = [
+  expect(body).toEqual({
+    messages: [{ role: "system", content: "Be kind." }, hello],
+    max_tokens: 9,
+    temperature: 0.5,
+    top_p: 0.5,
+    logprobs: true,
+    top_logprobs: 2,
+    parallel_tool_calls: false,
+    tools: [
       {
-        type: "namespace",
-        name: "home",
-        description: "Of the house.",
-        tools: [weather, { ...weather, name: "open", description: "A door." }],
+        type: "function",
+        function: { name: "weather", description: "The weather", parameters: { type: "object" }, strict: true },
       },
-    ];
-    const { body } = readResponse({ tools });
-    expect(body.tools?.map((tool) => tool.function.description)).toEqual(["Of the house.", "Of the house.\n\nA door."]);
+    ],
+    tool_choice: { type: "function", function: { name: "weather" } },
+    reasoning_effort: "low",
+    response_format: { type: "json_schema", json_schema: { name: "any", schema: { type: "object" }, strict: true } },
   });
+  expect(ignored).toEqual([]);
+  expect(chatBody.safeParse(body).success).toBe(true);
+});
 
-  test("may choose a function of a namespace by its own name, where no other has it", () => {
-    const chooses = (name: string) =>
-      readResponse({ tools: [weather, home("open")], tool_choice: { type: "function", name } }).body.tool_choice;
-    const chosen = (name: string) => ({ type: "function", function: { name } });
-    expect([chooses("open"), chooses("home__open"), chooses("weather")]).toEqual([
-      chosen("home__open"),
-      chosen("home__open"),
-      chosen("weather"),
-    ]);
-    const twice = {
-      tools: [home("open"), { ...home("open"), name: "car" }],
-      tool_choice: { type: "function", name: "open" },
-    };
-    expect(faultOf(twice)).toEqual({ code: "invalid_value", param: "tool_choice.name" });
-  });
+test("a request of the Responses API may say null for anything that it does not say", () => {
+  const fields = ["instructions", "stream", "tools", "tool_choice", "max_output_tokens", "metadata", "include"];
+  const nulls = Object.fromEntries([...fields, "store", "previous_response_id", "background"].map((at) => [at, null]));
+  expect(readResponse({ ...nulls, text: { format: null }, reasoning: { effort: null, summary: null } })).toEqual(
+    readResponse({ text: {}, reasoning: {} }),
+  );
+});
 
-  test("leaves a search of the web out, and says so", () => {
-    const {
-      body,
-      ignored,
-      form: { terms },
-    } = readResponse({
-      tools: [{ type: "web_search", external_web_access: true }, weather],
-    });
-    expect([body.tools?.length, ignored]).toEqual([1, ["tools[0]"]]);
-    expect(terms.repeated).not.toContain("web_search");
-    const alone = readResponse({ tools: [{ type: "web_search_preview" }], tool_choice: "auto" });
-    expect(Object.keys(alone.body)).toEqual(["messages"]);
-  });
+test("a request of the Responses API gives only the tools that may be called", () => {
+  const tools = [weather, { ...weather, name: "time" }];
+  const allowed = { type: "allowed_tools", mode: "required", tools: [{ type: "function", name: "time" }] };
+  const { body } = readResponse({ tools, tool_choice: allowed });
+  expect([body.tools?.map((tool) => tool.function.name), body.tool_choice]).toEqual([["time"], "required"]);
+});
 
-  test("names what it wishes for and nothing here gives, and nothing else", () => {
-    const { ignored } = readResponse({
-      store: true,
-      truncation: "auto",
-      include: ["reasoning.encrypted_content", "message.output_text.logprobs"],
-      reasoning: { effort: "low", summary: "concise" },
-      user: "ann",
-      input: [{ ...hello, phase: "commentary" }],
-    });
-    expect(ignored.toSorted()).toEqual(
-      ["include[0]", "input[0].phase", "reasoning.summary", "store", "truncation", "user"].toSorted(),
-    );
-    expect(readResponse({ store: false, truncation: "disabled", reasoning: { summary: "auto" } }).ignored).toEqual([]);
+test("a request of the Responses API gives functions of a namespace by both of their names, and takes calls of them so", () => {
+  const {
+    body,
+    ignored,
+    form: { terms },
+  } = readResponse({
+    tools: [weather, home("open")],
+    input: [hello, { ...called("a"), namespace: "home", name: "open" }, gave("a")],
   });
+  expect(body.tools?.map((tool) => tool.function.name)).toEqual(["weather", "home__open"]);
+  expect(body.messages[1]).toMatchObject({ tool_calls: [{ function: { name: "home__open" } }] });
+  expect([...terms.called]).toEqual([
+    ["weather", { is: "function", name: "weather" }],
+    ["home__open", { is: "function", namespace: "home", name: "open" }],
+  ]);
+  expect(ignored).toEqual([]);
+});
+
+test("a request of the Responses API tells with each function of a namespace what all of them are for", () => {
+  const tools = [
+    {
+      type: "namespace",
+      name: "home",
+      description: "Of the house.",
+      tools: [weather, { ...weather, name: "open", description: "A door." }],
+    },
+  ];
+  const { body } = readResponse({ tools });
+  expect(body.tools?.map((tool) => tool.function.description)).toEqual(["Of the house.", "Of the house.\n\nA door."]);
+});
+
+test("a request of the Responses API may choose a function of a namespace by its own name, where no other has it", () => {
+  const chooses = (name: string) =>
+    readResponse({ tools: [weather, home("open")], tool_choice: { type: "function", name } }).body.tool_choice;
+  const chosen = (name: string) => ({ type: "function", function: { name } });
+  expect([chooses("open"), chooses("home__open"), chooses("weather")]).toEqual([
+    chosen("home__open"),
+    chosen("home__open"),
+    chosen("weather"),
+  ]);
+  const twice = {
+    tools: [home("open"), { ...home("open"), name: "car" }],
+    tool_choice: { type: "function", name: "open" },
+  };
+  expect(faultOf(twice)).toEqual({ code: "invalid_value", param: "tool_choice.name" });
+});
+
+test("a request of the Responses API leaves a search of the web out, and says so", () => {
+  const {
+    body,
+    ignored,
+    form: { terms },
+  } = readResponse({
+    tools: [{ type: "web_search", external_web_access: true }, weather],
+  });
+  expect([body.tools?.length, ignored]).toEqual([1, ["tools[0]"]]);
+  expect(terms.repeated).not.toContain("web_search");
+  const alone = readResponse({ tools: [{ type: "web_search_preview" }], tool_choice: "auto" });
+  expect(Object.keys(alone.body)).toEqual(["messages"]);
+});
+
+test("a request of the Responses API names what it wishes for and nothing here gives, and nothing else", () => {
+  const { ignored } = readResponse({
+    store: true,
+    truncation: "auto",
+    include: ["reasoning.encrypted_content", "message.output_text.logprobs"],
+    reasoning: { effort: "low", summary: "concise" },
+    user: "ann",
+    input: [{ ...hello, phase: "commentary" }],
+  });
+  expect(ignored.toSorted()).toEqual(
+    ["include[0]", "input[0].phase", "reasoning.summary", "store", "truncation", "user"].toSorted(),
+  );
+  expect(readResponse({ store: false, truncation: "disabled", reasoning: { summary: "auto" } }).ignored).toEqual([]);
 });
 
 describe("its items", () => {

@@ -6,62 +6,60 @@ import { FollowerOnAWire } from "./follower-on-a-wire.ts";
 const creditBytes = 100;
 const piece = "x".repeat(40);
 
-describe("credit", () => {
-  test("is given as the client takes the answer, once half of what there was is used up", () => {
-    const wire = new FollowerOnAWire().accept();
-    wire.data(1, piece);
-    expect(wire.take()).toEqual(["job"]);
-    wire.data(2, piece);
-    expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
-  });
+test("credit is given as the client takes the answer, once half of what there was is used up", () => {
+  const wire = new FollowerOnAWire().accept();
+  wire.data(1, piece);
+  expect(wire.take()).toEqual(["job"]);
+  wire.data(2, piece);
+  expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
+});
 
-  test("credit of a long answer is given by small steps, so that its machine need not keep much of what has arrived", () => {
-    const { streamCreditBytes, creditStepBytes } = limits;
-    const wire = new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
-    wire.data(1, "x".repeat(creditStepBytes - 1));
-    expect(wire.take()).toEqual(["job"]);
-    wire.data(2, "x");
-    expect(wire.take()).toEqual([`credit ${creditStepBytes} ${creditStepBytes + streamCreditBytes}`]);
-  });
+test("credit of a long answer is given by small steps, so that its machine need not keep much of what has arrived", () => {
+  const { streamCreditBytes, creditStepBytes } = limits;
+  const wire = new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
+  wire.data(1, "x".repeat(creditStepBytes - 1));
+  expect(wire.take()).toEqual(["job"]);
+  wire.data(2, "x");
+  expect(wire.take()).toEqual([`credit ${creditStepBytes} ${creditStepBytes + streamCreditBytes}`]);
+});
 
-  test("is not given for what the client leaves unread, and comes when it reads on", () => {
-    const wire = new FollowerOnAWire().accept();
-    wire.backlog = limits.unreadBytesMax + 1;
-    wire.data(1, piece);
-    wire.data(2, piece);
-    wire.pass(1_000);
-    expect(wire.take()).toEqual(["job"]);
-    wire.backlog = limits.unreadBytesMax;
-    wire.pass(50);
-    expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
-  });
+test("credit is not given for what the client leaves unread, and comes when it reads on", () => {
+  const wire = new FollowerOnAWire().accept();
+  wire.backlog = limits.unreadBytesMax + 1;
+  wire.data(1, piece);
+  wire.data(2, piece);
+  wire.pass(1_000);
+  expect(wire.take()).toEqual(["job"]);
+  wire.backlog = limits.unreadBytesMax;
+  wire.pass(50);
+  expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
+});
 
-  test("that was lost is given again when the beat shows an older limit", () => {
-    const wire = new FollowerOnAWire().accept();
-    wire.data(1, piece);
-    wire.data(2, piece);
-    wire.take();
-    wire.beat("running", 2, creditBytes);
-    expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
-    wire.beat("running", 2, 80 + creditBytes);
-    expect(wire.take()).toEqual([]);
-  });
+test("credit that was lost is given again when the beat shows an older limit", () => {
+  const wire = new FollowerOnAWire().accept();
+  wire.data(1, piece);
+  wire.data(2, piece);
+  wire.take();
+  wire.beat("running", 2, creditBytes);
+  expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
+  wire.beat("running", 2, 80 + creditBytes);
+  expect(wire.take()).toEqual([]);
+});
 
-  test("is nothing that a machine of an older build is asked about", () => {
-    const wire = new FollowerOnAWire().accept();
-    wire.data(1, piece);
-    wire.data(2, piece);
-    wire.take();
-    wire.beat("running", 2, 0);
-    expect(wire.take()).toEqual([]);
-  });
+test("credit is nothing that a machine of an older build is asked about", () => {
+  const wire = new FollowerOnAWire().accept();
+  wire.data(1, piece);
+  wire.data(2, piece);
+  wire.take();
+  wire.beat("running", 2, 0);
+  expect(wire.take()).toEqual([]);
 });
 
 describe("the lease of a slow stream", () => {
   const { streamCreditBytes, creditStepBytes, takenStepBytes } = limits;
   const slow = (): FollowerOnAWire => new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
 
-  test("is what its client took, once for each time that it came on", () => {
+  test("the lease of a slow stream is what its client took, once for each time that it came on", () => {
     const wire = slow();
     wire.backlog = limits.unreadBytesMax + 1;
     wire.data(1, "x".repeat(takenStepBytes + 39));
@@ -71,7 +69,7 @@ describe("the lease of a slow stream", () => {
     expect(wire.follower.tellTaken()).toBeUndefined();
   });
 
-  test("takes the place of credit, as soon as a beat shows that the machine knows what to make of it", () => {
+  test("the lease of a slow stream takes the place of credit, as soon as a beat shows that the machine knows what to make of it", () => {
     const wire = slow();
     wire.take();
     let taken = 0;
@@ -84,7 +82,7 @@ describe("the lease of a slow stream", () => {
     expect(wire.take()).toEqual([]);
   });
 
-  test("is no credit to a machine of an older build, which is given it as before", () => {
+  test("the lease of a slow stream is no credit to a machine of an older build, which is given it as before", () => {
     const wire = slow();
     wire.take();
     for (let sequence = 1; sequence <= 4; sequence += 1) {
@@ -95,7 +93,7 @@ describe("the lease of a slow stream", () => {
     expect(wire.take()).toContain(`credit ${creditStepBytes} ${creditStepBytes + streamCreditBytes}`);
   });
 
-  test("bounds what a machine may say of its credit", () => {
+  test("the lease of a slow stream bounds what a machine may say of its credit", () => {
     const wire = slow();
     wire.take();
     wire.beat("running", 0, Number.MAX_SAFE_INTEGER);
@@ -104,39 +102,37 @@ describe("the lease of a slow stream", () => {
   });
 });
 
-describe("a machine that exceeds its credit", () => {
-  test("loses its job, and the frame that went too far is not passed on", () => {
-    const wire = new FollowerOnAWire().accept();
-    wire.backlog = limits.unreadBytesMax + 1;
-    wire.data(1, piece);
-    wire.data(2, piece);
-    wire.data(3, piece);
-    expect(wire.told).toEqual(["accepted", piece, piece, "fault upstream_error"]);
-    expect(wire.take()).toContain("cancel gave_up");
-  });
+test("a machine that exceeds its credit loses its job, and the frame that went too far is not passed on", () => {
+  const wire = new FollowerOnAWire().accept();
+  wire.backlog = limits.unreadBytesMax + 1;
+  wire.data(1, piece);
+  wire.data(2, piece);
+  wire.data(3, piece);
+  expect(wire.told).toEqual(["accepted", piece, piece, "fault upstream_error"]);
+  expect(wire.take()).toContain("cancel gave_up");
+});
 
-  test("may use up all that a lease has told it, which counts as credit", () => {
-    const { streamCreditBytes, takenStepBytes } = limits;
-    const wire = new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
-    wire.data(1, "x".repeat(takenStepBytes));
-    expect(wire.follower.tellTaken()).toBe(takenStepBytes);
-    wire.backlog = limits.unreadBytesMax + 1;
-    wire.data(2, "x".repeat(streamCreditBytes));
-    expect(wire.outcomes).toEqual([]);
-    wire.data(3, "x");
-    expect(wire.outcomes).toMatchObject([{ kind: "fault", fault: { code: "upstream_error" } }]);
-  });
+test("a machine that exceeds its credit may use up all that a lease has told it, which counts as credit", () => {
+  const { streamCreditBytes, takenStepBytes } = limits;
+  const wire = new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
+  wire.data(1, "x".repeat(takenStepBytes));
+  expect(wire.follower.tellTaken()).toBe(takenStepBytes);
+  wire.backlog = limits.unreadBytesMax + 1;
+  wire.data(2, "x".repeat(streamCreditBytes));
+  expect(wire.outcomes).toEqual([]);
+  wire.data(3, "x");
+  expect(wire.outcomes).toMatchObject([{ kind: "fault", fault: { code: "upstream_error" } }]);
+});
 
-  test("may not send more of a gathered answer than one tick has granted it", () => {
-    const wire = new FollowerOnAWire({ gathered: true }).accept();
-    wire.data(1, piece);
-    wire.data(2, piece);
-    expect(wire.take()).toEqual(["job"]);
-    wire.pass(50);
-    expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
-    wire.data(3, "x".repeat(creditBytes));
-    expect(wire.outcomes).toEqual([]);
-    wire.data(4, "x");
-    expect(wire.told.at(-1)).toBe("fault upstream_error");
-  });
+test("a machine that exceeds its credit may not send more of a gathered answer than one tick has granted it", () => {
+  const wire = new FollowerOnAWire({ gathered: true }).accept();
+  wire.data(1, piece);
+  wire.data(2, piece);
+  expect(wire.take()).toEqual(["job"]);
+  wire.pass(50);
+  expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
+  wire.data(3, "x".repeat(creditBytes));
+  expect(wire.outcomes).toEqual([]);
+  wire.data(4, "x");
+  expect(wire.told.at(-1)).toBe("fault upstream_error");
 });

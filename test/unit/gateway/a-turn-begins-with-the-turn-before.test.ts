@@ -57,12 +57,12 @@ describe("the billing line of Claude Code never reaches a model", () => {
     expect(body.messages).toEqual([user("Hi")]);
   });
 
-  test("and millions of its pairs are no failure", () => {
+  test("the billing line of Claude Code never reaches a model and millions of its pairs are no failure", () => {
     const messages = [system(`${billing}${"a=b;".repeat(7_000_000)}`), user("Hi")];
     expect(steadyPrompt({ messages }, { foldsSystem: false }).ignored).toEqual(["x-anthropic-billing-header"]);
   });
 
-  test("and a chat's client reads of it in the header of ignored fields", () => {
+  test("the billing line of Claude Code never reaches a model and a chat's client reads of it in the header of ignored fields", () => {
     const messages = [system(`${billing}\n${prompt}`), user("Hi")];
     const read = readRequest("chat", Buffer.from(JSON.stringify({ model: "m", messages, user_id: 1 })));
     expect(read.ignored).toEqual(["user_id", "x-anthropic-billing-header"]);
@@ -138,7 +138,7 @@ describe("a system message between others of the Messages and the Responses API"
     expect(folded(...messages)).toEqual(expected);
   });
 
-  test("keeps its place in a chat, whose clients choose the roles themselves", () => {
+  test("a system message between others of the Messages and the Responses API keeps its place in a chat, whose clients choose the roles themselves", () => {
     const messages = [user("Hi"), system("Now"), assistant("Yes"), user("Go on")];
     expect(steadyPrompt({ messages }, { foldsSystem: false }).body.messages).toEqual(messages);
   });
@@ -176,7 +176,7 @@ describe("a tool that Claude Code loads in mid-conversation", () => {
   };
   const asked = [{ role: "user", content: "Search." }];
 
-  test("is written behind the tools that came before it", () => {
+  test("a tool that Claude Code loads in mid-conversation is written behind the tools that came before it", () => {
     const before = [tool("Bash"), tool("ToolSearch"), tool("Placeholder", true), tool("Write")];
     const [bash, search, ...others] = before;
     const first = [bash, search, tool("WebFetch", true), ...others].map(Object);
@@ -188,7 +188,7 @@ describe("a tool that Claude Code loads in mid-conversation", () => {
     expect(toolsOf(second, both)).toEqual([...names, "WebFetch", "Cron"]);
   });
 
-  test("stays in its place when it was there from the beginning", () => {
+  test("a tool that Claude Code loads in mid-conversation stays in its place when it was there from the beginning", () => {
     const tools = [tool("Bash"), tool("WebFetch"), tool("Write")];
     expect(toolsOf(tools, [...asked, ...found("WebFetch", "a")])).toEqual(["Bash", "WebFetch", "Write"]);
   });

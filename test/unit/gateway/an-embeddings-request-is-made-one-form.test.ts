@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { embedInputsMax } from "#shared/protocol/job-bodies.ts";
 import { Tiktoken } from "js-tiktoken/lite";
 import cl100kBase from "js-tiktoken/ranks/cl100k_base";
@@ -15,70 +15,68 @@ afterAll(() => reader.stop());
 
 const thrownBy = (fields: Readonly<Record<string, unknown>>) => faultThrownBy(() => read(fields));
 
-describe("an embeddings request", () => {
-  test("is a list of texts for machines, however it was written, and wants numbers unless it says otherwise", () => {
-    const plain = { model: "embed", stream: false, form: "float", body: { input: ["Hello"] }, ignored: [] };
-    expect(read()).toEqual(plain);
-    expect(read({ input: ["Hello"], encoding_format: null, dimensions: null })).toEqual(plain);
-    expect(read({ input: ["a", "b"], encoding_format: "base64", dimensions: 256 })).toEqual({
-      model: "embed",
-      stream: false,
-      form: "base64",
-      body: { input: ["a", "b"], dimensions: 256 },
-      ignored: [],
-    });
+test("an embeddings request is a list of texts for machines, however it was written, and wants numbers unless it says otherwise", () => {
+  const plain = { model: "embed", stream: false, form: "float", body: { input: ["Hello"] }, ignored: [] };
+  expect(read()).toEqual(plain);
+  expect(read({ input: ["Hello"], encoding_format: null, dimensions: null })).toEqual(plain);
+  expect(read({ input: ["a", "b"], encoding_format: "base64", dimensions: 256 })).toEqual({
+    model: "embed",
+    stream: false,
+    form: "base64",
+    body: { input: ["a", "b"], dimensions: 256 },
+    ignored: [],
   });
+});
 
-  test("has what means nothing here ignored by name", () => {
-    expect(read({ user: "ann", truncate: true }).ignored).toEqual(["user", "truncate"]);
-  });
+test("an embeddings request has what means nothing here ignored by name", () => {
+  expect(read({ user: "ann", truncate: true }).ignored).toEqual(["user", "truncate"]);
+});
 
-  test.each<[code: string, param: string, fields: Record<string, unknown>]>([
-    ["missing_required_parameter", "model", { model: undefined }],
-    ["missing_required_parameter", "input", { input: undefined }],
-    ["invalid_type", "input", { input: 7 }],
-    ["missing_required_parameter", "input", { input: null }],
-    ["invalid_type", "input", { input: [1, 2, 3] }],
-    ["invalid_type", "input", { input: [[1, 2], [3]] }],
-    ["invalid_type", "input[1]", { input: ["a", 7] }],
-    ["invalid_value", "input", { input: "" }],
-    ["invalid_value", "input[1]", { input: ["a", ""] }],
-    ["empty_array", "input", { input: [] }],
-    ["array_above_max_length", "input", { input: Array(embedInputsMax + 1).fill("a") }],
-    ["invalid_value", "encoding_format", { encoding_format: "hex" }],
-    ["integer_below_min_value", "dimensions", { dimensions: 0 }],
-    ["integer_above_max_value", "dimensions", { dimensions: 65_537 }],
-    ["invalid_type", "dimensions", { dimensions: 1.5 }],
-  ])("is told %s at %s: %o", (code, param, fields) => {
-    const fault = thrownBy(fields);
-    expect({ code: fault.code, param: fault.param }).toEqual({ code, param });
-  });
+test.each<[code: string, param: string, fields: Record<string, unknown>]>([
+  ["missing_required_parameter", "model", { model: undefined }],
+  ["missing_required_parameter", "input", { input: undefined }],
+  ["invalid_type", "input", { input: 7 }],
+  ["missing_required_parameter", "input", { input: null }],
+  ["invalid_type", "input", { input: [1, 2, 3] }],
+  ["invalid_type", "input", { input: [[1, 2], [3]] }],
+  ["invalid_type", "input[1]", { input: ["a", 7] }],
+  ["invalid_value", "input", { input: "" }],
+  ["invalid_value", "input[1]", { input: ["a", ""] }],
+  ["empty_array", "input", { input: [] }],
+  ["array_above_max_length", "input", { input: Array(embedInputsMax + 1).fill("a") }],
+  ["invalid_value", "encoding_format", { encoding_format: "hex" }],
+  ["integer_below_min_value", "dimensions", { dimensions: 0 }],
+  ["integer_above_max_value", "dimensions", { dimensions: 65_537 }],
+  ["invalid_type", "dimensions", { dimensions: 1.5 }],
+])("an embeddings request is told %s at %s: %o", (code, param, fields) => {
+  const fault = thrownBy(fields);
+  expect({ code: fault.code, param: fault.param }).toEqual({ code, param });
+});
 
-  test("an embeddings request of tokens is told to send texts, and why", () => {
-    expect(thrownBy({ input: [[1, 2]] }).message).toMatch(/text, not tokens/);
-  });
+test("an embeddings request of tokens is told to send texts, and why", () => {
+  expect(thrownBy({ input: [[1, 2]] }).message).toMatch(/text, not tokens/);
+});
 
-  test("of OpenAI's tokens has the texts that a client made into them", async () => {
-    const encoding = new Tiktoken(cl100kBase);
-    const texts = ["Hello world!", "Grüße, 世界 🐈", " ", "a\r\n\tb"];
-    const [first = ""] = texts;
-    const ask = (input: unknown) =>
-      reader.read("embeddings", Buffer.from(JSON.stringify({ model: "embed", input }, null, 1)));
-    const textsIn = async (input: unknown): Promise<unknown> => {
-      const { body } = await ask(input);
-      return (JSON.parse(Buffer.from(body).toString()) as { input: unknown }).input;
-    };
-    expect(await textsIn(texts.map((text) => encoding.encode(text)))).toEqual(texts);
-    expect(await textsIn(encoding.encode(first))).toEqual([first]);
-    expect(await textsIn(encoding.encode("a🐈").slice(0, -1))).toEqual(["a"]);
-    expect(await textsIn([encoding.encode(first), "and text"])).toEqual([first, "and text"]);
-    const noTokens = [[[1, 100_300]], [[-1]], [[0.5]], [[1, "a"]]];
-    for (const input of noTokens) await expect(ask(input)).rejects.toMatchObject({ code: "invalid_value" });
-    await expect(ask([[]])).rejects.toMatchObject({ code: "invalid_value", param: "input[0]" });
-  });
+test("an embeddings request of OpenAI's tokens has the texts that a client made into them", async () => {
+  const encoding = new Tiktoken(cl100kBase);
+  const texts = ["Hello world!", "Grüße, 世界 🐈", " ", "a\r\n\tb"];
+  const [first = ""] = texts;
+  const ask = (input: unknown) =>
+    reader.read("embeddings", Buffer.from(JSON.stringify({ model: "embed", input }, null, 1)));
+  const textsIn = async (input: unknown): Promise<unknown> => {
+    const { body } = await ask(input);
+    return (JSON.parse(Buffer.from(body).toString()) as { input: unknown }).input;
+  };
+  expect(await textsIn(texts.map((text) => encoding.encode(text)))).toEqual(texts);
+  expect(await textsIn(encoding.encode(first))).toEqual([first]);
+  expect(await textsIn(encoding.encode("a🐈").slice(0, -1))).toEqual(["a"]);
+  expect(await textsIn([encoding.encode(first), "and text"])).toEqual([first, "and text"]);
+  const noTokens = [[[1, 100_300]], [[-1]], [[0.5]], [[1, "a"]]];
+  for (const input of noTokens) await expect(ask(input)).rejects.toMatchObject({ code: "invalid_value" });
+  await expect(ask([[]])).rejects.toMatchObject({ code: "invalid_value", param: "input[0]" });
+});
 
-  test("may hold as many texts as it is told it may", () => {
-    const input = Array(embedInputsMax).fill("a");
-    expect(read({ input }).body.input).toHaveLength(embedInputsMax);
-  });
+test("an embeddings request may hold as many texts as it is told it may", () => {
+  const input = Array(embedInputsMax).fill("a");
+  expect(read({ input }).body.input).toHaveLength(embedInputsMax);
 });

@@ -14,26 +14,24 @@ const told = new Map<FaultCode, string | null>([
   ["loads_not_allowed", "insufficient_permissions"],
 ]);
 
-describe("the error body", () => {
-  test.each(codes)("the error body of %s has message, type, param and code, as texts or null", (code) => {
-    for (const param of [undefined, "messages[0].role"]) {
-      const body = faultBody(new Fault(code, { message: "What went wrong.", param, internal: "10.0.0.7:11434" }));
-      expect(JSON.parse(JSON.stringify(body))).toEqual({
-        error: {
-          message: "What went wrong.",
-          type: faultEntry(code).type,
-          param: param ?? null,
-          code: told.has(code) ? told.get(code) : code,
-        },
-      });
-    }
-  });
+test.each(codes)("the error body of %s has message, type, param and code, as texts or null", (code) => {
+  for (const param of [undefined, "messages[0].role"]) {
+    const body = faultBody(new Fault(code, { message: "What went wrong.", param, internal: "10.0.0.7:11434" }));
+    expect(JSON.parse(JSON.stringify(body))).toEqual({
+      error: {
+        message: "What went wrong.",
+        type: faultEntry(code).type,
+        param: param ?? null,
+        code: told.has(code) ? told.get(code) : code,
+      },
+    });
+  }
+});
 
-  test("the error body of a bug says nothing of it", () => {
-    const { error } = faultBody(Fault.from(new Error("connect ECONNREFUSED 10.0.0.7:11434")));
-    expect(error).toMatchObject({ type: "server_error", code: "internal_error", param: null });
-    expect(error.message).not.toMatch(/ECONNREFUSED|10\.0\.0\.7/);
-  });
+test("the error body of a bug says nothing of it", () => {
+  const { error } = faultBody(Fault.from(new Error("connect ECONNREFUSED 10.0.0.7:11434")));
+  expect(error).toMatchObject({ type: "server_error", code: "internal_error", param: null });
+  expect(error.message).not.toMatch(/ECONNREFUSED|10\.0\.0\.7/);
 });
 
 describe("the headers of an error", () => {
@@ -45,14 +43,14 @@ describe("the headers of an error", () => {
     expect(asking).toEqual(["key_invalid", "key_expired"]);
   });
 
-  test("say when to try again on every 503, soon enough for clients to really wait", () => {
+  test("the headers of an error say when to try again on every 503, soon enough for clients to really wait", () => {
     for (const code of codes.filter((each) => faultEntry(each).status === 503)) {
       expect(headersOf(code)["retry-after"]).toMatch(/^[1-9]$|^[1-5]\d$/);
     }
     expect(headersOf("agent_offline", 17)["retry-after"]).toBe("17");
   });
 
-  test("keep official clients from repeating what would fail again: they repeat 408, 409, 429 and from 500 on", () => {
+  test("the headers of an error keep official clients from repeating what would fail again: they repeat 408, 409, 429 and from 500 on", () => {
     const repeated = codes.filter(
       (code) => [408, 409, 429].includes(faultEntry(code).status) || faultEntry(code).status >= 500,
     );
@@ -83,7 +81,7 @@ describe("the headers of an error", () => {
     ["model_does_not_support_tools", 400],
     ["model_not_found", 404],
     ["request_too_large", 413],
-  ] as const)("and the status of %s is that of the contract, %i", (code, status) => {
+  ] as const)("the headers of an error and the status of %s is that of the contract, %i", (code, status) => {
     expect(faultEntry(code).status).toBe(status);
   });
 });

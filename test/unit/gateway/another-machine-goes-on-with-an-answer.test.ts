@@ -36,56 +36,54 @@ function asksFor(answer: DeliveredAnswer, tokens = 2): (ChatBody & { seam: Seam 
   return continuation && { ...JSON.parse(Buffer.from(continuation.body).toString()), seam: continuation.seam };
 }
 
-describe("the rest of an answer is asked for", () => {
-  test("with what was delivered as the model's own last message, and the tokens that are left", () => {
-    expect(asksFor(delivered("One, two"))).toEqual({
-      messages: [...asked.messages, { role: "assistant", content: "One, two" }],
-      max_tokens: 8,
-      seam: "plain",
-    });
+test("the rest of an answer is asked for with what was delivered as the model's own last message, and the tokens that are left", () => {
+  expect(asksFor(delivered("One, two"))).toEqual({
+    messages: [...asked.messages, { role: "assistant", content: "One, two" }],
+    max_tokens: 8,
+    seam: "plain",
   });
+});
 
-  test("with the thought before it, and as a kind of its own with tools", () => {
-    const tools = [{ type: "function" as const, function: { name: "add" } }];
-    expect(asksFor(delivered("One", { thought: "Hm." }))).toMatchObject({
-      messages: [{}, { content: "One", reasoning_content: "Hm." }],
-      seam: "thought",
-    });
-    expect(asksFor(delivered("One", { chat: { tools } }))?.seam).toBe("tools");
-    expect(asksFor(delivered("One", { chat: { tools }, thought: "Hm." }))?.seam).toBe("tools and thought");
+test("the rest of an answer is asked for with the thought before it, and as a kind of its own with tools", () => {
+  const tools = [{ type: "function" as const, function: { name: "add" } }];
+  expect(asksFor(delivered("One", { thought: "Hm." }))).toMatchObject({
+    messages: [{}, { content: "One", reasoning_content: "Hm." }],
+    seam: "thought",
   });
+  expect(asksFor(delivered("One", { chat: { tools } }))?.seam).toBe("tools");
+  expect(asksFor(delivered("One", { chat: { tools }, thought: "Hm." }))?.seam).toBe("tools and thought");
+});
 
-  test("as a part of the answer that the client began itself", () => {
-    const messages: ChatBody["messages"] = [...asked.messages, { role: "assistant", content: "Sure: " }];
-    expect(asksFor(delivered("one", { chat: { messages } }))?.messages).toEqual([
-      ...asked.messages,
-      { role: "assistant", content: "Sure: one" },
-    ]);
-  });
+test("the rest of an answer is asked for as a part of the answer that the client began itself", () => {
+  const messages: ChatBody["messages"] = [...asked.messages, { role: "assistant", content: "Sure: " }];
+  expect(asksFor(delivered("one", { chat: { messages } }))?.messages).toEqual([
+    ...asked.messages,
+    { role: "assistant", content: "Sure: one" },
+  ]);
+});
 
-  test("with one token at least", () => {
-    expect(asksFor(delivered("One"), 10)?.max_tokens).toBe(1);
-  });
+test("the rest of an answer is asked for with one token at least", () => {
+  expect(asksFor(delivered("One"), 10)?.max_tokens).toBe(1);
+});
 
-  test.each<[string, DeliveredAnswer]>([
-    ["within a thought", delivered("", { thought: "Hm." })],
-    ["for several answers", delivered("One", { chat: { n: 2 } })],
-    ["for an answer with logprobs", delivered("One", { chat: { logprobs: true } })],
-    ["for JSON", delivered("{", { chat: { response_format: { type: "json_object" } } })],
-    ["under a grammar", delivered("One", { chat: { grammar: 'root ::= "One"' } })],
-    ["under a rule for the whole answer", delivered("One", { chat: { structured_outputs: { regex: "One.*" } } })],
-    ["where a call is demanded", delivered("One", { chat: { tool_choice: "required" } })],
-  ])("never %s", (_, answer) => {
-    expect(answer.continuation(1)).toBeUndefined();
-  });
+test.each<[string, DeliveredAnswer]>([
+  ["within a thought", delivered("", { thought: "Hm." })],
+  ["for several answers", delivered("One", { chat: { n: 2 } })],
+  ["for an answer with logprobs", delivered("One", { chat: { logprobs: true } })],
+  ["for JSON", delivered("{", { chat: { response_format: { type: "json_object" } } })],
+  ["under a grammar", delivered("One", { chat: { grammar: 'root ::= "One"' } })],
+  ["under a rule for the whole answer", delivered("One", { chat: { structured_outputs: { regex: "One.*" } } })],
+  ["where a call is demanded", delivered("One", { chat: { tool_choice: "required" } })],
+])("the rest of an answer is asked for never %s", (_, answer) => {
+  expect(answer.continuation(1)).toBeUndefined();
+});
 
-  test("never within a call, nor after the end", () => {
-    const calling = delivered("One");
-    calling.take(payloadOf({ kind: "tool-call-start", index: 0, name: "add" }));
-    const over = delivered("One");
-    over.take(payloadOf({ kind: "finish", reason: "stop" }));
-    expect([calling.continuation(1), over.continuation(1)]).toEqual([undefined, undefined]);
-  });
+test("the rest of an answer is asked for never within a call, nor after the end", () => {
+  const calling = delivered("One");
+  calling.take(payloadOf({ kind: "tool-call-start", index: 0, name: "add" }));
+  const over = delivered("One");
+  over.take(payloadOf({ kind: "finish", reason: "stop" }));
+  expect([calling.continuation(1), over.continuation(1)]).toEqual([undefined, undefined]);
 });
 
 describe("the rest of a continued text", () => {
@@ -96,48 +94,44 @@ describe("the rest of a continued text", () => {
     return answer;
   };
 
-  test("is asked for with what was delivered behind its prompt, and the tokens that are left", () => {
+  test("the rest of a continued text is asked for with what was delivered behind its prompt, and the tokens that are left", () => {
     expect(asksFor(begun())).toEqual({ prompts: ["One, two, three"], max_tokens: 8, seam: "plain" });
   });
 
-  test("has its prompt once, where the answer began with it", () => {
+  test("the rest of a continued text has its prompt once, where the answer began with it", () => {
     expect(asksFor(begun({ echo: true }))).toMatchObject({ prompts: ["two, three"] });
   });
 
   test.each<Partial<CompleteBody>>([{ prompts: ["One", "Two"] }, { n: 2 }, { logprobs: 0 }, { suffix: "five" }])(
-    "is never asked for with %o",
+    "the rest of a continued text is never asked for with %o",
     (fields) => {
       expect(begun(fields).continuation(1)).toBeUndefined();
     },
   );
 });
 
-describe("the memory for answers that may go on elsewhere", () => {
-  test("holds no more of one request than its bound, and gives everything back", () => {
-    const room = new ContinuationRoom();
-    const long = delivered("x".repeat(continuedBytesMax), { room });
-    expect(long.continuation(1)).toBeUndefined();
-    const short = delivered("One", { room });
-    short.end();
-    expect(room.take(continuedBytesInAllMax)).toBe(true);
-  });
-
-  test("refuses no request when it is full: that answer only cannot go on elsewhere", () => {
-    const room = new ContinuationRoom();
-    room.take(continuedBytesInAllMax);
-    expect(delivered("One", { room }).continuation(1)).toBeUndefined();
-  });
+test("the memory for answers that may go on elsewhere holds no more of one request than its bound, and gives everything back", () => {
+  const room = new ContinuationRoom();
+  const long = delivered("x".repeat(continuedBytesMax), { room });
+  expect(long.continuation(1)).toBeUndefined();
+  const short = delivered("One", { room });
+  short.end();
+  expect(room.take(continuedBytesInAllMax)).toBe(true);
 });
 
-describe("the usage of an answer of two machines", () => {
-  test("has one prompt and all tokens of the answer", () => {
-    const part = { promptTokens: 27, completionTokens: 5, cachedTokens: 27 };
-    expect(wholeUsage(part, { tokens: 7, thought: 2 })).toEqual({
-      promptTokens: 20,
-      completionTokens: 12,
-      cachedTokens: 20,
-      reasoningTokens: 2,
-    });
+test("the memory for answers that may go on elsewhere refuses no request when it is full: that answer only cannot go on elsewhere", () => {
+  const room = new ContinuationRoom();
+  room.take(continuedBytesInAllMax);
+  expect(delivered("One", { room }).continuation(1)).toBeUndefined();
+});
+
+test("the usage of an answer of two machines has one prompt and all tokens of the answer", () => {
+  const part = { promptTokens: 27, completionTokens: 5, cachedTokens: 27 };
+  expect(wholeUsage(part, { tokens: 7, thought: 2 })).toEqual({
+    promptTokens: 20,
+    completionTokens: 12,
+    cachedTokens: 20,
+    reasoningTokens: 2,
   });
 });
 
@@ -157,7 +151,7 @@ describe("an answer whose machine is lost", () => {
     return { ...requests, outcome: run };
   }
 
-  test("goes on at a machine with the same model, as one answer with one usage", async () => {
+  test("an answer whose machine is lost goes on at a machine with the same model, as one answer with one usage", async () => {
     const { next, heard, outcome, settle, courses } = await brokenOff({ "gpu-1": same, "gpu-2": same });
     const { machine, job, body: continued } = await next();
     expect(JSON.parse(continued).messages.at(-1)).toEqual({ role: "assistant", content: "One, " });
@@ -174,7 +168,7 @@ describe("an answer whose machine is lost", () => {
     expect(courses[0]?.tried.map(({ fromTokens }) => fromTokens)).toEqual([undefined, 2]);
   });
 
-  test("goes on a second time, with what both machines said", async () => {
+  test("an answer whose machine is lost goes on a second time, with what both machines said", async () => {
     const { next, settle, outcome, leaving } = await brokenOff({ "gpu-1": same, "gpu-2": same, "gpu-3": same });
     const second = await next();
     second.machine.say(second.job, "data", says("two, "), 1, 2);
@@ -191,25 +185,25 @@ describe("an answer whose machine is lost", () => {
     ["has another model under the same name", { ...same, digest: "sha256:b" }],
     ["has not proved that it goes on with such answers", { ...same, continues: ["thought"] }],
     ["tells nothing of its model", {}],
-  ])("ends in the fault of its machine where the other one %s", async (_, other) => {
+  ])("an answer whose machine is lost ends in the fault of its machine where the other one %s", async (_, other) => {
     const { outcome, placed } = await brokenOff({ "gpu-1": same, "gpu-2": other });
     expect(await outcome).toBe("upstream_error");
     expect(placed()).toBe(1);
   });
 
-  test("ends in that fault where the machine that began it does not tell which model it is", async () => {
+  test("an answer whose machine is lost ends in that fault where the machine that began it does not tell which model it is", async () => {
     const unnamed: Partial<OfferedModel> = { continues: ["plain"] };
     const { outcome } = await brokenOff({ "gpu-1": unnamed, "gpu-2": unnamed });
     expect(await outcome).toBe("upstream_error");
   });
 
-  test("ends in that fault where nothing may go on elsewhere", async () => {
+  test("an answer whose machine is lost ends in that fault where nothing may go on elsewhere", async () => {
     const { outcome, placed } = await brokenOff({ "gpu-1": same, "gpu-2": same }, {});
     expect(await outcome).toBe("upstream_error");
     expect(placed()).toBe(1);
   });
 
-  test("ends in that fault where the machines that could go on are full", async () => {
+  test("an answer whose machine is lost ends in that fault where the machines that could go on are full", async () => {
     const { next, outcome, settle } = await brokenOff({ "gpu-1": same, "gpu-2": same });
     const { machine, job } = await next();
     machine.say(job, "reject", { reason: "busy", message: "full" });
@@ -217,7 +211,7 @@ describe("an answer whose machine is lost", () => {
     expect(await outcome).toBe("upstream_error");
   });
 
-  test("goes nowhere when the runtimes of two machines died under it", async () => {
+  test("an answer whose machine is lost goes nowhere when the runtimes of two machines died under it", async () => {
     const { next, outcome, settle } = await brokenOff({ "gpu-1": same, "gpu-2": same, "gpu-3": same });
     const died = { ...broken, runtimeDied: true };
     const second = await next();

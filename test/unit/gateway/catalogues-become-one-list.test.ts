@@ -28,78 +28,76 @@ const someModel: fc.Arbitrary<DetailedModel> = fc
   }));
 const someCatalogues = fc.array(fc.uniqueArray(someModel, { selector: ({ id }) => id }), { maxLength: 5 });
 
-describe("the models of several machines", () => {
-  test("are one list, sorted by id, each id once, and each a model of the contract", () => {
-    fc.assert(
-      fc.property(someCatalogues, (catalogues) => {
-        const ids = mergeCatalogues(catalogues).map((each) => modelShape.parse(each).id);
-        const expected = [...new Set(catalogues.flat().map(({ id }) => id))].sort();
-        expect(ids).toEqual(expected);
-      }),
-    );
-  });
+test("the models of several machines are one list, sorted by id, each id once, and each a model of the contract", () => {
+  fc.assert(
+    fc.property(someCatalogues, (catalogues) => {
+      const ids = mergeCatalogues(catalogues).map((each) => modelShape.parse(each).id);
+      const expected = [...new Set(catalogues.flat().map(({ id }) => id))].sort();
+      expect(ids).toEqual(expected);
+    }),
+  );
+});
 
-  test("are the same list whichever machine answers first, so that every gateway answers alike", () => {
-    fc.assert(
-      fc.property(someCatalogues, fc.nat(), (catalogues, rotation) => {
-        const at = rotation % Math.max(1, catalogues.length);
-        const rotated = [...catalogues.slice(at), ...catalogues.slice(0, at)];
-        expect(mergeCatalogues(rotated)).toEqual(mergeCatalogues(catalogues));
-        expect(mergeCatalogues(catalogues.toReversed())).toEqual(mergeCatalogues(catalogues));
-      }),
-    );
-  });
+test("the models of several machines are the same list whichever machine answers first, so that every gateway answers alike", () => {
+  fc.assert(
+    fc.property(someCatalogues, fc.nat(), (catalogues, rotation) => {
+      const at = rotation % Math.max(1, catalogues.length);
+      const rotated = [...catalogues.slice(at), ...catalogues.slice(0, at)];
+      expect(mergeCatalogues(rotated)).toEqual(mergeCatalogues(catalogues));
+      expect(mergeCatalogues(catalogues.toReversed())).toEqual(mergeCatalogues(catalogues));
+    }),
+  );
+});
 
-  test("belong to the same owner whichever machine answers first", () => {
-    const [one, two] = [modelOf("a", { owned_by: "ollama" }), modelOf("a", { owned_by: "library" })];
-    expect(mergeCatalogues([[one], [two]])).toEqual(mergeCatalogues([[two], [one]]));
-  });
+test("the models of several machines belong to the same owner whichever machine answers first", () => {
+  const [one, two] = [modelOf("a", { owned_by: "ollama" }), modelOf("a", { owned_by: "library" })];
+  expect(mergeCatalogues([[one], [two]])).toEqual(mergeCatalogues([[two], [one]]));
+});
 
-  test("the models of one machine are as that machine tells them", () => {
-    const told = [modelOf("b", apple), modelOf("a")];
-    expect(mergeCatalogues([told])).toEqual([told[1], told[0]]);
-    expect(mergeCatalogues([])).toEqual([]);
-  });
+test("the models of one machine are as that machine tells them", () => {
+  const told = [modelOf("b", apple), modelOf("a")];
+  expect(mergeCatalogues([told])).toEqual([told[1], told[0]]);
+  expect(mergeCatalogues([])).toEqual([]);
+});
 
-  test("say nothing to clients of what operators are told", () => {
-    const one = { ...modelOf("a"), runtime: "ollama", loaded: true };
-    const two = { ...modelOf("a"), runtime: "vllm" };
-    expect(mergeCatalogues([[one], [two], [{ ...modelOf("b"), loaded: false }]])).toEqual([modelOf("a"), modelOf("b")]);
-  });
+test("the models of several machines say nothing to clients of what operators are told", () => {
+  const one = { ...modelOf("a"), runtime: "ollama", loaded: true };
+  const two = { ...modelOf("a"), runtime: "vllm" };
+  expect(mergeCatalogues([[one], [two], [{ ...modelOf("b"), loaded: false }]])).toEqual([modelOf("a"), modelOf("b")]);
+});
 
-  test("with the same id can what any can, in the largest window, since the oldest", () => {
-    const one = modelOf("a", { capabilities: { ...nothing, tools: true }, context_window: 10, size_mb: 3, created: 9 });
-    const two = modelOf("a", {
-      capabilities: { ...nothing, vision: true },
+test("the models of several machines with the same id can what any can, in the largest window, since the oldest", () => {
+  const one = modelOf("a", { capabilities: { ...nothing, tools: true }, context_window: 10, size_mb: 3, created: 9 });
+  const two = modelOf("a", {
+    capabilities: { ...nothing, vision: true },
+    context_window: 20,
+    size_mb: 2,
+    created: 5,
+  });
+  expect(mergeCatalogues([[one], [two]])).toEqual([
+    modelOf("a", {
+      capabilities: { ...nothing, tools: true, vision: true },
       context_window: 20,
-      size_mb: 2,
+      size_mb: 3,
       created: 5,
-    });
-    expect(mergeCatalogues([[one], [two]])).toEqual([
-      modelOf("a", {
-        capabilities: { ...nothing, tools: true, vision: true },
-        context_window: 20,
-        size_mb: 3,
-        created: 5,
-      }),
-    ]);
-  });
+    }),
+  ]);
+});
 
-  test("have the details on which all their machines agree", () => {
-    const details = { family: "llama", parameter_size: "3.2B", quantization_level: "Q4_K_M" };
-    const one = { ...modelOf("a"), details };
-    expect(mergeCatalogues([[one], [{ ...one }]])).toEqual([one]);
-    const finer = { ...modelOf("a"), details: { ...details, quantization_level: "Q8_0" } };
-    const { quantization_level: _, ...agreed } = details;
-    expect(mergeCatalogues([[one], [finer]])).toEqual([{ ...modelOf("a"), details: agreed }]);
-    expect(mergeCatalogues([[one], [modelOf("a")]])).toEqual([modelOf("a")]);
-  });
+test("the models of several machines have the details on which all their machines agree", () => {
+  const details = { family: "llama", parameter_size: "3.2B", quantization_level: "Q4_K_M" };
+  const one = { ...modelOf("a"), details };
+  expect(mergeCatalogues([[one], [{ ...one }]])).toEqual([one]);
+  const finer = { ...modelOf("a"), details: { ...details, quantization_level: "Q8_0" } };
+  const { quantization_level: _, ...agreed } = details;
+  expect(mergeCatalogues([[one], [finer]])).toEqual([{ ...modelOf("a"), details: agreed }]);
+  expect(mergeCatalogues([[one], [modelOf("a")]])).toEqual([modelOf("a")]);
+});
 
-  test("are Apple's only when they are so on every machine", () => {
-    const [mlx, plain] = [modelOf("a", apple), modelOf("a")];
-    expect(mergeCatalogues([[mlx], [mlx]])).toEqual([mlx]);
-    expect(mergeCatalogues([[mlx], [plain], [mlx]])).toEqual([plain]);
-  });
+test("the models of several machines are Apple's only when they are so on every machine", () => {
+  const [mlx, plain] = [modelOf("a", apple), modelOf("a")];
+  expect(mergeCatalogues([[mlx], [mlx]])).toEqual([mlx]);
+  expect(mergeCatalogues([[mlx], [plain], [mlx]])).toEqual([plain]);
 });
 
 describe("a list of models with extreme values", () => {
@@ -108,31 +106,37 @@ describe("a list of models with extreme values", () => {
   const fields = ["id", "created", "owned_by", "capabilities", "context_window", "size_mb", "runtime_profile"] as const;
   const odd = fields.flatMap((field) => [...numbers, ...others].map((value) => [field, value] as const));
 
-  test.each(odd)("whose %s is %j is listed in each shape, or left out with the reason", (field, value) => {
-    const text = JSON.stringify([modelOf("plain"), { ...modelOf("odd"), [field]: value }]);
-    const { catalogue = [], leftOut = [] } = readCatalogue(text) ?? {};
-    expect(catalogue.length + leftOut.length).toBe(2);
-    expect(catalogue).toContainEqual(modelOf("plain"));
-    for (const reason of leftOut) expect(reason).toMatch(new RegExp(`: ${field}(\\.\\w+)?: .`));
-    const models = mergeCatalogues([catalogue]);
-    for (const { created_at } of messageModelPage(models, {}).data) {
-      expect(created_at).toMatch(/^\d{4}-\d\d-\d\dT/);
-    }
-    for (const each of catalogue) JSON.stringify(showModel(each, "attic"));
-  });
+  test.each(odd)(
+    "a list of models with extreme values whose %s is %j is listed in each shape, or left out with the reason",
+    (field, value) => {
+      const text = JSON.stringify([modelOf("plain"), { ...modelOf("odd"), [field]: value }]);
+      const { catalogue = [], leftOut = [] } = readCatalogue(text) ?? {};
+      expect(catalogue.length + leftOut.length).toBe(2);
+      expect(catalogue).toContainEqual(modelOf("plain"));
+      for (const reason of leftOut) expect(reason).toMatch(new RegExp(`: ${field}(\\.\\w+)?: .`));
+      const models = mergeCatalogues([catalogue]);
+      for (const { created_at } of messageModelPage(models, {}).data) {
+        expect(created_at).toMatch(/^\d{4}-\d\d-\d\dT/);
+      }
+      for (const each of catalogue) JSON.stringify(showModel(each, "attic"));
+    },
+  );
 
   test.each([
     ["too long", { family: "x".repeat(1_000), parameter_size: 7, quantization_level: "Q8_0" }, "x".repeat(60), "Q8_0"],
     ["no object", "llama", undefined, undefined],
-  ])("whose details are %s stays listed, with texts of a bounded length", (_, details, family, quantization) => {
-    const { catalogue = [] } = readCatalogue(JSON.stringify([{ ...modelOf("a"), details }])) ?? {};
-    expect(catalogue).toMatchObject([{ id: "a" }]);
-    expect(catalogue[0]?.details?.family).toBe(family);
-    expect(catalogue[0]?.details?.quantization_level).toBe(quantization);
-    expect(catalogue[0]?.details?.parameter_size).toBeUndefined();
-  });
+  ])(
+    "a list of models with extreme values whose details are %s stays listed, with texts of a bounded length",
+    (_, details, family, quantization) => {
+      const { catalogue = [] } = readCatalogue(JSON.stringify([{ ...modelOf("a"), details }])) ?? {};
+      expect(catalogue).toMatchObject([{ id: "a" }]);
+      expect(catalogue[0]?.details?.family).toBe(family);
+      expect(catalogue[0]?.details?.quantization_level).toBe(quantization);
+      expect(catalogue[0]?.details?.parameter_size).toBeUndefined();
+    },
+  );
 
-  test("is no list of models if it is not an array", () => {
+  test("a list of models with extreme values is no list of models if it is not an array", () => {
     for (const text of ["", "{}", "null", '"a"']) expect(readCatalogue(text)).toBeUndefined();
   });
 });

@@ -32,7 +32,7 @@ function streamed() {
 }
 
 describe("a rendered answer", () => {
-  test("passes on to its writer the machine and the ticks, and keeps the usage", () => {
+  test("a rendered answer passes on to its writer the machine and the ticks, and keeps the usage", () => {
     const heard: unknown[] = [];
     const answer = rendered(new ChatChunks(head, false), {
       onAccept: (machine) => void heard.push(machine),
@@ -49,7 +49,7 @@ describe("a rendered answer", () => {
     expect(answer).toMatchObject({ usage, outputTokens: 1 });
   });
 
-  test("tells its writer of a load only if its own model is loaded", () => {
+  test("a rendered answer tells its writer of a load only if its own model is loaded", () => {
     const heard: unknown[] = [];
     const onTick: AnswerWriter["onTick"] = (_, __, load) => void heard.push(load?.model);
     const answer = rendered(new ChatChunks(head, false), { onData: () => undefined, onTick });
@@ -62,13 +62,13 @@ describe("a rendered answer", () => {
     expect(heard).toEqual([model, undefined]);
   });
 
-  test("reports a backlog only when its writer has a client", () => {
+  test("a rendered answer reports a backlog only when its writer has a client", () => {
     const onData = (): void => undefined;
     const backlog = (writer: Partial<AnswerWriter>) => rendered(new ChatChunks(head, false), writer).unreadBytes();
     expect([backlog({ onData, unreadBytes: () => 5 }), backlog({ onData })]).toEqual([5, undefined]);
   });
 
-  test("keeps a record that goes on in the next frame, however it is cut", () => {
+  test("a rendered answer keeps a record that goes on in the next frame, however it is cut", () => {
     const long: AnswerEvent = { kind: "tool-call-start", index: 0, id: "call_1", name: "é".repeat(3_000) };
     const payload = payloadOf(hello, long, stop);
     for (const cut of [20, 21, 1_001, payload.length - 60]) {
@@ -97,7 +97,7 @@ describe("a rendered answer", () => {
     expect(heard.join("")).toContain(JSON.stringify(text));
   });
 
-  test("reports what a whole answer holds while it gathers", () => {
+  test("a rendered answer reports what a whole answer holds while it gathers", () => {
     const held: number[] = [];
     const listener = {
       onData: (bytes: Uint8Array) => void held.push(-bytes.length),
@@ -130,7 +130,7 @@ describe("a rendered answer", () => {
     ["a vector without an index", Buffer.from("v4:AAAA")],
     ["a vector that is no base64", Buffer.from("v4:0:%%")],
     ["a vector with half a number", Buffer.from("v6:0:AAAA")],
-  ])("ends with a fault of the machine for %s", (_, payload) => {
+  ])("a rendered answer ends with a fault of the machine for %s", (_, payload) => {
     const { heard, answer } = streamed();
     const fault = expect.objectContaining({
       code: "upstream_error",
@@ -140,7 +140,7 @@ describe("a rendered answer", () => {
     expect(heard).toEqual([]);
   });
 
-  test("is no success when its finish is missing or its last record is cut", () => {
+  test("a rendered answer is no success when its finish is missing or its last record is cut", () => {
     const { answer } = streamed();
     answer.on({ kind: "data", payload: payloadOf(hello), outputTokens: 1 });
     expect(() => answer.on(endOf(1))).toThrow(expect.objectContaining({ code: "upstream_error" }));

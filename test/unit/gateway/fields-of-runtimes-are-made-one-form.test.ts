@@ -14,7 +14,7 @@ const sampling = { top_k: 40, min_p: 0.05, typical_p: 0.9, repeat_penalty: 1.1, 
 const completion = (fields: object) => readCompletionRequest({ model: "llama3", prompt: "Once", ...fields });
 
 describe("fields that runtimes know and OpenAI does not", () => {
-  test("of sampling go to machines with chats and with completions", () => {
+  test("fields of sampling that runtimes know and OpenAI does not go to machines with chats and with completions", () => {
     expect(readChat(sampling)).toMatchObject({ body: { messages: [hello], ...sampling }, ignored: [] });
     expect(completion(sampling)).toMatchObject({ body: { prompts: ["Once"], ...sampling }, ignored: [] });
   });
@@ -57,7 +57,7 @@ describe("fields that runtimes know and OpenAI does not", () => {
       { guided_json: schema, response_format: { type: "text" } },
       { response_format: format },
     ],
-  ])("are made one form: %s", (_, fields, told) => {
+  ])("fields that runtimes know and OpenAI does not are made one form: %s", (_, fields, told) => {
     const { body, ignored } = readChat({ ...fields });
     expect(body).toEqual({ messages: [hello], ...told });
     expect(chatBody.parse(body)).toEqual(body);
@@ -88,25 +88,28 @@ describe("fields that runtimes know and OpenAI does not", () => {
       { chat_template_kwargs: { chat_template: "{{ 1 }}" } },
     ],
     ["unsupported_parameter", "chat_template_kwargs.tools", { chat_template_kwargs: { tools: "x" } }],
-  ])("are refused with %s at %s: %o", (code, param, fields) => {
+  ])("fields that runtimes know and OpenAI does not are refused with %s at %s: %o", (code, param, fields) => {
     expect(faultOf(fields)).toEqual({ code, param });
   });
 
-  test("have limits in the template's arguments, which are plain values", () => {
+  test("the template's arguments are plain values and have limits", () => {
     for (const value of [{}, [], null, "x".repeat(1_025)]) {
       expect(faultOf({ chat_template_kwargs: { lang: value } }).param).toBe("chat_template_kwargs.lang");
     }
     expect(faultOf({ chat_template_kwargs: { "a b": 1 } }).param).toContain("chat_template_kwargs");
   });
 
-  test.each(["grammar", "guided_json", "structured_outputs"])("belong to chats and not to completions: %s", (field) => {
-    expect(faultThrownBy(() => completion({ [field]: "x" }))).toMatchObject({
-      code: "unsupported_parameter",
-      param: field,
-    });
-  });
+  test.each(["grammar", "guided_json", "structured_outputs"])(
+    "fields that runtimes know and OpenAI does not belong to chats and not to completions: %s",
+    (field) => {
+      expect(faultThrownBy(() => completion({ [field]: "x" }))).toMatchObject({
+        code: "unsupported_parameter",
+        param: field,
+      });
+    },
+  );
 
-  test("of completions know -1 as no limit, in the place of OpenAI's sixteen tokens", () => {
+  test("completions take runtimes' -1 as no limit, in the place of OpenAI's sixteen tokens", () => {
     expect(completion({ max_tokens: -1 }).body).toEqual({ prompts: ["Once"] });
   });
 
@@ -117,9 +120,12 @@ describe("fields that runtimes know and OpenAI does not", () => {
     [{ guided_choice: ["a"] }, "structured_outputs", "guided_choice"],
     [{ chat_template_kwargs: { thinking: false } }, "reasoning_effort", "chat_template_kwargs"],
     [{ top_k: 3 }, "top_k", "top_k"],
-  ])("are named in a machine's refusal as they were sent: %o", (fields, param, own) => {
-    const fault = new Fault("unsupported_parameter", { message: `No '${param}' here.`, param, internal: "why" });
-    const told = faultWithSentNames(fault, readChat({ ...fields }).form.sentNames);
-    expect(told).toMatchObject({ param: own, message: `No '${own}' here.`, internal: "why" });
-  });
+  ])(
+    "fields that runtimes know and OpenAI does not are named in a machine's refusal as they were sent: %o",
+    (fields, param, own) => {
+      const fault = new Fault("unsupported_parameter", { message: `No '${param}' here.`, param, internal: "why" });
+      const told = faultWithSentNames(fault, readChat({ ...fields }).form.sentNames);
+      expect(told).toMatchObject({ param: own, message: `No '${own}' here.`, internal: "why" });
+    },
+  );
 });

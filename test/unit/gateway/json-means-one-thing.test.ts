@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { readJsonObject } from "../../../services/gateway/http/read-json.ts";
 
@@ -20,37 +20,35 @@ const after = (pairs: string): string =>
   `{"model":"m","messages":[{"role":"user"},{"content":[{"text":"a"},{${pairs}}]}]}`;
 const place = "messages[1].content[1]";
 
-describe("a key that an object has twice", () => {
-  test.each([
-    ["model", '{"model":"a","model":"b"}'],
-    ["model", '{"model":"a","x":[1,{"y":{}}],"mod\\u0065l":"a"}'],
-    [`${place}.a`, after('"a":1,"b":{"c":1},"a":1')],
-    [`${place}.é`, after('"é":1,"\\u00e9":2')],
-    [`${place}.b[2].c`, after('"a":{"a":1},"b":["a","a",{"c":"a","c":"a"}]')],
-    ["b.a", '{"a":1,"b":{"a":1,"c":{"a":2},"a":3}}'],
-  ])("is refused where it comes again: %s in %s", (param, body) => {
-    expect(told(body)).toEqual({ code: "invalid_json", param, message: expect.stringContaining(`'${param}'`) });
-  });
+test.each([
+  ["model", '{"model":"a","model":"b"}'],
+  ["model", '{"model":"a","x":[1,{"y":{}}],"mod\\u0065l":"a"}'],
+  [`${place}.a`, after('"a":1,"b":{"c":1},"a":1')],
+  [`${place}.é`, after('"é":1,"\\u00e9":2')],
+  [`${place}.b[2].c`, after('"a":{"a":1},"b":["a","a",{"c":"a","c":"a"}]')],
+  ["b.a", '{"a":1,"b":{"a":1,"c":{"a":2},"a":3}}'],
+])("a key that an object has twice is refused where it comes again: %s in %s", (param, body) => {
+  expect(told(body)).toEqual({ code: "invalid_json", param, message: expect.stringContaining(`'${param}'`) });
+});
 
-  test("is none when objects beside or within each other have it, or texts look like keys", () => {
-    expect(
-      told('{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}],"c":"a\\":","d":{"x":"\\"a\\":1,\\"a\\":2"},"":1}'),
-    ).toBeUndefined();
-  });
+test("a key that an object has twice is none when objects beside or within each other have it, or texts look like keys", () => {
+  expect(
+    told('{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}],"c":"a\\":","d":{"x":"\\"a\\":1,\\"a\\":2"},"":1}'),
+  ).toBeUndefined();
+});
 
-  test("is found in any JSON that has one, and in no other", () => {
-    const key = fc.constantFrom("a", "b", "c", "__", "é");
-    const { body } = fc.letrec<{ body: Written; value: Written }>((tie) => ({
-      value: fc.oneof({ depthSize: "small" }, fc.constant({ text: "1", repeats: false }), tie("body")),
-      body: fc.array(fc.tuple(key, tie("value")), { maxLength: 4 }).map(written),
-    }));
-    fc.assert(
-      fc.property(body, ({ text, repeats }) => {
-        expect(told(text)?.code).toBe(repeats ? "invalid_json" : undefined);
-      }),
-      { numRuns: 2_000 },
-    );
-  });
+test("a key that an object has twice is found in any JSON that has one, and in no other", () => {
+  const key = fc.constantFrom("a", "b", "c", "__", "é");
+  const { body } = fc.letrec<{ body: Written; value: Written }>((tie) => ({
+    value: fc.oneof({ depthSize: "small" }, fc.constant({ text: "1", repeats: false }), tie("body")),
+    body: fc.array(fc.tuple(key, tie("value")), { maxLength: 4 }).map(written),
+  }));
+  fc.assert(
+    fc.property(body, ({ text, repeats }) => {
+      expect(told(text)?.code).toBe(repeats ? "invalid_json" : undefined);
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 interface Written {
@@ -64,118 +62,110 @@ function written(fields: readonly (readonly [string, Written])[]): Written {
   return { text, repeats: names.size < fields.length || fields.some(([, value]) => value.repeats) };
 }
 
-describe("a name that reaches into other objects", () => {
-  test.each([
-    ["__proto__", '{"__proto__":{"polluted":1}}'],
-    ["__proto__", '{"\\u005f_proto__":{"polluted":1}}'],
-    [`${place}.__proto__`, after('"__proto__":1')],
-    [`${place}.constructor`, after('"constructor":{"prototype":{"polluted":1}}')],
-    [`${place}.constructor`, after('"constr\\u0075ctor":{"prot\\u006ftype":1}')],
-  ])("is refused: %s in %s", (param, body) => {
-    expect(told(body)).toMatchObject({ code: "invalid_value", param });
-    expect(Reflect.get({}, "polluted")).toBeUndefined();
-  });
+test.each([
+  ["__proto__", '{"__proto__":{"polluted":1}}'],
+  ["__proto__", '{"\\u005f_proto__":{"polluted":1}}'],
+  [`${place}.__proto__`, after('"__proto__":1')],
+  [`${place}.constructor`, after('"constructor":{"prototype":{"polluted":1}}')],
+  [`${place}.constructor`, after('"constr\\u0075ctor":{"prot\\u006ftype":1}')],
+])("a name that reaches into other objects is refused: %s in %s", (param, body) => {
+  expect(told(body)).toMatchObject({ code: "invalid_value", param });
+  expect(Reflect.get({}, "polluted")).toBeUndefined();
+});
 
-  test("may well be a property of a tool's schema where it does not", () => {
-    const properties =
-      '{"constructor":{"type":"string"},"prototype":{"type":"string"},"toString":{},"hasOwnProperty":{}}';
-    const read = readJsonObject(Buffer.from(`{"parameters":{"properties":${properties}}}`));
-    expect(JSON.stringify(read)).toBe(`{"parameters":{"properties":${properties}}}`);
+test("a name that reaches into other objects may well be a property of a tool's schema where it does not", () => {
+  const properties =
+    '{"constructor":{"type":"string"},"prototype":{"type":"string"},"toString":{},"hasOwnProperty":{}}';
+  const read = readJsonObject(Buffer.from(`{"parameters":{"properties":${properties}}}`));
+  expect(JSON.stringify(read)).toBe(`{"parameters":{"properties":${properties}}}`);
+});
+
+test.each([
+  ["a", '{"a":"\\ud83d"}'],
+  ["a", '{"a":"\\ude00\\ud83d"}'],
+  ["a[1]", '{"a":["","x\\uDC00y"]}'],
+  ["x\ufffd", '{"x\\ud83d":1}'],
+])("text with half a character is refused: %s in %s", (param, body) => {
+  expect(told(body)).toMatchObject({ code: "invalid_value", param });
+});
+
+test("text of whole characters, and of control characters, is read as it is", () => {
+  expect(readJsonObject(Buffer.from('{"a":"\\ud83d\\ude00\\u0000\\u001b[31m\\u202e\\u2028"}'))).toEqual({
+    a: "😀\u0000\u001b[31m\u202e\u2028",
   });
 });
 
-describe("text", () => {
-  test.each([
-    ["a", '{"a":"\\ud83d"}'],
-    ["a", '{"a":"\\ude00\\ud83d"}'],
-    ["a[1]", '{"a":["","x\\uDC00y"]}'],
-    ["x\ufffd", '{"x\\ud83d":1}'],
-  ])("with half a character is refused: %s in %s", (param, body) => {
-    expect(told(body)).toMatchObject({ code: "invalid_value", param });
-  });
+test.each([["1e400"], ["-1E+400"], ["1e-400"], ["0.1e-999"], ["1".repeat(200)], [`0.${"0".repeat(200)}`]])(
+  "a number that would become another one is refused: %s",
+  (number) => {
+    expect(told(after(`"a":[0,${number}]`))).toMatchObject({ code: "invalid_value", param: `${place}.a[1]` });
+  },
+);
 
-  test("text of whole characters, and of control characters, is read as it is", () => {
-    expect(readJsonObject(Buffer.from('{"a":"\\ud83d\\ude00\\u0000\\u001b[31m\\u202e\\u2028"}'))).toEqual({
-      a: "😀\u0000\u001b[31m\u202e\u2028",
-    });
-  });
-});
-
-describe("a number", () => {
-  test.each([["1e400"], ["-1E+400"], ["1e-400"], ["0.1e-999"], ["1".repeat(200)], [`0.${"0".repeat(200)}`]])(
-    "that would become another one is refused: %s",
-    (number) => {
-      expect(told(after(`"a":[0,${number}]`))).toMatchObject({ code: "invalid_value", param: `${place}.a[1]` });
-    },
+test("a number that is a safe integer is written again with all of its digits", () => {
+  fc.assert(
+    fc.property(fc.maxSafeInteger(), (integer) => {
+      const read = readJsonObject(Buffer.from(`{"a":[${integer}],"b":7}`));
+      expect(JSON.stringify(read)).toBe(`{"a":[${integer}],"b":7}`);
+    }),
   );
+});
 
-  test("that is a safe integer is written again with all of its digits", () => {
-    fc.assert(
-      fc.property(fc.maxSafeInteger(), (integer) => {
-        const read = readJsonObject(Buffer.from(`{"a":[${integer}],"b":7}`));
-        expect(JSON.stringify(read)).toBe(`{"a":[${integer}],"b":7}`);
-      }),
-    );
-  });
+test("a number that is no more than rounded is read", () => {
+  fc.assert(
+    fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
+      expect(readJsonObject(Buffer.from(`{"a":${JSON.stringify(number)}}`))).toEqual(
+        JSON.parse(`{"a":${JSON.stringify(number)}}`),
+      );
+    }),
+  );
+  for (const number of ["-0", "0e5", "0.0", "1E5", "0.12345678901234567890", "9007199254740992", "1e-7"]) {
+    expect(told(`{"a":${number}}`)).toBeUndefined();
+  }
+});
 
-  test("that is no more than rounded is read", () => {
-    fc.assert(
-      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
-        expect(readJsonObject(Buffer.from(`{"a":${JSON.stringify(number)}}`))).toEqual(
-          JSON.parse(`{"a":${JSON.stringify(number)}}`),
-        );
-      }),
-    );
-    for (const number of ["-0", "0e5", "0.0", "1E5", "0.12345678901234567890", "9007199254740992", "1e-7"]) {
-      expect(told(`{"a":${number}}`)).toBeUndefined();
-    }
+test.each([
+  ['{"a":1,}', "line 1, column 8"],
+  ["{'a':1}", "line 1, column 2"],
+  ['{"a":NaN}', "line 1, column 6"],
+  ['{"a":undefined}', "line 1, column 6"],
+  ['{"a":-Infinity}', "line 1, column 7"],
+  ['{"a":1} // all', "line 1, column 9"],
+  ['{\n  "é": [1, 2 3]\n}', "line 2, column 14"],
+  ['{"a":"\u0001"}', "line 1, column 7"],
+  ['{"a":"\\x"}', "line 1, column 8"],
+  ['{"a":01}', "line 1, column 7"],
+  ['{"a":.5}', "line 1, column 6"],
+  ['{"a":tru}', "line 1, column 9"],
+  ["{}{}", "line 1, column 3"],
+  ['{"a":[1}', "line 1, column 8"],
+  ['{"a" 1}', "line 1, column 6"],
+  [",", "line 1, column 1"],
+  ['{"a":"\\ud8"}', "line 1, column 11"],
+  ["\u00a0{}", "line 1, column 1"],
+])("bytes that are no JSON is told where it stops being it: %j", (body, where) => {
+  expect(told(body)).toEqual({
+    code: "invalid_json",
+    param: undefined,
+    message: `The request's body is not valid JSON from ${where} on.`,
   });
 });
 
-describe("bytes that are no JSON", () => {
-  test.each([
-    ['{"a":1,}', "line 1, column 8"],
-    ["{'a':1}", "line 1, column 2"],
-    ['{"a":NaN}', "line 1, column 6"],
-    ['{"a":undefined}', "line 1, column 6"],
-    ['{"a":-Infinity}', "line 1, column 7"],
-    ['{"a":1} // all', "line 1, column 9"],
-    ['{\n  "é": [1, 2 3]\n}', "line 2, column 14"],
-    ['{"a":"\u0001"}', "line 1, column 7"],
-    ['{"a":"\\x"}', "line 1, column 8"],
-    ['{"a":01}', "line 1, column 7"],
-    ['{"a":.5}', "line 1, column 6"],
-    ['{"a":tru}', "line 1, column 9"],
-    ["{}{}", "line 1, column 3"],
-    ['{"a":[1}', "line 1, column 8"],
-    ['{"a" 1}', "line 1, column 6"],
-    [",", "line 1, column 1"],
-    ['{"a":"\\ud8"}', "line 1, column 11"],
-    ["\u00a0{}", "line 1, column 1"],
-  ])("is told where it stops being it: %j", (body, where) => {
-    expect(told(body)).toEqual({
-      code: "invalid_json",
-      param: undefined,
-      message: `The request's body is not valid JSON from ${where} on.`,
-    });
-  });
+test.each(['{"a":1', '{"a":"x', "{", '{"a":"x\\', '{"a":', '{"a":[1,'])(
+  "bytes that are no JSON is told that it ends too early: %j",
+  (body) => {
+    expect(told(body)?.message).toBe("The request's body is not valid JSON: it ends too early.");
+  },
+);
 
-  test.each(['{"a":1', '{"a":"x', "{", '{"a":"x\\', '{"a":', '{"a":[1,'])(
-    "is told that it ends too early: %j",
-    (body) => {
-      expect(told(body)?.message).toBe("The request's body is not valid JSON: it ends too early.");
-    },
+test("bytes that are no JSON is told at which byte it is not UTF-8", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary", maxLength: 300 }), fc.nat(3), (text, copies) => {
+      const fine = Buffer.from(text.repeat(1 + copies * 300));
+      const body = Buffer.concat([fine, Buffer.of(0xff), fine]);
+      expect(told(body)?.message).toContain(`begins at byte ${fine.byteLength + 1}.`);
+    }),
   );
-
-  test("is told at which byte it is not UTF-8", () => {
-    fc.assert(
-      fc.property(fc.string({ unit: "binary", maxLength: 300 }), fc.nat(3), (text, copies) => {
-        const fine = Buffer.from(text.repeat(1 + copies * 300));
-        const body = Buffer.concat([fine, Buffer.of(0xff), fine]);
-        expect(told(body)?.message).toContain(`begins at byte ${fine.byteLength + 1}.`);
-      }),
-    );
-  });
 });
 
 test("a path is cut where names are long, and shows nothing that cannot be seen", () => {

@@ -123,7 +123,7 @@ describe("a machine that got a prompt is expected to have", () => {
 });
 
 describe("the blocks of a prompt", () => {
-  test("are hashes of its text, one for each 64 bytes and no more than promptBlocksMax", () => {
+  test("the blocks of a prompt are hashes of its text, one for each 64 bytes and no more than promptBlocksMax", () => {
     const { blocks, bytes } = blocksOfText("a".repeat(1_000), seed);
     expect([blocks.length, bytes]).toEqual([15, 1_000]);
     expect(new Set(blocks).size).toBe(15);
@@ -131,7 +131,7 @@ describe("the blocks of a prompt", () => {
     expect(huge.blocks.length).toBe(promptBlocksMax);
   });
 
-  test("are the same however a message is divided into parts", () => {
+  test("the blocks of a prompt are the same however a message is divided into parts", () => {
     const words = fc.string({ unit: fc.constantFrom("a", "é", "漢", "😀"), maxLength: 50 });
     fc.assert(
       fc.property(fc.array(words), words, (parts, last) => {
@@ -151,7 +151,7 @@ describe("the blocks of a prompt", () => {
     expect(all.size).toBeGreaterThan(19_990);
   });
 
-  test("of two models, or of two keys that do not share, are not the same", () => {
+  test("the blocks of a prompt of two models, or of two keys that do not share, are not the same", () => {
     const salts = [saltOf("a"), saltOf("b"), saltOf("a", "ann"), saltOf("a", "bob"), saltOf("aann")];
     expect(new Set(salts).size).toBe(5);
     const caches = new MachineCaches();
@@ -250,7 +250,7 @@ describe("the tokens that machines counted", () => {
   const [one, two] = [chat(user("a")), chat(user("a"), assistant("b"), user("c"))];
   const three = chat(user("a"), assistant("b"), user("c"), assistant("d"), user("e"));
 
-  test("are those of the longest turn that was counted, for the same key and model", () => {
+  test("the tokens that machines counted are those of the longest turn that was counted, for the same key and model", () => {
     const counts = new CountedPrompts();
     counts.counted(one, "m", 10);
     expect(counts.longest(three, "m")).toEqual({ at: 1, promptTokens: 10 });
@@ -260,7 +260,7 @@ describe("the tokens that machines counted", () => {
     expect(counts.longest({ ...three, keyId: "ann" }, "m")).toBeUndefined();
   });
 
-  test("are of so many prompts at most, the latest", () => {
+  test("the tokens that machines counted are of so many prompts at most, the latest", () => {
     const counts = new CountedPrompts();
     const next = (name: string): PromptBlocks => chat(user(name), assistant("b"), user("c"));
     for (let each = 0; each <= countsKeptMax; each += 1) counts.counted(chat(user(`${each}`)), "m", each);

@@ -23,104 +23,102 @@ function measure(speeds: MeasuredSpeeds, machine: string, promptTokenMs: number,
   }
 }
 
-describe("the speed of a machine with a model", () => {
-  test("is not known before its first answer, only in part without a second token, and not of another model or machine", () => {
-    const speeds = new MeasuredSpeeds();
-    expect(speeds.of("attic", "m", 0)).toBeUndefined();
-    speeds.begun("attic", "m", { promptTokens: 100, ms: 100 }, 0);
-    speeds.answered("attic", "m", { running: 1, tokens: 1, ms: 0 }, 0);
-    expect(speeds.of("attic", "m", 0)).toEqual({ beginMs: 0, promptTokenMs: 1, answerMs: 0 });
-    speeds.answered("attic", "m", { running: 1, tokens: 11, ms: 100 }, 0);
-    expect(speeds.of("attic", "m", 0)).toMatchObject({ tokenMs: 10 });
-    expect([speeds.of("attic", "other", 0), speeds.of("cellar", "m", 0)]).toEqual([undefined, undefined]);
-  });
+test("the speed of a machine with a model is not known before its first answer, only in part without a second token, and not of another model or machine", () => {
+  const speeds = new MeasuredSpeeds();
+  expect(speeds.of("attic", "m", 0)).toBeUndefined();
+  speeds.begun("attic", "m", { promptTokens: 100, ms: 100 }, 0);
+  speeds.answered("attic", "m", { running: 1, tokens: 1, ms: 0 }, 0);
+  expect(speeds.of("attic", "m", 0)).toEqual({ beginMs: 0, promptTokenMs: 1, answerMs: 0 });
+  speeds.answered("attic", "m", { running: 1, tokens: 11, ms: 100 }, 0);
+  expect(speeds.of("attic", "m", 0)).toMatchObject({ tokenMs: 10 });
+  expect([speeds.of("attic", "other", 0), speeds.of("cellar", "m", 0)]).toEqual([undefined, undefined]);
+});
 
-  test("is told apart into the begin, the prompt, the answer, and what others delay it", () => {
-    const speeds = new MeasuredSpeeds();
-    measure(speeds, "attic", 0.25);
-    const found = speeds.of("attic", "m", 0);
-    expect(found?.promptTokenMs).toBeCloseTo(0.25, 1);
-    expect(found?.beginMs).toBeGreaterThan(10);
-    expect(found?.beginMs).toBeLessThan(30);
-    expect(found?.tokenMs).toBeGreaterThan(9);
-    expect(found?.tokenMs).toBeLessThan(11);
-    expect(found?.jobTokenMs).toBeGreaterThan(1);
-    expect(found?.jobTokenMs).toBeLessThan(2.5);
-  });
+test("the speed of a machine with a model is told apart into the begin, the prompt, the answer, and what others delay it", () => {
+  const speeds = new MeasuredSpeeds();
+  measure(speeds, "attic", 0.25);
+  const found = speeds.of("attic", "m", 0);
+  expect(found?.promptTokenMs).toBeCloseTo(0.25, 1);
+  expect(found?.beginMs).toBeGreaterThan(10);
+  expect(found?.beginMs).toBeLessThan(30);
+  expect(found?.tokenMs).toBeGreaterThan(9);
+  expect(found?.tokenMs).toBeLessThan(11);
+  expect(found?.jobTokenMs).toBeGreaterThan(1);
+  expect(found?.jobTokenMs).toBeLessThan(2.5);
+});
 
-  test("does not make a machine slow that only served longer prompts", () => {
-    const speeds = new MeasuredSpeeds();
-    for (let answer = 0; answer < 10; answer += 1) {
-      for (const [machine, promptTokens] of [
-        ["short", 200],
-        ["long", 8_000],
-      ] as const) {
-        speeds.begun(machine, "m", { promptTokens, ms: promptTokens * 0.1 }, 0);
-        speeds.answered(machine, "m", { running: 1, tokens: 11, ms: 100 }, 0);
+test("the speed of a machine with a model does not make a machine slow that only served longer prompts", () => {
+  const speeds = new MeasuredSpeeds();
+  for (let answer = 0; answer < 10; answer += 1) {
+    for (const [machine, promptTokens] of [
+      ["short", 200],
+      ["long", 8_000],
+    ] as const) {
+      speeds.begun(machine, "m", { promptTokens, ms: promptTokens * 0.1 }, 0);
+      speeds.answered(machine, "m", { running: 1, tokens: 11, ms: 100 }, 0);
+    }
+  }
+  expect(speeds.of("short", "m", 0)?.promptTokenMs).toBeCloseTo(0.1, 2);
+  expect(speeds.of("long", "m", 0)?.promptTokenMs).toBeCloseTo(0.1, 2);
+});
+
+test("the speed of a machine with a model is not spoilt by one answer that took a minute, and follows many", () => {
+  const speeds = new MeasuredSpeeds();
+  measure(speeds, "attic", 0.1);
+  const begins = (): number => speeds.of("attic", "m", 0)?.beginMs ?? NaN;
+  speeds.begun("attic", "m", { promptTokens: 500, ms: 60_000 }, 0);
+  expect(begins()).toBeLessThan(100);
+  for (let answer = 0; answer < 60; answer += 1) speeds.begun("attic", "m", { promptTokens: 500, ms: 5_000 }, 0);
+  expect(begins()).toBeGreaterThan(2_000);
+});
+
+test("the speed of a machine with a model is not spoilt by a first answer for which the model was loaded, where another machine shows what is usual", () => {
+  const speeds = new MeasuredSpeeds();
+  measure(speeds, "attic", 0.1);
+  speeds.begun("cellar", "m", { promptTokens: 500, ms: 45_000 }, 0);
+  const { beginMs = NaN, promptTokenMs = NaN } = speeds.of("cellar", "m", 0) ?? {};
+  expect(beginMs + 500 * promptTokenMs).toBeLessThan(500);
+});
+
+test("the speed of a machine with a model is forgotten first of the model that was measured the longest ago", () => {
+  const speeds = new MeasuredSpeeds();
+  for (let model = 0; model <= 1_000; model += 1) {
+    speeds.begun("attic", "main", { promptTokens: 1, ms: 1 }, 0);
+    speeds.begun("attic", `model-${model}`, { promptTokens: 1, ms: 1 }, 0);
+  }
+  expect([speeds.of("attic", "model-0", 0), speeds.of("attic", "main", 0)]).toEqual([undefined, expect.anything()]);
+});
+
+test("the speed of a machine with a model is measured anew when nothing was for ten minutes: a model may have been loading", () => {
+  const speeds = new MeasuredSpeeds();
+  measure(speeds, "attic", 10);
+  expect(speeds.of("attic", "m", 600_000)).toBeDefined();
+  expect(speeds.of("attic", "m", 600_001)).toBeUndefined();
+});
+
+test("the speed of a machine with a model is made of numbers that can be reckoned with, whatever was measured", () => {
+  const number = fc.double({ min: 0, max: 1e9, noNaN: true });
+  fc.assert(
+    fc.property(fc.array(fc.tuple(number, number, number), { minLength: 1, maxLength: 20 }), (points) => {
+      const speeds = new MeasuredSpeeds();
+      for (const [tokens, ms, running] of points) {
+        speeds.begun("attic", "m", { promptTokens: tokens, ms }, 0);
+        speeds.answered("attic", "m", { running, tokens: tokens + 2, ms }, 0);
       }
-    }
-    expect(speeds.of("short", "m", 0)?.promptTokenMs).toBeCloseTo(0.1, 2);
-    expect(speeds.of("long", "m", 0)?.promptTokenMs).toBeCloseTo(0.1, 2);
-  });
+      for (const each of Object.values(speeds.of("attic", "m", 0) ?? { none: NaN })) {
+        expect(each).toBeGreaterThanOrEqual(0);
+        expect(each).toBeLessThan(Infinity);
+      }
+    }),
+  );
+});
 
-  test("is not spoilt by one answer that took a minute, and follows many", () => {
-    const speeds = new MeasuredSpeeds();
-    measure(speeds, "attic", 0.1);
-    const begins = (): number => speeds.of("attic", "m", 0)?.beginMs ?? NaN;
-    speeds.begun("attic", "m", { promptTokens: 500, ms: 60_000 }, 0);
-    expect(begins()).toBeLessThan(100);
-    for (let answer = 0; answer < 60; answer += 1) speeds.begun("attic", "m", { promptTokens: 500, ms: 5_000 }, 0);
-    expect(begins()).toBeGreaterThan(2_000);
-  });
-
-  test("is not spoilt by a first answer for which the model was loaded, where another machine shows what is usual", () => {
-    const speeds = new MeasuredSpeeds();
-    measure(speeds, "attic", 0.1);
-    speeds.begun("cellar", "m", { promptTokens: 500, ms: 45_000 }, 0);
-    const { beginMs = NaN, promptTokenMs = NaN } = speeds.of("cellar", "m", 0) ?? {};
-    expect(beginMs + 500 * promptTokenMs).toBeLessThan(500);
-  });
-
-  test("of the model that was measured the longest ago is forgotten first", () => {
-    const speeds = new MeasuredSpeeds();
-    for (let model = 0; model <= 1_000; model += 1) {
-      speeds.begun("attic", "main", { promptTokens: 1, ms: 1 }, 0);
-      speeds.begun("attic", `model-${model}`, { promptTokens: 1, ms: 1 }, 0);
-    }
-    expect([speeds.of("attic", "model-0", 0), speeds.of("attic", "main", 0)]).toEqual([undefined, expect.anything()]);
-  });
-
-  test("is measured anew when nothing was for ten minutes: a model may have been loading", () => {
-    const speeds = new MeasuredSpeeds();
-    measure(speeds, "attic", 10);
-    expect(speeds.of("attic", "m", 600_000)).toBeDefined();
-    expect(speeds.of("attic", "m", 600_001)).toBeUndefined();
-  });
-
-  test("is made of numbers that can be reckoned with, whatever was measured", () => {
-    const number = fc.double({ min: 0, max: 1e9, noNaN: true });
-    fc.assert(
-      fc.property(fc.array(fc.tuple(number, number, number), { minLength: 1, maxLength: 20 }), (points) => {
-        const speeds = new MeasuredSpeeds();
-        for (const [tokens, ms, running] of points) {
-          speeds.begun("attic", "m", { promptTokens: tokens, ms }, 0);
-          speeds.answered("attic", "m", { running, tokens: tokens + 2, ms }, 0);
-        }
-        for (const each of Object.values(speeds.of("attic", "m", 0) ?? { none: NaN })) {
-          expect(each).toBeGreaterThanOrEqual(0);
-          expect(each).toBeLessThan(Infinity);
-        }
-      }),
-    );
-  });
-
-  test("is remembered for so many at most", () => {
-    const speeds = new MeasuredSpeeds();
-    for (let machine = 0; machine <= speedsKeptMax; machine += 1) {
-      speeds.begun(`gpu-${machine}`, `model-${machine % 2}`, { promptTokens: 1, ms: 1 }, 0);
-    }
-    expect(speeds.size).toBeLessThanOrEqual(speedsKeptMax);
-  });
+test("the speed of a machine with a model is remembered for so many at most", () => {
+  const speeds = new MeasuredSpeeds();
+  for (let machine = 0; machine <= speedsKeptMax; machine += 1) {
+    speeds.begun(`gpu-${machine}`, `model-${machine % 2}`, { promptTokens: 1, ms: 1 }, 0);
+  }
+  expect(speeds.size).toBeLessThanOrEqual(speedsKeptMax);
 });
 
 /** A gateway's memory, and a job of a thousand prompt tokens that it places at a time. */
@@ -144,49 +142,47 @@ const end = (tokens: number) => ({
   receivedBytes: 4 * 101,
 });
 
-describe("a gateway measures its own jobs, by its own clock", () => {
-  test("a machine that claims many tokens, or no time at all, seems no faster by it", () => {
-    const [honest, boasting] = [101, 1_000_000].map((tokens): MeasuredSpeed | undefined => {
-      const { clock, all, place } = memory();
-      const job = place();
-      clock.advance(500);
-      job.answering();
-      clock.advance(1_000);
-      job.ended(end(tokens));
-      return all.speedOf("attic", "m");
-    });
-    expect(honest?.tokenMs).toBeCloseTo(10, 0);
-    expect(boasting?.tokenMs).toBeGreaterThan((honest?.tokenMs ?? NaN) / 1.4);
-  });
-
-  test("the time of an answer in one piece is divided between prompt and answer", () => {
-    const { clock, all, place } = memory();
-    const job = place(bootAt(0), { whole: true });
-    clock.advance(1_500);
-    job.answering();
-    job.ended(end(101));
-    const { beginMs, promptTokenMs, tokenMs = NaN } = all.speedOf("attic", "m") ?? speed(NaN);
-    expect(beginMs + 1_000 * promptTokenMs + 100 * tokenMs).toBeCloseTo(1_500, -2);
-  });
-
-  test("a failed job tells nothing of the machine's speed", () => {
+test("a machine that claims many tokens, or no time at all, seems no faster by it", () => {
+  const [honest, boasting] = [101, 1_000_000].map((tokens): MeasuredSpeed | undefined => {
     const { clock, all, place } = memory();
     const job = place();
     clock.advance(500);
-    job.ended();
-    expect(all.speedOf("attic", "m")).toBeUndefined();
+    job.answering();
+    clock.advance(1_000);
+    job.ended(end(tokens));
+    return all.speedOf("attic", "m");
   });
+  expect(honest?.tokenMs).toBeCloseTo(10, 0);
+  expect(boasting?.tokenMs).toBeGreaterThan((honest?.tokenMs ?? NaN) / 1.4);
+});
 
-  test("an estimate of prompts and answers comes near what machines count", () => {
-    const { all, asked, place } = memory();
-    for (let answer = 0; answer < 30; answer += 1) {
-      place().ended({ ...end(50), end: { ...end(50).end, usage: { promptTokens: 1_500, completionTokens: 50 } } });
-    }
-    const { promptTokens, answerTokens } = all.workOf(asked);
-    expect([promptTokens, answerTokens]).toEqual([expect.closeTo(1_500, 0), expect.closeTo(50, 0)]);
-    const limited = { ...asked, needs: { ...asked.needs, answerTokensMax: 5 } };
-    expect(all.workOf(limited).answerTokens).toBe(5);
-  });
+test("the time of an answer in one piece is divided between prompt and answer", () => {
+  const { clock, all, place } = memory();
+  const job = place(bootAt(0), { whole: true });
+  clock.advance(1_500);
+  job.answering();
+  job.ended(end(101));
+  const { beginMs, promptTokenMs, tokenMs = NaN } = all.speedOf("attic", "m") ?? speed(NaN);
+  expect(beginMs + 1_000 * promptTokenMs + 100 * tokenMs).toBeCloseTo(1_500, -2);
+});
+
+test("a failed job tells nothing of the machine's speed", () => {
+  const { clock, all, place } = memory();
+  const job = place();
+  clock.advance(500);
+  job.ended();
+  expect(all.speedOf("attic", "m")).toBeUndefined();
+});
+
+test("an estimate of prompts and answers comes near what machines count", () => {
+  const { all, asked, place } = memory();
+  for (let answer = 0; answer < 30; answer += 1) {
+    place().ended({ ...end(50), end: { ...end(50).end, usage: { promptTokens: 1_500, completionTokens: 50 } } });
+  }
+  const { promptTokens, answerTokens } = all.workOf(asked);
+  expect([promptTokens, answerTokens]).toEqual([expect.closeTo(1_500, 0), expect.closeTo(50, 0)]);
+  const limited = { ...asked, needs: { ...asked.needs, answerTokensMax: 5 } };
+  expect(all.workOf(limited).answerTokens).toBe(5);
 });
 
 describe("a machine has cached", () => {
@@ -235,87 +231,85 @@ test("the prompt of an answer in one piece leaves the backlog when the answer ha
   expect(all.loadOn(attic)).toEqual({ jobs: 1, backlogTokens: 0 });
 });
 
-describe("the load of a machine", () => {
-  test("is that of the gateway's own jobs, and the backlog is theirs until their first tokens", () => {
-    const { all, attic, place } = memory();
-    const one = place();
-    one.accepted();
-    const two = place();
-    expect(all.loadOn(attic)).toMatchObject({ jobs: 2, backlogTokens: expect.closeTo(1_010, -1) });
-    one.answering();
-    expect(all.loadOn(attic)).toMatchObject({ jobs: 2, backlogTokens: expect.closeTo(10, -1) });
-    one.ended();
-    two.ended();
-    expect(all.loadOn(attic)).toEqual({ jobs: 0, backlogTokens: 0 });
-    expect(all.loads()).toEqual([]);
-  });
+test("the load of a machine is that of the gateway's own jobs, and the backlog is theirs until their first tokens", () => {
+  const { all, attic, place } = memory();
+  const one = place();
+  one.accepted();
+  const two = place();
+  expect(all.loadOn(attic)).toMatchObject({ jobs: 2, backlogTokens: expect.closeTo(1_010, -1) });
+  one.answering();
+  expect(all.loadOn(attic)).toMatchObject({ jobs: 2, backlogTokens: expect.closeTo(10, -1) });
+  one.ended();
+  two.ended();
+  expect(all.loadOn(attic)).toEqual({ jobs: 0, backlogTokens: 0 });
+  expect(all.loads()).toEqual([]);
+});
 
-  test("has the jobs of other gateways that told of them, until they tell otherwise or are gone", () => {
-    const { all, attic } = memory();
-    all.told("east", { loads: [{ ...attic, jobs: 3, backlogTokens: 500 }], prompts: [] });
-    all.told("west", { loads: [{ ...attic, jobs: 1, backlogTokens: 0 }], prompts: [] });
-    expect(all.loadOn(attic)).toEqual({ jobs: 4, backlogTokens: 500 });
-    all.told("east", { loads: [{ ...attic, jobs: 1, backlogTokens: 0 }], prompts: [] });
-    expect(all.loadOn(attic)).toEqual({ jobs: 2, backlogTokens: 0 });
-    all.gone("west");
-    expect(all.loadOn(attic)).toEqual({ jobs: 1, backlogTokens: 0 });
-  });
+test("the load of a machine has the jobs of other gateways that told of them, until they tell otherwise or are gone", () => {
+  const { all, attic } = memory();
+  all.told("east", { loads: [{ ...attic, jobs: 3, backlogTokens: 500 }], prompts: [] });
+  all.told("west", { loads: [{ ...attic, jobs: 1, backlogTokens: 0 }], prompts: [] });
+  expect(all.loadOn(attic)).toEqual({ jobs: 4, backlogTokens: 500 });
+  all.told("east", { loads: [{ ...attic, jobs: 1, backlogTokens: 0 }], prompts: [] });
+  expect(all.loadOn(attic)).toEqual({ jobs: 2, backlogTokens: 0 });
+  all.gone("west");
+  expect(all.loadOn(attic)).toEqual({ jobs: 1, backlogTokens: 0 });
+});
 
-  test("has the jobs that only the machine's presence counts, from gateways that tell nothing", () => {
-    const { all, attic, place } = memory();
-    const job = place();
-    job.accepted();
-    all.told("east", { loads: [{ ...attic, jobs: 2, backlogTokens: 0 }], prompts: [] });
-    all.reported(presenceOf("attic", { running: 4, queued: 1 }));
-    expect(all.loadOn(attic).jobs).toBe(5);
-    job.ended();
-    expect(all.loadOn(attic).jobs).toBe(4);
-    all.reported(presenceOf("attic", { running: 0 }));
-    expect(all.loadOn(attic).jobs).toBe(2);
-  });
+test("the load of a machine has the jobs that only the machine's presence counts, from gateways that tell nothing", () => {
+  const { all, attic, place } = memory();
+  const job = place();
+  job.accepted();
+  all.told("east", { loads: [{ ...attic, jobs: 2, backlogTokens: 0 }], prompts: [] });
+  all.reported(presenceOf("attic", { running: 4, queued: 1 }));
+  expect(all.loadOn(attic).jobs).toBe(5);
+  job.ended();
+  expect(all.loadOn(attic).jobs).toBe(4);
+  all.reported(presenceOf("attic", { running: 0 }));
+  expect(all.loadOn(attic).jobs).toBe(2);
+});
 
-  test("counts a job that the machine has not accepted, since no presence can have it in it", () => {
-    const { clock, all, attic, place } = memory();
-    const job = place();
-    all.reported(presenceOf("attic", { running: 1 }));
-    expect(all.loadOn(attic).jobs).toBe(2);
-    clock.advance(1_000);
-    job.accepted();
-    expect(all.loadOn(attic).jobs).toBe(2);
-    all.reported(presenceOf("attic", { running: 1 }));
-    expect(all.loadOn(attic).jobs).toBe(1);
-  });
+test("the load of a machine counts a job that the machine has not accepted, since no presence can have it in it", () => {
+  const { clock, all, attic, place } = memory();
+  const job = place();
+  all.reported(presenceOf("attic", { running: 1 }));
+  expect(all.loadOn(attic).jobs).toBe(2);
+  clock.advance(1_000);
+  job.accepted();
+  expect(all.loadOn(attic).jobs).toBe(2);
+  all.reported(presenceOf("attic", { running: 1 }));
+  expect(all.loadOn(attic).jobs).toBe(1);
+});
 
-  test("has a job once whose accept, or whose gateway's news, comes just after the presence that counts it", () => {
-    const { clock, all, attic, place } = memory();
-    const job = place();
-    all.reported(presenceOf("attic", { running: 3 }));
-    expect(all.loadOn(attic).jobs).toBe(4);
-    clock.advance(50);
-    job.accepted();
-    expect(all.loadOn(attic).jobs).toBe(3);
-    all.told("east", { loads: [{ ...attic, jobs: 2, backlogTokens: 0 }], prompts: [] });
-    expect(all.loadOn(attic).jobs).toBe(3);
-    all.told("east", { loads: [{ ...attic, jobs: 4, backlogTokens: 0 }], prompts: [] });
-    expect(all.loadOn(attic).jobs).toBe(5);
-  });
+test("the load of a machine has a job once whose accept, or whose gateway's news, comes just after the presence that counts it", () => {
+  const { clock, all, attic, place } = memory();
+  const job = place();
+  all.reported(presenceOf("attic", { running: 3 }));
+  expect(all.loadOn(attic).jobs).toBe(4);
+  clock.advance(50);
+  job.accepted();
+  expect(all.loadOn(attic).jobs).toBe(3);
+  all.told("east", { loads: [{ ...attic, jobs: 2, backlogTokens: 0 }], prompts: [] });
+  expect(all.loadOn(attic).jobs).toBe(3);
+  all.told("east", { loads: [{ ...attic, jobs: 4, backlogTokens: 0 }], prompts: [] });
+  expect(all.loadOn(attic).jobs).toBe(5);
+});
 
-  test("never seems less than the gateway's own jobs, whatever the machine reports", () => {
-    const { all, attic, place } = memory();
-    for (const job of [place(), place(), place()]) job.accepted();
-    all.reported(presenceOf("attic", { running: 0 }));
-    expect(all.loadOn(attic).jobs).toBe(3);
-  });
+test("the load of a machine never seems less than the gateway's own jobs, whatever the machine reports", () => {
+  const { all, attic, place } = memory();
+  for (const job of [place(), place(), place()]) job.accepted();
+  all.reported(presenceOf("attic", { running: 0 }));
+  expect(all.loadOn(attic).jobs).toBe(3);
+});
 
-  test("is forgotten with the boot that had it", () => {
-    const { all, attic, place } = memory();
-    const next = { ...attic, epoch: bootAt(1) };
-    const job = place();
-    place(bootAt(1));
-    expect([all.loadOn(attic).jobs, all.loadOn(next).jobs]).toEqual([0, 1]);
-    job.ended();
-    expect(all.loadOn(next).jobs).toBe(1);
-  });
+test("the load of a machine is forgotten with the boot that had it", () => {
+  const { all, attic, place } = memory();
+  const next = { ...attic, epoch: bootAt(1) };
+  const job = place();
+  place(bootAt(1));
+  expect([all.loadOn(attic).jobs, all.loadOn(next).jobs]).toEqual([0, 1]);
+  job.ended();
+  expect(all.loadOn(next).jobs).toBe(1);
 });
 
 test("a gateway that tells others has its loads, and each prompt that it placed once", () => {

@@ -41,17 +41,17 @@ describe("a machine with a record that is not connected", () => {
     expect(show(record)).toMatchObject({ machine: "attic", pairing, why, status: "offline", takes_work: false });
   });
 
-  test("is shown with the time when any gateway heard it last, and what it offered then", () => {
+  test("a machine with a record that is not connected is shown with the time when any gateway heard it last, and what it offered then", () => {
     expect(show(attic)).toMatchObject({ heard_ms_ago: 7_200_000, runtime: "ollama 0.9.1", models: 3 });
     expect(show(waiting)?.heard_ms_ago).toBeNull();
   });
 
-  test("is not expected when its record only permits models", () => {
+  test("a machine with a record that is not connected is not expected when its record only permits models", () => {
     const { publicKey: _, join: __, ...permitted } = attic;
     expect([show(permitted), showAwayRank(permitted, wallMs)]).toEqual([undefined, undefined]);
   });
 
-  test("is in no route's way, with the reason", () => {
+  test("a machine with a record that is not connected is in no route's way, with the reason", () => {
     expect(showAwayRank(attic, wallMs)).toMatchObject({ rank: null, reason: "offline" });
     expect(showAwayRank({ ...attic, revokedAt: 1 }, wallMs)).toMatchObject({ rank: null, reason: "revoked" });
   });

@@ -16,7 +16,7 @@ function sending(body: Uint8Array = large) {
 }
 
 describe("the parts of a large body", () => {
-  test("are under way up to a window, and each acknowledgement lets more follow", () => {
+  test("the parts of a large body are under way up to a window, and each acknowledgement lets more follow", () => {
     const { sender, take } = sending();
     expect(take()).toEqual([]);
     sender.start(0);
@@ -27,7 +27,7 @@ describe("the parts of a large body", () => {
     expect(take()).toEqual([5, 6]);
   });
 
-  test("are sent again from the last acknowledged byte when nothing is acknowledged for partRepeatMs", () => {
+  test("the parts of a large body are sent again from the last acknowledged byte when nothing is acknowledged for partRepeatMs", () => {
     const { sender, take } = sending();
     sender.start(0);
     sender.acknowledge(2 * partBytes, 500);
@@ -42,7 +42,7 @@ describe("the parts of a large body", () => {
     expect(take()).toEqual([2, 3, 4, 5]);
   });
 
-  test("are done with when the last byte is acknowledged", () => {
+  test("the parts of a large body are done with when the last byte is acknowledged", () => {
     const { sender, take } = sending();
     sender.start(0);
     sender.acknowledge(large.byteLength, 10);
@@ -51,7 +51,7 @@ describe("the parts of a large body", () => {
     expect(take()).toEqual([]);
   });
 
-  test("are not moved by acknowledgements that are old, repeated or of bytes that there are not", () => {
+  test("the parts of a large body are not moved by acknowledgements that are old, repeated or of bytes that there are not", () => {
     const { sender, take } = sending();
     sender.start(0);
     sender.acknowledge(2 * partBytes, 10);

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { BrokerWatch } from "../../../../services/gateway/metrics/backing-meters.ts";
 import { readiness, type Readiness } from "../../../../services/gateway/operations/health-and-metrics.ts";
@@ -42,51 +42,52 @@ async function told(changes: Partial<typeof parts> = {}): Promise<Readiness> {
   return answer;
 }
 
-describe("whether a gateway can serve", () => {
-  test("is said without reasons while it can", async () => {
-    const checks = { serving: true, broker: true, keys: true };
-    expect(await told()).toEqual({ ready: true, checks, reasons: [] });
-  });
+test("whether a gateway can serve is said without reasons while it can", async () => {
+  const checks = { serving: true, broker: true, keys: true };
+  expect(await told()).toEqual({ ready: true, checks, reasons: [] });
+});
 
-  test("is not so when it is about to stop", async () => {
-    const checks = { serving: false, broker: true, keys: true };
-    expect(await told({ draining: () => true })).toEqual({
-      ready: false,
-      checks,
-      reasons: ["this gateway shuts down"],
-    });
+test("whether a gateway can serve is not so when it is about to stop", async () => {
+  const checks = { serving: false, broker: true, keys: true };
+  expect(await told({ draining: () => true })).toEqual({
+    ready: false,
+    checks,
+    reasons: ["this gateway shuts down"],
   });
+});
 
-  test("is not so without NATS, and it says for how long; once it is back, that is forgotten", async () => {
-    turn(false);
-    clock.advance(3_000);
-    turn(false);
-    const { ready, reasons } = await told();
-    expect([ready, reasons]).toEqual([false, ["the broker is away for 3 s: NATS cannot be reached"]]);
-    turn(true);
-    expect(await told()).toMatchObject({ ready: true, reasons: [] });
-    turn(false);
-    expect((await told()).reasons).toEqual(["the broker is away for 0 s: NATS cannot be reached"]);
-  });
+test("whether a gateway can serve is not so without NATS, and it says for how long; once it is back, that is forgotten", async () => {
+  turn(false);
+  clock.advance(3_000);
+  turn(false);
+  const { ready, reasons } = await told();
+  expect([ready, reasons]).toEqual([false, ["the broker is away for 3 s: NATS cannot be reached"]]);
+  turn(true);
+  expect(await told()).toMatchObject({ ready: true, reasons: [] });
+  turn(false);
+  expect((await told()).reasons).toEqual(["the broker is away for 0 s: NATS cannot be reached"]);
+});
 
-  test.each([
-    ["fails", failing, /^the key store cannot be asked, .*\(TRUNKLINE_KEYS_AWAY_MS\)$/],
-    ["hangs", hanging, /^the key store does not answer within 150 ms, .*\(TRUNKLINE_KEYS_AWAY_MS\)$/],
-  ])("is said in time when the key store %s, and is so as long as known keys go on", async (_, ready, reason) => {
+test.each([
+  ["fails", failing, /^the key store cannot be asked, .*\(TRUNKLINE_KEYS_AWAY_MS\)$/],
+  ["hangs", hanging, /^the key store does not answer within 150 ms, .*\(TRUNKLINE_KEYS_AWAY_MS\)$/],
+])(
+  "whether a gateway can serve is said in time when the key store %s, and is so as long as known keys go on",
+  async (_, ready, reason) => {
     const going = await told({ keys: { ready }, knownKeys: { usableWhileStoreAway: true } });
     expect(going).toMatchObject({ ready: true, checks: { keys: true }, reasons: [] });
     const not = await told({ keys: { ready } });
     expect(not).toMatchObject({ ready: false, checks: { keys: false }, reasons: [expect.stringMatching(reason)] });
-  });
+  },
+);
 
-  test("is so without the grants for placements, which are named as a reason that stops nothing", async () => {
-    const remark = "NATS does not let its credential publish to tl1.placed.*";
-    expect(await told({ sharing: { remark } })).toMatchObject({ ready: true, reasons: [remark] });
-    expect(await told({ sharing: { remark: undefined } })).toMatchObject({ ready: true, reasons: [] });
-  });
+test("whether a gateway can serve is so without the grants for placements, which are named as a reason that stops nothing", async () => {
+  const remark = "NATS does not let its credential publish to tl1.placed.*";
+  expect(await told({ sharing: { remark } })).toMatchObject({ ready: true, reasons: [remark] });
+  expect(await told({ sharing: { remark: undefined } })).toMatchObject({ ready: true, reasons: [] });
+});
 
-  test("has every reason that there is", async () => {
-    turn(false);
-    expect((await told({ keys: { ready: failing }, draining: () => true })).reasons).toHaveLength(3);
-  });
+test("whether a gateway can serve has every reason that there is", async () => {
+  turn(false);
+  expect((await told({ keys: { ready: failing }, draining: () => true })).reasons).toHaveLength(3);
 });
