@@ -10,9 +10,9 @@ import { sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
 import { ModelBadges } from "./model-badges.tsx";
 import { ModelTabs } from "./model-tabs.tsx";
-import { OneModel } from "./model.tsx";
+import { OneModel } from "./model-page.tsx";
 import { PullDialog } from "./pull-model.tsx";
-import { Routes } from "./routes.tsx";
+import { Routes } from "./routes-page.tsx";
 
 export function Models({ rest: [part, id] }: { readonly rest: readonly string[] }) {
   if (part === "routes") return <Routes />;

@@ -8,7 +8,7 @@ import { shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
 import { IssueDialog } from "./issue-key.tsx";
 import { keyTones } from "./key-tones.ts";
-import { OneKey } from "./key.tsx";
+import { OneKey } from "./key-page.tsx";
 
 export function Keys({ rest: [id] }: { readonly rest: readonly string[] }) {
   return id === undefined ? <KeyList /> : <OneKey key={id} id={id} />;

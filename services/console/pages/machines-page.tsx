@@ -5,7 +5,7 @@ import { fleet } from "../live.ts";
 import { Age, Bar, type Column, MachineLink, Page, Table } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 import { MachineState } from "./machine-state.tsx";
-import { OneMachine } from "./machine.tsx";
+import { OneMachine } from "./machine-page.tsx";
 import { PairDialog } from "./pair-machine.tsx";
 
 export function Machines({ rest: [name] }: { readonly rest: readonly string[] }) {
