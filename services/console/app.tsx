@@ -100,7 +100,6 @@ function Side({ at, me }: { readonly at: string; readonly me: ShownMe }) {
                 longer work.
               </>
             }
-            working="Signing out…"
             onDo={() => signOut({ everywhere: true })}
           />
         )}

@@ -146,16 +146,14 @@ export function Choice({
   );
 }
 
-/** A form that does one thing. While it works its button says so; a fault stands beneath. */
+/** A form that does one thing. Its button says while it works; a fault stands beneath. */
 export function ActionForm({
   action,
-  working,
   danger = false,
   onDo,
   children,
 }: {
   readonly action: string;
-  readonly working: string;
   readonly danger?: boolean;
   readonly onDo: () => Promise<unknown>;
   readonly children?: ComponentChildren;
@@ -176,7 +174,7 @@ export function ActionForm({
       {children}
       <FaultNotice fault={state.fault} />
       <button class={danger ? "danger" : "primary"} disabled={state.busy}>
-        {state.busy ? working : action}
+        {state.busy ? "Working…" : action}
       </button>
     </form>
   );
@@ -239,17 +237,41 @@ export function FormDialog({
   );
 }
 
+/** A window with one field, which closes once its text was taken. */
+export function TextDialog({
+  title,
+  action = title,
+  about,
+  initial = "",
+  onText,
+  onClose,
+  ...field
+}: Omit<TextFieldProps, "value" | "onText"> & {
+  readonly title: string;
+  readonly action?: string;
+  readonly about?: ComponentChildren;
+  readonly initial?: string;
+  readonly onText: (text: string) => Promise<unknown>;
+  readonly onClose: () => void;
+}) {
+  const [text, setText] = useState(initial);
+  return (
+    <FormDialog title={title} action={action} onDo={() => onText(text)} onClose={onClose}>
+      {about && <p>{about}</p>}
+      <TextField {...field} value={text} onText={setText} />
+    </FormDialog>
+  );
+}
+
 /** A button that asks once more before it does what cannot be undone. */
 export function Confirm({
   action,
   question,
-  working,
   onDo,
   danger = true,
 }: {
   readonly action: string;
   readonly question: ComponentChildren;
-  readonly working: string;
   readonly danger?: boolean;
   readonly onDo: () => Promise<unknown>;
 }) {
@@ -260,7 +282,7 @@ export function Confirm({
         {action}
       </button>
       {asked && (
-        <FormDialog title={action} onClose={() => setAsked(false)} {...{ action, working, danger, onDo }}>
+        <FormDialog title={action} onClose={() => setAsked(false)} {...{ action, danger, onDo }}>
           <p>{question}</p>
         </FormDialog>
       )}

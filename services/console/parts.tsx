@@ -74,6 +74,17 @@ export function FaultNotice({ fault }: { readonly fault: ApiFault | undefined })
   return fault === undefined ? null : <Notice tone="bad">{fault.message}</Notice>;
 }
 
+/** Shows a fault of the gateway, or the words while its answer is waited for. */
+export function Waiting({
+  fault,
+  children,
+}: {
+  readonly fault: ApiFault | undefined;
+  readonly children: ComponentChildren;
+}) {
+  return fault === undefined ? <p class="quiet">{children}</p> : <FaultNotice fault={fault} />;
+}
+
 export interface Column<Row> {
   readonly name: string;
   readonly cell: (row: Row) => ComponentChildren;

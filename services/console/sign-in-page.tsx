@@ -41,7 +41,7 @@ export function SignIn({ fault }: { readonly fault: ApiFault | undefined }) {
       </section>
       <section>
         <h2>Or paste a key</h2>
-        <ActionForm action="Sign in" working="Signing in…" onDo={() => signIn(key.trim())}>
+        <ActionForm action="Sign in" onDo={() => signIn(key.trim())}>
           <TextField
             label="Admin or viewer key"
             hint="A viewer key reads and changes nothing."

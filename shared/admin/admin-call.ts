@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { AdminApi } from "./admin-api.ts";
-import type { Input, AdminOperation, AdminSite } from "./operation.ts";
+import type { AdminOperation } from "./operation.ts";
 
 /** The operations by method and path, such as `GET /keys/{id}`. */
 type Calls = {
@@ -32,21 +32,6 @@ export interface AdminCall<Answer = unknown> {
   readonly body?: unknown;
   /** Never set. */
   readonly answer?: Answer;
-}
-
-/** Runs an operation on the store, as a gateway does when the same is sent to it. */
-export async function runOn<Of extends AdminOperation & { run(input: Input, site: AdminSite): Promise<unknown> }>(
-  site: AdminSite,
-  operation: Of,
-  given: SentParts<Of>,
-): Promise<z.output<Of["answer"]>> {
-  const { params = {}, query = {}, body = {} }: Parts = given;
-  const input = {
-    params: operation.params.parse(params),
-    query: operation.query.parse(query),
-    body: operation.body.parse(body),
-  };
-  return operation.run(input, site) as Promise<z.output<Of["answer"]>>;
 }
 
 /** Makes a request by method and path, for a client that loads no schema. */

@@ -3,6 +3,7 @@ import type { StateDatabase } from "../store/state-database.ts";
 import type { StateStore } from "../store/open-key-store.ts";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import type { Days } from "./days-asked.ts";
+import { compareText } from "./sum-usage.ts";
 
 const usageCount = z.int().nonnegative();
 
@@ -63,13 +64,6 @@ export function addUsage<Counts extends UsageCounts>(one: Counts, other: UsageCo
 /** Compares rows by day, key and model; rows without a model come first. */
 export function compareUsage(one: UsageRow, other: UsageRow): number {
   return compareText(one.day, other.day) || compareText(one.keyId, other.keyId) || compareText(one.model, other.model);
-}
-
-/** Compares by UTF-16 code units, so that the order is the same on every host. */
-export function compareText(one: string | null = "", other: string | null = ""): number {
-  const [first, second] = [one ?? "", other ?? ""];
-  if (first === second) return 0;
-  return first < second ? -1 : 1;
 }
 
 /** The sorted set of all days with usage rows. */

@@ -388,5 +388,5 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/requests": 650,
   "shared/site": 580,
   "shared/store": 2_420,
-  "shared/usage": 190,
+  "shared/usage": 240,
 };

@@ -1,5 +1,5 @@
 import { keyOperations } from "#shared/admin/key-operations.ts";
-import { runOn } from "#shared/admin/admin-call.ts";
+import { runOn } from "#shared/admin/run-on.ts";
 import { namesOfKeys } from "#shared/records/find-keys.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { formatDuration } from "#shared/records/shown-key.ts";
@@ -17,8 +17,6 @@ import {
 import { keyFields } from "./keys-show.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
 import { tellChange } from "../site/with-key-store.ts";
-
-const { changeKey, disableKey, enableKey, extendKey, revokeKey } = keyOperations;
 
 interface Options extends JsonOption {
   readonly name?: string;
@@ -39,13 +37,15 @@ A key that expired less than 90 days ago is valid again. To make a key's time sh
 Example:
   trunkline keys extend 0aB1cD2eF3gH --ttl 365d`)
     .action((id: KeyId, { ttl, ...given }: { readonly ttl: number } & JsonOption) =>
-      tellChange(
-        context,
-        given,
-        (store) => runOn(store, extendKey, { params: { id }, body: { ttl: formatDuration(ttl) } }),
-        ({ name, state, expires_at: until }) =>
+      tellChange(context, given, async (store) => {
+        const body = { ttl: formatDuration(ttl) };
+        const answer = await runOn(store, keyOperations.extendKey, { params: { id }, body });
+        const { name, state, expires_at: until } = answer;
+        return [
+          answer,
           `${id} (${name}) expires ${utcTime(until)}${state === "disabled" ? ", and stays disabled" : ""}`,
-      ),
+        ];
+      }),
     );
 
   addChange(keys, context);
@@ -61,12 +61,11 @@ Requests of the key that are under way end. To take a key back for good, revoke 
 Example:
   trunkline keys disable 0aB1cD2eF3gH`)
     .action((id: KeyId, given: JsonOption) =>
-      tellChange(
-        context,
-        given,
-        (store) => runOn(store, disableKey, { params: { id } }),
-        ({ name, outcome }) => `${id} (${name}) ${outcome === "unchanged" ? "was disabled before" : "is disabled"}`,
-      ),
+      tellChange(context, given, async (store) => {
+        const answer = await runOn(store, keyOperations.disableKey, { params: { id } });
+        const said = answer.outcome === "unchanged" ? "was disabled before" : "is disabled";
+        return [answer, `${id} (${answer.name}) ${said}`];
+      }),
     );
 
   keys
@@ -76,15 +75,13 @@ Example:
     .json()
     .more("\nExample:\n  trunkline keys enable 0aB1cD2eF3gH")
     .action((id: KeyId, given: JsonOption) =>
-      tellChange(
-        context,
-        given,
-        (store) => runOn(store, enableKey, { params: { id } }),
-        ({ name, state, outcome }) => {
-          const butExpired = state === "expired" ? ", but has expired: `trunkline keys extend` makes it valid" : "";
-          return `${id} (${name}) ${outcome === "unchanged" ? "was not disabled" : "is enabled"}${butExpired}`;
-        },
-      ),
+      tellChange(context, given, async (store) => {
+        const answer = await runOn(store, keyOperations.enableKey, { params: { id } });
+        const said = answer.outcome === "unchanged" ? "was not disabled" : "is enabled";
+        const butExpired =
+          answer.state === "expired" ? ", but has expired: `trunkline keys extend` makes it valid" : "";
+        return [answer, `${id} (${answer.name}) ${said}${butExpired}`];
+      }),
     );
 
   addRevoke(keys, context);
@@ -113,15 +110,12 @@ Examples:
         change.error(`error: say what to change: ${terms.map(({ long }) => long).join(", ")}.`);
       }
       const body = { name: given.name, scopes: given.scopes, ...givenTerms(given) };
-      await tellChange(
-        context,
-        given,
-        (store) => runOn(store, changeKey, { params: { id }, body }),
-        ({ outcome, ...shown }) => {
-          if (outcome === "unchanged") stderr.write("Nothing was changed: the key was so before.\n");
-          return keyFields(shown, { nowMs: clock.wall() }).trimEnd();
-        },
-      );
+      await tellChange(context, given, async (store) => {
+        const answer = await runOn(store, keyOperations.changeKey, { params: { id }, body });
+        const { outcome, ...shown } = answer;
+        if (outcome === "unchanged" && !given.json) stderr.write("Nothing was changed: the key was so before.\n");
+        return [answer, keyFields(shown, { nowMs: clock.wall() }).trimEnd()];
+      });
     });
 }
 
@@ -141,26 +135,21 @@ used pair nobody any more.
 Examples:
   trunkline keys revoke 0aB1cD2eF3gH
   trunkline keys revoke 0aB1cD2eF3gH --with-issued`)
-    .action((id: KeyId, { withIssued = false, ...given }: { readonly withIssued?: boolean } & JsonOption) => {
-      let names: ReadonlyMap<string, string>;
-      const called = (each: KeyId): string => (names.has(each) ? `${each} (${names.get(each)})` : each);
-      return tellChange(
-        context,
-        given,
-        async (store) => {
-          const query = { with_issued: String(withIssued) };
-          const answer = await runOn(store, revokeKey, { params: { id }, query });
-          names = await namesOfKeys(store.keys);
-          const { outcome, revoked_with_it: revoked, issued_and_stay: stay, replicated } = answer;
-          const made = outcome === "unchanged" ? "already_revoked" : "revoked";
-          return { id, outcome: made, with: revoked, stay, replicated };
-        },
-        ({ outcome, with: revoked = [], stay = [] }) =>
-          [
-            `${called(id)} ${outcome === "revoked" ? "is revoked" : "was revoked before"}`,
-            ...revoked.map((each) => `${called(each)}, which it issued, is revoked with it`),
-            ...stay.map((each) => `${called(each)}, which it issued, stays: --with-issued revokes it`),
-          ].join("\n"),
-      );
-    });
+    .action((id: KeyId, { withIssued = false, ...given }: { readonly withIssued?: boolean } & JsonOption) =>
+      tellChange(context, given, async (store) => {
+        const query = { with_issued: String(withIssued) };
+        const answer = await runOn(store, keyOperations.revokeKey, { params: { id }, query });
+        const { revoked_with_it: revoked, issued_and_stay: stay, replicated } = answer;
+        const isNew = answer.outcome !== "unchanged";
+        const names = await namesOfKeys(store.keys);
+        const called = (each: KeyId): string => (names.has(each) ? `${each} (${names.get(each)})` : each);
+        const lines = [
+          `${called(id)} ${isNew ? "is revoked" : "was revoked before"}`,
+          ...(revoked ?? []).map((each) => `${called(each)}, which it issued, is revoked with it`),
+          ...(stay ?? []).map((each) => `${called(each)}, which it issued, stays: --with-issued revokes it`),
+        ];
+        const outcome = isNew ? "revoked" : "already_revoked";
+        return [{ id, outcome, with: revoked, stay, replicated }, lines.join("\n")];
+      }),
+    );
 }

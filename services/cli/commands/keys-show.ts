@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { keyOperations } from "#shared/admin/key-operations.ts";
 import { limitRows, limitsText, termRows, termText } from "#shared/admin/key-terms.ts";
-import { runOn } from "#shared/admin/admin-call.ts";
+import { runOn } from "#shared/admin/run-on.ts";
 import { auditEntriesMax, type AuditEntry } from "#shared/records/audit-entry.ts";
 import { findKeys } from "#shared/records/find-keys.ts";
 import { type KeyState, keyStates, tokenBudget } from "#shared/records/key-record.ts";

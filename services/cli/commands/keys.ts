@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { keyOperations } from "#shared/admin/key-operations.ts";
-import { runOn } from "#shared/admin/admin-call.ts";
+import { runOn } from "#shared/admin/run-on.ts";
 import { defaultGraceMs } from "#shared/records/change-key.ts";
 import { adminTtlMsMax } from "#shared/records/issue-key.ts";
 import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";

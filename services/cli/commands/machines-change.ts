@@ -1,6 +1,6 @@
 import { Argument, Option } from "commander";
 import { commaList } from "#shared/process/config.ts";
-import { runOn } from "#shared/admin/admin-call.ts";
+import { runOn } from "#shared/admin/run-on.ts";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import { defaultCordonReason } from "#shared/records/change-machine.ts";
 import { cordonReason, machineLabels, modelPatterns } from "#shared/records/machine-record.ts";
@@ -15,17 +15,6 @@ import {
   type CliContext,
 } from "../terminal/command-line.ts";
 import { tellChange } from "../site/with-key-store.ts";
-
-const {
-  cordonMachine,
-  labelMachine,
-  markMachine,
-  removeMachineRecord,
-  renameMachine,
-  revokeMachine,
-  setMachineRecord,
-  uncordonMachine,
-} = machineOperations;
 
 export function machineArgument(): Argument {
   return new Argument("<name>", "the name of the machine").argParser(readBy(machineName));
@@ -44,7 +33,13 @@ export function modelsText({ models }: { readonly models: readonly string[] | nu
   return models?.join(", ") ?? "any";
 }
 
-export function addModels(machines: CliCommand, context: CliContext): void {
+/** Adds the commands that change the record of a machine at once. */
+export function addChanges(machines: CliCommand, context: CliContext): void {
+  for (const add of [addRename, addRevoke, addCordon, addUncordon, addModels, addLabels, addExternal, addRemove])
+    add(machines, context);
+}
+
+function addModels(machines: CliCommand, context: CliContext): void {
   machines
     .command("models")
     .alias("set")
@@ -59,17 +54,18 @@ Examples:
   trunkline machines models attic --models 'llama*,qwen*'
   trunkline machines models attic --models '*'`)
     .action((machine: string, { models, ...given }: { readonly models: readonly string[] } & JsonOption) =>
-      tellChange(
-        context,
-        given,
-        (store) => runOn(store, setMachineRecord, { params: { machine }, body: { models } }),
-        ({ outcome }) =>
-          `${machine} ${outcome === "unchanged" ? "might before, and may" : "may"} offer ${modelsText({ models })}`,
-      ),
+      tellChange(context, given, async (store) => {
+        const answer = await runOn(store, machineOperations.setMachineRecord, {
+          params: { machine },
+          body: { models },
+        });
+        const may = answer.outcome === "unchanged" ? "might before, and may" : "may";
+        return [answer, `${machine} ${may} offer ${modelsText({ models })}`];
+      }),
     );
 }
 
-export function addLabels(machines: CliCommand, context: CliContext): void {
+function addLabels(machines: CliCommand, context: CliContext): void {
   machines
     .command("labels")
     .description("set the labels by which routes name a machine")
@@ -86,20 +82,16 @@ A route's target may ask for a label ("trunkline routes set"). The labels take t
 Examples:
   trunkline machines labels attic --labels fast,mac
   trunkline machines labels attic --labels none`)
-    .action((machine: string, { labels, ...given }: { readonly labels: OrNone<readonly string[]> } & JsonOption) =>
-      tellChange(
-        context,
-        given,
-        (store) => {
-          const body = { labels: labels === none ? [] : labels };
-          return runOn(store, labelMachine, { params: { machine }, body });
-        },
-        (after) => `${machine} has ${after.labels ? `the labels ${after.labels.join(", ")}` : "no labels"}`,
-      ),
+    .action((machine: string, given: { readonly labels: OrNone<readonly string[]> } & JsonOption) =>
+      tellChange(context, given, async (store) => {
+        const body = { labels: given.labels === none ? [] : given.labels };
+        const answer = await runOn(store, machineOperations.labelMachine, { params: { machine }, body });
+        return [answer, `${machine} has ${answer.labels ? `the labels ${answer.labels.join(", ")}` : "no labels"}`];
+      }),
     );
 }
 
-export function addExternal(machines: CliCommand, context: CliContext): void {
+function addExternal(machines: CliCommand, context: CliContext): void {
   machines
     .command("external")
     .description("say that a machine's models run elsewhere, such as at a cloud")
@@ -115,19 +107,18 @@ Examples:
   trunkline machines external cloud
   trunkline machines external cloud --off`)
     .action((machine: string, { off, ...given }: { readonly off?: true } & JsonOption) =>
-      tellChange(
-        context,
-        given,
-        (store) => runOn(store, markMachine, { params: { machine }, body: { external: off === undefined } }),
-        () =>
-          off
-            ? `${machine} is not external: any request may go there`
-            : `${machine} is external: only routes that say so lead there`,
-      ),
+      tellChange(context, given, async (store) => {
+        const body = { external: off === undefined };
+        const answer = await runOn(store, machineOperations.markMachine, { params: { machine }, body });
+        const said = off
+          ? "is not external: any request may go there"
+          : "is external: only routes that say so lead there";
+        return [answer, `${machine} ${said}`];
+      }),
     );
 }
 
-export function addRename(machines: CliCommand, context: CliContext): void {
+function addRename(machines: CliCommand, context: CliContext): void {
   machines
     .command("rename")
     .description("give a paired machine another name")
@@ -141,16 +132,14 @@ has 30 seconds to finish. The old name is free at once; another machine that tak
 Example:
   trunkline machines rename attic loft`)
     .action((machine: string, name: string, given: JsonOption) =>
-      tellChange(
-        context,
-        given,
-        (store) => runOn(store, renameMachine, { params: { machine }, body: { name } }),
-        ({ outcome }) => `${machine} is called ${outcome === "unchanged" ? "so already" : `${name} now`}`,
-      ),
+      tellChange(context, given, async (store) => {
+        const answer = await runOn(store, machineOperations.renameMachine, { params: { machine }, body: { name } });
+        return [answer, `${machine} is called ${answer.outcome === "unchanged" ? "so already" : `${name} now`}`];
+      }),
     );
 }
 
-export function addRevoke(machines: CliCommand, context: CliContext): void {
+function addRevoke(machines: CliCommand, context: CliContext): void {
   machines
     .command("revoke")
     .description("take a machine's key back for good")
@@ -163,17 +152,15 @@ used is withdrawn. "trunkline machines pair" makes a new line for the same name.
 Example:
   trunkline machines revoke attic`)
     .action((machine: string, given: JsonOption) =>
-      tellChange(
-        context,
-        given,
-        (store) => runOn(store, revokeMachine, { params: { machine } }),
-        ({ outcome }) =>
-          `${machine} ${outcome === "unchanged" ? "was revoked before" : "is revoked: its key never works again"}`,
-      ),
+      tellChange(context, given, async (store) => {
+        const answer = await runOn(store, machineOperations.revokeMachine, { params: { machine } });
+        const said = answer.outcome === "unchanged" ? "was revoked before" : "is revoked: its key never works again";
+        return [answer, `${machine} ${said}`];
+      }),
     );
 }
 
-export function addCordon(machines: CliCommand, context: CliContext): void {
+function addCordon(machines: CliCommand, context: CliContext): void {
   machines
     .command("cordon")
     .description("give a machine no new jobs; those that run finish")
@@ -186,22 +173,18 @@ It stays connected and cordoned until "uncordon", also after a restart of everyt
 Examples:
   trunkline machines cordon attic
   trunkline machines cordon attic --reason 'new fans on Friday'`)
-    .action((machine: string, { reason, ...given }: { readonly reason: string } & JsonOption) => {
-      let beware = "";
-      return tellChange(
-        context,
-        given,
-        async (store) => {
-          const before = await store.machines.find(machine);
-          if (before === undefined) beware = " (it had no record before: is that its name?)";
-          return runOn(store, cordonMachine, { params: { machine }, body: { reason } });
-        },
-        ({ outcome }) => `${machine} ${outcome === "unchanged" ? "was cordoned before" : `gets no new jobs${beware}`}`,
-      );
-    });
+    .action((machine: string, { reason, ...given }: { readonly reason: string } & JsonOption) =>
+      tellChange(context, given, async (store) => {
+        const isNew = (await store.machines.find(machine)) === undefined;
+        const answer = await runOn(store, machineOperations.cordonMachine, { params: { machine }, body: { reason } });
+        const beware = isNew ? " (it had no record before: is that its name?)" : "";
+        const said = answer.outcome === "unchanged" ? "was cordoned before" : `gets no new jobs${beware}`;
+        return [answer, `${machine} ${said}`];
+      }),
+    );
 }
 
-export function addUncordon(machines: CliCommand, context: CliContext): void {
+function addUncordon(machines: CliCommand, context: CliContext): void {
   machines
     .command("uncordon")
     .description("give a machine jobs again")
@@ -209,16 +192,14 @@ export function addUncordon(machines: CliCommand, context: CliContext): void {
     .json()
     .more("\nExample:\n  trunkline machines uncordon attic")
     .action((machine: string, given: JsonOption) =>
-      tellChange(
-        context,
-        given,
-        (store) => runOn(store, uncordonMachine, { params: { machine } }),
-        ({ outcome }) => `${machine} ${outcome === "unchanged" ? "was not cordoned" : "gets jobs again"}`,
-      ),
+      tellChange(context, given, async (store) => {
+        const answer = await runOn(store, machineOperations.uncordonMachine, { params: { machine } });
+        return [answer, `${machine} ${answer.outcome === "unchanged" ? "was not cordoned" : "gets jobs again"}`];
+      }),
     );
 }
 
-export function addRemove(machines: CliCommand, context: CliContext): void {
+function addRemove(machines: CliCommand, context: CliContext): void {
   machines
     .command("remove")
     .description("remove the record of a machine that is not paired")
@@ -231,14 +212,9 @@ removed an hour after it was revoked.
 Example:
   trunkline machines remove attic`)
     .action((machine: string, given: JsonOption) =>
-      tellChange(
-        context,
-        given,
-        async (store) => {
-          await runOn(store, removeMachineRecord, { params: { machine } });
-          return { machine, outcome: "removed" };
-        },
-        () => `${machine} has no record any more`,
-      ),
+      tellChange(context, given, async (store) => {
+        await runOn(store, machineOperations.removeMachineRecord, { params: { machine } });
+        return [{ machine, outcome: "removed" }, `${machine} has no record any more`];
+      }),
     );
 }

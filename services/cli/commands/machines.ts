@@ -1,20 +1,9 @@
 import type { Command } from "commander";
-import { runOn } from "#shared/admin/admin-call.ts";
+import { runOn } from "#shared/admin/run-on.ts";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
 import { type CliCommand, commandIn, type JsonOption, type CliContext, widthOf } from "../terminal/command-line.ts";
-import {
-  addCordon,
-  addExternal,
-  addLabels,
-  addModels,
-  addRemove,
-  addRename,
-  addRevoke,
-  addUncordon,
-  machineArgument,
-  modelsText,
-} from "./machines-change.ts";
+import { addChanges, machineArgument, modelsText } from "./machines-change.ts";
 import { addDrain } from "./machines-drain.ts";
 import { addPair, type PairContext } from "./machines-pair.ts";
 import { fromNow, utcTime } from "../terminal/quantity-text.ts";
@@ -36,15 +25,8 @@ ${whichStoreHelp}`);
   addList(machines, context);
   addShow(machines, context);
   addPair(machines, context);
-  addRename(machines, context);
-  addRevoke(machines, context);
-  addCordon(machines, context);
-  addUncordon(machines, context);
+  addChanges(machines, context);
   addDrain(machines, context);
-  addModels(machines, context);
-  addLabels(machines, context);
-  addExternal(machines, context);
-  addRemove(machines, context);
   return machines;
 }
 

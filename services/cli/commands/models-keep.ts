@@ -4,7 +4,7 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { keptWords } from "#shared/fleet/fleet-words.ts";
 import type { ShownPlan } from "#shared/fleet/shown-plan.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
-import { runOn } from "#shared/admin/admin-call.ts";
+import { runOn } from "#shared/admin/run-on.ts";
 import { keepOperations } from "#shared/admin/keep-operations.ts";
 import { copiesMax, keepText, keptModel } from "#shared/records/keep-record.ts";
 import { boundMachines } from "#shared/records/key-record.ts";
@@ -45,23 +45,22 @@ Examples:
   trunkline models keep qwen3:8b --on 1 --machines attic,cellar
   trunkline models keep qwen3:8b --none
 ${whichStoreHelp}`)
-    .action((model: string, { on, machines, none, ...given }: KeepOptions) => {
-      if (none) return endKeep(model, given, context);
-      if (on === undefined && machines === undefined) {
-        const message = "Say how many machines are to keep it with --on <count>, or --none.";
-        throw new StartFailure(exitCodes.usage, message);
-      }
-      const body = { copies: on ?? machines?.length ?? 1, machines };
-      return tellChange(
-        context,
-        given,
-        (store) => runOn(store, setKeep, { params: { model }, body }),
-        ({ outcome, ...keep }) => {
-          const said = outcome === "unchanged" ? "was kept before" : "is kept";
-          return `${model} ${said}: ${keepText(keep)}. \`trunkline models plan\` shows how far that is.`;
-        },
-      );
-    });
+    .action((model: string, { on, machines, none, ...given }: KeepOptions) =>
+      tellChange(context, given, async (store) => {
+        if (none) {
+          await runOn(store, removeKeep, { params: { model } });
+          return [{ model, outcome: "removed" }, `${model} is kept no longer`];
+        }
+        if (on === undefined && machines === undefined) {
+          const message = "Say how many machines are to keep it with --on <count>, or --none.";
+          throw new StartFailure(exitCodes.usage, message);
+        }
+        const body = { copies: on ?? machines?.length ?? 1, machines };
+        const answer = await runOn(store, setKeep, { params: { model }, body });
+        const said = answer.outcome === "unchanged" ? "was kept before" : "is kept";
+        return [answer, `${model} ${said}: ${keepText(answer)}. \`trunkline models plan\` shows how far that is.`];
+      }),
+    );
   models
     .command("pin")
     .description("keep a model in the memory of this machine too")
@@ -75,33 +74,17 @@ Example:
   trunkline models pin qwen3:8b --machine attic
 ${whichStoreHelp}`)
     .action((model: string, { machine, ...given }: JsonOption & { readonly machine: string }) =>
-      tellChange(
-        context,
-        given,
-        async (store) => {
-          const before = await store.keeps.find(model);
-          if (before !== undefined && before.machines === undefined) {
-            const message = `${model} is kept on any machines (${keepText(before)}). Name them all with keep --machines.`;
-            throw new StartFailure(exitCodes.failed, message);
-          }
-          const machines = [...new Set([...(before?.machines ?? []), machine])];
-          return runOn(store, setKeep, { params: { model }, body: { copies: machines.length, machines } });
-        },
-        (keep) => `${model} is kept: ${keepText(keep)}`,
-      ),
+      tellChange(context, given, async (store) => {
+        const before = await store.keeps.find(model);
+        if (before !== undefined && before.machines === undefined) {
+          const message = `${model} is kept on any machines (${keepText(before)}). Name them all with keep --machines.`;
+          throw new StartFailure(exitCodes.failed, message);
+        }
+        const machines = [...new Set([...(before?.machines ?? []), machine])];
+        const answer = await runOn(store, setKeep, { params: { model }, body: { copies: machines.length, machines } });
+        return [answer, `${model} is kept: ${keepText(answer)}`];
+      }),
     );
-}
-
-function endKeep(model: string, given: JsonOption, context: CliContext): Promise<void> {
-  return tellChange(
-    context,
-    given,
-    async (store) => {
-      await runOn(store, removeKeep, { params: { model } });
-      return { model, outcome: "removed" };
-    },
-    () => `${model} is kept no longer`,
-  );
 }
 
 export function addPlan(models: CliCommand, context: CliContext): void {

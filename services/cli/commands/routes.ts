@@ -4,7 +4,7 @@ import { z } from "zod";
 import { commaList } from "#shared/process/config.ts";
 import { openKnownModels } from "#shared/store/known-models.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
-import { runOn } from "#shared/admin/admin-call.ts";
+import { runOn } from "#shared/admin/run-on.ts";
 import { routeOperations } from "#shared/admin/route-operations.ts";
 import { targetText } from "#shared/records/change-route.ts";
 import { routeTarget, type RouteTarget, targetsPerRouteMax } from "#shared/records/route-record.ts";
@@ -101,23 +101,18 @@ Examples:
   trunkline routes set claude-opus-4 qwen3-coder:480b --then 'claude-opus-4 external'
   trunkline routes set 'claude-*' qwen3-coder:30b --strict --json`)
     .action((route: string, first: RouteTarget, given: Options) =>
-      tellChange(
-        context,
-        given,
-        async (store) => {
-          const targets = [first, ...(given.then ?? [])];
-          const sightings = await openKnownModels(store.state).list(store.clock.wall());
-          const unknown = unknownTargets(targets, { sightings, machines: await store.machines.list() });
-          if (given.strict && unknown.length > 0)
-            throw new StartFailure(strictCode, `Nothing was set. ${unknown.join(" ")}`);
-          for (const warning of unknown) context.stderr.write(`Warning: ${warning}\n`);
-          return runOn(store, setRoute, { params: { route }, body: { targets } });
-        },
-        ({ targets, outcome }) => {
-          const texts = targets.map(targetText).join(", then ");
-          return `${route} ${outcome === "unchanged" ? `stood for that before: ${texts}` : `stands for ${texts}`}`;
-        },
-      ),
+      tellChange(context, given, async (store) => {
+        const targets = [first, ...(given.then ?? [])];
+        const sightings = await openKnownModels(store.state).list(store.clock.wall());
+        const unknown = unknownTargets(targets, { sightings, machines: await store.machines.list() });
+        if (given.strict && unknown.length > 0)
+          throw new StartFailure(strictCode, `Nothing was set. ${unknown.join(" ")}`);
+        for (const warning of unknown) context.stderr.write(`Warning: ${warning}\n`);
+        const answer = await runOn(store, setRoute, { params: { route }, body: { targets } });
+        const texts = targets.map(targetText).join(", then ");
+        const said = answer.outcome === "unchanged" ? `stood for that before: ${texts}` : `stands for ${texts}`;
+        return [answer, `${route} ${said}`];
+      }),
     );
 }
 
@@ -177,14 +172,9 @@ function addRemove(routes: CliCommand, context: CliContext): void {
     .json()
     .more("\nExample:\n  trunkline routes remove claude-sonnet-4")
     .action((route: string, given: JsonOption) =>
-      tellChange(
-        context,
-        given,
-        async (store) => {
-          const { replicated } = await runOn(store, removeRoute, { params: { route } });
-          return { route, outcome: "removed", replicated };
-        },
-        () => `${route} is no route any more`,
-      ),
+      tellChange(context, given, async (store) => {
+        const { replicated } = await runOn(store, removeRoute, { params: { route } });
+        return [{ route, outcome: "removed", replicated }, `${route} is no route any more`];
+      }),
     );
 }

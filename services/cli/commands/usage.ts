@@ -1,37 +1,37 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import { findKeys, namesOfKeys } from "#shared/records/find-keys.ts";
+import { runOn } from "#shared/admin/run-on.ts";
+import { recordOperations } from "#shared/admin/record-operations.ts";
+import { namesOfKeys } from "#shared/records/find-keys.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
 import { daysAsked } from "#shared/usage/days-asked.ts";
+import { usageKeptDays } from "#shared/usage/usage.ts";
 import {
-  addUsage,
-  compareText,
-  noUsage,
-  openUsage,
-  type UsageCounts,
-  usageKeptDays,
-  type UsageRow,
-} from "#shared/usage/usage.ts";
+  meansOf,
+  type SummedUsage,
+  sumUsage,
+  totalUsage,
+  type UsageFigures,
+  type UsagePart,
+  usageParts,
+} from "#shared/usage/sum-usage.ts";
 import { commandIn, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
 import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
 import { alignedTable, cutText } from "../terminal/table-text.ts";
 import { whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
 
-const usageParts = ["key", "model", "day"] as const;
-type SummedBy = (typeof usageParts)[number];
-
 interface Options extends JsonOption {
   readonly days: number;
   readonly from?: string;
   readonly to?: string;
-  readonly by: readonly SummedBy[];
+  readonly by: readonly UsagePart[];
   readonly key?: string;
 }
 
 const defaultDays = 7;
 const writtenDay = z.iso.date("must be a day, such as 2026-01-31");
-const parts: z.ZodType<readonly SummedBy[], string> = commaList
+const parts: z.ZodType<readonly UsagePart[], string> = commaList
   .pipe(z.array(z.enum(usageParts, `must be one or more of ${usageParts.join(", ")}`)))
   .transform((each) => [...new Set(each)]);
 
@@ -64,19 +64,17 @@ ${whichStoreHelp}`)
       const { from, to } = days;
       if (count < 1) usage.error(`error: ${from}, the first day, is after ${to}, the last.`);
       if (count > usageKeptDays) usage.error(`error: from ${from} to ${to} there are more than ${usageKeptDays} days.`);
-      await withKeyStore(context, { json }, async ({ keys, state }) => {
-        const { rows: all, unread } = await openUsage(state).read(days);
+      await withKeyStore(context, { json }, async (store) => {
+        const { data: rows, unread } = await runOn(store, recordOperations.readUsage, { query: { ...days, key } });
         if (unread > 0) stderr.write(`Left out: ${unread} rows whose counts are more than can have been used.\n`);
-        const keyIds = key === undefined ? undefined : await findKeys(key, keys);
-        const rows = all.filter(({ keyId }) => keyIds === undefined || keyIds.some((each) => each === keyId));
-        const names = await namesOfKeys(keys);
+        const names = await namesOfKeys(store.keys);
         const nameOf = (keyId: string): string | undefined => names.get(keyId);
         const [sums, total] = [sumUsage(rows, by), totalUsage(rows)];
         if (json) {
-          const shown = sums.map(({ part, counts }) => ({
+          const shown = sums.map(({ part, ...figures }) => ({
             ...part,
             ...(part.key === undefined ? {} : { name: nameOf(part.key) ?? null }),
-            ...shownUsage(counts),
+            ...shownUsage(figures),
           }));
           stdout.write(`${JSON.stringify({ ...days, usage: shown, total: shownUsage(total) })}\n`);
         } else if (rows.length > 0) stdout.write(usageTable({ sums, total, by, nameOf, widthMax: widthOf(stdout) }));
@@ -84,53 +82,6 @@ ${whichStoreHelp}`)
       });
     });
   return usage;
-}
-
-/** The usage of one group. A dimension that was not requested is summed over all its values. */
-interface SummedUsage {
-  readonly part: { readonly key?: string; readonly model?: string | null; readonly day?: string };
-  readonly counts: UsageCounts;
-}
-
-/** Sums usage by the requested dimensions. Sorts by day, then by tokens with the largest first. */
-export function sumUsage(rows: readonly UsageRow[], by: readonly SummedBy[]): readonly SummedUsage[] {
-  const sums = new Map<string, SummedUsage>();
-  for (const row of rows) {
-    const part = {
-      ...(by.includes("key") ? { key: row.keyId } : {}),
-      ...(by.includes("model") ? { model: row.model } : {}),
-      ...(by.includes("day") ? { day: row.day } : {}),
-    };
-    const place = JSON.stringify(part);
-    sums.set(place, { part, counts: addUsage(sums.get(place)?.counts ?? noUsage, row) });
-  }
-  return [...sums.values()].sort(compareSums);
-}
-
-export function totalUsage(rows: readonly UsageRow[]): UsageCounts {
-  return rows.reduce<UsageCounts>(addUsage, noUsage);
-}
-
-/** Returns the mean times. Null when there is no request to take a mean of. */
-export function meansOf({ requests, answered, firstTokenMs, durationMs }: UsageCounts) {
-  return {
-    firstTokenMs: answered === 0 ? null : firstTokenMs / answered,
-    durationMs: requests === 0 ? null : durationMs / requests,
-  };
-}
-
-function compareSums(one: SummedUsage, other: SummedUsage): number {
-  return (
-    compareText(one.part.day, other.part.day) ||
-    tokensOf(other.counts) - tokensOf(one.counts) ||
-    other.counts.requests - one.counts.requests ||
-    compareText(one.part.key, other.part.key) ||
-    compareText(one.part.model, other.part.model)
-  );
-}
-
-function tokensOf({ promptTokens, completionTokens }: UsageCounts): number {
-  return promptTokens + completionTokens;
 }
 
 const textWidthMax = 40;
@@ -142,8 +93,8 @@ const numbers = ["requests", "failed", "tokens in", "tokens out", "first token",
  */
 function usageTable(usage: {
   readonly sums: readonly SummedUsage[];
-  readonly total: UsageCounts;
-  readonly by: readonly SummedBy[];
+  readonly total: UsageFigures;
+  readonly by: readonly UsagePart[];
   readonly nameOf: (keyId: string) => string | undefined;
   readonly widthMax: number | undefined;
 }): string {
@@ -157,39 +108,25 @@ function usageTable(usage: {
   return alignedTable(
     [...headings, ...numbers],
     [
-      ...sums.map((sum) => [...cellsOfPart(sum).map((cell) => cutText(cell, textWidthMax)), ...cellsOf(sum.counts)]),
+      ...sums.map((sum) => [...cellsOfPart(sum).map((cell) => cutText(cell, textWidthMax)), ...cellsOf(sum)]),
       [...headings.map((_, at) => (at === 0 ? "total" : "")), ...cellsOf(total)],
     ],
     { right: numbers, wrap: ["name", "model"], widthMax },
   );
 }
 
-function cellsOf(counts: UsageCounts): string[] {
-  const { firstTokenMs, durationMs } = meansOf(counts);
-  return [
-    grouped.format(counts.requests),
-    grouped.format(counts.failed),
-    grouped.format(counts.promptTokens),
-    grouped.format(counts.completionTokens),
-    firstTokenMs === null ? "-" : secondsText(firstTokenMs),
-    durationMs === null ? "-" : secondsText(durationMs),
-  ];
+function cellsOf(figures: UsageFigures): string[] {
+  const means = meansOf(figures);
+  const counts = [figures.requests, figures.failed, figures.prompt_tokens, figures.completion_tokens];
+  const times = [means.firstTokenMs, means.durationMs].map((ms) => (ms === null ? "-" : secondsText(ms)));
+  return [...counts.map((count) => grouped.format(count)), ...times];
 }
 
-/**
- * Returns usage counts for JSON output, with the field names of the admin API. The means are null when there was no
- * request.
- */
-function shownUsage(counts: UsageCounts): object {
-  const { firstTokenMs, durationMs } = meansOf(counts);
+/** Returns usage for JSON output. The means are null when there was no request. */
+function shownUsage(figures: UsageFigures): object {
+  const { firstTokenMs, durationMs } = meansOf(figures);
   return {
-    requests: counts.requests,
-    failed: counts.failed,
-    prompt_tokens: counts.promptTokens,
-    completion_tokens: counts.completionTokens,
-    answered: counts.answered,
-    first_token_ms: counts.firstTokenMs,
-    duration_ms: counts.durationMs,
+    ...figures,
     mean_first_token_ms: firstTokenMs && Math.round(firstTokenMs),
     mean_duration_ms: durationMs && Math.round(durationMs),
   };

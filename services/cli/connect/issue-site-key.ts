@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { runOn, type SentParts } from "#shared/admin/admin-call.ts";
+import type { SentParts } from "#shared/admin/admin-call.ts";
+import { runOn } from "#shared/admin/run-on.ts";
 import { keyOperations } from "#shared/admin/key-operations.ts";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import { type KeyId, type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";

@@ -57,15 +57,14 @@ export async function withKeyStore<Result>(
 }
 
 /** Makes a change on the key store and tells its answer: as JSON to a program, and in words to a person. */
-export async function tellChange<Answer extends object>(
+export async function tellChange(
   context: CliContext,
   given: JsonOption,
-  change: (store: CommandStore) => Promise<Answer>,
-  say: (answer: Answer) => string,
+  change: (store: CommandStore) => Promise<readonly [answer: object, words: string]>,
 ): Promise<void> {
   await withKeyStore(context, given, async (store) => {
-    const answer = await change(store);
-    context.stdout.write(`${given.json ? JSON.stringify(answer) : say(answer)}\n`);
+    const [answer, words] = await change(store);
+    context.stdout.write(`${given.json ? JSON.stringify(answer) : words}\n`);
     context.stderr.write(replicationLine(answer));
   });
 }

@@ -39,7 +39,7 @@ export function IssueDialog({ onClose }: { readonly onClose: () => void }) {
   }
   return (
     <Dialog title="Issue a key" onClose={onClose}>
-      <ActionForm action="Issue" working="Issuing…" onDo={issue}>
+      <ActionForm action="Issue" onDo={issue}>
         <Choice label="It" value={kind} onChoose={(each) => setKind(each as KeyKind)} options={kinds} />
         {kind === "model" ? (
           <TermFields terms={terms} onTerms={setTerms} />

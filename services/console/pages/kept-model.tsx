@@ -51,7 +51,6 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
     <>
       <ActionForm
         action={wish === undefined ? "Keep it in memory" : "Change"}
-        working="Noting…"
         onDo={() => change("PUT /keeps/{model}", { ...at, body })}
       >
         <div class="two">
@@ -69,7 +68,6 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
         <div class="actions">
           <Confirm
             action="Keep it no longer"
-            working="Noting…"
             danger={false}
             question="It stays in memory until another model needs the room."
             onDo={() => change("DELETE /keeps/{model}", at)}

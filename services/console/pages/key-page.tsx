@@ -1,14 +1,15 @@
 import { useState } from "preact/hooks";
 import { termRows, termText } from "#shared/admin/key-terms.ts";
+import { totalUsage } from "#shared/usage/sum-usage.ts";
 import { dayOf } from "#shared/process/clock.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { ActionForm, Choice, Confirm, Dialog, FormDialog, QueryButton, TextField } from "../forms.tsx";
-import { Badge, Bar, type Fact, Facts, FaultNotice, Name, Page, Time } from "../parts.tsx";
+import { ActionForm, Choice, Confirm, Dialog, FormDialog, QueryButton, TextDialog } from "../forms.tsx";
+import { Badge, Bar, type Fact, Facts, FaultNotice, Name, Page, Time, Waiting } from "../parts.tsx";
 import { numberText, shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
-import { sumOf, sumUsage } from "../usage-sums.ts";
+import { sumBy, sumOf } from "../usage-sums.ts";
 import { type Issued, KeyOnce } from "./issue-key.tsx";
 import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
 import { keyTones } from "./key-tones.ts";
@@ -20,7 +21,7 @@ export function OneKey({ id }: { readonly id: string }) {
   if (key === undefined) {
     return (
       <Page title="Key" about={<Name>{id}</Name>}>
-        {fault === undefined ? <p class="quiet">The key is looked up…</p> : <FaultNotice fault={fault} />}
+        <Waiting fault={fault}>The key is looked up…</Waiting>
         {fault?.code === "key_not_found" && (
           <p>
             It may have been revoked long ago. <a href={to(["trail"], { find: id })}>Look for it in the trail</a>
@@ -112,7 +113,7 @@ function Budget({
   const { answer } = useAnswer("GET /usage", { query: { key: id, from, to: today } });
   const all = `${shortNumber(tokens)} tokens a ${per}`;
   if (answer === undefined) return <>{all}</>;
-  const { prompt, completion } = sumOf(null, answer.data);
+  const { prompt_tokens: prompt, completion_tokens: completion } = totalUsage(answer.data);
   const used = prompt + completion;
   return (
     <>
@@ -134,7 +135,7 @@ function UsageOf({ id }: { readonly id: string }) {
       {answer !== undefined && (
         <UsageTable
           caption="Usage by model"
-          sums={sumUsage(answer.data, "model")}
+          sums={sumBy(answer.data, "model")}
           total={sumOf("all", answer.data)}
           part="model"
         />
@@ -175,7 +176,6 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
       {key.state === "disabled" ? (
         <Confirm
           action="Enable"
-          working="Enabling…"
           danger={false}
           question="It is accepted again."
           onDo={() => change("POST /keys/{id}/enable", at)}
@@ -183,14 +183,12 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
       ) : (
         <Confirm
           action="Disable"
-          working="Disabling…"
           question="It is refused until it is enabled again, and its requests end."
           onDo={() => change("POST /keys/{id}/disable", at)}
         />
       )}
       <Confirm
         action="Revoke"
-        working="Revoking…"
         question={
           key.kind === "admin"
             ? "It is refused for good, with the admin and viewer keys that it issued, and its sessions end."
@@ -199,7 +197,17 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
         onDo={() => change("POST /keys/{id}/revoke", at)}
       />
       {open === "terms" && <TermsDialog shown={key} onClose={close} />}
-      {open === "extend" && <ExtendDialog at={at} onClose={close} />}
+      {open === "extend" && (
+        <TextDialog
+          title="Extend"
+          label="Valid for, from now on"
+          hint="Such as 90d, 12h or 30m."
+          initial="90d"
+          required
+          onText={(ttl) => change("POST /keys/{id}/extend", { ...at, body: { ttl } })}
+          onClose={close}
+        />
+      )}
       {open === "rotate" && <RotateDialog shown={key} onClose={close} />}
     </>
   );
@@ -211,32 +219,10 @@ function TermsDialog({ shown: key, onClose }: { readonly shown: ShownKey; readon
     <FormDialog
       title={`Terms of ${key.name}`}
       action="Save"
-      working="Saving…"
       onDo={() => change("PATCH /keys/{id}", { params: { id: key.id }, body: bodyOf(terms) })}
       onClose={onClose}
     >
       <TermFields terms={terms} onTerms={setTerms} />
-    </FormDialog>
-  );
-}
-
-function ExtendDialog({
-  at,
-  onClose,
-}: {
-  readonly at: { readonly params: { readonly id: string } };
-  readonly onClose: () => void;
-}) {
-  const [ttl, setTtl] = useState("90d");
-  return (
-    <FormDialog
-      title="Extend"
-      action="Extend"
-      working="Extending…"
-      onDo={() => change("POST /keys/{id}/extend", { ...at, body: { ttl } })}
-      onClose={onClose}
-    >
-      <TextField label="Valid for, from now on" hint="Such as 90d, 12h or 30m." value={ttl} onText={setTtl} required />
     </FormDialog>
   );
 }
@@ -256,7 +242,6 @@ function RotateDialog({ shown: key, onClose }: { readonly shown: ShownKey; reado
       {issued === undefined ? (
         <ActionForm
           action="Make it"
-          working="Making it…"
           onDo={async () =>
             setIssued(
               await change("POST /keys/{id}/rotate", { params: { id: key.id }, body: { grace, kind: key.kind } }),

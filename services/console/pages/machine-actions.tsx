@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
 import { go, query, setQuery, to } from "../address.ts";
 import { change } from "../admin-api.ts";
-import { ActionForm, Confirm, Dialog, FormDialog, listIn, QueryButton, TextField } from "../forms.tsx";
+import { ActionForm, Confirm, Dialog, listIn, QueryButton, TextDialog, TextField } from "../forms.tsx";
 import { PairDialog } from "./pair-machine.tsx";
 
 /** The changes of a machine. Each window has an address. */
@@ -22,7 +22,6 @@ export function MachineActions({ record }: { readonly record: ShownMachineRecord
       {state === "cordoned" && (
         <Confirm
           action="Uncordon"
-          working="Uncordoning…"
           danger={false}
           question="It gets new jobs again."
           onDo={() => change("POST /machines/{machine}/uncordon", at)}
@@ -44,7 +43,6 @@ export function MachineActions({ record }: { readonly record: ShownMachineRecord
       {isPaired && (
         <Confirm
           action="Revoke"
-          working="Revoking…"
           question="Its key is taken back for good, at all gateways, and its jobs end. To come back it has to be paired anew."
           onDo={() => change("POST /machines/{machine}/revoke", at)}
         />
@@ -52,7 +50,6 @@ export function MachineActions({ record }: { readonly record: ShownMachineRecord
       {state === "unpaired" && (
         <Confirm
           action="Remove"
-          working="Removing…"
           question="Its record goes, with the models that it may offer."
           onDo={async () => {
             await change("DELETE /machines/{machine}", at);
@@ -60,74 +57,61 @@ export function MachineActions({ record }: { readonly record: ShownMachineRecord
           }}
         />
       )}
-      {open === "cordon" && <CordonDialog at={at} onClose={close} />}
-      {open === "rename" && <RenameDialog at={at} name={machine} onClose={close} />}
-      {open === "models" && <ModelsDialog at={at} record={record} onClose={close} />}
+      {open === "cordon" && (
+        <TextDialog
+          title="Cordon"
+          about="It gets no new jobs. Those that run there go on: when none is left, it is drained."
+          label="Reason"
+          hint="Others see it beside the machine."
+          placeholder="new fans"
+          onText={(reason) =>
+            change("POST /machines/{machine}/cordon", { ...at, body: reason === "" ? {} : { reason } })
+          }
+          onClose={close}
+        />
+      )}
+      {open === "rename" && <RenameDialog at={at} onClose={close} />}
+      {open === "models" && (
+        <TextDialog
+          title="Allowed models"
+          action="Save"
+          label="Models it may offer"
+          hint="Names or patterns with *, such as llama* qwen*. Empty for all."
+          initial={record.models?.join(" ") ?? ""}
+          onText={(text) => {
+            const models = listIn(text);
+            return change("PATCH /machines/{machine}", {
+              ...at,
+              body: { models: models.length === 0 ? null : models },
+            });
+          }}
+          onClose={close}
+        />
+      )}
       {open === "pair" && <PairDialog name={machine} onClose={close} />}
     </>
   );
 }
 
-interface DialogProps {
+function RenameDialog({
+  at,
+  onClose,
+}: {
   readonly at: { readonly params: { readonly machine: string } };
   readonly onClose: () => void;
-}
-
-function CordonDialog({ at, onClose }: DialogProps) {
-  const [reason, setReason] = useState("");
-  return (
-    <FormDialog
-      title="Cordon"
-      action="Cordon"
-      working="Cordoning…"
-      onDo={() => change("POST /machines/{machine}/cordon", { ...at, body: reason === "" ? {} : { reason } })}
-      onClose={onClose}
-    >
-      <p>It gets no new jobs. Those that run there go on: when none is left, it is drained.</p>
-      <TextField
-        label="Reason"
-        hint="Others see it beside the machine."
-        value={reason}
-        onText={setReason}
-        placeholder="new fans"
-      />
-    </FormDialog>
-  );
-}
-
-function RenameDialog({ at, name, onClose }: DialogProps & { readonly name: string }) {
-  const [next, setNext] = useState(name);
+}) {
+  const { machine } = at.params;
+  const [next, setNext] = useState(machine);
   const rename = async (): Promise<void> => {
     await change("POST /machines/{machine}/rename", { ...at, body: { name: next } });
     go(to(["machines", next]), { replace: true });
   };
   return (
-    <Dialog title={`Rename ${name}`} onClose={onClose}>
+    <Dialog title={`Rename ${machine}`} onClose={onClose}>
       <p>No request is refused for it. Jobs under the old name have 30 seconds to finish.</p>
-      <ActionForm action="Rename" working="Renaming…" onDo={rename}>
+      <ActionForm action="Rename" onDo={rename}>
         <TextField label="New name" value={next} onText={setNext} required />
       </ActionForm>
     </Dialog>
-  );
-}
-
-function ModelsDialog({ at, record, onClose }: DialogProps & { readonly record: ShownMachineRecord }) {
-  const [text, setText] = useState(record.models?.join(" ") ?? "");
-  const models = listIn(text);
-  return (
-    <FormDialog
-      title="Allowed models"
-      action="Save"
-      working="Saving…"
-      onDo={() => change("PATCH /machines/{machine}", { ...at, body: { models: models.length === 0 ? null : models } })}
-      onClose={onClose}
-    >
-      <TextField
-        label="Models it may offer"
-        hint="Names or patterns with *, such as llama* qwen*. Empty for all."
-        value={text}
-        onText={setText}
-      />
-    </FormDialog>
   );
 }

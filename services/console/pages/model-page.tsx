@@ -100,7 +100,6 @@ function OfferActions({ offer: { id, machine, loaded } }: { readonly offer: Show
         )}
         <Confirm
           action="Remove"
-          working="Removing…"
           question={
             <>
               It is deleted from the disk of <Name>{machine}</Name>, and stays on others.

@@ -23,7 +23,7 @@ export function PairDialog({ onClose, name: given = "" }: { readonly onClose: ()
   return (
     <Dialog title={join === undefined ? "Pair a machine" : `Pair ${join.name}`} onClose={onClose}>
       {join === undefined ? (
-        <ActionForm action="Make its line" working="Making its line…" onDo={pair}>
+        <ActionForm action="Make its line" onDo={pair}>
           <TextField
             label="Name"
             hint="Letters, digits and hyphens, such as home-4090."

@@ -7,7 +7,7 @@ import { type ApiFault, faultOf, useRead } from "../admin-api.ts";
 import { ask, beginChat, stopAnswer, type Turn, turns } from "../chat-state.ts";
 import type { Message, Part } from "../chat-stream.ts";
 import { Choice, Field } from "../forms.tsx";
-import { FaultNotice, MachineLink, Name, Notice, Page } from "../parts.tsx";
+import { FaultNotice, MachineLink, Name, Notice, Page, Waiting } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
 import { defaultOptions, OptionFields, parametersOf } from "./chat-options.tsx";
@@ -35,12 +35,7 @@ export function Playground() {
 
 function Chat() {
   const { answer, fault } = useRead<{ readonly data: readonly Model[] }>("/console/v1/models");
-  if (answer === undefined)
-    return fault === undefined ? (
-      <p class="quiet">The machines are asked for their models…</p>
-    ) : (
-      <FaultNotice fault={fault} />
-    );
+  if (answer === undefined) return <Waiting fault={fault}>The machines are asked for their models…</Waiting>;
   const models = answer.data.filter(({ capabilities }) => capabilities.completion);
   const chosen = query.value.get("model") ?? models[0]?.id;
   if (chosen === undefined) {

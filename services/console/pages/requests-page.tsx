@@ -6,7 +6,7 @@ import { query, setQuery } from "../address.ts";
 import { type ApiFault, faultOf, read, useAnswer } from "../admin-api.ts";
 import { ended } from "../live.ts";
 import { Choice, TextField } from "../forms.tsx";
-import { CopyText, FaultNotice, Facts, MachineLink, Name, Notice, Page, Time } from "../parts.tsx";
+import { CopyText, FaultNotice, Facts, MachineLink, Name, Notice, Page, Time, Waiting } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { KeyName, useKeyNames } from "./key-name.tsx";
 import { Outcome, RequestTable } from "./request-table.tsx";
@@ -80,8 +80,7 @@ function Found({
   const names = useKeyNames();
   const [older, setOlder] = useState<readonly RequestListing[]>([]);
   const [failure, setFailure] = useState<ApiFault>();
-  if (answer === undefined)
-    return fault === undefined ? <p class="quiet">Requests are looked for…</p> : <FaultNotice fault={fault} />;
+  if (answer === undefined) return <Waiting fault={fault}>Requests are looked for…</Waiting>;
   const pages = [answer, ...older];
   const found = pages.flatMap(({ data }) => data);
   const known = new Set(found.map(({ id }) => id));
@@ -144,7 +143,7 @@ function OneRequest({ id }: { readonly id: string }) {
   if (answer === undefined) {
     return (
       <Page title="Request" about={<Name>{id}</Name>}>
-        {fault === undefined ? <p class="quiet">Its record is looked for…</p> : <FaultNotice fault={fault} />}
+        <Waiting fault={fault}>Its record is looked for…</Waiting>
       </Page>
     );
   }

@@ -78,7 +78,6 @@ function RouteActions({ route }: { readonly route: string }) {
       </button>
       <Confirm
         action="Remove"
-        working="Removing…"
         question={
           <>
             The name <Name>{route}</Name> then means the model of that name again, if there is one.
@@ -140,7 +139,6 @@ function RouteDialog({
     <FormDialog
       title={route === undefined ? "Make a route" : `Route ${route.route}`}
       action="Save"
-      working="Saving…"
       onDo={() => change("PUT /routes/{route}", { params: { route: name }, body: { targets: drafts.map(targetOf) } })}
       onClose={onClose}
     >

@@ -1,7 +1,7 @@
 import { query } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { FindField, QueryButton } from "../forms.tsx";
-import { FaultNotice, Page, UnreadNotice } from "../parts.tsx";
+import { Page, UnreadNotice, Waiting } from "../parts.tsx";
 import { actionWords } from "../trail-words.ts";
 import { type TrailEntry, TrailTable } from "./trail-table.tsx";
 
@@ -20,8 +20,7 @@ function Entries() {
   const limit = query.value.get("all") === null ? shownAtFirst : shownMax;
   const words = query.value.get("find") ?? "";
   const { answer, fault } = useAnswer("GET /log", { query: { limit } });
-  if (answer === undefined)
-    return fault === undefined ? <p class="quiet">The trail is read…</p> : <FaultNotice fault={fault} />;
+  if (answer === undefined) return <Waiting fault={fault}>The trail is read…</Waiting>;
   const found = answer.data.toReversed().filter((entry) => textOf(entry).includes(words.toLowerCase()));
   return (
     <section>

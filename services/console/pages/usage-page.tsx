@@ -1,4 +1,5 @@
 import { useMemo } from "preact/hooks";
+import { usageParts } from "#shared/usage/sum-usage.ts";
 import { daysAsked } from "#shared/usage/days-asked.ts";
 import { query, setQuery } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
@@ -6,20 +7,11 @@ import { Choice, QueryButton, TextField } from "../forms.tsx";
 import { FaultNotice, Page } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
 import { msText, shortNumber } from "../quantity.ts";
-import {
-  csvOf,
-  daysOf,
-  sumMachines,
-  sumOf,
-  sumUsage,
-  type UsagePart,
-  usageParts,
-  type ShownUsageRow,
-  type UsageSum,
-} from "../usage-sums.ts";
+import { csvOf, daysOf, type ShownUsageRow, sumBy, sumMachines, sumOf, type UsageSum } from "../usage-sums.ts";
 import { UsageTable } from "./usage-table.tsx";
 
 const daysShown = 30;
+const parts = [...usageParts, "machine"] as const;
 
 /** The figures of usage, and how each is drawn. */
 const metrics = {
@@ -49,7 +41,7 @@ function Chosen() {
   const chosen = query.value;
   const given = { from: chosen.get("from") ?? undefined, to: chosen.get("to") ?? undefined };
   const { from, to } = daysAsked({ ...given, days: daysShown }, Date.now());
-  const by = usageParts.find((part) => part === chosen.get("by")) ?? "model";
+  const by = parts.find((part) => part === chosen.get("by")) ?? "model";
   const metric = (Object.keys(metrics) as Metric[]).find((each) => each === chosen.get("of")) ?? "tokens";
   const key = chosen.get("key") ?? undefined;
   const { answer, fault } = useAnswer("GET /usage", { query: { from, to, key } });
@@ -68,7 +60,7 @@ function Chosen() {
           label="Table by"
           value={by}
           onChoose={(value) => setQuery("by", value)}
-          options={usageParts.map((part) => [part, part] as const)}
+          options={parts.map((part) => [part, part] as const)}
         />
         {key !== undefined && (
           <QueryButton name="key" value={undefined}>
@@ -96,11 +88,11 @@ function Figures({
   readonly rows: readonly ShownUsageRow[];
   readonly from: string;
   readonly to: string;
-  readonly by: UsagePart;
+  readonly by: (typeof parts)[number];
   readonly metric: Metric;
 }) {
   const days = daysOf(from, until);
-  const byDay = new Map(sumUsage(rows, "day").map((sum) => [sum.of, sum]));
+  const byDay = new Map(sumBy(rows, "day").map((sum) => [sum.of, sum]));
   const [title, unit] = metrics[metric];
   const valuesOf = (figure: (sum: UsageSum) => number | null) =>
     days.map((day) => {
@@ -112,10 +104,10 @@ function Figures({
       ? [
           {
             name: "prompts and answers",
-            values: valuesOf(({ prompt, completion }) => prompt + completion),
+            values: valuesOf((sum) => sum.prompt_tokens + sum.completion_tokens),
             kind: "bars" as const,
           },
-          { name: "answers", values: valuesOf(({ completion }) => completion), kind: "bars" as const },
+          { name: "answers", values: valuesOf((sum) => sum.completion_tokens), kind: "bars" as const },
         ]
       : metric === "first_token"
         ? [{ name: "mean", values: valuesOf(({ firstTokenMs }) => firstTokenMs) }]
@@ -139,7 +131,7 @@ function Figures({
         {by === "machine" ? (
           <ByMachine />
         ) : (
-          <UsageTable caption={`Usage by ${by}`} sums={sumUsage(rows, by)} total={sumOf("all", rows)} part={by} />
+          <UsageTable caption={`Usage by ${by}`} sums={sumBy(rows, by)} total={sumOf("all", rows)} part={by} />
         )}
       </section>
     </>

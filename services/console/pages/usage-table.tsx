@@ -1,7 +1,8 @@
 import { MachineLink, ModelLink, orDash, Table } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { KeyName, useKeyNames } from "./key-name.tsx";
-import type { UsagePart, UsageSum } from "../usage-sums.ts";
+import type { UsagePart } from "#shared/usage/sum-usage.ts";
+import type { UsageSum } from "../usage-sums.ts";
 
 /** A table of sums, with all of them together in its last row. */
 export function UsageTable({
@@ -13,7 +14,7 @@ export function UsageTable({
   readonly caption: string;
   readonly sums: readonly UsageSum[];
   readonly total?: UsageSum;
-  readonly part: UsagePart;
+  readonly part: UsagePart | "machine";
 }) {
   const names = useKeyNames();
   const rows = sums.length === 0 || total === undefined ? sums : [...sums, total];
@@ -34,8 +35,8 @@ export function UsageTable({
         { name: part, cell: title },
         { name: "requests", right: true, cell: ({ requests }) => numberText(requests) },
         { name: "failed", right: true, cell: ({ failed }) => numberText(failed) },
-        { name: "prompt tokens", right: true, cell: ({ prompt }) => numberText(prompt) },
-        { name: "answer tokens", right: true, cell: ({ completion }) => numberText(completion) },
+        { name: "prompt tokens", right: true, cell: (sum) => numberText(sum.prompt_tokens) },
+        { name: "answer tokens", right: true, cell: (sum) => numberText(sum.completion_tokens) },
         {
           name: "first token",
           right: true,

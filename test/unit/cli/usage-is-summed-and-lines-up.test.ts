@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { UsageRow } from "#shared/usage/usage.ts";
-import { sumUsage, totalUsage, meansOf } from "../../../services/cli/commands/usage.ts";
+import { type FiguresOfDay, meansOf, sumUsage, totalUsage } from "#shared/usage/sum-usage.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { SqliteLimitsBook } from "../../../services/gateway/limits/open-limits.ts";
 import { commandLine } from "./command-line.ts";
@@ -26,8 +26,21 @@ const rows = [
   row("2026-01-01", "b", "llama3.2", 400),
   row("2026-01-01", "b", null, 3),
 ];
+/** Rows as the admin API shows them. */
+function shown({
+  keyId: key,
+  promptTokens,
+  completionTokens,
+  firstTokenMs,
+  durationMs,
+  ...same
+}: UsageRow): FiguresOfDay {
+  const tokens = { prompt_tokens: promptTokens, completion_tokens: completionTokens };
+  return { ...same, key, ...tokens, first_token_ms: firstTokenMs, duration_ms: durationMs };
+}
+const shownRows = rows.map(shown);
 const partsOf = (by: Parameters<typeof sumUsage>[1]) =>
-  sumUsage(rows, by).map(({ part, counts }) => ({ ...part, requests: counts.requests }));
+  sumUsage(shownRows, by).map(({ part, requests }) => ({ ...part, requests }));
 
 test("rows that are not told apart are summed, and the largest comes first", () => {
   expect(partsOf(["key", "model"])).toEqual([
@@ -45,7 +58,7 @@ test("rows that are not told apart are summed, and the largest comes first", () 
 
 test("the largest row is the one with most tokens, in whichever number of requests", () => {
   const wordy = { ...row("2026-01-01", "wordy", "llama3.2", 2), completionTokens: 9_000_000 };
-  expect(sumUsage([...rows, wordy], ["key"]).map(({ part }) => part.key)).toEqual(["wordy", "b", "a"]);
+  expect(sumUsage([...shownRows, shown(wordy)], ["key"]).map(({ part }) => part.key)).toEqual(["wordy", "b", "a"]);
 });
 
 test("days come in their order", () => {
@@ -61,25 +74,23 @@ test("days come in their order", () => {
 });
 
 test("every count is summed, whichever way it is told apart", () => {
-  const total = totalUsage(rows);
+  const total = totalUsage(shownRows);
   expect(total).toEqual({
     requests: 434,
     failed: 5,
     answered: 429,
-    promptTokens: 434_000,
-    completionTokens: 43_400,
-    firstTokenMs: 429 * 250,
-    durationMs: 434 * 2_000,
+    prompt_tokens: 434_000,
+    completion_tokens: 43_400,
+    first_token_ms: 429 * 250,
+    duration_ms: 434 * 2_000,
   });
   for (const by of [["key"], ["model"], ["day"], ["key", "model", "day"]] as const) {
-    expect(
-      totalUsage(sumUsage(rows, by).map(({ counts }) => ({ day: "", keyId: "", model: null, ...counts }))),
-    ).toEqual(total);
+    expect(totalUsage(sumUsage(shownRows, by))).toEqual(total);
   }
 });
 
 test("a mean is over the requests that had what it is the mean of, and none is not nothing", () => {
-  expect(meansOf(totalUsage(rows))).toEqual({ firstTokenMs: 250, durationMs: 2_000 });
+  expect(meansOf(totalUsage(shownRows))).toEqual({ firstTokenMs: 250, durationMs: 2_000 });
   expect(meansOf(totalUsage([]))).toEqual({ firstTokenMs: null, durationMs: null });
 });
 

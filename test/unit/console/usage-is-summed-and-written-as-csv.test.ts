@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { csvOf, daysOf, sumOf, sumUsage, type ShownUsageRow } from "../../../services/console/usage-sums.ts";
+import { csvOf, daysOf, sumBy, sumOf, type ShownUsageRow } from "../../../services/console/usage-sums.ts";
 
 const row = (given: Partial<ShownUsageRow>): ShownUsageRow => ({
   day: "2026-11-27",
@@ -17,8 +17,8 @@ const row = (given: Partial<ShownUsageRow>): ShownUsageRow => ({
 
 test("sums by model have the largest first, and days stand in order", () => {
   const rows = [row({ day: "2026-11-28", model: "small" }), row({ model: "large", completion_tokens: 500 }), row({})];
-  expect(sumUsage(rows, "model").map(({ of }) => of)).toEqual(["large", "small", "llama3.2"]);
-  expect(sumUsage(rows, "day").map(({ of, requests }) => [of, requests])).toEqual([
+  expect(sumBy(rows, "model").map(({ of }) => of)).toEqual(["large", "llama3.2", "small"]);
+  expect(sumBy(rows, "day").map(({ of, requests }) => [of, requests])).toEqual([
     ["2026-11-27", 2],
     ["2026-11-28", 1],
   ]);
