@@ -141,6 +141,8 @@ test("every operation has a name of its own, its answer, and its refusals as err
     expect(statuses.filter((status) => status.startsWith("2"))).toHaveLength(1);
     for (const status of ["400", "503", ...(isOpen ? [] : ["401", "403"])]) expect(statuses).toContain(status);
     if (route.includes("{id}")) expect(statuses).toContain("404");
+    // A body that arrives too slowly.
+    if (operation.requestBody !== undefined) expect(statuses, route).toContain("408");
     for (const [status, { content }] of Object.entries(operation.responses)) {
       if (status.startsWith("2")) continue;
       expect(json.parse(content)["application/json"].schema).toEqual({ $ref: "#/components/schemas/Error" });

@@ -32,18 +32,14 @@ export const sample = {
   },
 };
 
-/** The parts of example requests that each API for conversations writes in its own fields. */
-interface Dialect {
-  readonly ask: (content: unknown, ...turns: readonly object[]) => object;
-  readonly tools: object;
-  /** The call of a tool and its result. */
-  readonly turns: readonly object[];
-  readonly shown: readonly object[];
-  readonly json: object;
-}
-
-/** Returns the examples of an API for conversations. */
-export function conversationExamples({ ask, tools, turns, shown, json }: Dialect) {
+/**
+ * Returns the examples of an API for conversations from the parts that it writes in its own fields. `turns` are the call of
+ * a tool and its result.
+ */
+export function conversationExamples(
+  ask: (content: unknown, ...turns: readonly object[]) => object,
+  { tools, json, turns, shown }: Record<"tools" | "json", object> & Record<"turns" | "shown", readonly object[]>,
+) {
   const { why, umbrella, geography } = sample;
   return {
     question: example("A question, answered whole", ask(why)),

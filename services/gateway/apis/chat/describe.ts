@@ -48,8 +48,8 @@ const piece = choice.omit({ message: true }).extend({
 });
 const chatCompletionChunk = chunkOf("chat.completion.chunk", piece);
 
-const examples = conversationExamples({
-  ask: (content, ...turns) => ({ messages: [user(content), ...turns] }),
+const ask = (content: unknown, ...turns: readonly object[]) => ({ messages: [user(content), ...turns] });
+const examples = conversationExamples(ask, {
   tools: { tools: [{ type: "function", function: sample.weather }] },
   turns: [
     { role: "assistant", content: null, tool_calls: [{ id: "call_1", type: "function", function: sample.call }] },

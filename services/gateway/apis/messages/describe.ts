@@ -86,8 +86,8 @@ const tokenCount = z.object({ input_tokens: count.describe("The tokens of the pr
 
 const max_tokens = 1_024;
 const { name, description, parameters: input_schema } = sample.weather;
-const examples = conversationExamples({
-  ask: (content, ...turns) => ({ max_tokens, messages: [user(content), ...turns] }),
+const ask = (content: unknown, ...turns: readonly object[]) => ({ max_tokens, messages: [user(content), ...turns] });
+const examples = conversationExamples(ask, {
   tools: { tools: [{ name, description, input_schema }] },
   turns: [
     { role: "assistant", content: [{ type: "tool_use", id: "call_1", name, input: { city: "Oslo" } }] },

@@ -137,8 +137,8 @@ const responseEvent = z.discriminatedUnion("type", [
   event("response.incomplete", ofResponse),
 ]);
 
-const examples = conversationExamples({
-  ask: (content, ...turns) => ({ input: [user(content), ...turns] }),
+const ask = (content: unknown, ...turns: readonly object[]) => ({ input: [user(content), ...turns] });
+const examples = conversationExamples(ask, {
   tools: { tools: [{ type: "function", ...sample.weather }] },
   turns: [
     { type: "function_call", call_id: "call_1", ...sample.call },
