@@ -30,6 +30,7 @@ import {
   type OpenAiServer,
   type Probed,
   type RuntimeModel,
+  type OpenAiServerOptions,
 } from "./openai-profile.ts";
 
 /** llama-server of llama.cpp, with one model or as a router for many. */
@@ -161,7 +162,7 @@ export class LlamaServer implements OpenAiServer {
   #loaded: ReadonlySet<string> = new Set();
   #models: readonly LlamaModel[] = [];
 
-  constructor(options: { readonly connection: RuntimeConnection; readonly clock: Clock }) {
+  constructor(options: OpenAiServerOptions) {
     this.#connection = options.connection;
     this.#clock = options.clock;
     this.#probes = new PatientProbes(options);

@@ -14,6 +14,7 @@ import {
   type OpenAiProfile,
   type OpenAiServer,
   type RuntimeModel,
+  type OpenAiServerOptions,
   type Tools,
 } from "./openai-profile.ts";
 
@@ -80,8 +81,8 @@ export class LmStudioServer implements OpenAiServer {
   #api: LmStudioApi | undefined;
   #models: readonly LmStudioModel[] = [];
 
-  constructor(options: { readonly connection: RuntimeConnection }) {
-    this.#connection = options.connection;
+  constructor({ connection }: OpenAiServerOptions) {
+    this.#connection = connection;
   }
 
   get slots(): number {

@@ -2,10 +2,15 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/protocol/model.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { firstImage, honouring, honouringInTexts, modelsChoice } from "../refuse-unsupported.ts";
-import type { RuntimeConnection } from "../runtime-connection.ts";
 import { type ModelFiles, readModelFiles, templateTakesTools, templateThinks } from "./model-files.ts";
 import { byPlacedId, openAiModelList, organisationIn } from "./openai-models.ts";
-import { plainServer, type OpenAiProfile, type OpenAiServer, type RuntimeModel } from "./openai-profile.ts";
+import {
+  plainServer,
+  type OpenAiProfile,
+  type OpenAiServer,
+  type RuntimeModel,
+  type OpenAiServerOptions,
+} from "./openai-profile.ts";
 
 /** The server of mlx-lm. It ignores unknown fields, and knows fewer fields than other servers. */
 export const mlxLm: OpenAiProfile = {
@@ -87,12 +92,7 @@ const mlxLmSlotsDefault = 4;
  * Returns one server of mlx-lm. It lists names only. Other facts are read from the models' own files, if they are on this
  * host.
  */
-export function openMlxLm(options: {
-  readonly connection: RuntimeConnection;
-  readonly platform: string;
-  readonly hubFolder: string;
-}): OpenAiServer {
-  const { connection, platform, hubFolder } = options;
+export function openMlxLm({ connection, platform, hubFolder }: OpenAiServerOptions): OpenAiServer {
   let filesByName: ReadonlyMap<string, ModelFiles | undefined> = new Map();
   return {
     profile: mlxLm,

@@ -1,5 +1,7 @@
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
+import type { Clock } from "#shared/process/clock.ts";
 import type { RuntimeSampling } from "../refuse-unsupported.ts";
+import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { DescribedModel, Runtime } from "../runtime.ts";
 
 export const openAiServerKinds = ["vllm", "llama-server", "lm-studio", "mlx-lm", "openai"] as const; // "openai": any other
@@ -157,6 +159,15 @@ export interface OpenAiServer extends Pick<Runtime, "working" | "close" | "slots
   catalogue(signal: AbortSignal): Promise<readonly (DescribedModel & RuntimeModel)[]>;
   /** Returns the tokens of the prompt of a request for `/v1/chat/completions`. Requests with images do not come here. */
   count?(request: Fields, signal: AbortSignal): Promise<number>;
+}
+
+/** The parts that a server of any kind is opened with. */
+export interface OpenAiServerOptions {
+  readonly connection: RuntimeConnection;
+  readonly clock: Clock;
+  /** The Hugging Face cache on this host. */
+  readonly hubFolder: string;
+  readonly platform: string;
 }
 
 /** Fields of a request or an answer, as their server has them. */

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import type { Clock } from "#shared/process/clock.ts";
 import type { FurtherAbility } from "#shared/protocol/model.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
@@ -7,7 +6,7 @@ import type { DescribedModel } from "../runtime.ts";
 import { PathUnknown } from "./openai-fault.ts";
 import { probeTranscription } from "./openai-media.ts";
 import { PatientProbes, byPlacedId, openAiModelList, type ListedModel, organisationIn } from "./openai-models.ts";
-import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
+import { plainServer, type OpenAiProfile, type OpenAiServer, type OpenAiServerOptions } from "./openai-profile.ts";
 import { SlotsByLoad } from "./slots-by-load.ts";
 
 /**
@@ -89,13 +88,7 @@ function abilitiesOf({ task, owned_by: owner }: ListedModel): Abilities {
 }
 
 /** Returns a server that reports its list of models. The operator declares the capabilities that it does not report. */
-export function openOtherServer({
-  connection,
-  clock,
-}: {
-  readonly connection: RuntimeConnection;
-  readonly clock: Clock;
-}): OpenAiServer {
+export function openOtherServer({ connection, clock }: OpenAiServerOptions): OpenAiServer {
   /** True for llama-cpp-python's server, which works on one request at a time and leaves a stream for the next. */
   let interrupts = false;
   const byLoad = new SlotsByLoad({ connection, clock });

@@ -7,7 +7,7 @@ import { openMlxLm } from "./mlx-lm.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 import { ModelLoading, refusalFault } from "./openai-fault.ts";
 import { openAiModelList, type ListedModel } from "./openai-models.ts";
-import type { OpenAiServer, OpenAiServerKind } from "./openai-profile.ts";
+import type { OpenAiServer, OpenAiServerKind, OpenAiServerOptions } from "./openai-profile.ts";
 import { openOtherServer } from "./other-server.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type { Runtime, RuntimeSite } from "../runtime.ts";
@@ -48,7 +48,9 @@ export async function recogniseOpenAiServer(
     const kind = await kindOf(connection, options);
     if (kind === undefined) return undefined;
     kept = true;
-    return openAiCompatible({ site, connection, server: serverOf(kind, { site, connection, ...options }) });
+    const { hubFolder = join(homedir(), ".cache", "huggingface", "hub"), platform = process.platform } = options;
+    const server = servers[kind]({ connection, clock: site.clock, hubFolder, platform });
+    return openAiCompatible({ site, connection, server });
   } finally {
     if (!kept) await connection.close();
   }
@@ -138,22 +140,10 @@ async function listed(connection: RuntimeConnection, signal: AbortSignal): Promi
   }
 }
 
-function serverOf(
-  kind: OpenAiServerKind,
-  options: { site: RuntimeSite; connection: RuntimeConnection } & RecogniseOptions,
-): OpenAiServer {
-  const { site, connection, hubFolder = join(homedir(), ".cache", "huggingface", "hub") } = options;
-  const { clock } = site;
-  switch (kind) {
-    case "vllm":
-      return openVllm({ connection, clock, hubFolder });
-    case "llama-server":
-      return new LlamaServer({ connection, clock });
-    case "lm-studio":
-      return new LmStudioServer({ connection });
-    case "mlx-lm":
-      return openMlxLm({ connection, hubFolder, platform: options.platform ?? process.platform });
-    case "openai":
-      return openOtherServer({ connection, clock });
-  }
-}
+const servers: Readonly<Record<OpenAiServerKind, (options: OpenAiServerOptions) => OpenAiServer>> = {
+  vllm: openVllm,
+  "llama-server": (options) => new LlamaServer(options),
+  "lm-studio": (options) => new LmStudioServer(options),
+  "mlx-lm": openMlxLm,
+  openai: openOtherServer,
+};

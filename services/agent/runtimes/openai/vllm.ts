@@ -1,9 +1,7 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/protocol/model.ts";
-import type { Clock } from "#shared/process/clock.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
-import type { RuntimeConnection } from "../runtime-connection.ts";
 import { type ModelFiles, readModelFiles, templateThinks } from "./model-files.ts";
 import {
   byPlacedId,
@@ -17,7 +15,13 @@ import { probeTranscription } from "./openai-media.ts";
 import { probeRerank } from "./openai-rerank.ts";
 import { loadIn } from "./slots-by-load.ts";
 import { VllmSleep } from "./vllm-sleep.ts";
-import { plainServer, type OpenAiProfile, type OpenAiServer, type Probed } from "./openai-profile.ts";
+import {
+  plainServer,
+  type OpenAiProfile,
+  type OpenAiServer,
+  type Probed,
+  type OpenAiServerOptions,
+} from "./openai-profile.ts";
 
 /** The temperature below which vLLM always takes the likeliest token. */
 const greedyBelow = 1e-5;
@@ -81,11 +85,7 @@ const counted = z.object({ count: z.int().nonnegative() });
  * a tool. A server without `--enable-auto-tool-choice` refuses it before it costs anything. A server that failed to
  * answer may have been restarted, and is probed again.
  */
-export function openVllm(options: {
-  readonly connection: RuntimeConnection;
-  readonly clock: Clock;
-  readonly hubFolder: string;
-}): OpenAiServer {
+export function openVllm(options: OpenAiServerOptions): OpenAiServer {
   const { connection, hubFolder } = options;
   /** By root. Files that are missing may still be on their way here. */
   const filesByRoot = new Map<string, ModelFiles>();
