@@ -49,18 +49,17 @@ export class SqliteMachineStore extends SqliteRecords<MachineRecord> implements 
   }
 
   async findByKey(publicKey: string): Promise<MachineRecord | undefined> {
-    const row = this.database.read(
-      "find a machine by its key",
+    return this.#findBy(
       (sql) => sql.get`SELECT record FROM machines WHERE json_extract(record, '$.publicKey') = ${publicKey}`,
     );
-    return row && readRecord(machineRecord, row["record"]);
   }
 
   async findByJoin(id: string): Promise<MachineRecord | undefined> {
-    const row = this.database.read(
-      "find a machine by its join line",
-      (sql) => sql.get`SELECT record FROM machines WHERE json_extract(record, '$.join.id') = ${id}`,
-    );
+    return this.#findBy((sql) => sql.get`SELECT record FROM machines WHERE json_extract(record, '$.join.id') = ${id}`);
+  }
+
+  #findBy(query: (sql: SqlTags) => Record<string, unknown> | undefined): MachineRecord | undefined {
+    const row = this.database.read("find a machine", query);
     return row && readRecord(machineRecord, row["record"]);
   }
 

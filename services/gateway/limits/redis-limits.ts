@@ -318,29 +318,22 @@ export function spentAt(keyId: string, period: string): string {
   return `spent:${keyId}:${period}`;
 }
 
+interface BookOptions {
+  readonly clock: Pick<Clock, "wall">;
+  readonly kept?: KeptRequests;
+  readonly seatLivesMs?: number;
+  readonly isThereForMs?: number;
+}
+
 /** The book of all gateways together, exact at any moment. */
 export class RedisLimitsBook implements LimitsBook {
   readonly #redis: RedisConnection;
-  readonly #clock: Pick<Clock, "wall">;
-  readonly #seatLivesMs: number;
-  readonly #isThereForMs: number;
-  readonly #kept: KeptRequests;
+  readonly #options: Required<BookOptions>;
   readonly #settle: RedisScript<SettleReply>;
 
-  constructor(
-    redis: RedisConnection,
-    options: {
-      readonly clock: Pick<Clock, "wall">;
-      readonly kept?: KeptRequests;
-      readonly seatLivesMs?: number;
-      readonly isThereForMs?: number;
-    },
-  ) {
+  constructor(redis: RedisConnection, options: BookOptions) {
     this.#redis = redis;
-    this.#kept = options.kept ?? keptRequestsDefault;
-    this.#clock = options.clock;
-    this.#seatLivesMs = options.seatLivesMs ?? seatLivesMs;
-    this.#isThereForMs = options.isThereForMs ?? gatewayIsThereForMs;
+    this.#options = { kept: keptRequestsDefault, seatLivesMs, isThereForMs: gatewayIsThereForMs, ...options };
     this.#settle = redis.script(settleLua, 1);
   }
 
@@ -359,11 +352,11 @@ export class RedisLimitsBook implements LimitsBook {
   }
 
   async settle({ ended, charges, renewed, growing, demands, usage, running, requests, ...numbers }: Settlement) {
-    const wallMs = this.#clock.wall();
+    const { clock, kept, ...lives } = this.#options;
+    const wallMs = clock.wall();
     const text = JSON.stringify({
       ...numbers,
-      seatLivesMs: this.#seatLivesMs,
-      isThereForMs: this.#isThereForMs,
+      ...lives,
       changes: [...ended.map(changeOfEnd), ...charges.map(changeOf)],
       renewed: renewed
         .filter(({ limits }) => needsSeat(limits))
@@ -376,8 +369,8 @@ export class RedisLimitsBook implements LimitsBook {
         const made = { ...usedOf([used]), made: madeOf(used), ...moved };
         return { id, keyId: used.keyId, used: JSON.stringify(made), answer, request };
       }),
-      requestsMax: this.#kept.max,
-      requestsKeptMs: this.#kept.ms,
+      requestsMax: kept.max,
+      requestsKeptMs: kept.ms,
     });
     const purpose = demands.length > 0 ? "admit requests" : "write down what has ended";
     const [gateways, grants, replies] = await this.#settle(purpose, prefixOnly, text, ...requests);
