@@ -39,12 +39,11 @@ export const completionOf = (object: string, choice: z.ZodType) =>
     usage: tokenUsage,
   });
 
-const onlyInLast = "Only with `stream_options.include_usage`: null in every chunk but the last, which has no choices.";
 /** Returns the schema of one chunk of such an answer. */
 export const chunkOf = (object: string, choice: z.ZodType) =>
   completionOf(object, choice).extend({
     choices: z.array(choice).describe("One choice a chunk; none in the chunk of the usage."),
-    usage: tokenUsage.nullish().describe(onlyInLast),
+    usage: tokenUsage.nullish(),
   });
 export const endOfChunks = "The reason for its end, in its last chunk; null before.";
 
