@@ -49,6 +49,10 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   ],
   "requests know no API": ["services/gateway/requests/x.ts", `import { a } from "../chats/read-chat.ts";`],
   "chats know no API": ["services/gateway/chats/x.ts", `import { a } from "../apis/reads.ts";`],
+  "the readers of requests know neither Fastify nor renderers": [
+    "services/gateway/apis/chat/chat-request.ts",
+    `import { a } from "./render-chat.ts";`,
+  ],
   "only the two lists know the names of APIs": ["services/gateway/x.ts", `import { a } from "./apis/chat/api.ts";`],
   "metrics know neither the public API nor operations": [
     "services/gateway/metrics/x.ts",

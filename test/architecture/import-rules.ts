@@ -126,6 +126,12 @@ export const importRules: readonly ImportRule[] = [
     instead: "move what several APIs of chats share to services/gateway/chats",
   },
   {
+    rule: "the readers of requests know neither Fastify nor renderers",
+    files: "services/gateway/apis/*/*-{request,schema}.ts",
+    never: "{fastify,services/gateway/{apis/*,chats}/{api,render-*}.ts}",
+    instead: "move it to the API's api.ts, since reading threads load what a reader imports",
+  },
+  {
     rule: "only the two lists know the names of APIs",
     files: "services/**",
     never: "services/gateway/apis/*/api.ts",

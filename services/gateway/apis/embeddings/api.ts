@@ -2,7 +2,8 @@ import { plainRendering } from "../../chats/render-completions.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";
 import type { Api } from "../api.ts";
 import { describeEmbeddings } from "./describe.ts";
-import { embeddingList, type VectorFormat } from "./render-embeddings.ts";
+import type { VectorFormat } from "./embeddings-request.ts";
+import { embeddingList } from "./render-embeddings.ts";
 
 /** OpenAI's embeddings. */
 export const api: Api = {

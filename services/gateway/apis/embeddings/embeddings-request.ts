@@ -11,7 +11,6 @@ import {
   type Translated,
 } from "../../requests/read-request.ts";
 import { dropNulls, refuseTokens } from "../../requests/request-fields.ts";
-import type { VectorFormat } from "./render-embeddings.ts";
 
 const text = z.string().min(1);
 
@@ -22,6 +21,9 @@ export const embeddingsRequest = z.object({
   encoding_format: z.enum(["float", "base64"]).nullish(),
   dimensions: embedBody.shape.dimensions.nullable(),
 });
+
+/** Encoding of vectors: numbers, or base64 of 32-bit floats, little-endian. */
+export type VectorFormat = "float" | "base64";
 
 export const reads: Reads = {
   embeddings: {

@@ -1,9 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerHead, AnswerRenderer, AnswerTimings } from "../../jobs/answer-course.ts";
-
-/** Encoding of vectors: numbers, or base64 of 32-bit floats, little-endian. */
-export type VectorFormat = "float" | "base64";
+import type { VectorFormat } from "./embeddings-request.ts";
 
 /** The JSON around the vectors in an outer API. */
 export interface ListWords {
