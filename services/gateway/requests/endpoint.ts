@@ -35,7 +35,7 @@ export interface Endpoint {
   /** Returns the rendering of an answer to a request. */
   rendering(asked: ReadRequest, requestId: string): Rendering;
   /** Returns the stored texts that the body names, which the reader needs. */
-  lookUp?(body: Buffer, request: FastifyRequest, dependencies: InferenceDependencies): Promise<StoredTexts | undefined>;
+  lookUp?(body: Buffer, exchange: ModelExchange, dependencies: InferenceDependencies): Promise<StoredTexts | undefined>;
   /** Returns the model that a client means by the name that it sent. */
   meantModel?(name: string, key: KeyRecord, routes: RouteTable): string;
   /** Returns the cost of a request to its key, where the request has no tokens to count. */

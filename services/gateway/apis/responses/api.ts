@@ -1,11 +1,11 @@
-import type { FastifyRequest } from "fastify";
+import { limits } from "#shared/protocol/limits.ts";
 import { inClientWords } from "../../chats/render-completions.ts";
 import { countOfChat } from "../../chats/count-chat.ts";
 import type { ChatForm } from "../../chats/read-chat.ts";
 import { stateOf } from "../../http/request-state.ts";
-import { callerOf } from "../../keys/authenticate.ts";
-import { assertModel } from "../../requests/read-body.ts";
-import type { Endpoint, InferenceDependencies } from "../../requests/endpoint.ts";
+import { readJsonObject } from "../../http/read-json.ts";
+import type { Endpoint, InferenceDependencies, ModelExchange } from "../../requests/endpoint.ts";
+import { resolveModel } from "../../requests/resolve-model.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";
 import type { Api } from "../api.ts";
 import { describeResponses } from "./describe.ts";
@@ -24,16 +24,31 @@ declare module "../../requests/endpoint.ts" {
 /** Returns the stored turns that a request names; undefined if nothing is stored for its key. */
 async function turnsIn(
   body: Buffer,
-  request: FastifyRequest,
+  exchange: ModelExchange,
   dependencies: InferenceDependencies,
 ): Promise<StoredTurns | undefined> {
   const { responses } = dependencies;
-  const { key } = callerOf(request);
+  const { key } = exchange.request;
   if (!responses.mayStore(key)) return undefined;
   const named = namedTurns(body);
-  if (named.latest.size + named.referred.size > 0) await assertModel(body, request, dependencies);
+  if (named.latest.size + named.referred.size > 0) await assertModel(body, exchange, dependencies);
   // The stored turns take room as if they arrived with the body.
-  return responses.turnsNamed(key.id, named, (bytes) => stateOf(request).arriving?.grow(bytes));
+  return responses.turnsNamed(key.id, named, (bytes) => stateOf(exchange.incoming).arriving?.grow(bytes));
+}
+
+/** Refuses a model that is not there before stored turns are read for it. A large body is not parsed twice for that. */
+async function assertModel(
+  body: Buffer,
+  { request, leaving }: ModelExchange,
+  { runner, modelRoutes }: InferenceDependencies,
+): Promise<void> {
+  const model = body.byteLength > limits.partBytes ? undefined : readJsonObject(body)["model"];
+  if (typeof model !== "string") return;
+  request.asksFor({ model, streamed: false });
+  const { targets, ...routed } = resolveModel(model, request.key, modelRoutes.table);
+  request.asksFor({ model, streamed: false, ...routed });
+  const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
+  await runner.assertTaker({ targets, kind: "chat", needs }, request, leaving.signal);
 }
 
 const responses: Endpoint = {
