@@ -20,24 +20,28 @@ import { readModelSettings } from "./models/model-set.ts";
 import type { Runtime } from "./runtimes/runtime.ts";
 import { scriptedRuntime } from "./runtimes/scripted/scripted.ts";
 
-interface AgentParts {
+/** The process of an agent, and what its owner configured. */
+export interface AgentProcess {
   readonly config: AgentConfig;
-  readonly broker: Broker;
   readonly lifecycle: Lifecycle;
   readonly clock: Clock;
   readonly log: Log;
-  /** True if no other agent can be on this broker. */
-  readonly alone?: boolean;
-  /** True if the broker is reached by a tunnel. */
-  readonly tunnelled?: boolean;
   /**
    * True for `trunkline up`, which offers the demonstration when there is no real runtime; a plain agent waits instead.
    */
   readonly fallbackToScripted?: boolean;
-  /** The runtimes of this host, if they are watched already. */
-  readonly runtime?: RuntimeWatch | undefined;
   /** Ends the process when a script of the demonstration asks for it, where the agent shares the process. */
   readonly exit?: (code: number) => void;
+}
+
+interface AgentParts extends AgentProcess {
+  readonly broker: Broker;
+  /** True if no other agent can be on this broker. */
+  readonly alone?: boolean;
+  /** True if the broker is reached by a tunnel. */
+  readonly tunnelled?: boolean;
+  /** The runtimes of this host, if they are watched already. */
+  readonly runtime?: RuntimeWatch | undefined;
 }
 
 interface StartedAgent {
@@ -90,7 +94,7 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
 }
 
 /** Watches the runtimes of this host. Resolves after the first look. */
-export async function watchRuntimes(parts: Omit<AgentParts, "broker">): Promise<RuntimeWatch> {
+export async function watchRuntimes(parts: AgentProcess): Promise<RuntimeWatch> {
   const { config, lifecycle, clock, log } = parts;
   const sightings = new FirstSightings({ file: config.sightingsFile, clock, log });
   const runtime = new RuntimeWatch({
@@ -114,7 +118,7 @@ export async function watchRuntimes(parts: Omit<AgentParts, "broker">): Promise<
  * Returns the places where this agent looks for runtimes. A runtime inside this process is created here, and fails the
  * start when it cannot be created. A missing file will still be missing a second later.
  */
-async function sourcesOf({ config, clock, log, exit }: Omit<AgentParts, "broker">): Promise<readonly RuntimeSource[]> {
+async function sourcesOf({ config, clock, log, exit }: AgentProcess): Promise<readonly RuntimeSource[]> {
   const { runtime: kind, runtimeUrl: urls, runtimeKey: apiKey, gguf: files, slots } = config;
   if (kind === "scripted") {
     return [atHand("demonstration", scriptedRuntime({ clock, slots, models: config.scriptedModels, exit }))];
@@ -128,12 +132,7 @@ async function sourcesOf({ config, clock, log, exit }: Omit<AgentParts, "broker"
 }
 
 /** Returns the demonstration as a stand-in, only where the operator named no real runtime. */
-function standInOf({
-  config,
-  clock,
-  exit,
-  fallbackToScripted,
-}: Omit<AgentParts, "broker">): (() => Runtime) | undefined {
+function standInOf({ config, clock, exit, fallbackToScripted }: AgentProcess): (() => Runtime) | undefined {
   const { runtime, runtimeUrl, gguf, slots, scriptedModels: models } = config;
   const nothingNamed = runtime === "auto" && runtimeUrl.length === 0 && gguf.length === 0;
   return fallbackToScripted && nothingNamed ? () => scriptedRuntime({ clock, slots, models, exit }) : undefined;

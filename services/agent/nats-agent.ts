@@ -1,10 +1,9 @@
 import { connectNats, NatsUnreachable } from "#shared/broker/nats-broker.ts";
 import { ReconnectPace } from "#shared/broker/nats-connection.ts";
-import type { Clock, Timer } from "#shared/process/clock.ts";
+import type { Timer } from "#shared/process/clock.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";
-import { type Log, LogThrottle } from "#shared/process/log.ts";
-import { startAgent, watchRuntimes } from "./compose.ts";
-import type { AgentConfig } from "./config.ts";
+import { LogThrottle } from "#shared/process/log.ts";
+import { type AgentProcess, startAgent, watchRuntimes } from "./compose.ts";
 
 /** Factor from each delay between two attempts to the next. */
 const delayGrowth = 2;
@@ -13,12 +12,7 @@ const delayGrowth = 2;
  * Starts an agent that connects to NATS itself. While NATS cannot be reached, the agent says so and tries again until its
  * process stops. Every other failure ends the process.
  */
-export async function startOnNats(options: {
-  readonly config: AgentConfig;
-  readonly lifecycle: Lifecycle;
-  readonly clock: Clock;
-  readonly log: Log;
-}): Promise<void> {
+export async function startOnNats(options: AgentProcess): Promise<void> {
   const { config, lifecycle, clock, log } = options;
   const { natsUrl: url = "", natsCreds: credentialsFile, natsSecurity: security, machine } = config;
   const name = `trunkline agent ${machine}`;

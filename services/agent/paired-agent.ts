@@ -1,23 +1,16 @@
 import { connectTunnel } from "#shared/site/nats-tunnel.ts";
-import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";
-import type { Log } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { type Pairing, writePairing } from "#shared/site/pairing-file.ts";
 import { openSite } from "#shared/site/reach-site.ts";
-import { startAgent, watchRuntimes } from "./compose.ts";
-import type { AgentConfig } from "./config.ts";
+import { type AgentProcess, startAgent, watchRuntimes } from "./compose.ts";
 import type { RuntimeWatch } from "./models/watch-runtimes.ts";
 
-interface PairedAgentOptions {
-  readonly config: AgentConfig;
+/** The process ends when the site refuses the machine for good. */
+interface PairedAgentOptions extends AgentProcess {
   readonly pairing: Pairing;
   readonly environment: Environment;
-  /** The lifecycle of the process, which ends when the site refuses the machine for good. */
-  readonly lifecycle: Lifecycle;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /**

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
 import { addRecords, type DataRecord, openRecord, piecesOf, recordTextMax } from "#shared/protocol/frame.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import type { JobHead } from "#shared/protocol/job.ts";
 import type { EmitEvents } from "../runtimes/runtime.ts";
 
 /** The job that an answer is written into. */
@@ -25,9 +26,9 @@ export class AnswerAssembly {
   /** False for an answer whose pieces are no tokens. */
   readonly #countsPieces: boolean;
 
-  constructor({ tellsStop = false, countsPieces = true }: { tellsStop?: boolean; countsPieces?: boolean } = {}) {
+  constructor({ tellsStop = false, kind }: Partial<Pick<JobHead, "tellsStop" | "kind">> = {}) {
     this.#tellsStop = tellsStop;
-    this.#countsPieces = countsPieces;
+    this.#countsPieces = kind !== "media";
   }
 
   /**

@@ -6,7 +6,6 @@ import { encodeFrame } from "#shared/protocol/frame.ts";
 import type { Control } from "#shared/protocol/job.ts";
 import { type ReplyAddress, replySubject } from "#shared/protocol/subjects.ts";
 import type { Job } from "./job.ts";
-import type { ResumeCounts } from "./resume-counts.ts";
 import type { Uplink } from "./uplink.ts";
 
 type Attach = Extract<Control, { kind: "attach" }>;
@@ -14,14 +13,6 @@ type AttachFault = FaultPayload & { readonly code: FaultCode };
 
 /** Time for the receipt of an answer's end, beside the round trip to the broker. */
 const receiptWithinMs = 50;
-
-interface Resumption {
-  readonly job: Job;
-  readonly counts: ResumeCounts;
-  readonly request: string;
-  /** The tokens that the gateway counts which had the answer for an earlier request. */
-  readonly countedHere: number | undefined;
-}
 
 interface AttachOptions {
   readonly broker: Pick<Broker, "roundTripMs">;
@@ -48,13 +39,17 @@ export class JobAttacher {
       this.#tell(reply, "fault", { code: "job_unknown", message });
       return false;
     }
-    if (resumes !== undefined && job.counts !== undefined) {
+    const { owner, counts, outbox, state, served } = job;
+    if (resumes !== undefined && counts !== undefined) {
       const leftMs = this.#receiptInMs(job, reply);
       if (leftMs > 0) {
         this.#options.clock.after(leftMs, again);
         return false;
       }
-      this.#resume({ job, counts: job.counts, request: resumes, countedHere: attach.countedTokens }, reply);
+      const { gateway } = reply;
+      const move = { owner, gateway, countedHere: attach.countedTokens, sentTokens: outbox.sentTokens };
+      if (counts.resume(resumes, move)) this.tellLost(job, { ...reply, gateway: owner });
+      this.#tell(reply, "accept", { state, resumed: counts.told(served?.model.id ?? "") });
     }
     if (!job.attach(attach, reply)) {
       const message = "Part of the answer was lost between the machine and the gateway.";
@@ -83,15 +78,6 @@ export class JobAttacher {
     const { broker, clock } = this.#options;
     if (waiting === undefined || waiting === gateway) return 0;
     return (outbox.endedAtMs ?? -Infinity) + receiptWithinMs + broker.roundTripMs - clock.now();
-  }
-
-  /** Gives a job to the gateway at which its client resumes it, and tells both gateways. */
-  #resume({ job, counts, request, countedHere }: Resumption, reply: ReplyAddress): void {
-    const { owner, outbox, served, state } = job;
-    const { gateway } = reply;
-    const isLost = counts.resume(request, { owner, gateway, countedHere, sentTokens: outbox.sentTokens });
-    if (isLost) this.tellLost(job, { ...reply, gateway: owner });
-    this.#tell(reply, "accept", { state, resumed: counts.told(served?.model.id ?? "") });
   }
 
   /** Answers an attach with a frame outside the numbering. A fault in it ends no job. */

@@ -15,8 +15,9 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { ServedModel } from "../models/model-set.ts";
 import type { Silence } from "../runtimes/runtime.ts";
 import { PartCollector } from "./collect-parts.ts";
-import type { Outbox } from "./outbox.ts";
+import { Outbox } from "./outbox.ts";
 import { ResumeCounts } from "./resume-counts.ts";
+import type { Uplink } from "./uplink.ts";
 
 /** The kinds of jobs that take no slot of a runtime. */
 const besideSlots: ReadonlySet<JobHead["kind"]> = new Set(["models", "manage", "count"]);
@@ -32,6 +33,14 @@ export type Outcome =
       readonly usage?: Usage | undefined;
     }
   | { readonly outcome: "fault"; readonly fault: Fault; readonly usage?: Usage | undefined };
+
+interface JobParts {
+  readonly body: Uint8Array;
+  readonly reply: ReplyAddress;
+  readonly served: ServedModel | undefined;
+  readonly uplink: Uplink;
+  readonly clock: Pick<Clock, "now">;
+}
 
 /**
  * A job of the agent, from its head to its terminal frame and beyond. Its outbox has all frames that it sends.
@@ -82,26 +91,17 @@ export class Job {
   readonly #clock: Pick<Clock, "now">;
   readonly #abort = new AbortController();
 
-  constructor(
-    head: JobHead,
-    job: {
-      body: Uint8Array;
-      gateway: string;
-      outbox: Outbox;
-      served: ServedModel | undefined;
-      clock: Pick<Clock, "now">;
-    },
-  ) {
+  constructor(head: JobHead, { body, reply, served, uplink, clock }: JobParts) {
     this.head = head;
-    this.outbox = job.outbox;
-    this.owner = job.gateway;
+    this.outbox = new Outbox(head, { uplink, clock, subject: replySubject(reply) });
+    this.owner = reply.gateway;
     this.counts = head.resumable && new ResumeCounts(head.resumable);
-    this.served = job.served;
-    this.#clock = job.clock;
-    this.acceptedAtMs = this.progressAtMs = job.clock.now();
+    this.served = served;
+    this.#clock = clock;
+    this.acceptedAtMs = this.progressAtMs = clock.now();
     const isWhole = head.sha256 === undefined;
     this.state = isWhole ? "queued" : "receiving";
-    this.body = isWhole ? job.body : undefined;
+    this.body = isWhole ? body : undefined;
   }
 
   get signal(): AbortSignal {

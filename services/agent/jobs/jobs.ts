@@ -4,11 +4,10 @@ import { sleep } from "#shared/process/clock.ts";
 import type { Control, JobHead, PartHead } from "#shared/protocol/job.ts";
 import type { BeatRow, RejectPayload } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { type ReplyAddress, replySubject } from "#shared/protocol/subjects.ts";
+import type { ReplyAddress } from "#shared/protocol/subjects.ts";
 import type { ServedModel } from "../models/model-set.ts";
 import { JobAttacher } from "./attach-jobs.ts";
 import { Job } from "./job.ts";
-import { Outbox } from "./outbox.ts";
 import { JobRunner, type RunnerOptions } from "./run-jobs.ts";
 import { Uplink } from "./uplink.ts";
 
@@ -58,13 +57,13 @@ export class Jobs {
       return;
     }
     const { clock, runtime, timing } = this.#options;
-    const outbox = new Outbox(head, { uplink: this.uplink, clock, subject: replySubject(reply) });
-    if (this.#pastUntilMs.has(head.id)) {
-      outbox.end("fault", { code: "cancelled", message: "The request was cancelled or is over already." });
-      return;
-    }
     const served = head.model === undefined ? undefined : runtime.offer?.find(head.model);
-    const job = new Job(head, { body, gateway: reply.gateway, outbox, served, clock });
+    const job = new Job(head, { body, reply, served, uplink: this.uplink, clock });
+    const { outbox } = job;
+    if (this.#pastUntilMs.has(head.id)) {
+      const message = "The request was cancelled or is over already.";
+      return outbox.end("fault", { code: "cancelled", message });
+    }
     const isQueued = served !== undefined && job.takesSlot;
     const refusal = this.#refusalOf(head, served) ?? (isQueued ? this.runner.submit(job, served) : undefined);
     if (refusal !== undefined) return outbox.say("reject", refusal);

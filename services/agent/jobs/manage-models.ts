@@ -24,17 +24,16 @@ export async function listModels(job: Job, runtime: RuntimeWatch): Promise<Outco
 interface Managed {
   readonly offer: ModelSet | undefined;
   readonly pulls: ModelPulls | undefined;
+  /** The actions that the machine's owner allows. */
+  readonly allowed: ReadonlySet<ManageAction>;
 }
 
 /** Pulls, removes, loads or unloads a model, if the machine's owner allows the action and the runtime supports it. */
-export async function manageModels(
-  job: Job,
-  { allowed, ...machine }: Managed & { readonly allowed: ReadonlySet<ManageAction> },
-): Promise<Outcome> {
+export async function manageModels(job: Job, machine: Managed): Promise<Outcome> {
   try {
     const { action } = readBody("manage", job.body ?? new Uint8Array());
     const needed = action === "stop" ? "pull" : action;
-    if (!allowed.has(needed)) throw notAllowed(needed);
+    if (!machine.allowed.has(needed)) throw notAllowed(needed);
     await untilAborted(job.signal, action === "stop" ? stopPull(job, machine) : runAction(job, action, machine));
     return { outcome: "end" };
   } catch (thrown) {

@@ -17,10 +17,7 @@ type RunningJob = Pick<Job, "head" | "body" | "signal" | "width" | "moved" | "wr
  * when the signal aborts, at once and with the signal's reason, even if the adapter hangs.
  */
 export async function runJob(job: RunningJob, served: ServedModel): Promise<Outcome> {
-  const assembly = new AnswerAssembly({
-    tellsStop: job.head.tellsStop === true,
-    countsPieces: job.head.kind !== "media",
-  });
+  const assembly = new AnswerAssembly(job.head);
   try {
     await untilAborted(job.signal, answer(job, served, assembly));
     return { outcome: "end", finishReason: assembly.finishReason, usage: assembly.usage };
