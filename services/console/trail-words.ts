@@ -1,4 +1,6 @@
 /** The actions of the trail in words. Pure. */
+import { detailText } from "#shared/admin/trail-text.ts";
+import { localTime, numberText } from "./quantity.ts";
 import type { AuditAction } from "#shared/records/audit-entry.ts";
 
 export const actionWords: Readonly<Record<AuditAction | "signed_in", string>> = {
@@ -34,10 +36,6 @@ const detailCharactersMax = 160;
 
 /** Returns the further data of an action on one line. */
 export function detailWords(detail: Readonly<Record<string, unknown>> | null): string {
-  const parts = Object.entries(detail ?? {}).map(([name, value]) => {
-    const text = typeof value === "string" ? value : JSON.stringify(value);
-    return `${name.replaceAll(/([A-Z])/g, " $1").toLowerCase()}: ${text}`;
-  });
-  const text = parts.join(", ");
+  const text = detailText(detail, { count: numberText, time: localTime });
   return text.length > detailCharactersMax ? `${text.slice(0, detailCharactersMax - 1)}…` : text;
 }

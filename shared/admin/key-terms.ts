@@ -21,14 +21,14 @@ export type TermRow = Row &
   (
     | {
         readonly kind: "machines" | "count" | "budget";
-        /** The word for a key without the term. */
-        readonly without: string;
+        /** The word for a key without the term; "none" if absent. */
+        readonly without?: string;
         /** True if answers say null for a key without the term. They leave other terms out. */
         readonly orNull?: true;
         readonly unit?: string;
         /** A value as the command line takes it. */
         readonly example?: string;
-        /** The bounds of a count. */
+        /** The bounds of a count. Without `min` it is at least 1. */
         readonly min?: number;
         readonly max?: number;
         /** The word for a count of 0, and the words behind other counts. */
@@ -63,10 +63,8 @@ export const keyTerms = {
     stored: "requestsPerMinute",
     title: "Requests a minute",
     words: "requests a minute at most",
-    without: "none",
     orNull: true,
     unit: "rpm",
-    min: 1,
     max: 1_000_000,
   },
   tpm: {
@@ -75,10 +73,8 @@ export const keyTerms = {
     title: "Tokens a minute",
     words: "tokens a minute at most",
     example: "100k",
-    without: "none",
     orNull: true,
     unit: "tpm",
-    min: 1,
     max: 1_000_000_000,
   },
   concurrency: {
@@ -86,10 +82,8 @@ export const keyTerms = {
     stored: "concurrency",
     title: "Requests at once",
     words: "requests under way at once at most",
-    without: "none",
     orNull: true,
     unit: "at once",
-    min: 1,
     max: 10_000,
   },
   budget: {
@@ -98,7 +92,6 @@ export const keyTerms = {
     title: "Budget",
     words: "tokens a calendar day or month (UTC)",
     example: "2M/month",
-    without: "none",
     orNull: true,
     unit: "tokens",
   },
@@ -195,7 +188,7 @@ export function termText(
   if (row.kind === "mark") return value === undefined ? undefined : row.text;
   if (value === undefined) return undefined;
   if (typeof value === "number") return value === 0 && row.zero ? row.zero : countText(value) + (row.per ?? "");
-  if (value === null || typeof value === "boolean") return row.without;
+  if (value === null || typeof value === "boolean") return row.without ?? "none";
   return "per" in value ? `${countText(value.tokens)}/${value.per}` : value.join(", ");
 }
 

@@ -76,11 +76,11 @@ export const requestOperations = {
     params: z.strictObject({ id: z.string().max(100).describe("The id that the client got as x-request-id.") }),
     answer: shownRequest,
     refusals: ["request_not_found"],
-    async run({ params: { id } }, { requests }) {
+    async run({ params: { id } }, { requests, place }) {
       const record = await requests.get(id);
       if (record !== undefined) return showRequest(record);
-      const message =
-        "There is no record of this request: it is still running, its key was refused, or its record was dropped (TRUNKLINE_REQUESTS_MAX, TRUNKLINE_REQUESTS_DAYS).";
+      const where = place === undefined ? "" : ` in ${place}`;
+      const message = `There is no record of the request ${id}${where}: it is still running, its key was refused, or its record was dropped (TRUNKLINE_REQUESTS_MAX, TRUNKLINE_REQUESTS_DAYS).`;
       throw new Fault("request_not_found", { message, param: "id" });
     },
   }),

@@ -71,7 +71,7 @@ export function termSchema(row: TermRow): z.ZodType {
     ? tokenBudget
     : z
         .int()
-        .min(row.min ?? 0)
+        .min(row.min ?? 1)
         .max(row.max ?? Number.MAX_SAFE_INTEGER);
 }
 

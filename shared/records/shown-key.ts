@@ -24,7 +24,7 @@ const termShape = Object.fromEntries(
 export function wordsOf(row: TermRow): string {
   if (row.kind === "mark") return `${row.usual ? "False" : "True"} to ${row.words}.`;
   const words = `${row.words.charAt(0).toUpperCase()}${row.words.slice(1)}`;
-  return `${words}; ${row.zero ? `0 for ${row.zero}, ` : ""}null for ${row.without}.`;
+  return `${words}; ${row.zero ? `0 for ${row.zero}, ` : ""}null for ${row.without ?? "none"}.`;
 }
 
 /** A key as the command line and the admin API show it: everything but its secret. */

@@ -2,9 +2,10 @@ import { z } from "zod";
 import { keyOperations } from "#shared/admin/key-operations.ts";
 import { limitRows, limitsText, termRows, termText } from "#shared/admin/key-terms.ts";
 import { runOn } from "#shared/admin/run-on.ts";
+import { detailText } from "#shared/admin/trail-text.ts";
 import { auditEntriesMax, type AuditEntry } from "#shared/records/audit-entry.ts";
 import { findKeys } from "#shared/records/find-keys.ts";
-import { type KeyState, keyStates, tokenBudget } from "#shared/records/key-record.ts";
+import { type KeyState, keyStates } from "#shared/records/key-record.ts";
 import { readTrail, type SignIn } from "#shared/records/sign-in.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
@@ -12,7 +13,7 @@ import type { ShownKey } from "#shared/records/shown-key.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
 import { type CliCommand, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
 import { connectMark, givenKeys, keyArgument } from "../terminal/key-options.ts";
-import { budgetText, countText, fromNow, utcTime } from "../terminal/quantity-text.ts";
+import { countText, fromNow, utcTime } from "../terminal/quantity-text.ts";
 import { alignedTable, cutText, type Field, fieldLines } from "../terminal/table-text.ts";
 import { unreadLine, withKeyStore } from "../site/with-key-store.ts";
 
@@ -155,7 +156,7 @@ function tableOfEntries(entries: readonly (AuditEntry | SignIn)[], widthMax: num
       entry.action,
       entry.key ?? (["machine", "route", "model"] as const).find((kind) => entry[kind] !== undefined) ?? "-",
       cutText(entry.name, cellWidthMax),
-      cutText(detailText(entry.detail), detailWidthMax),
+      cutText(detailText(entry.detail, { count: countText, time: utcTime }), detailWidthMax),
     ]),
     { wrap: ["who", "name", "detail"], widthMax },
   );
@@ -197,41 +198,4 @@ export function keyFields(shown: ShownKey, { nowMs, key }: { readonly nowMs: num
 function termFields(shown: ShownKey): readonly Field[] {
   const terms = termRows.map((row): Field => [row[1].label ?? row[0], termText(row, shown, countText)]);
   return [["scopes", shown.scopes.join(", ")], ...terms];
-}
-
-const fields = z.record(z.string(), z.unknown());
-
-/** Formats the details of an audit entry in short. Of a change, shows only the fields that differ from before. */
-function detailText(detail: AuditEntry["detail"]): string {
-  if (detail === undefined) return "";
-  const { was, ...now } = detail;
-  const before = fields.safeParse(was);
-  const changes = Object.entries(now).map(([field, value]) => {
-    if (before.success) {
-      const [from, to] = [valueText(before.data[field]), valueText(value)];
-      return from === to ? "" : `${labelOf(field)} ${from} → ${to}`;
-    }
-    if (value === null || value === ("model" satisfies KeyKind)) return "";
-    const from = was === undefined ? "" : ` (was ${valueText(was)})`;
-    return `${labelOf(field)} ${valueText(value)}${from}`;
-  });
-  return changes.filter((each) => each !== "").join(", ");
-}
-
-function labelOf(field: string): string {
-  return field === "expires_at" ? "expires" : field.replaceAll("_", " ");
-}
-
-const shapes = z.union([
-  z.null().transform(() => "none"),
-  z.iso.datetime().transform(utcTime),
-  z.number().transform(countText),
-  z.array(z.string()).transform((items) => items.join(" ")),
-  tokenBudget.transform(budgetText),
-]);
-
-function valueText(value: unknown): string {
-  const known = shapes.safeParse(value);
-  if (known.success) return known.data;
-  return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -33,13 +33,106 @@ export function modelsText({ models }: { readonly models: readonly string[] | nu
   return models?.join(", ") ?? "any";
 }
 
-/** Adds the commands that change the record of a machine at once. */
+/** Adds the commands that change the name and the state of a machine, and those that say what it may do. */
 export function addChanges(machines: CliCommand, context: CliContext): void {
-  for (const add of [addRename, addRevoke, addCordon, addUncordon, addModels, addLabels, addExternal, addRemove])
-    add(machines, context);
+  addStates(machines, context);
+  addRights(machines, context);
 }
 
-function addModels(machines: CliCommand, context: CliContext): void {
+function addStates(machines: CliCommand, context: CliContext): void {
+  machines
+    .command("rename")
+    .description("give a paired machine another name")
+    .addArgument(machineArgument())
+    .argument("<new-name>", "its new name", readBy(machineName))
+    .json()
+    .more(`
+The machine keeps its key and learns its new name by itself. No request is refused meanwhile: what runs under the old name
+has 30 seconds to finish. The old name is free at once; another machine that takes it ends what still runs under it.
+
+Example:
+  trunkline machines rename attic loft`)
+    .action((machine: string, name: string, given: JsonOption) =>
+      tellChange(context, given, async (store) => {
+        const answer = await runOn(store, machineOperations.renameMachine, { params: { machine }, body: { name } });
+        return [answer, `${machine} is called ${answer.outcome === "unchanged" ? "so already" : `${name} now`}`];
+      }),
+    );
+
+  machines
+    .command("revoke")
+    .description("take a machine's key back for good")
+    .addArgument(machineArgument())
+    .json()
+    .more(`
+Its connection and its jobs end within a second at all gateways, and its key never works again. A join line that was not
+used is withdrawn. "trunkline machines pair" makes a new line for the same name.
+
+Example:
+  trunkline machines revoke attic`)
+    .action((machine: string, given: JsonOption) =>
+      tellChange(context, given, async (store) => {
+        const answer = await runOn(store, machineOperations.revokeMachine, { params: { machine } });
+        const said = answer.outcome === "unchanged" ? "was revoked before" : "is revoked: its key never works again";
+        return [answer, `${machine} ${said}`];
+      }),
+    );
+
+  machines
+    .command("cordon")
+    .description("give a machine no new jobs; those that run finish")
+    .addArgument(machineArgument())
+    .option("--reason <text>", "why, as status shows it", readBy(cordonReason), defaultCordonReason)
+    .json()
+    .more(`
+It stays connected and cordoned until "uncordon", also after a restart of everything. "drain" waits for its jobs too.
+
+Examples:
+  trunkline machines cordon attic
+  trunkline machines cordon attic --reason 'new fans on Friday'`)
+    .action((machine: string, { reason, ...given }: { readonly reason: string } & JsonOption) =>
+      tellChange(context, given, async (store) => {
+        const isNew = (await store.machines.find(machine)) === undefined;
+        const answer = await runOn(store, machineOperations.cordonMachine, { params: { machine }, body: { reason } });
+        const beware = isNew ? " (it had no record before: is that its name?)" : "";
+        const said = answer.outcome === "unchanged" ? "was cordoned before" : `gets no new jobs${beware}`;
+        return [answer, `${machine} ${said}`];
+      }),
+    );
+
+  machines
+    .command("uncordon")
+    .description("give a machine jobs again")
+    .addArgument(machineArgument())
+    .json()
+    .more("\nExample:\n  trunkline machines uncordon attic")
+    .action((machine: string, given: JsonOption) =>
+      tellChange(context, given, async (store) => {
+        const answer = await runOn(store, machineOperations.uncordonMachine, { params: { machine } });
+        return [answer, `${machine} ${answer.outcome === "unchanged" ? "was not cordoned" : "gets jobs again"}`];
+      }),
+    );
+
+  machines
+    .command("remove")
+    .description("remove the record of a machine that is not paired")
+    .addArgument(machineArgument())
+    .json()
+    .more(`
+A machine without a record may offer every model, if its own credentials let it in. The record of a paired machine can be
+removed an hour after it was revoked.
+
+Example:
+  trunkline machines remove attic`)
+    .action((machine: string, given: JsonOption) =>
+      tellChange(context, given, async (store) => {
+        await runOn(store, machineOperations.removeMachineRecord, { params: { machine } });
+        return [{ machine, outcome: "removed" }, `${machine} has no record any more`];
+      }),
+    );
+}
+
+function addRights(machines: CliCommand, context: CliContext): void {
   machines
     .command("models")
     .alias("set")
@@ -63,9 +156,7 @@ Examples:
         return [answer, `${machine} ${may} offer ${modelsText({ models })}`];
       }),
     );
-}
 
-function addLabels(machines: CliCommand, context: CliContext): void {
   machines
     .command("labels")
     .description("set the labels by which routes name a machine")
@@ -89,9 +180,7 @@ Examples:
         return [answer, `${machine} has ${answer.labels ? `the labels ${answer.labels.join(", ")}` : "no labels"}`];
       }),
     );
-}
 
-function addExternal(machines: CliCommand, context: CliContext): void {
   machines
     .command("external")
     .description("say that a machine's models run elsewhere, such as at a cloud")
@@ -114,107 +203,6 @@ Examples:
           ? "is not external: any request may go there"
           : "is external: only routes that say so lead there";
         return [answer, `${machine} ${said}`];
-      }),
-    );
-}
-
-function addRename(machines: CliCommand, context: CliContext): void {
-  machines
-    .command("rename")
-    .description("give a paired machine another name")
-    .addArgument(machineArgument())
-    .argument("<new-name>", "its new name", readBy(machineName))
-    .json()
-    .more(`
-The machine keeps its key and learns its new name by itself. No request is refused meanwhile: what runs under the old name
-has 30 seconds to finish. The old name is free at once; another machine that takes it ends what still runs under it.
-
-Example:
-  trunkline machines rename attic loft`)
-    .action((machine: string, name: string, given: JsonOption) =>
-      tellChange(context, given, async (store) => {
-        const answer = await runOn(store, machineOperations.renameMachine, { params: { machine }, body: { name } });
-        return [answer, `${machine} is called ${answer.outcome === "unchanged" ? "so already" : `${name} now`}`];
-      }),
-    );
-}
-
-function addRevoke(machines: CliCommand, context: CliContext): void {
-  machines
-    .command("revoke")
-    .description("take a machine's key back for good")
-    .addArgument(machineArgument())
-    .json()
-    .more(`
-Its connection and its jobs end within a second at all gateways, and its key never works again. A join line that was not
-used is withdrawn. "trunkline machines pair" makes a new line for the same name.
-
-Example:
-  trunkline machines revoke attic`)
-    .action((machine: string, given: JsonOption) =>
-      tellChange(context, given, async (store) => {
-        const answer = await runOn(store, machineOperations.revokeMachine, { params: { machine } });
-        const said = answer.outcome === "unchanged" ? "was revoked before" : "is revoked: its key never works again";
-        return [answer, `${machine} ${said}`];
-      }),
-    );
-}
-
-function addCordon(machines: CliCommand, context: CliContext): void {
-  machines
-    .command("cordon")
-    .description("give a machine no new jobs; those that run finish")
-    .addArgument(machineArgument())
-    .option("--reason <text>", "why, as status shows it", readBy(cordonReason), defaultCordonReason)
-    .json()
-    .more(`
-It stays connected and cordoned until "uncordon", also after a restart of everything. "drain" waits for its jobs too.
-
-Examples:
-  trunkline machines cordon attic
-  trunkline machines cordon attic --reason 'new fans on Friday'`)
-    .action((machine: string, { reason, ...given }: { readonly reason: string } & JsonOption) =>
-      tellChange(context, given, async (store) => {
-        const isNew = (await store.machines.find(machine)) === undefined;
-        const answer = await runOn(store, machineOperations.cordonMachine, { params: { machine }, body: { reason } });
-        const beware = isNew ? " (it had no record before: is that its name?)" : "";
-        const said = answer.outcome === "unchanged" ? "was cordoned before" : `gets no new jobs${beware}`;
-        return [answer, `${machine} ${said}`];
-      }),
-    );
-}
-
-function addUncordon(machines: CliCommand, context: CliContext): void {
-  machines
-    .command("uncordon")
-    .description("give a machine jobs again")
-    .addArgument(machineArgument())
-    .json()
-    .more("\nExample:\n  trunkline machines uncordon attic")
-    .action((machine: string, given: JsonOption) =>
-      tellChange(context, given, async (store) => {
-        const answer = await runOn(store, machineOperations.uncordonMachine, { params: { machine } });
-        return [answer, `${machine} ${answer.outcome === "unchanged" ? "was not cordoned" : "gets jobs again"}`];
-      }),
-    );
-}
-
-function addRemove(machines: CliCommand, context: CliContext): void {
-  machines
-    .command("remove")
-    .description("remove the record of a machine that is not paired")
-    .addArgument(machineArgument())
-    .json()
-    .more(`
-A machine without a record may offer every model, if its own credentials let it in. The record of a paired machine can be
-removed an hour after it was revoked.
-
-Example:
-  trunkline machines remove attic`)
-    .action((machine: string, given: JsonOption) =>
-      tellChange(context, given, async (store) => {
-        await runOn(store, machineOperations.removeMachineRecord, { params: { machine } });
-        return [{ machine, outcome: "removed" }, `${machine} has no record any more`];
       }),
     );
 }

@@ -58,7 +58,7 @@ async function untilIdle(
   try {
     await sleep(clock, settleMs, signal);
     for (;;) {
-      const { data } = await port.look(machineOperations.listMachines, signal);
+      const { data } = await port.ask(machineOperations.listMachines, {}, signal);
       const left = jobsLeft(data.filter(({ machine }) => machine === name));
       if (left.running + left.waiting === 0) return;
       const line = `${name}: ${left.running} running, ${left.waiting} waiting\n`;

@@ -2,12 +2,13 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { sleep } from "#shared/process/clock.ts";
 import { wholeNumber } from "#shared/process/config.ts";
+import { requestOperations } from "#shared/admin/request-operations.ts";
+import { runOn } from "#shared/admin/run-on.ts";
 import { findKeys, namesOfKeys } from "#shared/records/find-keys.ts";
-import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { timeText } from "#shared/process/log.ts";
 import { modelId } from "#shared/protocol/model.ts";
-import { lookedAtMax, openRequests, type Range, type RequestPage } from "#shared/requests/request-records.ts";
+import { lookedAtMax, type Range, type RequestPage } from "#shared/requests/request-records.ts";
 import { stepsOf } from "#shared/requests/request-steps.ts";
 import { showRequest, type ShownRequest } from "#shared/requests/shown-request.ts";
 import {
@@ -65,11 +66,10 @@ Examples:
   trunkline requests show req_4Kd0mQ3vX8sLwZ1hTn5yBc
 ${whichStoreHelp}`)
     .action(({ json, limit, follow, ...asked }: Options) =>
-      withKeyStore(context, { json }, async ({ keys, state }) => {
+      withKeyStore(context, { json }, async ({ keys, requests: records }) => {
         const { key, ...rest } = asked;
         const keyIds = key === undefined ? undefined : await findKeys(key, keys);
         const query = { ...queryOf(rest, clock.wall()), keyIds };
-        const records = openRequests(state);
         let isFirst = true;
         const tell = async (found: readonly ShownRequest[]): Promise<void> => {
           if (json) for (const each of found) stdout.write(`${JSON.stringify(each)}\n`);
@@ -105,14 +105,9 @@ ${whichStoreHelp}`)
     .json()
     .more("\nExample:\n  trunkline requests show req_4Kd0mQ3vX8sLwZ1hTn5yBc")
     .action((id: string, { json }: JsonOption) =>
-      withKeyStore(context, { json }, async ({ keys, state, place }) => {
-        const record = await openRequests(state).get(id);
-        if (record === undefined) {
-          const message = `There is no record of the request ${id} in ${place}: it is still running, its key was refused, or its record was dropped (TRUNKLINE_REQUESTS_MAX, TRUNKLINE_REQUESTS_DAYS).`;
-          throw new StartFailure(exitCodes.failed, message);
-        }
-        const shown = showRequest(record);
-        const keyName = (await namesOfKeys(keys)).get(record.keyId);
+      withKeyStore(context, { json }, async (store) => {
+        const shown = await runOn(store, requestOperations.showRequest, { params: { id } });
+        const keyName = (await namesOfKeys(store.keys)).get(shown.key);
         stdout.write(json ? `${JSON.stringify(shown)}\n` : wayOf(shown, { keyName, widthMax: widthOf(stdout) }));
       }),
     );

@@ -67,7 +67,7 @@ async function watchFleet(port: OperationsPort, { json }: JsonOption, context: C
   const { signal } = interrupted;
   const draw = json ? (block: string): void => void stdout.write(block) : redraw(stdout);
   const look = async (): Promise<string> => {
-    const fleet = await port.look(machineOperations.listMachines, signal);
+    const fleet = await port.ask(machineOperations.listMachines, {}, signal);
     if (json) return lineOf(fleet);
     const table = fleet.data.length === 0 ? "No machine is there.\n" : tableFor(fleet.data, context);
     return `${utcTime(clock.wall())}\n${table}${troubleOf(fleet)}\n`;

@@ -88,18 +88,9 @@ export class OperationsPort {
   }
 
   /** Asks for what is done at once. The answer of a newer gateway may have further fields. */
-  async ask<Of extends AdminOperation>(operation: Of, sent: SentParts<Of>): Promise<z.output<Of["answer"]>> {
-    return this.#answer(operation, sent);
-  }
-
-  /** Asks again and again, as a command does that shows what changes, until the signal aborts. */
-  async look<Of extends AdminOperation>(operation: Of, until: AbortSignal): Promise<z.output<Of["answer"]>> {
-    return this.#answer(operation, {}, until);
-  }
-
-  async #answer<Of extends AdminOperation>(
+  async ask<Of extends AdminOperation>(
     operation: Of,
-    sent: Parameters<typeof callOf>[1],
+    sent: SentParts<Of>,
     until?: AbortSignal,
   ): Promise<z.output<Of["answer"]>> {
     const late = new AbortController();

@@ -67,7 +67,7 @@ export function termOptions(isChange: boolean): readonly Option[] {
       const both = [new Option(`--${flag}`, on), new Option(`--no-${flag}`, off)];
       return isChange ? both : both.slice(row.usual ? 1 : 0, row.usual ? 2 : 1);
     }
-    const { kind, words, without, example, zero } = row;
+    const { kind, words, without = none, example, zero } = row;
     const [value, schema] = {
       machines: ["<names>", commaList.pipe(boundMachines)] as const,
       count: ["<count>", countWithin(row)] as const,

@@ -17,7 +17,7 @@ export function countText(count: number): string {
 
 /** Returns a schema that reads the output of `countText`, and plain digits, within these bounds. */
 export function countWithin({
-  min = 0,
+  min = 1,
   max = Number.MAX_SAFE_INTEGER,
 }: {
   readonly min?: number;
@@ -33,11 +33,6 @@ export function countWithin({
 
 function toCount(text: string): number {
   return Number.parseInt(text, 10) * (sizes.get(text.replace(/^\d+/, "")) ?? Number.NaN);
-}
-
-/** Formats a budget: `500k/day`, `2M/month`. */
-export function budgetText({ tokens, per }: TokenBudget): string {
-  return `${countText(tokens)}/${per}`;
 }
 
 const { maxValue } = tokenBudget.shape.tokens;

@@ -74,7 +74,7 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
               key={name}
               {...field(name, row.kind === "budget" ? `${row.title}, in tokens` : row.title)}
               type={row.kind === "machines" ? "text" : "number"}
-              placeholder={row.without}
+              placeholder={row.without ?? "none"}
               hint={row.zero && `0 for ${row.zero}.`}
             />
           ),

@@ -1,8 +1,7 @@
-import { useState } from "preact/hooks";
 import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
 import { go, query, setQuery, to } from "../address.ts";
 import { change } from "../admin-api.ts";
-import { ActionForm, Confirm, Dialog, listIn, QueryButton, TextDialog, TextField } from "../forms.tsx";
+import { Confirm, listIn, QueryButton, TextDialog } from "../forms.tsx";
 import { PairDialog } from "./pair-machine.tsx";
 
 /** The changes of a machine. Each window has an address. */
@@ -70,7 +69,21 @@ export function MachineActions({ record }: { readonly record: ShownMachineRecord
           onClose={close}
         />
       )}
-      {open === "rename" && <RenameDialog at={at} onClose={close} />}
+      {open === "rename" && (
+        <TextDialog
+          title={`Rename ${machine}`}
+          action="Rename"
+          about="No request is refused for it. Jobs under the old name have 30 seconds to finish."
+          label="New name"
+          initial={machine}
+          required
+          onText={async (name) => {
+            await change("POST /machines/{machine}/rename", { ...at, body: { name } });
+            go(to(["machines", name]), { replace: true });
+          }}
+          onClose={close}
+        />
+      )}
       {open === "models" && (
         <TextDialog
           title="Allowed models"
@@ -90,28 +103,5 @@ export function MachineActions({ record }: { readonly record: ShownMachineRecord
       )}
       {open === "pair" && <PairDialog name={machine} onClose={close} />}
     </>
-  );
-}
-
-function RenameDialog({
-  at,
-  onClose,
-}: {
-  readonly at: { readonly params: { readonly machine: string } };
-  readonly onClose: () => void;
-}) {
-  const { machine } = at.params;
-  const [next, setNext] = useState(machine);
-  const rename = async (): Promise<void> => {
-    await change("POST /machines/{machine}/rename", { ...at, body: { name: next } });
-    go(to(["machines", next]), { replace: true });
-  };
-  return (
-    <Dialog title={`Rename ${machine}`} onClose={onClose}>
-      <p>No request is refused for it. Jobs under the old name have 30 seconds to finish.</p>
-      <ActionForm action="Rename" onDo={rename}>
-        <TextField label="New name" value={next} onText={setNext} required />
-      </ActionForm>
-    </Dialog>
   );
 }
