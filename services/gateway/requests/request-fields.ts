@@ -76,12 +76,7 @@ export const streamFields = {
   stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
 };
 
-export interface StreamChoice {
-  readonly stream: boolean;
-  readonly includeUsage: boolean;
-}
-
-export function streamChoice({ stream, stream_options: options }: FieldsOf<typeof streamFields>): StreamChoice {
+export function streamChoice({ stream, stream_options: options }: FieldsOf<typeof streamFields>) {
   if (options && stream !== true) {
     throw invalidValue("stream_options", "'stream_options' is only allowed when 'stream' is true.");
   }

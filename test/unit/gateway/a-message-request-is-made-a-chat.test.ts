@@ -93,8 +93,8 @@ test.each([
   [{ output_config: { effort: "xhigh" } }, "xhigh", "output_config.effort"],
   [{ thinking: { type: "adaptive" } }, undefined, undefined],
 ])("a request of the Messages API with %j asks for the effort %s, which comes from '%s'", (fields, effort, field) => {
-  const { body, effortField } = readMessage(fields);
-  expect([body.reasoning_effort, effortField]).toEqual([effort, field]);
+  const { body, effort: asked } = readMessage(fields);
+  expect([body.reasoning_effort, asked?.field]).toEqual([effort, field]);
 });
 
 test.each([

@@ -1,8 +1,5 @@
 import type { Fault } from "#shared/fault/fault.ts";
-import {
-  readMessageRequest,
-  type ReadMessageRequest,
-} from "../../../services/gateway/apis/messages/message-request.ts";
+import { readMessageRequest } from "../../../services/gateway/apis/messages/message-request.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 export const used = (id: string, input: object = {}) => ({ type: "tool_use", id, name: "weather", input });
@@ -15,7 +12,7 @@ export const gave = (id: string, fields: object = {}) => ({
 export const weather = { name: "weather", description: "The weather", input_schema: { type: "object" } };
 
 /** Reads a request that says hello with these fields on top; it is read from JSON, as every request is. */
-export function readMessage(fields: Readonly<Record<string, unknown>> = {}): ReadMessageRequest {
+export function readMessage(fields: Readonly<Record<string, unknown>> = {}): ReturnType<typeof readMessageRequest> {
   const usual = { model: "llama3", max_tokens: 64, messages: [{ role: "user", content: "Hello" }] };
   return readMessageRequest(JSON.parse(JSON.stringify({ ...usual, ...fields })));
 }

@@ -1,8 +1,8 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { ChatBody, ToolDefinition } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
-import { isSlowToCount, readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
-import type { ReadOptions, ReadRequest, Reads } from "../../requests/read-request.ts";
+import { isSlowToCount, readAsChat } from "../../chats/read-chat.ts";
+import type { AskedEffort, ReadOptions, ReadRequest, Reads } from "../../requests/read-request.ts";
 import {
   dropEmptyLists,
   dropNulls,
@@ -22,47 +22,34 @@ import {
 } from "./message-schema.ts";
 import { turnsOf } from "./turns.ts";
 
-export interface ReadMessageRequest extends ReadChatRequest<object> {
-  /**
-   * The field of the request that became `reasoning_effort`. Clients of this API send it to every model by habit, so a
-   * model or runtime that lacks it answers without it.
-   */
-  readonly effortField: "thinking" | "output_config.effort" | undefined;
-  /** Names of the deferred tools that the conversation loaded, each once, in its order. */
-  readonly loadedTools: readonly string[];
-}
-
 export const reads: Reads = {
   message: { read: (input, options) => messageOf(input, options) },
   count: { read: (input, options) => messageOf(input, options, true), isSlow: isSlowToCount },
 };
 
 function messageOf(input: Record<string, unknown>, { promptSeed }: ReadOptions, counts = false): ReadRequest {
-  const { effortField: field, loadedTools, ...request } = readMessageRequest(input, counts);
-  const { reasoning_effort: value, stop } = request.body;
-  const tellsStop = stop === undefined ? undefined : true;
-  const chat = readAsChat(request, { promptSeed, foldsSystem: true, loadedTools, counts });
-  return { ...chat, effort: field && value && { field, value }, tellsStop };
+  const { effort, loadedTools, ...request } = readMessageRequest(input, counts);
+  const tellsStop = request.body.stop === undefined ? undefined : true;
+  return { ...readAsChat(request, { promptSeed, foldsSystem: true, loadedTools, counts }), effort, tellsStop };
 }
 
 /** Reads a request of the Messages API and translates it to the job body, which is a chat. */
-export function readMessageRequest(input: Record<string, unknown>, counts = false): ReadMessageRequest {
+export function readMessageRequest(input: Record<string, unknown>, counts = false) {
   dropEmptyFields(input);
   refuseFields(input, unsupportedMessagesFields);
   const { value, ignored } = readShape(counts ? countedMessage : messageRequest, input);
   const turns = turnsOf(value);
   const { tools, ignoredTools, deferred } = readTools(value.tools ?? []);
   assertSchemaSize(formatOf(value)?.schema, "output_config.format.schema");
-  const effortField =
-    value.thinking?.type === "disabled" ? "thinking" : value.output_config?.effort ? "output_config.effort" : undefined;
   return {
     model: value.model,
     stream: value.stream ?? false,
     body: bodyOf(value, { messages: turns.messages, tools }),
     ...turns.images,
     ignored: [...ignored, ...turns.ignored, ...ignoredTools],
-    effortField,
+    effort: effortOf(value),
     form: {},
+    /** Names of the deferred tools that the conversation loaded, each once, in its order. */
     loadedTools: [...new Set(turns.loadedTools)].filter((name) => deferred.has(name)),
   };
 }
@@ -79,7 +66,6 @@ function bodyOf(
   { messages, tools }: Pick<ChatBody, "messages"> & { readonly tools: readonly ToolDefinition[] },
 ): ChatBody {
   const { max_tokens, temperature, top_p, top_k, stop_sequences: stop, tool_choice: choice } = request;
-  const { thinking, output_config: config } = request;
   const format = formatOf(request);
   const isSingle = choice && "disable_parallel_tool_use" in choice && choice.disable_parallel_tool_use === true;
   const given = givenFields({
@@ -89,10 +75,19 @@ function bodyOf(
     top_k,
     stop,
     parallel_tool_calls: isSingle && tools.length > 0 ? false : undefined,
-    reasoning_effort: thinking?.type === "disabled" ? ("none" as const) : config?.effort,
+    reasoning_effort: effortOf(request)?.value,
     response_format: format && { type: "json_schema" as const, json_schema: { name: "answer", schema: format.schema } },
   });
   return { messages, ...chosenTools(tools, choice ? choiceOf(choice) : undefined), ...given };
+}
+
+/**
+ * Returns the effort that a request asks for. Clients of this API send it to every model by habit, so a model or runtime
+ * that lacks it answers without it.
+ */
+function effortOf({ thinking, output_config: config }: MessageRequest): AskedEffort | undefined {
+  if (thinking?.type === "disabled") return { field: "thinking", value: "none" };
+  return config?.effort ? { field: "output_config.effort", value: config.effort } : undefined;
 }
 
 function formatOf({ output_config: config, output_format: older }: MessageRequest) {

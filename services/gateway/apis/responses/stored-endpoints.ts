@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { unknownUrl } from "../../http/answer-faults.ts";
@@ -9,12 +8,13 @@ import { readJsonObject } from "../../http/read-json.ts";
 import { readShape } from "../../http/read-shape.ts";
 import { stateOf } from "../../http/request-state.ts";
 import { callerOf } from "../../keys/authenticate.ts";
-import { noSeat, type Limits } from "../../limits/limits.ts";
+import { noSeat } from "../../limits/limits.ts";
 import { limitFault, noteRateLimits } from "../../requests/limit-responses.ts";
 import { dropNulls, dropNullsAt, invalidValue } from "../../requests/request-fields.ts";
 import { nameIgnored } from "../../requests/ignored-fields.ts";
+import type { ApiParts } from "../api.ts";
 import { type ConversationReading, itemsIn } from "./conversation-items.ts";
-import { type KeptResponses, siteFull, storedResponseBytesMax } from "./kept-responses.ts";
+import { siteFull, storedResponseBytesMax } from "./kept-responses.ts";
 import { conversationItemsRequest, conversationRequest, type InputItem } from "./response-schema.ts";
 import {
   conversationNotFound,
@@ -37,12 +37,6 @@ export const itemsPageMax = 100;
 /** Bytes of the items on a page. It ends with the item that is above. */
 const itemsPageBytesMax = 1024 * 1024;
 
-interface Dependencies {
-  readonly responses: KeptResponses;
-  readonly clock: Pick<Clock, "wall">;
-  readonly limited: { readonly limits: Pick<Limits, "admit"> };
-}
-
 interface StoredRoute {
   readonly Params: { readonly id: string; readonly item: string };
   readonly Body: Buffer | undefined;
@@ -53,7 +47,7 @@ type StoredRequest = FastifyRequest<StoredRoute>;
 const readBytesMax = itemsPageBytesMax + 2 * storedResponseBytesMax;
 
 /** Requests that read stored things take one of the requests that their key may send a minute, and room as a body does. */
-function readingOptions({ limited }: Dependencies) {
+function readingOptions({ limited }: ApiParts) {
   const preHandler = async (request: FastifyRequest): Promise<void> => {
     await takeRequest(request, limited);
     stateOf(request).arriving?.grow(readBytesMax);
@@ -62,12 +56,12 @@ function readingOptions({ limited }: Dependencies) {
 }
 
 /** Serves the responses and the conversations that are stored for the calling key. */
-export function storedResponses(server: FastifyInstance, parts: Dependencies): void {
+export function storedResponses(server: FastifyInstance, parts: ApiParts): void {
   serveResponses(server, parts);
   serveConversations(server, parts);
 }
 
-function serveResponses(server: FastifyInstance, parts: Dependencies): void {
+function serveResponses(server: FastifyInstance, parts: ApiParts): void {
   const { responses } = parts;
   const reading = readingOptions(parts);
   const turnOf = async (request: StoredRequest) => {
@@ -101,7 +95,7 @@ function serveResponses(server: FastifyInstance, parts: Dependencies): void {
 }
 
 /** The items of a conversation are those of the turns that it names. */
-function serveConversations(server: FastifyInstance, parts: Dependencies): void {
+function serveConversations(server: FastifyInstance, parts: ApiParts): void {
   const { responses, clock, limited } = parts;
   const reading = readingOptions(parts);
   const found = async (request: StoredRequest): Promise<object> => {
@@ -203,7 +197,7 @@ function readStored<Value extends object>(
 }
 
 /** Takes one of the requests that a key may send a minute, as a count of tokens does. */
-async function takeRequest(request: FastifyRequest, { limits: book }: Dependencies["limited"]): Promise<void> {
+async function takeRequest(request: FastifyRequest, { limits: book }: ApiParts["limited"]): Promise<void> {
   const { id: keyId, limits } = callerOf(request).key;
   if (limits?.requestsPerMinute === undefined) return;
   const demand = { keyId, limits, tokens: 0, seat: noSeat };
