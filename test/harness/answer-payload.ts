@@ -1,4 +1,4 @@
-import type { AnswerRenderer } from "../../services/gateway/jobs/answer-course.ts";
+import type { AnswerRenderer } from "../../services/gateway/jobs/answer-parts.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { addRecords, eventOf, jsonRecord, openRecord, RecordReader, type DataRecord } from "#shared/protocol/frame.ts";
 

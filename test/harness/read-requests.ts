@@ -1,4 +1,4 @@
-import type { AnswerHead, AnswerRenderer, JobOffer } from "../../services/gateway/jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer, JobOffer } from "../../services/gateway/jobs/answer-parts.ts";
 import { apis } from "../../services/gateway/apis/apis.ts";
 import { readingThread, reads } from "../../services/gateway/apis/reads.ts";
 import type { ChatForm } from "../../services/gateway/chats/read-chat.ts";

@@ -1,6 +1,6 @@
 import type { FastifyInstance, onRequestHookHandler } from "fastify";
 import type { BodyLimit, FaultShape } from "../http/answer-faults.ts";
-import type { AnswerMeter } from "../jobs/answer-course.ts";
+import type { AnswerMeter } from "../jobs/answer-parts.ts";
 import type { ContinuationRoom } from "../jobs/continue-answer.ts";
 import type { LiveModels } from "../jobs/live-models.ts";
 import type { OpenedLimits } from "../limits/open-limits.ts";

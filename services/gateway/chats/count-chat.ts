@@ -1,5 +1,5 @@
 import type { PromptCounter } from "../requests/count-prompts.ts";
-import type { RequestWork } from "../requests/request.ts";
+import type { RequestWork } from "../requests/request-work.ts";
 import type { CountMaker, InferenceDependencies } from "../requests/endpoint.ts";
 import type { ReadRequest } from "../requests/read-request.ts";
 import type { JobPlacements } from "../routing/job-placements.ts";

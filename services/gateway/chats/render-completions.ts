@@ -2,7 +2,7 @@ import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { faultBody } from "../http/answer-faults.ts";
-import type { AnswerHead, AnswerRenderer, JobOffer } from "../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer, JobOffer } from "../jobs/answer-parts.ts";
 import type { StreamEnds } from "../jobs/write-answer.ts";
 import type { Rendering } from "../requests/endpoint.ts";
 import type { ChatForm } from "./read-chat.ts";

@@ -12,7 +12,7 @@ import {
   type ChatMessage,
   type ToolDefinition,
 } from "#shared/protocol/job-bodies.ts";
-import type { AnswerRenderer } from "../jobs/answer-course.ts";
+import type { AnswerRenderer } from "../jobs/answer-parts.ts";
 import { invalidValue } from "../requests/request-fields.ts";
 
 /** Bounds a tool's name in a request. Tool servers put their own name before each of theirs. */

@@ -1,97 +1,21 @@
 import type { Clock } from "#shared/process/clock.ts";
-import type { Fault, FaultCode } from "#shared/fault/fault.ts";
+import type { Fault } from "#shared/fault/fault.ts";
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
 import type { BeatRow, EndPayload, JobState, LoadNews, ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { type DeliveredAnswer, wholeUsage } from "./continue-answer.ts";
+import type {
+  AnswerMeter,
+  AnswerTimings,
+  AnswerRenderer,
+  AnswerWriter,
+  AnswerRendering,
+  JobOffer,
+  Tried,
+} from "./answer-parts.ts";
 import type { JobEvent, JobOwner } from "./job-events.ts";
-import type { Chosen } from "../routing/choose-machine.ts";
 import { machineBrokeRules, machineDisconnected } from "./machine-fault.ts";
-
-/** Counts refused offers, streams and implausible usage. */
-export interface AnswerMeter {
-  offerRefused(machine: string, reason: FaultCode): void;
-  /** Called with the first piece of a stream. The returned object observes the gaps between later pieces, in seconds. */
-  streamBegan(model: string): { observe(seconds: number): void };
-  streamEnded(): void;
-  /** A machine reported more tokens than the request can have used. */
-  usageNotBelieved(machine: string): void;
-}
-
-/** The metadata of an answer, in every shape. */
-export interface AnswerHead {
-  readonly id: string;
-  readonly createdSeconds: number;
-  readonly model: string;
-}
-
-/** The times of an answer on its machine: queued, loading its model, until its first token, and in all. */
-export type AnswerTimings = EndPayload["timings"] & { readonly loadMs: number };
-
-/** Renders the answer events of one answer as the bytes for its client. */
-export interface AnswerRenderer {
-  /**
-   * Returns the bytes for these events; empty when the shape writes nothing before the end. Throws a Fault when the
-   * events are invalid, or when the answer exceeds a limit.
-   */
-  push(events: readonly AnswerEvent[]): Uint8Array;
-  /** Returns the last bytes, after the last event. An answer that ended at a limit of its key has no timings. */
-  end(timings?: AnswerTimings): Uint8Array;
-  /** Called when another machine goes on with the answer. */
-  onMoved?(): void;
-}
-
-/** Takes the rendered answer on its way to the client. */
-export interface AnswerWriter {
-  /** Called when a machine has the job. `model` is the model's id on that machine. */
-  onAccept(machine: string, model: string): void;
-  /** Called when another machine goes on with an answer of which a part was passed on. */
-  onContinue(machine: string): void;
-  onData(bytes: Uint8Array): void;
-  /** Called with the last bytes of a stream, which leave once the answer is booked. */
-  onLast(bytes: Uint8Array): void;
-  /** Called with the bytes of records that came and gave nothing to pass on yet, for an answer that is sent whole. */
-  onHold(bytes: number): void;
-  onTick(nowMs: number, row: BeatRow | undefined, load: LoadNews | undefined): void;
-  /** True if the client has left. */
-  hasLeft(): boolean;
-  /** Returns the rendered bytes that the client has not read. Undefined when there is no client to wait for. */
-  unreadBytes(): number | undefined;
-}
-
-/** Bounds the length of an answer by what its key has left. */
-export interface AnswerBound {
-  /** Called with the tokens of the answer so far. It may cancel the job. */
-  used(outputTokens: number): void;
-  /** True while it is unknown if the answer may go on. */
-  readonly isGrowing: boolean;
-}
-
-interface AnswerRendering {
-  readonly streamed: boolean;
-  /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
-  readonly render: (model: string, offer: JobOffer, resumed?: ResumedAnswer) => AnswerRenderer;
-  readonly bound?: AnswerBound | undefined;
-  /** Keeps the answer so far; undefined if no other machine may go on with it. */
-  readonly delivered?: DeliveredAnswer | undefined;
-}
-
-/** A job offered to a machine, and the machines that come next in the ranking. */
-export interface JobOffer {
-  readonly job: string;
-  readonly chosen: Chosen;
-  readonly next: readonly Chosen[];
-}
-
-/** An offer to a machine, and the code with which the machine refused it or failed. */
-export interface Tried {
-  readonly offer: JobOffer;
-  readonly offeredAtMs: number;
-  /** The tokens of the answer that its client had by then, if the machine was to go on with it. */
-  readonly fromTokens?: number | undefined;
-  code?: FaultCode;
-}
 
 /** A machine with a job in one of these states has not begun to work on it. */
 const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queued", "loading"]);
@@ -102,8 +26,6 @@ const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queue
  * pieces.
  */
 export class AnswerCourse implements JobOwner {
-  /** Set for an answer that its client resumes: returns the offer by what its machine tells of it. */
-  offerOf: ((resumed: ResumedAnswer | undefined) => JobOffer | undefined) | undefined;
   /** True if the client resumed the answer by another request. */
   isMoved = false;
   /** The tokens of a resumed answer that other gateways have counted, and its prompt with them. */
@@ -128,6 +50,8 @@ export class AnswerCourse implements JobOwner {
   madeTokens = 0;
   /** Token usage that the machine reported. */
   usage: Usage | undefined;
+  /** Set for an answer that its client resumes: returns the offer by what its machine tells of it. */
+  #offerOf: ((resumed: ResumedAnswer | undefined) => JobOffer | undefined) | undefined;
   #timings: AnswerTimings | undefined;
   readonly #clock: Pick<Clock, "now">;
   readonly #meter: AnswerMeter | undefined;
@@ -178,6 +102,16 @@ export class AnswerCourse implements JobOwner {
     this.#rendering = rendering;
     this.delivered = rendering.delivered;
     return this;
+  }
+
+  /** Takes the place of an earlier request, whose job the machine tells of when it accepts. */
+  resumes(offerOf: (resumed: ResumedAnswer | undefined) => JobOffer | undefined): void {
+    this.#offerOf = offerOf;
+  }
+
+  /** Forgets that the answer was to be resumed: its machine has lost it, and it is made anew. */
+  forgetResumed(): void {
+    this.#offerOf = this.countedTokens = undefined;
   }
 
   onOffer(offer: JobOffer, resumed?: ResumedAnswer): void {
@@ -232,7 +166,7 @@ export class AnswerCourse implements JobOwner {
   }
 
   #accepted(state: JobState | undefined, resumed: ResumedAnswer | undefined): void {
-    const offer = this.offerOf?.(resumed);
+    const offer = this.#offerOf?.(resumed);
     if (offer !== undefined && resumed !== undefined) {
       this.onOffer(offer, resumed);
       this.countedTokens = resumed.countedTokens;

@@ -86,10 +86,10 @@ export class AnswerResumer {
     const { jobs, catalogues, timing } = this.#parts;
     const { job } = place;
     const presence = this.machineOf(place);
-    course.offerOf = (resumed) => {
+    course.resumes((resumed) => {
       const model = catalogues.of(presence).find(({ id }) => id === resumed?.model);
       return model && { job, chosen: resumedChosen(presence, model), next: [] };
-    };
+    });
     const outcome = await jobs.run({
       target: presence,
       head: { id: job, kind: "chat", keyId, remainingMs: timing.jobTotalMs },

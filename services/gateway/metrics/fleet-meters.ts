@@ -1,7 +1,7 @@
 import { type MemoryFacts, unloadReasons } from "#shared/protocol/presence.ts";
 import type { FrameMeter, PlacementMeter } from "../jobs/job-events.ts";
 import type { FloodMeter } from "../fleet/flood-guard.ts";
-import type { AnswerMeter } from "../jobs/answer-course.ts";
+import type { AnswerMeter } from "../jobs/answer-parts.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
 import type { Exposition, BoundedLabels } from "./exposition.ts";
 

@@ -8,7 +8,7 @@ import type { Broker } from "#shared/broker/broker.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { StoreWatch } from "../keys/store-watch.ts";
-import type { AnswerMeter } from "../jobs/answer-course.ts";
+import type { AnswerMeter } from "../jobs/answer-parts.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
 import { BrokerWatch, measureBacking } from "./backing-meters.ts";
 import { type FleetMeter, measureFleet } from "./fleet-meters.ts";

@@ -3,9 +3,7 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import { noSeat, type Admission, type Demand, type Hold, type Limits, type LimitStatus } from "../limits/limits.ts";
-import { boundOf } from "../limits/growing-hold.ts";
 import { type EarlyLimits, limitFault } from "./limit-responses.ts";
-import type { ToldRequest } from "./settle.ts";
 
 /**
  * The wait before a second try for a seat. A request that has just ended at another gateway, or whose client has just
@@ -62,19 +60,6 @@ async function ask(
     return { limitStatus, hold: demand.seat === noSeat ? undefined : admission.hold, fault: undefined };
   early?.note(limits, admission);
   return { limitStatus, fault: limitFault(admission, demand), by: admission.by };
-}
-
-/** True if an answer may become longer than what its request holds. */
-export function mayGrow({
-  hold,
-  isResuming,
-  demanded,
-}: Pick<ToldRequest, "hold" | "isResuming" | "demanded">): boolean {
-  if (hold === undefined || demanded === undefined) return false;
-  if (isResuming) return boundOf(hold).tokens < Infinity;
-  const { promptTokens, ceiling } = demanded;
-  const { answers, answerTokens = Infinity } = ceiling;
-  return answers > 0 && boundOf(hold).tokens < promptTokens + answers * answerTokens;
 }
 
 function isRetryable(admission: Admission): boolean {

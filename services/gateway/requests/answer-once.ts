@@ -5,10 +5,9 @@ import type { ClaimName } from "../jobs/answer-claims.ts";
 import { stateOf } from "../http/request-state.ts";
 import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";
 import { digestOf, lostJob, OnceClaim, replayedHeader } from "./made-once.ts";
-import { readBody } from "./read-body.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { keepingOf, resumeAnswer } from "./resume-request.ts";
-import { runRequest } from "./run-request.ts";
+import { readBody, runRequest } from "./run-request.ts";
 import { failStream, streamOf } from "./send-answer.ts";
 
 /** Time between two looks for another request or a machine; longer after a while, up to ten times. */

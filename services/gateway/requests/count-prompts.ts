@@ -17,7 +17,7 @@ interface CounterOptions {
 }
 
 /** A chat whose prompt is to be counted. */
-export type CountedChat = Pick<ModelRequest, "work" | "body" | "headOf">;
+export type CountedChat = Pick<ModelRequest, "work" | "headOf">;
 
 /** Limits the machines that are asked for the count of one prompt. */
 const askedMax = 2;
@@ -33,7 +33,9 @@ export class PromptCounter {
   /** Returns the exact number of tokens. Undefined if no machine that would answer the chat counts it in time. */
   async count(chat: CountedChat, signal: AbortSignal): Promise<number | undefined> {
     const { ranking } = this.#options;
-    const ranked = wantedBy({ ...chat.work, kind: "count" }, signal).map((target) => ranking.rankNow(target) ?? []);
+    const ranked = wantedBy({ targets: chat.work.targets, needs: chat.work.needs, kind: "count" }, signal).map(
+      (target) => ranking.rankNow(target) ?? [],
+    );
     const first = ranked.find(({ length }) => length > 0) ?? [];
     for (const chosen of first.filter(({ model }) => model.counts === true).slice(0, askedMax)) {
       const counted = await this.#ask(chat, chosen, signal);
@@ -51,7 +53,7 @@ export class PromptCounter {
     const outcome = await jobs.run({
       target: chosen,
       head: { id: newToken(), kind: "count", model: chosen.model.id, keyId, remainingMs: countWaitMs, traceparent },
-      body: chat.body,
+      body: chat.work.body,
       sha256: chat.work.sha256,
       acceptWithinMs: acceptWaitMs * 2,
       owner: new RecordsOf(() => undefined),

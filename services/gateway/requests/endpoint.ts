@@ -9,7 +9,7 @@ import type { RouteTable } from "#shared/records/route-record.ts";
 import type { RouteRecords } from "../fleet/route-records.ts";
 import type { ImageFetcher } from "../images/image-fetcher.ts";
 import type { AnswerClaims } from "../jobs/answer-claims.ts";
-import type { AnswerHead, AnswerRenderer, JobOffer } from "../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer, JobOffer } from "../jobs/answer-parts.ts";
 import type { ContinuationRoom } from "../jobs/continue-answer.ts";
 import type { Settlements } from "../limits/settlements.ts";
 import type { AnswerResumer } from "../jobs/resume-answer.ts";

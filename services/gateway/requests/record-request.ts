@@ -3,7 +3,8 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { requestEnders, TriedMachine, WrittenRecord } from "#shared/requests/request-record.ts";
 import { faultEntry } from "#shared/fault/fault.ts";
 import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
-import type { AnswerCourse, Tried } from "../jobs/answer-course.ts";
+import type { AnswerCourse } from "../jobs/answer-course.ts";
+import type { Tried } from "../jobs/answer-parts.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 
 /** The machines that a record names; a request that fails over and over is offered to more. */

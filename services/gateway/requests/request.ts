@@ -1,8 +1,5 @@
-import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Resumable } from "#shared/protocol/frame-payload.ts";
-import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
@@ -11,11 +8,11 @@ import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
 import type { TokenCeiling } from "../limits/token-estimates.ts";
 import { assertMayLoad, type CausedLoad } from "../limits/load-limit.ts";
 import type { Hold, Limits, SeatedAnswer } from "../limits/limits.ts";
-import { admitCount, admitRequest, type Decision, mayGrow } from "./admit.ts";
-import type { TargetedWork } from "./choose.ts";
-import { jobBody, type ReadRequest } from "./read-request.ts";
+import { admitCount, admitRequest, type Decision } from "./admit.ts";
+import { mayGrow } from "./allow.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
 import type { RequestSender } from "./record-request.ts";
+import type { RequestWork } from "./request-work.ts";
 import {
   type AskedModel,
   type Demanded,
@@ -39,17 +36,6 @@ interface OpenedRequest {
   readonly arrivedAtMs?: number;
 }
 
-/** The part of a request that machines work on. */
-export interface RequestWork extends TargetedWork, Pick<ReadRequest, "sha256" | "tellsStop" | "effort"> {
-  readonly streamed: boolean;
-  /** The key's own salt for the caches of runtimes; undefined where keys share them. */
-  readonly cacheSalt: string | undefined;
-}
-
-const nothing = new Uint8Array();
-/** The client's own trace in the W3C form. */
-const traceForm = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
-
 /**
  * The states of a request. It is read and judged while it is `open`; its answer tells what its machines did.
  *
@@ -64,8 +50,8 @@ const traceForm = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 type RequestPhase = "open" | "asking" | "left" | "settled";
 
 /**
- * One request with its key, from the proof of the key to its one settlement. It covers
- * admission under the key's limits, and one usage record at that end. The book knows what each request under way used
+ * One request with its key, from the proof of the key to its one settlement. It covers admission under the key's limits,
+ * the work for machines, their answer, and one usage record at that end. The book knows what each request under way used
  * some 100 ms ago, for the case that its gateway is killed. A machine reports token counts as usage of an end or fault
  * frame, output tokens of data frames, and progress of beats. All of them are clamped to what is possible before they
  * are booked, logged or measured. Usage in an answer's own bytes reaches its client as the machine wrote it.
@@ -80,12 +66,6 @@ export class ModelRequest implements ToldRequest {
   #state: RequestPhase = "open";
   #asked: AskedModel | undefined;
   #work: RequestWork | undefined;
-  /** Released with the first part of the answer: bodies are large, and answers take long. */
-  #body: Uint8Array = nothing;
-  #ignored: string[] = [];
-  /** Set if the answer can be resumed. */
-  #resumable: Resumable | undefined;
-  #print: string | undefined;
   #demanded: Demanded | undefined;
   #hold: Hold | undefined;
   /** The limit that has ended the answer, or refused the request. */
@@ -164,14 +144,9 @@ export class ModelRequest implements ToldRequest {
     this.#asked = asked;
   }
 
-  /** Takes what the request asks of machines. */
-  takes(
-    work: RequestWork,
-    { body, ignored }: { readonly body: Uint8Array; readonly ignored: readonly string[] },
-  ): void {
+  /** Takes the work of the request for its machines. */
+  takes(work: RequestWork): void {
     this.#work = work;
-    this.#body = body;
-    this.#ignored = [...ignored];
   }
 
   get work(): RequestWork {
@@ -179,71 +154,24 @@ export class ModelRequest implements ToldRequest {
     return this.#work;
   }
 
-  get body(): Uint8Array {
-    return this.#body;
-  }
-
-  /** The fields that are ignored, as the client named them. */
-  get ignored(): readonly string[] {
-    return this.#ignored;
-  }
-
-  /** Takes a body with what was fetched for it. */
-  changeBody({ body, sha256 }: Pick<ReadRequest, "body" | "sha256">): void {
-    this.#body = body;
-    this.#work = { ...this.work, sha256 };
-  }
-
   /** Gives the body to the answer, which keeps it if another machine may go on with it. */
   releaseBody(): void {
-    this.answer.delivered?.keep(this.#body);
-    this.#body = nothing;
-  }
-
-  /** Leaves an effort out that the model or the runtime lacks. */
-  leaveEffort(): void {
-    const { effort, ...work } = this.work;
-    if (effort === undefined) return;
-    const { reasoning_effort: _, ...body } = JSON.parse(Buffer.from(this.#body).toString()) as ChatBody;
-    this.#work = { ...work, effort: undefined };
-    this.changeBody(jobBody(body));
-    this.#ignored.push(effort.field);
-  }
-
-  /** Lets any gateway go on with the answer, which has this name in its API. */
-  canBeResumed(made: Resumable): void {
-    this.#resumable = made;
+    const body = this.work.releaseBody();
+    this.answer.delivered?.keep(body);
   }
 
   /** Returns the metadata of a job of this request. A machine that goes on with an answer has a part of it only. */
   headOf({ isWhole }: { readonly isWhole: boolean }) {
-    const { kind, cacheSalt, tellsStop, streamed } = this.work;
-    const { traceparent } = this.from.headers;
-    return {
-      kind,
-      keyId: this.key.id,
-      cacheSalt,
-      resumable: isWhole ? this.#resumable : undefined,
-      tellsStop,
-      // An answer that may end at a limit of its key comes in pieces, so that its client gets what came until then.
-      whole: !streamed && !mayGrow(this),
-      traceparent: typeof traceparent === "string" && traceForm.test(traceparent) ? traceparent : undefined,
-    };
+    // An answer that may end at a limit of its key comes in pieces, so that its client gets what came until then.
+    return this.work.headOf({ isWhole, inPieces: this.work.streamed || mayGrow(this) });
   }
 
   get madePrint(): string | undefined {
-    return this.#print;
+    return this.work.madePrint;
   }
 
   print(): string | undefined {
-    const body = this.#body.byteLength > 0 ? this.#body : this.answer.delivered?.body;
-    const { kind, targets } = this.work;
-    if (body !== undefined)
-      this.#print ??= createHash("sha256")
-        .update(`${this.key.id} ${kind} ${targets[0]?.modelId} `)
-        .update(body)
-        .digest("base64");
-    return this.#print;
+    return this.work.print(this.answer.delivered?.body);
   }
 
   /** Notes that the answer is made once for its name; anew after a machine that has lost it. */
@@ -304,7 +232,7 @@ export class ModelRequest implements ToldRequest {
     if (this.#hold !== undefined) this.#parts.settlements.leave(this.#hold);
     this.#hold = undefined;
     this.#isResuming = false;
-    this.answer.offerOf = this.answer.countedTokens = undefined;
+    this.answer.forgetResumed();
   }
 
   /** The answer grew, and its reservation with it. */

@@ -1,8 +1,8 @@
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { IncomingHttpHeaders } from "node:http";
-import type { AnswerRenderer, AnswerTimings } from "../jobs/answer-course.ts";
-import type { JobOffer } from "../jobs/answer-course.ts";
+import type { AnswerRenderer, AnswerTimings } from "../jobs/answer-parts.ts";
+import type { JobOffer } from "../jobs/answer-parts.ts";
 import { answerNotFound } from "../jobs/machine-fault.ts";
 import { type AnswerPlace, eventId, readEventId } from "../jobs/resume-answer.ts";
 

@@ -2,10 +2,9 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerPlace } from "../jobs/resume-answer.ts";
 import { stateOf } from "../http/request-state.ts";
 import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";
-import { readBody } from "./read-body.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { asksResumable, resumableHeader, resumesAnswer } from "./resumable-answer.ts";
-import { take } from "./run-request.ts";
+import { readBody, take } from "./run-request.ts";
 import { type Keeping, sendAnswer } from "./send-answer.ts";
 
 /** Returns how a new answer is kept: a stream whose client asks for that has numbered events, and outlasts its client. */

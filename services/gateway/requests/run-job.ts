@@ -105,7 +105,7 @@ export class JobRunner {
     this.#deadly.refuse(request, sinceMs);
     this.#budget.asked();
     this.#moves.asked();
-    if (refusedEfforts.has(request.work)) request.leaveEffort();
+    if (refusedEfforts.has(request.work)) request.work.leaveEffort();
     const targets = wantedBy(request.work, signal);
     const run = { request, targets, signal, given, deadlineMs: sinceMs + timing.jobTotalMs };
     try {
@@ -168,7 +168,7 @@ export class JobRunner {
     const { work, answer } = request;
     const job = newToken();
     answer.onOffer({ job, chosen, next: at.ranked.slice(place + 1, place + 1 + nextTold) });
-    const body = continuation?.body ?? request.body;
+    const body = continuation?.body ?? work.body;
     const head = request.headOf({ isWhole: continuation === undefined });
     const owner = new OfferedJob({
       answer,
@@ -226,7 +226,7 @@ export class JobRunner {
     if (step === "end") throw last;
     if (step === "without effort") {
       refusedEfforts.note(work);
-      request.leaveEffort();
+      request.work.leaveEffort();
       return this.#targets.rankFirst(run.targets);
     }
     if (step === "go on elsewhere") {

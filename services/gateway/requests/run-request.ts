@@ -1,11 +1,12 @@
+import { formBoundary } from "../http/framing-fault.ts";
+import { stateOf } from "../http/request-state.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
-import type { Needs } from "../routing/choose-machine.ts";
 import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";
 import { ignoredHeaders, nameIgnored } from "./ignored-fields.ts";
 import { noteRateLimits } from "./limit-responses.ts";
-import { readBody } from "./read-body.ts";
 import type { ReadRequest } from "./read-request.ts";
+import { RequestWork } from "./request-work.ts";
 import { resolveModel } from "./resolve-model.ts";
 import { type Keeping, sendAnswer } from "./send-answer.ts";
 
@@ -42,7 +43,7 @@ export async function runRequest(
   await admit(exchange, asked, dependencies);
   const keeping = keeps?.(asked) ?? {};
   const made = { answer: newToken(endpoint.idPrefix), created: Math.floor(clock.wall() / 1_000) };
-  if (keeping.staysMs !== undefined) request.canBeResumed(made);
+  if (keeping.staysMs !== undefined) request.work.canBeResumed(made);
   const run = (signal: AbortSignal): Promise<void> => runner.run(request, signal, keeping.given);
   return sendAnswer(exchange, { asked, made, run, keeping }, dependencies);
 }
@@ -53,24 +54,20 @@ export function take(
   asked: ReadRequest,
   { modelRoutes, images, cacheSaltOf }: InferenceDependencies,
 ): void {
-  const { stream: streamed, remoteImages, kind, needs, sha256, tellsStop, effort, body } = asked;
+  const { stream: streamed, remoteImages } = asked;
   const { key } = request;
+  const { traceparent } = incoming.headers;
   if (remoteImages !== undefined) images.assertAllowed(remoteImages);
   const routes = modelRoutes.table;
   const model = endpoint.meantModel?.(asked.model, key, routes) ?? asked.model;
   request.asksFor({ model, streamed });
   const { targets, ...routed } = resolveModel(model, key, routes);
   request.asksFor({ model, streamed, ...routed });
-  const cacheSalt = cacheSaltOf?.(key);
-  const owned = cacheSalt === undefined ? needs : ownedBy(key.id, needs);
   const ignored = [...asked.ignored, ...ignoredHeaders(incoming.headers, streamed && endpoint.isResumable === true)];
-  request.takes({ targets, kind, needs: owned, streamed, sha256, tellsStop, effort, cacheSalt }, { body, ignored });
   nameIgnored(reply, ignored);
-}
-
-/** Returns the same needs with a prompt that matches no other key's. */
-function ownedBy(keyId: string, needs: Needs): Needs {
-  return needs.prompt === undefined ? needs : { ...needs, prompt: { ...needs.prompt, keyId } };
+  const trace = typeof traceparent === "string" ? traceparent : undefined;
+  const terms = { keyId: key.id, targets, cacheSalt: cacheSaltOf?.(key), traceparent: trace, ignored };
+  request.takes(new RequestWork(asked, terms));
 }
 
 /** Asks the limits of the key, and then fetches the images of the request. */
@@ -86,5 +83,21 @@ async function admit(
   if (fault !== undefined) throw fault;
   if (remoteImages === undefined) return;
   const images = await dependencies.images.fetchAll(remoteImages, leaving.signal);
-  request.changeBody(await bodyWithImages(request.body, remoteImages, images));
+  request.work.changeBody(await bodyWithImages(request.work.body, remoteImages, images));
+}
+
+/** Reads the body of a request, with the stored texts that it names. */
+export async function readBody(exchange: ModelExchange, dependencies: InferenceDependencies): Promise<ReadRequest> {
+  const { endpoint, incoming, request, leaving } = exchange;
+  const { body } = incoming;
+  // The run alone keeps the bytes from now on.
+  incoming.body = undefined;
+  const owner = { sender: request.key.id, signal: leaving.signal };
+  const boundary = endpoint.takesForm === true ? formBoundary(incoming.headers) : undefined;
+  try {
+    const stored = body && (await endpoint.lookUp?.(body, exchange, dependencies));
+    return await dependencies.reader.read(endpoint.kind, body, { stored, boundary, ...owner });
+  } finally {
+    stateOf(incoming).arriving?.leave();
+  }
 }

@@ -3,8 +3,10 @@ import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import type { Resumable } from "#shared/protocol/frame-payload.ts";
 import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-response.ts";
 import { logFieldsOf, stateOf } from "../http/request-state.ts";
-import { machineHeader, modelHeader, type StreamEnds, StreamWriter, CollectedAnswer } from "../jobs/write-answer.ts";
-import type { AnswerCourse, AnswerWriter } from "../jobs/answer-course.ts";
+import { machineHeader, modelHeader, type StreamEnds, StreamWriter } from "../jobs/write-answer.ts";
+import { CollectedAnswer } from "../jobs/collect-answer.ts";
+import type { AnswerCourse } from "../jobs/answer-course.ts";
+import type { AnswerWriter } from "../jobs/answer-parts.ts";
 import { DeliveredAnswer } from "../jobs/continue-answer.ts";
 import type { AnswerPlace } from "../jobs/resume-answer.ts";
 import { callerOf } from "../keys/authenticate.ts";
@@ -135,7 +137,7 @@ function rendererOf(
 ): Parameters<AnswerCourse["following"]>[1]["render"] {
   const { numberedFrom } = keeping;
   return (by, offer, resumed) => {
-    nameIgnored(reply, [...request.ignored, ...(rendering.unheldBy?.(offer) ?? [])]);
+    nameIgnored(reply, [...request.work.ignored, ...(rendering.unheldBy?.(offer) ?? [])]);
     const { answer: id = "", created: createdSeconds = 0 } = resumed ?? made ?? {};
     const renderer = rendering.render({ id, createdSeconds, model: request.asked?.routed ?? by }, offer);
     return numberedFrom === undefined ? renderer : new NumberedEvents(renderer, offer, numberedFrom);

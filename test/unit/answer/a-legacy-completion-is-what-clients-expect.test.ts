@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AnswerEvent, TokenLogprobs } from "#shared/protocol/answer-events.ts";
-import type { AnswerHead } from "../../../services/gateway/jobs/answer-course.ts";
+import type { AnswerHead } from "../../../services/gateway/jobs/answer-parts.ts";
 import { textCompletion, TextChunks } from "../../../services/gateway/apis/completions/render-text.ts";
 
 const head: AnswerHead = { id: "cmpl-1", createdSeconds: 7, model: "llama3" };

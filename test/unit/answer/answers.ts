@@ -4,7 +4,7 @@ import { Stream } from "openai/streaming";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { AnswerAssembly } from "../../../services/agent/jobs/answer-records.ts";
 import { rendererOf, renderingOf } from "../../harness/read-requests.ts";
-import type { AnswerHead, AnswerRenderer } from "../../../services/gateway/jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer } from "../../../services/gateway/jobs/answer-parts.ts";
 
 export const head = { id: "chatcmpl-1", createdSeconds: 1_767_225_600, model: "llama3:8b" };
 

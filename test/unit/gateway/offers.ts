@@ -1,4 +1,4 @@
-import type { JobOffer } from "../../../services/gateway/jobs/answer-course.ts";
+import type { JobOffer } from "../../../services/gateway/jobs/answer-parts.ts";
 import type { Chosen } from "../../../services/gateway/routing/choose-machine.ts";
 import { expectedCost, loadOf, usualSpeed } from "../../../services/gateway/routing/expected-cost.ts";
 import { modelOf } from "./machines-of-a-fleet.ts";

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import type { AnswerTimings } from "../../../services/gateway/jobs/answer-course.ts";
+import type { AnswerTimings } from "../../../services/gateway/jobs/answer-parts.ts";
 import type { OllamaTerms } from "../../../services/gateway/apis/ollama/ollama-request.ts";
 import { rendererOf } from "../../harness/read-requests.ts";
 import { renderOllama } from "../../../services/gateway/apis/ollama/render-ollama.ts";

@@ -3,12 +3,14 @@ import { Settlements } from "../../../services/gateway/limits/settlements.ts";
 import { LocalLimits } from "../../../services/gateway/limits/local-limits.ts";
 import type { ModelTarget } from "../../../services/gateway/routing/job-placements.ts";
 import type { Needs } from "../../../services/gateway/routing/choose-machine.ts";
-import { ModelRequest, type RequestWork } from "../../../services/gateway/requests/request.ts";
+import type { ReadRequest } from "../../../services/gateway/requests/read-request.ts";
+import { ModelRequest } from "../../../services/gateway/requests/request.ts";
+import { RequestWork } from "../../../services/gateway/requests/request-work.ts";
 import type { TurnableClock } from "../../harness/turnable-clock.ts";
 import { key } from "./routes-and-keys.ts";
 
 /** A request as a test wishes it: a streamed chat with `llama3`, of a key without limits, unless it says otherwise. */
-export interface WishedRequest extends Partial<Pick<RequestWork, "kind" | "effort">> {
+export interface WishedRequest extends Partial<Pick<ReadRequest, "kind" | "effort">> {
   readonly keyId?: string;
   readonly body?: string;
   readonly whole?: boolean;
@@ -53,16 +55,21 @@ export function requestOfATest(clock: TurnableClock, wish: WishedRequest = {}): 
   request.asksFor({ streamed: !whole, ...asked });
   const targets: ModelTarget[] = models.map((modelId) => ({ modelId, machines }));
   const needs: Needs = { capability: "completion", tools: false, imageParam: undefined };
-  const work: RequestWork = {
+  const read: ReadRequest = {
     kind,
-    targets,
+    model,
     needs,
-    streamed: !whole,
+    body: Buffer.from(body),
     sha256: undefined,
-    tellsStop: undefined,
+    stream: !whole,
+    form: undefined,
+    ignored: [],
     effort,
-    cacheSalt: undefined,
+    promptTokens: 1,
+    tokens: 1,
+    ceiling: { promptTokens: 1, prompts: 1, answers: 1, answerTokens: 1 },
   };
-  request.takes(work, { body: Buffer.from(body), ignored: [] });
+  const terms = { keyId, targets, cacheSalt: undefined, traceparent: undefined, ignored: [] };
+  request.takes(new RequestWork(read, terms));
   return request;
 }

@@ -1,4 +1,4 @@
-import type { AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
+import type { AnswerWriter } from "../../../services/gateway/jobs/answer-parts.ts";
 
 /** A writer without a client, which does what the test says and nothing else. */
 export function writerOf(said: Partial<AnswerWriter> = {}): AnswerWriter {

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import type { toolCall } from "#shared/protocol/job-bodies.ts";
-import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-parts.ts";
 import { ChunkStream, type ContentEvent, type FoldedChoice, WholeCompletion } from "../../chats/render-completions.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { AnswerHead } from "../../jobs/answer-course.ts";
+import type { AnswerHead } from "../../jobs/answer-parts.ts";
 import type { ContentEvent, FoldedChoice } from "../../chats/render-completions.ts";
 import { type ChatCall, customInput } from "../../chats/custom-tools.ts";
 import { ChatChoice, ChatChunks } from "./render-chat.ts";

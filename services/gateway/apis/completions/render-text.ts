@@ -1,6 +1,6 @@
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { ChunkStream, type ContentEvent, type FoldedChoice, WholeCompletion } from "../../chats/render-completions.ts";
-import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-parts.ts";
 
 /** Renders a legacy completion as a stream of `text_completion` objects. */
 export class TextChunks extends ChunkStream {

@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { AnswerHead, AnswerRenderer, AnswerTimings } from "../../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer, AnswerTimings } from "../../jobs/answer-parts.ts";
 import type { VectorFormat } from "./embeddings-request.ts";
 
 /** The JSON around the vectors in an outer API. */

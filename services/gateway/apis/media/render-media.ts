@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { AnswerRenderer } from "../../jobs/answer-course.ts";
+import type { AnswerRenderer } from "../../jobs/answer-parts.ts";
 import { endsOfChunks } from "../../chats/render-completions.ts";
 import type { Rendering } from "../../requests/endpoint.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";

@@ -1,6 +1,6 @@
 import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
 import { type FieldNames, Fault } from "#shared/fault/fault.ts";
-import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-parts.ts";
 import { assertLength } from "../../chats/render-completions.ts";
 import type { Rendering } from "../../requests/endpoint.ts";
 import { type BlockWriter, ContentBlocks } from "./content-blocks.ts";

@@ -1,7 +1,7 @@
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import type { FieldNames } from "#shared/fault/fault.ts";
 import { linesMedia } from "#shared/protocol/model.ts";
-import type { AnswerRenderer, AnswerTimings } from "../../jobs/answer-course.ts";
+import type { AnswerRenderer, AnswerTimings } from "../../jobs/answer-parts.ts";
 import { argumentsText } from "../messages/render-message.ts";
 import { assertLength, eventCharactersMin } from "../../chats/render-completions.ts";
 import type { Rendering } from "../../requests/endpoint.ts";

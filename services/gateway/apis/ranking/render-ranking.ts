@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-parts.ts";
 import type { RankingTerms } from "./rerank-request.ts";
 
 /** Returns the fields of an answer that tell the scores, which are in the order of the documents. */

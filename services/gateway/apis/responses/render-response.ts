@@ -1,4 +1,4 @@
-import type { AnswerHead, AnswerRenderer, AnswerTimings } from "../../jobs/answer-course.ts";
+import type { AnswerHead, AnswerRenderer, AnswerTimings } from "../../jobs/answer-parts.ts";
 import { type EmitEvent, ResponseOutput } from "./response-output.ts";
 import type { MadeResponse } from "./kept-responses.ts";
 import { writeTurn } from "./stored-turns.ts";

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Settlement } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
-import type { AnswerRenderer } from "../../../../services/gateway/jobs/answer-course.ts";
+import type { AnswerRenderer } from "../../../../services/gateway/jobs/answer-parts.ts";
 import { ModelRequest } from "../../../../services/gateway/requests/request.ts";
 import { staying } from "../../../../services/gateway/requests/resumable-answer.ts";
 import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
@@ -85,7 +85,7 @@ describe("an answer that another gateway goes on with", () => {
     first.close(499);
     const second = open();
     const after = follow(second);
-    after.offerOf = () => offerOf("attic");
+    after.resumes(() => offerOf("attic"));
     after.on({ kind: "accepted", state: "running", resumed: resumed(40) });
     after.on({ kind: "usage", usage: { promptTokens: 10, completionTokens: 90 } });
     second.endedIn("ok");
@@ -96,7 +96,7 @@ describe("an answer that another gateway goes on with", () => {
   test("is booked as far as it came also where its client has it all already, and leaves again", async () => {
     const account = open();
     const course = follow(account, nothing);
-    course.offerOf = () => offerOf("attic");
+    course.resumes(() => offerOf("attic"));
     course.on({ kind: "accepted", state: "running", resumed: resumed(5) });
     course.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 500 });
     account.close(499);
@@ -117,7 +117,7 @@ describe("a request that resumes an answer", () => {
     const account = open();
     account.resumes(ceiling);
     const course = follow(account);
-    course.offerOf = () => offerOf("attic");
+    course.resumes(() => offerOf("attic"));
     course.on({ kind: "accepted", state: "running", resumed: resumed(0) });
     course.on({ kind: "usage", usage: { promptTokens: 5, completionTokens: 50_000_001 } });
     account.endedIn("ok");
