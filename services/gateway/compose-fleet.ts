@@ -70,7 +70,7 @@ export function openFleet({
   const { external } = records;
   const catalogues = new Catalogues({
     ask: (target) => {
-      const withinMs = timing.catalogueWaitMs + jobs.lineTo(target).roundTripMs;
+      const withinMs = timing.catalogueWaitMs + jobs.line.to(target).roundTripMs;
       return askCatalogue({ jobs, target, withinMs, clock, log });
     },
     knownModels,

@@ -2,6 +2,7 @@ import type { Log } from "#shared/process/log.ts";
 import type { FloodGuard } from "../fleet/flood-guard.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Broker } from "#shared/broker/broker.ts";
+import type { BrokerLine } from "./broker-line.ts";
 import { PartSender } from "./send-parts.ts";
 import { createHash } from "node:crypto";
 import { Fault } from "#shared/fault/fault.ts";
@@ -9,7 +10,7 @@ import { type Control, encodeHead, type Headers, type JobHead } from "#shared/pr
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { machineSubject, replySubject } from "#shared/protocol/subjects.ts";
-import { timingOver, type Line, type Timing } from "#shared/protocol/timing.ts";
+import { timingOver, type Timing } from "#shared/protocol/timing.ts";
 import { FrameFollower } from "./follow-frames.ts";
 import type { FrameMeter, JobMessage, JobOutcome, JobOwner } from "./job-events.ts";
 import type { Roster } from "../fleet/roster.ts";
@@ -44,9 +45,9 @@ export interface JobSubmission {
 
 /** The methods of `OpenJobs` that its jobs need. */
 interface JobsAround {
-  lineTo(target: Target): Line & { readonly roundTripMs: number };
+  readonly line: BrokerLine;
   tell(target: Target, control: Control, reply?: string): void;
-  finish(target: Target, job: string, when?: { readonly atOnce: boolean }): void;
+  finish(target: Target, job: string, when: { readonly atOnce: boolean }): void;
   mayProbe(machine: string): boolean;
   bodyReleased(bytes: number): void;
   closed(job: OpenJob): void;
@@ -115,7 +116,7 @@ export class OpenJob {
 
   #follow({ head, acceptWithinMs: offeredMs }: JobSubmission, resolve: (outcome: JobOutcome) => void): FrameFollower {
     const { timing: siteTiming, clock, roster, meter } = this.#dependencies;
-    const line = this.#around.lineTo(this.target);
+    const line = this.#around.line.to(this.target);
     const timing = timingOver(siteTiming, line);
     const send = (offset: number, part: Uint8Array): void => this.#sendPart(offset, part);
     return new FrameFollower(

@@ -67,7 +67,7 @@ export class AnswerResumer {
       const nowMs = clock.now();
       const { presence, status = "offline", heardAtMs = sinceMs } = roster.find(machine, nowMs) ?? {};
       if (status !== "offline") return true;
-      const isSilent = !jobs.wasAway && nowMs - heardAtMs > timing.onceForMs;
+      const isSilent = !jobs.line.wasAway && nowMs - heardAtMs > timing.onceForMs;
       if (isSilent || presence?.state === "gone") return false;
       await wait();
     }
@@ -76,7 +76,7 @@ export class AnswerResumer {
   /** Returns the machine that gives an answer. Throws if no such machine is there. */
   machineOf({ machine }: AnswerPlace): Presence {
     const { jobs, roster, clock } = this.#parts;
-    jobs.assertConnection();
+    jobs.line.assertConnection();
     const found = roster.find(machine, clock.now());
     if (found === undefined) throw answerNotFound();
     return found.presence;

@@ -11,7 +11,8 @@ import { isSame } from "../jobs/continue-answer.ts";
 import type { JobOutcome, PlacementMeter } from "../jobs/job-events.ts";
 import type { JobPlacements } from "../routing/job-placements.ts";
 import { machineDisconnected, machineOffline } from "../jobs/machine-fault.ts";
-import { cutOff, type OpenJobs } from "../jobs/open-jobs.ts";
+import { cutOff } from "../jobs/broker-line.ts";
+import type { OpenJobs } from "../jobs/open-jobs.ts";
 import { type MachineRanking, modelNotFound, type Wanted } from "../routing/rank-machines.ts";
 import { afterFault, isAvoidable } from "./after-fault.ts";
 import { DeadlyRequests, moves, RetryBudget } from "./bound-failover.ts";
@@ -83,7 +84,7 @@ export class JobRunner {
    */
   async assertTaker(wanted: TargetedWork, request: ModelRequest, signal: AbortSignal): Promise<void> {
     const { jobs, ranking, clock } = this.#options;
-    jobs.assertConnection();
+    jobs.line.assertConnection();
     const targets = wantedBy(wanted, signal);
     if (targets.some((target) => ranking.hasTaker(target))) return;
     const sinceMs = clock.now();
@@ -100,7 +101,7 @@ export class JobRunner {
    */
   async run(request: ModelRequest, signal: AbortSignal, given: JobRun["given"] = () => undefined): Promise<void> {
     const { jobs, clock, timing, refusedEfforts } = this.#options;
-    jobs.assertConnection();
+    jobs.line.assertConnection();
     const sinceMs = clock.now();
     this.#deadly.refuse(request, sinceMs);
     this.#budget.asked();
@@ -294,7 +295,7 @@ export class JobRunner {
     const { code, reason = code } = fault;
     if (code === "model_not_found" && asked?.routed !== undefined) return modelNotFound(asked.routed);
     if (answer.hasSaid()) return code === "backend_unavailable" ? machineDisconnected(reason) : fault;
-    const isBrokers = absences.has(code) && !(await this.#options.jobs.brokerAnsweredSince(sinceMs));
+    const isBrokers = absences.has(code) && !(await this.#options.jobs.line.answeredSince(sinceMs));
     return isBrokers ? cutOff(reason) : fault;
   }
 
@@ -311,7 +312,7 @@ export class JobRunner {
   #blame({ request, signal }: JobRun, fault: Fault, { machine, model }: Chosen): void {
     const { breakers, jobs, clock, log, meter } = this.#options;
     // Machines drop the jobs of a gateway that stood still or was cut off. That is no failure of the machine.
-    const wasAway = fault.died === "machine" && jobs.wasAway;
+    const wasAway = fault.died === "machine" && jobs.line.wasAway;
     if (signal.aborted || wasAway) return;
     const nowMs = clock.now();
     const { code, told, reason = told } = fault;

@@ -7,12 +7,12 @@ test("a gateway that stood still knows it when it reads what came meanwhile, bef
   const job = await run();
   machine.say(job.id, "accept", { state: "running" });
   await pass(timing.acceptWaitMs);
-  expect(open.wasAway).toBe(false);
+  expect(open.line.wasAway).toBe(false);
   clock.standStill(timing.lostAfterMs + 300);
   machine.say(job.id, "fault", { code: "cancelled", message: "The gateway is gone.", usage: null }, 1);
   await settle();
   expect(job.told).toEqual(["accepted", "fault agent_disconnected"]);
-  expect(open.wasAway).toBe(true);
+  expect(open.line.wasAway).toBe(true);
   expect(roster.find(machine.name, clock.now())?.status).toBe("present");
 });
 
@@ -20,7 +20,7 @@ test("a request that is the first thing a gateway reads after it stood still fin
   const { machine, open, roster, clock, timing } = gatewayOnBroker();
   clock.standStill(timing.offlineAfterMs + 300);
   expect(roster.find(machine.name, clock.now())?.status).toBe("offline");
-  open.assertConnection();
+  open.line.assertConnection();
   expect(roster.find(machine.name, clock.now())?.status).toBe("present");
-  expect(open.wasAway).toBe(true);
+  expect(open.line.wasAway).toBe(true);
 });
