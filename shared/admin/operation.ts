@@ -124,7 +124,11 @@ export function listOf<Entry extends z.ZodType>(data: z.ZodArray<Entry>) {
 /** Returns the schema of a list of stored records. */
 export function recordsOf<Entry extends z.ZodType>(data: z.ZodArray<Entry>) {
   return listOf(data).extend({
-    unread: z.int().describe("Records that this version of Trunkline cannot read. The list leaves them out."),
+    // Gateways of 0.2.0 do not count them.
+    unread: z
+      .int()
+      .default(0)
+      .describe("Records that this version of Trunkline cannot read. The list leaves them out."),
   });
 }
 

@@ -252,6 +252,16 @@ test("that nothing listens there is said, with what to do", async () => {
   expect((await models(["pull", "x", "--machine", "a"], env)).exitCode).toBe(69);
 });
 
+test("an answer of a newer gateway with a further field is taken, and one of an older gateway without a count", async () => {
+  const link = { token: "t", url: "http://site/console#sign-in=t", expires_at: "2026-01-01T00:00:00.000Z" };
+  const env = await somethingElse((request, response) => {
+    const answer = request.method === "POST" ? { ...link, further: 1 } : { object: "list", data: [] };
+    response.end(JSON.stringify(answer));
+  });
+  expect(await trunkline(["console"], env)).toMatchObject({ exitCode: 0, stdout: `${link.url}\n` });
+  expect((await trunkline(["sessions"], env)).stdout).toContain("Nobody is signed in");
+});
+
 test.each<[string, RequestListener]>([
   ["HTML", (_request, response) => void response.end("<html>")],
   ["other lines of JSON", (_request, response) => void response.writeHead(200, media).end('{"a":1}\n')],
