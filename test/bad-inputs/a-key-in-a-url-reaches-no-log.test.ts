@@ -1,22 +1,12 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { errorIn } from "../harness/endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { until } from "../harness/until.ts";
 import { exchange } from "./exchange.ts";
 
-let stateDir: string;
 let gateway: GatewayInProcess;
-beforeAll(async () => {
-  stateDir = await mkdtemp(join(tmpdir(), "trunkline-urls-"));
-  gateway = await startGatewayInProcess({ stateDir, logLevel: "trace" });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await rm(stateDir, { recursive: true });
-});
+beforeAll(async () => void (gateway = await startGatewayInProcess({ logLevel: "trace" })));
+afterAll(() => gateway[Symbol.asyncDispose]());
 
 test.each([
   ["%5F", "as it should be"],

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { runtimeLineBytesMax } from "../../services/agent/runtimes/runtime-answer.ts";
 import { lentOnly } from "../harness/found-servers.ts";
-import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import type { LogLine } from "../harness/trunkline-process.ts";
 import { trunkline, type Settings } from "../harness/trunkline-command.ts";
@@ -107,13 +106,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a prompt that a runtime quotes", () 
     const urls = [...fakes.values()].map(({ url }) => url).join(",");
     const env = { ...level, TRUNKLINE_RUNTIME: "auto", TRUNKLINE_RUNTIME_URL: urls };
     fleet = parts.use(await startFleet({ machines: { attic: { env } }, gatewayEnv: level }));
-    await using operator = await Operator.on({ redisUrl: fleet.redis.url });
-    const { token } = await operator.issue({ kind: "admin" });
-    settings = {
-      TRUNKLINE_OPERATIONS_URL: fleet.gateways[0]?.operationsUrl ?? "",
-      TRUNKLINE_ADMIN_KEY: token.reveal(),
-      TRUNKLINE_STATE_DIR: "/nowhere",
-    };
+    settings = await fleet.operatorSettings();
     const all = async () => {
       const { data } = listed.parse(await (await fleet.endpoint.get("/models")).json());
       return data.length === kinds.length && data;

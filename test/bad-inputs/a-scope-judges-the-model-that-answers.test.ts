@@ -1,20 +1,12 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { errorOf, type Endpoint } from "../harness/endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 
-let folder: string;
+const folder = folderOfTests();
 let gateway: GatewayInProcess;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "trunkline-scope-"));
-  gateway = await startGatewayInProcess({ stateDir: folder });
-});
-afterAll(async () => {
-  await gateway?.[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true });
-});
+beforeAll(async () => void (gateway = await startGatewayInProcess({ stateDir: folder })));
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 
 const holding = async (...scopes: string[]): Promise<Endpoint> => (await gateway.issue({ scopes })).endpoint;
 const post = (endpoint: Endpoint, path: string, fields: object): Promise<Response> =>

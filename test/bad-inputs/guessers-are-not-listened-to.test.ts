@@ -1,28 +1,22 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { badKeysPerMinuteMax } from "../../services/gateway/keys/bad-keys.ts";
 import { Endpoint } from "../harness/endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { Operator } from "../harness/operator.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { exchange } from "./exchange.ts";
 
-let stateDir: string;
+const stateDir = folderOfTests();
 let gateway: GatewayInProcess;
 let key: string;
 beforeAll(async () => {
-  stateDir = await mkdtemp(join(tmpdir(), "trunkline-guessers-"));
   // Made before the gateway starts: news of a key make it ask for that key again.
   await using before = await startGatewayInProcess({ stateDir });
   key = (await before.issue()).endpoint.key;
   gateway = await startGatewayInProcess({ stateDir });
 });
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await rm(stateDir, { recursive: true });
-});
+afterAll(() => gateway[Symbol.asyncDispose]());
 
 const guesses = (count: number): string =>
   Array.from(

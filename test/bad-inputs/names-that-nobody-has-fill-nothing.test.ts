@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openUsage } from "#shared/usage/usage.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
@@ -10,16 +7,9 @@ import { postedJson } from "./sent.ts";
 
 const namesSent = 500;
 
-let stateDir: string;
 let gateway: GatewayInProcess;
-beforeAll(async () => {
-  stateDir = await mkdtemp(join(tmpdir(), "trunkline-names-"));
-  gateway = await startGatewayInProcess({ stateDir });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await rm(stateDir, { recursive: true });
-});
+beforeAll(async () => void (gateway = await startGatewayInProcess()));
+afterAll(() => gateway[Symbol.asyncDispose]());
 
 test("requests for models that nobody ever had are one row in the books, however many names they make up", async () => {
   const { endpoint, record } = await gateway.issue();

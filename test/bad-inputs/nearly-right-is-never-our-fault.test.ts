@@ -40,9 +40,7 @@ function isSound(error: ErrorTold): void {
 
 describe("in a process, answered or refused", () => {
   let up: UpProcess;
-  beforeAll(async () => {
-    up = await startUp({ TRUNKLINE_SLOTS: "64" });
-  });
+  beforeAll(async () => void (up = await startUp({ TRUNKLINE_SLOTS: "64" })));
   afterAll(() => up[Symbol.asyncDispose]());
 
   async function send({ endpoint, body }: Sent): Promise<void> {

@@ -1,22 +1,14 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { exchange } from "./exchange.ts";
 
-let stateDir: string;
 let gateway: GatewayInProcess;
 let key: string;
 beforeAll(async () => {
-  stateDir = await mkdtemp(join(tmpdir(), "trunkline-sniffing-"));
-  gateway = await startGatewayInProcess({ stateDir });
+  gateway = await startGatewayInProcess();
   ({ key } = (await gateway.issue()).endpoint);
 });
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await rm(stateDir, { recursive: true });
-});
+afterAll(() => gateway[Symbol.asyncDispose]());
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
 function chat(fields: object): string {

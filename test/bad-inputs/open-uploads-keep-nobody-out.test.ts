@@ -1,9 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -13,16 +10,9 @@ import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway
 import { until } from "../harness/until.ts";
 import { exchange, type Exchanged } from "./exchange.ts";
 
-let stateDir: string;
 let gateway: GatewayInProcess;
-beforeAll(async () => {
-  stateDir = await mkdtemp(join(tmpdir(), "trunkline-uploads-"));
-  gateway = await startGatewayInProcess({ stateDir, logLevel: "info" });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await rm(stateDir, { recursive: true });
-});
+beforeAll(async () => void (gateway = await startGatewayInProcess({ logLevel: "info" })));
+afterAll(() => gateway[Symbol.asyncDispose]());
 
 const open: Socket[] = [];
 afterEach(() => {

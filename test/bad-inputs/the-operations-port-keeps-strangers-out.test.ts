@@ -1,27 +1,21 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { Operator } from "../harness/operator.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { exchange } from "./exchange.ts";
 
 const token = "a-token-of-the-test-for-metrics";
 
-let stateDir: string;
+const stateDir = folderOfTests();
 let gateway: GatewayInProcess;
 let admin: string;
 beforeAll(async () => {
-  stateDir = await mkdtemp(join(tmpdir(), "trunkline-strangers-"));
   const env = { TRUNKLINE_OPERATIONS_HOSTS: "ops.example, Gateway.Internal", TRUNKLINE_METRICS_TOKEN: token };
   gateway = await startGatewayInProcess({ stateDir, env });
   await using operator = await Operator.on({ stateDir });
   admin = (await operator.issue({ kind: "admin" })).token.reveal();
 });
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await rm(stateDir, { recursive: true });
-});
+afterAll(() => gateway[Symbol.asyncDispose]());
 
 async function ask(path: string, host: string, authorization = `Bearer ${admin}`) {
   const head = `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: ${authorization}\r\n\r\n`;

@@ -1,8 +1,5 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import { afterEach, expect, test } from "vitest";
@@ -12,6 +9,7 @@ import { TurnWriter } from "../../services/gateway/jobs/write-answer.ts";
 import { TimedResponse, writeWhole, type AnswerBounds } from "../../services/gateway/http/timed-response.ts";
 import { createServer } from "../../services/gateway/server.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 const mib = 1024 * 1024;
@@ -93,7 +91,7 @@ test.each([
 );
 
 test("vectors of many megabytes that their client does not read are let go by a gateway", async () => {
-  const stateDir = await mkdtemp(join(tmpdir(), "trunkline-unread-"));
+  const stateDir = folderOfTest();
   // A tenth of 30 s, and of all other times of the wire.
   const env = { TRUNKLINE_TIME_SCALE: "0.1" };
   await using gateway = await startGatewayInProcess({ stateDir, logLevel: "info", env });
@@ -111,7 +109,6 @@ test("vectors of many megabytes that their client does not read are let go by a 
   const metrics = async (): Promise<string> => (await fetch(`${gateway.operationsUrl}/metrics`)).text();
   expect(await metrics()).toContain('trunkline_answers_cut_total{reason="stall"} 1');
   await until(async () => (await metrics()).includes("trunkline_answer_bytes 0"), { what: "nothing to wait any more" });
-  await rm(stateDir, { recursive: true });
 });
 
 test("a client that reads a whole answer slowly gets all of it", async () => {

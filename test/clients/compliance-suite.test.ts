@@ -26,9 +26,7 @@ const formats = [
 
 describe.skipIf("missing" in suite)("llm-comply", () => {
   let up: UpProcess;
-  beforeAll(async () => {
-    up = await startUp();
-  });
+  beforeAll(async () => void (up = await startUp()));
   afterAll(() => up?.[Symbol.asyncDispose]());
 
   /** The ids of the failed tests, each with its first complaint. */

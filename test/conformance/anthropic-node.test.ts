@@ -182,9 +182,7 @@ describe("Anthropic's SDK", () => {
   let staged: StagedVllm;
   let client: Anthropic;
   let watched: WatchedFetch;
-  beforeAll(async () => {
-    staged = await startStagedVllm();
-  });
+  beforeAll(async () => void (staged = await startStagedVllm()));
   beforeEach(() => {
     watched = new WatchedFetch();
     client = newClient();

@@ -16,9 +16,7 @@ const oslo = { city: "Oslo", degrees: 7 };
 describe("LangChain", () => {
   let staged: StagedVllm;
   let watched: WatchedFetch;
-  beforeAll(async () => {
-    staged = await startStagedVllm({ TRUNKLINE_SLOTS: "1", TRUNKLINE_QUEUE_MAX: "0" });
-  });
+  beforeAll(async () => void (staged = await startStagedVllm({ TRUNKLINE_SLOTS: "1", TRUNKLINE_QUEUE_MAX: "0" })));
   beforeEach(() => {
     watched = new WatchedFetch();
     staged.answers(sayHello);

@@ -8,9 +8,7 @@ import { questions, said } from "./knowing-model.ts";
 
 describe.each(frontedRuntimes)("LangChain, through $name,", ({ start, embeds }) => {
   let fronted: Fronted;
-  beforeAll(async () => {
-    fronted = await start();
-  });
+  beforeAll(async () => void (fronted = await start()));
   afterAll(() => fronted[Symbol.asyncDispose]());
 
   const connection = () => ({

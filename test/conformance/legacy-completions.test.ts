@@ -15,9 +15,7 @@ describe("a text that is continued as it is, without a template,", () => {
   let staged: StagedVllm;
   let watched: WatchedFetch;
   let client: OpenAI;
-  beforeAll(async () => {
-    staged = await startStagedVllm();
-  });
+  beforeAll(async () => void (staged = await startStagedVllm()));
   beforeEach(() => {
     watched = new WatchedFetch();
     const { baseUrl: baseURL, key: apiKey } = staged.up.endpoint;

@@ -116,9 +116,7 @@ describe("Ollama's package", () => {
   let staged: StagedVllm;
   let client: Ollama;
   let watched: WatchedFetch;
-  beforeAll(async () => {
-    staged = await startStagedVllm();
-  });
+  beforeAll(async () => void (staged = await startStagedVllm()));
   beforeEach(() => {
     watched = new WatchedFetch();
     client = clientOf(staged.up, { fetch: watched.fetch });

@@ -1,18 +1,17 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import OpenAI, { BadRequestError, toFile } from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { FakeMediaServer } from "../harness/fake-media-server.ts";
 import { startUp } from "../harness/start-trunkline.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { thrownBy } from "./thrown-by.ts";
 
 const parts = new AsyncDisposableStack();
 let server: FakeMediaServer;
 let client: OpenAI;
+const folder = folderOfTests();
 beforeAll(async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-media-"));
-  parts.defer(() => rm(folder, { recursive: true }));
   const file = join(folder, "models.json");
   await writeFile(file, JSON.stringify({ m: { x_capabilities: ["transcription", "speech", "image"] } }));
   server = parts.use(await FakeMediaServer.start());

@@ -11,9 +11,7 @@ describe("a request of the official SDK reaches the runtime:", () => {
   let staged: StagedVllm;
   let client: OpenAI;
   let watched: WatchedFetch;
-  beforeAll(async () => {
-    staged = await startStagedVllm();
-  });
+  beforeAll(async () => void (staged = await startStagedVllm()));
   beforeEach(() => {
     watched = new WatchedFetch();
     const { baseUrl: baseURL, key: apiKey } = staged.up.endpoint;

@@ -125,9 +125,7 @@ describe("the official SDK's Responses API", () => {
   let staged: StagedVllm;
   let client: OpenAI;
   let watched: WatchedFetch;
-  beforeAll(async () => {
-    staged = await startStagedVllm();
-  });
+  beforeAll(async () => void (staged = await startStagedVllm()));
   beforeEach(() => {
     watched = new WatchedFetch();
     const { baseUrl: baseURL, key: apiKey } = staged.up.endpoint;

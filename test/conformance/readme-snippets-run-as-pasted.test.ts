@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
@@ -12,17 +12,13 @@ const readme = await readFile(join(root, "README.md"), "utf8");
 const greeting = "Hello! You have reached Trunkline's demonstration.";
 
 let up: UpProcess;
-let folder: string;
+const folder = folderOfTests();
 beforeAll(async () => {
   up = await startUp();
-  folder = await mkdtemp(join(tmpdir(), "trunkline-readme-"));
   // In place of `npm install openai`.
   await symlink(join(root, "node_modules"), join(folder, "node_modules"));
 });
-afterAll(async () => {
-  await up[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true });
-});
+afterAll(() => up[Symbol.asyncDispose]());
 
 /** The first block of code in a language that has this text, at the address of this test's gateway. */
 function snippet(language: string, including: string): string {

@@ -19,9 +19,7 @@ const ends: Readonly<Record<string, RegExp>> = {
 
 describe("the recorded traffic of a coding agent is answered to its end:", () => {
   let staged: StagedVllm;
-  beforeAll(async () => {
-    staged = await startStagedVllm({}, { maxModelLen: 200_000 });
-  });
+  beforeAll(async () => void (staged = await startStagedVllm({}, { maxModelLen: 200_000 })));
   afterAll(() => staged[Symbol.asyncDispose]());
 
   async function ask({ method, url, headers, body }: RecordedRequest) {

@@ -210,9 +210,7 @@ describe("every request field that the official SDK knows:", () => {
 
 describe("every field of an embeddings request that the official SDK knows:", () => {
   let demonstration: UpProcess;
-  beforeAll(async () => {
-    demonstration = await startUp();
-  });
+  beforeAll(async () => void (demonstration = await startUp()));
   afterAll(() => demonstration[Symbol.asyncDispose]());
 
   test.each(rows(embeddingFields))("its %s", async (name, treatment) => {

@@ -19,9 +19,7 @@ describe("the Vercel AI SDK", () => {
   let staged: StagedVllm;
   let watched: WatchedFetch;
   let trunkline: OpenAICompatibleProvider;
-  beforeAll(async () => {
-    staged = await startStagedVllm({ TRUNKLINE_SLOTS: "1", TRUNKLINE_QUEUE_MAX: "0" });
-  });
+  beforeAll(async () => void (staged = await startStagedVllm({ TRUNKLINE_SLOTS: "1", TRUNKLINE_QUEUE_MAX: "0" })));
   beforeEach(() => {
     watched = new WatchedFetch();
     trunkline = provider();

@@ -14,9 +14,7 @@ const providerOptions = { openai: { store: false } };
 describe("the Vercel AI SDK's own provider for OpenAI, which speaks the Responses API,", () => {
   let staged: StagedVllm;
   let watched: WatchedFetch;
-  beforeAll(async () => {
-    staged = await startStagedVllm();
-  });
+  beforeAll(async () => void (staged = await startStagedVllm()));
   beforeEach(() => {
     watched = new WatchedFetch();
     staged.answers(answerAsOpenAi);

@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
@@ -7,6 +5,7 @@ import { SqliteKeyChanges, SqliteKeyStore } from "#shared/store/sqlite-key-store
 import { openStateDatabase } from "#shared/store/state-database.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { issueOn, keyChangesContract } from "./key-changes.contract.ts";
 import { HeardChanges } from "./key-changes-heard.ts";
 import { redisPlace, sqlitePlace } from "./key-store-place.ts";
@@ -19,8 +18,7 @@ keyChangesContract("Redis", () => redisPlace(server.url));
 keyChangesContract("SQLite", sqlitePlace);
 
 test("a SQLite store that is restored before the first look at its first change is a gap", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-keys-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const database = openStateDatabase(folder);
   const keys = new SqliteKeyStore(database, { clock: systemClock });
   onTestFinished(() => keys.close());

@@ -1,7 +1,6 @@
 import type { KeyChanges } from "#shared/records/key-changes.ts";
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Redis } from "ioredis";
@@ -24,6 +23,7 @@ import { sqliteKeeps, sqliteRoutes } from "#shared/store/sqlite-records.ts";
 import { openStateDatabase } from "#shared/store/state-database.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 
 /** Where one test keeps its keys. Each opening is what another process would have, and is closed after the test. */
 export interface KeyPlace {
@@ -118,8 +118,7 @@ const firstSchema = `
   PRAGMA user_version = 1;`;
 
 export async function sqlitePlace(): Promise<KeyPlace> {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-keys-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const file = join(folder, "trunkline.db");
   return {
     async open(options) {

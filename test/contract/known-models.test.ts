@@ -1,13 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { openStateDatabase } from "#shared/store/state-database.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
 import { RedisKnownModels, SqliteKnownModels } from "#shared/store/known-models.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { knownModelsContract } from "./known-models.contract.ts";
 
 let server: SomeServer;
@@ -25,8 +23,7 @@ knownModelsContract("Redis", async (options) => {
 });
 
 knownModelsContract("SQLite", async (options) => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-models-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const openOne = (): SqliteKnownModels => {
     const database = openStateDatabase(folder);
     onTestFinished(() => database.close());

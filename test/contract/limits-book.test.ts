@@ -1,8 +1,5 @@
 import { keptRequestsDefault } from "#shared/requests/request-records.ts";
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
@@ -18,6 +15,7 @@ import { RedisLimitsBook, spentAt } from "../../services/gateway/limits/redis-li
 import { SqliteLimitsBook } from "../../services/gateway/limits/open-limits.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { until } from "../harness/until.ts";
 import { admissionOf, holdOf, limitsBookContract, outcomeOf, rowOf, settlementOf } from "./limits-book.contract.ts";
@@ -29,8 +27,7 @@ beforeAll(async () => void (server = await redisUrl()));
 afterAll(() => server.stop());
 
 limitsBookContract("SQLite", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-limits-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const clock = new TurnableClock();
   const database = openStateDatabase(folder);
   const book = new SqliteLimitsBook(database, { clock });

@@ -1,7 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
@@ -13,6 +10,7 @@ import { SqliteLimitsBook } from "../../services/gateway/limits/open-limits.ts";
 import { RedisLimitsBook } from "../../services/gateway/limits/redis-limits.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 import { rowOf, settlementOf } from "./limits-book.contract.ts";
 
@@ -30,11 +28,10 @@ const usual = { max: 100_000, ms: dayMs };
 const clock = systemClock;
 
 async function sqlitePlace(kept: KeptRequests = usual): Promise<Place> {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-requests-"));
+  const folder = folderOfTest();
   const database = openStateDatabase(folder);
   onTestFinished(() => {
     database.close();
-    return rm(folder, { recursive: true });
   });
   return { book: new SqliteLimitsBook(database, { clock, kept }), records: openRequests({ kind: "sqlite", database }) };
 }

@@ -9,6 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { Operator } from "../harness/operator.ts";
 import { redisUrl } from "../harness/redis-server.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 const terms = { keptMs: 60_000, keyBytesMax: 2 ** 20, siteBytesMax: 2 ** 30 };
@@ -200,8 +201,7 @@ test("responses that a gateway of 0.2.0 stored in Redis, or dropped there, are c
 });
 
 test("responses in a state file of 0.2.0 are counted when it is opened, and it keeps its version", async () => {
-  const stateDir = await mkdtemp(join(tmpdir(), "trunkline-responses-"));
-  onTestFinished(() => rm(stateDir, { recursive: true }));
+  const stateDir = folderOfTest();
   await using first = await Operator.on({ stateDir });
   const { record } = await first.issue();
   const { state } = first.store;
@@ -223,8 +223,7 @@ test("responses in a state file of 0.2.0 are counted when it is opened, and it k
 });
 
 test("a place of a conversation in SQLite is held without a commit, for which every stream would wait", async () => {
-  const stateDir = await mkdtemp(join(tmpdir(), "trunkline-responses-"));
-  onTestFinished(() => rm(stateDir, { recursive: true }));
+  const stateDir = folderOfTest();
   await using operator = await Operator.on({ stateDir });
   const { record } = await operator.issue();
   const responses = responsesIn(operator);

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { keyId } from "#shared/keys/key-token.ts";
 import { sessionId } from "#shared/keys/session-token.ts";
@@ -19,6 +16,7 @@ import { SqliteSessionStore } from "#shared/store/session-stores.ts";
 import { openStateDatabase } from "#shared/store/state-database.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { type KeyPlace, redisPlace, sqlitePlace } from "./key-store-place.ts";
 
@@ -160,11 +158,10 @@ test("Redis keeps the latest 10,000 sign-ins", async () => {
 });
 
 test("SQLite keeps the latest 10,000 sign-ins", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-sign-ins-"));
+  const folder = folderOfTest();
   const database = openStateDatabase(folder);
   onTestFinished(async () => {
     database.close();
-    await rm(folder, { recursive: true });
   });
   // One by one they would take a disk ten seconds.
   database.change(

@@ -7,7 +7,11 @@ const script = ["alpha", " beta", " ", ...byteTokens("😀é"), " delta"];
 describe.skipIf(noEngine)("a text is continued exactly", () => {
   let tiny: TinyRuntime;
   beforeAll(async () => {
-    tiny = await TinyRuntime.start({ name: "tiny-text", scripts: { "<|assistant|>": script }, contextTokens: 64 });
+    tiny = await TinyRuntime.start({
+      name: "tiny-text",
+      scripts: { "<|assistant|>": script },
+      contextTokens: 64,
+    });
   });
   afterAll(() => tiny[Symbol.asyncDispose]());
 

@@ -1,17 +1,14 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { llamaRuntime } from "../../services/agent/runtimes/llama/llama.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { writeTinyGguf } from "../harness/tiny-gguf.ts";
 import { noEngine, quietly } from "./tiny-runtime.ts";
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "trunkline-gguf-"));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folder = folderOfTests();
+beforeAll(async () => {});
 
 test("an engine that is not installed is asked for with the command that installs it", async () => {
   await expect(llamaRuntime({ ...quietly, engineDir: folder, files: ["x.gguf"] })).rejects.toMatchObject({

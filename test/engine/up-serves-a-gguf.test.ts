@@ -1,13 +1,11 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { promisify } from "node:util";
 import { Ollama } from "ollama";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { Endpoint } from "../harness/endpoint.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { byteTokens, writeTinyGguf } from "../harness/tiny-gguf.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 import { TrunklineProcess } from "../harness/trunkline-process.ts";
@@ -17,13 +15,11 @@ const run = promisify(execFile);
 const script = ["A", " line", " of ", ...byteTokens("é"), "xactly", " this."];
 const whole = "A line of éxactly this.";
 
-let folder: string;
+const folder = folderOfTests();
 let file: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "trunkline-gguf-"));
   file = await writeTinyGguf(folder, { name: "tiny", scripts: { "<|assistant|>": script } });
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const nowhere = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0" };
 const engineDir = "dir" in engine && engine.dir !== undefined ? { TRUNKLINE_ENGINE_DIR: engine.dir } : {};

@@ -7,7 +7,6 @@ import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
 import { frameVersion } from "#shared/protocol/frame.ts";
 import { payloadOf } from "../harness/answer-payload.ts";
-import { Operator } from "../harness/operator.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 
 const answer = (): Said[] => [
@@ -62,11 +61,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine of another build", () => {
         catalogue: () => offering([{ ...handMadeModel, id: "out-of-reach" }]),
         answer,
       });
-      await using operator = await Operator.on({ redisUrl: fleet.redis.url });
-      const settings = {
-        TRUNKLINE_ADMIN_KEY: (await operator.issue({ kind: "admin" })).token.reveal(),
-        TRUNKLINE_OPERATIONS_URL: fleet.gateways[0]?.operationsUrl ?? "",
-      };
+      const settings = await fleet.operatorSettings();
       const told = async (): Promise<string | undefined> => {
         const { stdout } = await trunkline(["status"], settings);
         return stdout.split("\n").find((line) => line.includes(machine.machine));

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { errorOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
-import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { trunkline, type CommandResult, type Settings } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
@@ -15,13 +14,7 @@ describe.skipIf(lentOnly("nats", "redis"))("`trunkline status` and `trunkline ro
   let settings: Settings;
   beforeEach(async () => {
     fleet = await startFleet({ machines: { attic: { models: ["scripted"] } } });
-    await using operator = await Operator.on({ redisUrl: fleet.redis.url });
-    const { token } = await operator.issue({ kind: "admin" });
-    settings = {
-      TRUNKLINE_OPERATIONS_URL: fleet.gateways[0]?.operationsUrl ?? "",
-      TRUNKLINE_ADMIN_KEY: token.reveal(),
-      TRUNKLINE_STATE_DIR: "/nowhere",
-    };
+    settings = await fleet.operatorSettings();
   });
   afterEach(() => fleet[Symbol.asyncDispose]());
 

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { furtherAbilities } from "#shared/protocol/model.ts";
@@ -8,6 +7,7 @@ import type { Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { untilProved } from "../harness/until-proved.ts";
 import { until } from "../harness/until.ts";
 import { type Plan, ServerOfEveryPath } from "./server-of-every-path.ts";
@@ -91,9 +91,8 @@ describe.skipIf(lentOnly("nats", "redis"))("every API", () => {
   let servers: readonly ServerOfEveryPath[];
   let fleet: Fleet;
   let operator: Operator;
+  const folder = folderOfTests();
   beforeAll(async () => {
-    const folder = await mkdtemp(join(tmpdir(), "trunkline-apis-"));
-    parts.defer(() => rm(folder, { recursive: true }));
     const file = join(folder, "models.json");
     const able = { capabilities: { completion: true, embedding: true }, x_capabilities: furtherAbilities };
     await writeFile(file, JSON.stringify({ m: able }));

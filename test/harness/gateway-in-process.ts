@@ -59,7 +59,7 @@ interface GatewayOptions {
 const startsMax = 5;
 
 /** Starts again, as a supervisor would, when Redis on a busy machine is later than a start waits for it. */
-export async function startGatewayInProcess(options: GatewayOptions): Promise<GatewayInProcess> {
+export async function startGatewayInProcess(options: GatewayOptions = {}): Promise<GatewayInProcess> {
   for (let started = 1; ; started += 1) {
     try {
       return await startOnce(options);

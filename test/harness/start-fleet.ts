@@ -63,6 +63,8 @@ export interface Fleet extends AsyncDisposable {
   readonly endpoint: Endpoint;
   /** The settings that name its key store, for the command line. */
   readonly keyStore: Settings;
+  /** The settings of an operator with a new admin key and the first gateway's operations port, for the command line. */
+  operatorSettings(): Promise<Settings>;
   agent(machine: string): AgentProcess;
   /** Starts one more machine, or one again whose process has ended: as it was, unless told. */
   startAgent(machine: string, as?: Machine): Promise<AgentProcess>;
@@ -174,6 +176,14 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
     endpoints,
     endpoint,
     keyStore,
+    async operatorSettings() {
+      const { token } = await operator.issue({ kind: "admin" });
+      return {
+        TRUNKLINE_OPERATIONS_URL: gateways[0]?.operationsUrl ?? "",
+        TRUNKLINE_ADMIN_KEY: token.reveal(),
+        TRUNKLINE_STATE_DIR: "/nowhere",
+      };
+    },
     wire,
     tokensHeldWithTheEnd: wish.tunnels === true ? 1 : 0,
     startAgent: startOne,

@@ -1,17 +1,17 @@
 import { execFile } from "node:child_process";
-import { chmod, copyFile, mkdir, mkdtemp, readlink, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, readlink, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
+import { folderOfTest } from "../harness/temporary-folder.ts";
 
 const loaderError = "node: error while loading shared libraries: libatomic.so.1: cannot open shared object file";
 
 /** Runs the script `dependencies` as npm does at the end of `npm ci`, in a checkout whose Node from npm does not start, under a Node of this version. */
 async function prepareUnder(version: string) {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-checkout-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const bin = join(folder, "node_modules", ".bin");
   await mkdir(bin, { recursive: true });
   await mkdir(join(folder, "infra"));

@@ -2,8 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -15,20 +14,18 @@ import { trunkline } from "../../services/cli/trunkline.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { freePort } from "../harness/free-port.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import type { Settings } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 import { modelOf } from "../unit/cli/connect/model-of.ts";
 
 let up: UpProcess;
-beforeAll(async () => {
-  up = await startUp();
-});
+beforeAll(async () => void (up = await startUp()));
 afterAll(() => up[Symbol.asyncDispose]());
 
 /** A person at a host of their own, who runs commands for the running site. */
 async function person(settings: Settings = {}) {
-  const home = await mkdtemp(join(tmpdir(), "trunkline-connect-"));
-  onTestFinished(() => rm(home, { recursive: true }));
+  const home = folderOfTest();
   const environment = {
     HOME: home,
     TRUNKLINE_STATE_DIR: up.stateDir,
@@ -168,8 +165,7 @@ test("--print asks with the key of the connection that is there, and leaves it a
 });
 
 test("--print without any key to ask with says where it looks for one", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-no-key-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const { run } = await person({ TRUNKLINE_STATE_DIR: folder });
   const { exitCode, out, err } = await run(["connect", "claude", "--print"]);
   expect([exitCode, out]).toEqual([exitCodes.config, ""]);

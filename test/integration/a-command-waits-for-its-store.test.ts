@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
@@ -7,6 +5,7 @@ import { openStateDatabase } from "#shared/store/state-database.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startRedisServer } from "../harness/redis-server.ts";
 import { TcpProxy } from "../harness/tcp-proxy.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { issueKey, launchTrunkline, testPepper, trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 
@@ -21,8 +20,7 @@ test.skipIf(lentOnly("redis"))("a key is issued over a Redis that is half a seco
 });
 
 test("a key is issued when another process has ended its write, which gateways have given up waiting for", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-patience-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const store = { TRUNKLINE_STATE_DIR: folder };
   await issueKey(store);
   const writer = new DatabaseSync(join(folder, "trunkline.db"));

@@ -1,8 +1,6 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import type { Settings } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 
@@ -10,10 +8,7 @@ const older = "the pepper that is to be replaced, long enough";
 const newer = "the pepper that takes its place, long enough";
 
 let stateDir: string;
-beforeEach(async () => {
-  stateDir = await mkdtemp(join(tmpdir(), "trunkline-pepper-"));
-  onTestFinished(() => rm(stateDir, { recursive: true }));
-});
+beforeEach(() => void (stateDir = folderOfTest()));
 
 async function startWith(pepper: string, also?: string): Promise<GatewayInProcess> {
   const peppers: Settings = {

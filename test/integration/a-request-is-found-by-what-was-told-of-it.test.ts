@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { clientRequestCharactersMax } from "../../services/gateway/http/request-state.ts";
@@ -8,18 +5,13 @@ import type { Endpoint } from "../harness/endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { until } from "../harness/until.ts";
 
-let stateDir: string;
 let gateway: GatewayInProcess;
 let endpoint: Endpoint;
 beforeAll(async () => {
-  stateDir = await mkdtemp(join(tmpdir(), "trunkline-told-"));
-  gateway = await startGatewayInProcess({ stateDir, logLevel: "info" });
+  gateway = await startGatewayInProcess({ logLevel: "info" });
   ({ endpoint } = await gateway.issue());
 });
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await rm(stateDir, { recursive: true });
-});
+afterAll(() => gateway[Symbol.asyncDispose]());
 
 const requestLine = z.looseObject({ msg: z.literal("request"), request: z.string() });
 

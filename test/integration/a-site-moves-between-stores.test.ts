@@ -1,6 +1,5 @@
 import { checkKey } from "#shared/records/judge-key.ts";
-import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { copyFile, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { gunzipSync, gzipSync } from "node:zlib";
@@ -25,6 +24,7 @@ import { lentOnly } from "../harness/found-servers.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { joinOnStore, lineOnStore, pairOnStore } from "../harness/pair-on-store.ts";
 import { startRedisServer } from "../harness/redis-server.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { type Settings, testPepper } from "../harness/trunkline-command.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { admissionOf, rowOf, settlementOf } from "../contract/limits-book.contract.ts";
@@ -36,9 +36,8 @@ const own = { TRUNKLINE_KEY_PEPPER: testPepper };
 let folder: string;
 let file: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "trunkline-move-"));
+  folder = folderOfTest();
   file = join(folder, "site.backup");
-  onTestFinished(() => rm(folder, { recursive: true }));
 });
 
 type Place = Settings & ({ readonly TRUNKLINE_STATE_DIR: string } | { readonly TRUNKLINE_REDIS_URL: string });

@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -15,6 +14,7 @@ import { storedTurnsMax, writeTurn } from "../../services/gateway/apis/responses
 import { backUp } from "../../services/gateway/backup.ts";
 import { type Endpoint, errorOf } from "../harness/endpoint.ts";
 import { type GatewayInProcess, startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { testPepper } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 
@@ -22,16 +22,10 @@ const response = z.looseObject({ id: z.string(), store: z.boolean(), status: z.s
 
 const mib = 1024 * 1024;
 
-let stateDir: string;
+const stateDir = folderOfTests();
 let gateway: GatewayInProcess;
-beforeAll(async () => {
-  stateDir = await mkdtemp(join(tmpdir(), "trunkline-stored-"));
-  gateway = await startGatewayInProcess({ stateDir, logLevel: "debug" });
-});
-afterAll(async () => {
-  await gateway?.[Symbol.asyncDispose]();
-  await rm(stateDir, { recursive: true });
-});
+beforeAll(async () => void (gateway = await startGatewayInProcess({ stateDir, logLevel: "debug" })));
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 
 type Init = Omit<RequestInit, "headers"> & { readonly headers?: Record<string, string> };
 

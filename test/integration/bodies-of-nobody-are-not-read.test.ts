@@ -1,8 +1,5 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { mkdtemp, rm } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { until } from "../harness/until.ts";
@@ -11,16 +8,9 @@ import { uploadBytesMax } from "../../services/gateway/http/bound-uploads.ts";
 
 const bodyBytes = 32 * 1024 * 1024;
 
-let stateDir: string;
 let gateway: GatewayInProcess;
-beforeAll(async () => {
-  stateDir = await mkdtemp(join(tmpdir(), "trunkline-bodies-"));
-  gateway = await startGatewayInProcess({ stateDir });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await rm(stateDir, { recursive: true });
-});
+beforeAll(async () => void (gateway = await startGatewayInProcess()));
+afterAll(() => gateway[Symbol.asyncDispose]());
 
 /** Sends the head of a large request and a part of its body, and keeps the connection: what comes is the answer. */
 function begin(request: string, headers = "", sentBytes = 1): Promise<string> {

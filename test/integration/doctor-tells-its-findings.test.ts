@@ -87,7 +87,7 @@ test("doctor and the lists of the command line name the records that a newer ver
 });
 
 test("a network has a bounded number of streams at once, and gets new ones when those have ended", async () => {
-  await using gateway = await startGatewayInProcess({});
+  await using gateway = await startGatewayInProcess();
   const url = new URL(streamProbePath, gateway.baseUrl);
   const statuses = await Promise.all(
     Array.from({ length: streamsPerNetworkMax + 1 }, async () => {

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { KeyId } from "#shared/keys/key-token.ts";
@@ -9,6 +8,7 @@ import { FakeOtherServer } from "../harness/fake-other-server.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { Operator } from "../harness/operator.ts";
+import { folderOfTest, folderOfTests } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 const documents = ["Grass is green.", { text: "The sky is blue because air scatters blue light." }, "The sky"];
@@ -20,21 +20,17 @@ async function listed(endpoint: Endpoint, id: string): Promise<Record<string, un
 }
 
 describe("the demonstration", () => {
-  let folder: string;
+  const folder = folderOfTests();
   let gateway: GatewayInProcess;
   let endpoint: Endpoint;
   let keyId: KeyId;
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "trunkline-rerank-"));
     gateway = await startGatewayInProcess({ stateDir: folder });
     const issued = await gateway.issue();
     endpoint = issued.endpoint;
     keyId = issued.record.id;
   });
-  afterAll(async () => {
-    await gateway[Symbol.asyncDispose]();
-    await rm(folder, { recursive: true });
-  });
+  afterAll(() => gateway[Symbol.asyncDispose]());
 
   const post = (path: string, body: object): Promise<Response> =>
     fetch(new URL(path, endpoint.baseUrl), {
@@ -152,8 +148,7 @@ describe.each(Object.entries(rerankers))("%s", (_, { runtime, start, embedding, 
 });
 
 test("a model that only its operator calls a reranker is offered as one, and a server without the path is a 400", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-rerank-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const file = join(folder, "models.json");
   await writeFile(file, JSON.stringify({ "*": { x_capabilities: ["rerank"] } }));
   await using server = await FakeOtherServer.start({ models: ["r"] });

@@ -66,9 +66,7 @@ describe.skipIf(found.by !== "binary")(`infra/nats.conf and ${found.title}`, () 
 
 describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
   let nats: ConfiguredNats;
-  beforeAll(async () => {
-    nats = await startConfiguredNats(environment);
-  });
+  beforeAll(async () => void (nats = await startConfiguredNats(environment)));
   afterAll(() => nats.stop());
 
   test("NATS with infra/nats.conf tells clients of its limit, asks who they are, and has no JetStream", async () => {

@@ -39,9 +39,7 @@ describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
   const environment = natsPasswords();
   const passwordOf = (user: string) => environment[`NATS_PASSWORD_${user.toUpperCase()}`];
   let nats: ConfiguredNats;
-  beforeAll(async () => {
-    nats = await startConfiguredNats(environment);
-  });
+  beforeAll(async () => void (nats = await startConfiguredNats(environment)));
   afterAll(() => nats.stop());
   keepsMachinesApart((user) => connectTo(nats, { user, password: passwordOf(user) }));
 
@@ -58,9 +56,7 @@ describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
 
 describe.skipIf(lentOnly("nats"))("NATS as `trunkline nats init` configures it", () => {
   let nats: OperatorNats;
-  beforeAll(async () => {
-    nats = await startOperatorNats();
-  });
+  beforeAll(async () => void (nats = await startOperatorNats()));
   afterAll(() => nats.stop());
   const logins: Readonly<Record<User, () => Login>> = {
     gateway: () => ({ creds: nats.site.files["gateway.creds"] }),

@@ -8,9 +8,7 @@ import { readRedisInfo } from "../harness/redis-server.ts";
 
 describe.skipIf(lentOnly("redis"))("Redis with infra/redis.conf", () => {
   let server: OwnServer;
-  beforeAll(async () => {
-    server = await startConfiguredRedis(filledEnvironment());
-  });
+  beforeAll(async () => void (server = await startConfiguredRedis(filledEnvironment())));
   afterAll(() => server.stop());
 
   function client(): Redis {

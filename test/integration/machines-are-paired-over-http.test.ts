@@ -1,7 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { hostname, tmpdir } from "node:os";
-import { join } from "node:path";
+import { hostname } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { changeMachine } from "#shared/records/change-machine.ts";
 import { joinTtlMsMax, makeJoin } from "#shared/records/join-machine.ts";
@@ -13,13 +11,14 @@ import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
 import { pairAt } from "../harness/pair-over-http.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 
 let server: SomeServer;
 beforeAll(async () => void (server = await redisUrl()));
 afterAll(() => server.stop());
 
 describe.each(["SQLite", "Redis"])("a site on %s", (kind) => {
-  let stateDir: string;
+  const stateDir = folderOfTests();
   const gateways: GatewayInProcess[] = [];
   const start = async (): Promise<GatewayInProcess> => {
     const store = kind === "Redis" ? { redisUrl: server.url } : { stateDir };
@@ -30,14 +29,12 @@ describe.each(["SQLite", "Redis"])("a site on %s", (kind) => {
   let one: GatewayInProcess;
   let other: GatewayInProcess;
   beforeAll(async () => {
-    stateDir = await mkdtemp(join(tmpdir(), "trunkline-pairing-"));
     one = await start();
     await one.issue();
     other = await start();
   });
   afterAll(async () => {
     for (const gateway of gateways) await gateway[Symbol.asyncDispose]();
-    await rm(stateDir, { recursive: true });
   });
 
   let lines = 0;

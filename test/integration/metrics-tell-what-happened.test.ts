@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Endpoint } from "../harness/endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
@@ -10,18 +7,13 @@ import { until } from "../harness/until.ts";
 const route = "/v1/chat/completions";
 const inventedNames = 1_000;
 
-let stateDir: string;
 let gateway: GatewayInProcess;
 let endpoint: Endpoint;
 beforeEach(async () => {
-  stateDir = await mkdtemp(join(tmpdir(), "trunkline-metrics-"));
-  gateway = await startGatewayInProcess({ stateDir });
+  gateway = await startGatewayInProcess();
   ({ endpoint } = await gateway.issue());
 });
-afterEach(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await rm(stateDir, { recursive: true });
-});
+afterEach(() => gateway[Symbol.asyncDispose]());
 
 const scrape = (): Promise<MetricsText> => MetricsText.scrape(gateway.operationsUrl);
 

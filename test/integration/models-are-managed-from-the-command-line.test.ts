@@ -9,7 +9,6 @@ import type { Control } from "#shared/protocol/job.ts";
 import { modelsCommand } from "../../services/cli/commands/models.ts";
 import { freePort } from "../harness/free-port.ts";
 import { HandMadeAgent, handMadeEnd, type HandMadeJob } from "../harness/hand-made-agent.ts";
-import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { trunkline, type CommandResult, type Settings } from "../harness/trunkline-command.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
@@ -39,13 +38,7 @@ let attic: HandMadeAgent;
 
 beforeAll(async () => {
   fleet = await startFleet({ machines: {} });
-  await using operator = await Operator.on({ redisUrl: fleet.redis.url });
-  const { token } = await operator.issue({ kind: "admin" });
-  settings = {
-    TRUNKLINE_OPERATIONS_URL: fleet.gateways[0]?.operationsUrl ?? "",
-    TRUNKLINE_ADMIN_KEY: token.reveal(),
-    TRUNKLINE_STATE_DIR: "/nowhere",
-  };
+  settings = await fleet.operatorSettings();
   attic = await HandMadeAgent.start({
     natsUrl: fleet.nats.url,
     machine: "attic",

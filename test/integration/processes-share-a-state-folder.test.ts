@@ -1,8 +1,7 @@
 import { checkKey } from "#shared/records/judge-key.ts";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
@@ -11,6 +10,7 @@ import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore } from "#shared/store/open-key-store.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { openStateDatabase, stateFileName } from "#shared/store/state-database.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 
 const processes = 6;
 const keysEach = 20;
@@ -30,8 +30,7 @@ const program = `
 `;
 
 test("processes that start at once on an absent folder agree on its pepper, and lose none of their keys", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-shared-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const stateDir = join(folder, "state");
   const run = () => promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program, stateDir]);
   const outputs = await Promise.all(Array.from({ length: processes }, run));
@@ -65,8 +64,7 @@ const slowWriter = `
 `;
 
 test("a process that comes while another one makes the file waits for it", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-shared-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const stateDir = join(folder, "state");
   await mkdir(stateDir, { mode: 0o700 });
   const writer = new Worker(slowWriter, { eval: true, workerData: join(stateDir, stateFileName) });

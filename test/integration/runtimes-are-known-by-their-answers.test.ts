@@ -122,7 +122,7 @@ describe("nothing is recognised, and nothing under /v1 asked, at a server that a
 });
 
 test("a Trunkline gateway is taken for no runtime, neither at a usual port nor where the operator names it", async () => {
-  await using gateway = await startGatewayInProcess({});
+  await using gateway = await startGatewayInProcess();
   const { origin } = new URL(gateway.baseUrl);
   const sights = [{ urls: [], usual: [origin] }, { urls: [origin] }, { urls: [`${origin}/v1`] }].map(async (where) =>
     runtimeSources({ kind: "auto", clock, ...where })[0]?.look(signal),

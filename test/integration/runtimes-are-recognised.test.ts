@@ -1,8 +1,7 @@
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
+import { mkdir, utimes, writeFile } from "node:fs/promises";
 import { createServer, request as ask } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
@@ -17,6 +16,7 @@ import { FakeMlxLm } from "../harness/fake-mlx-lm.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { FakeOtherServer } from "../harness/fake-other-server.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 
 const { signal } = new AbortController();
 
@@ -178,8 +178,7 @@ describe("a model whose name is a path is shown by the last part of it, and work
 
 /** A model's files as Hugging Face keeps them. */
 async function hubWith(name: string): Promise<{ hubFolder: string; sizeBytes: number }> {
-  const hubFolder = await mkdtemp(join(tmpdir(), "trunkline-hub-"));
-  onTestFinished(() => rm(hubFolder, { recursive: true }));
+  const hubFolder = folderOfTest();
   const repository = join(hubFolder, `models--${name.replaceAll("/", "--")}`);
   const snapshot = join(repository, "snapshots", "abc123");
   await mkdir(snapshot, { recursive: true });
@@ -229,8 +228,7 @@ describe("information that a runtime lacks is read from the model's files, where
   });
 
   test("llama-server: since when the model exists, which its list gives anew with every call", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "trunkline-gguf-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = folderOfTest();
     const modelPath = join(folder, "m.gguf");
     await writeFile(modelPath, "GGUF");
     await utimes(modelPath, 1_750_000_000, 1_750_000_000);

@@ -1,12 +1,12 @@
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Endpoint, errorOf } from "../harness/endpoint.ts";
 import { FakeMediaServer, formOf } from "../harness/fake-media-server.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 /** Bytes that are no text, with line breaks and dashes such as a careless reader takes for a boundary. */
@@ -19,9 +19,8 @@ let server: FakeMediaServer;
 let gateway: GatewayInProcess;
 let endpoint: Endpoint;
 const parts = new AsyncDisposableStack();
+const folder = folderOfTests();
 beforeAll(async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-media-"));
-  parts.defer(() => rm(folder, { recursive: true }));
   const file = join(folder, "models.json");
   const x_capabilities = ["transcription", "speech", "image"];
   await writeFile(file, JSON.stringify({ m: { x_capabilities }, able: { x_capabilities: ["rerank"] } }));

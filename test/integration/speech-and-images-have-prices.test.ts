@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { gatewayConfig } from "../../services/gateway/config.ts";
@@ -7,15 +6,15 @@ import { errorOf, type Endpoint } from "../harness/endpoint.ts";
 import { FakeMediaServer } from "../harness/fake-media-server.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { Operator } from "../harness/operator.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 const parts = new AsyncDisposableStack();
 let gateway: GatewayInProcess;
 let operator: Operator;
 let server: FakeMediaServer;
+const stateDir = folderOfTests();
 beforeAll(async () => {
-  const stateDir = await mkdtemp(join(tmpdir(), "trunkline-prices-"));
-  parts.defer(() => rm(stateDir, { recursive: true }));
   const file = join(stateDir, "models.json");
   const x_capabilities = ["transcription", "speech", "image", "moderation"];
   await writeFile(file, JSON.stringify({ m: { x_capabilities } }));

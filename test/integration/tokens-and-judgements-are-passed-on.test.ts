@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { errorOf, type Endpoint } from "../harness/endpoint.ts";
@@ -7,6 +6,7 @@ import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
 import { FakeMediaServer } from "../harness/fake-media-server.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 
 async function inFrontOf(runtime: string, url: string, env: Record<string, string> = {}): Promise<GatewayInProcess> {
   const gateway = await startGatewayInProcess({
@@ -69,8 +69,7 @@ test("the models of the contract are listed without a word of it", async () => {
 });
 
 test("a server that judges texts, as its operator says, is asked as OpenAI is, and a key whose tokens are limited is refused", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-judge-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const file = join(folder, "models.json");
   await writeFile(file, JSON.stringify({ m: { x_capabilities: ["moderation"] } }));
   await using server = await FakeMediaServer.start();

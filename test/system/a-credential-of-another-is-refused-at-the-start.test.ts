@@ -15,9 +15,7 @@ authorization {
 
 describe.skipIf(lentOnly("nats"))("with the credential that was made for the machine attic", () => {
   let nats: OwnServer;
-  beforeAll(async () => {
-    nats = await startNatsServer({ extraConfig: users });
-  });
+  beforeAll(async () => void (nats = await startNatsServer({ extraConfig: users })));
   afterAll(() => nats?.stop());
   const url = (): string => nats.url.replace("//", "//attic:secret-of-attic@");
 

@@ -1,6 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import type { RequestRecord } from "#shared/requests/request-record.ts";
@@ -12,6 +10,7 @@ import { Load } from "../harness/load/load.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet } from "../harness/start-fleet.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { testPepper } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 
@@ -19,8 +18,7 @@ const model = "scripted";
 
 /** A folder for `trunkline up`, which is killed and started again on it. */
 async function place() {
-  const stateDir = await mkdtemp(join(tmpdir(), "trunkline-killed-"));
-  onTestFinished(() => rm(stateDir, { recursive: true }));
+  const stateDir = folderOfTest();
   const start = async (): Promise<UpProcess> => {
     const up = await startUp({ TRUNKLINE_STATE_DIR: stateDir, TRUNKLINE_KEY_PEPPER: testPepper });
     onTestFinished(() => up[Symbol.asyncDispose]());

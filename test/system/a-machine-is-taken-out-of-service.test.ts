@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { errorIn, errorOf } from "../harness/endpoint.ts";
 import type { EventStream } from "../harness/event-stream.ts";
-import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { launchTrunkline, trunkline, type CommandResult, type Settings } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
@@ -11,14 +10,7 @@ let settings: Settings;
 beforeAll(async () => {
   const env = { TRUNKLINE_SLOTS: "4" };
   fleet = await startFleet({ gateways: 2, machines: { attic: { models: ["scripted"], env } } });
-  await using operator = await Operator.on({ redisUrl: fleet.redis.url });
-  const { token } = await operator.issue({ kind: "admin" });
-  const [gateway] = fleet.gateways;
-  settings = {
-    ...fleet.keyStore,
-    TRUNKLINE_OPERATIONS_URL: gateway?.operationsUrl ?? "",
-    TRUNKLINE_ADMIN_KEY: token.reveal(),
-  };
+  settings = { ...(await fleet.operatorSettings()), ...fleet.keyStore };
 });
 afterAll(() => fleet[Symbol.asyncDispose]());
 

@@ -1,12 +1,11 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startOperatorNats } from "../harness/infra/operator-nats.ts";
 import { startRedisServer } from "../harness/redis-server.ts";
 import { Site } from "../harness/start-site.ts";
 import { anywhere } from "../harness/start-trunkline.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { type Settings, trunkline } from "../harness/trunkline-command.ts";
 import { TrunklineProcess } from "../harness/trunkline-process.ts";
 import { until } from "../harness/until.ts";
@@ -20,8 +19,7 @@ async function succeed(args: readonly string[], settings: Settings): Promise<str
 test.skipIf(lentOnly("nats", "redis"))(
   "a backup of trunkline up moves its key and its paired machine to a gateway with NATS and Redis",
   async () => {
-    const folder = await mkdtemp(join(tmpdir(), "trunkline-move-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = folderOfTest();
     const file = join(folder, "site.backup");
     await using site = await Site.start();
     const env = { TRUNKLINE_STATE_DIR: join(folder, "loft"), TRUNKLINE_SCRIPTED_MODELS: "scripted:mlx" };

@@ -17,9 +17,7 @@ const actor = { by: "the operator" };
 
 describe.skipIf(lentOnly("nats", "redis"))("a site with NATS in operator mode, Redis and two gateways", () => {
   let site: OperatorSite;
-  beforeAll(async () => {
-    site = await OperatorSite.start();
-  });
+  beforeAll(async () => void (site = await OperatorSite.start()));
   afterAll(() => site[Symbol.asyncDispose]());
 
   /** A machine without an agent: its key, paired under a name that no other test has. */

@@ -24,7 +24,7 @@ const sites: Record<string, () => Promise<Site>> = {
     };
   },
   "one gateway in SQLite": async () => {
-    const gateway = await startGatewayInProcess({});
+    const gateway = await startGatewayInProcess();
     return {
       issue: async (limits) => {
         const { endpoint, record } = await gateway.issue({ limits });

@@ -17,9 +17,7 @@ const machines = {
 
 describe.skipIf(lentOnly("nats", "redis"))("two gateways and three machines, on one NATS and one Redis", () => {
   let fleet: Fleet;
-  beforeAll(async () => {
-    fleet = await startFleet({ gateways: 2, machines });
-  });
+  beforeAll(async () => void (fleet = await startFleet({ gateways: 2, machines })));
   afterAll(() => fleet[Symbol.asyncDispose]());
 
   const each = <T>(ask: (endpoint: Fleet["endpoints"][number]) => Promise<T>): Promise<T[]> =>

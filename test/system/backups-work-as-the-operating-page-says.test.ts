@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startRedisServer } from "../harness/redis-server.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { issueKey } from "../harness/trunkline-command.ts";
 
 const run = promisify(execFile);
@@ -21,8 +21,7 @@ function blocksOf(section: string): readonly string[] {
 test.skipIf(lentOnly("redis"))(
   "the blocks of backup, restore and move bring a key into a folder and into Redis",
   async () => {
-    const folder = await mkdtemp(join(tmpdir(), "trunkline-operating-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = folderOfTest();
     await using redis = await startRedisServer();
     const { id } = await issueKey({ TRUNKLINE_STATE_DIR: join(folder, "site") });
     const trunkline = `trunkline() { "${process.execPath}" "${join(root, "services/cli/main.ts")}" "$@"; }\n`;

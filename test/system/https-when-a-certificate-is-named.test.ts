@@ -18,9 +18,7 @@ if (openssl === undefined) console.log("Skipping HTTPS: there is no openssl on t
 
 describe.skipIf(openssl === undefined)("with a certificate and its key", () => {
   let settings: CertificateSettings;
-  beforeAll(async () => {
-    settings = await makeSelfSigned();
-  });
+  beforeAll(async () => void (settings = await makeSelfSigned()));
 
   test("the gateway speaks HTTPS, to clients that check it, streams too", async () => {
     await using up = await startUp(settings);

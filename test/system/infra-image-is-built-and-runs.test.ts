@@ -1,13 +1,13 @@
 import { execFile } from "node:child_process";
-import { chown, glob, mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chown, glob, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Endpoint } from "../harness/endpoint.ts";
 import { freePort } from "../harness/free-port.ts";
 import { BuiltImage, whyNoImage } from "../harness/infra/built-image.ts";
 import { OwnedChild } from "../harness/owned-child.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 const skipped = await whyNoImage();
@@ -46,8 +46,7 @@ describe.skipIf(skipped !== undefined)("the image of infra/Dockerfile", () => {
   test("the image of infra/Dockerfile runs without rights on a read-only file system, serves a chat, is healthy and stops when it is told to", async () => {
     const { User, Env, Entrypoint, Cmd, Healthcheck } = image.config;
     expect(User).toBe("node");
-    const volume = await mkdtemp(join(tmpdir(), "trunkline-volume-"));
-    onTestFinished(() => rm(volume, { recursive: true }));
+    const volume = folderOfTest();
     await chown(volume, 1_000, 1_000);
     const [port, operationsPort] = [await freePort(), await freePort()];
     const ports = [`TRUNKLINE_PORT=${port}`, `TRUNKLINE_OPERATIONS_PORT=${operationsPort}`];

@@ -20,9 +20,7 @@ async function healthcheck(operationsUrl: string): Promise<number> {
 
 describe.skipIf(lentOnly("nats", "redis"))("the processes of infra/compose.yaml, on its configuration files", () => {
   let stack: Stack;
-  beforeAll(async () => {
-    stack = await startStack();
-  });
+  beforeAll(async () => void (stack = await startStack()));
   afterAll(() => stack[Symbol.asyncDispose]());
 
   test("a chat streams through each gateway, piece by piece", async () => {

@@ -8,9 +8,7 @@ import { until } from "../harness/until.ts";
 const revokedWithinMs = 2_000;
 
 let up: UpProcess;
-beforeAll(async () => {
-  up = await startUp();
-});
+beforeAll(async () => void (up = await startUp()));
 afterAll(() => up[Symbol.asyncDispose]());
 
 const store = () => ({ TRUNKLINE_STATE_DIR: up.stateDir });

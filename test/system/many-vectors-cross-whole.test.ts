@@ -9,9 +9,7 @@ const list = z.object({ data: z.array(z.object({ index: z.int(), embedding: z.ba
 
 describe.skipIf(lentOnly("nats", "redis"))("the vectors of as many texts as may be sent", () => {
   let fleet: Fleet;
-  beforeAll(async () => {
-    fleet = await startFleet({ machines: { attic: { models: ["scripted:embed"] } } });
-  });
+  beforeAll(async () => void (fleet = await startFleet({ machines: { attic: { models: ["scripted:embed"] } } })));
   afterAll(() => fleet[Symbol.asyncDispose]());
 
   function embed(fields: Readonly<Record<string, unknown>>): Promise<Response> {

@@ -3,9 +3,7 @@ import { errorOf } from "../harness/endpoint.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 
 let up: UpProcess;
-beforeAll(async () => {
-  up = await startUp();
-});
+beforeAll(async () => void (up = await startUp()));
 afterAll(() => up[Symbol.asyncDispose]());
 
 interface Sent {

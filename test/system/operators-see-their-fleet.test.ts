@@ -2,7 +2,6 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { shownFleetMachine, type ShownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { freePort } from "../harness/free-port.ts";
-import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { trunkline, type CommandResult, type Settings } from "../harness/trunkline-command.ts";
 import { TrunklineProcess } from "../harness/trunkline-process.ts";
@@ -14,13 +13,7 @@ beforeAll(async () => {
   const env = { TRUNKLINE_SLOTS: "2", TRUNKLINE_QUEUE_MAX: "1" };
   const attic = { models: ["scripted", "scripted:vision"], env };
   fleet = await startFleet({ machines: { attic, cellar: { models: ["scripted", "scripted:plain"], env } } });
-  await using operator = await Operator.on({ redisUrl: fleet.redis.url });
-  const { token } = await operator.issue({ kind: "admin" });
-  settings = {
-    TRUNKLINE_OPERATIONS_URL: fleet.gateways[0]?.operationsUrl ?? "",
-    TRUNKLINE_ADMIN_KEY: token.reveal(),
-    TRUNKLINE_STATE_DIR: "/nowhere",
-  };
+  settings = await fleet.operatorSettings();
 });
 afterAll(() => fleet[Symbol.asyncDispose]());
 
@@ -123,9 +116,6 @@ test("without a machine that is ready, and without a gateway, the exit code is 6
     expect([exitCode, stderr]).toEqual([69, expect.stringContaining("Nothing listens at")]);
   }
   await using alone = await startFleet({ machines: {} });
-  const empty = { ...settings, TRUNKLINE_OPERATIONS_URL: alone.gateways[0]?.operationsUrl ?? "" };
-  await using operator = await Operator.on({ redisUrl: alone.redis.url });
-  const { token } = await operator.issue({ kind: "admin" });
-  const { exitCode, stderr, stdout } = await trunkline(["status"], { ...empty, TRUNKLINE_ADMIN_KEY: token.reveal() });
+  const { exitCode, stderr, stdout } = await trunkline(["status"], await alone.operatorSettings());
   expect([exitCode, stdout, stderr]).toEqual([69, "", expect.stringContaining("No machine is there")]);
 });

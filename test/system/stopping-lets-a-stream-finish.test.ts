@@ -1,13 +1,12 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { resolve } from "node:path";
+import { expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { OwnedChild } from "../harness/owned-child.ts";
 import { startFleet } from "../harness/start-fleet.ts";
 import { anywhere, demonstration, readyIn, startUp } from "../harness/start-trunkline.ts";
 import { lentOnly } from "../harness/found-servers.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 const slow = { model: "scripted", says: "/script tokens=40 delay_ms=25 nonce=abc" };
@@ -34,8 +33,7 @@ test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
 );
 
 test("the end of the npm that started it ends it as well, and a running stream is finished first", async () => {
-  const stateDir = await mkdtemp(join(tmpdir(), "trunkline-under-npm-"));
-  onTestFinished(() => rm(stateDir, { recursive: true }));
+  const stateDir = folderOfTest();
   const home = resolve(import.meta.dirname, "../..");
   await using npm = await OwnedChild.start({
     binary: (await findBinary("npm")) ?? "npm",

@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
@@ -8,6 +7,7 @@ import { Endpoint } from "../harness/endpoint.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { freePort } from "../harness/free-port.ts";
 import { OwnedChild } from "../harness/owned-child.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { writeTinyGguf } from "../harness/tiny-gguf.ts";
 import { issueKey, type Settings } from "../harness/trunkline-command.ts";
 import { TrunklineProcess } from "../harness/trunkline-process.ts";
@@ -83,8 +83,7 @@ test.for([
   { timeout: 120_000 },
   async ({ start, isMissing, loadsMax }, { skip }) => {
     skip(isMissing);
-    const folder = await mkdtemp(join(tmpdir(), "trunkline-gguf-"));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const folder = folderOfTest();
     const files = await Promise.all(
       names.map((name) => writeTinyGguf(folder, { name, scripts: { "<|assistant|>": ["I", " am ", `${name}.`] } })),
     );

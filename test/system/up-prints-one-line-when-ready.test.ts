@@ -1,8 +1,8 @@
-import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { startUp } from "../harness/start-trunkline.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 
 test("with --json the line of a ready up is all that standard output ever holds", async () => {
   await using up = await startUp();
@@ -16,8 +16,7 @@ test("with --json the line of a ready up is all that standard output ever holds"
 });
 
 test("the first start makes pepper and key for their owner alone, and later starts keep them", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-up-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const stateDir = join(folder, "below", "state");
   const keys: string[] = [];
   for (let start = 0; start < 3; start += 1) {

@@ -7,9 +7,7 @@ import type { Endpoint } from "../harness/endpoint.ts";
 const app = "https://app.example";
 
 let gateway: GatewayInProcess;
-beforeAll(async () => {
-  gateway = await startGatewayInProcess({ env: { TRUNKLINE_CORS_ORIGINS: app } });
-});
+beforeAll(async () => void (gateway = await startGatewayInProcess({ env: { TRUNKLINE_CORS_ORIGINS: app } })));
 afterAll(() => gateway[Symbol.asyncDispose]());
 
 /** What a browser sends on behalf of a page that uses the official client. */

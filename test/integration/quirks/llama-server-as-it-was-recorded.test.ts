@@ -16,9 +16,7 @@ const begun = {
   ],
 };
 let llama: Replayed;
-beforeAll(async () => {
-  llama = await replayed("llama-server", discovery);
-});
+beforeAll(async () => void (llama = await replayed("llama-server", discovery)));
 afterAll(() => llama[Symbol.asyncDispose]());
 
 describe("llama-server as it was recorded", () => {

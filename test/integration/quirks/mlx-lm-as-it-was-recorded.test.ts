@@ -9,9 +9,7 @@ const discovery = {
 
 const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
 let mlx: Replayed;
-beforeAll(async () => {
-  mlx = await replayed("mlx-lm", discovery);
-});
+beforeAll(async () => void (mlx = await replayed("mlx-lm", discovery)));
 afterAll(() => mlx[Symbol.asyncDispose]());
 
 const odd = String.raw`

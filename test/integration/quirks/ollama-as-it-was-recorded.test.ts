@@ -17,9 +17,7 @@ const begun = {
   ],
 };
 let ollama: Replayed;
-beforeAll(async () => {
-  ollama = await replayed("ollama", discovery);
-});
+beforeAll(async () => void (ollama = await replayed("ollama", discovery)));
 afterAll(() => ollama[Symbol.asyncDispose]());
 
 describe("Ollama as it was recorded", () => {

@@ -15,9 +15,7 @@ const begun = {
   ],
 };
 let vllm: Replayed;
-beforeAll(async () => {
-  vllm = await replayed("vllm", discovery);
-});
+beforeAll(async () => void (vllm = await replayed("vllm", discovery)));
 afterAll(() => vllm[Symbol.asyncDispose]());
 
 describe("vLLM as it was recorded", () => {

@@ -1,9 +1,5 @@
 import { checkKey, type KeyVerdict } from "#shared/records/judge-key.ts";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Command } from "commander";
-import { onTestFinished } from "vitest";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import type { Environment } from "#shared/process/config.ts";
@@ -12,6 +8,7 @@ import { machinesCommand } from "../../../services/cli/commands/machines.ts";
 import { routesCommand } from "../../../services/cli/commands/routes.ts";
 import type { PairContext } from "../../../services/cli/commands/machines-pair.ts";
 import { usageCommand } from "../../../services/cli/commands/usage.ts";
+import { folderOfTest } from "../../harness/temporary-folder.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 interface Said {
@@ -21,8 +18,7 @@ interface Said {
 
 /** `trunkline` on a state folder of its own, at the beginning of 2026. */
 export async function commandLine() {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-cli-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 1) });
 
   const run = async (

@@ -1,16 +1,15 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { natsCommand } from "../../../services/cli/commands/nats.ts";
+import { folderOfTest } from "../../harness/temporary-folder.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const secrets = ["gateway.creds", "machines.seed", "operator.seed", "system.creds"];
 
 async function emptyFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-nats-init-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   return folder;
 }
 

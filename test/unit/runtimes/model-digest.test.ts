@@ -1,12 +1,11 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { digestOfFiles } from "../../../services/agent/runtimes/model-digest.ts";
+import { folderOfTest } from "../../harness/temporary-folder.ts";
 
 let folder = "";
-beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), "trunkline-digests-"))));
-afterEach(() => rm(folder, { recursive: true }));
+beforeEach(() => void (folder = folderOfTest()));
 
 const bytes = 32 * 1024 * 1024;
 

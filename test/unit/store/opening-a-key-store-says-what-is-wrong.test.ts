@@ -1,10 +1,9 @@
 import { checkKey } from "#shared/records/judge-key.ts";
 import { readdirSync, readFileSync } from "node:fs";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { issueKey } from "#shared/records/issue-key.ts";
 import type { KeyToken } from "#shared/keys/key-token.ts";
 import { type KeyStoreSettings, keyStoreSettings } from "#shared/store/key-store-settings.ts";
@@ -13,16 +12,14 @@ import { makePepper, pepperFile } from "#shared/store/state-database.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { exitCodes } from "#shared/process/lifecycle.ts";
+import { folderOfTest } from "../../harness/temporary-folder.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const pepper = pepperText.parse("a pepper that is long enough to be one");
 const otherPepper = pepperText.parse("another pepper, long enough to be one");
 
 let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "trunkline-state-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-});
+beforeEach(() => void (folder = folderOfTest()));
 
 const clock = new TurnableClock();
 

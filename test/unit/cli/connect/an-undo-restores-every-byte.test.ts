@@ -1,14 +1,13 @@
-import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile, lstat, mkdir } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, readdir, readFile, rm, stat, symlink, writeFile, lstat, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { keyId } from "#shared/keys/key-token.ts";
 import { Connections, isChanged, readText } from "../../../../services/cli/connect/connections.ts";
 import type { PlannedFile } from "../../../../services/cli/connect/plan-connection.ts";
+import { folderOfTest } from "../../../harness/temporary-folder.ts";
 
 async function home() {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-connect-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderOfTest();
   const connections = new Connections({ home: folder, platform: "linux", environment: {} });
   const plan = (file: string, after: string, { holdsKey = true } = {}): PlannedFile => {
     const path = join(folder, file);
