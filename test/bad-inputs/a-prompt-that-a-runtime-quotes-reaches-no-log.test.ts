@@ -9,7 +9,8 @@ import { until } from "../harness/until.ts";
 import { eventKinds, kinds, startFake, type OnChat } from "../integration/runtime-faults/faked-runtimes.ts";
 
 const prompt = "my doctor says it is gout";
-const manyBytes = "x".repeat(runtimeLineBytesMax + 1);
+/** Far more than the bound: an event whose end comes with the piece that exceeds it is read all the same. */
+const manyBytes = "x".repeat(2 * runtimeLineBytesMax);
 
 const error = (told: unknown): string => JSON.stringify({ error: told });
 const refuses =
