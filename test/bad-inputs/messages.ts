@@ -23,8 +23,6 @@ const tool = (place: number) => ({ name: `f${place}`, input_schema: { type: "obj
 
 const conversations: readonly Case[] = [
   asks(187, "no messages", { messages: undefined }, wrong("missing_required_parameter", "messages")),
-  asks(187, "an empty list of messages", { messages: [] }, wrong("empty_array", "messages")),
-  asks(187, "messages without content", user([]), wrong("invalid_value", "messages")),
   asks(
     187,
     "one message more than there may be",
@@ -40,7 +38,6 @@ const conversations: readonly Case[] = [
   asks(188, "content that is a number", user(7), wrong("invalid_type", content)),
   asks(188, "a block that is a text", user(["a"]), wrong("invalid_type", `${content}[0]`)),
   asks(188, "a block of no kind", user([{}]), wrong("missing_required_parameter", `${content}[0].type`)),
-  asks(188, "a block of an unknown kind", user([{ type: "smell" }]), wrong("invalid_value", `${content}[0].type`)),
   asks(188, "a call by a user", user(used.content), wrong("invalid_value", `${content}[0].type`)),
   asks(
     189,
@@ -48,7 +45,6 @@ const conversations: readonly Case[] = [
     user([{ type: "tool_result", tool_use_id: "a" }]),
     wrong(null, `${content}[0].tool_use_id`),
   ),
-  asks(189, "a call without a result", { messages: [hello, used, hello] }, wrong(null, "messages[2]")),
   asks(
     189,
     "an input of a call that is no object",
@@ -76,18 +72,10 @@ const blocks: readonly Case[] = [
     image({ type: "file", file_id: "a" }),
     wrong("invalid_value", `${source}.type`),
   ),
-  asks(
-    190,
-    "a PDF",
-    user([{ type: "document", source: { type: "base64", media_type: "application/pdf", data: "AA==" } }]),
-    wrong("invalid_value", `${source}.type`),
-  ),
 ];
 
 const fields: readonly Case[] = [
-  asks(191, "a limit of 0", { max_tokens: 0 }, wrong("integer_below_min_value", "max_tokens")),
   asks(191, "a limit that is a text", { max_tokens: "9" }, wrong("invalid_type", "max_tokens")),
-  asks(191, "no limit", { max_tokens: undefined }, wrong("missing_required_parameter", "max_tokens")),
   asks(191, "a limit of null", { max_tokens: null }, wrong("missing_required_parameter", "max_tokens")),
   asks(
     191,
@@ -96,14 +84,12 @@ const fields: readonly Case[] = [
     wrong("invalid_value", "output_config.effort"),
   ),
   asks(191, "thinking of an unknown kind", { thinking: { type: "deep" } }, wrong("invalid_value", "thinking.type")),
-  asks(191, "a field of chats", { stop: ["a"] }, wrong("unsupported_parameter", "stop")),
   asks(
     191,
     "a thread that is kept",
     { thread: { type: "create" } },
     wrong("unsupported_parameter", "thread", { says: /"thread_unsupported_request"/ }),
   ),
-  asks(191, "servers of tools", { mcp_servers: [{}] }, wrong("unsupported_value", "mcp_servers")),
   asks(
     192,
     "10,000 tools",
@@ -118,21 +104,9 @@ const fields: readonly Case[] = [
   ),
   asks(
     192,
-    "a shell that Anthropic's models know",
-    { tools: [{ type: "bash_20250124", name: "bash" }] },
-    wrong("unsupported_value", "tools[0].type"),
-  ),
-  asks(
-    192,
     "a schema with a pattern of 1 MB",
     { tools: [{ name: "f", input_schema: { pattern: "(a+)+".repeat(200_000) } }] },
     wrong("string_too_long", "tools[0].input_schema"),
-  ),
-  asks(
-    192,
-    "a choice of a tool that is not there",
-    { tools: [tool(0)], tool_choice: { type: "tool", name: "g" } },
-    wrong("invalid_value", "tool_choice.name"),
   ),
 ];
 

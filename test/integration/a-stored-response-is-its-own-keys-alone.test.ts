@@ -511,13 +511,4 @@ describe("a conversation", () => {
     const refused = await begin(endpoint);
     expect([refused.status, (await errorOf(refused)).code]).toEqual([429, "rate_limit_exceeded"]);
   });
-
-  test("a conversation has a turn once, also where two gateways store the same answer", async () => {
-    const { endpoint, record } = await storing();
-    const { id: conversation } = (await (await begin(endpoint)).json()) as { id: string };
-    const made = { ...chainOf(1), conversation };
-    const kept = keptWith(gateway.store.peppers);
-    expect([await kept.store(record.id, made), await kept.store(record.id, made)]).toEqual([true, true]);
-    expect([...((await kept.turnsOf(record.id, conversation))?.values() ?? [])]).toEqual([made.id]);
-  });
 });
