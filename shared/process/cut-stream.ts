@@ -87,7 +87,11 @@ export class SentEvents {
   constructor({ bytesMax, tooLong, noEvents }: EventLimits) {
     this.#parser = createParser({
       maxBufferSize: bytesMax,
-      onEvent: ({ event: name = "", data }) => this.#onEvent({ kind: "event", name, data }),
+      onEvent: ({ event: name = "", data }) => {
+        // The parser bounds only what it holds between two pieces.
+        if (data.length > bytesMax) throw tooLong();
+        this.#onEvent({ kind: "event", name, data });
+      },
       onComment: (text) => this.#onEvent({ kind: "comment", text: text.trim() }),
       onError({ type, line = "" }) {
         if (type === "max-buffer-size-exceeded") throw tooLong();

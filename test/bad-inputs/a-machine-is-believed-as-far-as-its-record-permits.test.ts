@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, describe, test } from "vitest";
 import { z } from "zod";
 import { shownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
-import { shownMachineRecord } from "#shared/records/shown-machine.ts";
 import { contradictionsMax } from "../../services/gateway/routing/busy-claims.ts";
 import { slotsBelievedMax } from "../../services/gateway/routing/expected-cost.ts";
 import { errorOf } from "../harness/endpoint.ts";
@@ -128,7 +127,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
 
   test("a machine that announces every model and a million slots is bounded over the admin API too, which lists the records and names who changed them", async () => {
     const set = await admin("/machines/mean", { method: "PATCH", body: JSON.stringify({ models: ["made-*"] }) });
-    expect(shownMachineRecord.parse(await set.json())).toMatchObject({ machine: "mean", models: ["made-*"] });
+    expect(await set.json()).toMatchObject({ outcome: "changed", machine: "mean", models: ["made-*"] });
     const flipped = async (): Promise<boolean> =>
       (await listsEverywhere("made-up", true)) && (await listsEverywhere("otherwise", false));
     await until(flipped, { what: "the other model to be listed" });
