@@ -1,7 +1,7 @@
 import { noRequests } from "../harness/no-requests.ts";
 import { BadKeys } from "../../services/gateway/keys/bad-keys.ts";
 import type { RouteOptions } from "fastify";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { createLog } from "#shared/process/log.ts";
@@ -183,33 +183,31 @@ test("nothing that may be sent is called read-only, and answers may get further 
   );
 });
 
-describe("the examples", () => {
-  test("are requests that the API takes", async () => {
-    const admin = (await api.issue({ kind: "admin" })).token.reveal();
-    const { record } = await api.issue();
-    const withExample = Object.values<AdminOperation>(adminApi).filter(({ example }) => example !== undefined);
-    expect(withExample).toHaveLength(13);
-    await machines.noteSite({ publicUrl });
-    await pairOnStore("shed", { machines, clock: api.clock });
-    for (const { method, path, status, example } of withExample) {
-      const machine = path.endsWith("/rename") ? "shed" : "attic";
-      const told = await api.ask(
-        method,
-        path
-          .replace("{id}", record.id)
-          .replace("{machine}", machine)
-          .replace("{route}", "gpt-4o")
-          .replace("{model}", "llama3"),
-        {
-          key: admin,
-          body: example,
-        },
-      );
-      expect(told.status).toBe(status);
-    }
-  });
+test("the examples are requests that the API takes", async () => {
+  const admin = (await api.issue({ kind: "admin" })).token.reveal();
+  const { record } = await api.issue();
+  const withExample = Object.values<AdminOperation>(adminApi).filter(({ example }) => example !== undefined);
+  expect(withExample).toHaveLength(13);
+  await machines.noteSite({ publicUrl });
+  await pairOnStore("shed", { machines, clock: api.clock });
+  for (const { method, path, status, example } of withExample) {
+    const machine = path.endsWith("/rename") ? "shed" : "attic";
+    const told = await api.ask(
+      method,
+      path
+        .replace("{id}", record.id)
+        .replace("{machine}", machine)
+        .replace("{route}", "gpt-4o")
+        .replace("{model}", "llama3"),
+      {
+        key: admin,
+        body: example,
+      },
+    );
+    expect(told.status).toBe(status);
+  }
+});
 
-  test("hold nothing that is a key", () => {
-    for (const word of text.split(/[^0-9A-Za-z_]+/)) expect(parseKeyToken(word).outcome).toBe("malformed");
-  });
+test("the examples hold nothing that is a key", () => {
+  for (const word of text.split(/[^0-9A-Za-z_]+/)) expect(parseKeyToken(word).outcome).toBe("malformed");
 });

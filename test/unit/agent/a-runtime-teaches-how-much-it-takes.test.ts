@@ -5,7 +5,7 @@ import { agentOnBroker } from "./agent-on-a-broker.ts";
 describe("how many jobs a runtime takes at once", () => {
   const tooMuch = () => new Fault("server_is_overloaded", { message: "too much" });
 
-  test("is learnt at nobody's cost: the job that was refused waits, and runs when another has ended", async () => {
+  test("how many jobs a runtime takes at once is learnt at nobody's cost: the job that was refused waits, and runs when another has ended", async () => {
     const { gateway, runtime, jobs, settle } = await agentOnBroker({ slots: 3, queueMax: 5 });
     const ids = [await gateway.send(), await gateway.send(), await gateway.send(), await gateway.send()];
     runtime.begun(2).fail(tooMuch());
@@ -21,7 +21,7 @@ describe("how many jobs a runtime takes at once", () => {
     expect(gateway.lastOf(ids[2] ?? "")).toMatchObject({ kind: "end" });
   });
 
-  test("is tried again with one job more after ten seconds", async () => {
+  test("how many jobs a runtime takes at once is tried again with one job more after ten seconds", async () => {
     const { gateway, runtime, jobs, pass, settle } = await agentOnBroker({ slots: 3, queueMax: 5 });
     for (let sent = 0; sent < 4; sent += 1) await gateway.send();
     runtime.begun(2).fail(tooMuch());
@@ -32,7 +32,7 @@ describe("how many jobs a runtime takes at once", () => {
     expect(jobs.runner.load.running).toBe(3);
   });
 
-  test("is told to the caller when nothing else of ours runs there", async () => {
+  test("how many jobs a runtime takes at once is told to the caller when nothing else of ours runs there", async () => {
     const { gateway, runtime, settle } = await agentOnBroker({ slots: 3 });
     const id = await gateway.send();
     runtime.begun(0).fail(tooMuch());
@@ -40,7 +40,7 @@ describe("how many jobs a runtime takes at once", () => {
     expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "server_is_overloaded" } });
   });
 
-  test("does not make an answer that has begun begin again", async () => {
+  test("how many jobs a runtime takes at once does not make an answer that has begun begin again", async () => {
     const { gateway, runtime, settle } = await agentOnBroker({ slots: 3 });
     const [, id] = [await gateway.send(), await gateway.send()];
     runtime.begun(1).text("a word");

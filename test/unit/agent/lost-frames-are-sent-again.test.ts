@@ -52,32 +52,30 @@ function lossyGateway(options: { readonly credit: number; readonly window: numbe
   };
 }
 
-describe("the frames of a job", () => {
-  test("come to a gateway whole and in order over any line, as often as it asks, and never beyond its credit", async () => {
-    const pieces = fc.array(fc.string({ minLength: 1, maxLength: 40, unit: "grapheme" }), { maxLength: 30 });
-    const losses = fc.infiniteStream(fc.boolean());
-    await fc.assert(
-      fc.asyncProperty(pieces, losses, fc.integer({ min: 10, max: 60 }), async (written, lost, window) => {
-        let asked = 0;
-        const loses = (): boolean => asked < 20 && Boolean(lost.next().value);
-        const gateway = lossyGateway({ credit: window, window, loses });
-        for (const piece of written) {
-          void gateway.frames.write([textOf(piece)], 0);
-          await nextTurn();
-        }
-        gateway.frames.end("end", end);
-        for (; !gateway.ended() && asked < 4_000; asked += 1) {
-          gateway.ask();
-          await nextTurn();
-          await nextTurn();
-        }
-        expect(gateway.ended()).toBe(true);
-        expect(gateway.text()).toBe(written.join(""));
-        expect(gateway.beyondCredit()).toBeLessThanOrEqual(0);
-      }),
-      { numRuns: 60 },
-    );
-  });
+test("the frames of a job come to a gateway whole and in order over any line, as often as it asks, and never beyond its credit", async () => {
+  const pieces = fc.array(fc.string({ minLength: 1, maxLength: 40, unit: "grapheme" }), { maxLength: 30 });
+  const losses = fc.infiniteStream(fc.boolean());
+  await fc.assert(
+    fc.asyncProperty(pieces, losses, fc.integer({ min: 10, max: 60 }), async (written, lost, window) => {
+      let asked = 0;
+      const loses = (): boolean => asked < 20 && Boolean(lost.next().value);
+      const gateway = lossyGateway({ credit: window, window, loses });
+      for (const piece of written) {
+        void gateway.frames.write([textOf(piece)], 0);
+        await nextTurn();
+      }
+      gateway.frames.end("end", end);
+      for (; !gateway.ended() && asked < 4_000; asked += 1) {
+        gateway.ask();
+        await nextTurn();
+        await nextTurn();
+      }
+      expect(gateway.ended()).toBe(true);
+      expect(gateway.text()).toBe(written.join(""));
+      expect(gateway.beyondCredit()).toBeLessThanOrEqual(0);
+    }),
+    { numRuns: 60 },
+  );
 });
 
 describe("credit", () => {
@@ -102,7 +100,7 @@ describe("credit", () => {
     return payloads;
   }
 
-  test("cuts texts so that each frame ends with a record, however little there is", async () => {
+  test("credit cuts texts so that each frame ends with a record, however little there is", async () => {
     const texts = fc.array(fc.string({ minLength: 1, maxLength: 90, unit: "grapheme" }), {
       minLength: 1,
       maxLength: 40,
@@ -123,7 +121,7 @@ describe("credit", () => {
     expect(payloads.length).toBeGreaterThan(5);
   });
 
-  test("is always enough for the longest piece when the gateway's next credit is not due yet", () => {
+  test("credit is always enough for the longest piece when the gateway's next credit is not due yet", () => {
     const pieceBytesMax = 3 * recordTextMax + 10;
     expect(limits.streamCreditBytes - limits.creditStepBytes).toBeGreaterThan(pieceBytesMax);
   });
@@ -160,7 +158,7 @@ describe("an attach", () => {
     expect(gateway.lastOf(asked)).toMatchObject({ kind: "fault", sequence: 0, payload: { code } });
   });
 
-  test("from below what the client has is answered with stream_gap", async () => {
+  test("an attach from below what the client has is answered with stream_gap", async () => {
     const { gateway, runtime, settle } = await agentOnBroker();
     const id = await gateway.send({ credit: 1_000 });
     runtime.begun().text("Hello");
@@ -173,64 +171,60 @@ describe("an attach", () => {
   });
 });
 
-describe("a job without credit", () => {
-  test("does not read its runtime on, is not taken for hung, and goes on when there is some", async () => {
-    const { gateway, runtime, settle, pass, timing } = await agentOnBroker();
-    const id = await gateway.send({ credit: 8 });
+test("a job without credit does not read its runtime on, is not taken for hung, and goes on when there is some", async () => {
+  const { gateway, runtime, settle, pass, timing } = await agentOnBroker();
+  const id = await gateway.send({ credit: 8 });
+  await gateway.say({ kind: "lease", gateway: gateway.id });
+  runtime.begun().text("Hello");
+  await settle();
+  runtime.begun().text(" there");
+  await settle();
+  for (let waitedMs = 0; waitedMs < timing.noProgressMs * 2; waitedMs += timing.beatIntervalMs * 2) {
+    await pass(timing.beatIntervalMs * 2);
     await gateway.say({ kind: "lease", gateway: gateway.id });
-    runtime.begun().text("Hello");
-    await settle();
-    runtime.begun().text(" there");
-    await settle();
-    for (let waitedMs = 0; waitedMs < timing.noProgressMs * 2; waitedMs += timing.beatIntervalMs * 2) {
-      await pass(timing.beatIntervalMs * 2);
-      await gateway.say({ kind: "lease", gateway: gateway.id });
-    }
-    expect(gateway.kinds(id)).toEqual(["accept", "data"]);
-    expect(gateway.row(id)).toEqual([id, "running", 0, expect.any(Number), 1, 8]);
-    await gateway.say({ kind: "credit", job: id, taken: 8, limit: 100_000 });
-    runtime.begun().finish();
-    await settle();
-    expect(gateway.kinds(id).at(-1)).toBe("end");
-  });
-
-  test("that is cancelled ends at once, and with it the wait of its runtime", async () => {
-    const { gateway, runtime, settle } = await agentOnBroker();
-    const id = await gateway.send({ credit: 8 });
-    runtime.begun().text("Hello");
-    await settle();
-    await gateway.cancel(id);
-    expect(runtime.begun().run.signal.aborted).toBe(true);
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", sequence: 2, payload: { code: "cancelled" } });
-  });
+  }
+  expect(gateway.kinds(id)).toEqual(["accept", "data"]);
+  expect(gateway.row(id)).toEqual([id, "running", 0, expect.any(Number), 1, 8]);
+  await gateway.say({ kind: "credit", job: id, taken: 8, limit: 100_000 });
+  runtime.begun().finish();
+  await settle();
+  expect(gateway.kinds(id).at(-1)).toBe("end");
 });
 
-describe("a lease that tells what clients took", () => {
-  test("lets go of that and no more, and gives as much credit again", async () => {
-    const { gateway, runtime, settle, pass, timing } = await agentOnBroker();
-    const credit = 200;
-    const id = await gateway.send({ credit });
-    await gateway.say({ kind: "lease", gateway: gateway.id });
-    for (const text of ["Hello", " there", "!"]) {
-      runtime.begun().text(text);
-      await settle();
-    }
-    const [first, second] = gateway.frames(id).filter(({ kind }) => kind === "data");
-    const taken = Buffer.byteLength(String(first?.payload));
-    await gateway.say({
-      kind: "lease",
-      gateway: gateway.id,
-      taken: [
-        [newToken(), 7],
-        [id, taken],
-      ],
-    });
-    await pass(timing.beatIntervalMs);
-    expect(gateway.row(id)?.at(-1)).toBe(taken + credit);
-    await gateway.attach(id, { from: 2 });
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "data", sequence: 3 });
-    expect(gateway.frames(id).filter(({ sequence }) => sequence === 2)).toEqual([second, second]);
-    await gateway.attach(id, { from: 1 });
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", sequence: 0, payload: { code: "stream_gap" } });
+test("a job without credit that is cancelled ends at once, and with it the wait of its runtime", async () => {
+  const { gateway, runtime, settle } = await agentOnBroker();
+  const id = await gateway.send({ credit: 8 });
+  runtime.begun().text("Hello");
+  await settle();
+  await gateway.cancel(id);
+  expect(runtime.begun().run.signal.aborted).toBe(true);
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", sequence: 2, payload: { code: "cancelled" } });
+});
+
+test("a lease that tells what clients took lets go of that and no more, and gives as much credit again", async () => {
+  const { gateway, runtime, settle, pass, timing } = await agentOnBroker();
+  const credit = 200;
+  const id = await gateway.send({ credit });
+  await gateway.say({ kind: "lease", gateway: gateway.id });
+  for (const text of ["Hello", " there", "!"]) {
+    runtime.begun().text(text);
+    await settle();
+  }
+  const [first, second] = gateway.frames(id).filter(({ kind }) => kind === "data");
+  const taken = Buffer.byteLength(String(first?.payload));
+  await gateway.say({
+    kind: "lease",
+    gateway: gateway.id,
+    taken: [
+      [newToken(), 7],
+      [id, taken],
+    ],
   });
+  await pass(timing.beatIntervalMs);
+  expect(gateway.row(id)?.at(-1)).toBe(taken + credit);
+  await gateway.attach(id, { from: 2 });
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "data", sequence: 3 });
+  expect(gateway.frames(id).filter(({ sequence }) => sequence === 2)).toEqual([second, second]);
+  await gateway.attach(id, { from: 1 });
+  expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", sequence: 0, payload: { code: "stream_gap" } });
 });

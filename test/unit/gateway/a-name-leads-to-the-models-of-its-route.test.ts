@@ -91,29 +91,29 @@ describe("the list of models", () => {
   };
   const ids = (...list: Parameters<typeof listed>): readonly string[] => listed(...list).map(({ id }) => id);
 
-  test("without routes has the models within the scopes", () => {
+  test("the list of models without routes has the models within the scopes", () => {
     expect(ids(tableOf({}), { scopes: ["llama3.2"] })).toEqual(["llama3.2"]);
     expect(listed(tableOf({}))).toEqual([small, other, large]);
   });
 
-  test("has a route as its first target that a machine offers, and no pattern", () => {
+  test("the list of models has a route as its first target that a machine offers, and no pattern", () => {
     const routes = tableOf({ "claude-sonnet-4": ["qwen3:480b", "gpt-oss:20b", "llama3.2"], "claude-*": ["llama3.2"] });
     expect(listed(routes)).toEqual([{ ...small, id: "claude-sonnet-4" }, small, other, large]);
   });
 
-  test("has a route only if its name and one of its targets are in scope", () => {
+  test("the list of models has a route only if its name and one of its targets are in scope", () => {
     const routes = tableOf({ coder: ["qwen3-coder:30b", "gpt-oss:20b"] });
     expect(ids(routes, { scopes: ["coder"] })).toEqual([]);
     expect(listed(routes, { scopes: ["coder", "gpt-oss"] })).toEqual([{ ...small, id: "coder" }, small]);
     expect(ids(routes, { scopes: ["gpt-oss"] })).toEqual(["gpt-oss:20b"]);
   });
 
-  test("has under the name of a model what a route of that name leads to, or nothing", () => {
+  test("the list of models has under the name of a model what a route of that name leads to, or nothing", () => {
     const routes = tableOf({ "llama3.2": ["gpt-oss:20b"], "qwen3-*": [{ model: "llama3.2", machines: ["shed"] }] });
     expect(listed(routes)).toEqual([small, { ...small, id: "llama3.2" }]);
   });
 
-  test("has no model that runs elsewhere, but a route that leads there, for keys that may", () => {
+  test("the list of models has no model that runs elsewhere, but a route that leads there, for keys that may", () => {
     const cloud = { machine: "cloud", external: true, answer: [modelOf("gpt-5"), modelOf("llama3.2")] };
     const routes = tableOf({
       best: [{ model: "gpt-5", external: true }],

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { targetsPerRouteMax } from "#shared/records/route-record.ts";
 import type { WishedRequest } from "./request-of-a-test.ts";
@@ -12,103 +12,101 @@ const onRoute = (...targets: string[]): WishedRequest => ({
 });
 const route = onRoute("large", "small");
 
-describe("a request by a route", () => {
-  test("is answered by its first target while a machine of that is there", async () => {
-    const { run, answer, placed } = await placing({ models });
-    const outcome = run("{}", route);
-    expect([await answer(), await outcome, placed()]).toEqual([expect.stringMatching(/^gpu-[12] large$/), "end", 1]);
-  });
+test("a request by a route is answered by its first target while a machine of that is there", async () => {
+  const { run, answer, placed } = await placing({ models });
+  const outcome = run("{}", route);
+  expect([await answer(), await outcome, placed()]).toEqual([expect.stringMatching(/^gpu-[12] large$/), "end", 1]);
+});
 
-  test("is answered by the next target at once while no machine of the first is there", async () => {
-    const { run, answer, placed } = await placing({ models, present: ["gpu-3"] });
-    const outcome = run("{}", route);
-    expect([await answer(), await outcome, placed()]).toEqual(["gpu-3 small", "end", 1]);
-  });
+test("a request by a route is answered by the next target at once while no machine of the first is there", async () => {
+  const { run, answer, placed } = await placing({ models, present: ["gpu-3"] });
+  const outcome = run("{}", route);
+  expect([await answer(), await outcome, placed()]).toEqual(["gpu-3 small", "end", 1]);
+});
 
-  test("goes to the next target when the machines of the first turn out to be away", async () => {
-    const { run, answer, leave, settle, pass, timing } = await placing({ models, present: ["gpu-1", "gpu-3"] });
-    leave("gpu-1");
-    const outcome = run("{}", route);
-    await settle();
-    await pass(timing.retryAfterNobodyMs);
-    expect([await answer(), await outcome]).toEqual(["gpu-3 small", "end"]);
-  });
+test("a request by a route goes to the next target when the machines of the first turn out to be away", async () => {
+  const { run, answer, leave, settle, pass, timing } = await placing({ models, present: ["gpu-1", "gpu-3"] });
+  leave("gpu-1");
+  const outcome = run("{}", route);
+  await settle();
+  await pass(timing.retryAfterNobodyMs);
+  expect([await answer(), await outcome]).toEqual(["gpu-3 small", "end"]);
+});
 
-  test("goes to the next target when all machines of the first have failed", async () => {
-    const { run, fail, answer, heard } = await placing({ models });
-    const outcome = run("{}", route);
-    const failed = [await fail(broken), await fail(broken)].toSorted();
-    expect([failed, await answer()]).toEqual([["gpu-1", "gpu-2"], expect.stringMatching(/^gpu-[34] small$/)]);
-    expect([await outcome, heard]).toEqual(["end", ["Hello"]]);
-  });
+test("a request by a route goes to the next target when all machines of the first have failed", async () => {
+  const { run, fail, answer, heard } = await placing({ models });
+  const outcome = run("{}", route);
+  const failed = [await fail(broken), await fail(broken)].toSorted();
+  expect([failed, await answer()]).toEqual([["gpu-1", "gpu-2"], expect.stringMatching(/^gpu-[34] small$/)]);
+  expect([await outcome, heard]).toEqual(["end", ["Hello"]]);
+});
 
-  test("goes to the next target when it lost one machine of the first after the other", async () => {
-    const large = Object.fromEntries(["gpu-1", "gpu-2", "gpu-3"].map((machine) => [machine, ["large"]]));
-    const { run, next, passWithout, timing, answer } = await placing({ models: { ...large, "gpu-4": ["small"] } });
-    const outcome = run("{}", route);
-    for (let lost = 0; lost < 3; lost += 1) {
-      const { machine, job } = await next();
-      machine.say(job, "accept", { state: "prefill" });
-      await passWithout(machine, timing.lostAfterMs + 100);
-    }
-    expect([await answer(), await outcome]).toEqual(["gpu-4 small", "end"]);
-  });
-
-  test("goes to the next target when the machines of the first are full", async () => {
-    const { run, next, settle, answer } = await placing({ models, present: ["gpu-1", "gpu-3"] });
-    const outcome = run("{}", route);
+test("a request by a route goes to the next target when it lost one machine of the first after the other", async () => {
+  const large = Object.fromEntries(["gpu-1", "gpu-2", "gpu-3"].map((machine) => [machine, ["large"]]));
+  const { run, next, passWithout, timing, answer } = await placing({ models: { ...large, "gpu-4": ["small"] } });
+  const outcome = run("{}", route);
+  for (let lost = 0; lost < 3; lost += 1) {
     const { machine, job } = await next();
-    machine.say(job, "reject", { reason: "busy", message: "The queue is full." });
-    await settle();
-    expect([await answer(), await outcome]).toEqual(["gpu-3 small", "end"]);
-  });
+    machine.say(job, "accept", { state: "prefill" });
+    await passWithout(machine, timing.lostAfterMs + 100);
+  }
+  expect([await answer(), await outcome]).toEqual(["gpu-4 small", "end"]);
+});
 
-  test("may come to a machine again that failed with another model", async () => {
-    const { run, fail, answer } = await placing({ models: { "gpu-1": ["large", "small"] }, present: ["gpu-1"] });
+test("a request by a route goes to the next target when the machines of the first are full", async () => {
+  const { run, next, settle, answer } = await placing({ models, present: ["gpu-1", "gpu-3"] });
+  const outcome = run("{}", route);
+  const { machine, job } = await next();
+  machine.say(job, "reject", { reason: "busy", message: "The queue is full." });
+  await settle();
+  expect([await answer(), await outcome]).toEqual(["gpu-3 small", "end"]);
+});
+
+test("a request by a route may come to a machine again that failed with another model", async () => {
+  const { run, fail, answer } = await placing({ models: { "gpu-1": ["large", "small"] }, present: ["gpu-1"] });
+  const outcome = run("{}", route);
+  expect([await fail(broken), await answer(), await outcome]).toEqual(["gpu-1", "gpu-1 small", "end"]);
+});
+
+test("a request by a route stays at its target once its client has something of the answer", async () => {
+  const { run, next, placed, settle } = await placing({ models });
+  const outcome = run("{}", route);
+  const { machine, job } = await next();
+  machine.say(job, "data", hello, 1);
+  machine.say(job, "fault", broken, 2);
+  await settle();
+  expect([await outcome, placed()]).toEqual(["upstream_error", 1]);
+});
+
+test.each(["context_length_exceeded", "unsupported_parameter", "upstream_timeout"])(
+  "a request by a route stays at its target after %s, since that is no failure of the machine",
+  async (code) => {
+    const { run, fail, placed } = await placing({ models });
     const outcome = run("{}", route);
-    expect([await fail(broken), await answer(), await outcome]).toEqual(["gpu-1", "gpu-1 small", "end"]);
-  });
+    await fail({ code, message: "No." });
+    expect([await outcome, placed()]).toEqual([code, 1]);
+  },
+);
 
-  test("stays at its target once its client has something of the answer", async () => {
-    const { run, next, placed, settle } = await placing({ models });
-    const outcome = run("{}", route);
-    const { machine, job } = await next();
-    machine.say(job, "data", hello, 1);
-    machine.say(job, "fault", broken, 2);
-    await settle();
-    expect([await outcome, placed()]).toEqual(["upstream_error", 1]);
-  });
+test("a request by a route ends in the last failure of a machine when no target is left", async () => {
+  const { run, fail } = await placing({ models, present: ["gpu-1", "gpu-3"] });
+  const outcome = run("{}", route);
+  await fail(broken);
+  await fail({ code: "runtime_offline", message: "It does not answer." });
+  expect(await outcome).toBe("runtime_offline");
+});
 
-  test.each(["context_length_exceeded", "unsupported_parameter", "upstream_timeout"])(
-    "stays at its target after %s, since that is no failure of the machine",
-    async (code) => {
-      const { run, fail, placed } = await placing({ models });
-      const outcome = run("{}", route);
-      await fail({ code, message: "No." });
-      expect([await outcome, placed()]).toEqual([code, 1]);
-    },
-  );
+test("a request by a route is told that it is away, not unknown, when one target of several is known", async () => {
+  const { run } = await placing({ models, present: [] });
+  expect(await run("{}", route)).toBe("agent_offline");
+});
 
-  test("ends in the last failure of a machine when no target is left", async () => {
-    const { run, fail } = await placing({ models, present: ["gpu-1", "gpu-3"] });
-    const outcome = run("{}", route);
-    await fail(broken);
-    await fail({ code: "runtime_offline", message: "It does not answer." });
-    expect(await outcome).toBe("runtime_offline");
-  });
-
-  test("is told that it is away, not unknown, when one target of several is known", async () => {
-    const { run } = await placing({ models, present: [] });
-    expect(await run("{}", route)).toBe("agent_offline");
-  });
-
-  test("is not placed again after its client has left", async () => {
-    const { run, next, leaving, placed } = await placing({ models });
-    const outcome = run("{}", route);
-    await next();
-    leaving.abort(new Fault("client_closed", { message: "The client left." }));
-    expect([await outcome, placed()]).toEqual(["client_closed", 1]);
-  });
+test("a request by a route is not placed again after its client has left", async () => {
+  const { run, next, leaving, placed } = await placing({ models });
+  const outcome = run("{}", route);
+  await next();
+  leaving.abort(new Fault("client_closed", { message: "The client left." }));
+  expect([await outcome, placed()]).toEqual(["client_closed", 1]);
 });
 
 test("however many machines of a target fail at once, none of their requests is without a next target", async () => {

@@ -16,11 +16,11 @@ describe("the budget of second tries", () => {
     return count;
   };
 
-  test("lets a small site survive a machine with all that it had under way", () => {
+  test("the budget of second tries lets a small site survive a machine with all that it had under way", () => {
     expect(granted(new RetryBudget(new TurnableClock()))).toBe(20);
   });
 
-  test("is a tenth of the requests that came, however many of them fail", () => {
+  test("the budget of second tries is a tenth of the requests that came, however many of them fail", () => {
     const budget = new RetryBudget(new TurnableClock());
     granted(budget);
     let tries = 0;
@@ -32,7 +32,7 @@ describe("the budget of second tries", () => {
     expect(tries).toBeLessThanOrEqual(1_000);
   });
 
-  test("comes back slowly where there are few requests, and never beyond its reserve", async () => {
+  test("the budget of second tries comes back slowly where there are few requests, and never beyond its reserve", async () => {
     const clock = new TurnableClock();
     const budget = new RetryBudget(clock);
     granted(budget);
@@ -48,7 +48,7 @@ describe("a breaker", () => {
   const fail = (breakers: Breakers, times: number): boolean[] =>
     Array.from({ length: times }, () => breakers.failed("attic", "llama3", failure));
 
-  test("opens with the fifth failure in a row, tells so once, and concerns one model of one machine", () => {
+  test("a breaker opens with the fifth failure in a row, tells so once, and concerns one model of one machine", () => {
     const breakers = new Breakers(timing);
     expect(fail(breakers, 4)).toEqual([false, false, false, false]);
     expect(breakers.avoids("attic", "llama3", 0)).toBe(false);
@@ -58,7 +58,7 @@ describe("a breaker", () => {
     expect(breakers.avoids("cellar", "llama3", 0)).toBe(false);
   });
 
-  test("is closed by any success", () => {
+  test("a breaker is closed by any success", () => {
     const breakers = new Breakers(timing);
     fail(breakers, 4);
     breakers.worked("attic", "llama3");
@@ -71,7 +71,7 @@ describe("a breaker", () => {
     "client_closed",
     "shutting_down",
     "stream_gap",
-  ] as const)("is not moved by %s, which is no fault of the machine", (code) => {
+  ] as const)("a breaker is not moved by %s, which is no fault of the machine", (code) => {
     const breakers = new Breakers(timing);
     for (let times = 0; times < 20; times += 1) breakers.failed("attic", "llama3", { code, nowMs: 0 });
     expect(breakers.avoids("attic", "llama3", 0)).toBe(false);
@@ -90,7 +90,7 @@ describe("a breaker", () => {
     expect(breakers.lastFaultOn("attic")).toBeUndefined();
   });
 
-  test("lets one request through after a while, and others only once that has worked", () => {
+  test("a breaker lets one request through after a while, and others only once that has worked", () => {
     const breakers = new Breakers(timing);
     fail(breakers, 5);
     const laterMs = timing.breakerOpenMs;
@@ -122,7 +122,7 @@ describe("a request under which runtimes died", () => {
     [["machine", "machine"], "passed on"],
     [["machine", "machine", "machine"], "poison_request"],
     [["runtime", "machine"], "passed on"],
-  ] as const)("after %j on as many machines is %s", (deaths, outcome) => {
+  ] as const)("a request under which runtimes died after %j on as many machines is %s", (deaths, outcome) => {
     const deadly = new DeadlyRequests(timing);
     for (const [place, what] of deaths.entries()) deadly.died(what, `gpu-${place}`, asking(), 0);
     expect(refused(deadly)).toBe(outcome);
@@ -155,7 +155,7 @@ describe("a request under which runtimes died", () => {
     expect(refused(deadly, 0, asking({ keyId: "bob" }))).toBe("passed on");
   });
 
-  test("is the only one that is refused, and is forgotten after a while", () => {
+  test("a request under which runtimes died is the only one that is refused, and is forgotten after a while", () => {
     const deadly = new DeadlyRequests(timing);
     for (const machine of ["gpu-1", "gpu-2"]) deadly.died("runtime", machine, asking(), 0);
     expect(refused(deadly, 0, asking({ body: "{}" }))).toBe("passed on");
@@ -164,7 +164,7 @@ describe("a request under which runtimes died", () => {
     expect(refused(deadly, timing.deadlyRememberMs)).toBe("passed on");
   });
 
-  test("does not push out the memory of others without end", () => {
+  test("a request under which runtimes died does not push out the memory of others without end", () => {
     const deadly = new DeadlyRequests(timing);
     for (let count = 0; count < 1_500; count += 1) {
       deadly.died("machine", "gpu-1", asking({ body: String(count) }), 0);

@@ -111,73 +111,71 @@ function targetsOf(asked: string, holder: KeyRecord, table: RouteTable): readonl
   }
 }
 
-describe("whatever the machines, the routes, the key and the name", () => {
-  test("a request leaves the site only by a route that says so, for a key issued for it, within its scopes", async () => {
-    let leaving = 0;
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(aMachine, { minLength: 1, maxLength: machineNames.length }),
-        // In a fleet of more than 32 machines some are drawn.
-        fc.constantFrom(1, 12),
-        someRoutes,
-        aKey,
-        fc.constantFrom(...ids, ...names),
-        async (fleet, times, given, terms, asked) => {
-          const machines = Array.from({ length: times }, () => fleet)
-            .flat()
-            .map((machine, place) => ({ ...machine, name: `m${place}` }));
-          const { placements, external } = await gatewayWith(machines);
-          const table = tableOf(given);
-          const holder = key(terms);
-          for (const target of targetsOf(asked, holder, table)) {
-            const wish = { kind: "chat", needs, ...target } as const;
-            const tried = new Set(machines.slice(0, 1).map(({ name }) => name));
-            const asking = [placements.choose(wish), placements.choose(wish, tried), placements.explain(wish)];
-            const chosen = asking.flatMap((choice) => (choice.outcome === "machines" ? choice.ranked : []));
-            if (placements.canPlace(wish)) expect(placements.explain(wish).outcome).toBe("machines");
-            for (const { machine, model } of chosen) {
-              expect(allows(holder.scopes, asked) && allows(holder.scopes, model.id)).toBe(true);
-              expect(holder.machines?.includes(machine) ?? true).toBe(true);
-              if (!external.has(machine)) continue;
-              leaving += 1;
-              const route = table.find(asked);
-              const isAsked = route?.targets.some(
-                (each) => each.external && each.model === target.modelId && (each.machines?.includes(machine) ?? true),
-              );
-              expect([holder.external, isAsked]).toEqual([true, true]);
-            }
+test("a request leaves the site only by a route that says so, for a key issued for it, within its scopes", async () => {
+  let leaving = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(aMachine, { minLength: 1, maxLength: machineNames.length }),
+      // In a fleet of more than 32 machines some are drawn.
+      fc.constantFrom(1, 12),
+      someRoutes,
+      aKey,
+      fc.constantFrom(...ids, ...names),
+      async (fleet, times, given, terms, asked) => {
+        const machines = Array.from({ length: times }, () => fleet)
+          .flat()
+          .map((machine, place) => ({ ...machine, name: `m${place}` }));
+        const { placements, external } = await gatewayWith(machines);
+        const table = tableOf(given);
+        const holder = key(terms);
+        for (const target of targetsOf(asked, holder, table)) {
+          const wish = { kind: "chat", needs, ...target } as const;
+          const tried = new Set(machines.slice(0, 1).map(({ name }) => name));
+          const asking = [placements.choose(wish), placements.choose(wish, tried), placements.explain(wish)];
+          const chosen = asking.flatMap((choice) => (choice.outcome === "machines" ? choice.ranked : []));
+          if (placements.canPlace(wish)) expect(placements.explain(wish).outcome).toBe("machines");
+          for (const { machine, model } of chosen) {
+            expect(allows(holder.scopes, asked) && allows(holder.scopes, model.id)).toBe(true);
+            expect(holder.machines?.includes(machine) ?? true).toBe(true);
+            if (!external.has(machine)) continue;
+            leaving += 1;
+            const route = table.find(asked);
+            const isAsked = route?.targets.some(
+              (each) => each.external && each.model === target.modelId && (each.machines?.includes(machine) ?? true),
+            );
+            expect([holder.external, isAsked]).toEqual([true, true]);
           }
-        },
-      ),
-      { numRuns: 300 },
-    );
-    expect(leaving).toBeGreaterThan(0);
-  });
+        }
+      },
+    ),
+    { numRuns: 300 },
+  );
+  expect(leaving).toBeGreaterThan(0);
+});
 
-  test("a list of models has what only runs elsewhere under the name of such a route, for such a key, and not otherwise", async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(aMachine, { minLength: 1, maxLength: machineNames.length }),
-        someRoutes,
-        aKey,
-        async (fleet, given, terms) => {
-          const machines = fleet.map((machine, place) => ({ ...machine, name: `m${place}` }));
-          const { answers } = await gatewayWith(machines);
-          const table = tableOf(given);
-          const holder = key(terms);
-          const seen = answers.filter(({ external }) => holder.external || !external);
-          const here = seen.flatMap(({ external, answer }) => (external || typeof answer === "string" ? [] : [answer]));
-          const models = mergeCatalogues(here);
-          for (const { id } of listModels({ models, answers: seen, unanswered: [] }, holder, table)) {
-            const isHere = models.some((model) => model.id === id) && table.find(id) === undefined;
-            expect(isHere || targetsOf(id, holder, table).length > 0).toBe(true);
-            if (!isHere) expect(table.find(id)).toBeDefined();
-          }
-        },
-      ),
-      { numRuns: 300 },
-    );
-  });
+test("a list of models has what only runs elsewhere under the name of such a route, for such a key, and not otherwise", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(aMachine, { minLength: 1, maxLength: machineNames.length }),
+      someRoutes,
+      aKey,
+      async (fleet, given, terms) => {
+        const machines = fleet.map((machine, place) => ({ ...machine, name: `m${place}` }));
+        const { answers } = await gatewayWith(machines);
+        const table = tableOf(given);
+        const holder = key(terms);
+        const seen = answers.filter(({ external }) => holder.external || !external);
+        const here = seen.flatMap(({ external, answer }) => (external || typeof answer === "string" ? [] : [answer]));
+        const models = mergeCatalogues(here);
+        for (const { id } of listModels({ models, answers: seen, unanswered: [] }, holder, table)) {
+          const isHere = models.some((model) => model.id === id) && table.find(id) === undefined;
+          expect(isHere || targetsOf(id, holder, table).length > 0).toBe(true);
+          if (!isHere) expect(table.find(id)).toBeDefined();
+        }
+      },
+    ),
+    { numRuns: 300 },
+  );
 });
 
 describe("the mark of an external machine", () => {
@@ -211,7 +209,7 @@ describe("the mark of an external machine", () => {
     return [...records.external];
   }
 
-  test("is set and taken off by its record", async () => {
+  test("the mark of an external machine is set and taken off by its record", async () => {
     expect(await marks([marked(1), record("attic")])).toEqual(["cloud"]);
     expect(await marks([marked(1)], [record("cloud", { version: 2 })])).toEqual([]);
   });
@@ -223,11 +221,11 @@ describe("the mark of an external machine", () => {
       "the machine was renamed and may still be heard under its old name",
       [[marked(1)], [{ ...marked(2), name: "far" }]],
     ],
-  ])("stays when %s", async (_, lists) => {
+  ])("the mark of an external machine stays when %s", async (_, lists) => {
     expect(await marks(...lists)).toContain("cloud");
   });
 
-  test("goes with the record of a revoked machine, whose name is then free", async () => {
+  test("the mark of an external machine goes with the record of a revoked machine, whose name is then free", async () => {
     expect(await marks([{ ...marked(2), revokedAt: 1 }], [])).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 import { chosenOf } from "./offers.ts";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { PromptCounter } from "../../../services/gateway/requests/count-prompts.ts";
 import { end } from "./follower-on-a-wire.ts";
@@ -35,54 +35,52 @@ function counting({ able }: { readonly able: readonly string[] }) {
 const jobOf = (machine: { readonly jobs: readonly { readonly head: { readonly id: string } }[] }): string =>
   machine.jobs[0]?.head.id ?? "";
 
-describe("the tokens of a prompt", () => {
-  test("are counted by the best machine that counts, as a job of its own kind", async () => {
-    const { other, start, asked, usage, settle } = counting({ able: ["gpu-2", "gpu-3"] });
-    const counted = start();
-    await settle();
-    expect(asked()).toEqual(["gpu-2"]);
-    expect(other.jobs[0]?.head).toMatchObject({ kind: "count", model: "llama3", keyId: "key" });
-    other.say(jobOf(other), "end", usage(1_234), 1);
-    expect(await counted).toBe(1_234);
-  });
+test("the tokens of a prompt are counted by the best machine that counts, as a job of its own kind", async () => {
+  const { other, start, asked, usage, settle } = counting({ able: ["gpu-2", "gpu-3"] });
+  const counted = start();
+  await settle();
+  expect(asked()).toEqual(["gpu-2"]);
+  expect(other.jobs[0]?.head).toMatchObject({ kind: "count", model: "llama3", keyId: "key" });
+  other.say(jobOf(other), "end", usage(1_234), 1);
+  expect(await counted).toBe(1_234);
+});
 
-  test("are counted by the next machine when the best one refuses", async () => {
-    const { one, other, start, asked, usage, settle } = counting({ able: ["gpu-1", "gpu-2"] });
-    const counted = start();
-    await settle();
-    one.say(jobOf(one), "reject", { reason: "busy", message: "enough" });
-    await settle();
-    expect(asked()).toEqual(["gpu-1", "gpu-2"]);
-    other.say(jobOf(other), "end", usage(7), 1);
-    expect(await counted).toBe(7);
-  });
+test("the tokens of a prompt are counted by the next machine when the best one refuses", async () => {
+  const { one, other, start, asked, usage, settle } = counting({ able: ["gpu-1", "gpu-2"] });
+  const counted = start();
+  await settle();
+  one.say(jobOf(one), "reject", { reason: "busy", message: "enough" });
+  await settle();
+  expect(asked()).toEqual(["gpu-1", "gpu-2"]);
+  other.say(jobOf(other), "end", usage(7), 1);
+  expect(await counted).toBe(7);
+});
 
-  test("stay unknown when no machine counts, and none is asked", async () => {
-    const { start, asked } = counting({ able: [] });
-    expect(await start()).toBeUndefined();
-    expect(asked()).toEqual([]);
-  });
+test("the tokens of a prompt stay unknown when no machine counts, and none is asked", async () => {
+  const { start, asked } = counting({ able: [] });
+  expect(await start()).toBeUndefined();
+  expect(asked()).toEqual([]);
+});
 
-  test("stay unknown when the machine takes longer than countWaitMs", async () => {
-    const { one, start, settle, pass, timing } = counting({ able: ["gpu-1"] });
-    const counted = start();
-    await settle();
-    one.say(jobOf(one), "accept", { state: "prefill" });
-    for (let passed = 0; passed < timing.countWaitMs; passed += 500) {
-      one.beat([jobOf(one), "prefill", 0, 0, 0, 0]);
-      await pass(500);
-    }
-    expect(await counted).toBeUndefined();
-    expect(one.takeControls()).toContainEqual(expect.objectContaining({ kind: "cancel" }));
-  });
+test("the tokens of a prompt stay unknown when the machine takes longer than countWaitMs", async () => {
+  const { one, start, settle, pass, timing } = counting({ able: ["gpu-1"] });
+  const counted = start();
+  await settle();
+  one.say(jobOf(one), "accept", { state: "prefill" });
+  for (let passed = 0; passed < timing.countWaitMs; passed += 500) {
+    one.beat([jobOf(one), "prefill", 0, 0, 0, 0]);
+    await pass(500);
+  }
+  expect(await counted).toBeUndefined();
+  expect(one.takeControls()).toContainEqual(expect.objectContaining({ kind: "cancel" }));
+});
 
-  test("are not waited for when the client has left", async () => {
-    const { one, start, settle, leaving } = counting({ able: ["gpu-1"] });
-    const counted = start();
-    await settle();
-    leaving.abort(new Fault("client_closed", { message: "The client left." }));
-    await expect(counted).rejects.toMatchObject({ code: "client_closed" });
-    await settle();
-    expect(one.takeControls()).toContainEqual(expect.objectContaining({ kind: "cancel" }));
-  });
+test("the tokens of a prompt are not waited for when the client has left", async () => {
+  const { one, start, settle, leaving } = counting({ able: ["gpu-1"] });
+  const counted = start();
+  await settle();
+  leaving.abort(new Fault("client_closed", { message: "The client left." }));
+  await expect(counted).rejects.toMatchObject({ code: "client_closed" });
+  await settle();
+  expect(one.takeControls()).toContainEqual(expect.objectContaining({ kind: "cancel" }));
 });

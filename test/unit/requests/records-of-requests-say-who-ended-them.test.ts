@@ -46,7 +46,7 @@ describe("the record of a request", () => {
     refusedBefore: undefined,
   };
 
-  test("names the machines in their order, what each cost, and the one that came next", () => {
+  test("the record of a request names the machines in their order, what each cost, and the one that came next", () => {
     const course = new AnswerCourse({ clock });
     course.onOffer(offerOf("attic", { next: [chosenOf("cellar", { reason: "slower" })] }));
     course.on({ kind: "fault", fault: new Fault("server_is_overloaded", { message: "It is full." }), taken: false });
@@ -73,7 +73,7 @@ describe("the record of a request", () => {
     expect(recordOf({ ...ended, facts, answer: course }).cachedTokens).toBe(10);
   });
 
-  test("is short, however long the texts of its client and however many machines were tried", () => {
+  test("the record of a request is short, however long the texts of its client and however many machines were tried", () => {
     const course = new AnswerCourse({ clock });
     for (let each = 0; each < 100; each += 1) course.onOffer(offerOf(`machine-${each}`));
     const record = recordOf({ ...ended, answer: course });

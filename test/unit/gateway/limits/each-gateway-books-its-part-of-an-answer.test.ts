@@ -1,5 +1,5 @@
 import { writerOf } from "../writer-of-a-test.ts";
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Settlement } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
@@ -66,85 +66,82 @@ const follow = (account: ModelRequest, renderer = some) =>
   account.answer.following(writerOf(), { streamed: true, render: () => renderer });
 const resumed = (countedTokens: number) => ({ answer: "a", created: 1, model: "llama3", countedTokens });
 
-describe("an answer that another gateway goes on with", () => {
-  test("is one request, with its prompt and the tokens that came to each of the two", async () => {
-    const first = open();
-    await first.admit(
-      {
-        promptTokens: 10,
-        tokens: 110,
-        ceiling: { promptTokens: 1_000, prompts: 1, answers: 1, answerTokens: 100 },
-      },
-      new AbortController().signal,
-    );
-    const before = follow(first);
-    before.onOffer(offerOf("attic"));
-    before.on({ kind: "accepted", state: "running" });
-    before.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 40 });
-    before.on({ kind: "moved", countedTokens: before.countTokens() });
-    first.close(499);
-    const second = open();
-    const after = follow(second);
-    after.resumes(() => offerOf("attic"));
-    after.on({ kind: "accepted", state: "running", resumed: resumed(40) });
-    after.on({ kind: "usage", usage: { promptTokens: 10, completionTokens: 90 } });
-    second.endedIn("ok");
-    second.close(200);
-    expect(await booked()).toEqual({ requests: 1, failed: 0, promptTokens: 10, completionTokens: 90 });
-  });
-
-  test("is booked as far as it came also where its client has it all already, and leaves again", async () => {
-    const account = open();
-    const course = follow(account, nothing);
-    course.resumes(() => offerOf("attic"));
-    course.on({ kind: "accepted", state: "running", resumed: resumed(5) });
-    course.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 500 });
-    account.close(499);
-    expect(await booked()).toMatchObject({ requests: 0, failed: 1, completionTokens: 495 });
-  });
+test("an answer that another gateway goes on with is one request, with its prompt and the tokens that came to each of the two", async () => {
+  const first = open();
+  await first.admit(
+    {
+      promptTokens: 10,
+      tokens: 110,
+      ceiling: { promptTokens: 1_000, prompts: 1, answers: 1, answerTokens: 100 },
+    },
+    new AbortController().signal,
+  );
+  const before = follow(first);
+  before.onOffer(offerOf("attic"));
+  before.on({ kind: "accepted", state: "running" });
+  before.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 40 });
+  before.on({ kind: "moved", countedTokens: before.countTokens() });
+  first.close(499);
+  const second = open();
+  const after = follow(second);
+  after.resumes(() => offerOf("attic"));
+  after.on({ kind: "accepted", state: "running", resumed: resumed(40) });
+  after.on({ kind: "usage", usage: { promptTokens: 10, completionTokens: 90 } });
+  second.endedIn("ok");
+  second.close(200);
+  expect(await booked()).toEqual({ requests: 1, failed: 0, promptTokens: 10, completionTokens: 90 });
 });
 
-describe("a request that resumes an answer", () => {
-  test("is no request and no failure where its client gives it up before the machine has answered", async () => {
-    const account = open({ "last-event-id": "attic.x.1" });
-    account.resumes({ ...ceiling, answerTokens: undefined });
-    follow(account);
-    account.close(499);
-    expect(await booked()).toMatchObject({ requests: 0, failed: 0 });
-  });
-
-  test("is booked with no more tokens than it may have, whatever its machine reports", async () => {
-    const account = open();
-    account.resumes(ceiling);
-    const course = follow(account);
-    course.resumes(() => offerOf("attic"));
-    course.on({ kind: "accepted", state: "running", resumed: resumed(0) });
-    course.on({ kind: "usage", usage: { promptTokens: 5, completionTokens: 50_000_001 } });
-    account.endedIn("ok");
-    account.close(200);
-    expect(await booked()).toMatchObject({ completionTokens: 10 });
-  });
-
-  test("counts with the book no further than its machine was told, and as the machine says once the answer moved", async () => {
-    const account = open();
-    const course = follow(account);
-    course.onOffer(offerOf("attic"));
-    course.on({ kind: "accepted", state: "running" });
-    course.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 40 });
-    expect(course.countTokens()).toBe(40);
-    course.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 70 });
-    expect(account.usedSoFar()).toMatchObject({ completionTokens: 40 });
-    course.on({ kind: "moved", countedTokens: 50 });
-    account.close(499);
-    expect(await booked()).toMatchObject({ requests: 1, failed: 0, completionTokens: 50 });
-  });
+test("an answer that another gateway goes on with is booked as far as it came also where its client has it all already, and leaves again", async () => {
+  const account = open();
+  const course = follow(account, nothing);
+  course.resumes(() => offerOf("attic"));
+  course.on({ kind: "accepted", state: "running", resumed: resumed(5) });
+  course.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 500 });
+  account.close(499);
+  expect(await booked()).toMatchObject({ requests: 0, failed: 1, completionTokens: 495 });
 });
 
-describe("a job that goes on without its client", () => {
-  test.each([
-    ["before it began", true],
-    ["after it began", false],
-  ])("ends when nobody came back in time, if its client left %s", async (_, isEarly) => {
+test("a request that resumes an answer is no request and no failure where its client gives it up before the machine has answered", async () => {
+  const account = open({ "last-event-id": "attic.x.1" });
+  account.resumes({ ...ceiling, answerTokens: undefined });
+  follow(account);
+  account.close(499);
+  expect(await booked()).toMatchObject({ requests: 0, failed: 0 });
+});
+
+test("a request that resumes an answer is booked with no more tokens than it may have, whatever its machine reports", async () => {
+  const account = open();
+  account.resumes(ceiling);
+  const course = follow(account);
+  course.resumes(() => offerOf("attic"));
+  course.on({ kind: "accepted", state: "running", resumed: resumed(0) });
+  course.on({ kind: "usage", usage: { promptTokens: 5, completionTokens: 50_000_001 } });
+  account.endedIn("ok");
+  account.close(200);
+  expect(await booked()).toMatchObject({ completionTokens: 10 });
+});
+
+test("a request that resumes an answer counts with the book no further than its machine was told, and as the machine says once the answer moved", async () => {
+  const account = open();
+  const course = follow(account);
+  course.onOffer(offerOf("attic"));
+  course.on({ kind: "accepted", state: "running" });
+  course.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 40 });
+  expect(course.countTokens()).toBe(40);
+  course.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 70 });
+  expect(account.usedSoFar()).toMatchObject({ completionTokens: 40 });
+  course.on({ kind: "moved", countedTokens: 50 });
+  account.close(499);
+  expect(await booked()).toMatchObject({ requests: 1, failed: 0, completionTokens: 50 });
+});
+
+test.each([
+  ["before it began", true],
+  ["after it began", false],
+])(
+  "a job that goes on without its client ends when nobody came back in time, if its client left %s",
+  async (_, isEarly) => {
     vi.useFakeTimers();
     const leaving = new AbortController();
     const leave = (): void => leaving.abort(new Fault("client_closed", { message: "left" }));
@@ -156,12 +153,12 @@ describe("a job that goes on without its client", () => {
     vi.advanceTimersByTime(1);
     expect(stay.signal.aborted).toBe(true);
     vi.useRealTimers();
-  });
+  },
+);
 
-  test("ends at once when its key is revoked", () => {
-    const leaving = new AbortController();
-    const stay = staying(leaving.signal, 1_000);
-    leaving.abort(new Fault("key_invalid", { message: "revoked" }));
-    expect(stay.signal.aborted).toBe(true);
-  });
+test("a job that goes on without its client ends at once when its key is revoked", () => {
+  const leaving = new AbortController();
+  const stay = staying(leaving.signal, 1_000);
+  leaving.abort(new Fault("key_invalid", { message: "revoked" }));
+  expect(stay.signal.aborted).toBe(true);
 });

@@ -80,156 +80,154 @@ async function open(options: { rowsMax?: number; keepsRunning?: boolean } = {}) 
   return { clock, book, charges, freed, logged, settlements, end };
 }
 
-describe("the end of a request", () => {
-  test("without an answer waits up to a tenth of a second, and is booked together with others", async () => {
-    const { clock, book, end } = await open();
-    for (let each = 0; each < 50; each += 1) {
-      end({ ran: false });
-      await clock.advanceAwaiting(1);
-    }
-    expect(book.sent).toHaveLength(0);
-    await clock.advanceAwaiting(100);
-    expect(book.sent).toHaveLength(1);
-    expect(book.requests()).toBe(50);
-  });
+test("the end of a request without an answer waits up to a tenth of a second, and is booked together with others", async () => {
+  const { clock, book, end } = await open();
+  for (let each = 0; each < 50; each += 1) {
+    end({ ran: false });
+    await clock.advanceAwaiting(1);
+  }
+  expect(book.sent).toHaveLength(0);
+  await clock.advanceAwaiting(100);
+  expect(book.sent).toHaveLength(1);
+  expect(book.requests()).toBe(50);
+});
 
-  test("is booked with its turn of the event loop if it had an answer or a hold, with everything that waits", async () => {
-    const { book, charges, end } = await open();
-    charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
-    end();
-    end({ hold: holdOf("a") });
-    end({ hold: holdOf("b") });
-    await turnEnd();
-    expect(book.sent).toMatchObject([{ ended: [{ hold: { seat: "a" } }, {}], charges: [{ requests: 1 }] }]);
-    end({ hold: holdOf("c") });
-    await turnEnd();
-    expect(book.sent.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([["a", "b"], ["c"]]);
-    expect(book.requests()).toBe(4);
-  });
+test("the end of a request is booked with its turn of the event loop if it had an answer or a hold, with everything that waits", async () => {
+  const { book, charges, end } = await open();
+  charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
+  end();
+  end({ hold: holdOf("a") });
+  end({ hold: holdOf("b") });
+  await turnEnd();
+  expect(book.sent).toMatchObject([{ ended: [{ hold: { seat: "a" } }, {}], charges: [{ requests: 1 }] }]);
+  end({ hold: holdOf("c") });
+  await turnEnd();
+  expect(book.sent.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([["a", "b"], ["c"]]);
+  expect(book.requests()).toBe(4);
+});
 
-  test("is added up by day, key and model", async () => {
-    const { clock, book, settlements, end } = await open();
-    const took = { keyId: "abcdefABCDEF", promptTokens: 2, completionTokens: 3 };
-    for (const row of [{}, { failed: 1 }, { model: null }, { day: "2026-01-02" }, {}]) {
-      end({ usage: rowOf({ ...took, ...row }) });
-    }
-    expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(25);
-    expect(settlements.spentOf("abcdefABCDEF", "2026-01-02")).toBe(5);
-    await clock.advanceAwaiting(100);
-    const [settlement] = book.written;
-    expect(settlement?.usage.map(({ requests, failed, durationMs }) => [requests, failed, durationMs])).toEqual([
-      [3, 1, 15],
-      [1, 0, 5],
-      [1, 0, 5],
-    ]);
-    expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(0);
-  });
+test("the end of a request is added up by day, key and model", async () => {
+  const { clock, book, settlements, end } = await open();
+  const took = { keyId: "abcdefABCDEF", promptTokens: 2, completionTokens: 3 };
+  for (const row of [{}, { failed: 1 }, { model: null }, { day: "2026-01-02" }, {}]) {
+    end({ usage: rowOf({ ...took, ...row }) });
+  }
+  expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(25);
+  expect(settlements.spentOf("abcdefABCDEF", "2026-01-02")).toBe(5);
+  await clock.advanceAwaiting(100);
+  const [settlement] = book.written;
+  expect(settlement?.usage.map(({ requests, failed, durationMs }) => [requests, failed, durationMs])).toEqual([
+    [3, 1, 15],
+    [1, 0, 5],
+    [1, 0, 5],
+  ]);
+  expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(0);
+});
 
-  test("is sent again every second, unchanged, until it is booked, and counts once", async () => {
-    const { clock, book, logged, end } = await open();
-    book.state = "unheard";
-    end();
-    await clock.advanceAwaiting(100);
-    end({ usage: rowOf({ model: "meanwhile" }) });
-    book.state = "away";
-    await clock.advanceAwaiting(2_500);
-    book.state = "there";
-    await clock.advanceAwaiting(1_000);
-    const [first, ...again] = book.sent;
-    expect(again.slice(0, 3)).toEqual([first, first, first]);
-    expect(book.sent.map(({ sequence }) => sequence - (first?.sequence ?? 0))).toEqual([0, 0, 0, 0, 1]);
-    expect(book.requests()).toBe(2);
-    expect(logged).toEqual([expect.stringMatching(/^warn: .*kept/), expect.stringMatching(/^info: .*again/)]);
-  });
+test("the end of a request is sent again every second, unchanged, until it is booked, and counts once", async () => {
+  const { clock, book, logged, end } = await open();
+  book.state = "unheard";
+  end();
+  await clock.advanceAwaiting(100);
+  end({ usage: rowOf({ model: "meanwhile" }) });
+  book.state = "away";
+  await clock.advanceAwaiting(2_500);
+  book.state = "there";
+  await clock.advanceAwaiting(1_000);
+  const [first, ...again] = book.sent;
+  expect(again.slice(0, 3)).toEqual([first, first, first]);
+  expect(book.sent.map(({ sequence }) => sequence - (first?.sequence ?? 0))).toEqual([0, 0, 0, 0, 1]);
+  expect(book.requests()).toBe(2);
+  expect(logged).toEqual([expect.stringMatching(/^warn: .*kept/), expect.stringMatching(/^info: .*again/)]);
+});
 
-  test("frees its hold in this gateway at once, also while it cannot be booked", async () => {
-    const { clock, book, freed, settlements, end } = await open();
-    book.state = "away";
-    const hold = holdOf("a");
-    settlements.begin(hold);
-    end({ hold });
-    expect(freed).toMatchObject([{ hold, ran: true, usedTokens: 5 }]);
-    await clock.advanceAwaiting(500);
-    book.state = "there";
-    await clock.advanceAwaiting(1_000);
-    expect(book.written.flatMap(({ ended }) => ended)).toMatchObject([{ hold, ran: true, usedTokens: 5 }]);
-  });
+test("the end of a request frees its hold in this gateway at once, also while it cannot be booked", async () => {
+  const { clock, book, freed, settlements, end } = await open();
+  book.state = "away";
+  const hold = holdOf("a");
+  settlements.begin(hold);
+  end({ hold });
+  expect(freed).toMatchObject([{ hold, ran: true, usedTokens: 5 }]);
+  await clock.advanceAwaiting(500);
+  book.state = "there";
+  await clock.advanceAwaiting(1_000);
+  expect(book.written.flatMap(({ ended }) => ended)).toMatchObject([{ hold, ran: true, usedTokens: 5 }]);
+});
 
-  test("is booked after everything that was sent before it, with the charges of this gateway's own grants", async () => {
-    const { clock, book, charges, settlements, end } = await open();
-    book.state = "away";
-    end({ hold: holdOf("first") });
-    void settlements.flush();
-    end({ hold: holdOf("second") });
-    void settlements.flush();
-    await clock.advanceAwaiting(10);
-    expect(settlements.isAway).toBe(true);
-    end({ hold: holdOf("third") });
-    charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
-    expect(book.sent).toHaveLength(2);
-    book.state = "there";
-    await clock.advanceAwaiting(1_000);
-    expect(settlements.isAway).toBe(false);
-    expect(book.written.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([
-      ["first"],
-      ["second"],
-      ["third"],
-    ]);
-    expect(book.written.map(({ charges: { length } }) => length)).toEqual([0, 0, 1]);
-    const [first, , last] = book.written;
-    expect([first?.acknowledged, last?.acknowledged]).toEqual([(first?.sequence ?? 0) - 1, (last?.sequence ?? 0) - 1]);
-  });
+test("the end of a request is booked after everything that was sent before it, with the charges of this gateway's own grants", async () => {
+  const { clock, book, charges, settlements, end } = await open();
+  book.state = "away";
+  end({ hold: holdOf("first") });
+  void settlements.flush();
+  end({ hold: holdOf("second") });
+  void settlements.flush();
+  await clock.advanceAwaiting(10);
+  expect(settlements.isAway).toBe(true);
+  end({ hold: holdOf("third") });
+  charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
+  expect(book.sent).toHaveLength(2);
+  book.state = "there";
+  await clock.advanceAwaiting(1_000);
+  expect(settlements.isAway).toBe(false);
+  expect(book.written.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([
+    ["first"],
+    ["second"],
+    ["third"],
+  ]);
+  expect(book.written.map(({ charges: { length } }) => length)).toEqual([0, 0, 1]);
+  const [first, , last] = book.written;
+  expect([first?.acknowledged, last?.acknowledged]).toEqual([(first?.sequence ?? 0) - 1, (last?.sequence ?? 0) - 1]);
+});
 
-  test("does not settle a hold that only this gateway knows", async () => {
-    const { clock, book, freed, settlements, end } = await open();
-    const hold = holdOf("a", { kept: "here" });
-    settlements.begin(hold);
-    await clock.advanceAwaiting(5_000);
-    end({ hold });
-    await clock.advanceAwaiting(1_000);
-    expect(freed).toHaveLength(1);
-    expect(book.sent.flatMap(({ ended, renewed }) => [...ended, ...renewed])).toEqual([]);
-    expect(book.requests()).toBe(1);
-  });
+test("the end of a request does not settle a hold that only this gateway knows", async () => {
+  const { clock, book, freed, settlements, end } = await open();
+  const hold = holdOf("a", { kept: "here" });
+  settlements.begin(hold);
+  await clock.advanceAwaiting(5_000);
+  end({ hold });
+  await clock.advanceAwaiting(1_000);
+  expect(freed).toHaveLength(1);
+  expect(book.sent.flatMap(({ ended, renewed }) => [...ended, ...renewed])).toEqual([]);
+  expect(book.requests()).toBe(1);
+});
 
-  test("frees no seat that has expired long ago", async () => {
-    const { clock, book, end } = await open();
-    book.state = "away";
-    end({ hold: holdOf("first") });
-    await clock.advanceAwaiting(1_000);
-    end({ hold: holdOf("meanwhile") });
-    await clock.advanceAwaiting(61_000);
-    end({ hold: holdOf("last") });
-    book.state = "there";
-    await clock.advanceAwaiting(2_000);
-    expect(book.written.flatMap(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual(["last"]);
-    expect(book.requests()).toBe(3);
-  });
+test("the end of a request frees no seat that has expired long ago", async () => {
+  const { clock, book, end } = await open();
+  book.state = "away";
+  end({ hold: holdOf("first") });
+  await clock.advanceAwaiting(1_000);
+  end({ hold: holdOf("meanwhile") });
+  await clock.advanceAwaiting(61_000);
+  end({ hold: holdOf("last") });
+  book.state = "there";
+  await clock.advanceAwaiting(2_000);
+  expect(book.written.flatMap(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual(["last"]);
+  expect(book.requests()).toBe(3);
+});
 
-  test("a hold that the book may have made unheard is freed, and gives nothing back", async () => {
-    const { clock, book, freed, settlements } = await open();
-    settlements.release(holdOf("unheard", { tokens: 0 }));
-    await clock.advanceAwaiting(0);
-    expect(book.written[0]?.ended).toMatchObject([{ hold: { seat: "unheard" }, ran: true, usedTokens: 0 }]);
-    expect(freed).toEqual([]);
-  });
+test("a hold that the book may have made unheard is freed, and gives nothing back", async () => {
+  const { clock, book, freed, settlements } = await open();
+  settlements.release(holdOf("unheard", { tokens: 0 }));
+  await clock.advanceAwaiting(0);
+  expect(book.written[0]?.ended).toMatchObject([{ hold: { seat: "unheard" }, ran: true, usedTokens: 0 }]);
+  expect(freed).toEqual([]);
+});
 
-  test("is kept up to a bound while it cannot be booked, and requests beyond it are reported", async () => {
-    const { clock, book, logged, end } = await open({ rowsMax: 10 });
-    book.state = "away";
-    end();
-    await clock.advanceAwaiting(100);
-    for (let model = 0; model < 15; model += 1) end({ usage: rowOf({ model: `model-${model}` }) });
-    end({ usage: rowOf({ model: "model-0" }) });
-    await clock.advanceAwaiting(5_000);
-    expect(logged.filter((line) => line.startsWith("error"))).toEqual([
-      expect.stringMatching(/5 requests were not counted.*unwrittenRowsMax/),
-    ]);
-    book.state = "there";
-    await clock.advanceAwaiting(5_000);
-    expect(book.requests()).toBe(12);
-    expect(logged.filter((line) => line.startsWith("error"))).toHaveLength(1);
-  });
+test("the end of a request is kept up to a bound while it cannot be booked, and requests beyond it are reported", async () => {
+  const { clock, book, logged, end } = await open({ rowsMax: 10 });
+  book.state = "away";
+  end();
+  await clock.advanceAwaiting(100);
+  for (let model = 0; model < 15; model += 1) end({ usage: rowOf({ model: `model-${model}` }) });
+  end({ usage: rowOf({ model: "model-0" }) });
+  await clock.advanceAwaiting(5_000);
+  expect(logged.filter((line) => line.startsWith("error"))).toEqual([
+    expect.stringMatching(/5 requests were not counted.*unwrittenRowsMax/),
+  ]);
+  book.state = "there";
+  await clock.advanceAwaiting(5_000);
+  expect(book.requests()).toBe(12);
+  expect(logged.filter((line) => line.startsWith("error"))).toHaveLength(1);
 });
 
 describe("a gateway's heartbeat", () => {
@@ -259,7 +257,7 @@ describe("a gateway's heartbeat", () => {
 });
 
 describe("a gateway that stops", () => {
-  test("writes what there is at once, and leaves nothing behind", async () => {
+  test("a gateway that stops writes what there is at once, and leaves nothing behind", async () => {
     const { clock, book, settlements, end } = await open();
     end();
     await clock.advanceAwaiting(0);
@@ -284,7 +282,7 @@ describe("a gateway that stops", () => {
     expect(clock.timersWaiting).toBe(0);
   });
 
-  test("has written all when a flush resolves", async () => {
+  test("a gateway that stops has written all when a flush resolves", async () => {
     const { clock, book, settlements, end } = await open();
     book.state = "away";
     end();
@@ -302,7 +300,7 @@ describe("a gateway that stops", () => {
 describe("requests under way", () => {
   const running = (completionTokens: number) => ({ usedSoFar: () => rowOf({ failed: 1, completionTokens }) });
 
-  test("are told by their numbers, without those that no machine has taken", async () => {
+  test("requests under way are told by their numbers, without those that no machine has taken", async () => {
     const { clock, book, settlements } = await open();
     for (const each of [running(10), { usedSoFar: () => undefined }, running(20)]) settlements.follow(each);
     await clock.advanceAwaiting(100);
@@ -313,7 +311,7 @@ describe("requests under way", () => {
     ]);
   });
 
-  test("are over in the settlement that books their end", async () => {
+  test("requests under way are over in the settlement that books their end", async () => {
     const { clock, book, end, settlements } = await open();
     const request = running(10);
     settlements.follow(request);
@@ -325,7 +323,7 @@ describe("requests under way", () => {
     expect(book.sent).toHaveLength(2);
   });
 
-  test("that end soon are told only at their end", async () => {
+  test("requests under way that end soon are told only at their end", async () => {
     const { clock, book, end, settlements } = await open();
     const request = running(10);
     settlements.follow(request);
@@ -334,7 +332,7 @@ describe("requests under way", () => {
     expect(book.sent).toMatchObject([{ running: [], over: [] }]);
   });
 
-  test("are told in turns where they are many", async () => {
+  test("requests under way are told in turns where they are many", async () => {
     const { clock, book, settlements } = await open();
     for (let each = 0; each < 750; each += 1) settlements.follow(running(each));
     await clock.advanceAwaiting(400);
@@ -343,7 +341,7 @@ describe("requests under way", () => {
     expect(new Set(told.flat()).size).toBe(750);
   });
 
-  test("are told again after an outage of the book, in their latest state", async () => {
+  test("requests under way are told again after an outage of the book, in their latest state", async () => {
     const { clock, book, settlements } = await open();
     settlements.follow(running(10));
     book.state = "away";

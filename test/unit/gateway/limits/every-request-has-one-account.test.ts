@@ -66,172 +66,170 @@ async function usage(): Promise<UsageRow[]> {
   return written.flatMap((settlement) => settlement.usage);
 }
 
-describe("the usage of a request", () => {
-  test("is what its machine says, with the machine, the first token, and how it ended", async () => {
-    const { account, keyId } = open();
-    account.asksFor({ model: "llama3", streamed: true });
-    await admit(account);
-    const following = account.answer.following(told, rendering);
-    following.onOffer(offerOf("attic"));
-    clock.advance(40);
-    following.on({ kind: "accepted" });
-    clock.advance(60);
-    following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 1 });
-    clock.advance(100);
-    following.on({ kind: "usage", usage: { promptTokens: 12, completionTokens: 34 } });
-    account.endedIn("ok");
-    account.close(200);
-    const counts = { requests: 1, failed: 0, promptTokens: 12, completionTokens: 34, answered: 1 };
-    expect(await usage()).toEqual([
-      { day: "2026-01-01", keyId, model: "llama3", ...counts, firstTokenMs: 100, durationMs: 200 },
-    ]);
-    const answer = { machine: "attic", firstTokenMs: 100, endedMs: 200, promptTokens: 12, completionTokens: 34 };
-    expect(account.facts).toMatchObject({ key: keyId, model: "llama3", outcome: "ok", answer });
-  });
+test("the usage of a request is what its machine says, with the machine, the first token, and how it ended", async () => {
+  const { account, keyId } = open();
+  account.asksFor({ model: "llama3", streamed: true });
+  await admit(account);
+  const following = account.answer.following(told, rendering);
+  following.onOffer(offerOf("attic"));
+  clock.advance(40);
+  following.on({ kind: "accepted" });
+  clock.advance(60);
+  following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 1 });
+  clock.advance(100);
+  following.on({ kind: "usage", usage: { promptTokens: 12, completionTokens: 34 } });
+  account.endedIn("ok");
+  account.close(200);
+  const counts = { requests: 1, failed: 0, promptTokens: 12, completionTokens: 34, answered: 1 };
+  expect(await usage()).toEqual([
+    { day: "2026-01-01", keyId, model: "llama3", ...counts, firstTokenMs: 100, durationMs: 200 },
+  ]);
+  const answer = { machine: "attic", firstTokenMs: 100, endedMs: 200, promptTokens: 12, completionTokens: 34 };
+  expect(account.facts).toMatchObject({ key: keyId, model: "llama3", outcome: "ok", answer });
+});
 
-  test("has no first token of an answer that its client gets whole", async () => {
+test("the usage of a request has no first token of an answer that its client gets whole", async () => {
+  const { account } = open();
+  account.asksFor({ model: "llama3", streamed: false });
+  await admit(account);
+  const following = account.answer.following(told, rendering);
+  following.onOffer(offerOf("attic"));
+  clock.advance(100);
+  following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 1 });
+  account.endedIn("ok");
+  account.close(200);
+  expect(await usage()).toMatchObject([{ requests: 1, answered: 0, firstTokenMs: 0, durationMs: 100 }]);
+  expect(account.facts.answer?.firstTokenMs).toBeUndefined();
+});
+
+test("the usage of a request is what was delivered when the client leaves: the tokens so far, and the prompt as it was estimated", async () => {
+  const { account } = open();
+  await admit(account);
+  const following = account.answer.following(told, rendering);
+  following.onOffer(offerOf("attic"));
+  following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 7 });
+  account.close(200);
+  expect(await usage()).toMatchObject([{ failed: 1, promptTokens: 10, completionTokens: 7 }]);
+  expect(account.facts.outcome).toBe("client_closed");
+});
+
+test.each([
+  ["before its machine said anything", undefined, { promptTokens: 10, completionTokens: 0 }],
+  ["while its machine reads the prompt", ["prefill", 0], { promptTokens: 10, completionTokens: 0 }],
+  ["while its machine answers", ["running", 7], { promptTokens: 10, completionTokens: 7 }],
+  ["while its machine claims more than the request allows", ["running", 1e9], { completionTokens: 100 }],
+  ["while it is in its machine's queue", ["queued", 7], { promptTokens: 0, completionTokens: 0 }],
+  ["while its model is loaded", ["loading", 7], { promptTokens: 0, completionTokens: 0 }],
+] as const)("a whole answer that is left %s is booked for what a GPU worked", async (_, row, counts) => {
+  const { account } = open();
+  await admit(account);
+  const following = account.answer.following(told, rendering);
+  following.onOffer(offerOf("attic"));
+  following.on({ kind: "accepted" });
+  if (row !== undefined) following.on({ kind: "beat", row: ["job", row[0], 0, row[1], 0, 0], load: undefined });
+  account.close(200);
+  expect(await usage()).toMatchObject([{ requests: 1, failed: 1, answered: 0, ...counts }]);
+});
+
+test("a whole answer that its machine accepted into its queue is booked with nothing when its client leaves", async () => {
+  const { account } = open();
+  await admit(account);
+  const following = account.answer.following(told, rendering);
+  following.onOffer(offerOf("attic"));
+  following.on({ kind: "accepted", state: "queued" });
+  account.close(200);
+  expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
+});
+
+test("a whole answer that failed on its machine is booked with nothing, whatever the machine had made of it", async () => {
+  const { account } = open();
+  await admit(account);
+  const following = account.answer.following(told, rendering);
+  following.onOffer(offerOf("attic"));
+  following.on({ kind: "accepted" });
+  following.on({ kind: "beat", row: ["job", "running", 0, 50, 0, 0], load: undefined });
+  account.endedIn("upstream_error");
+  account.close(200);
+  expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
+});
+
+test("the usage of a request is written once when the client left before its request was read, which takes nothing then", async () => {
+  const { account } = open({ concurrency: 1, budget: { tokens: 1_000, per: "day" } });
+  account.close(200);
+  const left = AbortSignal.abort(new Error("the client left"));
+  await expect(async () => admit(account, left)).rejects.toThrow("the client left");
+  expect(await usage()).toMatchObject([{ requests: 1, failed: 1, promptTokens: 0, completionTokens: 0 }]);
+  expect(settled).toEqual([]);
+  const { account: next } = open({ concurrency: 1 });
+  expect(await admit(next)).toMatchObject({ fault: undefined });
+});
+
+test("the usage of a request is written once, however often a request ends, and as it ended first", async () => {
+  const { account } = open();
+  account.endedIn("upstream_timeout");
+  account.endedIn("ok");
+  account.close(200);
+  account.close(200);
+  expect(await usage()).toMatchObject([{ requests: 1, failed: 1, model: null }]);
+  expect(account.facts.outcome).toBe("upstream_timeout");
+});
+
+test.each(["model_not_found", "backend_unavailable"] as const)(
+  "the usage of a request that ended in %s is counted without the model, which its client may have invented",
+  async (outcome) => {
     const { account } = open();
     account.asksFor({ model: "llama3", streamed: false });
-    await admit(account);
-    const following = account.answer.following(told, rendering);
-    following.onOffer(offerOf("attic"));
-    clock.advance(100);
-    following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 1 });
-    account.endedIn("ok");
+    account.endedIn(outcome);
     account.close(200);
-    expect(await usage()).toMatchObject([{ requests: 1, answered: 0, firstTokenMs: 0, durationMs: 100 }]);
-    expect(account.facts.answer?.firstTokenMs).toBeUndefined();
-  });
+    expect(await usage()).toMatchObject([{ model: null }]);
+  },
+);
 
-  test("is what was delivered when the client leaves: the tokens so far, and the prompt as it was estimated", async () => {
+test("the usage of a request for a model that is away, or that a limit keeps from it, is counted for that model", async () => {
+  for (const outcome of ["agent_offline", "rate_limit_requests"] as const) {
     const { account } = open();
-    await admit(account);
-    const following = account.answer.following(told, rendering);
-    following.onOffer(offerOf("attic"));
-    following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 7 });
+    account.asksFor({ model: "llama3", streamed: false });
+    account.endedIn(outcome);
     account.close(200);
-    expect(await usage()).toMatchObject([{ failed: 1, promptTokens: 10, completionTokens: 7 }]);
-    expect(account.facts.outcome).toBe("client_closed");
-  });
+  }
+  expect(await usage()).toMatchObject([{ model: "llama3" }, { model: "llama3" }]);
+});
 
-  test.each([
-    ["before its machine said anything", undefined, { promptTokens: 10, completionTokens: 0 }],
-    ["while its machine reads the prompt", ["prefill", 0], { promptTokens: 10, completionTokens: 0 }],
-    ["while its machine answers", ["running", 7], { promptTokens: 10, completionTokens: 7 }],
-    ["while its machine claims more than the request allows", ["running", 1e9], { completionTokens: 100 }],
-    ["while it is in its machine's queue", ["queued", 7], { promptTokens: 0, completionTokens: 0 }],
-    ["while its model is loaded", ["loading", 7], { promptTokens: 0, completionTokens: 0 }],
-  ] as const)("a whole answer that is left %s is booked for what a GPU worked", async (_, row, counts) => {
-    const { account } = open();
-    await admit(account);
-    const following = account.answer.following(told, rendering);
-    following.onOffer(offerOf("attic"));
-    following.on({ kind: "accepted" });
-    if (row !== undefined) following.on({ kind: "beat", row: ["job", row[0], 0, row[1], 0, 0], load: undefined });
-    account.close(200);
-    expect(await usage()).toMatchObject([{ requests: 1, failed: 1, answered: 0, ...counts }]);
-  });
+test.each([
+  ["its ceiling", ceiling, 4_096, { promptTokens: 1_000, completionTokens: 100 }],
+  ["its window", { ...ceiling, answerTokens: undefined }, 300, { promptTokens: 300, completionTokens: 300 }],
+  [
+    "the largest window that is believed",
+    { ...ceiling, promptTokens: 1e12, answerTokens: undefined },
+    1e15,
+    { promptTokens: windowTokensMax, completionTokens: windowTokensMax },
+  ],
+])("a machine is believed only up to %s", async (_, believed, window, counts) => {
+  const { account } = open();
+  await account.admit({ ...demanded, ceiling: believed }, new AbortController().signal);
+  const following = account.answer.following(told, rendering);
+  following.onOffer(offerOf("attic", { model: modelOf("llama3", { context_window: window }) }));
+  following.on({ kind: "accepted" });
+  following.on({ kind: "usage", usage: { promptTokens: Number.MAX_SAFE_INTEGER, completionTokens: 1e12 } });
+  account.close(200);
+  expect(await usage()).toMatchObject([counts]);
+});
 
-  test("a whole answer that its machine accepted into its queue is booked with nothing when its client leaves", async () => {
-    const { account } = open();
-    await admit(account);
-    const following = account.answer.following(told, rendering);
-    following.onOffer(offerOf("attic"));
-    following.on({ kind: "accepted", state: "queued" });
-    account.close(200);
-    expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
-  });
-
-  test("a whole answer that failed on its machine is booked with nothing, whatever the machine had made of it", async () => {
-    const { account } = open();
-    await admit(account);
-    const following = account.answer.following(told, rendering);
-    following.onOffer(offerOf("attic"));
-    following.on({ kind: "accepted" });
-    following.on({ kind: "beat", row: ["job", "running", 0, 50, 0, 0], load: undefined });
-    account.endedIn("upstream_error");
-    account.close(200);
-    expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
-  });
-
-  test("is written once when the client left before its request was read, which takes nothing then", async () => {
-    const { account } = open({ concurrency: 1, budget: { tokens: 1_000, per: "day" } });
-    account.close(200);
-    const left = AbortSignal.abort(new Error("the client left"));
-    await expect(async () => admit(account, left)).rejects.toThrow("the client left");
-    expect(await usage()).toMatchObject([{ requests: 1, failed: 1, promptTokens: 0, completionTokens: 0 }]);
-    expect(settled).toEqual([]);
-    const { account: next } = open({ concurrency: 1 });
-    expect(await admit(next)).toMatchObject({ fault: undefined });
-  });
-
-  test("is written once, however often a request ends, and as it ended first", async () => {
-    const { account } = open();
-    account.endedIn("upstream_timeout");
-    account.endedIn("ok");
-    account.close(200);
-    account.close(200);
-    expect(await usage()).toMatchObject([{ requests: 1, failed: 1, model: null }]);
-    expect(account.facts.outcome).toBe("upstream_timeout");
-  });
-
-  test.each(["model_not_found", "backend_unavailable"] as const)(
-    "the usage of a request that ended in %s is counted without the model, which its client may have invented",
-    async (outcome) => {
-      const { account } = open();
-      account.asksFor({ model: "llama3", streamed: false });
-      account.endedIn(outcome);
-      account.close(200);
-      expect(await usage()).toMatchObject([{ model: null }]);
-    },
-  );
-
-  test("the usage of a request for a model that is away, or that a limit keeps from it, is counted for that model", async () => {
-    for (const outcome of ["agent_offline", "rate_limit_requests"] as const) {
-      const { account } = open();
-      account.asksFor({ model: "llama3", streamed: false });
-      account.endedIn(outcome);
-      account.close(200);
-    }
-    expect(await usage()).toMatchObject([{ model: "llama3" }, { model: "llama3" }]);
-  });
-
-  test.each([
-    ["its ceiling", ceiling, 4_096, { promptTokens: 1_000, completionTokens: 100 }],
-    ["its window", { ...ceiling, answerTokens: undefined }, 300, { promptTokens: 300, completionTokens: 300 }],
-    [
-      "the largest window that is believed",
-      { ...ceiling, promptTokens: 1e12, answerTokens: undefined },
-      1e15,
-      { promptTokens: windowTokensMax, completionTokens: windowTokensMax },
-    ],
-  ])("a machine is believed only up to %s", async (_, believed, window, counts) => {
-    const { account } = open();
-    await account.admit({ ...demanded, ceiling: believed }, new AbortController().signal);
-    const following = account.answer.following(told, rendering);
-    following.onOffer(offerOf("attic", { model: modelOf("llama3", { context_window: window }) }));
-    following.on({ kind: "accepted" });
-    following.on({ kind: "usage", usage: { promptTokens: Number.MAX_SAFE_INTEGER, completionTokens: 1e12 } });
-    account.close(200);
-    expect(await usage()).toMatchObject([counts]);
-  });
-
-  test("a stream that its client leaves is booked with what is possible, whatever its data frames say", async () => {
-    const { account } = open();
-    account.asksFor({ model: "llama3", streamed: true });
-    await admit(account);
-    const following = account.answer.following(told, rendering);
-    following.onOffer(offerOf("attic"));
-    following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 4_000_000_000 });
-    account.close(200);
-    expect(await usage()).toMatchObject([{ promptTokens: 10, completionTokens: 100 }]);
-  });
+test("a stream that its client leaves is booked with what is possible, whatever its data frames say", async () => {
+  const { account } = open();
+  account.asksFor({ model: "llama3", streamed: true });
+  await admit(account);
+  const following = account.answer.following(told, rendering);
+  following.onOffer(offerOf("attic"));
+  following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 4_000_000_000 });
+  account.close(200);
+  expect(await usage()).toMatchObject([{ promptTokens: 10, completionTokens: 100 }]);
 });
 
 describe("the holdings of a request from its key", () => {
   const concurrency = { concurrency: 1 };
 
-  test("is settled with what it took", async () => {
+  test("the hold of a request on its key is settled with what it took", async () => {
     const { account } = open({ tokensPerMinute: 1_000 });
     await admit(account);
     const following = account.answer.following(told, rendering);
@@ -242,7 +240,7 @@ describe("the holdings of a request from its key", () => {
     expect(settled).toMatchObject([{ ran: true, usedTokens: 46, hold: { tokens: 110 } }]);
   });
 
-  test("is given back whole when no machine took it", async () => {
+  test("the hold of a request on its key is given back whole when no machine took it", async () => {
     const { account } = open({ requestsPerMinute: 1 });
     await admit(account);
     account.endedIn("agent_offline");
@@ -250,7 +248,7 @@ describe("the holdings of a request from its key", () => {
     expect(settled).toMatchObject([{ ran: false, usedTokens: 0 }]);
   });
 
-  test("is given back when the client leaves while it is being admitted", async () => {
+  test("the hold of a request on its key is given back when the client leaves while it is being admitted", async () => {
     const asked = Promise.withResolvers<void>();
     const slow = limits;
     limits = {
@@ -270,7 +268,7 @@ describe("the holdings of a request from its key", () => {
     expect(settled).toMatchObject([{ ran: false }]);
   });
 
-  test("is admitted at the second attempt when a seat was just left at another gateway, and refused after it", async () => {
+  test("a request that takes from its key is admitted at the second attempt when a seat was just left at another gateway, and refused after it", async () => {
     const { account } = open(concurrency);
     const refusal = { outcome: "refused", by: "concurrency", waitMs: 1_000, limitStatus: {} } as const;
     const real = limits;
@@ -290,7 +288,7 @@ describe("the holdings of a request from its key", () => {
     account.close(200);
   });
 
-  test("names the limit that it would break", async () => {
+  test("a request that takes from its key names the limit that it would break", async () => {
     const { account } = open({ requestsPerMinute: 1 });
     await admit(account);
     const { fault, limitStatus } = await admit(account);

@@ -31,7 +31,7 @@ test("every reference leads somewhere", () => {
 });
 
 describe("fields", () => {
-  test("are all said what they are for", () => {
+  test("fields all say what they are for", () => {
     const silent = Object.entries(schemas).flatMap(([name, schema]) =>
       [...fieldsOf(schema)].filter(({ schema: field }) => !field.description).map(({ path }) => `${name}.${path}`),
     );
@@ -60,7 +60,7 @@ describe("fields", () => {
     expect(idle).toEqual([]);
   });
 
-  test("may be more one day, except in the object of structured_outputs, which holds one of its fields", () => {
+  test("fields may be more one day, except in the object of structured_outputs, which holds one of its fields", () => {
     const closed = Object.keys(schemas).filter((name) =>
       JSON.stringify(schemas[name]).includes('"additionalProperties":false'),
     );
@@ -69,7 +69,7 @@ describe("fields", () => {
 });
 
 describe("errors", () => {
-  test("are told of every fault that callers may see, in the words that they see", () => {
+  test("every fault that callers may see is told in the words that they see", () => {
     const unseen = Object.keys(faultCodes).filter((code) => !publicCodes.some((each) => each === code));
     expect(unseen).toEqual([
       "key_not_found",
@@ -123,7 +123,7 @@ describe("errors", () => {
     }
   });
 
-  test("are said to be retried just where official clients do so", () => {
+  test("errors are said to be retried just where official clients do so", () => {
     const retried = document["x-trunkline-errors"].filter((each) => each.retried).map(({ code }) => code);
     expect(retried).toEqual(expect.arrayContaining(["rate_limit_exceeded", "agent_offline", "upstream_error"]));
     for (const code of ["insufficient_quota", "internal_error", "upstream_timeout", "request_timeout", "key_invalid"])
