@@ -181,6 +181,6 @@ test.skipIf(lentOnly("redis"))(
       method: "DELETE",
       headers: { authorization: `Bearer ${admin.token.reveal()}` },
     });
-    expect(await response.json()).toEqual({ id: record.id, state: "revoked" });
+    expect(await response.json()).toEqual({ id: record.id, state: "revoked", outcome: "changed" });
   },
 );

@@ -3,7 +3,7 @@ import { availableParallelism, constants } from "node:os";
 import { dirname, join } from "node:path";
 import { isSea } from "node:sea";
 import { pathToFileURL } from "node:url";
-import { setTimeout as pass } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as pass } from "node:timers/promises";
 import type { Log } from "#shared/process/log.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 
@@ -27,6 +27,8 @@ export interface EngineOptions {
 
 /** Time in which the log of a failed load is there. */
 const logWithinMs = 50;
+/** Turns of the event loop after that time: another thread is heard in each. */
+const turnsAfter = 3;
 
 const engineName = "node-llama-cpp";
 export const engineVersion = "3.22.1";
@@ -73,8 +75,10 @@ async function start(options: Omit<EngineOptions, "dir"> & { readonly folder: st
         try {
           return await load();
         } catch (error) {
-          // llama.cpp's log comes from another thread: later than its errors, and after its first line goes on.
+          // llama.cpp's log comes from another thread: later than its errors, and after its first line goes on. A process that
+          // was starved runs its timers before it hears other threads, so turns follow in which it does.
           await pass(logWithinMs);
+          for (let turn = 0; turn < turnsAfter; turn += 1) await nextTurn();
           throw firstError === undefined ? error : new Error(firstError, { cause: error });
         }
       },
