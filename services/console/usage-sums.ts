@@ -2,7 +2,14 @@
 import { dayMs, dayOf } from "#shared/process/clock.ts";
 import type { Activity } from "#shared/requests/activity.ts";
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
-import { meansOf, sumUsage, totalUsage, type UsageFigures, type UsagePart } from "#shared/usage/sum-usage.ts";
+import {
+  meansOf,
+  sumUsage,
+  totalUsage,
+  usageFigures,
+  type UsageFigures,
+  type UsagePart,
+} from "#shared/usage/sum-usage.ts";
 
 export type ShownUsageRow = AnswerTo<"GET /usage">["data"][number];
 /** The usage of one day, key, model or machine. */
@@ -34,18 +41,7 @@ export function daysOf(from: string, to: string): string[] {
   return days;
 }
 
-const columns = [
-  "day",
-  "key",
-  "model",
-  "requests",
-  "failed",
-  "prompt_tokens",
-  "completion_tokens",
-  "answered",
-  "first_token_ms",
-  "duration_ms",
-] as const;
+const columns = ["day", "key", "model", ...usageFigures] as const;
 
 /** Returns usage as CSV, with a row for each day, key and model. */
 export function csvOf(rows: readonly ShownUsageRow[]): string {

@@ -1,5 +1,5 @@
 /** Sums of usage, for the command line and the console. The browser loads this file. */
-const usageFigures = [
+export const usageFigures = [
   "requests",
   "failed",
   "prompt_tokens",

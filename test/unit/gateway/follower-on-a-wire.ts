@@ -144,7 +144,7 @@ function textOf(message: JobMessage): string {
   }
 }
 
-/** What the owner of a job is told of its outcome. */
+/** Returns the outcome of a job as its owner is told of it. */
 export function toldOf(outcome: JobOutcome): string {
   if (outcome.kind === "end") return "end";
   return `${outcome.taken ? "fault" : "not-taken"} ${outcome.fault.code}`;
