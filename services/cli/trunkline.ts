@@ -25,7 +25,7 @@ export async function trunkline({ arguments: words, ...given }: CommandLine): Pr
     .configureHelp({ subcommandTerm: (command) => command.name() })
     .more(`
 Start with \`trunkline up\`. Every command has examples in its own --help. Settings are variables of the environment that
-begin with TRUNKLINE_: infra/settings.md lists them.`)
+begin with TRUNKLINE_: docs/settings.md lists them.`)
     .showHelpAfterError("Run it with --help to see what there is.");
   await addCommands(program, words, context);
   program.helpCommand("help [command]", "show the help of a command");

@@ -41,7 +41,7 @@ export function unknownSettings(environment: Environment): readonly string[] {
     .toSorted()
     .map((name) => {
       const near = nearestSetting(name);
-      const remedy = near === undefined ? "infra/settings.md lists all settings" : `did you mean ${near}?`;
+      const remedy = near === undefined ? "docs/settings.md lists all settings" : `did you mean ${near}?`;
       return `${name} is not a setting and changes nothing: ${remedy}`;
     });
 }

@@ -1,3 +1,4 @@
+import { findBrokenLinks } from "./find-broken-links.ts";
 import { findBundled } from "./find-bundled.ts";
 import { findCircles } from "./find-circles.ts";
 import { findHiddenSubjects, findHiddenTitles, findViolations } from "./find-violations.ts";
@@ -27,6 +28,7 @@ if (option === "--set-budgets") {
     ...findSlowExpressions(sources),
     ...findUnproved(sources),
     ...findRepeatedTypes(sources),
+    ...findBrokenLinks(),
   ];
   for (const violation of violations) console.error(violation);
   const lines = [...linesOf(sources).values()].reduce((sum, each) => sum + each, 0);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { findBrokenLinks } from "./find-broken-links.ts";
 import { findBundled } from "./find-bundled.ts";
 import { findCircles } from "./find-circles.ts";
 import { findHiddenSubjects, findHiddenTitles, findViolations, importsOf } from "./find-violations.ts";
@@ -347,4 +348,17 @@ describe("each promise has tests that prove it", () => {
       3, 17,
     ]);
   });
+});
+
+test("a link to a page or a heading that is not there is found, and one to the web or a heading is not", () => {
+  const text = "# One way\n[a](https://example.org) [b](#one-way) [c](docs/b.md#gone) [d](docs/none.md)\n";
+  const pages = [
+    { path: "README.md", text },
+    { path: "docs/b.md", text: "# B\n[up](../README.md#one-way)\n" },
+  ];
+  const exists = (path: string): boolean => path !== "docs/none.md";
+  expect(findBrokenLinks(pages, exists)).toEqual([
+    "README.md: ](docs/b.md#gone) leads to a heading that docs/b.md does not have.",
+    "README.md: ](docs/none.md) leads to docs/none.md, which is not there.",
+  ]);
 });

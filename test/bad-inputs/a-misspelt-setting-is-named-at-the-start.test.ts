@@ -22,7 +22,7 @@ test.each([
   ["TRUNKLINE_REDIS_ULR", "did you mean TRUNKLINE_REDIS_URL?"],
   ["TRUNKLINE_KEY_PEPER", "did you mean TRUNKLINE_KEY_PEPPER?"],
   ["TRUNKLINE_OPERATION_PORT", "did you mean TRUNKLINE_OPERATIONS_PORT?"],
-  ["TRUNKLINE_SERVICE_HOST", "infra/settings.md lists all settings"],
+  ["TRUNKLINE_SERVICE_HOST", "docs/settings.md lists all settings"],
 ])("the variable %s is told with the remedy «%s»", (name, remedy) => {
   expect(unknownSettings({ [name]: "1" })).toEqual([`${name} is not a setting and changes nothing: ${remedy}`]);
 });

@@ -118,13 +118,25 @@ describe("infra/compose.yaml", () => {
       const path = settings[`NATS_TLS_${file}`] ?? "";
       expect(volumes).toContain(`./nats-tls/${path.split("/").at(-1)}:${path}:ro`);
     }
-    const files = ["compose.yaml", "README.md", ".env.example", "nats.conf", "systemd/trunkline-agent.service"];
+    const files = [
+      "compose.yaml",
+      ".env.example",
+      "nats.conf",
+      "systemd/trunkline-agent.service",
+      "../docs/several-gateways.md",
+    ];
     const texts = files.map((file) => readFileSync(join(infraFolder, file), "utf8")).join("\n");
     expect(texts).not.toContain("TRUNKLINE_NATS_INSECURE");
   });
 
   test("infra/compose.yaml and the documents show no broker on another host in clear text", () => {
-    const documents = ["../README.md", "README.md", "settings.md", "compose.yaml", ".env.example"];
+    const documents = [
+      "../README.md",
+      "../docs/several-gateways.md",
+      "../docs/settings.md",
+      "compose.yaml",
+      ".env.example",
+    ];
     const texts = documents.map((name) => readFileSync(join(infraFolder, name), "utf8")).join("\n");
     expect(texts.match(/\b(nats|ws):\/\/(?!127\.0\.0\.1)[\w<].*/g) ?? []).toEqual([]);
   });

@@ -10,7 +10,7 @@ import { countFleetEvents, measureTunnels } from "../../services/gateway/metrics
 import { openMeters } from "../../services/gateway/metrics/request-meters.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
 
-const documented = readFileSync(join(import.meta.dirname, "../../infra/metrics.md"), "utf8");
+const documented = readFileSync(join(import.meta.dirname, "../../docs/metrics.md"), "utf8");
 const rows = documented
   .split("\n")
   .filter((line) => line.startsWith("| `"))

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { clientVariables, settingNames } from "#shared/process/setting-names.ts";
 import { readSources } from "../architecture/read-sources.ts";
 
-const document = readFileSync(join(import.meta.dirname, "../../infra/settings.md"), "utf8");
+const document = readFileSync(join(import.meta.dirname, "../../docs/settings.md"), "utf8");
 const namesIn = (text: string): Set<string> => new Set(text.match(/\bTRUNKLINE_[A-Z][A-Z_]*[A-Z]\b/g));
 
 /** Not for operators: it shrinks the times of the wire in tests. */

@@ -10,7 +10,7 @@ import { issueKey } from "../harness/trunkline-command.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
-const page = await readFile(join(root, "infra/operating.md"), "utf8");
+const page = await readFile(join(root, "docs/operating.md"), "utf8");
 
 /** The blocks of commands of a section. */
 function blocksOf(section: string): readonly string[] {

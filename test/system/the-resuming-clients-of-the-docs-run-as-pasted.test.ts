@@ -5,7 +5,7 @@ import { lentOnly } from "../harness/found-servers.ts";
 import { BalancedFleet } from "../harness/load/balanced-fleet.ts";
 import { until } from "../harness/until.ts";
 
-const page = readFileSync(new URL("../../infra/resumable-streams.md", import.meta.url), "utf8");
+const page = readFileSync(new URL("../../docs/answers-that-go-on.md", import.meta.url), "utf8");
 const hasPython = spawnSync("python3", ["--version"]).status === 0;
 
 const languages = [
@@ -19,9 +19,9 @@ function programIn(fence: string): string {
   return program;
 }
 
-describe.skipIf(lentOnly("nats", "redis"))("a client of infra/resumable-streams.md", () => {
+describe.skipIf(lentOnly("nats", "redis"))("a client of docs/answers-that-go-on.md", () => {
   test.each(languages)(
-    "a client of infra/resumable-streams.md in $fence prints the whole answer while gateways are killed",
+    "a client of docs/answers-that-go-on.md in $fence prints the whole answer while gateways are killed",
     async (language) => {
       if (!language.isHere) {
         console.log(`skipped: there is no ${language.command} here`);

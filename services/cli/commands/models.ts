@@ -67,7 +67,7 @@ function addList(models: CliCommand, context: CliContext): void {
 The window is in tokens. "loaded" says whether a model lies in memory now, or how far its load is, and "-" that its
 runtime does not tell. "memory" is what it takes there, once that was measured. "goes on" names the answers that it goes
 on with after another machine, as its machine has proved: "yes" for all; "no digest" where nobody knows which models of
-other machines are the same (infra/settings.md); "not yet" until its machine is idle and the model in memory.
+other machines are the same (docs/settings.md); "not yet" until its machine is idle and the model in memory.
 Machines that could not be asked are named on standard error.
 
 Examples:

@@ -95,7 +95,7 @@ export function settingsText(settings: Environment): string {
   const lines = Object.entries(settings)
     .filter(([, value]) => value)
     .map(([name, value]) => `${name}='${value}'\n`);
-  return `# Settings of the agent's service: infra/settings.md lists them. No secret belongs here. Restart the service after a
+  return `# Settings of the agent's service: docs/settings.md lists them. No secret belongs here. Restart the service after a
 # change: \`trunkline agent install\` keeps what is here, and adds the settings of its own environment.
 ${lines.join("")}`;
 }

@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
-/** The help texts of metrics, by the names that they have in the code; `infra/metrics.md` says the same. */
+/** The help texts of metrics, by the names that they have in the code; `docs/metrics.md` says the same. */
 type HelpTexts<Name extends string> = Readonly<Record<Name, string>>;
 
 export interface MetricDescription {

@@ -73,7 +73,7 @@ export async function readiness(parts: {
 }
 
 /**
- * Mounts the metrics of this gateway in Prometheus format; `infra/metrics.md` lists them. When a token is configured,
+ * Mounts the metrics of this gateway in Prometheus format; `docs/metrics.md` lists them. When a token is configured,
  * requests without it are refused.
  */
 export function metricsRoute(server: FastifyInstance, meters: Pick<Exposition, "show">, token?: string): void {
