@@ -4,7 +4,7 @@ import { decode, peppersAt } from "#shared/store/redis-key-store.ts";
 import { redisSignInsAt } from "#shared/store/session-stores.ts";
 import type { SqlTags, StateDatabase } from "#shared/store/state-database.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
-import { keptForMs } from "./limits/redis-limits.ts";
+import { keptForMs } from "./limits/decisions-lua.ts";
 
 const namesPerPage = 500;
 const commandsPerWrite = 2_000;

@@ -56,6 +56,11 @@ export function openUsage(state: StateStore): UsageRows {
   };
 }
 
+/** Returns what a request under way changes in its record. */
+export function madeOf({ promptTokens, completionTokens, answered, firstTokenMs, durationMs }: UsageRow): object {
+  return { promptTokens, completionTokens, totalMs: durationMs, ...(answered > 0 && { firstTokenMs }) };
+}
+
 /** Adds the counts of `other` to those of `one`. */
 export function addUsage<Counts extends UsageCounts>(one: Counts, other: UsageCounts): Counts {
   return { ...one, ...Object.fromEntries(usageMetrics.map((metric) => [metric, one[metric] + other[metric]])) };
@@ -70,17 +75,18 @@ export function compareUsage(one: UsageRow, other: UsageRow): number {
 export const redisUsageDaysAt = "usage-days";
 
 /** The hash of one day. Each day has its own hash, so that an old day expires as a whole. */
-export const redisUsageAt = (day: string): string => `usage:${day}`;
+const redisUsageAt = (day: string): string => `usage:${day}`;
 
 /**
- * Returns the hash fields of a row: `<key id>:<metric>:<model>`, without the last part when there is no model. A key id
- * and a metric have no colon; a model may have any character.
+ * Returns where a row is added to in Redis. The fields of the hash are `<key id>:<metric>:<model>`, without the last part
+ * when there is no model. A key id and a metric have no colon; a model may have any character.
  */
-export function redisUsageFields(row: UsageRow): readonly (readonly [field: string, count: number])[] {
+export function usageInRedis(row: UsageRow) {
   const model = row.model === null ? "" : `:${row.model}`;
-  return usageMetrics
-    .filter((metric) => row[metric] !== 0)
-    .map((metric) => [`${row.keyId}:${metric}${model}`, row[metric]]);
+  const fields: [field: string, count: number][] = [];
+  for (const metric of usageMetrics)
+    if (row[metric] !== 0) fields.push([`${row.keyId}:${metric}${model}`, row[metric]]);
+  return { day: row.day, at: redisUsageAt(row.day), fields };
 }
 
 const usageField = /^(?<keyId>[^:]*):(?<metric>[^:]*)(?::(?<model>.*))?$/su;

@@ -1,13 +1,8 @@
 import { type ChatBody, numberBounds, unknownFields } from "#shared/protocol/job-bodies.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { paramOf } from "../http/read-shape.ts";
-import {
-  chatCeiling,
-  estimatePrompt,
-  estimateTokens,
-  upperEstimate,
-  type UpperEstimate,
-} from "../limits/token-estimates.ts";
+import { chatCeiling, estimatePrompt, estimateTokens } from "../limits/token-estimates.ts";
+import { upperEstimate, type UpperEstimate } from "../limits/upper-estimate.ts";
 import { jobBody, type ReadRequest, type Translated } from "../requests/read-request.ts";
 import type { RequestImages } from "../requests/request-fields.ts";
 import { blocksOfChat } from "../routing/prompt-blocks.ts";

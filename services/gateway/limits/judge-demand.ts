@@ -10,80 +10,81 @@ import {
   type LimitStatus,
 } from "./limits.ts";
 
-/**
- * A limit per minute, as a bucket (GCRA, counted in units of the limit and not in time). Every request fills the
- * bucket, which drains evenly, a whole limit in a minute. A limit of N admits N at once, and then one each N-th of a
- * minute. Counts in units are exact for any size of limit and stay correct when the limit changes. They do not depend
- * on a clock that was set back.
- */
-export interface Rate {
-  readonly limit: number;
-  /** The highest level of the bucket. That of tokens has none: a debt is paid back whole. */
-  readonly usedMax: number;
-}
-
-/** The level of a bucket at a moment. */
-export interface Used {
-  readonly units: number;
-  readonly atMs: number;
-}
-
 export const windowMs = 60_000;
 
 /** The largest rounding error of draining. */
 export const roundingUnits = 1e-6;
 
-export const unused: Used = { units: 0, atMs: 0 };
-
-export function requestRate(limit: number): Rate {
-  return { limit, usedMax: limit };
-}
-
-export function tokenRate(limit: number): Rate {
-  return { limit, usedMax: Infinity };
-}
-
 /**
- * Returns the cost, but at most the whole limit. A request that costs more may thus pass when nothing else was used;
- * its real use is charged.
+ * The levels of a key's two limits per minute at a moment. Each is a bucket (GCRA, counted in units of the limit and not in
+ * time): every request fills it, and it drains evenly, a whole limit in a minute. A limit of N admits N at once, and then
+ * one each N-th of a minute. Counts in units are exact for any size of limit and stay correct when the limit changes. They
+ * do not depend on a clock that was set back. A bucket without a limit is empty. That of requests holds its limit at most;
+ * that of tokens holds any debt, which is paid back whole.
  */
-export function costWithin(rate: Rate, cost: number): number {
-  return Math.min(cost, rate.limit);
+export interface Levels {
+  readonly requests: number;
+  readonly tokens: number;
+  readonly atMs: number;
 }
 
-export function usedAt(used: Used, rate: Rate, nowMs: number): Used {
-  const elapsedMs = Math.max(0, nowMs - used.atMs);
-  const left = used.units - (elapsedMs * rate.limit) / windowMs;
-  return { units: Math.min(Math.max(0, left), rate.usedMax), atMs: nowMs };
+export const emptyLevels: Levels = { requests: 0, tokens: 0, atMs: 0 };
+
+/** Returns what is left in a bucket after it drained. */
+export function drainedUnits(units: number, limit: number, elapsedMs: number): number {
+  return Math.max(0, units - (Math.max(0, elapsedMs) * limit) / windowMs);
 }
 
-/** Returns the time until a cost may be taken; zero means now. */
-export function waitMsFor(cost: number, units: number, rate: Rate): number {
-  return msToDrain(units + costWithin(rate, cost) - rate.limit, rate);
-}
-
-/** Charges a cost whatever is left. A negative cost is given back. */
-export function charge(used: Used, cost: number, rate: Rate): Used {
-  return { units: Math.min(Math.max(0, used.units + cost), rate.usedMax), atMs: used.atMs };
-}
-
-export function allowanceOf(units: number, rate: Rate): Allowance {
+/** Returns the levels at a later moment. */
+export function levelsAt({ requests, tokens, atMs }: Levels, limits: KeyLimits, nowMs: number): Levels {
+  const { requestsPerMinute, tokensPerMinute } = limits;
+  const elapsedMs = nowMs - atMs;
   return {
-    limit: rate.limit,
-    remaining: Math.max(0, Math.floor(rate.limit - units + roundingUnits)),
-    resetMs: msToDrain(units, rate),
+    requests:
+      requestsPerMinute === undefined
+        ? 0
+        : Math.min(drainedUnits(requests, requestsPerMinute, elapsedMs), requestsPerMinute),
+    tokens: tokensPerMinute === undefined ? 0 : drainedUnits(tokens, tokensPerMinute, elapsedMs),
+    atMs: nowMs,
   };
 }
 
-function msToDrain(units: number, rate: Rate): number {
-  return Math.ceil((Math.max(0, units - roundingUnits) * windowMs) / rate.limit);
+/** Charges what was used, whatever is left. What is negative is given back. */
+export function chargedLevels(
+  { requests, tokens, atMs }: Levels,
+  used: Omit<Levels, "atMs">,
+  { requestsPerMinute, tokensPerMinute }: KeyLimits,
+): Levels {
+  return {
+    requests: requestsPerMinute === undefined ? 0 : Math.min(Math.max(0, requests + used.requests), requestsPerMinute),
+    tokens: tokensPerMinute === undefined ? 0 : Math.max(0, tokens + used.tokens),
+    atMs,
+  };
+}
+
+/**
+ * Returns the time until a cost may be taken; zero means now. A request that costs more than the whole limit may pass when
+ * nothing else was used; its real use is charged.
+ */
+export function waitMsFor(cost: number, units: number, limit: number): number {
+  return msToDrain(units + Math.min(cost, limit) - limit, limit);
+}
+
+function allowanceOf(units: number, limit: number): Allowance {
+  return {
+    limit,
+    remaining: Math.max(0, Math.floor(limit - units + roundingUnits)),
+    resetMs: msToDrain(units, limit),
+  };
+}
+
+function msToDrain(units: number, limit: number): number {
+  return Math.ceil((Math.max(0, units - roundingUnits) * windowMs) / limit);
 }
 
 /** The use of a key's limits at the moment when one of its requests asks to run. */
 export interface LimitsUse {
-  /** The levels of the buckets of the limits per minute. */
-  readonly requestsUsed: number;
-  readonly tokensUsed: number;
+  readonly levels: Levels;
   readonly seatsTaken: number;
   /** Budget tokens: used, and reserved by requests under way. */
   readonly spent: number;
@@ -111,7 +112,7 @@ export function judgeDemand(demand: Demand, share: KeyLimits, state: LimitsUse):
   const { tokensPerMinute, budget } = share;
   return {
     outcome: "admit",
-    tokens: tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), tokens),
+    tokens: Math.min(tokens, tokensPerMinute ?? 0),
     budgetTokens: budget === undefined ? 0 : Math.min(tokens, budget.tokens - state.spent - state.reserved),
   };
 }
@@ -126,10 +127,9 @@ function refusalOf(demand: Demand, share: KeyLimits, state: LimitsUse): Refusal 
   if (budget !== undefined && state.spent + state.reserved + Math.max(1, needed) > budget.tokens)
     return "budget_reserved";
   if (concurrency !== undefined && state.seatsTaken >= concurrency) return "concurrency";
-  if (requestsPerMinute !== undefined && waitMsFor(1, state.requestsUsed, requestRate(requestsPerMinute)) > 0)
-    return "requests";
-  if (tokensPerMinute !== undefined && waitMsFor(tokens, state.tokensUsed, tokenRate(tokensPerMinute)) > 0)
-    return "tokens";
+  const { levels } = state;
+  if (requestsPerMinute !== undefined && waitMsFor(1, levels.requests, requestsPerMinute) > 0) return "requests";
+  if (tokensPerMinute !== undefined && waitMsFor(tokens, levels.tokens, tokensPerMinute) > 0) return "tokens";
   return undefined;
 }
 
@@ -139,7 +139,7 @@ export function growHold({ hold, usedTokens }: Growth, { tokensPerMinute, budget
     held + Math.max(0, Math.min(usedTokens + growthTokens - held, Math.floor(left + roundingUnits)));
   return {
     ...hold,
-    tokens: tokensPerMinute === undefined ? hold.tokens : grown(hold.tokens, tokensPerMinute - state.tokensUsed),
+    tokens: tokensPerMinute === undefined ? hold.tokens : grown(hold.tokens, tokensPerMinute - state.levels.tokens),
     budgetTokens:
       budget === undefined ? hold.budgetTokens : grown(hold.budgetTokens, budget.tokens - state.spent - state.reserved),
   };
@@ -149,17 +149,17 @@ interface RefusedDemand {
   readonly by: Refusal;
   readonly tokens: number;
   readonly limits: KeyLimits;
-  readonly used: Pick<LimitsUse, "requestsUsed" | "tokensUsed">;
+  readonly levels: Omit<Levels, "atMs">;
   readonly budgetEndsInMs: number;
 }
 
 /** Returns the time after which a refused request may be worth a retry. */
-export function waitMsOf({ by, tokens, limits, used, budgetEndsInMs }: RefusedDemand): number {
+export function waitMsOf({ by, tokens, limits, levels, budgetEndsInMs }: RefusedDemand): number {
   switch (by) {
     case "requests":
-      return waitMsFor(1, used.requestsUsed, requestRate(limits.requestsPerMinute ?? 1));
+      return waitMsFor(1, levels.requests, limits.requestsPerMinute ?? 1);
     case "tokens":
-      return waitMsFor(tokens, used.tokensUsed, tokenRate(limits.tokensPerMinute ?? 1));
+      return waitMsFor(tokens, levels.tokens, limits.tokensPerMinute ?? 1);
     case "concurrency":
     case "budget_reserved":
       return underWayWaitMs;
@@ -169,11 +169,11 @@ export function waitMsOf({ by, tokens, limits, used, budgetEndsInMs }: RefusedDe
   }
 }
 
-export function limitStatusOf(limits: KeyLimits, used: Pick<LimitsUse, "requestsUsed" | "tokensUsed">): LimitStatus {
+export function limitStatusOf(limits: KeyLimits, levels: Omit<Levels, "atMs">): LimitStatus {
   const { requestsPerMinute: requests, tokensPerMinute: tokens } = limits;
   return {
-    requests: requests === undefined ? undefined : allowanceOf(used.requestsUsed, requestRate(requests)),
-    tokens: tokens === undefined ? undefined : allowanceOf(used.tokensUsed, tokenRate(tokens)),
+    requests: requests === undefined ? undefined : allowanceOf(levels.requests, requests),
+    tokens: tokens === undefined ? undefined : allowanceOf(levels.tokens, tokens),
   };
 }
 

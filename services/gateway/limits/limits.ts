@@ -117,9 +117,25 @@ export interface RunningUsage {
   readonly request?: string | undefined;
 }
 
-/** Returns what a request under way changes in its record. */
-export function madeOf({ promptTokens, completionTokens, answered, firstTokenMs, durationMs }: UsageRow): object {
-  return { promptTokens, completionTokens, totalMs: durationMs, ...(answered > 0 && { firstTokenMs }) };
+/** A request under way. */
+export interface RunningRequest {
+  /** Returns what is booked if it is cut off now; undefined while no machine works for it. */
+  usedSoFar(): UsageRow | undefined;
+  /** Returns its record for that case, as JSON; undefined where none are kept. */
+  recordSoFar?(): string | undefined;
+  /** Its answer, if that can be resumed. */
+  readonly seated?: SeatedAnswer | undefined;
+}
+
+/** The end of a request, with its usage and its record. */
+export interface SettledRequest extends Omit<Settled, "hold"> {
+  /** Absent for a request that was refused before it held anything, or whose key has no limits. */
+  readonly hold?: Hold | undefined;
+  readonly usage: UsageRow;
+  /** The record of the request as JSON, if it gets one. */
+  readonly request?: string | undefined;
+  /** The request itself, if it was given to `follow`. */
+  readonly running?: RunningRequest | undefined;
 }
 
 /** Everything that one gateway books in one step. Its ends, charges and usage are booked once, however often it is sent. */

@@ -2,20 +2,17 @@ import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import {
   budgetPeriodAt,
-  charge,
+  chargedLevels,
+  emptyLevels,
   growHold,
   judgeDemand,
   judgingLimits,
-  requestRate,
-  roundingUnits,
+  levelsAt,
   limitStatusOf,
-  tokenRate,
-  unused,
-  usedAt,
+  roundingUnits,
   waitMsOf,
   windowMs,
   type LimitsUse,
-  type Used,
 } from "./judge-demand.ts";
 import {
   noSeat,
@@ -31,8 +28,6 @@ import {
 
 interface LocalLimitsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;
-  /** The number of gateways that share every limit. */
-  readonly gateways?: () => number;
   /**
    * Returns the tokens that a key used of its budget in a period, if the store has not reported them. `admit` reads
    * this in the same synchronous step that decides.
@@ -48,6 +43,8 @@ const forgetEveryMs = windowMs;
  * shared store is unavailable. Every decision is one synchronous step.
  */
 export class LocalLimits implements Pick<Limits, "limitStatus"> {
+  /** The number of gateways that share every limit, as their book last reported it. */
+  gateways = 1;
   readonly #options: LocalLimitsOptions;
   readonly #keys = new Map<string, LocalKey>();
   /** Keys with grants that the book of all gateways has not charged, and the limits of those grants. */
@@ -71,14 +68,14 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
     const verdict = judgeDemand(demand, share, state);
     if (verdict.outcome === "refuse") {
       const { by } = verdict;
-      const waitMs = waitMsOf({ by, tokens, limits: share, used: state, budgetEndsInMs: endsInMs });
-      return { outcome: "refused", by, waitMs, limitStatus: limitStatusOf(share, state) };
+      const waitMs = waitMsOf({ by, tokens, limits: share, levels: state.levels, budgetEndsInMs: endsInMs });
+      return { outcome: "refused", by, waitMs, limitStatus: limitStatusOf(share, state.levels) };
     }
     const { budgetTokens } = verdict;
     const hold: Hold = { keyId, limits, seat, tokens: verdict.tokens, budgetTokens, kept: "here" };
     this.adopt(hold);
     this.#uncharged.set(keyId, limits);
-    return { outcome: "admitted", hold, limitStatus: limitStatusOf(share, this.#stateOf(keyId, share)) };
+    return { outcome: "admitted", hold, limitStatus: limitStatusOf(share, this.#stateOf(keyId, share).levels) };
   }
 
   /** Grows the hold of a request under way, by what this gateway's share has left. */
@@ -94,7 +91,7 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
 
   async limitStatus({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
     const share = this.#shareOf(limits);
-    return limitStatusOf(share, this.#stateOf(keyId, share));
+    return limitStatusOf(share, this.#stateOf(keyId, share).levels);
   }
 
   /**
@@ -157,7 +154,7 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   }
 
   #shareOf(limits: KeyLimits, spent = 0): KeyLimits {
-    return shareOf(limits, this.#options.gateways?.() ?? 1, spent);
+    return shareOf(limits, this.gateways, spent);
   }
 
   #forgetIdle(): void {
@@ -175,14 +172,6 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
 
 type Use = Pick<Charge, "requests" | "tokens">;
 
-/** The levels of a key's two buckets. A bucket without a limit is empty. */
-interface Levels {
-  readonly requests: Used;
-  readonly tokens: Used;
-}
-
-const empty: Levels = { requests: unused, tokens: unused };
-
 /**
  * One gateway's record of how much of a key's limits is used. Callers pass the limits each time, because limits change
  * while requests run.
@@ -190,17 +179,16 @@ const empty: Levels = { requests: unused, tokens: unused };
 class LocalKey {
   readonly #holds = new Map<string, Hold>();
   #reserved = 0;
-  #levels = empty;
+  #levels = emptyLevels;
   /** The same levels as the book of all gateways knows them: without grants made here while it was unavailable. */
-  #charged = empty;
+  #charged = emptyLevels;
   /** The limits of the last charge. */
   #limits: KeyLimits = {};
   #budget: { readonly period: string; readonly endsAtMs: number; spent: number } | undefined;
 
   stateAt(nowMs: number, limits: KeyLimits): Omit<LimitsUse, "spent"> {
-    const { requests, tokens } = levelsAt(this.#levels, limits, nowMs);
-    const [requestsUsed, tokensUsed] = [requests.units, tokens.units];
-    return { requestsUsed, tokensUsed, seatsTaken: this.#holds.size, reserved: this.#reserved };
+    const levels = levelsAt(this.#levels, limits, nowMs);
+    return { levels, seatsTaken: this.#holds.size, reserved: this.#reserved };
   }
 
   /** Records a hold, or what it has grown by. */
@@ -222,7 +210,7 @@ class LocalKey {
   takeCharge(nowMs: number, limits: KeyLimits): Use {
     const [all, known] = [levelsAt(this.#levels, limits, nowMs), levelsAt(this.#charged, limits, nowMs)];
     this.#charged = all;
-    return { requests: all.requests.units - known.requests.units, tokens: all.tokens.units - known.tokens.units };
+    return { requests: all.requests - known.requests, tokens: all.tokens - known.tokens };
   }
 
   /** Settles a hold once. A hold that is unknown here, or already settled, changes nothing. */
@@ -248,31 +236,15 @@ class LocalKey {
   /** True if a key without any record would have the same state. */
   isIdleAt(nowMs: number, wallMs: number): boolean {
     const budgetIsOver = this.#budget === undefined || this.#budget.endsAtMs <= wallMs;
-    const { requestsUsed, tokensUsed } = this.stateAt(nowMs, this.#limits);
-    return this.#holds.size === 0 && requestsUsed <= roundingUnits && tokensUsed <= roundingUnits && budgetIsOver;
+    const { requests, tokens } = levelsAt(this.#levels, this.#limits, nowMs);
+    return this.#holds.size === 0 && requests <= roundingUnits && tokens <= roundingUnits && budgetIsOver;
   }
 
   #charge(nowMs: number, limits: KeyLimits, use: Use, kept: Hold["kept"]): void {
     this.#limits = limits;
-    this.#levels = chargedWith(use, this.#levels, limits, nowMs);
-    if (kept === "shared") this.#charged = chargedWith(use, this.#charged, limits, nowMs);
+    this.#levels = chargedLevels(levelsAt(this.#levels, limits, nowMs), use, limits);
+    if (kept === "shared") this.#charged = chargedLevels(levelsAt(this.#charged, limits, nowMs), use, limits);
   }
-}
-
-function levelsAt(levels: Levels, { requestsPerMinute, tokensPerMinute }: KeyLimits, nowMs: number): Levels {
-  return {
-    requests: requestsPerMinute ? usedAt(levels.requests, requestRate(requestsPerMinute), nowMs) : unused,
-    tokens: tokensPerMinute ? usedAt(levels.tokens, tokenRate(tokensPerMinute), nowMs) : unused,
-  };
-}
-
-function chargedWith(use: Use, levels: Levels, limits: KeyLimits, nowMs: number): Levels {
-  const { requestsPerMinute, tokensPerMinute } = limits;
-  const { requests, tokens } = levelsAt(levels, limits, nowMs);
-  return {
-    requests: requestsPerMinute ? charge(requests, use.requests, requestRate(requestsPerMinute)) : requests,
-    tokens: tokensPerMinute ? charge(tokens, use.tokens, tokenRate(tokensPerMinute)) : tokens,
-  };
 }
 
 /**

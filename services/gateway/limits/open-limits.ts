@@ -1,25 +1,12 @@
-import { Fault } from "#shared/fault/fault.ts";
 import type { StateStore } from "#shared/store/open-key-store.ts";
 import type { SqlTags, StateDatabase } from "#shared/store/state-database.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
-import { usageKeptDays } from "#shared/usage/usage.ts";
-import { needsSeat } from "./judge-demand.ts";
-import { madeOf } from "./limits.ts";
-import type {
-  Admission,
-  Demand,
-  Hold,
-  Limits,
-  LimitsBook,
-  LimitStatus,
-  RunningUsage,
-  Settlement,
-  Settling,
-} from "./limits.ts";
+import { madeOf, usageKeptDays } from "#shared/usage/usage.ts";
+import type { Admission, Demand, Hold, Limits, LimitsBook, LimitStatus, Settlement, Settling } from "./limits.ts";
 import { LocalLimits } from "./local-limits.ts";
-import { RedisLimitsBook } from "./redis-limits.ts";
+import { RedisLimitsBook, SharedLimits } from "./redis-limits.ts";
 import { Settlements } from "./settlements.ts";
 
 interface LimitsOptions {
@@ -34,6 +21,8 @@ interface LimitsOptions {
 export interface OpenedLimits {
   readonly limits: Limits;
   readonly settlements: Settlements;
+  /** The number of gateways of the site, as the book last reported it. */
+  readonly site: { readonly gateways: number };
   /** Called once the gateway listens: a second one on the same state folder fails before, and books nothing of the first. */
   readonly begin: () => void;
 }
@@ -49,15 +38,12 @@ export function openLimits(state: StateStore, options: LimitsOptions): OpenedLim
 function openShared(redis: Extract<StateStore, { kind: "redis" }>["redis"], options: LimitsOptions): OpenedLimits {
   const { clock, kept } = options;
   const book = new RedisLimitsBook(redis, { clock, kept });
-  const local: LocalLimits = new LocalLimits({
-    clock,
-    gateways: () => settlements.gateways,
-    // Read for keys that this gateway never asked Redis about. For all others, the last answer of Redis reported the
-    // spent tokens.
-    spent: (keyId, period) => settlements.spentOf(keyId, period),
-  });
+  // Read for keys that this gateway never asked Redis about. For all others, the last answer of Redis reported the spent
+  // tokens.
+  const local: LocalLimits = new LocalLimits({ clock, spent: (keyId, period) => settlements.spentOf(keyId, period) });
   const settlements: Settlements = new Settlements({ ...options, book, local });
-  return { limits: new SharedLimits({ book, local, settlements }), settlements, begin: () => undefined };
+  const limits = new SharedLimits({ book, local, settlements });
+  return { limits, settlements, site: local, begin: () => undefined };
 }
 
 function openEmbedded(database: StateDatabase, options: LimitsOptions): OpenedLimits {
@@ -67,80 +53,7 @@ function openEmbedded(database: StateDatabase, options: LimitsOptions): OpenedLi
     unbooked: (keyId, period) => settlements.spentOf(keyId, period),
   });
   const settlements: Settlements = new Settlements({ ...options, book, local: book.local, gatherMs: 0 });
-  return { limits: book, settlements, begin: () => book.bookRunning() };
-}
-
-interface SharedLimitsOptions {
-  /** The limits that all gateways share. */
-  readonly book: Pick<LimitsBook, "limitStatus">;
-  /** This gateway's share of the limits. */
-  readonly local: LocalLimits;
-  readonly settlements: Pick<Settlements, "isAway" | "grantsShare" | "away" | "release" | "ask" | "occupy">;
-}
-
-/**
- * The limits of all gateways together, or this gateway's share of them while their book does not answer. No request
- * fails because the book is unavailable, and none runs uncounted. The share counts every admission of the book, so that
- * it is correct when the first request needs it. `Hold.kept` says which of the two made a hold.
- */
-export class SharedLimits implements Limits {
-  readonly #options: SharedLimitsOptions;
-
-  constructor(options: SharedLimitsOptions) {
-    this.#options = options;
-  }
-
-  async admit(demand: Demand): Promise<Admission> {
-    return this.#options.settlements.grantsShare ? this.#ownShare(demand) : this.#ask(demand);
-  }
-
-  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Hold {
-    const { local, settlements } = this.#options;
-    const hold = { ...key, tokens: 0, budgetTokens: 0, kept: settlements.isAway ? "here" : "shared" } as const;
-    local.occupy(hold);
-    settlements.occupy(hold);
-    return hold;
-  }
-
-  async limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
-    const { book, local, settlements } = this.#options;
-    if (settlements.isAway) return local.limitStatus(key);
-    try {
-      return await book.limitStatus(key);
-    } catch (error) {
-      this.#away(error);
-      return local.limitStatus(key);
-    }
-  }
-
-  async #ask(demand: Demand): Promise<Admission> {
-    const { local, settlements } = this.#options;
-    let admission;
-    try {
-      admission = await settlements.ask(demand);
-    } catch (error) {
-      this.#away(error);
-      const { keyId, limits, seat } = demand;
-      // The part of the budget that it may have reserved is unknown here; the book finds it by the seat.
-      const uncertain = { keyId, limits, seat, tokens: 0, budgetTokens: 0, kept: "shared" } as const;
-      if (needsSeat(limits)) settlements.release(uncertain);
-      return this.#ownShare(demand);
-    }
-    if (admission.outcome === "admitted") local.adopt(admission.hold);
-    if (admission.spent !== undefined) local.learn(demand, admission.spent);
-    return admission;
-  }
-
-  #ownShare(demand: Demand): Admission {
-    const admission = this.#options.local.admit(demand);
-    return admission.outcome === "refused" ? { ...admission, isProvisional: true } : admission;
-  }
-
-  /** Throws any error but an unavailable book: a bug is not an outage. */
-  #away(error: unknown): void {
-    if (!(error instanceof Fault && error.code === "backend_unavailable")) throw error;
-    this.#options.settlements.away(error);
-  }
+  return { limits: book, settlements, site: book.local, begin: () => book.bookRunning() };
 }
 
 interface SqliteLimitsOptions {
@@ -228,7 +141,7 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
       sql.run`
         INSERT INTO running (id, usage, made, request)
         SELECT value ->> 'id', value ->> 'usage', value ->> 'made', value ->> 'request'
-        FROM json_each(${JSON.stringify(running.map(withMade))}) WHERE true
+        FROM json_each(${JSON.stringify(running.map((each) => ({ ...each, made: madeOf(each.usage) })))}) WHERE true
         ON CONFLICT DO UPDATE SET usage = excluded.usage, made = excluded.made`,
       sql.run`DELETE FROM running WHERE id IN (SELECT value FROM json_each(${JSON.stringify(over)}))`,
       sql.run`
@@ -249,10 +162,6 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
 const tokensMax = Number.MAX_SAFE_INTEGER;
 /** The most tokens that a row holds. It is left out of lists then, and grows no further. */
 const tokensKeptMax = BigInt(tokensMax) + 1n;
-
-function withMade(told: RunningUsage): object {
-  return { ...told, made: madeOf(told.usage) };
-}
 
 function addUsageRows(sql: SqlTags, rows: string): void {
   sql.run`

@@ -3,7 +3,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Admission, Demand, Hold, LimitsBook, Settlement } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
-import { SharedLimits } from "../../../../services/gateway/limits/open-limits.ts";
+import { SharedLimits } from "../../../../services/gateway/limits/redis-limits.ts";
 import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
@@ -45,8 +45,8 @@ async function open({ gateways = 2 } = {}) {
   store.gateways = gateways;
   const logged: string[] = [];
   const log = (...told: unknown[]) => void logged.push(String(told.at(-1)));
-  const local: LocalLimits = new LocalLimits({ clock, gateways: () => settlements.gateways, spent: () => 0 });
-  const settlements: Settlements = new Settlements({
+  const local = new LocalLimits({ clock, spent: () => 0 });
+  const settlements = new Settlements({
     book: store,
     local,
     gateway: "a-gateway",
@@ -235,7 +235,8 @@ test("a share is at least one of everything, however many gateways there are", a
 
 test("a share of a budget is what is left of it, divided: what was spent was spent with all", async () => {
   const clock = new TurnableClock();
-  const local = new LocalLimits({ clock, gateways: () => 2, spent: () => 600 });
+  const local = new LocalLimits({ clock, spent: () => 600 });
+  local.gateways = 2;
   const limits: KeyLimits = { budget: { tokens: 1_000, per: "day" } };
   const ask = async () => local.admit({ keyId: "abcdefABCDEF", limits, seat: String(Math.random()), tokens: 1_000 });
   expect(holdOf(await ask()).budgetTokens).toBe(200);

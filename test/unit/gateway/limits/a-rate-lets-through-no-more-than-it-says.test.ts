@@ -1,39 +1,37 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import {
-  allowanceOf,
-  charge,
-  requestRate,
-  tokenRate,
-  unused,
-  usedAt,
+  chargedLevels,
+  emptyLevels,
+  levelsAt,
+  limitStatusOf,
   waitMsFor,
   windowMs,
-  type Rate,
-  type Used,
 } from "../../../../services/gateway/limits/judge-demand.ts";
 
 /** Takes what is allowed, and tells in what time it would have been. */
-function bucketOf(rate: Rate) {
-  let used: Used = unused;
-  const look = (nowMs: number) => (used = usedAt(used, rate, nowMs)).units;
+function bucketOf(of: "requests" | "tokens", limit: number) {
+  const limits: KeyLimits = { [`${of}PerMinute`]: limit };
+  let levels = emptyLevels;
+  const look = (nowMs: number) => (levels = levelsAt(levels, limits, nowMs));
+  const charge = (nowMs: number, cost: number): void => {
+    levels = chargedLevels(look(nowMs), { requests: 0, tokens: 0, [of]: cost }, limits);
+  };
   return {
+    charge,
     take(nowMs: number, cost = 1): number {
-      const waitMs = waitMsFor(cost, look(nowMs), rate);
-      if (waitMs === 0) used = charge(used, Math.min(cost, rate.limit), rate);
+      const waitMs = waitMsFor(cost, look(nowMs)[of], limit);
+      if (waitMs === 0) charge(nowMs, Math.min(cost, limit));
       return waitMs;
     },
-    charge(nowMs: number, cost: number): void {
-      look(nowMs);
-      used = charge(used, cost, rate);
-    },
-    limitStatus: (nowMs: number) => allowanceOf(look(nowMs), rate),
+    limitStatus: (nowMs: number) => limitStatusOf(limits, look(nowMs))[of],
   };
 }
 
 test("a limit of N a minute lets exactly N through at once, whatever N is, and the next when an N-th of a minute has passed", () => {
   for (const limit of [1, 3, 7, 60, 997, 100_000]) {
-    const bucket = bucketOf(requestRate(limit));
+    const bucket = bucketOf("requests", limit);
     for (let each = 0; each < limit; each += 1) expect(bucket.take(5)).toBe(0);
     const waitMs = bucket.take(5);
     expect(waitMs).toBe(Math.ceil(windowMs / limit));
@@ -48,7 +46,7 @@ test("a limit by the minute never lets more through than its limit and what drai
   });
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 500 }), asks, (limit, steps) => {
-      const bucket = bucketOf(tokenRate(limit));
+      const bucket = bucketOf("tokens", limit);
       const taken: { atMs: number; cost: number }[] = [];
       let nowMs = 0;
       for (const { afterMs, cost } of steps) {
@@ -70,7 +68,7 @@ test("a client that waits for as long as it was told is let through, and not a m
   const asks = fc.array(fc.record({ afterMs: fc.nat(5_000), cost: fc.integer({ min: 1, max: 100 }) }));
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1_000_000 }), asks, (limit, steps) => {
-      const bucket = bucketOf(tokenRate(limit));
+      const bucket = bucketOf("tokens", limit);
       let nowMs = 1_700_000_000_000;
       for (const { afterMs, cost } of steps) {
         nowMs += afterMs;
@@ -85,7 +83,7 @@ test("a client that waits for as long as it was told is let through, and not a m
 });
 
 test("a limit by the minute says what is left, and when it is whole again", () => {
-  const bucket = bucketOf(tokenRate(100));
+  const bucket = bucketOf("tokens", 100);
   expect(bucket.limitStatus(0)).toEqual({ limit: 100, remaining: 100, resetMs: 0 });
   bucket.take(0, 30);
   expect(bucket.limitStatus(0)).toEqual({ limit: 100, remaining: 70, resetMs: 18_000 });
@@ -94,16 +92,16 @@ test("a limit by the minute says what is left, and when it is whole again", () =
 });
 
 test("a debt is paid off over minutes, and is never more than those", () => {
-  const bucket = bucketOf(tokenRate(100));
+  const bucket = bucketOf("tokens", 100);
   bucket.charge(0, 250);
   expect(bucket.limitStatus(0)).toEqual({ limit: 100, remaining: 0, resetMs: 2.5 * windowMs });
   expect(bucket.take(0, 50)).toBe(2 * windowMs);
   bucket.charge(0, 1_000_000);
-  expect(bucket.limitStatus(0).resetMs).toBe(10_002.5 * windowMs);
+  expect(bucket.limitStatus(0)?.resetMs).toBe(10_002.5 * windowMs);
 });
 
 test("a refund never exceeds the limit", () => {
-  const bucket = bucketOf(requestRate(10));
+  const bucket = bucketOf("requests", 10);
   bucket.take(0);
   bucket.charge(0, -1);
   bucket.charge(0, -1);
@@ -113,7 +111,7 @@ test("a refund never exceeds the limit", () => {
 });
 
 test("a clock that was set back by an hour costs nobody an hour", () => {
-  const bucket = bucketOf(requestRate(10));
+  const bucket = bucketOf("requests", 10);
   const hourMs = 3_600_000;
   for (let each = 0; each < 9; each += 1) bucket.take(hourMs);
   expect(bucket.limitStatus(0)).toMatchObject({ remaining: 1 });

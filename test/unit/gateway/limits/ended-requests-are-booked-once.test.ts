@@ -2,7 +2,14 @@ import { setImmediate as turnEnd } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
-import type { Charge, Hold, LimitsBook, Settled, Settlement } from "../../../../services/gateway/limits/limits.ts";
+import type {
+  Charge,
+  Growth,
+  Hold,
+  LimitsBook,
+  Settled,
+  Settlement,
+} from "../../../../services/gateway/limits/limits.ts";
 import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
@@ -59,14 +66,16 @@ async function open(options: { rowsMax?: number; keepsRunning?: boolean } = {}) 
   const freed: Settled[] = [];
   const logged: string[] = [];
   const log = (level: string) => (_: unknown, text?: string) => void logged.push(`${level}: ${text ?? String(_)}`);
+  const local = {
+    gateways: 1,
+    settle: (settled: Settled) => void freed.push(settled),
+    takeCharges: () => charges.splice(0),
+    grow: ({ hold }: Growth) => hold,
+    adopt: () => undefined,
+  };
   const settlements = new Settlements({
     book,
-    local: {
-      settle: (settled) => void freed.push(settled),
-      takeCharges: () => charges.splice(0),
-      grow: ({ hold }) => hold,
-      adopt: () => undefined,
-    },
+    local,
     gateway: "a-gateway",
     clock,
     log: { info: log("info"), warn: log("warn"), error: log("error") },
@@ -77,7 +86,7 @@ async function open(options: { rowsMax?: number; keepsRunning?: boolean } = {}) 
   book.written.length = 0;
   const end = (ended: Partial<Parameters<Settlements["end"]>[0]> = {}) =>
     settlements.end({ ran: true, usedTokens: 5, usage: rowOf(), ...ended });
-  return { clock, book, charges, freed, logged, settlements, end };
+  return { clock, book, charges, freed, local, logged, settlements, end };
 }
 
 test("the end of a request without an answer waits up to a tenth of a second, and is booked together with others", async () => {
@@ -232,8 +241,8 @@ test("the end of a request is kept up to a bound while it cannot be booked, and 
 
 describe("a gateway's heartbeat", () => {
   test("goes out every five seconds, renews the seats of what is under way, and says how many gateways there are", async () => {
-    const { clock, book, settlements, end } = await open();
-    expect(settlements.gateways).toBe(1);
+    const { clock, book, local, settlements, end } = await open();
+    expect(local.gateways).toBe(1);
     const [stays, leaves] = [holdOf("stays"), holdOf("leaves")];
     for (const hold of [stays, leaves, holdOf("no seat", { limits: { requestsPerMinute: 5 } })])
       settlements.begin(hold);
@@ -243,7 +252,7 @@ describe("a gateway's heartbeat", () => {
     expect(book.sent.flatMap(({ renewed }) => renewed)).toEqual([]);
     await clock.advanceAwaiting(10_000);
     expect(book.sent.flatMap(({ renewed }) => renewed)).toEqual([stays, stays]);
-    expect(settlements.gateways).toBe(3);
+    expect(local.gateways).toBe(3);
   });
 
   test("that is not heard is no reason to wait at the end", async () => {

@@ -32,6 +32,7 @@ beforeEach(() => {
   settlements = new Settlements({
     book: { settle: async (settlement) => (ofThisTest.push(settlement), { gateways: 1, grown: [], admissions: [] }) },
     local: {
+      gateways: 1,
       settle: (each) => (settled.push(each), local.settle(each)),
       takeCharges: () => [],
       grow: (growth) => local.grow(growth),

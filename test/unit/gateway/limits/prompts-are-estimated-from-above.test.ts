@@ -5,7 +5,7 @@ import {
   estimatedCharactersMax,
   upperEstimate,
   upperTokens,
-} from "../../../../services/gateway/limits/token-estimates.ts";
+} from "../../../../services/gateway/limits/upper-estimate.ts";
 import corpus from "./token-corpus.json" with { type: "json" };
 
 /**

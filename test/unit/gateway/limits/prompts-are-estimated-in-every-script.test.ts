@@ -1,8 +1,12 @@
 import { Tiktoken } from "js-tiktoken/lite";
 import o200kBase from "js-tiktoken/ranks/o200k_base";
 import { describe, expect, test } from "vitest";
-import { meanTokens, sampledCharactersMax } from "../../../../services/gateway/limits/estimate-text.ts";
-import { estimatePrompt, estimateTexts } from "../../../../services/gateway/limits/token-estimates.ts";
+import {
+  estimatePrompt,
+  estimateTexts,
+  meanTokens,
+  sampledCharactersMax,
+} from "../../../../services/gateway/limits/token-estimates.ts";
 import scripts from "./script-corpus.json" with { type: "json" };
 import corpus from "./token-corpus.json" with { type: "json" };
 

@@ -1,0 +1,186 @@
+import type { Log } from "#shared/process/log.ts";
+import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
+import {
+  type Charge,
+  nothingToSettle,
+  type RunningRequest,
+  type RunningUsage,
+  type Settled,
+  type Settlement,
+} from "./limits.ts";
+
+/** The most rows that wait to be booked, each of a day, a key and a model. */
+export const unwrittenRowsMax = 10_000;
+
+/**
+ * Holds of requests that ended longer ago need no settling. Their seats have expired, and their tokens reserved of the
+ * limit per minute have drained.
+ */
+const holdsMatterForMs = 60_000;
+
+/** Bounds the requests under way that a settlement tells of; the others follow with the next ones. */
+const toldAtOnceMax = 200;
+
+type EndedAt = Settled & { readonly endedAtMs: number };
+
+/** What a settlement books, however often it is sent. */
+export type Sent = Pick<Settlement, "sequence" | "charges" | "usage" | "requests" | "running" | "over"> & {
+  readonly ended: readonly EndedAt[];
+};
+
+/**
+ * What the book is to be told of this gateway's requests. The ends of requests are here until the book has them: those that
+ * wait are summed up, and the others were sent.
+ */
+export class Outbox {
+  readonly #rowsMax: number;
+  /** Requests under way, with their numbers once the book was told of them. */
+  readonly #running = new Map<RunningRequest, number | undefined>();
+  #runningIds = 0;
+  /** The sums of all rows that wait, by day, key and model. */
+  #rows = new Map<string, UsageRow>();
+  #ended: EndedAt[] = [];
+  #requests: string[] = [];
+  /** The numbers of requests that ended and that the book was told of. */
+  #over: number[] = [];
+  #sent: Sent[] = [];
+  #sequence = 0;
+  #acknowledged = 0;
+  #uncounted = 0;
+  #unrecorded = 0;
+
+  constructor(rowsMax = unwrittenRowsMax) {
+    this.#rowsMax = rowsMax;
+  }
+
+  /** Records a request under way until it ends. */
+  follow(request: RunningRequest): void {
+    this.#running.set(request, undefined);
+  }
+
+  usedSoFar(): RunningUsage[] {
+    const all: RunningUsage[] = [];
+    for (const request of Array.from(this.#running.keys())) {
+      if (all.length === toldAtOnceMax) break;
+      all.push(...this.usedBy(request));
+    }
+    return all;
+  }
+
+  usedBy(request: RunningRequest): RunningUsage[] {
+    const usage = request.usedSoFar();
+    if (usage === undefined) return [];
+    const told = this.#running.get(request);
+    const id = told ?? (this.#runningIds += 1);
+    // It is the last to be told again.
+    this.#running.delete(request);
+    this.#running.set(request, id);
+    // The book has the record from the first time on, and adds the use to it.
+    return [{ id, usage, answer: request.seated, request: told === undefined ? request.recordSoFar?.() : undefined }];
+  }
+
+  /** True if the book was told of a request under way. */
+  wasTold(request: RunningRequest): boolean {
+    return this.#running.get(request) !== undefined;
+  }
+
+  isOver(request: RunningRequest): void {
+    const told = this.#running.get(request);
+    if (told !== undefined) this.#over.push(told);
+    this.#running.delete(request);
+  }
+
+  /** Adds a row of usage, and the record of its request. */
+  count(usage: UsageRow, request: string | undefined): void {
+    const name = JSON.stringify([usage.day, usage.keyId, usage.model]);
+    const sum = this.#rows.get(name);
+    if (sum !== undefined) this.#rows.set(name, addUsage(sum, usage));
+    else if (this.#rows.size < this.#rowsMax) this.#rows.set(name, usage);
+    else this.#uncounted += usage.requests;
+    if (request === undefined) return;
+    if (this.#requests.length < this.#rowsMax) this.#requests.push(request);
+    else this.#unrecorded += 1;
+  }
+
+  /** Beyond `rowsMax` an end is dropped, without lasting harm: a seat that is not renewed expires. */
+  settle(settled: Settled, endedAtMs: number): void {
+    if (this.#ended.length < this.#rowsMax) this.#ended.push({ ...settled, endedAtMs });
+  }
+
+  /** Makes the next settlement of all that waits. It counts as sent. */
+  take(charges: readonly Charge[], running: readonly RunningUsage[]): Sent {
+    this.#sequence += 1;
+    const sent: Sent = {
+      sequence: this.#sequence,
+      usage: [...this.#rows.values()],
+      ended: this.#ended,
+      running,
+      over: this.#over,
+      requests: this.#requests,
+      charges,
+    };
+    this.#rows = new Map();
+    [this.#ended, this.#over, this.#requests] = [[], [], []];
+    this.#sent.push(sent);
+    return sent;
+  }
+
+  /** Makes a settlement of nothing, to try whether the book answers. */
+  takeNothing(): void {
+    this.#sequence += 1;
+    this.#sent.push({ sequence: this.#sequence, ...nothingToSettle });
+  }
+
+  /** Returns a settlement for the book. The holds that matter no more are left out of it. */
+  settlementOf({ ended, ...sent }: Sent, nowMs: number) {
+    const sinceMs = nowMs - holdsMatterForMs;
+    return { ...sent, acknowledged: this.#acknowledged, ended: ended.filter(({ endedAtMs }) => endedAtMs > sinceMs) };
+  }
+
+  /** Forgets the settlements up to one that the book has. */
+  acknowledge(sequence: number): void {
+    this.#acknowledged = Math.max(this.#acknowledged, sequence);
+    this.#sent = this.#sent.filter((each) => each.sequence > this.#acknowledged);
+  }
+
+  /** The settlements that were sent and not acknowledged, in the order of their numbers. */
+  get sent(): readonly Sent[] {
+    return this.#sent;
+  }
+
+  get isWaiting(): boolean {
+    return this.#rows.size > 0 || this.#ended.length > 0;
+  }
+
+  get isAllBooked(): boolean {
+    return !this.isWaiting && this.#sent.every(({ usage, ended }) => usage.length === 0 && ended.length === 0);
+  }
+
+  /** The rows that may not be booked yet. */
+  #unbooked(): readonly UsageRow[] {
+    return [...this.#sent.flatMap(({ usage }) => usage), ...this.#rows.values()];
+  }
+
+  /** Returns the tokens that a key used in a period and that may not be booked yet. */
+  spentOf(keyId: string, period: string): number {
+    return this.#unbooked()
+      .filter((row) => row.keyId === keyId && row.day.startsWith(period))
+      .reduce((tokens, row) => tokens + row.promptTokens + row.completionTokens, 0);
+  }
+
+  /** Logs what was lost since the last report. */
+  reportLost(log: Pick<Log, "warn" | "error">, because = "unwrittenRowsMax rows waited to be written"): void {
+    const [requests, unrecorded] = [this.#uncounted, this.#unrecorded];
+    if (requests > 0) log.error({ requests }, `${requests} requests were not counted: ${because}`);
+    if (unrecorded > 0) log.warn({ unrecorded }, `${unrecorded} requests have no record: ${because}`);
+    [this.#uncounted, this.#unrecorded] = [0, 0];
+  }
+
+  /** Logs all that waits and was sent as lost: this gateway stops, and the book does not answer. */
+  giveUp(log: Pick<Log, "warn" | "error">): void {
+    this.reportLost(log);
+    this.#uncounted = this.#unbooked().reduce((sum, { requests }) => sum + requests, 0);
+    this.#unrecorded = this.#sent.reduce((sum, { requests }) => sum + requests.length, this.#requests.length);
+    this.reportLost(log, "they could not be written before this gateway had to stop");
+  }
+}
