@@ -6,7 +6,6 @@ import type { Log } from "#shared/process/log.ts";
 import type { StoreWatch } from "./keys/store-watch.ts";
 import type { GatewayConfig } from "./config.ts";
 import { Breakers } from "./routing/breakers.ts";
-import { BusyClaims } from "./routing/busy-claims.ts";
 import { JobPlacements } from "./routing/job-placements.ts";
 import { OpenJobs } from "./jobs/open-jobs.ts";
 import { PromptCounter } from "./requests/count-prompts.ts";
@@ -40,6 +39,7 @@ interface FleetDependencies {
   readonly lifecycle: Lifecycle;
   /** The name of this boot of the gateway. */
   readonly gateway: string;
+  readonly site: { readonly gateways: number };
   readonly timing: Timing;
   readonly log: Log;
 }
@@ -53,6 +53,7 @@ export function openFleet({
   records,
   lifecycle,
   gateway,
+  site,
   timing,
   log,
 }: FleetDependencies) {
@@ -108,13 +109,17 @@ export function openFleet({
   lifecycle.onStop("meters", () => meters.stop());
   const models = new LiveModels({ jobs, roster, permits, external, timing, clock });
   const breakers = new Breakers(timing);
-  const claims = new BusyClaims(timing);
-  const placements = new JobPlacements({ roster, catalogues, breakers, claims, external, clock, random: Math.random });
+  const placements = new JobPlacements({ roster, catalogues, breakers, external, clock, random: Math.random });
   const book = placements.memory;
   // No other gateway can have the same store unless it is Redis.
   const sharing =
     state.kind === "redis" ? new PlacementSharing({ broker, gateway, book, peppers, timing, clock, log }) : undefined;
-  if (sharing !== undefined) book.onChange(() => sharing.changed());
+  if (sharing !== undefined) {
+    // A gateway that is alone has none to tell at once. A gateway that comes is told within `placementsRepeatMs`.
+    book.onChange(() => {
+      if (site.gateways > 1 || sharing.others.size > 0) sharing.changed();
+    });
+  }
   lifecycle.onStop("placements", () => sharing?.stop());
   const ranking = new MachineRanking({
     roster,
@@ -148,7 +153,6 @@ export function openFleet({
     catalogues,
     models,
     breakers,
-    claims,
     sharing,
     placements,
     ranking,

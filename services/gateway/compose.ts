@@ -94,7 +94,18 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const limited = openLimits(store.state, { gateway: noted, clock, log, kept: config.keptRequests });
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
 
-  const fleet = openFleet({ config, broker, store, watch, records, lifecycle, gateway, timing, log });
+  const fleet = openFleet({
+    config,
+    broker,
+    store,
+    watch,
+    records,
+    lifecycle,
+    gateway,
+    site: limited.site,
+    timing,
+    log,
+  });
   const { roster, meters, jobs, isNameUsed } = fleet;
   const { bodyBytesMax, trustedProxies } = config;
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };

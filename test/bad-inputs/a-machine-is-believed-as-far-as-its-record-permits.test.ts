@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, describe, test } from "vitest";
 import { z } from "zod";
 import { shownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
-import { contradictionsMax } from "../../services/gateway/routing/busy-claims.ts";
+import { contradictionsMax } from "../../services/gateway/routing/breakers.ts";
 import { slotsBelievedMax } from "../../services/gateway/routing/expected-cost.ts";
 import { errorOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";

@@ -37,6 +37,6 @@ function estimated(
   { placements }: InferenceDependencies,
 ): number {
   const { tokens, behind } = form.upper ?? { tokens: promptTokens, behind: [] };
-  const counted = prompt && target && placements.memory.countedTurn(prompt, target.modelId);
+  const counted = prompt && target && placements.memory.counts.longest(prompt, target.modelId);
   return counted === undefined ? tokens : counted.promptTokens + (behind[counted.at] ?? 0);
 }

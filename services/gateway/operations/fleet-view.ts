@@ -6,7 +6,6 @@ import type { Clock } from "#shared/process/clock.ts";
 import { targetText } from "#shared/records/change-route.ts";
 import type { MemoryFacts } from "#shared/protocol/presence.ts";
 import type { Breakers } from "../routing/breakers.ts";
-import type { BusyClaims } from "../routing/busy-claims.ts";
 import type { MachineChoice, Explained, Needs } from "../routing/choose-machine.ts";
 import { type Cost, firstTokenMs, loadOf } from "../routing/expected-cost.ts";
 import type { JobPlacements, PlacementQuery } from "../routing/job-placements.ts";
@@ -30,7 +29,6 @@ interface ViewParts {
   readonly placements: JobPlacements;
   readonly breakers: Pick<Breakers, "avoidedOn" | "lastFaultOn">;
   readonly broker: Pick<BrokerWatch, "awayMs" | "trouble">;
-  readonly claims: Pick<BusyClaims, "avoidedOn">;
   readonly sharing?: Pick<PlacementSharing, "remark"> | undefined;
   readonly records: Pick<MachineRecords, "all" | "get">;
   /** Returns the reason for which this gateway closed the latest connection of a machine. */
@@ -127,15 +125,14 @@ export class FleetView {
   }
 
   #show(seen: RosterMachine, nowMs: number): ShownFleetMachine {
-    const { catalogues, placements, breakers, claims, records, broker, clock } = this.#parts;
+    const { catalogues, placements, breakers, records, broker, clock } = this.#parts;
     const { presence, status } = seen;
     const shown = this.#showHeard(seen, nowMs);
     const isKnown = broker.awayMs === undefined || presence.state === "gone";
     const models = catalogues.of(presence).length;
-    const load = loadOf(presence, placements.memory.loadOn(presence));
-    const broken = breakers.avoidedOn(presence.machine, nowMs);
+    const load = loadOf(presence, placements.memory.openLoads.of(presence));
+    const { broken, contradicted } = breakers.avoidedOn(presence.machine, nowMs);
     const withheld = catalogues.withheld(presence).length;
-    const contradicted = claims.avoidedOn(presence.machine, nowMs);
     const record = records.get(presence.machine);
     const cordon = record?.cordon;
     const remarks = [

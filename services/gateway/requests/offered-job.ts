@@ -1,5 +1,5 @@
 import type { JobEvent, JobOutcome, JobOwner } from "../jobs/job-events.ts";
-import type { PlacedJob } from "../routing/placed-job.ts";
+import type { PlacedJob } from "../routing/placement-memory.ts";
 
 interface OfferedOptions {
   /** The answer of the request, of which this job is one attempt. */

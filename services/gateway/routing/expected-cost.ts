@@ -66,7 +66,7 @@ export interface Cost {
 const answerWeighs = 0.1;
 
 /** The speed of all machines while none was measured. It decides nothing, since it is the same for all. */
-const unmeasured: Speed = { beginMs: 0, promptTokenMs: 0.5, tokenMs: 20, jobTokenMs: 0.5, answerMs: 4_000 };
+export const unmeasured: Speed = { beginMs: 0, promptTokenMs: 0.5, tokenMs: 20, jobTokenMs: 0.5, answerMs: 4_000 };
 
 /** Returns the tokens of the prompt that the machine has to compute: at least the last one. */
 export function uncachedTokens({ promptTokens, cachedTokens }: Pick<Work, "promptTokens" | "cachedTokens">): number {
@@ -107,8 +107,11 @@ export function firstTokenMs({ loadMs, slotMs, backlogMs, promptMs }: Cost): num
 
 /** Returns the speed that a machine is expected to have before it is measured: the middle one of the others. */
 export function usualSpeed(speeds: readonly (MeasuredSpeed | undefined)[]): Speed {
-  const middle = (key: keyof Speed): number =>
-    median(speeds.map((speed) => speed?.[key]).filter((each) => each !== undefined)) ?? unmeasured[key];
+  const middle = (key: keyof Speed): number => {
+    const known: number[] = [];
+    for (const speed of speeds) if (speed?.[key] !== undefined) known.push(speed[key]);
+    return median(known) ?? unmeasured[key];
+  };
   return {
     beginMs: middle("beginMs"),
     promptTokenMs: middle("promptTokenMs"),

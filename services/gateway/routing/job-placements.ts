@@ -4,9 +4,7 @@ import type { Presence } from "#shared/protocol/presence.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { type Catalogues, findModel, findOffering } from "../fleet/catalogues.ts";
 import type { Roster, RosterMachine } from "../fleet/roster.ts";
-import { timingAt } from "#shared/protocol/timing.ts";
 import type { Breakers } from "./breakers.ts";
-import { BusyClaims } from "./busy-claims.ts";
 import {
   chooseMachine,
   whyNot,
@@ -18,8 +16,7 @@ import {
 import type { OfferedModel } from "#shared/protocol/model.ts";
 import { loadOf, secondsUntilRoom, type Work } from "./expected-cost.ts";
 import { loadCost } from "./load-cost.ts";
-import type { PlacedJob } from "./placed-job.ts";
-import { PlacementMemory } from "./placement-memory.ts";
+import { type PlacedJob, PlacementMemory } from "./placement-memory.ts";
 
 /** A model that may run a job, and the machines that may run it there. */
 export interface ModelTarget {
@@ -43,10 +40,9 @@ interface PlacementParts {
   readonly catalogues: Pick<Catalogues, "of" | "offering" | "withheld">;
   readonly clock: Pick<Clock, "now">;
   readonly random: () => number;
-  readonly breakers: Pick<Breakers, "avoids">;
+  readonly breakers: Pick<Breakers, "avoids" | "contradicted" | "isBusy" | "reported" | "took">;
   /** The machines whose models run elsewhere. */
   readonly external?: ReadonlySet<string>;
-  readonly claims?: BusyClaims | undefined;
 }
 
 /**
@@ -55,7 +51,6 @@ interface PlacementParts {
  */
 export class JobPlacements {
   readonly #parts: PlacementParts;
-  readonly #claims: BusyClaims;
   /** The placements of this gateway and others, and the speeds that this gateway measured. */
   readonly memory: PlacementMemory;
   /**
@@ -68,7 +63,6 @@ export class JobPlacements {
 
   constructor(parts: PlacementParts) {
     this.#parts = parts;
-    this.#claims = parts.claims ?? new BusyClaims(timingAt(1));
     this.memory = new PlacementMemory(parts.clock);
     this.#walkFrom = Math.floor(parts.random() * walkTurn);
   }
@@ -136,22 +130,22 @@ export class JobPlacements {
 
   /** Called when a machine accepted a job. */
   took({ machine, model }: Chosen): void {
-    this.#claims.took(machine, model.id);
+    this.#parts.breakers.took(machine, model.id);
   }
 
   /** Notes that a machine refused a job as busy. True when that contradicts its presences once too often. */
   saidBusy({ machine, epoch, model }: Chosen): boolean {
-    const { roster, clock } = this.#parts;
+    const { roster, breakers, clock } = this.#parts;
     const nowMs = clock.now();
     const presence = roster.find(machine, nowMs)?.presence;
-    if (presence?.epoch !== epoch || loadOf(presence, this.memory.loadOn(presence)).room !== "slot") return false;
-    return this.#claims.contradicted(machine, model.id, nowMs);
+    if (presence?.epoch !== epoch || loadOf(presence, this.memory.openLoads.of(presence)).room !== "slot") return false;
+    return breakers.contradicted(machine, model.id, nowMs);
   }
 
   /** Called when a presence of a machine arrives and reports its load anew. */
   loadReported(presence: Presence): void {
-    this.memory.reported(presence);
-    this.#claims.reported(presence.machine);
+    this.memory.openLoads.reported(presence);
+    this.#parts.breakers.reported(presence.machine);
   }
 
   /**
@@ -159,12 +153,13 @@ export class JobPlacements {
    * yet.
    */
   retryAfterSeconds(query: ModelTarget): number | undefined {
-    const { catalogues } = this.#parts;
+    const { catalogues, clock } = this.#parts;
+    const { openLoads, speeds } = this.memory;
     const { modelId } = query;
     const offering = this.#presentOf(this.#offering(query)).flatMap(({ presence }) => {
       if (presence.state !== "ready" || findModel(catalogues.of(presence), modelId, query) === undefined) return [];
-      const load = loadOf(presence, this.memory.loadOn(presence));
-      return [{ load, speed: this.memory.speedOf(presence.machine, modelId) }];
+      const load = loadOf(presence, openLoads.of(presence));
+      return [{ load, speed: speeds.of(presence.machine, modelId, clock.now()) }];
     });
     return secondsUntilRoom(offering);
   }
@@ -228,13 +223,12 @@ export class JobPlacements {
     const { presence, status } = found;
     const { catalogues, breakers, clock } = this.#parts;
     if (status !== "present" || tried.has(presence.machine)) return false;
-    if (loadOf(presence, this.memory.loadOn(presence)).room !== "slot") return false;
+    if (loadOf(presence, this.memory.openLoads.of(presence)).room !== "slot") return false;
     const catalogue = catalogues.of(presence);
     const model = findModel(catalogue, modelId, { isExact });
     if (model === undefined || (needs.promptTokens ?? 0) > model.context_window) return false;
-    if (breakers.avoids(presence.machine, model.id, clock.now())) return false;
-    if (this.#claims.isBusy(presence.machine, model.id)) return false;
-    if (this.#claims.avoids(presence.machine, model.id, clock.now())) return false;
+    if (breakers.avoids(presence.machine, model.id, clock.now()) !== undefined) return false;
+    if (breakers.isBusy(presence.machine, model.id)) return false;
     return whyNot({ ...found, catalogue }, { model, needs }) === undefined;
   }
 
@@ -257,7 +251,7 @@ export class JobPlacements {
     query: PlacementQuery,
     { nowMs, tried }: { readonly nowMs: number; readonly tried: boolean },
   ): Candidate {
-    const { catalogues } = this.#parts;
+    const { catalogues, breakers } = this.#parts;
     const { modelId } = query;
     const { machine } = presence;
     const catalogue = catalogues.of(presence);
@@ -268,18 +262,13 @@ export class JobPlacements {
       catalogue,
       status,
       isCordoned,
-      avoid: tried ? "tried" : this.#avoided(machine, id, nowMs),
-      saidBusy: this.#claims.isBusy(machine, id),
+      avoid: tried ? "tried" : breakers.avoids(machine, id, nowMs),
+      saidBusy: breakers.isBusy(machine, id),
       withheld: model === undefined && findModel(catalogues.withheld(presence), modelId) !== undefined,
-      known: this.memory.loadOn(presence),
-      speed: this.memory.speedOf(machine, modelId),
+      known: this.memory.openLoads.of(presence),
+      speed: this.memory.speeds.of(machine, modelId, nowMs),
       work: this.#workOn(presence, model, this.memory.workOn(presence, query).work),
     };
-  }
-
-  #avoided(machine: string, model: string, nowMs: number): Candidate["avoid"] {
-    if (this.#parts.breakers.avoids(machine, model, nowMs)) return "breaker";
-    return this.#claims.avoids(machine, model, nowMs) ? "contradicts" : undefined;
   }
 }
 

@@ -25,12 +25,12 @@ export interface Ranked<Machine extends Able> {
 const alikeMs = 5;
 
 /**
- * A machine with a part of the prompt cached counts as equal to the cheapest one while it costs at most this much more.
- * A prompt that a second machine computes takes room in that machine's cache from other prompts, which no cost counts.
+ * A machine with a part of the prompt cached counts as equal to the cheapest one while it costs at most this much more, and
+ * this many times what the cache saves. A prompt that a second machine computes takes room in that machine's cache from other
+ * prompts, which no cost counts.
  */
-function excessMsAllowed({ savedMs }: Cost): number {
-  return Math.min(200, 4 * savedMs);
-}
+const excessMsMax = 200;
+const excessForSaved = 4;
 
 /**
  * Sorts machines into the order in which they are asked. Machines without an open breaker come first, then machines
@@ -42,22 +42,24 @@ export function orderMachines<Machine extends Able>(
   machines: readonly Machine[],
   random: () => number,
 ): readonly Ranked<Machine>[] {
-  return groupsBy(machines, penaltyOf).flatMap((group) => {
-    const leastMs = group.reduce((least, { cost }) => Math.min(least, cost.totalMs), Infinity);
-    const drawn = group.map((machine) => {
-      const { cost } = machine;
-      const excessMs = Math.max(0, cost.totalMs - leastMs - alikeMs);
-      return { machine, excessMs, isNear: excessMs <= excessMsAllowed(cost), draw: random() };
-    });
-    drawn.sort((one, other) => {
-      const [cached, otherCached] = [one, other].map(({ machine, isNear }) => (isNear ? machine.cachedTokens : -1));
-      return (otherCached ?? 0) - (cached ?? 0) || one.excessMs - other.excessMs || one.draw - other.draw;
-    });
-    return drawn.map(({ machine, isNear }) => ({
-      machine,
-      reason: against(machine) ?? rankReasonOf(machine, isNear, group),
-    }));
+  const groups = Map.groupBy(machines, penaltyOf);
+  const penalties = [...groups.keys()].toSorted((one, other) => one - other);
+  return penalties.flatMap((penalty) => orderAlike(groups.get(penalty) ?? [], random));
+}
+
+/** Sorts machines with one penalty. */
+function orderAlike<Machine extends Able>(group: readonly Machine[], random: () => number): Ranked<Machine>[] {
+  const leastMs = Math.min(...group.map(({ cost }) => cost.totalMs));
+  const drawn = group.map((machine) => {
+    const { cost, cachedTokens } = machine;
+    const excessMs = Math.max(0, cost.totalMs - leastMs - alikeMs);
+    const isNear = excessMs <= Math.min(excessMsMax, excessForSaved * cost.savedMs);
+    return { machine, excessMs, isNear, cachedTokens: isNear ? cachedTokens : -1, draw: random() };
   });
+  drawn.sort(
+    (one, other) => other.cachedTokens - one.cachedTokens || one.excessMs - other.excessMs || one.draw - other.draw,
+  );
+  return drawn.map(({ machine, isNear }) => ({ machine, reason: rankReasonOf(machine, isNear, group.length) }));
 }
 
 /** Returns the penalty of a machine. Each criterion outweighs all those after it. */
@@ -68,26 +70,15 @@ function penaltyOf({ breakerOpen, contradicts = false, status, windowHolds, load
   );
 }
 
-function against({ breakerOpen, contradicts = false, status, windowHolds, load }: Able): RankReason | undefined {
+function rankReasonOf(machine: Able, isNear: boolean, machines: number): RankReason | undefined {
+  const { breakerOpen, contradicts = false, status, windowHolds, load, cachedTokens } = machine;
   if (breakerOpen) return "breaker";
   if (contradicts) return "contradicts";
   if (status === "suspect") return "suspect";
   if (!windowHolds) return "small_window";
-  return load.room === "none" ? "full" : undefined;
-}
-
-function rankReasonOf({ load, cachedTokens }: Able, isNear: boolean, group: readonly Able[]): RankReason | undefined {
+  if (load.room === "none") return "full";
   if (load.room === "queue") return "busy";
   if (!isNear) return "slower";
   if (cachedTokens > 0) return "warm";
-  return group.length > 1 ? "drawn" : undefined;
-}
-
-/** Groups the items by equal measure, the smallest measure first. Nearly always there is one group. */
-function groupsBy<Each>(all: readonly Each[], measure: (each: Each) => number): readonly (readonly Each[])[] {
-  const measures = all.map(measure);
-  if (measures.every((each) => each === measures[0])) return [all];
-  const groups = new Map<number, Each[]>();
-  all.forEach((each, place) => groups.getOrInsertComputed(measures[place] ?? 0, () => []).push(each));
-  return [...groups].toSorted(([one], [other]) => one - other).map(([, group]) => group);
+  return machines > 1 ? "drawn" : undefined;
 }

@@ -6,12 +6,19 @@ import type { Target } from "../fleet/roster.ts";
 /** The open jobs of a gateway on a machine, and the prompt tokens that the machine computes before their first tokens. */
 export interface PlacedLoad extends Target, KnownLoad {}
 
-interface OwnLoad {
-  readonly epoch: string;
+interface OwnLoad extends Target {
   jobs: number;
   /** Jobs that the machine has accepted. Only these can be in its presences. */
   accepted: number;
   backlogTokens: number;
+}
+
+/** One job of this gateway, as a part of its machine's load. */
+export interface OpenLoad {
+  readonly own: OwnLoad;
+  /** The tokens of its prompt until that is computed. */
+  waitingTokens: number;
+  isAccepted: boolean;
 }
 
 /** The jobs of a machine's latest presence of which this gateway does not know. */
@@ -45,22 +52,39 @@ export class PlacedLoads {
   }
 
   placed({ machine, epoch }: Target, work: Work): OpenLoad {
-    const promptTokens = uncachedTokens(work);
-    let own = this.#own.get(machine);
-    if (own === undefined || own.epoch < epoch) {
-      own = { epoch, jobs: 0, accepted: 0, backlogTokens: 0 };
-      this.#own.set(machine, own);
-    }
+    const known = this.#own.get(machine);
+    const own = known?.epoch === epoch ? known : { machine, epoch, jobs: 0, accepted: 0, backlogTokens: 0 };
     // A job for an older boot of the machine is no load of the present one.
-    if (own.epoch > epoch) own = { epoch, jobs: 0, accepted: 0, backlogTokens: 0 };
-    const load = own;
-    return new OpenLoad(load, promptTokens, {
-      accepted: () => this.#nowKnown({ machine, epoch }),
-      changed: () => {
-        if (load.jobs === 0 && this.#own.get(machine) === load) this.#own.delete(machine);
-        this.#changed();
-      },
-    });
+    if (known === undefined || known.epoch < epoch) this.#own.set(machine, own);
+    const waitingTokens = uncachedTokens(work);
+    own.jobs += 1;
+    own.backlogTokens += waitingTokens;
+    this.#changed();
+    return { own, waitingTokens, isAccepted: false };
+  }
+
+  /** Called once, when the machine has the job. */
+  accepted(load: OpenLoad): void {
+    load.isAccepted = true;
+    load.own.accepted += 1;
+    this.#nowKnown(load.own);
+  }
+
+  /** Called when the prompt is computed. */
+  begun(load: OpenLoad): void {
+    if (load.waitingTokens === 0) return;
+    load.own.backlogTokens -= load.waitingTokens;
+    load.waitingTokens = 0;
+    this.#changed();
+  }
+
+  /** Called once, however the job ended. */
+  ended({ own, waitingTokens, isAccepted }: OpenLoad): void {
+    own.backlogTokens -= waitingTokens;
+    own.jobs -= 1;
+    if (isAccepted) own.accepted -= 1;
+    if (own.jobs === 0 && this.#own.get(own.machine) === own) this.#own.delete(own.machine);
+    this.#changed();
   }
 
   /** Takes the loads that another gateway told, in place of those before. */
@@ -106,12 +130,7 @@ export class PlacedLoads {
 
   /** This gateway's own loads. */
   own(): readonly PlacedLoad[] {
-    return Array.from(this.#own, ([machine, { epoch, jobs, backlogTokens }]) => ({
-      machine,
-      epoch,
-      jobs,
-      backlogTokens,
-    }));
+    return Array.from(this.#own.values(), ({ accepted, ...load }) => load);
   }
 
   #toldOf({ machine, epoch }: Target): KnownLoad {
@@ -123,46 +142,5 @@ export class PlacedLoads {
       backlogTokens += load.backlogTokens;
     }
     return { jobs, backlogTokens };
-  }
-}
-
-/** The load of one job of this gateway. */
-export class OpenLoad {
-  readonly #own: OwnLoad;
-  readonly #on: { readonly accepted: () => void; readonly changed: () => void };
-  #waitingTokens: number;
-  #isAccepted = false;
-
-  constructor(own: OwnLoad, promptTokens: number, on: { readonly accepted: () => void; readonly changed: () => void }) {
-    this.#own = own;
-    this.#waitingTokens = promptTokens;
-    this.#on = on;
-    own.jobs += 1;
-    own.backlogTokens += promptTokens;
-    on.changed();
-  }
-
-  accepted(): void {
-    if (this.#isAccepted) return;
-    this.#isAccepted = true;
-    this.#own.accepted += 1;
-    this.#on.accepted();
-  }
-
-  /** Called when the prompt is computed. */
-  begun(): void {
-    if (this.#waitingTokens === 0) return;
-    this.#own.backlogTokens -= this.#waitingTokens;
-    this.#waitingTokens = 0;
-    this.#on.changed();
-  }
-
-  /** Called once, however the job ended. */
-  ended(): void {
-    this.#own.backlogTokens -= this.#waitingTokens;
-    this.#waitingTokens = 0;
-    this.#own.jobs -= 1;
-    if (this.#isAccepted) this.#own.accepted -= 1;
-    this.#on.changed();
   }
 }

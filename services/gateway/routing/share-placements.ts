@@ -49,7 +49,8 @@ const nothing = { parts: 0, loads: [], prompts: [] };
  */
 export class PlacementSharing {
   readonly #parts: Dependencies;
-  readonly #others = new Map<string, OtherGateway>();
+  /** The other gateways that were heard lately. */
+  readonly others = new Map<string, OtherGateway>();
   readonly #throttle: LogThrottle;
   readonly #ends: Subscription[];
   readonly #looking: Timer;
@@ -163,8 +164,8 @@ export class PlacementSharing {
       this.#drop(gateway, `their time is more than ${clocksDifferMsMax / 1_000} s off: set the clocks by NTP`);
       return undefined;
     }
-    const known = this.#others.get(gateway);
-    if (known === undefined && this.#others.size >= gatewaysMax) {
+    const known = this.others.get(gateway);
+    if (known === undefined && this.others.size >= gatewaysMax) {
       this.#drop(gateway, `more than ${gatewaysMax} gateways tell of some (gatewaysMax)`);
       return undefined;
     }
@@ -175,7 +176,7 @@ export class PlacementSharing {
     const other = known ?? { heardAtMs, sentAtMs, hasLoads: false, begun: nothing };
     other.heardAtMs = heardAtMs;
     other.sentAtMs = sentAtMs;
-    this.#others.set(gateway, other);
+    this.others.set(gateway, other);
     return other;
   }
 
@@ -190,7 +191,7 @@ export class PlacementSharing {
     const nowMs = clock.now();
     const stoodStill = nowMs - this.#lookedAtMs > 2 * timing.placementsRepeatMs;
     this.#lookedAtMs = nowMs;
-    for (const [gateway, other] of this.#others) {
+    for (const [gateway, other] of this.others) {
       // Messages that came meanwhile lie unread in the socket.
       if (stoodStill) other.heardAtMs = nowMs;
       const silentMs = nowMs - Math.max(other.heardAtMs, broker.connectedSinceMs);
@@ -198,7 +199,7 @@ export class PlacementSharing {
         other.hasLoads = false;
         book.gone(gateway);
       }
-      if (!other.hasLoads && nowMs - other.heardAtMs > rememberedMs) this.#others.delete(gateway);
+      if (!other.hasLoads && nowMs - other.heardAtMs > rememberedMs) this.others.delete(gateway);
     }
     if (this.#denied.size > 0 && nowMs - this.#triedAtMs >= grantTriedMs) void this.#begin();
     this.#tell();

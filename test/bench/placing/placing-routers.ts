@@ -2,8 +2,9 @@ import { chatBody } from "#shared/protocol/job-bodies.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
+import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import { JobPlacements, type PlacementQuery } from "../../../services/gateway/routing/job-placements.ts";
-import type { PlacedJob } from "../../../services/gateway/routing/placed-job.ts";
+import type { PlacedJob } from "../../../services/gateway/routing/placement-memory.ts";
 import { blocksOfChat } from "../../../services/gateway/routing/prompt-blocks.ts";
 import type { SeededRandom } from "../../harness/seeded-random.ts";
 import type { TurnableClock } from "../../harness/turnable-clock.ts";
@@ -65,7 +66,7 @@ export class ProductRouter implements PlacingRouter {
         offering,
         withheld: () => [],
       };
-      const breakers = { avoids: () => false };
+      const breakers = new Breakers(timingAt(1));
       const placements = new JobPlacements({ roster, catalogues, clock, breakers, random: () => random.next() });
       if (count > 1) placements.memory.onChange(() => {});
       return { roster, placements };

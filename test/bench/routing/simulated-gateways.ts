@@ -1,7 +1,8 @@
 import type { Presence } from "#shared/protocol/presence.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import type { PlacedJob } from "../../../services/gateway/routing/placed-job.ts";
+import type { PlacedJob } from "../../../services/gateway/routing/placement-memory.ts";
+import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import { JobPlacements, type PlacementQuery } from "../../../services/gateway/routing/job-placements.ts";
 import { blocksOfChat } from "../../../services/gateway/routing/prompt-blocks.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
@@ -27,7 +28,7 @@ export function simulatedGateways(count: number, liar?: number): (simulated: Sim
       const roster = new Roster(timingAt(1));
       const offering = names.toSorted();
       const catalogues = { of: () => [model], offering: () => offering, withheld: () => [] };
-      const breakers = { avoids: () => false };
+      const breakers = new Breakers(timingAt(1));
       const placements = new JobPlacements({ roster, catalogues, clock, breakers, random: () => random.next() });
       if (count > 1) placements.memory.onChange(() => {});
       return { roster, placements };

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { BusyClaims, contradictionsMax } from "../../../services/gateway/routing/busy-claims.ts";
+import { Breakers, contradictionsMax } from "../../../services/gateway/routing/breakers.ts";
 
 const timing = timingAt(1);
 
 function claims() {
-  const all = new BusyClaims(timing);
+  const all = new Breakers(timing);
   /** In each of so many presences the machine tells a free slot and then says busy. */
   const contradict = (presences: number, nowMs = 0): boolean[] =>
     Array.from({ length: presences }, () => {
@@ -18,16 +18,16 @@ function claims() {
 test("a machine that contradicts as many presences as contradictionsMax is asked last for a while, and told once", () => {
   const { all, contradict } = claims();
   expect(contradict(contradictionsMax + 2)).toEqual([false, false, true, false, false]);
-  expect(all.avoids("attic", "llama3", timing.breakerOpenMs - 1)).toBe(true);
-  expect(all.avoidedOn("attic", 0)).toEqual(["llama3"]);
-  expect(all.avoids("attic", "llama3", timing.breakerOpenMs)).toBe(false);
+  expect(all.avoids("attic", "llama3", timing.breakerOpenMs - 1)).toBe("contradicts");
+  expect(all.avoidedOn("attic", 0)).toEqual({ broken: [], contradicted: ["llama3"] });
+  expect(all.avoids("attic", "llama3", timing.breakerOpenMs)).toBeUndefined();
 });
 
 test("a machine that contradicts itself again after that is asked last again at once", () => {
   const { all, contradict } = claims();
   contradict(contradictionsMax);
   contradict(1, timing.breakerOpenMs);
-  expect(all.avoids("attic", "llama3", timing.breakerOpenMs + 1)).toBe(true);
+  expect(all.avoids("attic", "llama3", timing.breakerOpenMs + 1)).toBe("contradicts");
 });
 
 test("a busy has no room until the next presence, and many of one presence count once", () => {
@@ -38,7 +38,7 @@ test("a busy has no room until the next presence, and many of one presence count
     false,
     false,
   ]);
-  expect(all.avoids("attic", "llama3", 0)).toBe(false);
+  expect(all.avoids("attic", "llama3", 0)).toBeUndefined();
   all.reported("attic");
   expect(all.isBusy("attic", "llama3")).toBe(false);
 });
@@ -49,5 +49,5 @@ test("a machine that takes a job in between, as one does that others fill, is no
     contradict(contradictionsMax - 1);
     all.took("attic", "llama3");
   }
-  expect(all.avoids("attic", "llama3", 0)).toBe(false);
+  expect(all.avoids("attic", "llama3", 0)).toBeUndefined();
 });

@@ -51,11 +51,11 @@ describe("a breaker", () => {
   test("a breaker opens with the fifth failure in a row, tells so once, and concerns one model of one machine", () => {
     const breakers = new Breakers(timing);
     expect(fail(breakers, 4)).toEqual([false, false, false, false]);
-    expect(breakers.avoids("attic", "llama3", 0)).toBe(false);
+    expect(breakers.avoids("attic", "llama3", 0)).toBeUndefined();
     expect(fail(breakers, 2)).toEqual([true, false]);
-    expect(breakers.avoids("attic", "llama3", 0)).toBe(true);
-    expect(breakers.avoids("attic", "qwen3", 0)).toBe(false);
-    expect(breakers.avoids("cellar", "llama3", 0)).toBe(false);
+    expect(breakers.avoids("attic", "llama3", 0)).toBe("breaker");
+    expect(breakers.avoids("attic", "qwen3", 0)).toBeUndefined();
+    expect(breakers.avoids("cellar", "llama3", 0)).toBeUndefined();
   });
 
   test("a breaker is closed by any success", () => {
@@ -74,7 +74,7 @@ describe("a breaker", () => {
   ] as const)("a breaker is not moved by %s, which is no fault of the machine", (code) => {
     const breakers = new Breakers(timing);
     for (let times = 0; times < 20; times += 1) breakers.failed("attic", "llama3", { code, nowMs: 0 });
-    expect(breakers.avoids("attic", "llama3", 0)).toBe(false);
+    expect(breakers.avoids("attic", "llama3", 0)).toBeUndefined();
   });
 
   test("the last failure of each machine is kept with its reason, and a refused request is none", () => {
@@ -94,12 +94,12 @@ describe("a breaker", () => {
     const breakers = new Breakers(timing);
     fail(breakers, 5);
     const laterMs = timing.breakerOpenMs;
-    expect(breakers.avoids("attic", "llama3", laterMs - 1)).toBe(true);
-    expect(breakers.avoids("attic", "llama3", laterMs)).toBe(false);
+    expect(breakers.avoids("attic", "llama3", laterMs - 1)).toBe("breaker");
+    expect(breakers.avoids("attic", "llama3", laterMs)).toBeUndefined();
     breakers.placed("attic", "llama3", laterMs);
-    expect(breakers.avoids("attic", "llama3", laterMs)).toBe(true);
+    expect(breakers.avoids("attic", "llama3", laterMs)).toBe("breaker");
     breakers.worked("attic", "llama3");
-    expect(breakers.avoids("attic", "llama3", laterMs)).toBe(false);
+    expect(breakers.avoids("attic", "llama3", laterMs)).toBeUndefined();
   });
 });
 

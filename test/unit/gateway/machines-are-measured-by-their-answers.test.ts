@@ -150,7 +150,7 @@ test("a machine that claims many tokens, or no time at all, seems no faster by i
     job.answering();
     clock.advance(1_000);
     job.ended(end(tokens));
-    return all.speedOf("attic", "m");
+    return all.speeds.of("attic", "m", clock.now());
   });
   expect(honest?.tokenMs).toBeCloseTo(10, 0);
   expect(boasting?.tokenMs).toBeGreaterThan((honest?.tokenMs ?? NaN) / 1.4);
@@ -162,7 +162,7 @@ test("the time of an answer in one piece is divided between prompt and answer", 
   clock.advance(1_500);
   job.answering();
   job.ended(end(101));
-  const { beginMs, promptTokenMs, tokenMs = NaN } = all.speedOf("attic", "m") ?? speed(NaN);
+  const { beginMs, promptTokenMs, tokenMs = NaN } = all.speeds.of("attic", "m", clock.now()) ?? speed(NaN);
   expect(beginMs + 1_000 * promptTokenMs + 100 * tokenMs).toBeCloseTo(1_500, -2);
 });
 
@@ -171,7 +171,7 @@ test("a failed job tells nothing of the machine's speed", () => {
   const job = place();
   clock.advance(500);
   job.ended();
-  expect(all.speedOf("attic", "m")).toBeUndefined();
+  expect(all.speeds.of("attic", "m", clock.now())).toBeUndefined();
 });
 
 test("an estimate of prompts and answers comes near what machines count", () => {
@@ -210,7 +210,10 @@ test("an answer that its client held back tells nothing of the machine's speed a
   job.answering();
   clock.advance(600_000);
   job.ended({ ...end(101), heldBack: true });
-  expect(all.speedOf("attic", "m")).toEqual({ beginMs: expect.any(Number), promptTokenMs: expect.any(Number) });
+  expect(all.speeds.of("attic", "m", clock.now())).toEqual({
+    beginMs: expect.any(Number),
+    promptTokenMs: expect.any(Number),
+  });
 });
 
 test.each([false, true])("the load of a model makes its machine no slower (in one piece: %s)", (whole) => {
@@ -220,15 +223,15 @@ test.each([false, true])("the load of a model makes its machine no slower (in on
   job.answering();
   clock.advance(1_000);
   job.ended(end(101));
-  expect(all.speedOf("attic", "m")).toBeUndefined();
+  expect(all.speeds.of("attic", "m", clock.now())).toBeUndefined();
 });
 
 test("the prompt of an answer in one piece leaves the backlog when the answer has begun", () => {
   const { all, attic, place } = memory();
   const job = place(bootAt(0), { whole: true });
-  expect(all.loadOn(attic).backlogTokens).toBe(1_000);
+  expect(all.openLoads.of(attic).backlogTokens).toBe(1_000);
   job.answering();
-  expect(all.loadOn(attic)).toEqual({ jobs: 1, backlogTokens: 0 });
+  expect(all.openLoads.of(attic)).toEqual({ jobs: 1, backlogTokens: 0 });
 });
 
 test("the load of a machine is that of the gateway's own jobs, and the backlog is theirs until their first tokens", () => {
@@ -236,12 +239,12 @@ test("the load of a machine is that of the gateway's own jobs, and the backlog i
   const one = place();
   one.accepted();
   const two = place();
-  expect(all.loadOn(attic)).toMatchObject({ jobs: 2, backlogTokens: expect.closeTo(1_010, -1) });
+  expect(all.openLoads.of(attic)).toMatchObject({ jobs: 2, backlogTokens: expect.closeTo(1_010, -1) });
   one.answering();
-  expect(all.loadOn(attic)).toMatchObject({ jobs: 2, backlogTokens: expect.closeTo(10, -1) });
+  expect(all.openLoads.of(attic)).toMatchObject({ jobs: 2, backlogTokens: expect.closeTo(10, -1) });
   one.ended();
   two.ended();
-  expect(all.loadOn(attic)).toEqual({ jobs: 0, backlogTokens: 0 });
+  expect(all.openLoads.of(attic)).toEqual({ jobs: 0, backlogTokens: 0 });
   expect(all.loads()).toEqual([]);
 });
 
@@ -249,11 +252,11 @@ test("the load of a machine has the jobs of other gateways that told of them, un
   const { all, attic } = memory();
   all.told("east", { loads: [{ ...attic, jobs: 3, backlogTokens: 500 }], prompts: [] });
   all.told("west", { loads: [{ ...attic, jobs: 1, backlogTokens: 0 }], prompts: [] });
-  expect(all.loadOn(attic)).toEqual({ jobs: 4, backlogTokens: 500 });
+  expect(all.openLoads.of(attic)).toEqual({ jobs: 4, backlogTokens: 500 });
   all.told("east", { loads: [{ ...attic, jobs: 1, backlogTokens: 0 }], prompts: [] });
-  expect(all.loadOn(attic)).toEqual({ jobs: 2, backlogTokens: 0 });
+  expect(all.openLoads.of(attic)).toEqual({ jobs: 2, backlogTokens: 0 });
   all.gone("west");
-  expect(all.loadOn(attic)).toEqual({ jobs: 1, backlogTokens: 0 });
+  expect(all.openLoads.of(attic)).toEqual({ jobs: 1, backlogTokens: 0 });
 });
 
 test("the load of a machine has the jobs that only the machine's presence counts, from gateways that tell nothing", () => {
@@ -261,45 +264,45 @@ test("the load of a machine has the jobs that only the machine's presence counts
   const job = place();
   job.accepted();
   all.told("east", { loads: [{ ...attic, jobs: 2, backlogTokens: 0 }], prompts: [] });
-  all.reported(presenceOf("attic", { running: 4, queued: 1 }));
-  expect(all.loadOn(attic).jobs).toBe(5);
+  all.openLoads.reported(presenceOf("attic", { running: 4, queued: 1 }));
+  expect(all.openLoads.of(attic).jobs).toBe(5);
   job.ended();
-  expect(all.loadOn(attic).jobs).toBe(4);
-  all.reported(presenceOf("attic", { running: 0 }));
-  expect(all.loadOn(attic).jobs).toBe(2);
+  expect(all.openLoads.of(attic).jobs).toBe(4);
+  all.openLoads.reported(presenceOf("attic", { running: 0 }));
+  expect(all.openLoads.of(attic).jobs).toBe(2);
 });
 
 test("the load of a machine counts a job that the machine has not accepted, since no presence can have it in it", () => {
   const { clock, all, attic, place } = memory();
   const job = place();
-  all.reported(presenceOf("attic", { running: 1 }));
-  expect(all.loadOn(attic).jobs).toBe(2);
+  all.openLoads.reported(presenceOf("attic", { running: 1 }));
+  expect(all.openLoads.of(attic).jobs).toBe(2);
   clock.advance(1_000);
   job.accepted();
-  expect(all.loadOn(attic).jobs).toBe(2);
-  all.reported(presenceOf("attic", { running: 1 }));
-  expect(all.loadOn(attic).jobs).toBe(1);
+  expect(all.openLoads.of(attic).jobs).toBe(2);
+  all.openLoads.reported(presenceOf("attic", { running: 1 }));
+  expect(all.openLoads.of(attic).jobs).toBe(1);
 });
 
 test("the load of a machine has a job once whose accept, or whose gateway's news, comes just after the presence that counts it", () => {
   const { clock, all, attic, place } = memory();
   const job = place();
-  all.reported(presenceOf("attic", { running: 3 }));
-  expect(all.loadOn(attic).jobs).toBe(4);
+  all.openLoads.reported(presenceOf("attic", { running: 3 }));
+  expect(all.openLoads.of(attic).jobs).toBe(4);
   clock.advance(50);
   job.accepted();
-  expect(all.loadOn(attic).jobs).toBe(3);
+  expect(all.openLoads.of(attic).jobs).toBe(3);
   all.told("east", { loads: [{ ...attic, jobs: 2, backlogTokens: 0 }], prompts: [] });
-  expect(all.loadOn(attic).jobs).toBe(3);
+  expect(all.openLoads.of(attic).jobs).toBe(3);
   all.told("east", { loads: [{ ...attic, jobs: 4, backlogTokens: 0 }], prompts: [] });
-  expect(all.loadOn(attic).jobs).toBe(5);
+  expect(all.openLoads.of(attic).jobs).toBe(5);
 });
 
 test("the load of a machine never seems less than the gateway's own jobs, whatever the machine reports", () => {
   const { all, attic, place } = memory();
   for (const job of [place(), place(), place()]) job.accepted();
-  all.reported(presenceOf("attic", { running: 0 }));
-  expect(all.loadOn(attic).jobs).toBe(3);
+  all.openLoads.reported(presenceOf("attic", { running: 0 }));
+  expect(all.openLoads.of(attic).jobs).toBe(3);
 });
 
 test("the load of a machine is forgotten with the boot that had it", () => {
@@ -307,9 +310,9 @@ test("the load of a machine is forgotten with the boot that had it", () => {
   const next = { ...attic, epoch: bootAt(1) };
   const job = place();
   place(bootAt(1));
-  expect([all.loadOn(attic).jobs, all.loadOn(next).jobs]).toEqual([0, 1]);
+  expect([all.openLoads.of(attic).jobs, all.openLoads.of(next).jobs]).toEqual([0, 1]);
   job.ended();
-  expect(all.loadOn(next).jobs).toBe(1);
+  expect(all.openLoads.of(next).jobs).toBe(1);
 });
 
 test("a gateway that tells others has its loads, and each prompt that it placed once", () => {
