@@ -134,7 +134,7 @@ export function openFleet({
   const refusedEfforts = new RefusedEfforts(clock);
   const runner = new JobRunner({ ranking, breakers, placements, refusedEfforts, jobs, timing, clock, log, meter });
   const resumer = new AnswerResumer({ jobs, roster, catalogues, timing, clock });
-  const counter = new PromptCounter({ jobs, ranking, timing, clock });
+  const counter = new PromptCounter({ jobs, placements, timing, clock });
   const lease = keeperLease(state, gateway);
   const keeper = new Keeper({ ...store, lease, roster, catalogues, permits, broker, timing, log });
   const keeping = keeper.start();

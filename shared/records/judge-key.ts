@@ -2,7 +2,7 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Peppers } from "../keys/pepper.ts";
 import type { KeyToken } from "../keys/key-token.ts";
 import type { KeyStore } from "./key-store.ts";
-import { type FoundKey, type KeyRecord, keyState } from "./key-record.ts";
+import { type FoundKey, judgeProven, type KeyVerdict } from "./key-record.ts";
 
 /**
  * Looks up a key in the store and returns the verdict on it. A store that does not answer causes a Fault, never a
@@ -16,25 +16,6 @@ export async function checkKey(check: {
 }): Promise<KeyVerdict> {
   return judgeToken({ ...check, found: await check.keys.find(check.token.id) });
 }
-
-/** A record whose holder has presented a valid secret, and the end of that secret's validity. */
-export interface ProvenKey {
-  readonly record: KeyRecord;
-  /** Milliseconds since 1970; `Infinity` for the current secret. */
-  readonly secretUntil: number;
-}
-
-export type KeyVerdict =
-  | { readonly outcome: "valid"; readonly proven: ProvenKey }
-  | { readonly outcome: "expired" }
-  /** The key is still valid with another secret. The grace period of this secret is over. */
-  | { readonly outcome: "replaced" }
-  | { readonly outcome: "disabled" }
-  | { readonly outcome: "invalid" }
-  /** The kind in the record differs from the kind in the token. */
-  | { readonly outcome: "altered" }
-  /** The stored digests were made with a pepper that this process does not have. */
-  | { readonly outcome: "unjudged" };
 
 /**
  * Judges a token against its record. Only the holder of a correct secret learns more than that the key is invalid.
@@ -76,14 +57,6 @@ export function judgeToken(check: {
       return verdict.outcome === "valid" && record.kind !== token.kind ? { outcome: "altered" } : verdict;
     }
   }
-}
-
-/** Judges a key whose secret was proved before. Only its state and the time remain to be checked. */
-export function judgeProven(proven: ProvenKey, nowMs: number): KeyVerdict {
-  const state = keyState(proven.record, nowMs);
-  if (state === "revoked") return { outcome: "invalid" };
-  if (state !== "valid") return { outcome: state };
-  return nowMs < proven.secretUntil ? { outcome: "valid", proven } : { outcome: "replaced" };
 }
 
 const digestOfNobody = randomBytes(32);

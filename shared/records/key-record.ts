@@ -183,3 +183,30 @@ export function keyState(record: KeyRecord, nowMs: number): KeyState {
   if (nowMs >= record.expiresAt) return "expired";
   return record.disabledAt === undefined ? "valid" : "disabled";
 }
+
+/** A record whose holder has presented a valid secret, and the end of that secret's validity. */
+export interface ProvenKey {
+  readonly record: KeyRecord;
+  /** Milliseconds since 1970; `Infinity` for the current secret. */
+  readonly secretUntil: number;
+}
+
+export type KeyVerdict =
+  | { readonly outcome: "valid"; readonly proven: ProvenKey }
+  | { readonly outcome: "expired" }
+  /** The key is still valid with another secret. The grace period of this secret is over. */
+  | { readonly outcome: "replaced" }
+  | { readonly outcome: "disabled" }
+  | { readonly outcome: "invalid" }
+  /** The kind in the record differs from the kind in the token. */
+  | { readonly outcome: "altered" }
+  /** The stored digests were made with a pepper that this process does not have. */
+  | { readonly outcome: "unjudged" };
+
+/** Judges a key whose secret was proved before. Only its state and the time remain to be checked. */
+export function judgeProven(proven: ProvenKey, nowMs: number): KeyVerdict {
+  const state = keyState(proven.record, nowMs);
+  if (state === "revoked") return { outcome: "invalid" };
+  if (state !== "valid") return { outcome: state };
+  return nowMs < proven.secretUntil ? { outcome: "valid", proven } : { outcome: "replaced" };
+}

@@ -1,7 +1,6 @@
 import { printable, routeName } from "../protocol/identifiers.ts";
 import { z } from "zod";
 import { boundMachines } from "./key-record.ts";
-import { allows } from "./match-scope.ts";
 import type { RecordStore } from "./key-store.ts";
 import { machineLabel } from "./machine-record.ts";
 import { modelIdCharactersMax } from "../protocol/model.ts";
@@ -62,39 +61,6 @@ export const routeRecord = z.looseObject({
 export type RouteRecord = Readonly<z.output<typeof routeRecord>>;
 
 export type RouteStore = RecordStore<RouteRecord>;
-
-/** All routes of a site, to look up a name that a client asks for. */
-export class RouteTable {
-  readonly #exact = new Map<string, RouteRecord>();
-  readonly #patterns: readonly RouteRecord[];
-
-  /** `labelled` returns the machines with a label. Targets with a label then name these machines. */
-  constructor(routes: Iterable<RouteRecord>, labelled: (label: string) => readonly string[] = () => []) {
-    const patterns: RouteRecord[] = [];
-    for (const record of routes) {
-      const targets = record.targets.map((target) =>
-        target.label === undefined ? target : { ...target, machines: labelled(target.label) },
-      );
-      const route = { ...record, targets };
-      if (route.name.includes("*")) patterns.push(route);
-      else this.#exact.set(route.name, route);
-    }
-    // Patterns of the same length are sorted by text, so that all gateways agree.
-    this.#patterns = patterns.toSorted(
-      ({ name: one }, { name: other }) => other.length - one.length || (one < other ? -1 : 1),
-    );
-  }
-
-  /** Returns the route for a name: the one with exactly this name, or else the one with the longest pattern. */
-  find(asked: string): RouteRecord | undefined {
-    return this.#exact.get(asked) ?? this.#patterns.find(({ name }) => allows([name], asked));
-  }
-
-  /** The names that are no patterns. Clients can ask for each of them as it is listed. */
-  names(): Iterable<string> {
-    return this.#exact.keys();
-  }
-}
 
 const time = z.iso.datetime();
 

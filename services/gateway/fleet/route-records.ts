@@ -1,6 +1,7 @@
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { Log } from "#shared/process/log.ts";
-import { type RouteRecord, type RouteStore, RouteTable } from "#shared/records/route-record.ts";
+import { allows } from "#shared/records/match-scope.ts";
+import type { RouteRecord, RouteStore } from "#shared/records/route-record.ts";
 import { ChangedRecords } from "./changed-records.ts";
 import type { MachineRecords, RecordChange } from "./machine-records.ts";
 
@@ -16,7 +17,7 @@ export class RouteRecords {
   readonly follow: ChangedRecords;
   readonly #options: RoutesOptions;
   readonly #byName = new Map<string, RouteRecord>();
-  #table = new RouteTable([]);
+  table = new RouteTable([]);
 
   constructor(options: RoutesOptions) {
     this.#options = options;
@@ -25,10 +26,6 @@ export class RouteRecords {
     });
     const readOne = async (name: string) => this.#keep(name, await options.routes.find(name));
     this.follow = new ChangedRecords({ of: "routes", readOne, readAll: () => this.load(), log: options.log });
-  }
-
-  get table(): RouteTable {
-    return this.#table;
   }
 
   /** Reads all routes, or throws: a gateway that starts without them would answer with other models. */
@@ -51,7 +48,7 @@ export class RouteRecords {
 
   #tabulate(): void {
     const { machines } = this.#options;
-    this.#table = new RouteTable(this.#byName.values(), (label) => machines.labelled(label));
+    this.table = new RouteTable(this.#byName.values(), (label) => machines.labelled(label));
   }
 }
 
@@ -59,4 +56,37 @@ export class RouteRecords {
 function changesLabels({ before, after }: RecordChange): boolean {
   const [was, now] = [before, after].map((record) => record?.labels?.join(" ") ?? "");
   return was !== now;
+}
+
+/** All routes of a site, to look up a name that a client asks for. */
+export class RouteTable {
+  readonly #exact = new Map<string, RouteRecord>();
+  readonly #patterns: readonly RouteRecord[];
+
+  /** `labelled` returns the machines with a label. Targets with a label then name these machines. */
+  constructor(routes: Iterable<RouteRecord>, labelled: (label: string) => readonly string[] = () => []) {
+    const patterns: RouteRecord[] = [];
+    for (const record of routes) {
+      const targets = record.targets.map((target) =>
+        target.label === undefined ? target : { ...target, machines: labelled(target.label) },
+      );
+      const route = { ...record, targets };
+      if (route.name.includes("*")) patterns.push(route);
+      else this.#exact.set(route.name, route);
+    }
+    // Patterns of the same length are sorted by text, so that all gateways agree.
+    this.#patterns = patterns.toSorted(
+      ({ name: one }, { name: other }) => other.length - one.length || (one < other ? -1 : 1),
+    );
+  }
+
+  /** Returns the route for a name: the one with exactly this name, or else the one with the longest pattern. */
+  find(asked: string): RouteRecord | undefined {
+    return this.#exact.get(asked) ?? this.#patterns.find(({ name }) => allows([name], asked));
+  }
+
+  /** The names that are no patterns. Clients can ask for each of them as it is listed. */
+  names(): Iterable<string> {
+    return this.#exact.keys();
+  }
 }

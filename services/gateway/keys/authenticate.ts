@@ -1,6 +1,5 @@
-import type { KeyVerdict } from "#shared/records/judge-key.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { type KeyRecord } from "#shared/records/key-record.ts";
+import type { KeyRecord, KeyVerdict } from "#shared/records/key-record.ts";
 import { allows } from "#shared/records/match-scope.ts";
 import { type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
 import { aliasedId } from "#shared/protocol/model.ts";

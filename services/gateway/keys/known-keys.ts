@@ -1,7 +1,13 @@
-import { judgeProven, judgeToken, type KeyVerdict, type ProvenKey } from "#shared/records/judge-key.ts";
+import { judgeToken } from "#shared/records/judge-key.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { changeKey } from "#shared/records/change-key.ts";
-import type { FoundKey, KeyRecord } from "#shared/records/key-record.ts";
+import {
+  type FoundKey,
+  judgeProven,
+  type KeyRecord,
+  type KeyVerdict,
+  type ProvenKey,
+} from "#shared/records/key-record.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";

@@ -1,11 +1,11 @@
 import { issuersOf } from "#shared/records/key-lineage.ts";
 import { authUnavailable } from "../keys/known-keys.ts";
-import { checkKey, judgeProven, type KeyVerdict } from "#shared/records/judge-key.ts";
+import { checkKey } from "#shared/records/judge-key.ts";
 import { isIP } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Actor } from "#shared/records/audit-entry.ts";
-import type { KeyRecord } from "#shared/records/key-record.ts";
+import { judgeProven, type KeyRecord, type KeyVerdict } from "#shared/records/key-record.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
 import {
   findSession,

@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import type { Chosen, Needs } from "../routing/choose-machine.ts";
-import type { ModelTarget } from "../routing/job-placements.ts";
+import type { JobPlacements, ModelTarget } from "../routing/job-placements.ts";
 import type { MachineRanking, Wanted } from "../routing/rank-machines.ts";
 import type { Continuation } from "../jobs/continue-answer.ts";
 
@@ -42,9 +42,17 @@ export function wantedBy({ targets, kind, needs }: TargetedWork, signal: AbortSi
 /** Ranks the machines of the targets of a request, of one target after the other. */
 export class TargetRanking {
   readonly #ranking: MachineRanking;
+  readonly #placements: Pick<JobPlacements, "rankNow">;
 
-  constructor(ranking: MachineRanking) {
+  constructor({
+    ranking,
+    placements,
+  }: {
+    readonly ranking: MachineRanking;
+    readonly placements: Pick<JobPlacements, "rankNow">;
+  }) {
     this.#ranking = ranking;
+    this.#placements = placements;
   }
 
   /** Ranks the machines of the first target that has some. All targets wait together for machines that are away. */
@@ -69,7 +77,7 @@ export class TargetRanking {
 
   #rankNow(targets: readonly Wanted[], from: number): RankedTarget | undefined {
     for (const [place, wanted] of targets.entries()) {
-      const ranked = place < from ? undefined : this.#ranking.rankNow(wanted);
+      const ranked = place < from ? undefined : this.#placements.rankNow(wanted);
       if (ranked !== undefined) return rankedTarget(wanted, place, ranked);
     }
     return undefined;

@@ -3,7 +3,7 @@ import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
-import type { MachineRanking } from "../routing/rank-machines.ts";
+import type { JobPlacements } from "../routing/job-placements.ts";
 import { RecordsOf } from "../jobs/job-events.ts";
 import type { OpenJobs } from "../jobs/open-jobs.ts";
 import { wantedBy } from "./choose.ts";
@@ -11,7 +11,7 @@ import type { ModelRequest } from "./request.ts";
 
 interface CounterOptions {
   readonly jobs: Pick<OpenJobs, "run">;
-  readonly ranking: Pick<MachineRanking, "rankNow">;
+  readonly placements: Pick<JobPlacements, "rankNow">;
   readonly timing: Timing;
   readonly clock: Clock;
 }
@@ -32,9 +32,9 @@ export class PromptCounter {
 
   /** Returns the exact number of tokens. Undefined if no machine that would answer the chat counts it in time. */
   async count(chat: CountedChat, signal: AbortSignal): Promise<number | undefined> {
-    const { ranking } = this.#options;
+    const { placements } = this.#options;
     const ranked = wantedBy({ targets: chat.work.targets, needs: chat.work.needs, kind: "count" }, signal).map(
-      (target) => ranking.rankNow(target) ?? [],
+      (target) => placements.rankNow(target) ?? [],
     );
     const first = ranked.find(({ length }) => length > 0) ?? [];
     for (const chosen of first.filter(({ model }) => model.counts === true).slice(0, askedMax)) {

@@ -5,7 +5,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
-import type { RouteTable } from "#shared/records/route-record.ts";
+import type { RouteTable } from "../fleet/route-records.ts";
 import type { RouteRecords } from "../fleet/route-records.ts";
 import type { ImageFetcher } from "../images/image-fetcher.ts";
 import type { AnswerClaims } from "../jobs/answer-claims.ts";

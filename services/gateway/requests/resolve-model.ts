@@ -1,6 +1,7 @@
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { aliasedId, type DetailedModel } from "#shared/protocol/model.ts";
-import type { RouteTable, RouteTarget } from "#shared/records/route-record.ts";
+import type { RouteTarget } from "#shared/records/route-record.ts";
+import type { RouteTable } from "../fleet/route-records.ts";
 import type { ModelTarget } from "../routing/job-placements.ts";
 import { type MachineRanking, modelNotFound } from "../routing/rank-machines.ts";
 import { type Listing, type LiveModels, offeredModel } from "../jobs/live-models.ts";

@@ -24,7 +24,10 @@ import type { ModelRequest } from "./request.ts";
 interface JobRunnerOptions {
   readonly ranking: MachineRanking;
   readonly breakers: Breakers;
-  readonly placements: Pick<JobPlacements, "placed" | "took" | "saidBusy" | "retryAfterSeconds">;
+  readonly placements: Pick<
+    JobPlacements,
+    "canPlace" | "placed" | "rankNow" | "retryAfterSeconds" | "saidBusy" | "took"
+  >;
   readonly refusedEfforts: RefusedEfforts;
   readonly jobs: OpenJobs;
   readonly timing: Timing;
@@ -74,7 +77,7 @@ export class JobRunner {
     this.#budget = new RetryBudget(options.clock);
     this.#moves = new RetryBudget(options.clock, moves);
     this.#deadly = new DeadlyRequests(options.timing);
-    this.#targets = new TargetRanking(options.ranking);
+    this.#targets = new TargetRanking(options);
   }
 
   /**
@@ -82,10 +85,10 @@ export class JobRunner {
    * checked.
    */
   async assertTaker(wanted: TargetedWork, request: ModelRequest, signal: AbortSignal): Promise<void> {
-    const { jobs, ranking, clock } = this.#options;
+    const { jobs, ranking, placements, clock } = this.#options;
     jobs.line.assertConnection();
     const targets = wantedBy(wanted, signal);
-    if (targets.some((target) => ranking.hasTaker(target))) return;
+    if (targets.some((target) => placements.canPlace(target))) return;
     const sinceMs = clock.now();
     try {
       await anyOf(targets.map((target) => ranking.rank(target)));
@@ -199,7 +202,7 @@ export class JobRunner {
 
   /** Returns the machines to ask next, as `afterFault` decides, or throws the fault in which the request ends. */
   async #next(run: JobRun, at: RankedTarget, { fault, by }: Unfinished): Promise<RankedTarget> {
-    const { ranking, clock, refusedEfforts } = this.#options;
+    const { ranking, placements, clock, refusedEfforts } = this.#options;
     const { request } = run;
     const { work, answer } = request;
     const failures = by === undefined ? at.failures : [...at.failures, { fault, by }];
@@ -207,7 +210,7 @@ export class JobRunner {
     const last = failures.at(-1)?.fault ?? fault;
     const hasSaid = answer.hasSaid();
     const tried = new Set(failures.map((failed) => failed.by.machine));
-    const others = by === undefined || hasSaid ? [] : ranking.others(at.wanted, tried);
+    const others = by === undefined || hasSaid ? [] : (placements.rankNow(at.wanted, tried) ?? []);
     const elsewhere = by && hasSaid ? this.#elsewhere(run, here, by) : undefined;
     const facts = {
       code: fault.code,
@@ -267,7 +270,7 @@ export class JobRunner {
     const { delivered, outputTokens } = request.answer;
     if (delivered?.body === undefined) return undefined;
     const failed = failures.filter(({ fault }) => fault.code !== "shutting_down").map(({ by }) => by.machine);
-    const others = this.#options.ranking.others(wanted, new Set([from.machine, ...failed]));
+    const others = this.#options.placements.rankNow(wanted, new Set([from.machine, ...failed])) ?? [];
     const same = others.filter(({ model }) => isSame(model, from.model));
     const continuation = same.length === 0 ? undefined : delivered.continuation(outputTokens);
     if (continuation === undefined) return undefined;

@@ -75,6 +75,12 @@ export class JobPlacements {
     return this.#choose(query, { known, random, tried });
   }
 
+  /** Returns the machines that `choose` ranks. Undefined if the request must wait or is refused. */
+  rankNow(query: PlacementQuery, tried?: ReadonlySet<string>): readonly Chosen[] | undefined {
+    const choice = this.choose(query, tried);
+    return choice.outcome === "machines" ? choice.ranked : undefined;
+  }
+
   /** True if `choose` would find a machine. Returns at the first machine found. */
   canPlace(query: PlacementQuery): boolean {
     const { modelId, needs } = query;

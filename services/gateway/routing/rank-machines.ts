@@ -40,11 +40,11 @@ export class MachineRanking {
 
   /** Returns the machines that can take a request. Throws if there is none and none comes back in time. */
   async rank(wanted: Wanted): Promise<readonly Chosen[]> {
-    let choice = this.#choose(wanted);
+    const { catalogues, placements, clock, timing } = this.#options;
+    let choice = placements.choose(wanted);
     if (choice.outcome === "not-offered") {
-      const { catalogues, clock, timing } = this.#options;
       await Promise.race([catalogues.settled(), sleep(clock, timing.catalogueWaitMs, wanted.signal)]);
-      choice = this.#choose(wanted);
+      choice = placements.choose(wanted);
     }
     if (choice.outcome === "not-offered") {
       const absence = await this.absence(wanted);
@@ -54,23 +54,6 @@ export class MachineRanking {
     }
     if (choice.outcome === "refused") throw choice.fault;
     return choice.ranked;
-  }
-
-  /** Returns the same as `rank` without waiting. Undefined if the request must wait or is refused. */
-  rankNow(wanted: Wanted): readonly Chosen[] | undefined {
-    const choice = this.#choose(wanted);
-    return choice.outcome === "machines" ? choice.ranked : undefined;
-  }
-
-  /** True if a machine can take a request, as far as the gateway knows without waiting. */
-  hasTaker(wanted: Wanted): boolean {
-    return this.#options.placements.canPlace(wanted);
-  }
-
-  /** Returns the same as `rank` without the machines in `tried`, and without waiting. */
-  others(wanted: Wanted, tried: ReadonlySet<string>): readonly Chosen[] {
-    const choice = this.#choose(wanted, tried);
-    return choice.outcome === "machines" ? choice.ranked : [];
   }
 
   /**
@@ -99,24 +82,20 @@ export class MachineRanking {
 
   /** Waits up to `waitMs`, which the operator configures, for a machine that offers the model. */
   async #awaitMachine(wanted: Wanted): Promise<MachineChoice> {
-    const { clock, timing, waitMs } = this.#options;
+    const { placements, clock, timing, waitMs } = this.#options;
     const untilMs = clock.now() + waitMs;
-    let choice = this.#choose(wanted);
+    let choice = placements.choose(wanted);
     if (this.#waiting >= waitingForMachinesMax) return choice;
     this.#waiting += 1;
     try {
       while (choice.outcome === "not-offered" && clock.now() < untilMs) {
         await sleep(clock, Math.min(timing.parkRetryMs, untilMs - clock.now()), wanted.signal);
-        choice = this.#choose(wanted);
+        choice = placements.choose(wanted);
       }
     } finally {
       this.#waiting -= 1;
     }
     return choice;
-  }
-
-  #choose(wanted: Wanted, tried?: ReadonlySet<string>): MachineChoice {
-    return this.#options.placements.choose(wanted, tried);
   }
 
   /** Returns the only machines that a target may be known of. Undefined for any that is not external. */

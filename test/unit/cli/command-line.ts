@@ -1,4 +1,5 @@
-import { checkKey, type KeyVerdict } from "#shared/records/judge-key.ts";
+import { checkKey } from "#shared/records/judge-key.ts";
+import type { KeyVerdict } from "#shared/records/key-record.ts";
 import type { Command } from "commander";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";

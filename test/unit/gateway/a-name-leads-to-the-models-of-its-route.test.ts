@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { Model } from "#shared/protocol/model.ts";
-import type { RouteTable } from "#shared/records/route-record.ts";
+import type { RouteTable } from "../../../services/gateway/fleet/route-records.ts";
 import { listModels, resolveModel } from "../../../services/gateway/requests/resolve-model.ts";
 import { type MachineAnswer, mergeCatalogues } from "../../../services/gateway/jobs/live-models.ts";
 import { modelOf, nothing } from "./machines-of-a-fleet.ts";

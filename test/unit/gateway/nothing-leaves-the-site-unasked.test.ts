@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { type KeyRecord } from "#shared/records/key-record.ts";
 import { allows } from "#shared/records/match-scope.ts";
-import type { RouteTable } from "#shared/records/route-record.ts";
+import type { RouteTable } from "../../../services/gateway/fleet/route-records.ts";
 import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";

@@ -17,7 +17,7 @@ function counting({ able }: { readonly able: readonly string[] }) {
       model: { ...modelOf("llama3"), ...(able.includes(machine) && { counts: true }) },
     }),
   );
-  const counter = new PromptCounter({ jobs, ranking: { rankNow: () => ranked }, timing, clock });
+  const counter = new PromptCounter({ jobs, placements: { rankNow: () => ranked }, timing, clock });
   const [one, other, third] = machines.map((machine) => machine.listen());
   if (one === undefined || other === undefined || third === undefined) throw new Error("there are three machines");
   const leaving = new AbortController();

@@ -1,7 +1,8 @@
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
-import { RouteTable, type RouteTarget } from "#shared/records/route-record.ts";
+import type { RouteTarget } from "#shared/records/route-record.ts";
+import { RouteTable } from "../../../services/gateway/fleet/route-records.ts";
 
 const pepper = pepperText.parse("a pepper that is long enough to be one");
 const token = mintKeyToken();

@@ -1,6 +1,6 @@
-import { judgeProven, judgeToken } from "#shared/records/judge-key.ts";
+import { judgeToken } from "#shared/records/judge-key.ts";
 import { describe, expect, test } from "vitest";
-import type { FoundKey, KeyRecord } from "#shared/records/key-record.ts";
+import { type FoundKey, judgeProven, type KeyRecord } from "#shared/records/key-record.ts";
 import { type KeyToken, mintKeyToken } from "#shared/keys/key-token.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 
