@@ -46,13 +46,13 @@ export type Model = z.infer<typeof model>;
 /** The abilities beside those of the contract that this version knows. */
 export const furtherAbilities = ["rerank", "transcription", "speech", "image", "moderation", "tokenize"] as const;
 export type FurtherAbility = (typeof furtherAbilities)[number];
+const further: ReadonlySet<string> = new Set(furtherAbilities);
 
 /** The abilities that a request may need of its model. */
 export type Ability = keyof Capabilities | FurtherAbility;
 
 export function isAble(one: Pick<Model, "capabilities" | "x_capabilities">, ability: Ability): boolean {
-  const further = furtherAbilities.find((each) => each === ability);
-  if (further !== undefined) return one.x_capabilities?.includes(further) ?? false;
+  if (further.has(ability)) return one.x_capabilities?.includes(ability) ?? false;
   return one.capabilities[ability as keyof Capabilities];
 }
 

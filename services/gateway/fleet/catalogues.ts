@@ -220,12 +220,12 @@ export function findModel<Found extends Model>(
 
 /** Returns the machines among which `findModel` can find a model, from the machines that offer each id. */
 export function findOffering(
-  offering: (id: string) => readonly string[],
+  catalogues: Pick<Catalogues, "offering">,
   id: string,
   { isExact }: FindOptions = {},
 ): readonly string[] {
-  const exact = offering(id);
-  const habitual = isExact !== true && id.endsWith(latestTag) ? offering(aliasedId(id)) : [];
+  const exact = catalogues.offering(id);
+  const habitual = isExact !== true && id.endsWith(latestTag) ? catalogues.offering(aliasedId(id)) : [];
   if (habitual.length === 0) return exact;
   return exact.length === 0 ? habitual : [...new Set([...exact, ...habitual])];
 }

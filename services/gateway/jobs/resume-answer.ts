@@ -5,7 +5,7 @@ import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Catalogues } from "../fleet/catalogues.ts";
 import type { Roster } from "../fleet/roster.ts";
-import { resumedChosen } from "../routing/choose-machine.ts";
+import { resumedChosen } from "../routing/rank-machines.ts";
 import type { AnswerCourse } from "./answer-course.ts";
 import { answerNotFound } from "./machine-fault.ts";
 import type { OpenJobs } from "./open-jobs.ts";

@@ -6,7 +6,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import { targetText } from "#shared/records/change-route.ts";
 import type { MemoryFacts } from "#shared/protocol/presence.ts";
 import type { Breakers } from "../routing/breakers.ts";
-import type { MachineChoice, Explained, Needs } from "../routing/choose-machine.ts";
+import type { MachineChoice, Needs } from "../routing/choose-machine.ts";
 import { type Cost, firstTokenMs, loadOf } from "../routing/expected-cost.ts";
 import type { JobPlacements, PlacementQuery } from "../routing/job-placements.ts";
 import { cutOff } from "../jobs/broker-line.ts";
@@ -19,7 +19,16 @@ import type { RouteRecords } from "../fleet/route-records.ts";
 import type { PlacementSharing } from "../routing/share-placements.ts";
 import type { LeftOut, LeftOutMachine, Roster, RosterMachine } from "../fleet/roster.ts";
 import { joinReuse, showAway, showAwayRank } from "./away-machines.ts";
-import { judgeWork, whyExternal, whyGuessed, whyLeftOut, whyUnheard, whyThisRank } from "../routing/explain-routing.ts";
+import {
+  type Explained,
+  explainChoice,
+  judgeWork,
+  whyExternal,
+  whyGuessed,
+  whyLeftOut,
+  whyUnheard,
+  whyThisRank,
+} from "../routing/explain-routing.ts";
 
 interface ViewParts {
   readonly roster: Roster;
@@ -118,7 +127,7 @@ export class FleetView {
   #ranksOf(choice: MachineChoice, needs: Needs): readonly ShownRouteMachine[] {
     const { roster, clock } = this.#parts;
     const nowMs = clock.now();
-    return choice.explain().flatMap((explained) => {
+    return explainChoice(choice).flatMap((explained) => {
       const seen = roster.find(explained.machine, nowMs);
       return seen === undefined ? [] : [showRank(explained, { seen, needs, nowMs })];
     });

@@ -1,18 +1,17 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { LeftOutReason, RankReason } from "#shared/fleet/shown-fleet.ts";
-import { type Catalogue, isAble, type Model, type OfferedModel } from "#shared/protocol/model.ts";
+import { isAble, type Model, type OfferedModel } from "#shared/protocol/model.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
-import { findModel } from "../fleet/catalogues.ts";
 import { type Cost, expectedCost, type KnownLoad, loadOf, type Load, usualSpeed, type Work } from "./expected-cost.ts";
 import type { MeasuredSpeed, Speed } from "./measured-speeds.ts";
-import { orderMachines, type Able, type Ranked } from "./order-machines.ts";
 import type { PromptBlocks } from "./prompt-blocks.ts";
 import type { MachineStatus } from "../fleet/roster.ts";
 
 /** A machine that may be asked, and all that the gateway knows of it. */
 export interface Candidate {
   readonly presence: Presence;
-  readonly catalogue: Catalogue;
+  /** The model as the machine offers it. Undefined if it does not offer the model. */
+  readonly model: OfferedModel | undefined;
   readonly status: MachineStatus;
   /** True if the machine is external and the job may not run there, or the job may run elsewhere alone. */
   readonly isMisplaced?: boolean | undefined;
@@ -67,28 +66,11 @@ export interface Chosen {
   readonly causes?: { readonly isPlaced: boolean } | undefined;
 }
 
-/** The verdict on one candidate, with its reason. */
-export interface Explained {
-  readonly machine: string;
-  readonly verdict: "ranked" | "left-out";
-  /** Counted from 1. Undefined for a machine that is left out. */
-  readonly rank: number | undefined;
-  readonly reason: RankReason | LeftOutReason | undefined;
-  readonly status: MachineStatus;
-  readonly load: Load;
-  readonly speed: MeasuredSpeed | undefined;
-  /** Undefined for a machine that is left out. */
-  readonly cost: Cost | undefined;
-  readonly work: Work | undefined;
-  /** The model as that machine offers it. */
-  readonly model: Model | undefined;
-}
-
-/**
- * `explain` lists the ranked machines in order, then the left-out machines with the model, then the others. Requests do
- * not call it: each would pay for explaining a whole fleet.
- */
-export type MachineChoice = { readonly explain: () => readonly Explained[] } & (
+/** The choice of machines, with the weight of each and those that were left out, for explanations. */
+export type MachineChoice = {
+  readonly weighed: readonly Ranked[];
+  readonly leftOut: readonly LeftOut[];
+} & (
   | { readonly outcome: "machines"; readonly ranked: readonly Chosen[] }
   /** Present machines offer the model, but none can do what the request asks. */
   | { readonly outcome: "refused"; readonly fault: Fault }
@@ -99,12 +81,6 @@ export type MachineChoice = { readonly explain: () => readonly Explained[] } & (
 interface LeftOut {
   readonly candidate: Candidate;
   readonly reason: LeftOutReason;
-  readonly model: Model | undefined;
-}
-
-interface Weighed extends Able {
-  readonly candidate: Candidate;
-  readonly model: OfferedModel;
 }
 
 interface Fit {
@@ -112,57 +88,57 @@ interface Fit {
   readonly model: OfferedModel;
 }
 
+interface Weighed extends Fit {
+  /** True if the model's context window there holds the prompt, as far as its length can be estimated. */
+  readonly windowHolds: boolean;
+  readonly load: Load;
+  readonly cost: Cost;
+  /** Tokens of the prompt that the machine is expected to have cached. */
+  readonly cachedTokens: number;
+}
+
+interface Ranked {
+  readonly machine: Weighed;
+  /** The criterion that counts against the machine, or that decides its order among equals. */
+  readonly reason: RankReason | undefined;
+}
+
 /**
- * Ranks the machines that can serve a request, the best first, and explains the rank of every candidate. Only a certain
- * fact leaves a machine out. An estimate only puts it behind others.
+ * Ranks the machines that can serve a request, the best first. Only a certain fact leaves a machine out. An estimate only
+ * puts it behind others.
  */
 export function chooseMachine(options: {
-  readonly modelId: string;
-  readonly isExact?: boolean | undefined;
   readonly needs: Needs;
   readonly candidates: readonly Candidate[];
   readonly random: () => number;
 }): MachineChoice {
-  const { modelId, isExact, needs, candidates, random } = options;
+  const { needs, candidates, random } = options;
   const able: Fit[] = [];
   const leftOut: LeftOut[] = [];
   for (const candidate of candidates) {
-    const model = findModel(candidate.catalogue, modelId, { isExact });
-    const reason = whyNot(candidate, { model, needs });
+    const { model } = candidate;
+    const reason = whyNot(candidate, needs);
     if (reason === undefined && model !== undefined) able.push({ candidate, model });
-    else leftOut.push({ candidate, reason: reason ?? "no_model", model });
+    else leftOut.push({ candidate, reason: reason ?? "no_model" });
   }
   const usual = usualSpeed(able.map(({ candidate }) => candidate.speed));
-  const ranked = orderMachines(
-    able.map((fit) => weighed(fit, needs, usual)),
+  const weighed = orderMachines(
+    able.map((fit) => weigh(fit, needs, usual)),
     random,
   );
-  const explain = (): readonly Explained[] => [
-    ...ranked.map(({ machine: { candidate, model, cost }, reason }, place) =>
-      explained(candidate, { verdict: "ranked", rank: place + 1, reason, model, cost }),
-    ),
-    ...leftOut
-      .toSorted((one, other) => Number(one.model === undefined) - Number(other.model === undefined))
-      .map(({ candidate, reason, model }) =>
-        explained(candidate, { verdict: "left-out", rank: undefined, reason, model, cost: undefined }),
-      ),
-  ];
-  if (able.length > 0) return { outcome: "machines", ranked: ranked.map(chosen), explain };
+  if (able.length > 0) return { outcome: "machines", ranked: weighed.map(chosen), weighed, leftOut };
   const isThere = (reason: LeftOutReason): boolean => leftOut.some((each) => each.reason === reason);
-  if (isThere("tried")) return { outcome: "machines", ranked: [], explain };
-  const unable = leftOut.find(({ reason }) => reason === "unable")?.model;
+  if (isThere("tried")) return { outcome: "machines", ranked: [], weighed, leftOut };
+  const unable = leftOut.find(({ reason }) => reason === "unable")?.candidate.model;
   const fault = unable === undefined ? undefined : lacks(unable, needs);
-  return fault === undefined ? { outcome: "not-offered", explain } : { outcome: "refused", fault, explain };
-}
-
-interface ChoiceQuery {
-  readonly model: Model | undefined;
-  readonly needs: Needs;
+  const outcome =
+    fault === undefined ? ({ outcome: "not-offered" } as const) : ({ outcome: "refused", fault } as const);
+  return { ...outcome, weighed, leftOut };
 }
 
 /** Returns why a machine is not asked. Undefined if it can be asked. */
-export function whyNot(candidate: Candidate, { model, needs }: ChoiceQuery): LeftOutReason | undefined {
-  const { presence, status, avoid } = candidate;
+export function whyNot(candidate: Candidate, needs: Needs): LeftOutReason | undefined {
+  const { presence, model, status, avoid } = candidate;
   if (candidate.isMisplaced === true) return "external";
   if (status === "offline" || presence.state === "gone") return "offline";
   if (presence.state === "draining") return "draining";
@@ -174,15 +150,12 @@ export function whyNot(candidate: Candidate, { model, needs }: ChoiceQuery): Lef
   return avoid === "tried" ? "tried" : undefined;
 }
 
-function weighed({ candidate, model }: Fit, needs: Needs, usual: Speed): Weighed {
-  const { status, avoid, work = noWork } = candidate;
+function weigh({ candidate, model }: Fit, needs: Needs, usual: Speed): Weighed {
+  const { work = noWork } = candidate;
   const load = loadFor(candidate);
   return {
     candidate,
     model,
-    status: status === "suspect" ? "suspect" : "present",
-    breakerOpen: avoid === "breaker",
-    contradicts: avoid === "contradicts",
     windowHolds: (needs.promptTokens ?? 0) <= model.context_window,
     load,
     cost: expectedCost(work, load, { ...usual, ...candidate.speed }),
@@ -193,40 +166,15 @@ function weighed({ candidate, model }: Fit, needs: Needs, usual: Speed): Weighed
 const noWork: Work = { promptTokens: 0, cachedTokens: 0, answerTokens: 0 };
 
 /** Returns the load of a machine. A machine that said busy has no room until its next presence reports some. */
-function loadFor({ presence, known, saidBusy = false }: Candidate): Load {
+export function loadFor({ presence, known, saidBusy = false }: Candidate): Load {
   const load = loadOf(presence, known ?? { jobs: presence.running + presence.queued, backlogTokens: 0 });
   return saidBusy ? { ...load, room: "none" } : load;
 }
 
-type MachineVerdict = Pick<Explained, "verdict" | "rank" | "reason" | "model" | "cost">;
-
-function explained(candidate: Candidate, verdict: MachineVerdict): Explained {
-  const { presence, status, speed, work } = candidate;
-  return { machine: presence.machine, status, load: loadFor(candidate), speed, work, ...verdict };
-}
-
-function chosen({ machine: { candidate, model, cost, load, cachedTokens }, reason }: Ranked<Weighed>): Chosen {
+function chosen({ machine: { candidate, model, cost, load, cachedTokens }, reason }: Ranked): Chosen {
   const { machine, epoch, memory } = candidate.presence;
   const causes = candidate.work?.load?.displaces ? { isPlaced: memory?.isPlaced === true } : undefined;
   return { machine, epoch, model, reason, cost, load, cachedTokens, causes };
-}
-
-const noCost: Cost = {
-  loadMs: 0,
-  slotMs: 0,
-  backlogMs: 0,
-  promptMs: 0,
-  savedMs: 0,
-  answerMs: 0,
-  delayMs: 0,
-  totalMs: 0,
-};
-
-/** Returns the machine that has an answer already, for a client that resumes it. Nothing was weighed for it. */
-export function resumedChosen(presence: Presence, model: OfferedModel): Chosen {
-  const { machine, epoch } = presence;
-  const load = loadOf(presence, { jobs: presence.running + presence.queued, backlogTokens: 0 });
-  return { machine, epoch, model, reason: undefined, cost: noCost, load, cachedTokens: 0 };
 }
 
 const verbs = {
@@ -256,4 +204,65 @@ export function lacks(model: Model, needs: Needs): Fault | undefined {
     return new Fault("unsupported_value", { message, param: needs.imageParam });
   }
   return undefined;
+}
+
+/** Costs that differ by less are equal: they are made of measured times. */
+const alikeMs = 5;
+
+/**
+ * A machine with a part of the prompt cached counts as equal to the cheapest one while it costs at most this much more, and
+ * this many times what the cache saves. A prompt that a second machine computes takes room in that machine's cache from other
+ * prompts, which no cost counts.
+ */
+const excessMsMax = 200;
+const excessForSaved = 4;
+
+/**
+ * Sorts machines into the order in which they are asked. Machines without an open breaker come first, then machines
+ * heard lately, then machines whose window holds the prompt, then machines whose queue is not full. Among those the
+ * least expected cost comes first, and of those that count as equal the one with most of the prompt cached. Others are
+ * drawn, so that gateways do not all choose the same machine.
+ */
+function orderMachines(machines: readonly Weighed[], random: () => number): readonly Ranked[] {
+  const groups = Map.groupBy(machines, penaltyOf);
+  const penalties = [...groups.keys()].toSorted((one, other) => one - other);
+  return penalties.flatMap((penalty) => orderAlike(groups.get(penalty) ?? [], random));
+}
+
+/** Sorts machines with one penalty. */
+function orderAlike(group: readonly Weighed[], random: () => number): Ranked[] {
+  const leastMs = Math.min(...group.map(({ cost }) => cost.totalMs));
+  const drawn = group.map((machine) => {
+    const { cost, cachedTokens } = machine;
+    const excessMs = Math.max(0, cost.totalMs - leastMs - alikeMs);
+    const isNear = excessMs <= Math.min(excessMsMax, excessForSaved * cost.savedMs);
+    return { machine, excessMs, isNear, cachedTokens: isNear ? cachedTokens : -1, draw: random() };
+  });
+  drawn.sort(
+    (one, other) => other.cachedTokens - one.cachedTokens || one.excessMs - other.excessMs || one.draw - other.draw,
+  );
+  return drawn.map(({ machine, isNear }) => ({ machine, reason: rankReasonOf(machine, isNear, group.length) }));
+}
+
+/** Returns the penalty of a machine. Each criterion outweighs all those after it. */
+function penaltyOf({ candidate: { avoid, status }, windowHolds, load }: Weighed): number {
+  return (
+    (avoid === undefined ? 0 : 8) +
+    (status === "suspect" ? 4 : 0) +
+    (windowHolds ? 0 : 2) +
+    (load.room === "none" ? 1 : 0)
+  );
+}
+
+function rankReasonOf(machine: Weighed, isNear: boolean, machines: number): RankReason | undefined {
+  const { candidate, windowHolds, load, cachedTokens } = machine;
+  const { avoid, status } = candidate;
+  if (avoid === "breaker" || avoid === "contradicts") return avoid;
+  if (status === "suspect") return "suspect";
+  if (!windowHolds) return "small_window";
+  if (load.room === "none") return "full";
+  if (load.room === "queue") return "busy";
+  if (!isNear) return "slower";
+  if (cachedTokens > 0) return "warm";
+  return machines > 1 ? "drawn" : undefined;
 }

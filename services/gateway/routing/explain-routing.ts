@@ -1,8 +1,48 @@
 import { cachedText, costText, rankWords } from "#shared/fleet/rank-words.ts";
-import { slotsBelievedMax, type Load } from "./expected-cost.ts";
-import type { LeftOutCause, RosterMachine } from "../fleet/roster.ts";
+import type { LeftOutReason, RankReason } from "#shared/fleet/shown-fleet.ts";
+import { slotsBelievedMax, type Cost, type Load, type Work } from "./expected-cost.ts";
+import type { MeasuredSpeed } from "./measured-speeds.ts";
+import type { LeftOutCause, MachineStatus, RosterMachine } from "../fleet/roster.ts";
 import type { Model } from "#shared/protocol/model.ts";
-import { lacks, type Explained, type Needs } from "./choose-machine.ts";
+import { type Candidate, lacks, loadFor, type MachineChoice, type Needs } from "./choose-machine.ts";
+
+/** The verdict on one candidate, with its reason. */
+export interface Explained {
+  readonly machine: string;
+  readonly verdict: "ranked" | "left-out";
+  /** Counted from 1. Undefined for a machine that is left out. */
+  readonly rank: number | undefined;
+  readonly reason: RankReason | LeftOutReason | undefined;
+  readonly status: MachineStatus;
+  readonly load: Load;
+  readonly speed: MeasuredSpeed | undefined;
+  /** Undefined for a machine that is left out. */
+  readonly cost: Cost | undefined;
+  readonly work: Work | undefined;
+  /** The model as that machine offers it. */
+  readonly model: Model | undefined;
+}
+
+/** Lists the ranked machines in order, then the left-out machines with the model, then the others. */
+export function explainChoice({ weighed, leftOut }: MachineChoice): readonly Explained[] {
+  const ranked = weighed.map(({ machine: { candidate, cost }, reason }, place) =>
+    explained(candidate, { verdict: "ranked", rank: place + 1, reason, cost }),
+  );
+  const others = leftOut.toSorted(
+    ({ candidate: one }, { candidate: other }) => Number(one.model === undefined) - Number(other.model === undefined),
+  );
+  const left = others.map(({ candidate, reason }) =>
+    explained(candidate, { verdict: "left-out", rank: undefined, reason, cost: undefined }),
+  );
+  return [...ranked, ...left];
+}
+
+type MachineVerdict = Pick<Explained, "verdict" | "rank" | "reason" | "cost">;
+
+function explained(candidate: Candidate, verdict: MachineVerdict): Explained {
+  const { presence, model, status, speed, work } = candidate;
+  return { machine: presence.machine, status, load: loadFor(candidate), speed, work, model, ...verdict };
+}
 
 /** The facts that decide if a machine gets work. */
 export interface Working {

@@ -71,7 +71,8 @@ export class JobPlacements {
   choose(query: PlacementQuery, tried: ReadonlySet<string> = nobody): MachineChoice {
     const { random } = this.#parts;
     const offering = this.#offering(query);
-    const known = this.#drawn(offering, query, tried) ?? this.#presentOf(offering);
+    const drawn = offering.length > allLookedAtMax ? this.#drawn(offering, query, tried) : undefined;
+    const known = drawn ?? this.#presentOf(offering);
     return this.#choose(query, { known, random, tried });
   }
 
@@ -89,9 +90,8 @@ export class JobPlacements {
     for (let step = 0; step < names.length; step += 1) {
       const found = this.#present(names[(this.#walkFrom + step) % names.length]);
       if (found === undefined) continue;
-      const catalogue = catalogues.of(found.presence);
-      const model = findModel(catalogue, modelId, query);
-      if (whyNot({ ...found, catalogue }, { model, needs }) === undefined) return true;
+      const model = findModel(catalogues.of(found.presence), modelId, query);
+      if (whyNot({ ...found, model }, needs) === undefined) return true;
     }
     return false;
   }
@@ -174,7 +174,7 @@ export class JobPlacements {
   #offering(target: ModelTarget): readonly string[] {
     const { catalogues, external = noMachines } = this.#parts;
     const { modelId, machines } = target;
-    const names = findOffering((id) => catalogues.offering(id), modelId, target);
+    const names = findOffering(catalogues, modelId, target);
     if (machines === undefined && external.size === 0 && target.external === undefined) return names;
     return names.filter((name) => (machines?.includes(name) ?? true) && this.#isWhere(name, target));
   }
@@ -201,14 +201,13 @@ export class JobPlacements {
 
   /**
    * Draws some of many machines: machines with room at once, and those that have most of the prompt cached.
-   * Weighing all machines of a large fleet would take longer than answering the request. Returns undefined if the names
-   * are few, or if so few machines have room that all must be weighed. Each walk begins a little further than the one
+   * Weighing all machines of a large fleet would take longer than answering the request. Returns undefined if so few machines
+   * have room that all must be weighed. Each walk begins a little further than the one
    * before. Every machine is therefore drawn as often as any other. Most machines on a walk were also on the walk
    * before. The facts of one machine lie in a dozen places. Fetching them from far memory takes longer than
    * weighing them.
    */
   #drawn(names: readonly string[], query: PlacementQuery, tried: ReadonlySet<string>) {
-    if (names.length <= allLookedAtMax) return undefined;
     this.#walkFrom = (this.#walkFrom + walkStep) % walkTurn;
     const drawn: RosterMachine[] = [];
     for (let step = 0; step < names.length && drawn.length < drawnMax; step += 1) {
@@ -230,26 +229,22 @@ export class JobPlacements {
     const { catalogues, breakers, clock } = this.#parts;
     if (status !== "present" || tried.has(presence.machine)) return false;
     if (loadOf(presence, this.memory.openLoads.of(presence)).room !== "slot") return false;
-    const catalogue = catalogues.of(presence);
-    const model = findModel(catalogue, modelId, { isExact });
+    const model = findModel(catalogues.of(presence), modelId, { isExact });
     if (model === undefined || (needs.promptTokens ?? 0) > model.context_window) return false;
     if (breakers.avoids(presence.machine, model.id, clock.now()) !== undefined) return false;
     if (breakers.isBusy(presence.machine, model.id)) return false;
-    return whyNot({ ...found, catalogue }, { model, needs }) === undefined;
+    return whyNot({ ...found, model }, needs) === undefined;
   }
 
-  #choose(query: PlacementQuery, among: Among): MachineChoice {
-    const { modelId, isExact, needs, machines } = query;
-    const { known, random, tried = nobody } = among;
+  #choose(query: PlacementQuery, { known, random, tried = nobody }: Among): MachineChoice {
     const nowMs = this.#parts.clock.now();
     const candidates: Candidate[] = [];
     for (const each of known) {
       const { machine } = each.presence;
-      if (machines !== undefined && !machines.includes(machine)) continue;
-      const candidate = this.#candidate(each, query, { nowMs, tried: tried.has(machine) });
-      candidates.push({ ...candidate, isMisplaced: !this.#isWhere(machine, query) });
+      if (query.machines === undefined || query.machines.includes(machine))
+        candidates.push(this.#candidate(each, query, { nowMs, tried: tried.has(machine) }));
     }
-    return chooseMachine({ modelId, isExact, needs, candidates, random });
+    return chooseMachine({ needs: query.needs, candidates, random });
   }
 
   #candidate(
@@ -260,13 +255,13 @@ export class JobPlacements {
     const { catalogues, breakers } = this.#parts;
     const { modelId } = query;
     const { machine } = presence;
-    const catalogue = catalogues.of(presence);
-    const model = findModel(catalogue, modelId, query);
+    const model = findModel(catalogues.of(presence), modelId, query);
     const id = model?.id ?? modelId;
     return {
       presence,
-      catalogue,
+      model,
       status,
+      isMisplaced: !this.#isWhere(machine, query),
       isCordoned,
       avoid: tried ? "tried" : breakers.avoids(machine, id, nowMs),
       saidBusy: breakers.isBusy(machine, id),

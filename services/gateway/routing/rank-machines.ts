@@ -1,11 +1,13 @@
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
-import type { Model } from "#shared/protocol/model.ts";
+import type { Model, OfferedModel } from "#shared/protocol/model.ts";
+import type { Presence } from "#shared/protocol/presence.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { type Catalogues, findModel } from "../fleet/catalogues.ts";
 import type { KnownModels } from "#shared/store/known-models.ts";
 import type { Roster, RosterMachine } from "../fleet/roster.ts";
 import type { MachineChoice, Chosen } from "./choose-machine.ts";
+import { type Cost, loadOf } from "./expected-cost.ts";
 import type { JobPlacements, ModelTarget, PlacementQuery } from "./job-placements.ts";
 
 interface RankOptions {
@@ -147,4 +149,22 @@ export function modelNotFound(modelId: Model["id"]): Fault {
     message: `The model '${modelId}' does not exist or this key may not use it.`,
     param: "model",
   });
+}
+
+const noCost: Cost = {
+  loadMs: 0,
+  slotMs: 0,
+  backlogMs: 0,
+  promptMs: 0,
+  savedMs: 0,
+  answerMs: 0,
+  delayMs: 0,
+  totalMs: 0,
+};
+
+/** Returns the machine that has an answer already, for a client that resumes it. Nothing was weighed for it. */
+export function resumedChosen(presence: Presence, model: OfferedModel): Chosen {
+  const { machine, epoch } = presence;
+  const load = loadOf(presence, { jobs: presence.running + presence.queued, backlogTokens: 0 });
+  return { machine, epoch, model, reason: undefined, cost: noCost, load, cachedTokens: 0 };
 }

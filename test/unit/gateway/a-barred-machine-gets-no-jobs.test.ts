@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { chooseMachine, type Candidate } from "../../../services/gateway/routing/choose-machine.ts";
+import { explainChoice } from "../../../services/gateway/routing/explain-routing.ts";
 import type { Barred } from "../../../services/gateway/fleet/machine-records.ts";
 import { MachineRanking } from "../../../services/gateway/routing/rank-machines.ts";
 import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
@@ -66,7 +67,7 @@ test("a cordoned machine is left out with the reason, and named when it alone ha
   const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: 0, timing, clock });
   const wish = { kind: "chat", modelId: "llama3", needs, machines: undefined } as const;
   expect(placements.canPlace(wish)).toBe(false);
-  expect(placements.explain(wish).explain()).toMatchObject([{ machine: "attic", reason: "cordoned" }]);
+  expect(explainChoice(placements.explain(wish))).toMatchObject([{ machine: "attic", reason: "cordoned" }]);
   expect(await ranking.absence({ modelId: "llama3", machines: undefined })).toMatchObject({
     code: "agent_offline",
     message: expect.stringContaining("cordoned"),
@@ -83,12 +84,13 @@ test("a cordoned machine keeps its place in the roster, so that its running jobs
 
 test("a cordoned machine comes after what makes it unable to take any job", () => {
   const reasonOf = (about: Partial<Candidate>) =>
-    chooseMachine({
-      modelId: "llama3",
-      needs,
-      candidates: [{ ...candidate("attic"), isCordoned: true, ...about }],
-      random: () => 0,
-    }).explain()[0]?.reason;
+    explainChoice(
+      chooseMachine({
+        needs,
+        candidates: [{ ...candidate("attic"), isCordoned: true, ...about }],
+        random: () => 0,
+      }),
+    )[0]?.reason;
   expect(reasonOf({})).toBe("cordoned");
   expect(reasonOf({ status: "offline" })).toBe("offline");
 });

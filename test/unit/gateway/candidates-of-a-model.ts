@@ -19,12 +19,12 @@ export function candidate(
     readonly running?: number;
     readonly queued?: number;
     readonly queueMax?: number;
-  } & Partial<Omit<Candidate, "presence" | "catalogue">> = {},
+  } & Partial<Omit<Candidate, "presence" | "model">> = {},
 ): Candidate {
   return {
     status: "present",
     presence: presenceOf(machine, { slots, running, queued, queueMax }),
-    catalogue: [modelOf("llama3", { context_window: window })],
+    model: modelOf("llama3", { context_window: window }),
     ...about,
   };
 }

@@ -7,23 +7,21 @@ import {
   type MachineChoice,
   type Needs,
 } from "../../../services/gateway/routing/choose-machine.ts";
+import { findModel } from "../../../services/gateway/fleet/catalogues.ts";
 import { modelOf, nothing, presenceOf } from "./machines-of-a-fleet.ts";
 
 const plain: Needs = { capability: "completion", tools: false, imageParam: undefined };
 
-function choose(
-  candidates: readonly Candidate[],
-  options: { needs?: Needs; modelId?: string; random?: () => number } = {},
-) {
-  const { needs = plain, modelId = "llama3", random = () => 0.5 } = options;
-  return chooseMachine({ candidates, needs, modelId, random });
+function choose(candidates: readonly Candidate[], options: { needs?: Needs; random?: () => number } = {}) {
+  const { needs = plain, random = () => 0.5 } = options;
+  return chooseMachine({ candidates, needs, random });
 }
 const machines = (choice: MachineChoice): string[] =>
   choice.outcome === "machines" ? choice.ranked.map(({ machine }) => machine) : [choice.outcome];
-const offering = (machine: string, can: Partial<Capabilities>, fields = {}): Candidate => ({
+const offering = (machine: string, can: Partial<Capabilities>, asked = "llama3"): Candidate => ({
   status: "present",
-  presence: presenceOf(machine, fields),
-  catalogue: [modelOf("other"), modelOf("llama3", { capabilities: { ...nothing, ...can } })],
+  presence: presenceOf(machine),
+  model: findModel([modelOf("other"), modelOf("llama3", { capabilities: { ...nothing, ...can } })], asked),
 });
 const chat = { completion: true };
 
@@ -62,7 +60,7 @@ test("the choice of a machine is always one that is ready, offers the model and 
       const candidates = given.map(({ id, can, ...load }, place) => ({
         status: "present" as const,
         presence: presenceOf(`gpu-${place}`, load),
-        catalogue: [modelOf(id, { capabilities: can })],
+        model: id === "llama3" ? modelOf(id, { capabilities: can }) : undefined,
       }));
       const offers = given.flatMap(({ id, can, state }, place) =>
         id === "llama3" && state === "ready" ? [{ machine: `gpu-${place}`, can }] : [],
@@ -80,14 +78,13 @@ test("the choice of a machine is always one that is ready, offers the model and 
 });
 
 test("the choice of a machine names the boot and the model as that machine has it, also when it was asked for with :latest", () => {
-  const candidate = offering("gpu-1", chat);
-  const choice = choose([candidate], { modelId: "llama3:latest" });
+  const candidate = offering("gpu-1", chat, "llama3:latest");
   const { epoch } = candidate.presence;
-  expect(choice).toMatchObject({
+  expect(choose([candidate])).toMatchObject({
     outcome: "machines",
-    ranked: [{ machine: "gpu-1", epoch, model: candidate.catalogue[1] }],
+    ranked: [{ machine: "gpu-1", epoch, model: { id: "llama3" } }],
   });
-  expect(choose([candidate], { modelId: "llama3:8b" }).outcome).toBe("not-offered");
+  expect(choose([offering("gpu-1", chat, "llama3:8b")]).outcome).toBe("not-offered");
 });
 
 test.each<[string, Partial<Capabilities>, Needs, { code: string; param: string }]>([

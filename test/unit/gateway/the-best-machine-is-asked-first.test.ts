@@ -1,11 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  chooseMachine,
-  type Candidate,
-  type Explained,
-  type Needs,
-} from "../../../services/gateway/routing/choose-machine.ts";
+import { chooseMachine, type Candidate, type Needs } from "../../../services/gateway/routing/choose-machine.ts";
+import { type Explained, explainChoice } from "../../../services/gateway/routing/explain-routing.ts";
 import { candidate, speed, work } from "./candidates-of-a-model.ts";
 
 function explain(
@@ -13,7 +9,7 @@ function explain(
   { promptTokens, random = () => 0 }: { promptTokens?: number; random?: () => number } = {},
 ): readonly Explained[] {
   const needs: Needs = { capability: "completion", tools: false, imageParam: undefined, promptTokens };
-  return chooseMachine({ candidates, needs, modelId: "llama3", random }).explain();
+  return explainChoice(chooseMachine({ candidates, needs, random }));
 }
 
 const order = (...given: Parameters<typeof explain>): string[] =>
@@ -256,9 +252,7 @@ describe("whatever the fleet is like", () => {
 
   test("one that is broken, silent, too small or full comes after all that are not, and costs rise among the others", () => {
     each((candidates, explained) => {
-      const windows = new Map(
-        candidates.map(({ presence, catalogue }) => [presence.machine, catalogue[0]?.context_window]),
-      );
+      const windows = new Map(candidates.map(({ presence, model }) => [presence.machine, model?.context_window]));
       const isGood = ({ machine, status, load, reason }: Explained): boolean =>
         reason !== "breaker" && status === "present" && load.room !== "none" && windows.get(machine) === 4_000;
       const ranked = explained.filter(({ verdict }) => verdict === "ranked");
