@@ -63,7 +63,7 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   admit(demand: Demand): Admission {
     const { keyId, limits, seat, tokens } = demand;
     const { spent, endsInMs } = this.#budgetOf(demand);
-    const share = judgingLimits(demand, this.#shareOf(limits, spent));
+    const share = judgingLimits(demand, shareOf(limits, this.gateways, spent));
     const state = { ...this.#stateOf(keyId, share), spent };
     const verdict = judgeDemand(demand, share, state);
     if (verdict.outcome === "refuse") {
@@ -82,7 +82,7 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   grow(growth: Growth): Hold {
     const { keyId, limits } = growth.hold;
     const { spent } = this.#budgetOf(growth.hold);
-    const share = this.#shareOf(limits, spent);
+    const share = shareOf(limits, this.gateways, spent);
     const grown = growHold(growth, share, { ...this.#stateOf(keyId, share), spent });
     this.adopt(grown, "here");
     this.#uncharged.set(keyId, limits);
@@ -90,7 +90,7 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   }
 
   async limitStatus({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
-    const share = this.#shareOf(limits);
+    const share = shareOf(limits, this.gateways);
     return limitStatusOf(share, this.#stateOf(keyId, share).levels);
   }
 
@@ -101,13 +101,13 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   adopt(hold: Hold, by = hold.kept): void {
     this.#forgetIdle();
     const key = this.#keys.getOrInsertComputed(hold.keyId, () => new LocalKey());
-    key.take(this.#options.clock.now(), this.#shareOf(hold.limits), { hold, by });
+    key.take(this.#options.clock.now(), shareOf(hold.limits, this.gateways), { hold, by });
   }
 
   /** Counts the hold of an answer that was admitted before, by an earlier request: its seat, and no request of a minute. */
   occupy(hold: Hold): void {
     const key = this.#keys.getOrInsertComputed(hold.keyId, () => new LocalKey());
-    key.take(this.#options.clock.now(), this.#shareOf(hold.limits), { hold, by: hold.kept, requests: 0 });
+    key.take(this.#options.clock.now(), shareOf(hold.limits, this.gateways), { hold, by: hold.kept, requests: 0 });
   }
 
   /** Records the budget use of all gateways, as their store just reported it. The share divides only what is left. */
@@ -120,7 +120,7 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   /** Settles a request that was admitted or adopted here. A second call for the same hold changes nothing. */
   settle(settled: Settled): void {
     const { keyId, limits } = settled.hold;
-    this.#keys.get(keyId)?.settle(this.#options.clock.now(), this.#shareOf(limits), settled);
+    this.#keys.get(keyId)?.settle(this.#options.clock.now(), shareOf(limits, this.gateways), settled);
     if (settled.hold.kept === "here" && this.#keys.has(keyId)) this.#uncharged.set(keyId, limits);
   }
 
@@ -131,7 +131,7 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   takeCharges(): readonly Charge[] {
     const nowMs = this.#options.clock.now();
     const charges = [...this.#uncharged].flatMap(([keyId, limits]): Charge[] => {
-      const use = this.#keys.get(keyId)?.takeCharge(nowMs, this.#shareOf(limits));
+      const use = this.#keys.get(keyId)?.takeCharge(nowMs, shareOf(limits, this.gateways));
       return use === undefined ? [] : [{ keyId, limits, ...use }];
     });
     this.#uncharged.clear();
@@ -151,10 +151,6 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
     const { name, endsAtMs } = budgetPeriodAt(limits.budget.per, wallMs);
     const learned = this.#keys.get(keyId)?.spentIn(name);
     return { spent: learned ?? this.#options.spent(keyId, name), endsInMs: endsAtMs - wallMs };
-  }
-
-  #shareOf(limits: KeyLimits, spent = 0): KeyLimits {
-    return shareOf(limits, this.gateways, spent);
   }
 
   #forgetIdle(): void {
@@ -251,7 +247,7 @@ class LocalKey {
  * Returns one gateway's share of a key's limits. Only the rest of a budget is divided: all gateways together spent the
  * other part. However many gateways there are, each admits a request now and then.
  */
-function shareOf(limits: KeyLimits, gateways: number, spent: number): KeyLimits {
+function shareOf(limits: KeyLimits, gateways: number, spent = 0): KeyLimits {
   if (gateways <= 1) return limits;
   const { requestsPerMinute, tokensPerMinute, concurrency, budget } = limits;
   const divided = (limit: number): number => Math.max(1, Math.floor(limit / gateways));

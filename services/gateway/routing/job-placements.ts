@@ -106,12 +106,11 @@ export class JobPlacements {
 
   /** Follows a job that goes to a machine. With `whole` its answer comes in one piece. */
   placed(chosen: Chosen, query: PlacementQuery, { whole }: { readonly whole: boolean }): PlacedJob {
-    const { roster, clock } = this.#parts;
-    const slots = roster.find(chosen.machine, clock.now())?.presence.slots ?? 1;
-    const window = chosen.model.context_window;
-    const isCold = chosen.model.loaded === false;
+    const { load, model } = chosen;
+    const isCold = model.loaded === false;
     if (isCold) this.#noteLoad(chosen);
-    return this.memory.placed(chosen, { asked: query, slots, window, whole, isCold });
+    const { slots } = load;
+    return this.memory.placed(chosen, { asked: query, slots, window: model.context_window, whole, isCold });
   }
 
   /** Notes that a job makes its machine load a model, so that the next ones join that load instead of beginning others. */

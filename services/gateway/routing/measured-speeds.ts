@@ -184,10 +184,13 @@ function timeOfOthers(
   machine: string,
   { promptTokens, nowMs }: { readonly promptTokens: number; readonly nowMs: number },
 ): number | undefined {
-  const others = Array.from(machines, ([name, measured]) => ({ name, measured })).filter(
-    ({ name, measured }) => name !== machine && !isOver(measured, nowMs) && measured.firsts.weight > 0,
-  );
-  return median(others.map(({ measured: { firsts } }) => firsts.at(promptTokens, ownMean(firsts))));
+  const times: number[] = [];
+  for (const [name, measured] of machines) {
+    const { firsts } = measured;
+    if (name !== machine && firsts.weight > 0 && !isOver(measured, nowMs))
+      times.push(firsts.at(promptTokens, ownMean(firsts)));
+  }
+  return median(times);
 }
 
 /** Returns the rise that is usual for the model's machines, or the machine's own mean while no machine was measured. */
