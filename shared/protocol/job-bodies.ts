@@ -9,13 +9,17 @@ import type { JsonPath } from "./frame-payload.ts";
 export function unknownFields(value: unknown, output: unknown, path: JsonPath = []): JsonPath[] {
   // A value without a schema of its own, such as a JSON schema, is passed on as it is.
   if (value === output || typeof value !== "object" || value === null) return [];
-  if (Array.isArray(value)) {
-    return value.flatMap((item, place) => unknownFields(item, Reflect.get(Object(output), place), [...path, place]));
-  }
   const known = Object(output) as Readonly<Record<string, unknown>>;
-  return Object.entries(value).flatMap(([field, inner]) =>
-    Object.hasOwn(known, field) ? unknownFields(inner, known[field], [...path, field]) : [[...path, field]],
-  );
+  const isList = Array.isArray(value);
+  const unknown: JsonPath[] = [];
+  for (const [field, inner] of Object.entries(value)) {
+    const isKnown = isList || Object.hasOwn(known, field);
+    if (isKnown && inner === known[field]) continue;
+    const place = [...path, isList ? Number(field) : field];
+    if (isKnown) unknown.push(...unknownFields(inner, known[field], place));
+    else unknown.push(place);
+  }
+  return unknown;
 }
 
 /**
