@@ -23,14 +23,14 @@ const toldAtOnceMax = 200;
 
 type EndedAt = Settled & { readonly endedAtMs: number };
 
-/** What a settlement books, however often it is sent. */
+/** The part of a settlement that is booked once, however often it is sent. */
 export type Sent = Pick<Settlement, "sequence" | "charges" | "usage" | "requests" | "running" | "over"> & {
   readonly ended: readonly EndedAt[];
 };
 
 /**
- * What the book is to be told of this gateway's requests. The ends of requests are here until the book has them: those that
- * wait are summed up, and the others were sent.
+ * The news of this gateway's requests for the book. The ends of requests are here until the book has them: those that wait
+ * are summed up, and the others were sent.
  */
 export class Outbox {
   readonly #rowsMax: number;

@@ -32,7 +32,7 @@ interface SettlementsOptions {
 type Growing = Growth & Pick<PromiseWithResolvers<Hold>, "resolve">;
 type AskedAdmission = PromiseWithResolvers<Admission> & { readonly demand: Demand };
 
-/** What goes out with a settlement once, and not when it is sent again. */
+/** The part of a settlement that goes out once, and not when it is sent again. */
 interface Questions {
   readonly renewed: readonly Hold[];
   readonly growing: readonly Growing[];

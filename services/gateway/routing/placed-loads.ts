@@ -130,7 +130,12 @@ export class PlacedLoads {
 
   /** This gateway's own loads. */
   own(): readonly PlacedLoad[] {
-    return Array.from(this.#own.values(), ({ accepted, ...load }) => load);
+    return Array.from(this.#own.values(), ({ machine, epoch, jobs, backlogTokens }) => ({
+      machine,
+      epoch,
+      jobs,
+      backlogTokens,
+    }));
   }
 
   #toldOf({ machine, epoch }: Target): KnownLoad {
