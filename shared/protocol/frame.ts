@@ -30,18 +30,20 @@ export function isTerminal(kind: FrameKind): boolean {
   return kind === "end" || kind === "fault";
 }
 
+/** Writes a frame. A payload that is a text is written as UTF-8. */
 export function encodeFrame(
   { kind, sequence = 0, outputTokens = 0 }: { kind: FrameKind; sequence?: number; outputTokens?: number },
-  payload: Uint8Array,
+  payload: string | Uint8Array,
 ): Uint8Array {
-  const frame = Buffer.allocUnsafe(framePrefixBytes + payload.byteLength);
+  const frame = Buffer.allocUnsafe(framePrefixBytes + Buffer.byteLength(payload));
   frame[0] = frameVersion;
   frame[1] = frameKinds.indexOf(kind) + 1;
   frame[2] = 0;
   frame[3] = 0;
   writeCount(frame, sequence, 4);
   writeCount(frame, Math.min(outputTokens, tokenCountMax), 8);
-  frame.set(payload, framePrefixBytes);
+  if (typeof payload === "string") frame.write(payload, framePrefixBytes);
+  else frame.set(payload, framePrefixBytes);
   return frame;
 }
 
@@ -148,6 +150,14 @@ export function piecesOf(text: string): readonly string[] {
     from = to;
   }
   return pieces;
+}
+
+const encoder = new TextEncoder();
+
+/** Returns the longest beginning of a text, between characters, that takes at most this many bytes. */
+export function beginOf(text: string, bytesMax: number): string {
+  const { read } = encoder.encodeInto(text, new Uint8Array(Math.max(0, bytesMax)));
+  return text.slice(0, read);
 }
 
 /** Returns the answer event of a record, or undefined when it is none. */

@@ -51,8 +51,6 @@ export type PartHead = z.infer<typeof partHead>;
 /** The one header of a job or part message: the version of the wire and the head, as ASCII JSON. */
 export const headHeader = "tl-head";
 
-const versioned = z.object({ version: z.int() });
-
 export type Headers = Readonly<Record<string, string>>;
 
 export function encodeHead(head: JobHead | PartHead): Headers {
@@ -78,10 +76,11 @@ export function decodePartHead(text: string | undefined): DecodedHead<PartHead> 
 
 function decodeHead<Head>(schema: z.ZodType<Head>, text: string | undefined): DecodedHead<Head> {
   const json = jsonIn(text ?? "");
-  const version = versioned.safeParse(json).data?.version;
-  if (version !== undefined && version !== frameVersion) return { outcome: "other-version", version };
+  const version: unknown = Object(json)["version"];
+  if (typeof version !== "number" || !Number.isSafeInteger(version)) return { outcome: "malformed" };
+  if (version !== frameVersion) return { outcome: "other-version", version };
   const head = schema.safeParse(json).data;
-  return version === undefined || head === undefined ? { outcome: "malformed" } : { outcome: "head", head };
+  return head === undefined ? { outcome: "malformed" } : { outcome: "head", head };
 }
 
 const token = z.string().regex(tokenText);
@@ -131,3 +130,4 @@ export const control = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("finish"), jobs: z.array(token).min(1).max(1_000), gateway: token.optional() }),
 ]);
 export type Control = z.infer<typeof control>;
+export type Attach = Extract<Control, { kind: "attach" }>;

@@ -118,3 +118,8 @@ export const presence = z.object({
   scale: z.number().positive(),
 });
 export type Presence = z.infer<typeof presence>;
+/** The part of a presence that the jobs of a machine decide. */
+export type MachineLoad = Pick<
+  Presence,
+  "slots" | "guessesSlots" | "running" | "queued" | "queueMax" | "strays" | "memory"
+>;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { AnswerAssembly } from "../../services/agent/jobs/answer-records.ts";
+import { AnswerAssembly } from "../../services/agent/jobs/run-job.ts";
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
 import { chatOn, eventsOf, textOf } from "../harness/ask-runtime.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { AnswerAssembly } from "../../services/agent/jobs/answer-records.ts";
+import { AnswerAssembly } from "../../services/agent/jobs/run-job.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Silence } from "../../services/agent/runtimes/runtime.ts";
 import { eventsOf, textOf, textOn, type TextWish } from "../harness/ask-runtime.ts";

@@ -1,14 +1,13 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import type { FaultCode } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { type AcceptPayload, encodeJson, type FaultPayload } from "#shared/protocol/frame-payload.ts";
+import type { AcceptPayload, FaultPayload } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
-import type { Control } from "#shared/protocol/job.ts";
+import type { Attach } from "#shared/protocol/job.ts";
 import { type ReplyAddress, replySubject } from "#shared/protocol/subjects.ts";
 import type { Job } from "./job.ts";
 import type { Uplink } from "./uplink.ts";
 
-type Attach = Extract<Control, { kind: "attach" }>;
 type AttachFault = FaultPayload & { readonly code: FaultCode };
 
 /** Time for the receipt of an answer's end, beside the round trip to the broker. */
@@ -82,6 +81,6 @@ export class JobAttacher {
 
   /** Answers an attach with a frame outside the numbering. A fault in it ends no job. */
   #tell(reply: ReplyAddress, ...[kind, payload]: ["accept", AcceptPayload] | ["fault", AttachFault]): void {
-    this.#options.uplink.publish(replySubject(reply), encodeFrame({ kind }, encodeJson(payload)));
+    this.#options.uplink.publish(replySubject(reply), encodeFrame({ kind }, JSON.stringify(payload)));
   }
 }

@@ -5,8 +5,7 @@ import {
   faultReasonCharactersMax,
   type JobState,
 } from "#shared/protocol/frame-payload.ts";
-import type { DataRecord } from "#shared/protocol/frame.ts";
-import type { JobHead } from "#shared/protocol/job.ts";
+import type { Attach, JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { type ReplyAddress, replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
@@ -80,8 +79,6 @@ export class Job {
   width = 1;
   /** The runtime's phase while it produces no output, if its latest progress report named one. */
   silence: Silence | undefined;
-  /** Tokens of the answer so far, sent or not. */
-  outputTokens = 0;
   progressAtMs: number;
   /** True while the answer is ahead of the gateway's credit, so that the runtime is not read on. */
   isHeldBack = false;
@@ -90,6 +87,7 @@ export class Job {
   #parts: PartCollector | undefined;
   readonly #clock: Pick<Clock, "now">;
   readonly #abort = new AbortController();
+  readonly signal = this.#abort.signal;
 
   constructor(head: JobHead, { body, reply, served, uplink, clock }: JobParts) {
     this.head = head;
@@ -102,10 +100,6 @@ export class Job {
     const isWhole = head.sha256 === undefined;
     this.state = isWhole ? "queued" : "receiving";
     this.body = isWhole ? body : undefined;
-  }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal;
   }
 
   /** The gateway that waits for the job. */
@@ -139,7 +133,7 @@ export class Job {
   }
 
   /** Sends the frames from a number on to this gateway, which follows the job from now on. False if one is no longer kept. */
-  attach(attach: Parameters<Outbox["attach"]>[0], reply: ReplyAddress): boolean {
+  attach(attach: Attach, reply: ReplyAddress): boolean {
     this.owner = reply.gateway;
     this.leftAtMs = undefined;
     return this.outbox.attach(attach, replySubject(reply));
@@ -166,7 +160,7 @@ export class Job {
     }
     this.#parts ??= new PartCollector({ bodyBytes, sha256 });
     const collected = this.#parts.add(offset, bytes);
-    this.moved();
+    this.progressAtMs = this.#clock.now();
     if (collected === "corrupt") return "corrupt";
     this.outbox.say("part-ack", { received: this.#parts.received });
     if (collected === "whole") {
@@ -186,8 +180,8 @@ export class Job {
   begin(state: "prefill" | "loading", served = this.served): void {
     this.state = state;
     this.served = served;
-    this.startedAtMs = this.#clock.now();
-    this.moved();
+    this.startedAtMs = this.progressAtMs = this.#clock.now();
+    this.silence = undefined;
   }
 
   putBack(): void {
@@ -200,33 +194,11 @@ export class Job {
     this.#abort.abort(reason);
   }
 
-  /** Records progress and the runtime's phase. Before the first token the phase becomes the job's state. */
-  readonly moved = (silence?: Silence): void => {
-    this.progressAtMs = this.#clock.now();
-    this.silence = silence;
-    if (silence !== undefined && (this.state === "prefill" || this.state === "loading")) this.state = silence;
-  };
-
-  /** Writes a part of the answer. The runtime is not read on until the returned promise, if any, resolves. */
-  write(records: readonly DataRecord[], outputTokens: number): Promise<void> | undefined {
-    this.progressAtMs = this.#clock.now();
-    if (records.length > 0) {
-      this.outputTokens = outputTokens;
-      if (this.firstTokenAtMs === undefined) {
-        this.firstTokenAtMs = this.progressAtMs;
-        this.state = "running";
-        this.body = undefined;
-      }
-    }
-    const room = this.outbox.write(records, outputTokens);
-    return room === undefined ? undefined : this.#holdBack(room);
-  }
-
-  async #holdBack(room: Promise<void>): Promise<void> {
-    this.isHeldBack = true;
-    await room;
-    this.isHeldBack = false;
-    this.progressAtMs = this.#clock.now();
+  /** Notes the first piece of the answer. */
+  answering(): void {
+    this.firstTokenAtMs = this.progressAtMs;
+    this.state = "running";
+    this.body = undefined;
   }
 
   /** Sends the one terminal frame. Later outcomes of the same job are ignored. */

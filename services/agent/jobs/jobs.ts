@@ -1,7 +1,7 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep } from "#shared/process/clock.ts";
-import type { Control, JobHead, PartHead } from "#shared/protocol/job.ts";
+import type { Attach, Control, JobHead, PartHead } from "#shared/protocol/job.ts";
 import type { BeatRow, RejectPayload } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { ReplyAddress } from "#shared/protocol/subjects.ts";
@@ -57,7 +57,7 @@ export class Jobs {
       return;
     }
     const { clock, runtime, timing } = this.#options;
-    const served = head.model === undefined ? undefined : runtime.offer?.find(head.model);
+    const served = head.model === undefined ? undefined : runtime.offer?.byId.get(head.model);
     const job = new Job(head, { body, reply, served, uplink: this.uplink, clock });
     const { outbox } = job;
     if (this.#pastUntilMs.has(head.id)) {
@@ -105,7 +105,7 @@ export class Jobs {
       case "credit":
         return this.#jobs.get(control.job)?.outbox.grant(control);
       case "lease":
-        for (const [id, bytes] of control.taken ?? []) this.#jobs.get(id)?.outbox.taken(bytes);
+        for (const [id, taken] of control.taken ?? []) this.#jobs.get(id)?.outbox.grant({ taken });
         for (const [id, tokens] of control.counted ?? []) {
           const job = this.#jobs.get(id);
           // A gateway that lost the answer counts no further.
@@ -139,8 +139,8 @@ export class Jobs {
       const fault = job.overdue(nowMs, timing);
       if (fault !== undefined) this.runner.stop(job, fault);
     }
-    for (const [id, { leftAtMs = nowMs }] of this.#kept)
-      if (nowMs - leftAtMs >= timing.resumableForMs) this.#forget(id);
+    for (const job of this.#kept.values())
+      if (nowMs - (job.leftAtMs ?? nowMs) >= timing.resumableForMs) this.#forget(job);
     for (const gateway of gone) this.#abandon(gateway);
     this.runner.tick();
   }
@@ -155,11 +155,12 @@ export class Jobs {
     const rows = new Map<string, BeatRow[]>();
     const places = this.runner.places();
     for (const job of this.#jobs.values()) {
-      const { head, state, outputTokens, outbox, waiting } = job;
+      const { head, state, outbox, waiting } = job;
       if (waiting === undefined) continue;
       // The end of an answer may wait behind bytes that are ahead of the credit.
       const shown = state === "ended" && outbox.endedAtMs === undefined ? "running" : state;
-      const row: BeatRow = [head.id, shown, places.get(job) ?? 0, outputTokens, outbox.lastSequence, outbox.credit];
+      const { outputTokens, lastSequence, credit } = outbox;
+      const row: BeatRow = [head.id, shown, places.get(job) ?? 0, outputTokens, lastSequence, credit];
       rows.getOrInsertComputed(waiting, () => []).push(row);
     }
     return rows;
@@ -220,7 +221,7 @@ export class Jobs {
     return this.#jobs.get(id) ?? this.#kept.get(id);
   }
 
-  #attach(attach: Extract<Control, { kind: "attach" }>, reply: ReplyAddress): void {
+  #attach(attach: Attach, reply: ReplyAddress): void {
     const job = this.#find(attach.job);
     // A request may lose the answer while its attach waits, so the attach comes in anew.
     const isThere = this.#attacher.attach(job, attach, reply, () => this.control(attach, reply));
@@ -245,7 +246,7 @@ export class Jobs {
       if (job.outbox.isResumable) this.#leaveToClient(job);
       else {
         this.runner.stop(job, new Fault("cancelled", { message: "The gateway that asked is gone." }));
-        this.#forget(job.head.id);
+        this.#forget(job);
       }
     }
     this.#options.log.warn({ gateway, jobs: abandoned.length }, "a gateway is gone; its jobs are cancelled");
@@ -270,18 +271,18 @@ export class Jobs {
 
   /** Ends the work on a job that is over. A resumable answer is kept for a while. */
   #leave(job: Job): void {
+    if (!job.outbox.isResumable) return this.#forget(job);
     const { id } = job.head;
-    if (!job.outbox.isResumable) return this.#forget(id);
     this.#jobs.delete(id);
     this.#kept.set(id, job);
     this.#remember(id);
     job.leave();
-    const [oldest = id] = this.#kept.keys();
+    const [oldest = job] = this.#kept.values();
     if (this.#kept.size > keptAnswersMax) this.#forget(oldest);
   }
 
-  #forget(id: string): void {
-    this.#find(id)?.outbox.release();
+  #forget({ head: { id }, outbox }: Job): void {
+    outbox.release();
     this.#jobs.delete(id);
     this.#kept.delete(id);
     this.#remember(id);

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { untilAborted } from "#shared/process/clock.ts";
+import { type Clock, untilAborted } from "#shared/process/clock.ts";
 import { jsonRecord } from "#shared/protocol/frame.ts";
 import type { ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";
 import type { ModelPulls } from "../models/model-pulls.ts";
@@ -26,6 +26,7 @@ interface Managed {
   readonly pulls: ModelPulls | undefined;
   /** The actions that the machine's owner allows. */
   readonly allowed: ReadonlySet<ManageAction>;
+  readonly clock: Pick<Clock, "now">;
 }
 
 /** Pulls, removes, loads or unloads a model, if the machine's owner allows the action and the runtime supports it. */
@@ -47,7 +48,7 @@ async function stopPull({ head: { model = "" } }: Job, { pulls }: Managed): Prom
   throw new Fault("model_not_found", { message, param: "model" });
 }
 
-async function runAction(job: Job, action: ManageAction, { offer, pulls }: Managed): Promise<void> {
+async function runAction(job: Job, action: ManageAction, { offer, pulls, clock }: Managed): Promise<void> {
   const { outbox, head, signal } = job;
   // The model's id as the operator wrote it.
   const { model = "" } = head;
@@ -55,7 +56,7 @@ async function runAction(job: Job, action: ManageAction, { offer, pulls }: Manag
     throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
   }
   // Users of Ollama write its default tag `:latest`.
-  const served = offer.find(model) ?? offer.find(model.replace(/:latest$/, ""));
+  const served = offer.byId.get(model) ?? offer.byId.get(model.replace(/:latest$/, ""));
   if (served === undefined && action !== "pull") {
     throw new Fault("model_not_found", { message: "This machine does not have that model.", param: "model" });
   }
@@ -68,7 +69,7 @@ async function runAction(job: Job, action: ManageAction, { offer, pulls }: Manag
   }
   const onProgress = (progress: ManageProgress): void => {
     if (signal.aborted) return;
-    job.moved();
+    job.progressAtMs = clock.now();
     void outbox.write([jsonRecord(progress)], 0);
   };
   const id = served?.ownId ?? model;

@@ -1,9 +1,8 @@
 import type { Clock } from "#shared/process/clock.ts";
-import { encodeJson, type EndPayload, type FaultPayload } from "#shared/protocol/frame-payload.ts";
-import { type DataRecord, encodeFrame } from "#shared/protocol/frame.ts";
-import type { JobHead } from "#shared/protocol/job.ts";
+import type { EndPayload, FaultPayload } from "#shared/protocol/frame-payload.ts";
+import { beginOf, type DataRecord, encodeFrame, openRecord, piecesOf, recordTextMax } from "#shared/protocol/frame.ts";
+import type { Attach, JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { WaitingRecords } from "./answer-records.ts";
 import type { Uplink, UplinkSender } from "./uplink.ts";
 
 /** A frame that the client has not read. `position` is its end on the uplink when it was sent last. */
@@ -17,6 +16,19 @@ interface KeptFrame {
 /** An answer that its client gets in one piece waits until it fills a frame of this size, or ends. */
 const wholeFrameBytes = 32 * 1024;
 
+/** A record's head, length and colon, whatever its length. */
+const openBytesMax = "t:".length + String(recordTextMax).length;
+
+/** A record that waits, or a piece of one that is longer than `recordTextMax`. */
+interface WaitingRecord {
+  readonly head: DataRecord["head"] | undefined;
+  /** The head, length and colon. Empty for a piece of a long record, which goes out as it is. */
+  open: string;
+  text: string;
+  /** The bytes of `open` and `text`. */
+  bytes: number;
+}
+
 /**
  * Sends the frames of one job, numbered without a gap. Records written in one turn of the event loop leave as one data
  * frame, however many tokens they hold. The gateway's credit and the room on the uplink bound them. While the uplink is
@@ -24,6 +36,13 @@ const wholeFrameBytes = 32 * 1024;
  * records, exactly once. Sent frames are kept until the client has read them, so that lost frames can be sent again.
  */
 export class Outbox implements UplinkSender {
+  /** The number of the last frame sent. */
+  lastSequence = 0;
+  /** True until the first frame of this job is sent. */
+  isSilent = true;
+  /** The tokens of the answer so far, and those of them in the frames sent so far. */
+  outputTokens = 0;
+  sentTokens = 0;
   readonly #uplink: Uplink;
   readonly #clock: Pick<Clock, "now">;
   readonly #isWhole: boolean;
@@ -31,19 +50,17 @@ export class Outbox implements UplinkSender {
   readonly #keepsAll: boolean;
   /** Bytes that the answer may be ahead of what its client has read. Without a bound, no frame is sent again. */
   readonly #window: number;
-  readonly #waiting = new WaitingRecords();
+  /** The records that are not sent yet, and the bytes that they take in frames. */
+  #waiting: WaitingRecord[] = [];
+  #waitingBytes = 0;
   #kept: KeptFrame[] = [];
   #subject: string;
   #limit: number;
   #offset = 0;
   /** True while this outbox waits for its turn on the uplink. */
   #isEnqueued = false;
-  #sequence = 0;
-  /** The next frame to send again. Undefined when no replay is under way. */
-  #againFrom: number | undefined;
-  #outputTokens = 0;
-  #sentTokens = 0;
-  #isSilent = true;
+  /** The frames that are sent again before new ones. */
+  #again: KeptFrame[] = [];
   /** The terminal frame, which follows all records; and the same frame once it was sent. */
   #ending: { readonly kind: "end" | "fault"; readonly payload: EndPayload | FaultPayload } | undefined;
   #ended: { readonly frame: Uint8Array; sentAtMs: number } | undefined;
@@ -61,24 +78,6 @@ export class Outbox implements UplinkSender {
     this.#keepsAll = resumable !== undefined;
   }
 
-  get lastSequence(): number {
-    return this.#sequence;
-  }
-
-  get isFresh(): boolean {
-    return this.#sequence === 0;
-  }
-
-  /** True until the first frame of this job is sent. */
-  get isSilent(): boolean {
-    return this.#isSilent;
-  }
-
-  /** The tokens of the answer in the frames sent so far. */
-  get sentTokens(): number {
-    return this.#sentTokens;
-  }
-
   /** True if a client can still get the answer from its beginning on. A job that failed without a part of it has none. */
   get isResumable(): boolean {
     const hasOnlyFailed = this.#ending?.kind === "fault" && this.#offset === 0;
@@ -92,28 +91,28 @@ export class Outbox implements UplinkSender {
 
   /** The time at which the terminal frame was sent. Undefined while frames before it are still to be sent again. */
   get endedAtMs(): number | undefined {
-    return this.#againFrom === undefined ? this.#ended?.sentAtMs : undefined;
+    return this.#again.length === 0 ? this.#ended?.sentAtMs : undefined;
   }
 
   /** True while the answer is ahead of the gateway's credit. */
   get isHeldBack(): boolean {
-    return this.#ended === undefined && this.#offset + this.#waiting.bytes > this.#limit;
+    return this.#ended === undefined && this.#offset + this.#waitingBytes > this.#limit;
   }
 
   /** Sends a frame outside the numbering: accept, reject, part-ack. */
   say(kind: "accept" | "reject" | "part-ack", payload: unknown): void {
-    this.#isSilent = false;
-    this.#uplink.publish(this.#subject, encodeFrame({ kind }, encodeJson(payload)));
+    this.isSilent = false;
+    this.#uplink.publish(this.#subject, encodeFrame({ kind }, JSON.stringify(payload)));
   }
 
   /** Takes a part of the answer. The caller awaits the returned promise, if any, before it writes more. */
   write(records: readonly DataRecord[], outputTokens: number): Promise<void> | undefined {
     if (this.#ending !== undefined || records.length === 0) return undefined;
     const isJoining = this.#isWhole || this.#uplink.isFull;
-    for (const record of records) this.#waiting.push(record, isJoining);
-    this.#outputTokens = outputTokens;
+    for (const record of records) this.#await(record, isJoining);
+    this.outputTokens = outputTokens;
     const { isHeldBack } = this;
-    const isDue = !this.#isWhole || isHeldBack || this.#waiting.bytes >= wholeFrameBytes;
+    const isDue = !this.#isWhole || isHeldBack || this.#waitingBytes >= wholeFrameBytes;
     if (isDue && this.#offset < this.#limit) this.#enqueue();
     if (!isHeldBack) return undefined;
     this.#room ??= Promise.withResolvers<void>();
@@ -129,39 +128,32 @@ export class Outbox implements UplinkSender {
 
   /** Discards the records that are not sent yet. */
   drop(): void {
-    if (this.#ending === undefined) this.#waiting.clear();
+    this.#waiting = [];
+    this.#waitingBytes = 0;
   }
 
   /** Discards everything: the gateway needs no more frames, new or repeated. */
   release(): void {
-    this.#againFrom = undefined;
-    this.#waiting.clear();
+    this.drop();
     this.#kept = [];
+    this.#again = [];
   }
 
-  /**
-   * Publishes the terminal frame again, unless the uplink is full: it may still hold the first copy, and has no room
-   * for two.
-   */
+  /** Publishes the terminal frame again, unless the uplink is full: it may still hold the first copy. */
   repeatTerminal(): void {
     if (this.#ended !== undefined && !this.#uplink.isFull) this.#uplink.publish(this.#subject, this.#ended.frame);
   }
 
   /**
-   * Applies a credit: the client has read `taken` bytes, and the gateway takes frames up to `limit`. Both only grow.
+   * Applies a credit: the client has read `taken` bytes, and the gateway takes frames up to `limit`. Both only grow. A lease
+   * tells `taken` alone: the answer may be a full window ahead of it.
    */
-  grant(credit: { readonly taken: number; readonly limit: number }): void {
-    const unread = this.isResumable ? 0 : this.#kept.findIndex(({ endOffset }) => endOffset > credit.taken);
+  grant({ taken, limit = Math.min(taken, this.#offset) + this.#window }: { taken: number; limit?: number }): void {
+    const unread = this.isResumable ? 0 : this.#kept.findIndex(({ endOffset }) => endOffset > taken);
     if (unread !== 0) this.#kept = unread < 0 ? [] : this.#kept.slice(unread);
-    if (credit.limit <= this.#limit) return;
-    this.#limit = credit.limit;
+    if (limit <= this.#limit) return;
+    this.#limit = limit;
     this.#enqueue();
-  }
-
-  /** Applies a lease's count of bytes that the client has read. The answer may be a full window ahead of it. */
-  taken(bytes: number): void {
-    const taken = Math.min(bytes, this.#offset);
-    this.grant({ taken, limit: taken + this.#window });
   }
 
   /**
@@ -169,22 +161,16 @@ export class Outbox implements UplinkSender {
    * way to the broker are not repeated for the same gateway, unless a client resumes the answer there: a gateway that
    * misses them attaches again. Returns false and sends nothing when one of the frames is no longer kept.
    */
-  attach(
-    {
-      from,
-      credit,
-      resumes,
-    }: { readonly from: number; readonly credit: number; readonly resumes?: string | undefined },
-    subject: string,
-  ): boolean {
-    const oldest = this.#kept[0]?.sequence ?? Infinity;
-    if (from <= this.#sequence && from < oldest) return false;
+  attach({ from, credit, resumes }: Pick<Attach, "from" | "credit" | "resumes">, subject: string): boolean {
+    const again = this.#kept.filter(({ sequence }) => sequence >= from);
+    const [first] = again;
+    if (from <= this.lastSequence && first?.sequence !== from) return false;
     const isElsewhere = resumes !== undefined || subject !== this.#subject;
     this.#subject = subject;
-    const { position = Infinity } = this.#kept[from - oldest] ?? {};
-    if (from >= (this.#againFrom ?? this.#sequence + 1)) this.#againFrom = from > this.#sequence ? undefined : from;
-    else if (isElsewhere || position <= this.#uplink.drainedBytes) {
-      this.#againFrom = from;
+    // A replay that is under way may skip frames.
+    const isLater = from >= (this.#again[0]?.sequence ?? this.lastSequence + 1);
+    if (isLater || isElsewhere || first === undefined || first.position <= this.#uplink.drainedBytes) {
+      this.#again = again;
       this.#enqueue();
     } else this.#uplink.measure();
     // The gateway that resumes the answer knows nothing of what others granted.
@@ -198,7 +184,24 @@ export class Outbox implements UplinkSender {
    * be sent at once.
    */
   sendTurn(bytesMax: number): boolean {
-    this.#isEnqueued = this.#againFrom === undefined ? this.#sendNew(bytesMax) : this.#sendAgain(bytesMax);
+    if (this.#again.length > 0) return this.#sendAgain(bytesMax);
+    this.#isEnqueued = false;
+    if (this.#waitingBytes > 0) {
+      const written = this.#take(Math.min(bytesMax, limits.dataFrameBytesMax), this.#limit - this.#offset);
+      // The first record does not fit: the next credit covers it.
+      if (written === "") return false;
+      this.#offset += Buffer.byteLength(written);
+      this.#send("data", written);
+    }
+    if (this.#room !== undefined && !this.isHeldBack) {
+      this.#room.resolve();
+      this.#room = undefined;
+    }
+    if (this.#waitingBytes === 0 && this.#ending !== undefined && this.#ended === undefined) {
+      const frame = this.#send(this.#ending.kind, JSON.stringify(this.#ending.payload));
+      this.#ended = { frame, sentAtMs: this.#clock.now() };
+    }
+    this.#isEnqueued = this.#waitingBytes > 0 && this.#offset < this.#limit;
     return this.#isEnqueued;
   }
 
@@ -209,55 +212,89 @@ export class Outbox implements UplinkSender {
   }
 
   #sendAgain(bytesMax: number): boolean {
-    let at = Math.max(0, (this.#againFrom ?? 0) - (this.#kept[0]?.sequence ?? 0));
-    let sent = 0;
-    for (let kept = this.#kept[at]; kept !== undefined && sent < bytesMax; kept = this.#kept[(at += 1)]) {
-      kept.position = this.#publish(kept.frame);
-      sent += kept.frame.byteLength;
+    let leftBytes = bytesMax;
+    while (leftBytes > 0) {
+      const kept = this.#again.shift();
+      if (kept === undefined) break;
+      this.#uplink.publish(this.#subject, kept.frame);
+      kept.position = this.#uplink.publishedBytes;
+      leftBytes -= kept.frame.byteLength;
     }
-    this.#againFrom = this.#kept[at]?.sequence;
-    if (this.#againFrom === undefined && this.#ended !== undefined) this.#ended.sentAtMs = this.#clock.now();
-    return this.#againFrom !== undefined || this.#canSend;
+    if (this.#again.length === 0 && this.#ended !== undefined) this.#ended.sentAtMs = this.#clock.now();
+    // New frames follow in the next turn.
+    return true;
   }
 
-  get #canSend(): boolean {
-    if (this.#waiting.bytes > 0) return this.#offset < this.#limit;
-    return this.#ending !== undefined && this.#ended === undefined;
-  }
-
-  #sendNew(bytesMax: number): boolean {
-    if (this.#waiting.bytes > 0) {
-      const creditBytes = this.#limit - this.#offset;
-      const payload = Buffer.from(this.#waiting.take(Math.min(bytesMax, limits.dataFrameBytesMax), creditBytes));
-      // The first record does not fit: the next credit covers it.
-      if (payload.byteLength === 0) return false;
-      this.#offset += payload.byteLength;
-      this.#send("data", payload);
-    }
-    if (this.#room !== undefined && !this.isHeldBack) {
-      this.#room.resolve();
-      this.#room = undefined;
-    }
-    if (this.#waiting.bytes > 0) return this.#offset < this.#limit;
-    if (this.#ending === undefined || this.#ended !== undefined) return false;
-    const frame = this.#send(this.#ending.kind, encodeJson(this.#ending.payload));
-    this.#ended = { frame, sentAtMs: this.#clock.now() };
-    return false;
-  }
-
-  #send(kind: "data" | "end" | "fault", payload: Uint8Array): Uint8Array {
-    this.#sequence += 1;
-    const frame = encodeFrame({ kind, sequence: this.#sequence, outputTokens: this.#outputTokens }, payload);
-    this.#isSilent = false;
-    this.#sentTokens = this.#outputTokens;
-    const position = this.#publish(frame);
+  #send(kind: "data" | "end" | "fault", payload: string): Uint8Array {
+    const sequence = (this.lastSequence += 1);
+    const frame = encodeFrame({ kind, sequence, outputTokens: this.outputTokens }, payload);
+    this.isSilent = false;
+    this.sentTokens = this.outputTokens;
+    this.#uplink.publish(this.#subject, frame);
+    const position = this.#uplink.publishedBytes;
     const endOffset = kind === "data" ? this.#offset : Infinity;
-    if (this.#window < Infinity) this.#kept.push({ sequence: this.#sequence, frame, endOffset, position });
+    if (this.#window < Infinity) this.#kept.push({ sequence, frame, endOffset, position });
     return frame;
   }
 
-  #publish(frame: Uint8Array): number {
-    this.#uplink.publish(this.#subject, frame);
-    return this.#uplink.publishedBytes;
+  /** Adds a record to those that wait. With `isJoining`, a text becomes part of the text before it. */
+  #await(record: DataRecord, isJoining: boolean): void {
+    const { head, text } = record;
+    const last = isJoining && isText(record) ? this.#waiting.at(-1) : undefined;
+    if (text.length > recordTextMax) {
+      for (const piece of piecesOf(openRecord(record) + text)) this.#add(undefined, "", piece);
+    } else if (last?.head === head && last.text.length + text.length <= recordTextMax) {
+      last.text += text;
+      const open = openRecord({ head, text: last.text });
+      const moreBytes = open.length - last.open.length + Buffer.byteLength(text);
+      last.open = open;
+      last.bytes += moreBytes;
+      this.#waitingBytes += moreBytes;
+    } else this.#add(head, openRecord(record), text);
   }
+
+  #add(head: WaitingRecord["head"], open: string, text: string): void {
+    const bytes = open.length + Buffer.byteLength(text);
+    this.#waiting.push({ head, open, text, bytes });
+    this.#waitingBytes += bytes;
+  }
+
+  /**
+   * Takes waiting records in their written form, up to `creditBytes` and about `bytesMax`. A text that is too long for both
+   * is cut. Another record is taken even beyond `bytesMax` when it is the first. Returns an empty text when no record fits.
+   */
+  #take(bytesMax: number, creditBytes: number): string {
+    let room = Math.min(bytesMax, creditBytes);
+    let written = "";
+    let taken = 0;
+    for (const record of this.#waiting) {
+      if (record.bytes > room && isText(record)) {
+        written += this.#cut(record, room);
+        break;
+      }
+      if (record.bytes > room && (taken > 0 || record.bytes > creditBytes)) break;
+      written += record.open + record.text;
+      room -= record.bytes;
+      this.#waitingBytes -= record.bytes;
+      taken += 1;
+    }
+    this.#waiting = taken === this.#waiting.length ? [] : this.#waiting.slice(taken);
+    return written;
+  }
+
+  /** Takes the beginning of a text as a record of its own, in at most this many bytes. */
+  #cut(record: WaitingRecord & { readonly head: "t" | "r" }, room: number): string {
+    const { head, text, bytes } = record;
+    const begin = beginOf(text, room - openBytesMax);
+    if (begin === "") return "";
+    record.text = text.slice(begin.length);
+    record.open = openRecord(record);
+    record.bytes = record.open.length + Buffer.byteLength(record.text);
+    this.#waitingBytes += record.bytes - bytes;
+    return openRecord({ head, text: begin }) + begin;
+  }
+}
+
+function isText<Of extends Pick<WaitingRecord, "head">>(record: Of): record is Of & { readonly head: "t" | "r" } {
+  return record.head === "t" || record.head === "r";
 }

@@ -1,6 +1,6 @@
 import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
 import { control, decodeJobHead, decodePartHead, headHeader } from "#shared/protocol/job.ts";
-import { type BeatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
+import { type BeatPayload, decodeJson } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame, frameVersion } from "#shared/protocol/frame.ts";
 import {
   beatsSubject,
@@ -51,7 +51,7 @@ export class JobReceiver {
         // Messages published while the connection was down are lost. A beat tells the gateways which frames to ask for.
         if (connected) this.#beat();
       }),
-      broker.subscribe(machinePattern({ machine, epoch }), (message) => this.#receive(message)),
+      broker.subscribe(machinePattern({ machine, epoch }), this.#receive),
     ];
   }
 
@@ -59,7 +59,7 @@ export class JobReceiver {
     for (const end of this.#ends) end.end();
   }
 
-  #receive(message: BrokerMessage): void {
+  readonly #receive = (message: BrokerMessage): void => {
     const { clock, log } = this.#options;
     const addressed = parseMachineSubject(message.subject);
     switch (addressed.channel) {
@@ -78,7 +78,7 @@ export class JobReceiver {
       case "unknown":
         log.debug({ subject: message.subject }, "a message of a kind that this agent does not know was dropped");
     }
-  }
+  };
 
   #receiveJob(message: BrokerMessage): void {
     const { jobs, log } = this.#options;
@@ -148,7 +148,7 @@ export class JobReceiver {
     const { machine, epoch, jobs } = this.#options;
     for (const [gateway, rows] of jobs.rows()) {
       const beat: BeatPayload = { epoch, rows, load: jobs.runner.loading };
-      jobs.uplink.publish(beatsSubject({ gateway, machine }), encodeFrame({ kind: "beat" }, encodeJson(beat)), {
+      jobs.uplink.publish(beatsSubject({ gateway, machine }), encodeFrame({ kind: "beat" }, JSON.stringify(beat)), {
         reply: echoSubject({ machine, epoch }, gateway),
       });
     }

@@ -1,12 +1,9 @@
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import type { LoadNews, RejectPayload } from "#shared/protocol/frame-payload.ts";
-import type { ManageAction } from "#shared/protocol/job-bodies.ts";
-import type { Presence } from "#shared/protocol/presence.ts";
-import type { AgentContext } from "../context.ts";
+import type { MachineLoad } from "#shared/protocol/presence.ts";
 import type { ModelDemand } from "../models/model-facts.ts";
 import type { ServedModel } from "../models/model-set.ts";
-import { ModelReconciler } from "../models/reconcile-models.ts";
-import type { RuntimeWatch } from "../models/watch-runtimes.ts";
+import { ModelReconciler, type ReconcilerOptions } from "../models/reconcile-models.ts";
 import type { RuntimeWork } from "../models/watch-source.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 import type { Job, Outcome } from "./job.ts";
@@ -15,17 +12,9 @@ import { runJob } from "./run-job.ts";
 import { LearntSlots, Schedule } from "./schedule.ts";
 import { StrayWatch } from "./watch-strays.ts";
 
-export interface RunnerOptions extends AgentContext {
-  readonly runtime: RuntimeWatch;
+export interface RunnerOptions extends Omit<ReconcilerOptions, "jobs"> {
   readonly queueMax: number;
-  /** The model actions that this machine's owner allows operators. */
-  readonly manage: ReadonlySet<ManageAction>;
-  /** True if the owner lets the agent decide what is loaded. */
-  readonly places?: boolean | undefined;
 }
-
-/** The part of a presence that jobs decide. */
-type MachineLoad = Pick<Presence, "slots" | "guessesSlots" | "running" | "queued" | "queueMax" | "strays" | "memory">;
 
 /**
  * Queues jobs, runs them on their runtimes and ends them. Jobs wait in lanes. Each lane has as many slots as its runtime
@@ -88,7 +77,8 @@ export class JobRunner {
     this.#start(this.#schedule.resize(lane, this.#slotsOf(served)));
     const turn = { lane, sender: job.head.keyId ?? "", ready: this.#isReady(job) };
     const started = this.#schedule.submit(job, turn);
-    runtime.facts.asked(model.id);
+    const { asked } = runtime.facts;
+    asked.set(model.id, (asked.get(model.id) ?? 0) + 1);
     this.#start(started ?? []);
     if (started !== undefined) return undefined;
     return { reason: "busy", message: `The machine's queue of ${queueMax} requests is full (queueMax).` };
@@ -103,17 +93,17 @@ export class JobRunner {
 
   /** Runs a job of a kind that takes no slot, and so waits for nothing. */
   async runBeside(job: Job): Promise<void> {
-    const { runtime, manage: allowed } = this.#options;
+    const { runtime, manage: allowed, clock } = this.#options;
     const { head, served } = job;
     this.#beside.add(job);
     if (head.kind === "manage") {
       job.begin("loading");
       await runtime.seams.interrupt();
-      this.#end(job, await manageModels(job, { offer: runtime.offer, allowed, pulls: this.models.pulls }));
+      this.#end(job, await manageModels(job, { offer: runtime.offer, allowed, pulls: this.models.pulls, clock }));
     } else if (head.kind === "count" && served !== undefined) {
       job.begin("prefill");
       job.width = 0;
-      this.#end(job, await runJob(job, served));
+      this.#end(job, await runJob(job, served, clock));
     } else this.#end(job, await listModels(job, runtime));
   }
 
@@ -156,21 +146,14 @@ export class JobRunner {
   /** Returns the jobs for each model: those that run, and those that wait for a slot or for their model. */
   demand(): ReadonlyMap<string, ModelDemand> {
     const demand = new Map<string, ModelDemand>();
-    const none: ModelDemand = { running: 0, waiting: 0, waitingSinceMs: undefined };
-    for (const {
-      head: { model = "" },
-    } of this.#runningOn()) {
-      const so = demand.get(model) ?? none;
-      demand.set(model, { ...so, running: so.running + 1 });
-    }
-    for (const {
-      head: { model = "" },
-      isWaiting,
-      acceptedAtMs,
-    } of this.#schedule.waiting.keys()) {
+    const jobs = [...this.#runningOn(), ...this.#schedule.waiting.keys()];
+    for (const { head, isWaiting, isRunning, acceptedAtMs } of jobs) {
+      const { model = "" } = head;
+      const so = demand.get(model) ?? { running: 0, waiting: 0, waitingSinceMs: undefined };
+      if (isRunning) demand.set(model, { ...so, running: so.running + 1 });
       if (!isWaiting) continue;
-      const { running, waiting, waitingSinceMs = Infinity } = demand.get(model) ?? none;
-      demand.set(model, { running, waiting: waiting + 1, waitingSinceMs: Math.min(acceptedAtMs, waitingSinceMs) });
+      const waitingSinceMs = Math.min(acceptedAtMs, so.waitingSinceMs ?? Infinity);
+      demand.set(model, { ...so, waiting: so.waiting + 1, waitingSinceMs });
     }
     return demand;
   }
@@ -181,13 +164,13 @@ export class JobRunner {
 
   async #run(job: Job): Promise<void> {
     // The runtime may have come and gone while the job was queued.
-    const served = this.#options.runtime.offer?.find(job.head.model ?? "");
+    const served = this.#options.runtime.offer?.byId.get(job.head.model ?? "");
     job.begin("prefill", served);
     if (served === undefined) {
       const message = "The model server on the GPU machine does not answer.";
       return this.#end(job, { outcome: "fault", fault: new Fault("runtime_offline", { message }) });
     }
-    const outcome = await runJob(job, served);
+    const outcome = await runJob(job, served, this.#options.clock);
     if (wasTooMuch(job, outcome) && this.#mayWait(served)) {
       job.putBack();
       this.#start(this.#schedule.putBack(job));

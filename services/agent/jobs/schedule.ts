@@ -14,22 +14,14 @@ const none: readonly never[] = [];
  * have sent. A job that is not ready keeps its place, but ready jobs behind it may start first.
  */
 export class Schedule<Job = string> {
+  readonly waiting = new Map<Job, Waiting>();
+  readonly running = new Map<Job, Waiting>();
   readonly #queueMax: number;
   readonly #lanes = new Map<string, Lane>();
-  readonly #waiting = new Map<Job, Waiting>();
-  readonly #running = new Map<Job, Waiting>();
   #submitted = 0;
 
   constructor(options: { queueMax: number }) {
     this.#queueMax = options.queueMax;
-  }
-
-  get running(): ReadonlyMap<Job, unknown> {
-    return this.#running;
-  }
-
-  get waiting(): ReadonlyMap<Job, unknown> {
-    return this.#waiting;
   }
 
   runningIn(lane: string): number {
@@ -43,22 +35,22 @@ export class Schedule<Job = string> {
     const lane = this.#laneOf(turn.lane);
     const { sender, ready } = turn;
     if (this.#backlog(lane) > this.#roomFor(sender)) return undefined;
-    this.#waiting.set(job, { lane, sender, ready, round: lane.nextRound(sender), order: this.#submitted++ });
+    this.waiting.set(job, { lane, sender, ready, round: lane.nextRound(sender), order: this.#submitted++ });
     return this.#startable();
   }
 
   /** Marks whether a waiting job can begin: its body is here, and its model is in memory. */
   setReady(job: Job, ready: boolean): readonly Job[] {
-    const waiting = this.#waiting.get(job);
+    const waiting = this.waiting.get(job);
     if (waiting !== undefined) waiting.ready = ready;
     return this.#startable();
   }
 
   /** Removes a job that is over, whether it ran or waited. */
   remove(job: Job): readonly Job[] {
-    const [running, waiting] = [this.#running.get(job), this.#waiting.get(job)];
-    this.#running.delete(job);
-    this.#waiting.delete(job);
+    const [running, waiting] = [this.running.get(job), this.waiting.get(job)];
+    this.running.delete(job);
+    this.waiting.delete(job);
     if (running !== undefined) running.lane.running -= 1;
     else if (waiting !== undefined) this.#closeUp(waiting);
     return this.#startable();
@@ -66,11 +58,11 @@ export class Schedule<Job = string> {
 
   /** Puts a running job back in the queue, in the place that it had. */
   putBack(job: Job): readonly Job[] {
-    const running = this.#running.get(job);
+    const running = this.running.get(job);
     if (running !== undefined) {
-      this.#running.delete(job);
+      this.running.delete(job);
       running.lane.running -= 1;
-      this.#waiting.set(job, running);
+      this.waiting.set(job, running);
     }
     return this.#startable();
   }
@@ -85,7 +77,7 @@ export class Schedule<Job = string> {
   places(): ReadonlyMap<Job, number> {
     const places = new Map<Job, number>();
     const taken = new Map<Lane, number>();
-    for (const [job, { lane }] of [...this.#waiting].toSorted(([, a], [, b]) => compare(a, b))) {
+    for (const [job, { lane }] of [...this.waiting].toSorted(([, a], [, b]) => compare(a, b))) {
       const place = (taken.get(lane) ?? 0) + 1;
       taken.set(lane, place);
       places.set(job, place);
@@ -98,26 +90,26 @@ export class Schedule<Job = string> {
   }
 
   #roomFor(sender: string): number {
-    for (const waiting of this.#waiting.values()) if (waiting.sender === sender) return this.#queueMax;
+    for (const waiting of this.waiting.values()) if (waiting.sender === sender) return this.#queueMax;
     return this.#queueMax + Math.min(newcomersMax, this.#queueMax);
   }
 
   /** Returns how many jobs would wait for a slot if one more joined this lane. */
   #backlog(joined: Lane): number {
     const waiting = new Map<Lane, number>([[joined, 1]]);
-    for (const { lane } of this.#waiting.values()) waiting.set(lane, (waiting.get(lane) ?? 0) + 1);
+    for (const { lane } of this.waiting.values()) waiting.set(lane, (waiting.get(lane) ?? 0) + 1);
     let backlog = 0;
     for (const [lane, count] of waiting) backlog += Math.max(0, count - lane.free);
     return backlog;
   }
 
   #startable(): readonly Job[] {
-    if (this.#waiting.size === 0) return none;
+    if (this.waiting.size === 0) return none;
     const start: Job[] = [];
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       const [job, started] = next;
-      this.#waiting.delete(job);
-      this.#running.set(job, started);
+      this.waiting.delete(job);
+      this.running.set(job, started);
       started.lane.started(started.round);
       start.push(job);
     }
@@ -126,7 +118,7 @@ export class Schedule<Job = string> {
 
   /** Moves up the sender's later jobs, so that a job that is given up costs the sender no turn. */
   #closeUp(left: Waiting): void {
-    for (const waiting of this.#waiting.values()) {
+    for (const waiting of this.waiting.values()) {
       if (waiting.lane === left.lane && waiting.sender === left.sender && waiting.round > left.round)
         waiting.round -= 1;
     }
@@ -135,7 +127,7 @@ export class Schedule<Job = string> {
 
   #next(): [Job, Waiting] | undefined {
     let first: [Job, Waiting] | undefined;
-    for (const [job, waiting] of this.#waiting) {
+    for (const [job, waiting] of this.waiting) {
       if (!waiting.ready || waiting.lane.free === 0) continue;
       if (first === undefined || compare(waiting, first[1]) < 0) first = [job, waiting];
     }

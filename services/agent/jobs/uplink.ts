@@ -3,8 +3,8 @@ import type { Clock } from "#shared/process/clock.ts";
 
 /** A stream that has something to send. */
 export interface UplinkSender {
-  /** True until the stream's first frame is sent; fresh streams go first. */
-  readonly isFresh: boolean;
+  /** The number of the last frame sent; streams that have sent none go first. */
+  readonly lastSequence: number;
   /** Publishes about `bytesMax` bytes. Returns true when more can be sent at once. */
   sendTurn(bytesMax: number): boolean;
 }
@@ -26,14 +26,17 @@ interface Flush {
  * second of answers. `flush()` measures the line: the broker answers it when everything published before has arrived.
  */
 export class Uplink {
+  /** Bytes published so far: the position on the line at which the latest message ends. */
+  publishedBytes = 0;
+  /** The broker has every byte up to this position, or the connection that carried it broke. */
+  drainedBytes = 0;
+  /** True while a stream waits for the line. */
+  isFull = false;
   readonly #broker: Broker;
   readonly #clock: Pick<Clock, "now">;
   /** Senders that wait for their turn, in order. */
   #waiting: UplinkSender[] = [];
   #isTurnDue = false;
-  #isFull = false;
-  #publishedBytes = 0;
-  #drainedBytes = 0;
   #windowBytes = startWindowBytes;
   #baseMs = Infinity;
   /** Unanswered flushes, oldest first. */
@@ -50,49 +53,28 @@ export class Uplink {
     this.#flush();
   }
 
-  /** Bytes published so far: the position on the line at which the latest message ends. */
-  get publishedBytes(): number {
-    return this.#publishedBytes;
-  }
-
-  /** The broker has every byte up to this position, or the connection that carried it broke. */
-  get drainedBytes(): number {
-    return this.#drainedBytes;
-  }
-
-  /** True while a stream waits for the line. */
-  get isFull(): boolean {
-    return this.#isFull;
-  }
-
   /** Sends a message at once: beats and other short messages take no turn. */
   publish(subject: string, data: Uint8Array, options?: PublishOptions): void {
     if (this.#broker.publish(subject, data, options) === "disconnected") return;
-    this.#publishedBytes += data.byteLength + subject.length + headBytes;
+    this.publishedBytes += data.byteLength + subject.length + headBytes;
   }
 
   /** Gives the sender its turn at the end of this turn of the event loop, or when the line has room. */
   enqueue(sender: UplinkSender): void {
     this.#waiting.push(sender);
-    if (!this.#isFull) this.#turnSoon();
+    if (this.isFull || this.#isTurnDue) return;
+    this.#isTurnDue = true;
+    setImmediate(this.#takeTurns);
   }
 
   /** Measures now how much the broker has, if anything was published since the last flush. */
   measure(): void {
-    if (this.#publishedBytes > this.#flushedBytes) this.#flush();
+    if (this.publishedBytes > this.#flushedBytes) this.#flush();
   }
 
-  #turnSoon(): void {
-    if (this.#isTurnDue) return;
-    this.#isTurnDue = true;
-    setImmediate(() => {
-      this.#isTurnDue = false;
-      this.#takeTurns();
-    });
-  }
-
-  #takeTurns(): void {
-    if (this.#isFull) this.#waiting.sort((a, b) => Number(b.isFresh) - Number(a.isFresh));
+  readonly #takeTurns = (): void => {
+    this.#isTurnDue = false;
+    if (this.isFull) this.#waiting.sort((a, b) => Number(a.lastSequence > 0) - Number(b.lastSequence > 0));
     const nowMs = this.#clock.now();
     // A frame published while the connection is down would have to be sent again.
     const [oldest] = this.#flushes;
@@ -107,24 +89,24 @@ export class Uplink {
       const more: UplinkSender[] = [];
       let served = 0;
       for (const sender of waiting) {
-        isStopped = isBlocked || this.#publishedBytes - this.#drainedBytes >= this.#windowBytes;
+        isStopped = isBlocked || this.publishedBytes - this.drainedBytes >= this.#windowBytes;
         if (isStopped) break;
         served += 1;
         if (sender.sendTurn(bytesMax)) more.push(sender);
-        if (this.#publishedBytes - this.#flushedBytes >= this.#windowBytes * shareShown) this.#flush();
+        if (this.publishedBytes - this.#flushedBytes >= this.#windowBytes * shareShown) this.#flush();
       }
       waiting = served === waiting.length ? more : [...waiting.slice(served), ...more];
     }
     this.#waiting = [...waiting, ...this.#waiting];
-    this.#isFull = this.#waiting.length > 0;
-    if (this.#publishedBytes === this.#flushedBytes) return;
-    if (nowMs - this.#flushedAtMs >= measureEveryMs || (this.#isFull && this.#flushes.length === 0)) this.#flush();
-  }
+    this.isFull = this.#waiting.length > 0;
+    if (this.publishedBytes === this.#flushedBytes) return;
+    if (nowMs - this.#flushedAtMs >= measureEveryMs || (this.isFull && this.#flushes.length === 0)) this.#flush();
+  };
 
   #flush(): void {
     if (!this.#broker.connected) return;
-    const aheadBytes = this.#publishedBytes - this.#drainedBytes;
-    const flush = { position: this.#publishedBytes, aheadBytes, sentAtMs: this.#clock.now() };
+    const aheadBytes = this.publishedBytes - this.drainedBytes;
+    const flush = { position: this.publishedBytes, aheadBytes, sentAtMs: this.#clock.now() };
     this.#flushes.push(flush);
     this.#flushedBytes = flush.position;
     this.#flushedAtMs = flush.sentAtMs;
@@ -137,9 +119,9 @@ export class Uplink {
     const place = this.#flushes.indexOf(flush);
     if (place < 0) return;
     this.#flushes.splice(0, place + 1);
-    this.#drainedBytes = flush.position;
+    this.drainedBytes = flush.position;
     this.#judge(flush);
-    if (this.#isFull) this.#takeTurns();
+    if (this.isFull) this.#takeTurns();
   }
 
   #judge({ position, aheadBytes, sentAtMs }: Flush): void {
@@ -149,7 +131,7 @@ export class Uplink {
     this.#baseMs = baseMs;
     if (position <= this.#judgedFrom) return;
     this.#windowBytes = nextWindow({ windowBytes, aheadBytes, delayMs, baseMs });
-    if (this.#windowBytes !== windowBytes) this.#judgedFrom = this.#publishedBytes;
+    if (this.#windowBytes !== windowBytes) this.#judgedFrom = this.publishedBytes;
   }
 
   /**
@@ -158,11 +140,11 @@ export class Uplink {
    */
   #startAnew(connected: boolean): void {
     this.#flushes = [];
-    this.#drainedBytes = this.#flushedBytes = this.#judgedFrom = this.#publishedBytes;
+    this.drainedBytes = this.#flushedBytes = this.#judgedFrom = this.publishedBytes;
     this.#windowBytes = Math.min(this.#windowBytes, startWindowBytes);
     this.#baseMs = Infinity;
     if (connected) this.#flush();
-    if (this.#waiting.length > 0) this.#turnSoon();
+    if (this.#waiting.length > 0) setImmediate(this.#takeTurns);
   }
 }
 

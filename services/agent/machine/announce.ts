@@ -4,6 +4,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { frameVersion } from "#shared/protocol/frame.ts";
 import {
+  type MachineLoad,
   problemCharactersMax,
   roundTripMsMax,
   runtimeNameCharactersMax,
@@ -18,9 +19,7 @@ interface AnnounceOptions {
   readonly broker: Broker;
   readonly machine: string;
   readonly epoch: string;
-  readonly jobs: {
-    readonly load: Pick<Presence, "slots" | "guessesSlots" | "running" | "queued" | "queueMax" | "strays" | "memory">;
-  };
+  readonly jobs: { readonly load: MachineLoad };
   readonly runtime: RuntimeWatch;
   readonly timing: Timing;
   readonly clock: Clock;

@@ -49,41 +49,37 @@ const listers: readonly Lister[] = [
   },
 ];
 
+interface MemoryOptions {
+  readonly boundMb?: number | undefined;
+  readonly modelsFolder?: string | undefined;
+  readonly tools?: readonly Lister[];
+}
+
 /**
  * Reads the memory for models: all graphics cards together, or the memory of this machine if no tool lists a card. A bound
  * of the operator's replaces the total.
  */
 export class MemoryReader {
-  readonly #boundMb: number | undefined;
-  readonly #modelsFolder: string | undefined;
+  readonly #options: MemoryOptions;
   /** The tools to ask: only the one that answered, once one did, and none once none did. */
   #tools: readonly Lister[];
   /** The latest answer, which stands while the tool does not answer. */
   #latest: ModelMemory | undefined;
 
-  constructor({
-    boundMb,
-    modelsFolder,
-    tools = listers,
-  }: {
-    readonly boundMb?: number | undefined;
-    readonly modelsFolder?: string | undefined;
-    readonly tools?: readonly Lister[];
-  }) {
-    this.#boundMb = boundMb;
-    this.#modelsFolder = modelsFolder;
-    this.#tools = tools;
+  constructor(options: MemoryOptions) {
+    this.#options = options;
+    this.#tools = options.tools ?? listers;
   }
 
   async read(): Promise<ModelMemory> {
     const { totalMb, freeMb } = (await this.#ofCards()) ?? ofMachine();
-    return { totalMb: Math.min(totalMb, this.#boundMb ?? Infinity), freeMb };
+    return { totalMb: Math.min(totalMb, this.#options.boundMb ?? Infinity), freeMb };
   }
 
   /** Returns what is free on the disk where models lie; undefined if that folder is not here. */
   async diskFreeMb(): Promise<number | undefined> {
-    if (this.#modelsFolder === undefined) return undefined;
-    const disk = await statfs(this.#modelsFolder).catch(() => undefined);
+    const { modelsFolder } = this.#options;
+    const disk = modelsFolder === undefined ? undefined : await statfs(modelsFolder).catch(() => undefined);
     return disk && (disk.bavail * disk.bsize) / megabyte;
   }
 

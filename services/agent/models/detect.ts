@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { ollamaUrlDefault, recogniseOllama } from "../runtimes/ollama/ollama.ts";
-import { type OpenAiServerKind, openAiServerKinds } from "../runtimes/openai/openai-profile.ts";
+import { openAiServerKinds } from "../runtimes/openai/openai-profile.ts";
 import { openAiServerUrls, recogniseOpenAiServer } from "../runtimes/openai/recognise-openai-server.ts";
 import type { Runtime, RuntimeSite } from "../runtimes/runtime.ts";
 
@@ -82,10 +82,9 @@ async function recognise(
   using late = abortAfter(site.clock, detectMs, () => new Error(`no answer within ${detectMs} ms (detectMs)`));
   const signal = AbortSignal.any([late.signal, options.signal]);
   if (kind === "ollama") return (await recogniseOllama(site, signal)) ?? "nothing";
-  const wanted: OpenAiServerKind | undefined = kind === "auto" ? undefined : kind;
+  const wanted = kind === "auto" ? undefined : kind;
   const found = wanted === undefined ? await recogniseOllama(site, signal) : undefined;
-  const other = { ...(wanted !== undefined && { wanted }), allowOther, signal };
-  return found ?? (await recogniseOpenAiServer(site, other)) ?? "nothing";
+  return found ?? (await recogniseOpenAiServer(site, { wanted, allowOther, signal })) ?? "nothing";
 }
 
 /** True if a server listens at the URL. The check only connects, which costs the server nothing. */

@@ -47,7 +47,7 @@ export interface Wishes {
   isKept(id: string): boolean;
 }
 
-interface FactsOptions {
+export interface FactsOptions {
   readonly memory?: MemorySource | undefined;
   readonly measurements?: ModelNotes<Measurement> | undefined;
   readonly clock: Pick<Clock, "now">;
@@ -69,6 +69,8 @@ const timeStepMs = 1_000;
 
 /** The measurements of an agent: of its models, and of the memory for them. */
 export class ModelFacts {
+  /** The requests for each model since the last look at them. */
+  readonly asked = new Map<string, number>();
   readonly #options: FactsOptions;
   readonly #measured = new Map<string, Measured>();
   #memory: (ModelMemory & { readonly diskFreeMb: number | undefined }) | undefined;
@@ -89,14 +91,6 @@ export class ModelFacts {
   /** Called when models came into memory or left it. */
   memoryChanged(): void {
     if (this.#options.memory !== undefined) this.readMemory().catch(() => undefined);
-  }
-
-  /** Counts a request for a model. */
-  asked(id: string): void {
-    const nowMs = this.#options.clock.now();
-    const measured = this.#of(id);
-    measured.asked = halved(measured, nowMs) + 1;
-    measured.askedAtMs = measured.usedAtMs = nowMs;
   }
 
   /** Notes that a model was loaded, and how much less memory was free afterwards. */
@@ -140,6 +134,12 @@ export class ModelFacts {
     return served.map(({ model }) => {
       const { running = 0, waiting = 0, waitingSinceMs = nowMs } = wishes.demands.get(model.id) ?? {};
       const measured = this.#of(model.id);
+      const asked = this.asked.get(model.id);
+      if (asked !== undefined) {
+        measured.asked = halved(measured, nowMs) + asked;
+        measured.askedAtMs = measured.usedAtMs = nowMs;
+        this.asked.delete(model.id);
+      }
       const isLoaded = model.loaded === true;
       if (running > 0) measured.usedAtMs = nowMs;
       measured.loadedSinceMs = isLoaded ? (measured.loadedSinceMs ?? nowMs) : undefined;

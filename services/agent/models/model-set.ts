@@ -32,8 +32,8 @@ export class ModelSet {
   readonly digest: string;
   /** Jobs that could run at once when the offer was made, without loading another model. */
   readonly slots: number;
+  readonly byId: ReadonlyMap<string, ServedModel>;
   readonly #loaded: string;
-  readonly #byId: ReadonlyMap<string, ServedModel>;
 
   constructor(runtimes: readonly Runtime[], served: readonly ServedModel[]) {
     this.runtimes = runtimes;
@@ -43,11 +43,7 @@ export class ModelSet {
     this.digest = createHash("sha256").update(JSON.stringify(lasting)).digest("hex").slice(0, 24);
     this.#loaded = JSON.stringify(this.catalogue.filter(({ loaded }) => loaded).map(({ id }) => id));
     this.slots = runtimes.reduce((sum, runtime) => sum + runtime.slots * this.#modelsAtOnce(runtime), 0);
-    this.#byId = new Map(this.served.map((each) => [each.model.id, each]));
-  }
-
-  find(id: string): ServedModel | undefined {
-    return this.#byId.get(id);
+    this.byId = new Map(this.served.map((each) => [each.model.id, each]));
   }
 
   /** The names of all runtimes that answer, as presence reports them. */

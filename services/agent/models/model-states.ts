@@ -32,21 +32,17 @@ const restartWithinMs = 10_000;
  * else unloads is left alone for a while: the owner of a machine has the last word. A restart of its runtime is nobody's wish.
  */
 export class ModelStates {
+  /** The models that the site wants in memory. */
+  kept: readonly string[] = [];
   readonly #options: { readonly runtime: RuntimeWatch; readonly clock: Pick<Clock, "now"> };
   readonly #states = new Map<string, ModelState>();
-  #kept: readonly string[] = [];
 
   constructor(options: { readonly runtime: RuntimeWatch; readonly clock: Pick<Clock, "now"> }) {
     this.#options = options;
   }
 
-  /** The models that the site wants in memory. */
-  get kept(): readonly string[] {
-    return this.#kept;
-  }
-
   keep(models: readonly string[]): void {
-    this.#kept = models;
+    this.kept = models;
     for (const [id, state] of this.#states) if (!models.includes(id)) state.suspendedUntilMs = -Infinity;
   }
 
@@ -56,7 +52,7 @@ export class ModelStates {
 
   /** True if a model is to be in memory now although no request waits for it. */
   isKept(id: string): boolean {
-    return this.#kept.includes(id) && this.suspendedForMs(id) === 0;
+    return this.kept.includes(id) && this.suspendedForMs(id) === 0;
   }
 
   suspendedForMs(id: string): number {
@@ -101,7 +97,7 @@ export class ModelStates {
       const isRestart = isAway || clock.now() - runtime.silentAtMs(seenOn) < restartWithinMs;
       if (!state.isLeaving && !isRestart) {
         taken += 1;
-        if (this.#kept.includes(id)) state.suspendedUntilMs = clock.now() + suspendedMs;
+        if (this.kept.includes(id)) state.suspendedUntilMs = clock.now() + suspendedMs;
       }
       state.seenOn = undefined;
       state.isOurs = state.isLeaving = false;

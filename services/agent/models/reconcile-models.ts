@@ -11,12 +11,12 @@ import type { ServedModel } from "./model-set.ts";
 import { type LoadStep, planLoad, type PlannedModel } from "./plan-loads.ts";
 import type { RuntimeWatch } from "./watch-runtimes.ts";
 
-interface ReconcilerOptions extends AgentContext {
+export interface ReconcilerOptions extends AgentContext {
   readonly runtime: RuntimeWatch;
   readonly jobs: WaitingJobs;
   /** True if the owner lets the agent decide what is loaded. Otherwise each runtime loads models as it likes. */
   readonly places?: boolean | undefined;
-  /** The model actions that this machine's owner allows: pulls are among them or not. */
+  /** The model actions that this machine's owner allows operators: pulls are among them or not. */
   readonly manage: ReadonlySet<ManageAction>;
 }
 
@@ -88,7 +88,7 @@ export class ModelReconciler {
 
   /** True if requests for a model may begin. A runtime that cannot be told to load loads by itself. */
   isReady(id: string): boolean {
-    const served = this.#options.runtime.offer?.find(id);
+    const served = this.#options.runtime.offer?.byId.get(id);
     return served === undefined || !isLoadable(served) || (served.model.loaded === true && !this.#held.has(id));
   }
 
@@ -151,7 +151,7 @@ export class ModelReconciler {
     if (pull?.state === "pulling") return { model, state: "pulling" };
     const failure = pull?.state === "failed" ? pull.status : this.#states.failureOf(model)?.message;
     if (failure !== undefined) return { model, state: "failed", why: failure.slice(0, problemCharactersMax) };
-    if (this.#options.runtime.offer?.find(model)) return { model, state: "waits", why: "no room in memory yet" };
+    if (this.#options.runtime.offer?.byId.get(model)) return { model, state: "waits", why: "no room in memory yet" };
     return { model, state: "missing", why: "it is not installed, and the owner lets nothing be pulled" };
   }
 
@@ -164,7 +164,7 @@ export class ModelReconciler {
   /** True if something is to be done so that a kept model is in memory, and stays there. */
   #isKeepDue(id: string): boolean {
     if (!this.#states.isKept(id) || this.#states.failureOf(id) !== undefined) return false;
-    const served = this.#options.runtime.offer?.find(id);
+    const served = this.#options.runtime.offer?.byId.get(id);
     // A pull that has ended a moment ago is not listed yet, or has failed and waits for its next turn.
     if (served === undefined) return this.#pull !== undefined && this.pulls?.find(id) === undefined;
     const { seenOn, isOurs } = this.#states.of(id);
@@ -194,7 +194,7 @@ export class ModelReconciler {
   /** Pulls the kept models that are not installed, and has runtimes hold those that they would let go of. */
   async #keepUp(): Promise<void> {
     for (const id of this.#states.kept.filter((each) => this.#isKeepDue(each))) {
-      const served = this.#options.runtime.offer?.find(id);
+      const served = this.#options.runtime.offer?.byId.get(id);
       if (served === undefined) this.#pull?.(id);
       if (served?.model.loaded !== true) continue;
       await this.#manage("load", id).then(
@@ -218,7 +218,7 @@ export class ModelReconciler {
       await this.#lookAgain();
       // Requests wait until the runtime shows the model, so that counts too.
       const ms = Math.round(clock.now() - begunAtMs);
-      const served = runtime.offer?.find(model);
+      const served = runtime.offer?.byId.get(model);
       if (served !== undefined) runtime.facts.loaded(served.model, ms, tookMb);
       this.#states.loaded(model);
       this.counts.loads += 1;
@@ -263,7 +263,7 @@ export class ModelReconciler {
 
   async #manage(action: "load" | "unload", id: string): Promise<void> {
     const { runtime, jobs, clock, timing } = this.#options;
-    const { runtime: on, ownId: model } = runtime.offer?.find(id) ?? {};
+    const { runtime: on, ownId: model } = runtime.offer?.byId.get(id) ?? {};
     const manage = on?.manages?.[action];
     if (model === undefined || manage === undefined) throw new Error(`the runtime of ${id} is gone`);
     // A model that answers a proof cannot be unloaded.

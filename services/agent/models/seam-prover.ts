@@ -18,7 +18,7 @@ export const proof = z.object({
 });
 export type Proof = z.infer<typeof proof>;
 
-interface ProverOptions extends AgentContext {
+export interface ProverOptions extends AgentContext {
   /** Proofs that outlast the agent. Without them nothing is proved. */
   readonly proofs?: ModelNotes<Proof> | undefined;
   /** Returns the models on offer. */

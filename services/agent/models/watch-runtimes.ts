@@ -12,12 +12,12 @@ import {
   UniqueIds,
 } from "./model-set.ts";
 import type { RuntimeSource } from "./detect.ts";
-import { type Measurement, type MemorySource, ModelFacts } from "./model-facts.ts";
-import type { ModelNotes } from "./model-notes.ts";
-import { type Proof, SeamProver } from "./seam-prover.ts";
+import { type FactsOptions, ModelFacts } from "./model-facts.ts";
+import { type ProverOptions, SeamProver } from "./seam-prover.ts";
 import { type RuntimeWork, SourceWatch } from "./watch-source.ts";
 
-interface WatchOptions extends AgentContext {
+interface WatchOptions
+  extends AgentContext, Pick<FactsOptions, "memory" | "measurements">, Pick<ProverOptions, "proofs"> {
   /** The places where runtimes may be. If two runtimes offer the same model, the first one gets the id. */
   readonly sources: readonly RuntimeSource[];
   /** Creates the runtime to offer at the start when none is found, until one is. */
@@ -25,9 +25,6 @@ interface WatchOptions extends AgentContext {
   readonly settings?: ModelSettingsFile | undefined;
   /** Returns when this machine first saw a model, in seconds; for runtimes that do not report it. */
   readonly firstSeen: (model: string) => number;
-  readonly memory?: MemorySource | undefined;
-  readonly measurements?: ModelNotes<Measurement> | undefined;
-  readonly proofs?: ModelNotes<Proof> | undefined;
 }
 
 /** The jobs of this agent, as far as runtimes are judged by them. */
@@ -52,6 +49,8 @@ export class RuntimeWatch {
   /** The measurements of the models. */
   readonly facts: ModelFacts;
   readonly seams: SeamProver;
+  /** The models that this machine offers now. */
+  offer: ModelSet | undefined;
   readonly #options: WatchOptions;
   readonly #watches: readonly SourceWatch[];
   readonly #ids = new UniqueIds();
@@ -59,22 +58,17 @@ export class RuntimeWatch {
   readonly #leftOut = new Set<string>();
   #standIn: { readonly runtime: Runtime; readonly models: readonly DescribedModel[] } | undefined;
   #jobs: JobsHere = { workOn: () => ({ running: false, heardAtMs: -Infinity }), isIdle: () => true };
-  #offer: ModelSet | undefined;
   #timer: Timer | undefined;
 
   constructor(options: WatchOptions) {
     this.#options = options;
     this.facts = new ModelFacts(options);
-    const served = (): readonly ServedModel[] => this.#offer?.served ?? [];
+    const served = (): readonly ServedModel[] => this.offer?.served ?? [];
     const isIdle = (): boolean => this.#jobs.isIdle();
     this.seams = new SeamProver({ ...options, served, isIdle, onProved: () => this.#takeStock() });
     this.#watches = options.sources.map(
       (source) => new SourceWatch({ ...options, source, workOn: (runtime) => this.#jobs.workOn(runtime) }),
     );
-  }
-
-  get offer(): ModelSet | undefined {
-    return this.#offer;
   }
 
   /** The places that are watched, for the operator. */
@@ -123,7 +117,7 @@ export class RuntimeWatch {
   async ask(): Promise<readonly OfferedModel[]> {
     await this.#lookEverywhere();
     const answering = this.#watches.filter((watch) => watch.answersNow).map(({ found }) => found?.runtime);
-    const { served = [] } = this.#offer ?? {};
+    const { served = [] } = this.offer ?? {};
     if (answering.length === 0 && this.#standIn === undefined) {
       throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
     }
@@ -149,7 +143,7 @@ export class RuntimeWatch {
 
   async #putStandIn(): Promise<void> {
     const { standIn } = this.#options;
-    if (standIn === undefined || this.#offer !== undefined) return;
+    if (standIn === undefined || this.offer !== undefined) return;
     const runtime = standIn();
     this.#standIn = { runtime, models: await runtime.catalogue(new AbortController().signal) };
     this.#takeStock();
@@ -212,9 +206,9 @@ export class RuntimeWatch {
   }
 
   #take(offer: ModelSet | undefined): void {
-    const before = this.#offer;
+    const before = this.offer;
     if (before === undefined ? offer === undefined : offer !== undefined && before.equals(offer)) return;
-    this.#offer = offer;
+    this.offer = offer;
     this.facts.memoryChanged();
     const { log } = this.#options;
     if (offer === undefined) log.warn("no runtime answers any more; this machine offers nothing until one does");

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { abortAfter, untilAborted } from "#shared/process/clock.ts";
+import { within } from "#shared/process/clock.ts";
 import type { AgentContext } from "../context.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
 import type { RuntimeSource, LookResult } from "./detect.ts";
@@ -72,11 +72,7 @@ export class SourceWatch {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
     });
-    const { clock, timing } = this.#options;
-    const { promise: enough, resolve } = Promise.withResolvers<void>();
-    const timer = clock.after(timing.runtimeAnswerMs, resolve);
-    await Promise.race([this.#looking, enough]);
-    timer.cancel();
+    await this.#within(this.#options.timing.runtimeAnswerMs, async () => this.#looking).catch(() => undefined);
   }
 
   async #look(): Promise<void> {
@@ -169,9 +165,8 @@ export class SourceWatch {
   }
 
   /** Rejects after `limitMs`, even if the adapter ignores its signal: otherwise one hung look would be the last. */
-  async #within<Answer>(limitMs: number, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
-    using late = abortAfter(this.#options.clock, limitMs, () => new RuntimeSilence(limitMs));
-    return await untilAborted(late.signal, ask(late.signal));
+  #within<Answer>(limitMs: number, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+    return within(this.#options.clock, limitMs, () => new RuntimeSilence(limitMs), ask);
   }
 }
 

@@ -197,7 +197,8 @@ export class PlacedMachine extends AnsweringMachine implements SimulatedMachine 
     job.placedAtMs = this.parts.clock.now();
     const turn = { lane: job.model, sender: "key", ready: this.#loads.isReady(job.model) };
     for (const each of this.#schedule.submit(job, turn) ?? []) this.answer(each);
-    this.#watch.facts.asked(job.model);
+    const { asked } = this.#watch.facts;
+    asked.set(job.model, (asked.get(job.model) ?? 0) + 1);
     this.#readyAnew();
   }
 

@@ -76,7 +76,7 @@ async function agentWith(runtime: Runtime, { idle = (): boolean => true } = {}) 
   watch.heed({ workOn: () => ({ running: false, heardAtMs: -Infinity }), isIdle: idle });
   await watch.start();
   onTestFinished(() => watch.stop());
-  const continues = (): readonly Seam[] | undefined => watch.offer?.find("m")?.model.continues;
+  const continues = (): readonly Seam[] | undefined => watch.offer?.byId.get("m")?.model.continues;
   const look = async (): Promise<void> => {
     await clock.advanceAwaiting(timing.cataloguePollMs);
     for (let turn = 0; turn < 200; turn += 1) await nextTurn();

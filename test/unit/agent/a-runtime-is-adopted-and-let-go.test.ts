@@ -265,7 +265,7 @@ describe("the same model at two runtimes", () => {
     const { watch, ids } = watching(two().map((runtime, at) => new Place(`p${at}`, runtime)));
     await watch.start();
     expect(ids()).toEqual(["phi", "qwen3:8b", "phi:vllm", "qwen3:8b-vllm"]);
-    expect(watch.offer?.find("qwen3:8b-vllm")).toMatchObject({ ownId: "qwen3:8b", runtime: { name: "vllm" } });
+    expect(watch.offer?.byId.get("qwen3:8b-vllm")).toMatchObject({ ownId: "qwen3:8b", runtime: { name: "vllm" } });
   });
 
   test("the same model at two runtimes keeps its ids while the runtimes come and go", async () => {

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { AnswerAssembly } from "../../../services/agent/jobs/answer-records.ts";
+import { AnswerAssembly } from "../../../services/agent/jobs/run-job.ts";
 import { regular, runtimeEvents } from "./answers.ts";
 
 const call: AnswerEvent = { kind: "tool-call-start", index: 0, name: "weather", id: "call_1" };

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import type { ChatCompletion, ChatCompletionChunk } from "openai/resources/chat/completions";
 import { Stream } from "openai/streaming";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { AnswerAssembly } from "../../../services/agent/jobs/answer-records.ts";
+import { AnswerAssembly } from "../../../services/agent/jobs/run-job.ts";
 import { rendererOf, renderingOf } from "../../harness/read-requests.ts";
 import type { AnswerHead, AnswerRenderer } from "../../../services/gateway/jobs/answer-parts.ts";
 

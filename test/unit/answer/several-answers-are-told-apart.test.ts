@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { AnswerAssembly } from "../../../services/agent/jobs/answer-records.ts";
+import { AnswerAssembly } from "../../../services/agent/jobs/run-job.ts";
 import { chunksOf, regular, rendered, runtimeEvents, wholeOf } from "./answers.ts";
 import { eventsIn, payloadOf } from "../../harness/answer-payload.ts";
 
