@@ -103,12 +103,16 @@ const neutral: { readonly [Field in ChatField | TextField]?: (body: AnyFields) =
 /**
  * Refuses a chat or a completion with a field that the runtime does not honour, so that no field is dropped silently.
  * The list names the honoured fields, and not the unsupported ones. Every adapter therefore refuses a new field of the
- * protocol until its list has the field.
+ * protocol until its list has the field. `sampling` has a server's own names of the further fields that it honours.
  */
-export function refuseUnsupported(body: ChatBody | TextToContinue, honoured: ReadonlySet<string>): void {
+export function refuseUnsupported(
+  body: ChatBody | TextToContinue,
+  honoured: ReadonlySet<string>,
+  sampling: Partial<Record<RuntimeSampling, string>> = {},
+): void {
   for (const [field, value] of Object.entries(body) as [ChatField | TextField, unknown][]) {
     const isInput = field === "messages" || field === "prompt";
-    if (isInput || value === undefined || honoured.has(field) || neutral[field]?.(body)) continue;
+    if (isInput || value === undefined || honoured.has(field) || field in sampling || neutral[field]?.(body)) continue;
     throw new Fault("unsupported_parameter", {
       message: `The runtime of this model does not support '${field}' with this value.`,
       param: field,

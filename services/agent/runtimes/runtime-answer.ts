@@ -1,10 +1,12 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
+import { StringDecoder } from "node:string_decoder";
+import { createParser } from "eventsource-parser";
 import type { Dispatcher } from "undici";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import type { Fault } from "#shared/fault/fault.ts";
 import { systemClock, type Timer } from "#shared/process/clock.ts";
-import { SentEvents, type SentEvent } from "#shared/process/cut-stream.ts";
+import { hasBrokenOff, noEvents, type RuntimeRefusal, silenceFault, tooLong } from "./runtime-faults.ts";
 import type { EmitEvents } from "./runtime.ts";
 
 /** The most bytes of an answer that may wait for the reader. At this limit, reading from the runtime pauses. */
@@ -19,26 +21,13 @@ const errorTextBytesMax = 64 * 1024;
 /** The time for a runtime to end the body of a complete answer. Its connection is kept if it does. */
 const endWaitMs = 250;
 
-/**
- * Time after a request on a kept connection. A connection that breaks within this time, and before an answer, was
- * closed as the request was sent.
- */
+/** A kept connection that breaks within this time of a request, before an answer, was closed as it was sent. */
 const staleWithinMs = 1_000;
-
-/** An answer of a runtime with a status other than success. */
-export interface RuntimeRefusal {
-  readonly status: number;
-  /** The beginning of the answer's text, as far as it is read. */
-  readonly text: string;
-}
 
 interface AnswerOptions {
   readonly signal: AbortSignal;
   readonly faultOf: (refusal: RuntimeRefusal) => Fault;
-  /**
-   * Sends the request, on a kept connection if there is one, or on a new connection if `fresh`. Returns a promise where
-   * the request must be written first.
-   */
+  /** Sends the request, on a new connection if `fresh`. Returns a promise where the request must be written first. */
   readonly ask: (handler: Dispatcher.DispatchHandler, how: { readonly fresh: boolean }) => Promise<void> | undefined;
   /** Called once for an answer that has bytes which are no UTF-8. Its reader puts U+FFFD in their place. */
   readonly onNotUtf8?: () => void;
@@ -65,8 +54,10 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
   #wake: (() => void) | undefined;
   #abandoned = false;
   #completed = false;
-  /** The beginning of a character whose rest comes with the next piece. Undefined once bytes were no UTF-8. */
-  #cutCharacter: Uint8Array | undefined = nothing;
+  /** False once bytes were no UTF-8, and for an answer that is no text. */
+  #isWatched: boolean;
+  /** Set once a piece was no UTF-8 by itself. */
+  #decoder: TextDecoder | undefined;
   #endWait: Timer | undefined;
 
   /** The media type that the runtime names, without its parameters; empty until the head has come, or without one. */
@@ -74,7 +65,7 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
 
   constructor(options: AnswerOptions) {
     this.#options = options;
-    if (options.isBinary === true) this.#cutCharacter = undefined;
+    this.#isWatched = options.isBinary !== true;
   }
 
   /**
@@ -86,20 +77,40 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
    * gives the data that came.
    */
   async read(take: (piece: Uint8Array) => Promise<void> | undefined): Promise<void> {
+    const { signal, faultOf, connects } = this.#options;
+    const refusal: Uint8Array[] = [];
+    let refusalBytes = 0;
     try {
-      this.#ask();
-      for (;;) {
-        while (this.#waitingBytes === 0 && !this.#over) await this.#arrival();
-        if (this.#options.signal.aborted) throw this.#options.signal.reason;
-        if (this.#status !== 200 && this.#status !== 0) throw await this.#refusal();
+      signal.throwIfAborted();
+      signal.addEventListener("abort", this.#onAbort);
+      this.#connectsBefore = connects?.() ?? 0;
+      this.#send({ fresh: false });
+      while (refusalBytes <= errorTextBytesMax) {
+        while (this.#waitingBytes === 0 && !this.#over) {
+          // Goes on in the microtask after a read of the socket, so that all data of that read is one piece.
+          const { promise, resolve } = Promise.withResolvers<void>();
+          this.#wake = resolve;
+          await promise;
+        }
+        signal.throwIfAborted();
         if (this.#waitingBytes === 0) break;
         const piece = this.#take();
-        this.#watchUtf8(piece);
+        if (this.#status !== 200) {
+          refusal.push(piece);
+          refusalBytes += piece.byteLength;
+          continue;
+        }
+        if (this.#isWatched && (this.#decoder !== undefined || !isUtf8(piece))) this.#watchUtf8(piece);
         const room = take(piece);
         if (room !== undefined) await room;
         if (this.#completed) return;
       }
-      if (this.#failure !== undefined) throw this.#silence(this.#failure.error);
+      if (this.#failure !== undefined) {
+        throw silenceFault(this.#failure.error, { hasAnswered: this.#status !== 0, isRetried: this.#retried });
+      }
+      if (this.#status !== 200 && this.#status !== 0) {
+        throw faultOf({ status: this.#status, text: Buffer.concat(refusal).toString() });
+      }
     } catch (error) {
       if (!this.#abandoned) this.#close("the rest of the answer is not wanted");
       throw error;
@@ -112,7 +123,7 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
    */
   complete(): void {
     this.#completed = true;
-    this.#settle();
+    this.#options.signal.removeEventListener("abort", this.#onAbort);
     if (this.#over || this.#abandoned) return;
     this.#abandon();
     this.#endWait = systemClock.after(endWaitMs, () => this.#close("the runtime does not end its answer"));
@@ -126,11 +137,8 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
     if (this.#abandoned) controller.abort(new Error("nobody waits for the answer any more"));
   }
 
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    statusCode: number,
-    { "content-type": type }: IncomingHttpHeaders,
-  ): void {
+  onResponseStart(controller: Dispatcher.DispatchController, statusCode: number, headers: IncomingHttpHeaders): void {
+    const { "content-type": type } = headers;
     if (typeof type === "string") this.mediaType = (type.split(";", 1)[0] ?? "").trim().toLowerCase();
     // The other headers are not read. They are slices of the socket's data, and would keep it alive while the answer lasts.
     controller.rawHeaders = null;
@@ -163,15 +171,7 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
   /** True if the runtime closed a kept connection just as the request was sent, and so read nothing of it. */
   #wasStale(error: unknown): boolean {
     if (this.#retried || this.#abandoned || this.#status !== 0 || this.#sentOnKeptAtMs === undefined) return false;
-    return brokenOff.has(codeOf(error)) && systemClock.now() - this.#sentOnKeptAtMs < staleWithinMs;
-  }
-
-  #ask(): void {
-    const { signal } = this.#options;
-    signal.throwIfAborted();
-    signal.addEventListener("abort", this.#onAbort);
-    this.#connectsBefore = this.#options.connects?.() ?? 0;
-    this.#send({ fresh: false });
+    return hasBrokenOff(error) && systemClock.now() - this.#sentOnKeptAtMs < staleWithinMs;
   }
 
   #send(how: { readonly fresh: boolean }): void {
@@ -200,19 +200,8 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
   #end(): void {
     this.#over = true;
     this.#endWait?.cancel();
-    this.#settle();
-    this.#wake?.();
-  }
-
-  #settle(): void {
     this.#options.signal.removeEventListener("abort", this.#onAbort);
-  }
-
-  /** Resolves in the microtask after a read of the socket, so that all data of that read is one piece. */
-  #arrival(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
+    this.#wake?.();
   }
 
   #take(): Uint8Array {
@@ -226,109 +215,82 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
     return piece;
   }
 
+  /** Looks whether a piece is no UTF-8 at all, or only ends within a character: its rest comes with the next piece. */
   #watchUtf8(piece: Uint8Array): void {
-    const before = this.#cutCharacter;
-    if (before === undefined || (before.byteLength === 0 && isUtf8(piece))) return;
-    const bytes = Buffer.concat([before, piece]);
-    const ends = [0, 1, 2, 3].map((cut) => bytes.length - cut);
-    const whole = ends.find((end) => isUtf8(bytes.subarray(0, end)) && isBegun(bytes.subarray(end)));
-    this.#cutCharacter = whole === undefined ? undefined : bytes.subarray(whole);
-    if (whole === undefined) this.#options.onNotUtf8?.();
-  }
-
-  /** Returns the fault for a connection that broke, or that never came to be. */
-  #silence(error: unknown): Fault {
-    const answered = this.#status !== 0;
-    return new Fault(answered ? "upstream_error" : "runtime_offline", {
-      message: answered ? "The runtime broke off its answer." : "The runtime does not answer.",
-      internal: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
-      died: answered || this.#retried || brokenOff.has(codeOf(error)) ? "runtime" : undefined,
-      cause: error,
-    });
-  }
-
-  async #refusal(): Promise<unknown> {
-    const pieces: Uint8Array[] = [];
-    let bytes = 0;
-    while (bytes <= errorTextBytesMax) {
-      if (this.#waitingBytes > 0) {
-        const piece = this.#take();
-        pieces.push(piece);
-        bytes += piece.byteLength;
-      } else if (this.#over) break;
-      else await this.#arrival();
+    this.#decoder ??= new TextDecoder("utf-8", { fatal: true });
+    try {
+      this.#decoder.decode(piece, { stream: true });
+    } catch {
+      this.#isWatched = false;
+      this.#options.onNotUtf8?.();
     }
-    const { signal, faultOf } = this.#options;
-    if (signal.aborted) return signal.reason;
-    if (this.#failure !== undefined) return this.#silence(this.#failure.error);
-    this.#close("enough of the refusal is read");
-    return faultOf({ status: this.#status, text: Buffer.concat(pieces).toString() });
   }
-}
-
-const nothing = new Uint8Array();
-/** True for no bytes, and for the beginning of a character of several bytes. */
-function isBegun([lead, ...rest]: Uint8Array): boolean {
-  return lead === undefined || (lead >= 0xc2 && lead <= 0xf4 && rest.every((byte) => (byte & 0xc0) === 0x80));
-}
-
-/** Error codes of undici and the kernel for an established connection that broke. */
-const brokenOff = new Set<unknown>(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 /** Splits a body into its items as its pieces come. Items before a fault in a piece are still passed on. */
-export interface Splitter<Item> {
-  push(piece: Uint8Array, onItem: (item: Item) => void): void;
-  end(onItem: (item: Item) => void): void;
+export interface Splitter {
+  push(piece: Uint8Array): void;
+  end(): void;
 }
 
-interface StreamReading<Item> {
-  readonly splitter: Splitter<Item>;
-  /** Adds the answer events of an item. */
-  readonly read: (item: Item, events: AnswerEvent[]) => void;
+interface StreamReading {
+  /** The splitter of the body, which adds the answer events of each item to `events`. */
+  readonly splitter: Splitter;
+  readonly events: AnswerEvent[];
   /** Called after each piece, before its events are emitted. */
   readonly onPiece: () => void;
 }
 
 /** Reads an answer to its end. Emits one batch of events for each piece, also the events before a fault in it. */
-export async function readStream<Item>(
+export async function readStream(
   body: RuntimeAnswer,
-  { splitter, read, onPiece }: StreamReading<Item>,
+  { splitter, events, onPiece }: StreamReading,
   emit: EmitEvents,
 ): Promise<void> {
-  const emitItems = (split: (onItem: (item: Item) => void) => void): Promise<void> | undefined => {
-    const events: AnswerEvent[] = [];
+  const take = (piece?: Uint8Array): Promise<void> | undefined => {
     let room: Promise<void> | undefined;
     try {
-      split((item) => read(item, events));
+      if (piece === undefined) splitter.end();
+      else splitter.push(piece);
     } finally {
       onPiece();
-      if (events.length > 0) room = emit(events);
+      if (events.length > 0) room = emit(events.splice(0));
     }
     return room;
   };
-  await body.read((piece) => emitItems((onItem) => splitter.push(piece, onItem)));
-  await emitItems((onItem) => splitter.end(onItem));
+  await body.read(take);
+  await take();
 }
 
-/** Returns the splitter for a body of server-sent events. */
-export function sentEvents(bytesMax = runtimeLineBytesMax): Splitter<SentEvent> {
-  return new SentEvents({ bytesMax, tooLong: () => tooLong("an event", bytesMax), noEvents });
-}
+/** An event of a stream, or a comment: a line by which the sender only shows that it is alive. */
+export type SentEvent =
+  | { readonly kind: "event"; readonly name: string; readonly data: string }
+  | { readonly kind: "comment"; readonly text: string };
 
-function noEvents(line: string): Fault {
-  const looksLike = line.trimStart().startsWith("<") ? "HTML" : line.trimStart().startsWith("{") ? "JSON" : "text";
-  return new Fault("upstream_error", {
-    message: "The runtime did not answer with server-sent events.",
-    internal: `${looksLike} where server-sent events were asked for`,
+/** Opens the splitter for a body of server-sent events. The last event may lack the empty line behind it. */
+export function sentEvents(onEvent: (event: SentEvent) => void, bytesMax = runtimeLineBytesMax): Splitter {
+  const decoder = new StringDecoder();
+  const parser = createParser({
+    maxBufferSize: bytesMax,
+    onEvent({ event: name = "", data }) {
+      // The parser bounds only what it holds between two pieces.
+      if (data.length > bytesMax) throw tooLong("an event", bytesMax);
+      onEvent({ kind: "event", name, data });
+    },
+    onComment: (text) => onEvent({ kind: "comment", text: text.trim() }),
+    onError({ type, line = "" }) {
+      if (type === "max-buffer-size-exceeded") throw tooLong("an event", bytesMax);
+      if (type === "unknown-field") throw noEvents(line);
+    },
   });
-}
-
-export function tooLong(what: "a line" | "an event", bytesMax: number): Fault {
-  return new Fault("upstream_error", {
-    message: `The runtime sent ${what} longer than ${bytesMax} bytes (runtimeLineBytesMax).`,
-  });
+  /** True until the first text, which may begin with a byte order mark. */
+  let isFirst = true;
+  return {
+    push(piece) {
+      const text = decoder.write(piece);
+      parser.feed(isFirst && text.startsWith("\uFEFF") ? text.slice(1) : text);
+      if (text !== "") isFirst = false;
+    },
+    end: () => parser.feed(`${decoder.end()}\n\n`),
+  };
 }

@@ -4,7 +4,8 @@ import type { z } from "zod";
 import type { Log } from "#shared/process/log.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { writeLargeJson } from "./json-bodies.ts";
-import { type RuntimeRefusal, RuntimeAnswer } from "./runtime-answer.ts";
+import { RuntimeAnswer } from "./runtime-answer.ts";
+import type { RuntimeRefusal } from "./runtime-faults.ts";
 
 /** A form in pieces that are sent behind each other, so that no file lies in memory twice. */
 export interface SentForm {
@@ -141,29 +142,21 @@ export class RuntimeConnection {
   }
 
   /** Sends a request. Returns a promise for a large one, which is written beside the event loop. */
-  #ask(
-    { path, body, form, method }: Question,
-    handler: Dispatcher.DispatchHandler,
-    pool: Pool,
-  ): Promise<void> | undefined {
-    const send = (sent?: Uint8Array | Readable, headers = this.#headers): void => {
-      const how = method ?? (sent === undefined ? "GET" : "POST");
-      pool.dispatch({ path: this.#basePath + path, headers, method: how, body: sent ?? null }, handler);
-    };
+  #ask(question: Question, handler: Dispatcher.DispatchHandler, pool: Pool): Promise<void> | undefined {
+    const { path, body, form } = question;
+    const method = question.method ?? (body === undefined && form === undefined ? "GET" : "POST");
+    const options = { path: this.#basePath + path, method, headers: this.#jsonHeaders, body: null };
     if (form !== undefined) {
-      const { type, pieces } = form;
-      const size = String(pieces.reduce((sum, { byteLength }) => sum + byteLength, 0));
-      const headers = { ...this.#headers, "content-type": type, "content-length": size };
-      send(Readable.from(pieces, { objectMode: false }), headers);
+      const size = String(form.pieces.reduce((sum, { byteLength }) => sum + byteLength, 0));
+      const headers = { ...this.#headers, "content-type": form.type, "content-length": size };
+      pool.dispatch({ ...options, headers, body: Readable.from(form.pieces, { objectMode: false }) }, handler);
       return undefined;
     }
-    if (body === undefined) {
-      send();
-      return undefined;
-    }
-    const sendJson = (json: Uint8Array): void => send(json, this.#jsonHeaders);
-    const writing = writeLargeJson(body);
-    if (writing === undefined) sendJson(encoder.encode(JSON.stringify(body)));
-    return writing?.then(sendJson);
+    const writing = body === undefined ? undefined : writeLargeJson(body);
+    if (writing !== undefined) return writing.then((json) => void pool.dispatch({ ...options, body: json }, handler));
+    const headers = body === undefined ? this.#headers : this.#jsonHeaders;
+    const json = body === undefined ? null : encoder.encode(JSON.stringify(body));
+    pool.dispatch({ ...options, headers, body: json }, handler);
+    return undefined;
   }
 }

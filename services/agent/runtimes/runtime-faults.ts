@@ -1,6 +1,13 @@
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { contentText, type ChatBody, type EmbedBody, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 
+/** An answer of a runtime with a status other than success. */
+export interface RuntimeRefusal {
+  readonly status: number;
+  /** The beginning of the answer's text, as far as it is read. */
+  readonly text: string;
+}
+
 /** Known facts of a prompt that does not fit. A runtime may report both numbers, one or neither. */
 export interface Overflow {
   readonly promptTokens?: number | undefined;
@@ -219,4 +226,36 @@ export function runtimeFailed(text: string, internal: string): Fault {
   const cause = knownCause(text);
   const message = cause === undefined ? "The runtime failed." : `The runtime failed: ${cause}.`;
   return new Fault("upstream_error", { message, internal });
+}
+
+/** Error codes of undici and the kernel for an established connection that broke. */
+const brokenOff = new Set<unknown>(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
+
+export function hasBrokenOff(error: unknown): boolean {
+  return error instanceof Error && "code" in error && brokenOff.has(error.code);
+}
+
+/** Returns the fault for a connection that broke, or that never came to be. */
+export function silenceFault(error: unknown, of: { hasAnswered: boolean; isRetried: boolean }): Fault {
+  return new Fault(of.hasAnswered ? "upstream_error" : "runtime_offline", {
+    message: of.hasAnswered ? "The runtime broke off its answer." : "The runtime does not answer.",
+    internal: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
+    died: of.hasAnswered || of.isRetried || hasBrokenOff(error) ? "runtime" : undefined,
+    cause: error,
+  });
+}
+
+/** Returns the fault for a body with a line that no stream of events has. */
+export function noEvents(line: string): Fault {
+  const looksLike = line.trimStart().startsWith("<") ? "HTML" : line.trimStart().startsWith("{") ? "JSON" : "text";
+  return new Fault("upstream_error", {
+    message: "The runtime did not answer with server-sent events.",
+    internal: `${looksLike} where server-sent events were asked for`,
+  });
+}
+
+export function tooLong(what: "a line" | "an event", bytesMax: number): Fault {
+  return new Fault("upstream_error", {
+    message: `The runtime sent ${what} longer than ${bytesMax} bytes (runtimeLineBytesMax).`,
+  });
 }

@@ -21,7 +21,8 @@ export type EmitEvents = (events: readonly AnswerEvent[]) => Promise<void> | und
 /** The work of a runtime that sends no output yet. */
 export type Silence = "loading" | "prefill";
 
-interface Run {
+interface Run<Body> {
+  readonly body: Body;
   /** The model's id in the catalogue of its runtime. */
   readonly model: string;
   /** The model's capabilities and context window, as this machine offers them. */
@@ -38,31 +39,19 @@ interface Run {
 }
 
 /** A chat that the model can run. Chats that its capabilities exclude were refused before. */
-export interface ChatRun extends Run {
-  readonly body: ChatBody;
-}
+export type ChatRun = Run<ChatBody>;
 
 /** A text to continue unchanged: no template, no tools, no separate reasoning. */
-export interface CompleteRun extends Run {
-  readonly body: TextToContinue;
-}
+export type CompleteRun = Run<TextToContinue>;
 
-export interface EmbedRun extends Run {
-  readonly body: EmbedBody;
-}
+export type EmbedRun = Run<EmbedBody>;
+export type RerankRun = Run<RankBody>;
+export type MediaRun = Run<MediaBody>;
 
 /** The vectors of a request to embed, one for each text in their order. */
 export interface Embeddings {
   readonly vectors: readonly number[][];
   readonly promptTokens: number;
-}
-
-export interface RerankRun extends Run {
-  readonly body: RankBody;
-}
-
-export interface MediaRun extends Run {
-  readonly body: MediaBody;
 }
 
 export interface ManageRun {

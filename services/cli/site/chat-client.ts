@@ -1,7 +1,7 @@
+import { EventSourceParserStream } from "eventsource-parser/stream";
 import { z } from "zod";
 import type { KeyToken } from "#shared/keys/key-token.ts";
 import { errorLine, type ErrorBody, type Model, model } from "#shared/protocol/model.ts";
-import { SentEvents, type SentEvent } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
@@ -52,19 +52,18 @@ export async function* streamChat(
 ): AsyncGenerator<AnswerPiece> {
   const { baseUrl } = site;
   const { signal, ...request } = chat;
-  const wrong = (): StartFailure => noGateway(baseUrl);
-  const events = new SentEvents({ bytesMax: eventBytesMax, tooLong: wrong, noEvents: wrong });
+  const events = new EventSourceParserStream({
+    maxBufferSize: eventBytesMax,
+    onError() {
+      throw noGateway(baseUrl);
+    },
+  });
   try {
     const body = JSON.stringify({ ...request, stream: true });
     const response = await ask(site, "/chat/completions", { method: "POST", body, signal });
-    for await (const bytes of response.body ?? []) {
-      const sent: SentEvent[] = [];
-      events.push(bytes, (event) => void sent.push(event));
-      for (const event of sent) {
-        if (event.kind === "comment") continue;
-        if (event.data === "[DONE]") return;
-        yield* piecesIn(event.data, baseUrl);
-      }
+    for await (const { data } of response.body?.pipeThrough(new TextDecoderStream()).pipeThrough(events) ?? []) {
+      if (data === "[DONE]") return;
+      yield* piecesIn(data, baseUrl);
     }
   } catch (error) {
     throw error instanceof StartFailure ? error : unreachable(site, error);

@@ -16,7 +16,7 @@ import { type AdminCall, callOf, type SentParts } from "#shared/admin/admin-call
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import type { AdminOperation } from "#shared/admin/operation.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { LineCutter } from "#shared/process/cut-stream.ts";
+import { LineCutter } from "#shared/process/cut-lines.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";

@@ -69,8 +69,8 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
     };
     const head = { id: "0123456789ab", kind: "chat", model: "m", remainingMs: 10_000, bodyBytes: body.length } as const;
     const signal = AbortSignal.timeout(10_000);
-    const run = { width: 1, state: "prefill", silence: undefined, isHeldBack: false, progressAtMs: 0 } as const;
-    const job = { ...run, head, body, signal, firstTokenAtMs: undefined, answering: () => {}, outbox: { write } };
+    const begun = { width: 1, state: "prefill", silence: undefined, isHeldBack: false, progressAtMs: 0 } as const;
+    const job = { ...begun, head, body, signal, firstTokenAtMs: undefined, answering: () => {}, outbox: { write } };
     const outcome = await runJob(job, route, clock);
     return { sent, outcome };
   }

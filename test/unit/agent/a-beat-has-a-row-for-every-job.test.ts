@@ -18,7 +18,7 @@ test("a beat comes every beatIntervalMs while there are jobs, and not without", 
 test("a beat comes half as often while the line is full", async () => {
   const { gateway, jobs, pass, timing } = await agentOnBroker();
   await gateway.send();
-  Object.defineProperty(jobs.uplink, "isFull", { get: () => true, set: () => undefined });
+  Object.defineProperty(jobs.uplink, "isFull", { get: () => true, set: () => {} });
   await pass(timing.beatIntervalMs * 8);
   expect(gateway.beats).toHaveLength(4);
 });

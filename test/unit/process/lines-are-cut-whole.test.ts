@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { LineCutter } from "#shared/process/cut-stream.ts";
+import { LineCutter } from "#shared/process/cut-lines.ts";
 
 const tooLong = (): Error => new Error("too long");
 

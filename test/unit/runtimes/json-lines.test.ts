@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { JsonLines } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
+import { jsonLines } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
 import { runtimeLineBytesMax } from "../../../services/agent/runtimes/runtime-answer.ts";
 
 async function* piecesOf(...pieces: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
@@ -9,18 +9,16 @@ async function* piecesOf(...pieces: (string | Uint8Array)[]): AsyncGenerator<Uin
 }
 
 /** The values that each piece completes, and those at the end. */
-async function batchesOf(pieces: AsyncIterable<Uint8Array>, options?: { lineBytesMax: number }) {
-  const lines = new JsonLines(options);
+async function batchesOf(pieces: AsyncIterable<Uint8Array>, lineBytesMax?: number) {
   const batches: unknown[][] = [];
-  for await (const piece of pieces) lines.push(piece, begin(batches));
-  lines.end(begin(batches));
+  const lines = jsonLines((value) => void batches.at(-1)?.push(value), lineBytesMax);
+  for await (const piece of pieces) {
+    batches.push([]);
+    lines.push(piece);
+  }
+  batches.push([]);
+  lines.end();
   return batches;
-}
-
-function begin(batches: unknown[][]): (value: unknown) => void {
-  const batch: unknown[] = [];
-  batches.push(batch);
-  return (value) => void batch.push(value);
 }
 
 describe("JSON lines", () => {
@@ -49,18 +47,18 @@ describe("JSON lines", () => {
     ["over several pieces", ['"1234', "5678", '9"\n']],
     ["without an end", ['"1234', "56789"]],
   ])("longer than the limit are refused by its name: %s", async (_, pieces) => {
-    const refused = batchesOf(piecesOf(...pieces), { lineBytesMax: 8 });
+    const refused = batchesOf(piecesOf(...pieces), 8);
     await expect(refused).rejects.toThrow("longer than 8 bytes (runtimeLineBytesMax)");
   });
 
   test("just at the limit are taken", async () => {
-    expect((await batchesOf(piecesOf('"123456"\n'), { lineBytesMax: 8 })).flat()).toEqual(["123456"]);
+    expect((await batchesOf(piecesOf('"123456"\n'), 8)).flat()).toEqual(["123456"]);
     expect(runtimeLineBytesMax).toBeGreaterThan(1024 * 1024);
   });
 
   test("JSON lines that came before one that fails are not lost with it", () => {
     const values: unknown[] = [];
-    expect(() => new JsonLines().push(Buffer.from("1\n2\noops\n"), (value) => values.push(value))).toThrow(Fault);
+    expect(() => jsonLines((value) => values.push(value)).push(Buffer.from("1\n2\noops\n"))).toThrow(Fault);
     expect(values).toEqual([1, 2]);
   });
 

@@ -3,7 +3,7 @@ import type { Dispatcher } from "undici";
 import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { JsonLines } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
+import { jsonLines } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
 import { readStream, RuntimeAnswer } from "../../../services/agent/runtimes/runtime-answer.ts";
 import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
 
@@ -18,8 +18,9 @@ function reading(emit: EmitEvents) {
       return undefined;
     },
   });
-  const read = (text: unknown, events: AnswerEvent[]): void => void events.push({ kind: "text", text: String(text) });
-  const done = readStream(body, { splitter: new JsonLines(), read, onPiece: () => undefined }, emit);
+  const events: AnswerEvent[] = [];
+  const splitter = jsonLines((text) => void events.push({ kind: "text", text: String(text) }));
+  const done = readStream(body, { splitter, events, onPiece: () => undefined }, emit);
   const controller = { pause: () => undefined, resume: () => undefined, abort: () => undefined };
   const socket = controller as unknown as Dispatcher.DispatchController;
   handler?.onRequestStart?.(socket, undefined);

@@ -1,8 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import type { SentEvent } from "#shared/process/cut-stream.ts";
-import { sentEvents } from "../../../services/agent/runtimes/runtime-answer.ts";
+import { type SentEvent, sentEvents } from "../../../services/agent/runtimes/runtime-answer.ts";
 
 async function* piecesOf(...pieces: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
   for (const piece of pieces) yield Buffer.from(piece);
@@ -13,17 +12,15 @@ async function batchesOf(
   pieces: AsyncIterable<Uint8Array>,
   eventBytesMax?: number,
 ): Promise<readonly (readonly SentEvent[])[]> {
-  const sent = sentEvents(eventBytesMax);
   const batches: SentEvent[][] = [];
-  for await (const piece of pieces) sent.push(piece, begin(batches));
-  sent.end(begin(batches));
+  const sent = sentEvents((event) => void batches.at(-1)?.push(event), eventBytesMax);
+  for await (const piece of pieces) {
+    batches.push([]);
+    sent.push(piece);
+  }
+  batches.push([]);
+  sent.end();
   return batches;
-}
-
-function begin(batches: SentEvent[][]): (event: SentEvent) => void {
-  const batch: SentEvent[] = [];
-  batches.push(batch);
-  return (event) => void batch.push(event);
 }
 
 async function dataOf(...pieces: (string | Uint8Array)[]): Promise<string[]> {
@@ -120,9 +117,8 @@ describe("server-sent events", () => {
 
   test("server-sent events that came before one that fails are not lost with it", async () => {
     const events: SentEvent[] = [];
-    expect(() => sentEvents().push(Buffer.from("data: 1\n\n<html>\n"), (event) => void events.push(event))).toThrow(
-      Fault,
-    );
+    const sent = sentEvents((event) => void events.push(event));
+    expect(() => sent.push(Buffer.from("data: 1\n\n<html>\n"))).toThrow(Fault);
     expect(events).toEqual([{ kind: "event", name: "", data: "1" }]);
   });
 });

@@ -121,7 +121,8 @@ export async function answer(
  */
 class EventsInOrder {
   readonly #emit: EmitEvents;
-  readonly #failed = new AbortController();
+  readonly #failure = new AbortController();
+  readonly failed = this.#failure.signal;
   /** Settles when all events are emitted. */
   emitted: Promise<void> = Promise.resolve();
 
@@ -129,13 +130,9 @@ class EventsInOrder {
     this.#emit = emit;
   }
 
-  get failed(): AbortSignal {
-    return this.#failed.signal;
-  }
-
   push(...events: readonly AnswerEvent[]): void {
     this.emitted = this.emitted.then(() => this.#emit(events));
-    this.emitted.catch((error: unknown) => this.#failed.abort(error));
+    this.emitted.catch((error: unknown) => this.#failure.abort(error));
   }
 
   text(kind: "text" | "reasoning", text: string): void {

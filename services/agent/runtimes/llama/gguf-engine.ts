@@ -17,7 +17,7 @@ export interface Engine {
 
 export interface EngineOptions {
   /** A folder whose node_modules holds the engine, when the engine is not installed beside Trunkline. */
-  readonly dir?: string | undefined;
+  readonly engineDir?: string | undefined;
   /** `auto` looks for a graphics card. Without a graphics card the processor computes. */
   readonly gpu?: "auto" | false | undefined;
   /** The number of threads that compute; by default the engine's own choice, at most one a core. */
@@ -41,8 +41,8 @@ const installCommand = import.meta.filename.endsWith(".ts")
 const engines = new Map<string, Promise<Engine>>();
 
 /** Loads the engine. Called only when a GGUF file is to be served: the plain install does not include the engine. */
-export async function openEngine({ dir, gpu = "auto", threads, log }: EngineOptions): Promise<Engine> {
-  const folder = engineFolder(dir);
+export async function openEngine({ engineDir, gpu = "auto", threads, log }: EngineOptions): Promise<Engine> {
+  const folder = engineFolder(engineDir);
   const key = JSON.stringify([folder, gpu, threads]);
   try {
     return await engines.getOrInsertComputed(key, () => start({ folder, gpu, threads, log }));
@@ -52,7 +52,7 @@ export async function openEngine({ dir, gpu = "auto", threads, log }: EngineOpti
   }
 }
 
-async function start(options: Omit<EngineOptions, "dir"> & { readonly folder: string }): Promise<Engine> {
+async function start(options: Omit<EngineOptions, "engineDir"> & { readonly folder: string }): Promise<Engine> {
   const { folder, gpu, threads, log } = options;
   const library: Library = await withoutSignals(() => import(pathToFileURL(join(folder, "dist", "index.js")).href));
   let firstError: string | undefined;

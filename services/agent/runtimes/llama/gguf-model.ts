@@ -34,46 +34,36 @@ const embedTokensMax = 8_192;
 /** A model of this process. `GgufModel` alone owns the model's memory, and allocates it on the first `load`. */
 export class GgufModel {
   readonly file: GgufFile;
+  /** The window of the loaded model, in tokens. Before the first load, the largest window that it may get. */
+  windowTokens: number;
+  /** The runs that hold the model. */
+  users = 0;
   readonly #options: GgufModelOptions;
   readonly #closing = new AbortController();
+  readonly closing = this.#closing.signal;
   readonly #watchers = new Set<() => void>();
   #loading: Promise<LoadedModel> | undefined;
   #loaded: LoadedModel | undefined;
   #unloading: Promise<void> | undefined;
-  #windowTokens: number;
-  #users = 0;
   #onIdle: () => void = () => {};
 
   constructor(options: GgufModelOptions) {
     this.file = options.file;
     this.#options = options;
     const { trainedTokens, purpose } = options.file;
-    this.#windowTokens = Math.min(trainedTokens, purpose === "embedding" ? embedTokensMax : options.windowTokensMax);
+    this.windowTokens = Math.min(trainedTokens, purpose === "embedding" ? embedTokensMax : options.windowTokensMax);
   }
 
   get loaded(): boolean {
     return this.#loaded !== undefined;
   }
 
-  /** The window of the loaded model, in tokens. Before the first load, the largest window that it may get. */
-  get windowTokens(): number {
-    return this.#windowTokens;
-  }
-
-  get users(): number {
-    return this.#users;
-  }
-
-  get closing(): AbortSignal {
-    return this.#closing.signal;
-  }
-
   /** Loads the model if necessary, and keeps it in memory until the result is disposed of. */
   async hold(onLoading: () => void): Promise<LoadedModel & Disposable> {
-    this.#users += 1;
+    this.users += 1;
     const leave = (): void => {
-      this.#users -= 1;
-      if (this.#users === 0) this.#onIdle();
+      this.users -= 1;
+      if (this.users === 0) this.#onIdle();
     };
     try {
       return { ...(await this.load(onLoading)), [Symbol.dispose]: leave };
@@ -112,7 +102,7 @@ export class GgufModel {
     this.#closing.abort(new Fault("shutting_down", { message: "The agent is stopping." }));
     const { promise: idle, resolve } = Promise.withResolvers<void>();
     this.#onIdle = resolve;
-    if (this.#users > 0) await idle;
+    if (this.users > 0) await idle;
     await this.unload();
   }
 
@@ -123,8 +113,8 @@ export class GgufModel {
     const model = await engine.llama.loadModel({ modelPath: file.path, loadSignal: this.closing, onLoadProgress });
     try {
       this.#loaded = file.purpose === "embedding" ? await this.#forEmbedding(model) : await this.#forChat(model);
-      this.#windowTokens = this.#loaded.windowTokens;
-      log.info({ model: file.id, window: this.#windowTokens }, "a model is loaded");
+      this.windowTokens = this.#loaded.windowTokens;
+      log.info({ model: file.id, window: this.windowTokens }, "a model is loaded");
       return this.#loaded;
     } catch (error) {
       await model.dispose();
@@ -161,7 +151,7 @@ export class GgufModel {
 
   /** Creates a context one token larger than the window: the engine only takes texts shorter than its context. */
   async #forEmbedding(model: EngineModel): Promise<LoadedModel> {
-    const windowTokens = this.#windowTokens;
+    const { windowTokens } = this;
     const size = windowTokens + 1;
     const createSignal = this.closing;
     const embedding = await model.createEmbeddingContext({ contextSize: size, batchSize: size, createSignal });

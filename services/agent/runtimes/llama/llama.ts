@@ -14,11 +14,9 @@ const slotsDefault = 2;
 /** Bounds the window unless `contextTokens` is configured: a window takes its whole memory even when it is empty. */
 const windowTokensDefault = 32_768;
 
-export interface LlamaOptions extends Omit<EngineOptions, "dir"> {
+export interface LlamaOptions extends EngineOptions {
   /** Paths of GGUF files; for a model in several parts, the path of any part. */
   readonly files: readonly string[];
-  /** A folder whose node_modules holds the engine, when the engine is not installed beside Trunkline. */
-  readonly engineDir?: string | undefined;
   /** The number of answers of one model that run at once. */
   readonly slots?: number | undefined;
   /** The largest window of each slot. */
@@ -30,8 +28,8 @@ export interface LlamaOptions extends Omit<EngineOptions, "dir"> {
  * start. A single model begins to load at once; several models load when a request needs them.
  */
 export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
-  const { engineDir: dir, gpu, threads, log, slots = slotsDefault } = options;
-  const engine = await openEngine({ dir, gpu, threads, log });
+  const { log, slots = slotsDefault } = options;
+  const engine = await openEngine(options);
   const models = new Map<string, GgufModel>();
   for (const path of new Set(options.files.map((file) => partsOf(file)[0] ?? file))) {
     const file = await readGgufFile(path, engine);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault, misfitOf } from "#shared/fault/fault.ts";
-import { LineCutter } from "#shared/process/cut-stream.ts";
+import { LineCutter } from "#shared/process/cut-lines.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { callAsText, offersTools, runtimeLogprobs } from "../adjust-answer.ts";
 import {
@@ -13,8 +13,10 @@ import {
   modelNotFound,
   overflowInText,
   runtimeFailed,
+  type RuntimeRefusal,
+  tooLong,
 } from "../runtime-faults.ts";
-import { type RuntimeRefusal, runtimeLineBytesMax, type Splitter, tooLong } from "../runtime-answer.ts";
+import { runtimeLineBytesMax, type Splitter } from "../runtime-answer.ts";
 
 const count = z.int().nonnegative().nullish();
 
@@ -166,21 +168,11 @@ export function ollamaStatusFault({ status, text }: RuntimeRefusal): Fault {
   return runtimeFailed(text, internal);
 }
 
-/** Splits a body of JSON lines into its values. Empty lines are skipped. */
-export class JsonLines implements Splitter<unknown> {
-  readonly #lines: LineCutter;
-
-  constructor({ lineBytesMax = runtimeLineBytesMax } = {}) {
-    this.#lines = new LineCutter(lineBytesMax, () => tooLong("a line", lineBytesMax));
-  }
-
-  push(piece: Uint8Array, onValue: (value: unknown) => void): void {
-    this.#lines.push(piece, (line) => parseLine(line, onValue));
-  }
-
-  end(onValue: (value: unknown) => void): void {
-    this.#lines.end((line) => parseLine(line, onValue));
-  }
+/** Opens the splitter for a body of JSON lines. Empty lines are skipped. */
+export function jsonLines(onValue: (value: unknown) => void, lineBytesMax = runtimeLineBytesMax): Splitter {
+  const lines = new LineCutter(lineBytesMax, () => tooLong("a line", lineBytesMax));
+  const onLine = (line: string): void => parseLine(line, onValue);
+  return { push: (piece) => lines.push(piece, onLine), end: () => lines.end(onLine) };
 }
 
 function parseLine(line: string, onValue: (value: unknown) => void): void {

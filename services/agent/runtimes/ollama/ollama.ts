@@ -5,7 +5,7 @@ import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { cutAtStops, prefilledText, trimPrefix } from "../adjust-answer.ts";
 import { tellOverflow } from "../runtime-faults.ts";
 import { readStream } from "../runtime-answer.ts";
-import { JsonLines, OllamaAnswer, ollamaStatusFault } from "./ollama-answer.ts";
+import { jsonLines, OllamaAnswer, ollamaStatusFault } from "./ollama-answer.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type {
   ChatRun,
@@ -116,9 +116,10 @@ async function ollamaAnswer(
   const silence = "tools" in body && body.tools !== undefined ? "prefill" : undefined;
   const readInto = async (emitAnswer: EmitEvents): Promise<void> => {
     const answer = new OllamaAnswer(body);
-    const read = (line: unknown, events: AnswerEvent[]): void => void events.push(...answer.events(line));
+    const events: AnswerEvent[] = [];
+    const splitter = jsonLines((line) => void events.push(...answer.events(line)));
     const onPiece = (): void => onProgress(silence);
-    await readStream(connection.stream(question), { splitter: new JsonLines(), read, onPiece }, emitAnswer);
+    await readStream(connection.stream(question), { splitter, events, onPiece }, emitAnswer);
     const rest = answer.end();
     if (rest.length > 0) await emitAnswer(rest);
   };
@@ -168,13 +169,13 @@ function ollamaManages({ connection, models }: Ollama): NonNullable<Runtime["man
       succeeded = progress.status === "success";
       onProgress(progress);
     };
-    const lines = new JsonLines();
+    const lines = jsonLines(read);
     const body = connection.stream({ path: "/api/pull", body: { model }, signal });
     await body.read((piece) => {
-      lines.push(piece, read);
+      lines.push(piece);
       return undefined;
     });
-    lines.end(read);
+    lines.end();
     if (!succeeded)
       throw new Fault("upstream_error", { message: "The runtime stopped before the model was complete." });
   }

@@ -1,15 +1,14 @@
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { SentEvent } from "#shared/process/cut-stream.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
-import { logprobsIn, offersTools } from "../adjust-answer.ts";
+import { logprobsIn } from "../adjust-answer.ts";
 import { ContextOverflow } from "../runtime-faults.ts";
-import { readStream, sentEvents } from "../runtime-answer.ts";
+import { readStream, type SentEvent, sentEvents } from "../runtime-answer.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
-import { answerFault, invalidEvent } from "./openai-fault.ts";
+import { answerFault, interrupted, invalidEvent, leftOut, unfinished } from "./openai-fault.ts";
 import type { Fields, Served } from "./openai-profile.ts";
-import { type CallPiece, OpenAiToolCalls } from "./openai-tool-calls.ts";
+import { type CallPiece, OpenAiToolCalls, unreadable } from "./openai-tool-calls.ts";
 
 interface AnswerRequest extends Pick<Served, "profile"> {
   readonly question: Question;
@@ -21,25 +20,25 @@ interface AnswerRequest extends Pick<Served, "profile"> {
 
 /** Sends the request and emits the answer as it comes. An answer that is incomplete at its end has failed. */
 export async function readAnswer(answer: OpenAiAnswer, request: AnswerRequest, emit: EmitEvents): Promise<void> {
-  const { profile, run, onBareEnd } = request;
+  const { profile, run, connection, onBareEnd } = request;
   const { contextWindow, onProgress } = run;
-  const body = request.connection.stream(request.question);
+  const body = connection.stream(request.question);
   let isAlive = false;
-  const read = (event: SentEvent, events: AnswerEvent[]): void => {
+  const events: AnswerEvent[] = [];
+  const splitter = sentEvents((event) => {
     // A comment or a report of progress in the prompt only shows that the server is at work.
     isAlive ||= event.kind === "comment" || event.data.includes('"prompt_progress"');
-    const least = event.kind === "comment" ? profile.promptTokensIn?.(event.text) : undefined;
-    if (least !== undefined && least > contextWindow) {
-      throw new ContextOverflow({ promptTokens: least }, "the runtime began to read a prompt longer than the window");
-    }
+    const promptTokens = event.kind === "comment" ? (profile.promptTokensIn?.(event.text) ?? 0) : 0;
+    if (promptTokens > contextWindow)
+      throw new ContextOverflow({ promptTokens }, "the runtime began to read a prompt longer than the window");
     answer.read(event, events);
-  };
+  });
   const onPiece = (): void => {
     onProgress(isAlive && !answer.hasOutput ? "prefill" : undefined);
     isAlive = false;
     if (answer.isOver) body.complete();
   };
-  await readStream(body, { splitter: sentEvents(), read, onPiece }, emit);
+  await readStream(body, { splitter, events, onPiece }, emit);
   if (!answer.isComplete) throw await incompleteFault(answer, request);
   if (answer.endedBare) onBareEnd?.();
   const { hasOutput, promptTokens = 0 } = answer;
@@ -55,12 +54,7 @@ async function incompleteFault({ hasOutput }: OpenAiAnswer, request: AnswerReque
     const whole = { ...Object(question.body), stream: false, stream_options: undefined, max_tokens: 1 };
     await connection.text({ ...question, body: whole });
   }
-  return new Fault("upstream_error", {
-    message: "The runtime ended its answer before it was complete.",
-    internal: hasOutput
-      ? "the stream ended without a finish_reason or [DONE]"
-      : "the stream ended before it said anything",
-  });
+  return unfinished(hasOutput);
 }
 
 /** Finish reasons by the server's word. Every other word means that the model was done. */
@@ -110,7 +104,7 @@ export class OpenAiAnswer {
     if ("messages" in request) {
       this.#choices = profile.answersSeveral ? (request.n ?? 1) : 1;
       this.#callsMax = request.parallel_tool_calls === false ? 1 : Infinity;
-      this.#callsAsText = !offersTools(request);
+      this.#callsAsText = request.tools === undefined || request.tool_choice === "none";
       this.#topLogprobs = request.top_logprobs ?? 0;
       this.#needsLogprobs = profile.mayIgnoreLogprobs === true && request.logprobs === true;
     } else {
@@ -128,12 +122,10 @@ export class OpenAiAnswer {
   /** Adds the answer events of this event. Answer events before a fault in it are still added. */
   read(event: SentEvent, events: AnswerEvent[]): void {
     if (this.isOver || event.kind === "comment") return;
-    if (!event.data.startsWith("{") && event.data.trim() === "[DONE]") {
-      this.#end(events);
-      return;
-    }
-    const value = parseEvent(event.data);
-    const error = event.name === "error" || typeof value === "string" ? value : isFields(value) && value["error"];
+    const { name, data } = event;
+    if (!data.startsWith("{") && data.trim() === "[DONE]") return this.#end(events);
+    const value = parseEvent(data);
+    const error: unknown = name === "error" || typeof value === "string" ? value : Object(value)["error"];
     // Servers report an error in one of these forms, or as a finish reason.
     if (error) throw answerFault(error, this);
     const { choices, usage } = pickChunk(value);
@@ -143,44 +135,32 @@ export class OpenAiAnswer {
     events.push(usage);
   }
 
-  #readChoice(
-    { index, text, reasoning, calls, finishReason, stop, logprobs }: ChunkChoice,
-    events: AnswerEvent[],
-  ): void {
+  #readChoice(given: ChunkChoice, events: AnswerEvent[]): void {
+    const { index, text, reasoning, calls, finishReason } = given;
     if (index >= this.#choices) throw invalidEvent(`choice ${index} of ${this.#choices}`);
     this.#begun.add(index);
     const choice = index === 0 ? undefined : index;
     if (this.#calls.size > 0 && (text || reasoning)) events.push(...(this.#calls.get(index)?.texts() ?? []));
     if (reasoning) events.push({ kind: "reasoning", choice, text: reasoning });
-    if (text) events.push({ kind: "text", choice, text, logprobs: this.#logprobs(logprobs) });
+    if (text) events.push({ kind: "text", choice, text, logprobs: this.#logprobs(given.logprobs) });
     for (const piece of calls) events.push(...this.#callsOf(index).push(piece));
-    if (text !== undefined) this.textPieces += 1;
+    if (text) this.textPieces += 1;
     this.hasOutput ||= text !== undefined || reasoning !== undefined || calls.length > 0;
-    if (this.#leavesOutMarked && ((!text && !finishReason) || finishReason === "tool_calls")) {
-      throw new Fault("upstream_error", {
-        message:
-          "The runtime takes what the model thinks, and the tools it calls, out of its text; use a chat for that.",
-        internal: "the model wrote what its server takes for a thought or a call, and that is not told here",
-      });
-    }
+    if (this.#leavesOutMarked && ((!text && !finishReason) || finishReason === "tool_calls")) throw leftOut();
     if (finishReason === "") this.#ended.add(index);
-    else if (finishReason !== undefined) this.#finish(index, { serverReason: finishReason, stop }, events);
+    else if (finishReason !== undefined) this.#finish(given, events);
   }
 
   #finish(
-    index: number,
-    { serverReason, stop }: { readonly serverReason: string; readonly stop?: string | undefined },
+    { index, finishReason = "stop", stop }: Partial<ChunkChoice> & { index: number },
     events: AnswerEvent[],
   ): void {
     if (this.#finished.has(index)) return;
-    if (failureReasons.has(serverReason)) throw answerFault({ type: serverReason }, this);
-    const reason = finishReasons.get(serverReason) ?? "stop";
+    if (failureReasons.has(finishReason)) throw answerFault({ type: finishReason }, this);
+    const reason = finishReasons.get(finishReason) ?? "stop";
     const calls = this.#calls.get(index);
     if (reason === "tool_calls" && calls === undefined && this.#served.profile.dropsUnreadableCalls) {
-      throw new Fault("upstream_error", {
-        message: "The model's tool call could not be parsed.",
-        internal: "the runtime dropped the call",
-      });
+      throw unreadable("the runtime dropped the call");
     }
     if (calls !== undefined) events.push(...calls.end({ cutOff: reason === "length" }));
     this.#finished.add(index);
@@ -188,9 +168,7 @@ export class OpenAiAnswer {
     events.push({ kind: "finish", choice: index === 0 ? undefined : index, reason: told, stop });
   }
 
-  /**
-   * Ends the answer at `[DONE]`, which is success: a choice without a finish reason, or with an empty one, has stopped.
-   */
+  /** Ends the answer at `[DONE]`, which is success: a choice with no finish reason, or an empty one, has stopped. */
   #end(events: AnswerEvent[]): void {
     for (const index of this.#begun) {
       if (this.#finished.has(index)) continue;
@@ -198,7 +176,7 @@ export class OpenAiAnswer {
         if (this.#served.model.interrupts) throw interrupted();
         this.endedBare = true;
       }
-      this.#finish(index, { serverReason: "stop" }, events);
+      this.#finish({ index }, events);
     }
     this.isOver = true;
   }
@@ -208,10 +186,7 @@ export class OpenAiAnswer {
     return this.#calls.getOrInsertComputed(index, () => new OpenAiToolCalls(options));
   }
 
-  /**
-   * Returns the logprobs of a piece. Only the first text must have them: some servers send none for tokens that came
-   * together.
-   */
+  /** Returns the logprobs of a piece. Only the first text must have them: servers may send several tokens together. */
   #logprobs(value: unknown): TokenLogprobs | undefined {
     const most = this.#topLogprobs;
     const logprobs = value && most !== undefined ? logprobsIn(value, most) : undefined;
@@ -221,19 +196,6 @@ export class OpenAiAnswer {
       param: "logprobs",
     });
   }
-}
-
-/**
- * Returns the fault for an interrupted stream. llama-cpp-python's server leaves a stream as soon as another request
- * comes, from any client.
- */
-function interrupted(): Fault {
-  return new Fault("upstream_error", {
-    message: "The runtime left its answer for another request.",
-    internal:
-      "the stream ended in [DONE] without a finish_reason: the server interrupts a stream when another client asks it; " +
-      "start it with --interrupt_requests false",
-  });
 }
 
 function parseEvent(data: string): unknown {
@@ -252,68 +214,87 @@ export type UsageEvent = Extract<AnswerEvent, { kind: "usage" }>;
  * when a field of the answer has the wrong type; malformed usage and logprobs count as missing.
  */
 export function pickChunk(value: unknown): { choices: readonly ChunkChoice[]; usage: UsageEvent | undefined } {
-  if (!isFields(value)) throw invalidEvent("a chunk that is no object");
-  return { choices: (pick(value, "choices", isList) ?? []).map(pickChoice), usage: pickUsage(value["usage"]) };
+  const chunk = fieldsOf(value, "a chunk");
+  const { usage } = chunk;
+  return {
+    choices: pick(chunk, "choices", "list")?.map(pickChoice) ?? [],
+    usage: usage ? pickUsage(usage) : undefined,
+  };
 }
 
 /** The fields of one choice of a chunk that an answer needs. Empty texts count as missing. */
 type ChunkChoice = ReturnType<typeof pickChoice>;
 
 function pickChoice(value: unknown) {
-  if (!isFields(value)) throw invalidEvent("a choice that is no object");
-  const delta = pick(value, "delta", isFields) ?? {};
+  const choice = fieldsOf(value, "a choice");
+  const delta = pick(choice, "delta", "fields") ?? {};
+  const { stop_reason: stop, logprobs } = choice;
   return {
-    index: pick(value, "index", isCount) ?? 0,
-    text: pick(delta, "content", isText) || pick(value, "text", isText) || undefined,
-    reasoning: pick(delta, "reasoning_content", isText) || pick(delta, "reasoning", isText) || undefined,
-    calls: (pick(delta, "tool_calls", isList) ?? []).map(pickCall),
+    index: pick(choice, "index", "count") ?? 0,
+    text: pick(delta, "content", "text") || pick(choice, "text", "text") || undefined,
+    reasoning: pick(delta, "reasoning_content", "text") || pick(delta, "reasoning", "text") || undefined,
+    calls: pick(delta, "tool_calls", "list")?.map(pickCall) ?? [],
     /** Some servers write an empty reason on every chunk. */
-    finishReason: pick(value, "finish_reason", isText),
+    finishReason: pick(choice, "finish_reason", "text"),
     /** The stop string that ended the answer, which vLLM tells. */
-    stop: isText(value["stop_reason"]) ? value["stop_reason"] : undefined,
-    logprobs: value["logprobs"],
+    stop: typeof stop === "string" ? stop : undefined,
+    logprobs,
   };
 }
 
 function pickCall(value: unknown): CallPiece {
-  if (!isFields(value)) throw invalidEvent("a tool call that is no object");
-  const called = pick(value, "function", isFields) ?? {};
-  const given = called["arguments"];
+  const call = fieldsOf(value, "a tool call");
+  const called = pick(call, "function", "fields") ?? {};
+  const { arguments: given } = called;
   return {
-    index: pick(value, "index", isCount),
-    id: pick(value, "id", isText),
-    name: pick(called, "name", isText),
-    arguments: isText(given) ? given : JSON.stringify(pick(called, "arguments", isFields)),
+    index: pick(call, "index", "count"),
+    id: pick(call, "id", "text"),
+    name: pick(called, "name", "text"),
+    arguments: typeof given === "string" ? given : JSON.stringify(pick(called, "arguments", "fields")),
   };
 }
 
-function pickUsage(value: unknown): UsageEvent | undefined {
-  if (!isFields(value) || !isCount(value["prompt_tokens"])) return undefined;
+function pickUsage(given: unknown): UsageEvent | undefined {
   const count = (fields: unknown, name: string): number | undefined => {
-    const given = isFields(fields) ? fields[name] : undefined;
-    return isCount(given) ? given : undefined;
+    const value: unknown = Object(fields)[name];
+    return kindOf(value) === "count" ? Number(value) : undefined;
   };
+  const usage: Fields = Object(given);
+  const promptTokens = count(usage, "prompt_tokens");
+  if (promptTokens === undefined) return undefined;
   return {
     kind: "usage",
-    promptTokens: value["prompt_tokens"],
-    completionTokens: count(value, "completion_tokens") ?? 0,
-    cachedTokens: count(value["prompt_tokens_details"], "cached_tokens"),
-    reasoningTokens: count(value["completion_tokens_details"], "reasoning_tokens"),
+    promptTokens,
+    completionTokens: count(usage, "completion_tokens") ?? 0,
+    cachedTokens: count(usage["prompt_tokens_details"], "cached_tokens"),
+    reasoningTokens: count(usage["completion_tokens_details"], "reasoning_tokens"),
   };
+}
+
+/** The kinds of values that the fields of a chunk have. */
+interface Kinds {
+  readonly text: string;
+  readonly list: readonly unknown[];
+  readonly fields: Fields;
+  readonly count: number;
+}
+
+function kindOf(value: unknown): keyof Kinds | undefined {
+  if (typeof value === "string") return "text";
+  if (Array.isArray(value)) return "list";
+  if (typeof value === "object" && value !== null) return "fields";
+  return Number.isSafeInteger(value) && Number(value) >= 0 ? "count" : undefined;
 }
 
 /** Returns a field; undefined when it is missing or null, which servers write for a missing field. */
-function pick<Value>(fields: Fields, name: string, is: (value: unknown) => value is Value): Value | undefined {
+function pick<Kind extends keyof Kinds>(fields: Fields, name: string, kind: Kind): Kinds[Kind] | undefined {
   const value = fields[name];
   if (value === null || value === undefined) return undefined;
-  if (is(value)) return value;
+  if (kindOf(value) === kind) return value as Kinds[Kind];
   throw invalidEvent(`'${name}' has the wrong type`);
 }
 
-const isText = (value: unknown): value is string => typeof value === "string";
-const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function fieldsOf(value: unknown, what: string): Fields {
+  if (kindOf(value) === "fields") return value as Fields;
+  throw invalidEvent(`${what} that is no object`);
 }

@@ -29,9 +29,6 @@ import type { OpenAiServer, Served, RuntimeModel } from "./openai-profile.ts";
 /** The wait before a request is repeated to a server that is loading a model. */
 const askAgainMs = 500;
 
-/** Interval at which a waiting request looks if its model is loading, by the server's last list. */
-const loadingLookMs = 1_000;
-
 /** Adapts any OpenAI-shaped server to a runtime. All differences between servers are in `OpenAiServer`. */
 export function openAiCompatible(options: {
   readonly site: RuntimeSite;
@@ -42,6 +39,8 @@ export function openAiCompatible(options: {
   const { profile } = server;
   let served: Awaited<ReturnType<OpenAiServer["catalogue"]>> = [];
   let isBareEndLogged = false;
+  /** The requests that are under way. */
+  const asking = new Set<AnyRun>();
 
   function modelOf(id: string): RuntimeModel {
     return served.find((each) => each.id === id || each.name === id) ?? { name: id };
@@ -59,15 +58,13 @@ export function openAiCompatible(options: {
    * the message if the server does not have the path of the request.
    */
   async function ask<Result>(
-    run: ChatRun | CompleteRun | EmbedRun | RerankRun | MediaRun,
+    run: AnyRun,
     unsupported: string,
     request: (target: ServedTarget) => Promise<Result>,
   ): Promise<Result> {
     const { body, signal, onProgress } = run;
     if (modelOf(run.model).loaded === false) onProgress("loading");
-    const looks = site.clock.every(loadingLookMs, () => {
-      if (modelOf(run.model).loading) onProgress("loading");
-    });
+    asking.add(run);
     try {
       for (;;) {
         try {
@@ -85,12 +82,18 @@ export function openAiCompatible(options: {
       }
       throw new Fault("unsupported_value", { message: unsupported, param: "model", internal: error.internal });
     } finally {
-      looks.cancel();
+      asking.delete(run);
     }
   }
 
-  function chatOnce(run: ChatRun, emit: EmitEvents): Promise<void> {
-    return ask(run, "The model does not support chat.", (target) => openAiAnswer(run, target, emit));
+  /** Runs a chat or continues a text. Ends the answer at stop strings, if the server leaves that to its adapter. */
+  function answer(run: ChatRun | CompleteRun, emit: EmitEvents): Promise<void> {
+    const lack = "messages" in run.body ? "The model does not support chat." : "The model does not continue texts.";
+    return ask(run, lack, (target) =>
+      profile.endsAtStops
+        ? wholeAnswer(run, target, emit)
+        : cutAtStops(run.body, (emitAnswer) => wholeAnswer(run, target, emitAnswer), emit),
+    );
   }
 
   async function countPrompt(run: ChatRun): Promise<number> {
@@ -122,14 +125,17 @@ export function openAiCompatible(options: {
     answersSeveral: profile.answersSeveral ?? false,
     unknownKind: profile.kind === "openai",
     async catalogue(signal) {
-      served = await server.catalogue(signal);
+      try {
+        served = await server.catalogue(signal);
+      } finally {
+        for (const run of asking) if (modelOf(run.model).loading) run.onProgress("loading");
+      }
       if (server.tokenizes !== true) return served;
       return served.map((each) => ({ ...each, furtherAbilities: [...(each.furtherAbilities ?? []), "tokenize"] }));
     },
-    chat: (run, emit) => (profile.refusesSeveral?.(run.body) ? fanOut(chatOnce, run, emit) : chatOnce(run, emit)),
+    chat: (run, emit) => (profile.refusesSeveral?.(run.body) ? fanOut(answer, run, emit) : answer(run, emit)),
     ...(server.count && { count: countPrompt }),
-    complete: (run, emit) =>
-      ask(run, "The model does not continue texts.", (target) => openAiAnswer(run, target, emit)),
+    complete: answer,
     ...(server.embeds && {
       embed: (run: EmbedRun) => ask(run, "The model does not embed.", (target) => openAiEmbed(run, target)),
     }),
@@ -160,17 +166,14 @@ function cannotCount(): Fault {
   return new Fault("unsupported_value", { message, param: "model" });
 }
 
+type AnyRun = ChatRun | CompleteRun | EmbedRun | RerankRun | MediaRun;
+
 interface ServedTarget extends Served {
   readonly connection: RuntimeConnection;
   readonly onBareEnd: () => void;
 }
 
 /** Runs a chat or continues a text, and adapts the server's answer to the request. */
-function openAiAnswer(run: ChatRun | CompleteRun, target: ServedTarget, emit: EmitEvents): Promise<void> {
-  const answer = (emitAnswer: EmitEvents): Promise<void> => wholeAnswer(run, target, emitAnswer);
-  return target.profile.endsAtStops ? answer(emit) : cutAtStops(run.body, answer, emit);
-}
-
 async function wholeAnswer(run: ChatRun | CompleteRun, target: ServedTarget, emit: EmitEvents): Promise<void> {
   const { body, signal } = run;
   const question =
@@ -178,10 +181,12 @@ async function wholeAnswer(run: ChatRun | CompleteRun, target: ServedTarget, emi
       ? { path: "/v1/chat/completions", body: openAiChatRequest(target, { ...run, body }), signal }
       : { path: "/v1/completions", body: openAiTextRequest(target, { ...run, body }), signal };
   const answer = new OpenAiAnswer(body, target);
+  const request = { question, run, ...target };
   // A server that is told to continue the last message does not repeat it.
   const mayEcho = "messages" in body && target.profile.prefill === "as-the-template";
-  const echoed = mayEcho ? prefilledText(body) : "";
-  await trimPrefix(echoed, (emitAnswer) => readAnswer(answer, { question, run, ...target }, emitAnswer), emit);
+  if (mayEcho && body.messages.at(-1)?.role === "assistant") {
+    await trimPrefix(prefilledText(body), (emitAnswer) => readAnswer(answer, request, emitAnswer), emit);
+  } else await readAnswer(answer, request, emit);
   if ("messages" in body) return;
   // A model without a begin token has no token to run on. The server did not run it, despite its report.
   if (body.prompt === "" && !answer.hasOutput && answer.promptTokens === 0) throw nothingToContinue();

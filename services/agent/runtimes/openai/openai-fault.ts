@@ -1,6 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import type { RuntimeRefusal } from "../runtime-answer.ts";
 import {
   agentRefused,
   causeOf,
@@ -9,6 +8,7 @@ import {
   type Overflow,
   overflowInText,
   runtimeFailed,
+  type RuntimeRefusal,
 } from "../runtime-faults.ts";
 
 /** The server does not answer yet, because it is still loading the model. The request must be retried. */
@@ -125,4 +125,35 @@ function overflowIn(text: string, error: Readonly<Record<string, unknown>>): Ove
 
 export function invalidEvent(internal: string): Fault {
   return new Fault("upstream_error", { message: "The runtime sent an invalid event.", internal });
+}
+
+/** Returns the fault for a stream that ended before the answer was complete. */
+export function unfinished(hasOutput: boolean): Fault {
+  return new Fault("upstream_error", {
+    message: "The runtime ended its answer before it was complete.",
+    internal: hasOutput
+      ? "the stream ended without a finish_reason or [DONE]"
+      : "the stream ended before it said anything",
+  });
+}
+
+/** Returns the fault for a text from which its server removes reasoning and tool calls. */
+export function leftOut(): Fault {
+  return new Fault("upstream_error", {
+    message: "The runtime takes what the model thinks, and the tools it calls, out of its text; use a chat for that.",
+    internal: "the model wrote what its server takes for a thought or a call, and that is not told here",
+  });
+}
+
+/**
+ * Returns the fault for an interrupted stream. llama-cpp-python's server leaves a stream as soon as another request
+ * comes, from any client.
+ */
+export function interrupted(): Fault {
+  return new Fault("upstream_error", {
+    message: "The runtime left its answer for another request.",
+    internal:
+      "the stream ended in [DONE] without a finish_reason: the server interrupts a stream when another client asks it; " +
+      "start it with --interrupt_requests false",
+  });
 }

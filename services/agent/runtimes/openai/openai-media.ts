@@ -2,10 +2,9 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { SentEvent } from "#shared/process/cut-stream.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import type { MediaBody } from "#shared/protocol/media-body.ts";
-import { readStream, type RuntimeAnswer, sentEvents } from "../runtime-answer.ts";
+import { readStream, type RuntimeAnswer, type SentEvent, sentEvents } from "../runtime-answer.ts";
 import { type SentForm, type RuntimeConnection, wholeText } from "../runtime-connection.ts";
 import type { EmitEvents, MediaRun } from "../runtime.ts";
 import type { UsageEvent } from "./openai-answer.ts";
@@ -68,20 +67,21 @@ const readers: Readonly<Record<MediaBody["answer"], Reader>> = {
   async transcript(answer, emit) {
     let usage: UsageEvent | undefined;
     let hasText = false;
-    const read = (sent: SentEvent, into: AnswerEvent[]): void => {
+    const events: AnswerEvent[] = [];
+    const splitter = sentEvents((sent) => {
       const piece = pieceIn(sent, hasText);
       usage = piece.usage ?? usage;
       if (piece.text === "") return;
       hasText = true;
-      into.push({ kind: "text", text: piece.text });
-    };
+      events.push({ kind: "text", text: piece.text });
+    });
     const assertEvents = (): void => {
       if (answer.mediaType === "text/event-stream") return;
       const message = "The server of this model does not stream transcriptions; send the request without 'stream'.";
       throw new Fault("unsupported_value", { message, param: "stream" });
     };
     // `onPiece` comes before the events of a piece are emitted, and its fault replaces that of a piece without events.
-    await readStream(answer, { splitter: sentEvents(), read, onPiece: assertEvents }, emit);
+    await readStream(answer, { splitter, events, onPiece: assertEvents }, emit);
     return usage;
   },
 

@@ -2,7 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/protocol/model.ts";
 import { type ChatBody, type ChatMessage, contentText } from "#shared/protocol/job-bodies.ts";
 import { estimatePromptTokens } from "../runtime-faults.ts";
-import { imagesAfterResults, type PlacedMessage } from "../images-after-results.ts";
+import { imagesAfterResults } from "../images-after-results.ts";
 import { argumentsOf, nothingToContinue, refuseUnsupported, type RuntimeSampling } from "../refuse-unsupported.ts";
 import type { ChatRun, CompleteRun } from "../runtime.ts";
 import type { Fields, OpenAiProfile, Served, Tools } from "./openai-profile.ts";
@@ -19,7 +19,7 @@ type ChatToRequest = Pick<ChatRun, "body" | "contextWindow" | "cacheSalt"> & {
 export function openAiChatRequest(served: Served, chat: ChatToRequest): Fields {
   const { profile, model } = served;
   const { body, capabilities } = chat;
-  refuseUnsupported(body, profile.honoured.union(new Set(Object.keys(profile.sampling))));
+  refuseUnsupported(body, profile.honoured, profile.sampling);
   profile.refuse?.(body, model);
   // A choice without tools has no meaning, and is left out.
   const { tools, tool_choice: toolChoice }: Tools = body.tools === undefined ? {} : profile.tools(body, model);
@@ -28,9 +28,7 @@ export function openAiChatRequest(served: Served, chat: ChatToRequest): Fields {
     ...sharedFields(served, chat, profile.answerTokensUnset),
     ...(profile.tellsTokensSoFar &&
       (body.n ?? 1) === 1 && { stream_options: { include_usage: true, continuous_usage_stats: true } }),
-    messages: placedMessages(profile, body).map(({ message, at }) =>
-      openAiMessage(profile, message, `messages[${at}]`),
-    ),
+    messages: sentMessages(profile, body),
     tools,
     tool_choice: toolChoice,
     parallel_tool_calls: profile.takesParallelToolCalls && tools ? body.parallel_tool_calls : undefined,
@@ -40,7 +38,7 @@ export function openAiChatRequest(served: Served, chat: ChatToRequest): Fields {
     response_format: format === undefined || format.type === "text" ? undefined : profile.responseFormat(format),
     ...profile.form?.(body),
     ...thinkingFields(profile, body, capabilities.thinking),
-    ...prefill(profile, body),
+    ...(body.messages.at(-1)?.role === "assistant" && prefill(profile, body.messages.length - 1)),
   };
 }
 
@@ -52,32 +50,27 @@ function thinkingFields(profile: OpenAiProfile, body: ChatBody, thinks: boolean)
   return { ...fields, chat_template_kwargs: { ...Object(fields["chat_template_kwargs"]), ...own } };
 }
 
-function prefill(profile: OpenAiProfile, body: ChatBody): Fields {
-  const last = body.messages.at(-1);
-  if (last?.role !== "assistant") return {};
-  switch (profile.prefill) {
-    case "continues":
-      return { continue_final_message: true, add_generation_prompt: false };
-    case "as-the-template":
-      return {};
-    case "never":
-      throw new Fault("unsupported_value", {
-        message: "The runtime of this model cannot go on from a last message with the role 'assistant'.",
-        param: `messages[${body.messages.length - 1}]`,
-      });
-  }
+/** Returns the fields by which a server goes on with a last message of the assistant. */
+function prefill(profile: OpenAiProfile, last: number): Fields {
+  if (profile.prefill === "as-the-template") return {};
+  if (profile.prefill === "continues") return { continue_final_message: true, add_generation_prompt: false };
+  throw new Fault("unsupported_value", {
+    message: "The runtime of this model cannot go on from a last message with the role 'assistant'.",
+    param: `messages[${last}]`,
+  });
 }
 
-/** Returns the messages with the images of results where the server takes them. Only results of tools may have to move. */
-function placedMessages(profile: OpenAiProfile, { messages }: ChatBody): PlacedMessage[] {
+/** Renders the messages, with the images of results where the server takes them. Only results of tools may have to move. */
+function sentMessages(profile: OpenAiProfile, { messages }: ChatBody): unknown[] {
   const mayMove = !profile.takesResultImages && messages.some(({ role }) => role === "tool");
-  return mayMove ? imagesAfterResults(messages) : messages.map((message, at) => ({ message, at }));
+  if (mayMove) return imagesAfterResults(messages).map(({ message, at }) => openAiMessage(profile, message, at));
+  return messages.map((message, at) => openAiMessage(profile, message, at));
 }
 
 type SentCall = NonNullable<Extract<ChatMessage, { role: "assistant" }>["tool_calls"]>[number];
 
 /** Renders a message for a server of this profile: text as one string, parts only where there are images. */
-function openAiMessage(profile: OpenAiProfile, message: ChatMessage, path: string): unknown {
+function openAiMessage(profile: OpenAiProfile, message: ChatMessage, at: number): unknown {
   switch (message.role) {
     case "system":
       return { ...message, content: contentText(message.content) };
@@ -90,15 +83,17 @@ function openAiMessage(profile: OpenAiProfile, message: ChatMessage, path: strin
         ...rest,
         content: contentText(content) || (calls === undefined ? "" : profile.contentBesideCalls),
         ...(reasoning && Object.fromEntries(profile.reasoningFields.map((field) => [field, reasoning]))),
-        ...(calls && { tool_calls: calls.map((call, index) => withArguments(call, `${path}.tool_calls[${index}]`)) }),
+        ...(calls && {
+          tool_calls: calls.map((call, index) => withArguments(call, `messages[${at}].tool_calls[${index}]`)),
+        }),
       };
     }
   }
 }
 
 function userContent(content: Extract<ChatMessage, { role: "user" }>["content"]): unknown {
-  const hasImages = typeof content !== "string" && content.some(({ type }) => type === "image_url");
-  return hasImages ? content : contentText(content);
+  if (typeof content === "string") return content;
+  return content.some(({ type }) => type === "image_url") ? content : contentText(content);
 }
 
 /** Checks a call's arguments, which templates take as an object. Empty arguments become `{}`. */
@@ -147,7 +142,7 @@ export function openAiTextRequest(served: Served, text: TextToRequest): Fields {
   const { profile, model } = served;
   const { texts } = profile;
   const { body } = text;
-  refuseUnsupported(body, texts.honoured.union(new Set(Object.keys(profile.sampling))));
+  refuseUnsupported(body, texts.honoured, profile.sampling);
   texts.refuse?.(body, model);
   if (!texts.takesEmpty && body.prompt === "") throw nothingToContinue();
   return {

@@ -125,6 +125,6 @@ function isJson(text: string): boolean {
   }
 }
 
-function unreadable(internal: string): Fault {
+export function unreadable(internal: string): Fault {
   return new Fault("upstream_error", { message: "The model's tool call could not be parsed.", internal });
 }

@@ -22,7 +22,7 @@ export const openAiServerUrls: Readonly<Record<Exclude<OpenAiServerKind, "openai
 
 interface RecogniseOptions {
   /** The kind that the operator configured. The server then only has to answer with a list of models. */
-  readonly wanted?: OpenAiServerKind;
+  readonly wanted?: OpenAiServerKind | undefined;
   /** True if a server of an unknown kind is accepted. */
   readonly allowOther?: boolean;
   readonly signal: AbortSignal;
