@@ -5,32 +5,15 @@ import { systemClock, type Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import {
-  AnswersUnderWay,
-  UnreadAnswers,
-  type AnswerBounds,
-  type HeldBytesMeter,
-  TimedResponse,
-} from "./http/timed-response.ts";
+import { AnswersUnderWay, UnreadAnswers, TimedResponse } from "./http/timed-response.ts";
+import type { AnswerBounds, HeldBytesMeter } from "./http/timed-response.ts";
 import { readBodies } from "./http/bound-uploads.ts";
-import {
-  limitConnections,
-  type ConnectionBounds,
-  BrokenConnections,
-  type ConnectionMeter,
-} from "./http/bound-connections.ts";
-import {
-  unknownUrl,
-  registerMethods,
-  answerFault,
-  answerFaults,
-  adoptError,
-  type BodyLimit,
-  faultShapeOf,
-  type FaultShape,
-} from "./http/answer-faults.ts";
+import { limitConnections, BrokenConnections } from "./http/bound-connections.ts";
+import type { ConnectionBounds, ConnectionMeter } from "./http/bound-connections.ts";
+import { unknownUrl, registerMethods, answerFault, answerFaults, adoptError } from "./http/answer-faults.ts";
+import type { BodyLimit } from "./http/answer-faults.ts";
 import { framingFault, unexpectedBody } from "./http/framing-fault.ts";
-import { addRequestState, followRequest, followRequests, type RequestMeter } from "./http/request-state.ts";
+import { addRequestState, type FaultShape, followRequest, type RequestMeter } from "./http/request-state.ts";
 import { asksForWebSocket, isForWebSocket, routeUpgrades } from "./http/route-upgrades.ts";
 
 /** The longest waits of a server for the input of its clients. */
@@ -92,12 +75,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     meter,
     clock = systemClock,
   } = options;
-  /** Writes the id of a request into the headers of its answer, where its client looks for it. */
-  const nameRequest = (request: FastifyRequest, reply: FastifyReply): void => {
-    reply.header("x-request-id", request.id);
-    const { idHeader } = faultShapeOf(request, faultShapes) ?? {};
-    if (idHeader !== undefined) reply.header(idHeader, request.id);
-  };
+  const followed = { log: requestLog, faultShapes, meter };
   const underWay = new AnswersUnderWay();
   const broken = new BrokenConnections({ underWay, log, meter });
   const server: FastifyInstance = fastify({
@@ -114,8 +92,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     routerOptions: { maxParamLength: urlParamCharactersMax, caseSensitive: true, ignoreTrailingSlash: true },
     clientErrorHandler: (error, socket) => broken.answer(error, socket),
     frameworkErrors: (error, request, reply: FastifyReply) => {
-      nameRequest(request, reply);
-      followRequest({ request, reply }, { log: requestLog, meter });
+      followRequest({ request, reply }, followed);
       void answerFault(adoptError(error, options), { request, reply, ...options });
     },
   });
@@ -133,10 +110,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   server.addHook("onClose", async () => unread.stop());
   registerMethods(server);
   addRequestState(server);
-
-  followRequests(server, { log: requestLog, meter });
   server.addHook("onRequest", (request, reply, done) => {
-    nameRequest(request, reply);
+    followRequest({ request, reply }, followed);
     if (reply.raw instanceof TimedResponse) reply.raw.requestId = request.id;
     if (options.lifecycle?.draining) reply.header("connection", "close");
     const { webSocketsAt, closing } = options;
@@ -164,9 +139,11 @@ function edgeFault(
   const answersUnderWay = underWay.countOn(socket);
   const framing = framingFault({ method, url, httpVersion, rawHeaders, headers, answersUnderWay });
   if (framing !== undefined) return framing;
-  const body = request.routeOptions.config.refusesMethod === true ? undefined : unexpectedBody({ method, headers });
+  const takesNoBody = method === "GET" || method === "HEAD";
+  const body =
+    takesNoBody && !request.routeOptions.config.refusesMethod ? unexpectedBody({ method, headers }) : undefined;
   if (body !== undefined) return body;
-  if (asksForWebSocket(request.raw, { elsewhereThan: webSocketsAt })) {
+  if ("upgrade" in headers && asksForWebSocket(request.raw, { elsewhereThan: webSocketsAt })) {
     const message = "No WebSocket is served here; send the request by HTTP, without 'Upgrade: websocket'.";
     return new Fault("upgrade_refused", { message });
   }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { z } from "zod";
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { chatBody, completeBody, embedBody, rankBody } from "#shared/protocol/job-bodies.ts";
-import { paramCharactersMax } from "../../services/gateway/http/read-shape.ts";
+import { paramCharactersMax } from "../../services/gateway/http/shape-faults.ts";
 import { readRequest } from "../harness/read-requests.ts";
 import { faultBody } from "../../services/gateway/http/answer-faults.ts";
 import { errorIn, type ErrorTold } from "../harness/endpoint.ts";

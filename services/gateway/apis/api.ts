@@ -1,5 +1,6 @@
 import type { FastifyInstance, onRequestHookHandler } from "fastify";
-import type { BodyLimit, FaultShape } from "../http/answer-faults.ts";
+import type { BodyLimit } from "../http/answer-faults.ts";
+import type { FaultShape } from "../http/request-state.ts";
 import type { AnswerMeter } from "../jobs/answer-parts.ts";
 import type { ContinuationRoom } from "../jobs/continue-answer.ts";
 import type { LiveModels } from "../jobs/live-models.ts";

@@ -1,4 +1,4 @@
-import type { FaultShape } from "../http/answer-faults.ts";
+import type { FaultShape } from "../http/request-state.ts";
 import type { Api } from "./api.ts";
 import { api as chat } from "./chat/api.ts";
 import { api as responses } from "./responses/api.ts";

@@ -1,6 +1,6 @@
 import { type ChatBody, numberBounds, unknownFields } from "#shared/protocol/job-bodies.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { paramOf } from "../http/read-shape.ts";
+import { paramOf } from "../http/shape-faults.ts";
 import { chatCeiling, estimatePrompt, estimateTokens } from "../limits/token-estimates.ts";
 import { upperEstimate, type UpperEstimate } from "../limits/upper-estimate.ts";
 import { jobBody, type ReadRequest, type Translated } from "../requests/read-request.ts";
@@ -35,8 +35,9 @@ export function readAsChat<Form>(
   { body: given, imageParam, ...request }: ReadChatRequest<Form>,
   reading: ChatReading,
 ): ReadRequest<Form & ChatForm> {
-  const { body: steady, ignored } = steadyPrompt(given, reading);
-  const { body, toolNames } = nameToolsForMachines(steady);
+  const isSteady = !reading.foldsSystem && given.messages[0]?.role !== "system";
+  const { body: steady, ignored } = isSteady ? { body: given, ignored: [] } : steadyPrompt(given, reading);
+  const { body, toolNames } = steady.tools === undefined ? { body: steady } : nameToolsForMachines(steady);
   const prompt = blocksOfChat(body, reading.promptSeed ?? 0);
   const promptTokens = estimatePrompt(body);
   const job = jobBody(body);

@@ -38,6 +38,7 @@ export function plainRendering(render: Rendering["render"], sentNames: SentNames
 
 /** Returns the rendering of a chat with the client's own names of tools, and of bounds that its runtime does not hold. */
 export function inClientWords({ toolNames, bounds }: ChatForm, rendering: Rendering): Rendering {
+  if (toolNames === undefined && bounds === undefined) return rendering;
   return {
     ...rendering,
     render: (head, offer) => withClientNames(rendering.render(head, offer), toolNames),

@@ -69,18 +69,19 @@ export function innerSampling(request: FieldsOf<typeof runtimeSampling>): Rename
   };
 }
 
-type ChatFields = FieldsOf<typeof runtimeChatFields> & {
+type ChatFields = FieldsOf<typeof runtimeSampling & typeof runtimeChatFields> & {
   readonly response_format?: { readonly type: string } | null | undefined;
   readonly reasoning_effort?: string | null | undefined;
 };
 
 /** Returns the fields of chats in the form that machines get, together with those of OpenAI's that they become. */
 export function innerChatFields(request: ChatFields): Renamed {
+  const sampling = innerSampling(request);
   const rule = innerForm(request);
   const thinking = innerThinking(request);
   return {
-    fields: { ...rule.fields, ...thinking.fields },
-    sentNames: { ...rule.sentNames, ...thinking.sentNames },
+    fields: { ...sampling.fields, ...rule.fields, ...thinking.fields },
+    sentNames: { ...sampling.sentNames, ...rule.sentNames, ...thinking.sentNames },
   };
 }
 
@@ -180,10 +181,12 @@ function assertArguments(args: NonNullable<ChatBody["chat_template_kwargs"]>): v
   throw new Fault("unsupported_parameter", { message, param });
 }
 
+/** The names of the fields of this file. */
+export const runtimeFields: ReadonlySet<string> = new Set(Object.keys({ ...runtimeSampling, ...runtimeChatFields }));
+
 /** Leaves out the fields of this file, which `innerSampling` and `innerChatFields` return in another form. */
 export function withoutRuntimeFields(request: object): object {
-  const own = { ...runtimeSampling, ...runtimeChatFields };
-  return Object.fromEntries(Object.entries(request).filter(([field]) => !Object.hasOwn(own, field)));
+  return Object.fromEntries(Object.entries(request).filter(([field]) => !runtimeFields.has(field)));
 }
 
 /** Renames the field in a machine's fault to the client's own name. */

@@ -3,34 +3,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { scrub } from "#shared/process/clean-text.ts";
 import type { Log } from "#shared/process/log.ts";
-import { pathOf, logFieldsOf, stateOf } from "./request-state.ts";
+import { pathOf, logFieldsOf } from "./request-state.ts";
 import { headersBytesMax } from "./framing-fault.ts";
 
 interface Dependencies extends BodyLimit {
   readonly log: Log;
-  /** The shapes of errors of APIs that have another one than OpenAI's. */
-  readonly faultShapes?: readonly FaultShape[];
-}
-
-/** The shape of an API's errors, and the requests that get it. */
-export interface FaultShape {
-  /** The path of this API. Each request to it or below it gets this shape, whatever its headers are. */
-  readonly prefix: string;
-  /** A header by which clients of this API are known at the paths of all other APIs. */
-  readonly header?: string;
-  /** The response header in which these clients look for the id of their request. */
-  readonly idHeader?: string;
-  body(fault: Fault, requestId: string): object;
-  status?(fault: Pick<Fault, "code">): number;
-}
-
-/** Returns the shape of errors that the client of a request reads; undefined for OpenAI's. */
-export function faultShapeOf(request: FastifyRequest, shapes: readonly FaultShape[]): FaultShape | undefined {
-  const path = pathOf(request);
-  return (
-    shapes.find(({ prefix }) => path === prefix || path.startsWith(`${prefix}/`)) ??
-    shapes.find(({ header }) => header !== undefined && header in request.headers)
-  );
 }
 
 /** Answers every error that a server's routes throw with one kind of body and a code from one closed list. */
@@ -56,8 +33,8 @@ export async function answerFault(
   fault: Fault,
   to: Omit<Dependencies, "log"> & { readonly request: FastifyRequest; readonly reply: FastifyReply },
 ): Promise<void> {
-  const { request, reply, bodyBytesMax, faultShapes = [] } = to;
-  const state = stateOf(request);
+  const { request, reply, bodyBytesMax } = to;
+  const { state } = request;
   state.faultCode = fault.code;
   state.reason = fault.reason;
   if (!request.raw.complete && !isReadOn(request.headers, fault.code, bodyBytesMax)) {
@@ -66,7 +43,7 @@ export async function answerFault(
   }
   // A message may quote the client's input, and a client may send its key in the wrong place.
   const scrubbed = fault.with({ message: scrub(fault.message) });
-  const shape = faultShapeOf(request, faultShapes);
+  const shape = state.faultShape;
   const status = shape?.status?.(fault) ?? faultEntry(fault.code).status;
   const body = shape?.body(scrubbed, request.id) ?? faultBody(scrubbed);
   reply.code(status).headers(faultHeaders(fault)).send(body);
@@ -160,31 +137,28 @@ export interface BodyLimit {
   readonly bodyLimitName: string;
 }
 
-/**
- * Returns the fault for a thrown error: the framework's own refusals by their codes. Anything else is a `Fault` already
- * or a bug.
- */
-export function adoptError(thrown: unknown, limit: BodyLimit): Fault {
-  switch (codeOf(thrown)) {
-    case "FST_ERR_CTP_BODY_TOO_LARGE":
-      return new Fault("request_too_large", {
-        message: `The request's body is larger than ${limit.bodyBytesMax} bytes (${limit.bodyLimitName}).`,
-      });
-    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
-      return new Fault("unsupported_media_type", { message: "Send the request with Content-Type: application/json." });
-    case "FST_ERR_CTP_INVALID_CONTENT_LENGTH":
-      return new Fault("bad_request", { message: "The request's body is not as long as its Content-Length says." });
-    case "FST_ERR_BAD_URL":
-      return new Fault("bad_request", { message: "The request's URL is not well formed." });
-    case "FST_ERR_MAX_PARAM_LENGTH":
-      return new Fault("uri_too_long", { message: "The request's URL is too long." });
-    case "FST_ERR_ROUTE_METHOD_NOT_SUPPORTED":
-    case "FST_ERR_NOT_FOUND":
-      return new Fault("unknown_url", { message: "There is nothing here for this method." });
-    case undefined:
-    default:
-      return refusedByFramework(thrown) ?? Fault.from(thrown);
+const notHere = ["unknown_url", "There is nothing here for this method."] as const;
+/** The framework's own refusals, by their codes. */
+const refusals: Readonly<Record<string, readonly [code: FaultCode, message: string]>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ["unsupported_media_type", "Send the request with Content-Type: application/json."],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ["bad_request", "The request's body is not as long as its Content-Length says."],
+  FST_ERR_BAD_URL: ["bad_request", "The request's URL is not well formed."],
+  FST_ERR_MAX_PARAM_LENGTH: ["uri_too_long", "The request's URL is too long."],
+  FST_ERR_ROUTE_METHOD_NOT_SUPPORTED: notHere,
+  FST_ERR_NOT_FOUND: notHere,
+};
+
+/** Returns the fault for a thrown error, which is a refusal of the framework, a `Fault` already, or a bug. */
+export function adoptError(thrown: unknown, { bodyBytesMax, bodyLimitName }: BodyLimit): Fault {
+  const thrownCode = codeOf(thrown) ?? "";
+  if (thrownCode === "FST_ERR_CTP_BODY_TOO_LARGE") {
+    const message = `The request's body is larger than ${bodyBytesMax} bytes (${bodyLimitName}).`;
+    return new Fault("request_too_large", { message });
   }
+  const refusal = refusals[thrownCode];
+  if (refusal === undefined) return refusedByFramework(thrown) ?? Fault.from(thrown);
+  const [code, message] = refusal;
+  return new Fault(code, { message });
 }
 
 /** Returns `bad_request` for any other refusal that the framework itself blames on the request. */

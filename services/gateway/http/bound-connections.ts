@@ -1,6 +1,7 @@
 import { BlockList, isIPv6, type Server, type Socket } from "node:net";
 import type { Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
+import { KeyedCounts } from "./bound-uploads.ts";
 import { networkOf } from "./request-state.ts";
 import { type Server as HttpServer, STATUS_CODES } from "node:http";
 import { type FaultCode, faultEntry, Fault } from "#shared/fault/fault.ts";
@@ -156,21 +157,4 @@ function rawAnswer(fault: Fault, headers: Readonly<Record<string, string>> = {})
   };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
   return `${[`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Error"}`, ...lines].join("\r\n")}\r\n\r\n${body}`;
-}
-
-/** Counts by key, such as the open connections of each network. A key whose count is zero takes no memory. */
-export class KeyedCounts {
-  readonly #counts = new Map<string, number>();
-
-  of(key: string): number {
-    return this.#counts.get(key) ?? 0;
-  }
-
-  /** Adds to the count of a key, or takes from it if `more` is negative. Returns the new count. */
-  add(key: string, more: number): number {
-    const count = this.of(key) + more;
-    if (count > 0) this.#counts.set(key, count);
-    else this.#counts.delete(key);
-    return count;
-  }
 }

@@ -4,8 +4,6 @@ import { errorCodes, type FastifyInstance, type FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { assertPlainJson, formBoundary } from "./framing-fault.ts";
-import { KeyedCounts } from "./bound-connections.ts";
-import { stateOf } from "./request-state.ts";
 
 /** Pieces of a body that are joined into one buffer. Each piece takes memory of its own, however small it is. */
 const piecesMax = 1_024;
@@ -27,53 +25,44 @@ export function readBodies(server: FastifyInstance, bodyBytesMax: number): void 
   const room = new UploadRoom({ bodyBytesMax });
   server.removeAllContentTypeParsers();
   server.addContentTypeParser(["application/json", "multipart/form-data"], (request, payload, done) => {
-    const { arriving = room.enter(request.ip) } = stateOf(request);
-    readBody(payload, { arriving, bodyBytesMax, declaredBytes: declaredBytesOf(request), done });
+    readBody(request, payload, { bodyBytesMax, done });
   });
 
   server.addHook("preParsing", (request, reply, payload, done) => {
-    const arriving = room.enter(stateOf(request).key ?? request.ip);
-    stateOf(request).arriving = arriving;
-    reply.raw.once("close", () => arriving.leave());
+    request.state.arriving = new ArrivingBody(room, request.state.key ?? request.ip);
     // `framingFault` has refused a GET or HEAD with a body. A content type alone makes no body.
     if (request.method !== "GET" && request.method !== "HEAD") {
-      if (request.routeOptions.config.takesForm === true) formBoundary(request.headers);
-      else assertPlainJson(request.headers);
-      const asksFirst = request.headers.expect !== undefined && request.raw.httpVersion === "1.1";
-      if (asksFirst && (declaredBytesOf(request) ?? 0) <= bodyBytesMax) reply.raw.writeContinue();
+      const { headers } = request;
+      if (request.routeOptions.config.takesForm === true) formBoundary(headers);
+      else assertPlainJson(headers);
+      const asksFirst = headers.expect !== undefined && request.raw.httpVersion === "1.1";
+      if (asksFirst && Number(headers["content-length"] ?? 0) <= bodyBytesMax) reply.raw.writeContinue();
     }
     done(null, payload);
-  });
-  server.addHook("preHandler", (request, _reply, done) => {
-    stateOf(request).arriving?.leave();
-    done();
   });
 }
 
 function readBody(
+  { headers, state: { arriving } }: FastifyRequest,
   payload: Readable,
-  dependencies: {
-    readonly arriving: ArrivingBody;
-    readonly bodyBytesMax: number;
-    readonly declaredBytes: number | undefined;
-    readonly done: (error: Error | null, body?: Buffer) => void;
-  },
+  { bodyBytesMax, done }: { bodyBytesMax: number; done: (error: Error | null, body?: Buffer) => void },
 ): void {
-  const { arriving, bodyBytesMax, declaredBytes, done } = dependencies;
+  const { "content-length": length } = headers;
+  const declaredBytes = length === undefined ? undefined : Number(length);
   const joined: Buffer[] = [];
   let pieces: Buffer[] = [];
   let bytes = 0;
 
   const finish = (error: Error | null, body?: Buffer): void => {
     payload.off("data", onData).off("end", onEnd).off("error", finish);
-    if (error !== null) arriving.leave();
+    arriving?.leave();
     done(error, body);
   };
   const onData = (piece: Buffer): void => {
     bytes += piece.byteLength;
     if (bytes > bodyBytesMax) return finish(new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE());
     try {
-      arriving.grow(piece.byteLength);
+      arriving?.grow(piece.byteLength);
     } catch (fault) {
       return finish(fault as Error);
     }
@@ -94,10 +83,6 @@ function readBody(
     return;
   }
   payload.on("data", onData).on("end", onEnd).on("error", finish);
-}
-
-function declaredBytesOf({ headers: { "content-length": length } }: FastifyRequest): number | undefined {
-  return length === undefined ? undefined : Number(length);
 }
 
 /** Share of the heap above which new requests are refused; the rest is for the running ones. */
@@ -159,6 +144,23 @@ export const smallBodyBytesMax = 256 * 1024;
 const senderShare = 1 / 4;
 const smallSenderShare = 1 / 16;
 
+/** Counts by key, such as the open connections of each network. A key whose count is zero takes no memory. */
+export class KeyedCounts {
+  readonly #counts = new Map<string, number>();
+
+  of(key: string): number {
+    return this.#counts.get(key) ?? 0;
+  }
+
+  /** Adds to the count of a key, or takes from it if `more` is negative. Returns the new count. */
+  add(key: string, more: number): number {
+    const count = this.of(key) + more;
+    if (count > 0) this.#counts.set(key, count);
+    else this.#counts.delete(key);
+    return count;
+  }
+}
+
 /** One part of the room, with a limit for all senders together and a limit for each. */
 class Lane {
   readonly #bytesMax: number;
@@ -201,11 +203,6 @@ export class UploadRoom {
     this.small = new Lane(smallBytesMax, smallBytesMax * smallSenderShare);
     this.large = new Lane(largeBytesMax, Math.max(largeBytesMax * senderShare, bodyBytesMax));
   }
-
-  /** `sender` is the id of a key, or an address where no key is proved. */
-  enter(sender: string): ArrivingBody {
-    return new ArrivingBody(this, sender);
-  }
 }
 
 /**
@@ -218,6 +215,7 @@ export class ArrivingBody {
   #lane: Lane;
   #bytes = 0;
 
+  /** `sender` is the id of a key, or an address where no key is proved. */
   constructor(room: UploadRoom, sender: string) {
     this.#room = room;
     this.#sender = sender;

@@ -41,70 +41,50 @@ const encodedControl = /%(?:[01][0-9a-f]|7f)/i;
  * proxy in front could read the request differently.
  */
 export function framingFault(head: RequestHead): Fault | undefined {
-  return oversizeFault(head) ?? ambiguityFault(head) ?? targetFault(head) ?? bodyFault(head);
-}
-
-function oversizeFault({ url, rawHeaders, answersUnderWay }: RequestHead): Fault | undefined {
-  if (answersUnderWay > requestsAheadMax) {
-    return broken(`More than ${requestsAheadMax} requests came before the answer to the first (requestsAheadMax).`);
-  }
-  if (url.length > urlBytesMax) {
-    return refused("uri_too_long", `The request's URL is larger than ${urlBytesMax} bytes (urlBytesMax).`);
-  }
+  const { method, url, httpVersion, rawHeaders, headers, answersUnderWay } = head;
   const lines = rawHeaders.length / 2;
-  if (lines > headerLinesMax) {
+  if (answersUnderWay > requestsAheadMax)
+    return broken(`More than ${requestsAheadMax} requests came before the answer to the first (requestsAheadMax).`);
+  if (url.length > urlBytesMax)
+    return refused("uri_too_long", `The request's URL is larger than ${urlBytesMax} bytes (urlBytesMax).`);
+  if (lines > headerLinesMax)
     return refused("headers_too_large", `The request has more than ${headerLinesMax} headers (headerLinesMax).`);
-  }
-  let bytes = 2 * rawHeaders.length;
-  for (const text of rawHeaders) bytes += text.length;
-  if (bytes <= headersBytesMax) return undefined;
-  return refused(
-    "headers_too_large",
-    `The request's headers are larger than ${headersBytesMax} bytes (headersBytesMax).`,
-  );
-}
-
-function ambiguityFault({ httpVersion, rawHeaders, headers }: RequestHead): Fault | undefined {
-  if (httpVersion !== "1.1" && httpVersion !== "1.0") return broken("Only HTTP/1.1 and HTTP/1.0 are spoken here.");
+  let bytes = 4 * lines;
+  let twice: string | undefined;
   const seen: string[] = [];
   for (let place = 0; place < rawHeaders.length; place += 2) {
     const name = rawHeaders[place]?.toLowerCase() ?? "";
+    bytes += name.length + (rawHeaders[place + 1]?.length ?? 0);
     if (!single.has(name)) continue;
-    if (seen.includes(name)) return broken(`The request has more than one ${name} header.`);
+    if (seen.includes(name)) twice ??= name;
     seen.push(name);
   }
-  const { host } = headers;
-  if (host === undefined) return httpVersion === "1.1" ? broken("The request has no Host header.") : undefined;
-  return hostPattern.test(host) ? undefined : broken("The request's Host header names no host.");
-}
-
-function targetFault({ method, url }: RequestHead): Fault | undefined {
-  if (!url.startsWith("/") && !(method === "OPTIONS" && url === "*")) {
+  if (bytes > headersBytesMax)
+    return refused(
+      "headers_too_large",
+      `The request's headers are larger than ${headersBytesMax} bytes (headersBytesMax).`,
+    );
+  if (httpVersion !== "1.1" && httpVersion !== "1.0") return broken("Only HTTP/1.1 and HTTP/1.0 are spoken here.");
+  if (twice !== undefined) return broken(`The request has more than one ${twice} header.`);
+  const { host, expect, "transfer-encoding": coding } = headers;
+  if (host === undefined && httpVersion === "1.1") return broken("The request has no Host header.");
+  if (host !== undefined && !hostPattern.test(host)) return broken("The request's Host header names no host.");
+  if (!url.startsWith("/") && !(method === "OPTIONS" && url === "*"))
     return broken("The request's target must be a path: this is no proxy.");
-  }
-  return encodedControl.test(url) ? broken("The request's URL holds an encoded control character.") : undefined;
-}
-
-function bodyFault({ httpVersion, headers }: RequestHead): Fault | undefined {
-  const coding = headers["transfer-encoding"];
-  if (coding !== undefined && coding.toLowerCase() !== "chunked") {
+  if (encodedControl.test(url)) return broken("The request's URL holds an encoded control character.");
+  if (coding !== undefined && coding.toLowerCase() !== "chunked")
     return broken("The only Transfer-Encoding that is read here is chunked.");
-  }
-  if (coding !== undefined && httpVersion === "1.0") {
+  if (coding !== undefined && httpVersion === "1.0")
     return broken("HTTP/1.0 knows no Transfer-Encoding: who forwards it may see another end of the request.");
-  }
-  const { expect } = headers;
-  if (expect !== undefined && expect.toLowerCase() !== "100-continue") {
+  if (expect !== undefined && expect.toLowerCase() !== "100-continue")
     return refused("expectation_failed", "The only expectation that can be met here is 100-continue.");
-  }
   return undefined;
 }
 
 /** Returns the fault of a GET or HEAD with a body, at a route that has these methods. */
 export function unexpectedBody({ method, headers }: Pick<RequestHead, "method" | "headers">): Fault | undefined {
   const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
-  const takesNone = method === "GET" || method === "HEAD";
-  return hasBody && takesNone ? broken(`A ${method} request has no body here.`) : undefined;
+  return hasBody ? broken(`A ${method} request has no body here.`) : undefined;
 }
 
 function broken(message: string): Fault {
@@ -124,8 +104,9 @@ const parameter = /;[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"([^"\\]*)"|([\w!#$%&'*+.^
  * large it becomes.
  */
 export function assertPlainJson(headers: IncomingHttpHeaders): void {
+  const { "content-type": type, "content-encoding": coding } = headers;
+  if (coding === undefined && (type === undefined || type === "application/json")) return;
   assertNoCoding(headers);
-  const type = headers["content-type"];
   if (type === undefined) return;
   const parameters = mediaType.exec(type)?.[1];
   if (parameters === undefined) throw unsupported("Send the request with Content-Type: application/json.");

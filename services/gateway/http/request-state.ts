@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest, FastifyReply } from "fastify";
-import type { FaultCode } from "#shared/fault/fault.ts";
+import type { Fault, FaultCode } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
 import { sinceArrivalMs } from "./timed-response.ts";
 import type { IncomingHttpHeaders } from "node:http";
@@ -59,32 +59,46 @@ export interface RequestState {
   reason: string | undefined;
   /** Reports the facts of the request, once an account is kept of it. */
   reporter: { readonly facts: RequestFacts } | undefined;
+  /** The shape of errors that the client of the request reads; undefined for OpenAI's. */
+  readonly faultShape: FaultShape | undefined;
+}
+
+/** The shape of an API's errors, and the requests that get it. */
+export interface FaultShape {
+  /** The path of this API. Each request to it or below it gets this shape, whatever its headers are. */
+  readonly prefix: string;
+  /** A header by which clients of this API are known at the paths of all other APIs. */
+  readonly header?: string;
+  /** The response header in which these clients look for the id of their request. */
+  readonly idHeader?: string;
+  body(fault: Fault, requestId: string): object;
+  status?(fault: Pick<Fault, "code">): number;
 }
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Read it through `stateOf` only. */
-    state: RequestState | null;
+    /** Made by `followRequest`, which sees each request first. */
+    state: RequestState;
   }
 }
 
 /** Adds the `state` field to every request of a server. A map from requests to states would cost more per request. */
 export function addRequestState(server: FastifyInstance): void {
-  server.decorateRequest("state", null);
+  server.decorateRequest("state");
 }
 
-export function stateOf(request: FastifyRequest): RequestState {
-  request.state ??= {
-    key: undefined,
-    faultCode: undefined,
-    reason: undefined,
-    reporter: undefined,
-  };
-  return request.state;
+function faultShapeOf(request: FastifyRequest, shapes: readonly FaultShape[]): FaultShape | undefined {
+  const path = pathOf(request);
+  let byHeader: FaultShape | undefined;
+  for (const shape of shapes) {
+    if (path === shape.prefix || path.startsWith(`${shape.prefix}/`)) return shape;
+    if (shape.header !== undefined && shape.header in request.headers) byHeader ??= shape;
+  }
+  return byHeader;
 }
 
 function factsOf(request: FastifyRequest): RequestFacts {
-  const { reporter, key, faultCode } = stateOf(request);
+  const { reporter, key, faultCode } = request.state;
   if (reporter === undefined) return { key, outcome: faultCode };
   const { facts } = reporter;
   return facts.outcome === undefined ? { ...facts, outcome: faultCode } : facts;
@@ -108,6 +122,8 @@ export interface RequestMeter {
 
 interface Dependencies {
   readonly log: Log;
+  /** The shapes of errors of APIs that have another one than OpenAI's. */
+  readonly faultShapes: readonly FaultShape[];
   readonly meter?: RequestMeter | undefined;
 }
 
@@ -116,18 +132,18 @@ export interface Exchange {
   readonly reply: FastifyReply;
 }
 
-/** Follows every request of a server to its end. Its hook must be the first to see them. */
-export function followRequests(server: FastifyInstance, dependencies: Dependencies): void {
-  server.addHook("onRequest", (request, reply, done) => {
-    followRequest({ request, reply }, dependencies);
-    done();
-  });
-}
-
-/** Logs one line for a request and counts it once, when its answer is sent or its client has left. */
+/**
+ * Makes the state of a request, before anything else sees it, and writes its id into the headers of its answer, where its client
+ * looks for it. Logs one line for the request and counts it once, when its answer is sent or its client has left.
+ */
 export function followRequest(exchange: Exchange, dependencies: Dependencies): void {
+  const { request, reply } = exchange;
+  const faultShape = faultShapeOf(request, dependencies.faultShapes);
+  request.state = { key: undefined, faultCode: undefined, reason: undefined, reporter: undefined, faultShape };
+  reply.header("x-request-id", request.id);
+  if (faultShape?.idHeader !== undefined) reply.header(faultShape.idHeader, request.id);
   dependencies.meter?.requestBegan();
-  const { raw } = exchange.reply;
+  const { raw } = reply;
   if (raw.closed) reportEnd(exchange, dependencies);
   else raw.once("close", () => reportEnd(exchange, dependencies));
 }
@@ -158,13 +174,13 @@ function endFieldsOf({ request, reply }: Exchange, { ms, facts }: Pick<EndedRequ
   const firstTokenMs = answered?.firstTokenMs;
   return {
     request: request.id,
-    ...clientRequest(request.headers),
+    ...("x-client-request-id" in request.headers && clientRequest(request.headers)),
     method: request.method,
     path: pathOf(request),
     status: reply.statusCode,
     ms: Math.round(ms),
     outcome,
-    internal: stateOf(request).reason,
+    internal: request.state.reason,
     key,
     model,
     answeredBy: answered?.model === model ? undefined : answered?.model,

@@ -19,19 +19,15 @@ type HeadersToSend = OutgoingHttpHeaders | OutgoingHttpHeader[];
  * answers, streams and refusals.
  */
 export class TimedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
-  readonly #arrivedAtMs = performance.now();
+  readonly arrivedAtMs = performance.now();
   requestId: string | undefined;
   /** Aborts the work on this response's request. */
   leaving: AbortController | undefined;
   /** Bytes of this answer that this process holds and has not yet handed to Node. */
   keptBytes = 0;
 
-  get sinceArrivalMs(): number {
-    return performance.now() - this.#arrivedAtMs;
-  }
-
   override writeHead(status: number, reasonOrHeaders?: string | HeadersToSend, headers?: HeadersToSend): this {
-    const elapsedMs = String(Math.floor(this.sinceArrivalMs));
+    const elapsedMs = String(Math.floor(performance.now() - this.arrivedAtMs));
     // Node writes a flat array of headers as it is when no header was set before. It reads none of them twice.
     if (Array.isArray(reasonOrHeaders)) reasonOrHeaders.push(processingHeader, elapsedMs, ...noSniffing);
     else if (!this.headersSent) this.setHeader(processingHeader, elapsedMs).setHeader(...noSniffing);
@@ -43,7 +39,7 @@ export class TimedResponse<Request extends IncomingMessage = IncomingMessage> ex
 
 /** Returns the milliseconds since the arrival of the head of the request that this response answers. */
 export function sinceArrivalMs(response: ServerResponse): number {
-  return response instanceof TimedResponse ? response.sinceArrivalMs : 0;
+  return response instanceof TimedResponse ? performance.now() - response.arrivedAtMs : 0;
 }
 
 const pieceBytes = 64 * 1024;

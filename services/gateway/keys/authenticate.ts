@@ -1,13 +1,10 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord, KeyVerdict } from "#shared/records/key-record.ts";
-import { allows } from "#shared/records/match-scope.ts";
 import { type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
-import { aliasedId } from "#shared/protocol/model.ts";
 import type { BadKeys } from "./bad-keys.ts";
 import { type KnownKeys, authUnavailable } from "./known-keys.ts";
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { stateOf } from "../http/request-state.ts";
 import { TimedResponse } from "../http/timed-response.ts";
 
 /** Returns the record of a valid key; throws the fault for any other verdict. */
@@ -80,17 +77,6 @@ export async function authenticate(
   return validKey(verdict);
 }
 
-/** True if the key's scopes allow the model. Any other model does not exist for that key. */
-export function mayUse(key: KeyRecord, modelId: string): boolean {
-  return allows(key.scopes, modelId);
-}
-
-/** True if `modelId` must not stand for its alias here, because the key may not use the alias. */
-export function needsExactId(key: KeyRecord, modelId: string): boolean {
-  const other = aliasedId(modelId);
-  return other !== modelId && !mayUse(key, other);
-}
-
 /** The sender of a request, with its proven key. */
 export interface Caller {
   readonly key: KeyRecord;
@@ -108,7 +94,7 @@ declare module "../http/request-state.ts" {
 
 /** Returns the caller of an authenticated request. To reach such a route without a caller is a bug, never a way in. */
 export function callerOf(request: FastifyRequest): Caller {
-  const { caller } = stateOf(request);
+  const { caller } = request.state;
   if (caller === undefined) throw Fault.from(new Error("a route that needs a key was reached without one"));
   return caller;
 }
@@ -166,13 +152,13 @@ interface Dependencies {
  * request is ended when its client leaves, or when its key is revoked or disabled.
  */
 export function proveCallers(scope: FastifyInstance, dependencies: Dependencies): void {
+  const { running } = dependencies;
   scope.addHook("onRequest", async (request, reply) => {
     const leaving = untilClientLeaves(reply.raw);
     const key = await authenticate({ text: sentKey(request.headers), address: request.ip }, dependencies);
-    const state = stateOf(request);
-    const begin = (running: AbortController) => dependencies.running.begin(key.id, running);
-    state.caller = { key, leaving, begin };
+    const { state } = request;
+    state.caller = { key, leaving, begin: (staying) => running.begin(key.id, staying) };
     state.key = key.id;
-    if (!leaving.signal.aborted) reply.raw.once("close", dependencies.running.begin(key.id, leaving));
+    if (!leaving.signal.aborted) reply.raw.once("close", running.begin(key.id, leaving));
   });
 }

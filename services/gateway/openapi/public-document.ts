@@ -11,7 +11,8 @@ import { headerLinesMax, headersBytesMax, urlBytesMax } from "../http/framing-fa
 import { messagesMax } from "../chats/read-chat.ts";
 import { responseCharactersMax } from "../apis/responses/response-output.ts";
 import { outerToolNameCharactersMax } from "../chats/request-tools.ts";
-import { metadataPairsMax, repeatedCharactersMax } from "../apis/responses/response-request.ts";
+import { metadataPairsMax } from "../apis/responses/response-schema.ts";
+import { repeatedCharactersMax } from "../apis/responses/response-tools.ts";
 import { storedResponsesMax } from "#shared/records/stored-responses.ts";
 import { storedResponseBytesMax, storedTurnsBytesMax } from "../apis/responses/kept-responses.ts";
 import { itemsPageMax } from "../apis/responses/stored-endpoints.ts";

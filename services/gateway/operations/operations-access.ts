@@ -18,7 +18,6 @@ import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
 import { bearerText, validKey } from "../keys/authenticate.ts";
-import { stateOf } from "../http/request-state.ts";
 
 /**
  * Refuses requests whose Host header is an unknown name. With DNS rebinding, any web page can point its own host name
@@ -68,7 +67,7 @@ const reading: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 export function proveAdmins(scope: FastifyInstance, proof: AdminProof): void {
   scope.addHook("onRequest", async (request) => {
     const asker = await askerBy(request, proof);
-    stateOf(request).key = asker.admin.id;
+    request.state.key = asker.admin.id;
     if (asker.role === "viewer" && !reading.has(request.method)) {
       const viewer = asker.session === undefined ? "A viewer key" : "A viewer's session";
       throw new Fault("insufficient_permissions", { message: `${viewer} is read-only. Use an admin key here.` });

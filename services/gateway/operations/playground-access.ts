@@ -1,7 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyLimits, KeyRecord } from "#shared/records/key-record.ts";
-import { stateOf } from "../http/request-state.ts";
 import { type RunningRequests, untilClientLeaves } from "../keys/authenticate.ts";
 import { type AdminProof, askerBy } from "./operations-access.ts";
 
@@ -24,7 +23,7 @@ export function provePlayground(
         "The playground is for sessions of admins. Other clients call the models at the public port, with an API key.";
       throw new Fault("insufficient_permissions", { message });
     }
-    const state = stateOf(request);
+    const state = request.state;
     const begin = (running: AbortController) => parts.running.begin(admin.id, running);
     state.caller = { key: playgroundKey(admin), leaving, begin };
     state.key = admin.id;

@@ -15,8 +15,7 @@ import {
 } from "#shared/records/session-record.ts";
 import type { Log } from "#shared/process/log.ts";
 import { olderGateway } from "#shared/records/site-gateways.ts";
-import { readJsonObject } from "../http/read-json.ts";
-import { readShape } from "../http/read-shape.ts";
+import { readJsonObject, readShape } from "../http/read-json.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
 import type { Exchange } from "../http/request-state.ts";
 import {

@@ -2,7 +2,6 @@ import { Fault } from "#shared/fault/fault.ts";
 import { sleep } from "#shared/process/clock.ts";
 import type { AnswerPlace, Wait } from "../jobs/resume-answer.ts";
 import type { ClaimName } from "../jobs/answer-claims.ts";
-import { stateOf } from "../http/request-state.ts";
 import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";
 import { digestOf, lostJob, OnceClaim, replayedHeader } from "./made-once.ts";
 import type { ReadRequest } from "./read-request.ts";
@@ -120,14 +119,17 @@ class Repeat {
   /** Waits for the turn. Returns the place of the answer that another request made; undefined if this one is to make it. */
   async #place(): Promise<AnswerPlace | undefined> {
     const { incoming, request } = this.#exchange;
-    const { arriving } = stateOf(incoming);
+    const { arriving } = incoming.state;
     arriving?.grow(this.#bodyBytes);
-    const taken = await this.#claim.take(this.#wait);
-    const { resumer } = this.#dependencies;
-    const isGone = taken !== undefined && (taken.job === lostJob || !(await resumer.isThere(taken, this.#wait)));
-    arriving?.leave();
-    if (isGone) request.isMadeOnce(taken.machine);
-    return isGone ? undefined : taken;
+    try {
+      const taken = await this.#claim.take(this.#wait);
+      const { resumer } = this.#dependencies;
+      const isGone = taken !== undefined && (taken.job === lostJob || !(await resumer.isThere(taken, this.#wait)));
+      if (isGone) request.isMadeOnce(taken.machine);
+      return isGone ? undefined : taken;
+    } finally {
+      arriving?.leave();
+    }
   }
 
   #make(): Promise<void> {

@@ -2,12 +2,12 @@ import { Fault } from "#shared/fault/fault.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { EarlyLimits } from "./limit-responses.ts";
 import { RecordedRefusals } from "./record-request.ts";
-import { pathOf, stateOf } from "../http/request-state.ts";
+import { pathOf } from "../http/request-state.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf } from "../keys/authenticate.ts";
 import { sinceArrivalMs } from "../http/timed-response.ts";
 import type { AnswerResumer } from "../jobs/resume-answer.ts";
-import { KeyedCounts } from "../http/bound-connections.ts";
+import { KeyedCounts } from "../http/bound-uploads.ts";
 import { resumedPlace, resumesAnswer } from "./resumable-answer.ts";
 import { adoptError, type BodyLimit } from "../http/answer-faults.ts";
 import { seatAgainMs } from "./admit.ts";
@@ -41,7 +41,7 @@ export function keepAccounts(
     const { key } = callerOf(request);
     const from = { address: request.ip, path: pathOf(request), headers: request.headers };
     const asked = new ModelRequest({ id: request.id, key, from, arrivedAtMs }, requestParts);
-    const state = stateOf(request);
+    const state = request.state;
     state.asked = asked;
     state.reporter = asked;
     closeWith(reply, () => asked.close(reply.statusCode));
@@ -57,7 +57,7 @@ export function keepAccounts(
     return undefined;
   });
   scope.addHook("onError", async (request, _reply, error) => {
-    stateOf(request).asked?.endedIn(adoptError(error, dependencies).code);
+    request.state.asked?.endedIn(adoptError(error, dependencies).code);
   });
 }
 
@@ -91,13 +91,13 @@ async function enterResume(
   resuming.add(key.id, 1);
   const { promise, resolve } = Promise.withResolvers<void>();
   void promise.then(() => resuming.add(key.id, -1));
-  stateOf(request).resumeRead = resolve;
+  request.state.resumeRead = resolve;
   closeWith(reply, resolve);
 }
 
 /** Returns the request to a model that came by an HTTP request. */
 export function requestOf(request: FastifyRequest): ModelRequest {
-  const { asked } = stateOf(request);
+  const { asked } = request.state;
   if (asked === undefined) throw Fault.from(new Error("a route that asks models was reached without its request"));
   return asked;
 }

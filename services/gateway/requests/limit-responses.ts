@@ -4,8 +4,7 @@ import type { KeyLimits, KeyRecord } from "#shared/records/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { KeyedCounts } from "../http/bound-connections.ts";
-import { stateOf } from "../http/request-state.ts";
+import { KeyedCounts } from "../http/bound-uploads.ts";
 
 type Refused = Extract<Admission, { outcome: "refused" }>;
 
@@ -104,7 +103,7 @@ declare module "../http/request-state.ts" {
 
 /** Notes the rate-limit status of a request's key; each answer to the request has it in its headers. */
 export function noteRateLimits(request: FastifyRequest, limitStatus: LimitStatus): void {
-  stateOf(request).limitStatus = limitStatus;
+  request.state.limitStatus = limitStatus;
 }
 
 /**
@@ -112,7 +111,7 @@ export function noteRateLimits(request: FastifyRequest, limitStatus: LimitStatus
  * name.
  */
 export function rateLimitLines(request: FastifyRequest): string[] {
-  const { limitStatus } = stateOf(request);
+  const { limitStatus } = request.state;
   return limitStatus === undefined ? [] : Object.entries(limitHeaders(limitStatus)).flat();
 }
 
@@ -133,7 +132,7 @@ export function addRateLimitHeaders(
     }
   };
   scope.addHook("onSend", (request, reply, payload, done) => {
-    const { limitStatus, caller } = stateOf(request);
+    const { limitStatus, caller } = request.state;
     const limited = caller?.key.limits;
     const hasRates = limited?.requestsPerMinute !== undefined || limited?.tokensPerMinute !== undefined;
     if (limitStatus !== undefined) reply.headers(limitHeaders(limitStatus));

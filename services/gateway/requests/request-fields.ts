@@ -10,8 +10,8 @@ import type { RemoteImage } from "../images/image-fetcher.ts";
  */
 export function dropNulls(holder: unknown, kept?: string): void {
   if (typeof holder !== "object" || holder === null || Array.isArray(holder)) return;
-  for (const [field, value] of Object.entries(holder)) {
-    if (value === null && field !== kept) Reflect.deleteProperty(holder, field);
+  for (const field of Object.keys(holder)) {
+    if (Reflect.get(holder, field) === null && field !== kept) Reflect.deleteProperty(holder, field);
   }
 }
 
@@ -195,9 +195,11 @@ export const onlyInChats: Unsupported = { why: "is a field of chats; ask at /v1/
 
 /** Refuses a request that has an unsupported field. Removes fields with a neutral value. */
 export function refuseFields(holder: Record<string, unknown>, fields: UnsupportedFields, path = ""): void {
-  for (const [field, { why, isNeutral, isIgnored }] of Object.entries(fields)) {
+  for (const field of Object.keys(fields)) {
     const value = holder[field];
-    if (value === undefined || isIgnored?.(value)) continue;
+    const unsupported = value === undefined ? undefined : fields[field];
+    if (unsupported === undefined || unsupported.isIgnored?.(value)) continue;
+    const { why, isNeutral } = unsupported;
     if (isNeutral?.(value) !== true) {
       const param = path + field;
       const code = isNeutral === undefined ? "unsupported_parameter" : "unsupported_value";

@@ -1,11 +1,11 @@
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { aliasedId, type DetailedModel } from "#shared/protocol/model.ts";
+import { allows } from "#shared/records/match-scope.ts";
 import type { RouteTarget } from "#shared/records/route-record.ts";
 import type { RouteTable } from "../fleet/route-records.ts";
 import type { ModelTarget } from "../routing/job-placements.ts";
 import { type MachineRanking, modelNotFound } from "../routing/rank-machines.ts";
 import { type Listing, type LiveModels, offeredModel } from "../jobs/live-models.ts";
-import { mayUse, needsExactId } from "../keys/authenticate.ts";
 
 /** The models that may answer for a name that a client asks for. */
 export interface ResolvedModel {
@@ -22,7 +22,7 @@ export interface ResolvedModel {
  * `model_not_found` if none is left.
  */
 export function resolveModel(asked: string, key: KeyRecord, routes: RouteTable): ResolvedModel {
-  if (!mayUse(key, asked)) throw modelNotFound(asked);
+  if (!allows(key.scopes, asked)) throw modelNotFound(asked);
   const route = routes.find(asked);
   if (route === undefined) return { targets: [targetOf(asked, key)], routed: undefined, routedTo: undefined };
   const targets = route.targets.flatMap((target) => withinKey(target, key) ?? []);
@@ -37,11 +37,14 @@ export function resolveModel(asked: string, key: KeyRecord, routes: RouteTable):
  */
 export function withoutLatest(asked: string, key: KeyRecord, routes: RouteTable): string {
   const name = aliasedId(asked);
-  return routes.find(name) === undefined && mayUse(key, asked) ? asked : name;
+  return routes.find(name) === undefined && allows(key.scopes, asked) ? asked : name;
 }
 
 function targetOf(modelId: string, key: KeyRecord): ModelTarget {
-  return { modelId, isExact: needsExactId(key, modelId), machines: key.machines };
+  const alias = aliasedId(modelId);
+  // The id does not stand for an alias that the key may not use.
+  const isExact = alias !== modelId && !allows(key.scopes, alias);
+  return { modelId, isExact, machines: key.machines };
 }
 
 /**
@@ -49,7 +52,7 @@ function targetOf(modelId: string, key: KeyRecord): ModelTarget {
  * may not leave the site for it.
  */
 function withinKey({ model, machines, external }: RouteTarget, key: KeyRecord): ModelTarget | undefined {
-  if (!mayUse(key, model)) return undefined;
+  if (!allows(key.scopes, model)) return undefined;
   if (external && !key.external) return undefined;
   const allowed = machines?.filter((machine) => key.machines?.includes(machine) ?? true) ?? key.machines;
   return allowed?.length === 0 ? undefined : { ...targetOf(model, key), machines: allowed, external };
@@ -60,7 +63,9 @@ function withinKey({ model, machines, external }: RouteTarget, key: KeyRecord): 
  * targets, with the properties of the first such target. Patterns are not listed, since they are no names.
  */
 export function listModels(listing: Listing, key: KeyRecord, routes: RouteTable): DetailedModel[] {
-  const names = new Set([...listing.models.map(({ id }) => id), ...routes.names()].filter((id) => mayUse(key, id)));
+  const names = new Set(
+    [...listing.models.map(({ id }) => id), ...routes.names()].filter((id) => allows(key.scopes, id)),
+  );
   const models = listing.models.filter(({ id }) => names.has(id) && routes.find(id) === undefined);
   for (const name of names) {
     const route = routes.find(name);

@@ -1,6 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerPlace } from "../jobs/resume-answer.ts";
-import { stateOf } from "../http/request-state.ts";
 import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { asksResumable, resumableHeader, resumesAnswer } from "./resumable-answer.ts";
@@ -38,7 +37,7 @@ export async function resumeAnswer(
   const { incoming, reply, request, leaving } = exchange;
   const { headers } = incoming;
   const asked = given ?? (await readBody(exchange, dependencies));
-  stateOf(incoming).resumeRead?.();
+  incoming.state.resumeRead?.();
   if (!asked.stream && resumesAnswer(headers))
     throw new Fault("invalid_value", { message: "An answer is resumed as a stream.", param: "stream" });
   take(exchange, { ...asked, body: new Uint8Array() }, dependencies);

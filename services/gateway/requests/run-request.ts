@@ -1,5 +1,4 @@
 import { formBoundary } from "../http/framing-fault.ts";
-import { stateOf } from "../http/request-state.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";
@@ -98,6 +97,6 @@ export async function readBody(exchange: ModelExchange, dependencies: InferenceD
     const stored = body && (await endpoint.lookUp?.(body, exchange, dependencies));
     return await dependencies.reader.read(endpoint.kind, body, { stored, boundary, ...owner });
   } finally {
-    stateOf(incoming).arriving?.leave();
+    incoming.state.arriving?.leave();
   }
 }

@@ -2,7 +2,7 @@ import type { Log } from "#shared/process/log.ts";
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import type { Resumable } from "#shared/protocol/frame-payload.ts";
 import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-response.ts";
-import { logFieldsOf, stateOf } from "../http/request-state.ts";
+import { logFieldsOf } from "../http/request-state.ts";
 import { machineHeader, modelHeader, type StreamEnds, StreamWriter } from "../jobs/write-answer.ts";
 import { CollectedAnswer } from "../jobs/collect-answer.ts";
 import type { AnswerCourse } from "../jobs/answer-course.ts";
@@ -112,7 +112,7 @@ async function runWithinLimits(
   } catch (thrown) {
     const limit = spent();
     if (limit === undefined) throw thrown;
-    stateOf(incoming).reason = `the answer ended at a limit of its key (${limit})`;
+    incoming.state.reason = `the answer ended at a limit of its key (${limit})`;
     outlet.tellLimit(limit);
     request.endShort(limit);
   } finally {
@@ -189,7 +189,7 @@ export function failStream(
   { writer, fault, log }: { readonly writer: StreamWriter; readonly fault: Fault; readonly log: Log },
 ): void {
   request.endedIn(fault.code);
-  stateOf(reply.request).reason = fault.reason;
+  reply.request.state.reason = fault.reason;
   const fields = { ...logFieldsOf(reply.request), code: fault.code, internal: fault.reason };
   if (faultEntry(fault.code).status < 500) log.debug(fields, "stream ended by its client or its key");
   else log.warn(fields, "stream failed");

@@ -3,8 +3,8 @@ import { WebSocketServer, type WebSocket } from "ws";
 import { Fault } from "#shared/fault/fault.ts";
 import { tunnelPath } from "#shared/protocol/pairing.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
-import { KeyedCounts } from "../http/bound-connections.ts";
-import { networkOf, stateOf } from "../http/request-state.ts";
+import { KeyedCounts } from "../http/bound-uploads.ts";
+import { networkOf } from "../http/request-state.ts";
 import { type Upgrade, upgradeOf } from "../http/route-upgrades.ts";
 import type { OpenTunnels } from "./open-tunnels.ts";
 import { Tunnel, type TunnelParts, type TunnelSocket } from "./tunnel.ts";
@@ -53,7 +53,7 @@ export function acceptTunnels(server: FastifyInstance, parts: Dependencies): voi
     let tunnel: Tunnel | undefined;
     const release = unproven.admit(networkOf(request.ip), () => tunnel?.refuse("unavailable"));
     webSockets.handleUpgrade(request.raw, upgrade.socket, upgrade.head, (socket) => {
-      stateOf(request).reporter = { facts: { outcome: "ok" } };
+      request.state.reporter = { facts: { outcome: "ok" } };
       reply.code(101).hijack();
       upgrade.take();
       tunnel = openTunnel({ socket, upgrade, request, release }, parts);

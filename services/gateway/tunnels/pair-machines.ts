@@ -24,8 +24,7 @@ import {
 } from "#shared/protocol/pairing.ts";
 import type { MachineRecords } from "../fleet/machine-records.ts";
 import { answerFaults, refuseOtherMethods } from "../http/answer-faults.ts";
-import { readJsonObject } from "../http/read-json.ts";
-import { readShape } from "../http/read-shape.ts";
+import { readJsonObject, readShape } from "../http/read-json.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
 
 /** Largest body of a request to pair. It takes a third of this. */

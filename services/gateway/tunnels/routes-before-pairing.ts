@@ -10,7 +10,7 @@ import type { Log } from "#shared/process/log.ts";
 import { readOwnFile } from "#shared/process/own-files.ts";
 import { packagePath, streamProbe, streamProbePath, tunnelPath } from "#shared/protocol/pairing.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
-import { KeyedCounts } from "../http/bound-connections.ts";
+import { KeyedCounts } from "../http/bound-uploads.ts";
 import { networkOf } from "../http/request-state.ts";
 import { serveFixed } from "../http/serve-fixed.ts";
 

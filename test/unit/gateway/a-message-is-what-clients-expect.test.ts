@@ -4,12 +4,8 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { heldCharactersMax } from "../../../services/gateway/apis/messages/content-blocks.ts";
-import {
-  faultForMessages,
-  MessageStream,
-  renderMessage,
-  WholeMessage,
-} from "../../../services/gateway/apis/messages/render-message.ts";
+import { faultForMessages } from "../../../services/gateway/apis/messages/message-faults.ts";
+import { MessageStream, renderMessage, WholeMessage } from "../../../services/gateway/apis/messages/render-message.ts";
 import { ContextOverflow, tellOverflow } from "../../../services/agent/runtimes/runtime-faults.ts";
 import { rendererOf } from "../../harness/read-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import { repeatedCharactersMax } from "../../../services/gateway/apis/responses/response-request.ts";
+import { repeatedCharactersMax } from "../../../services/gateway/apis/responses/response-tools.ts";
 import { called, faultOf, gave, readResponse, thrownBy, weather } from "./response-requests.ts";
 
 const hello = { role: "user", content: "Hello" };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { smallBodyBytesMax, UploadRoom } from "../../../services/gateway/http/bound-uploads.ts";
+import { ArrivingBody, smallBodyBytesMax, UploadRoom } from "../../../services/gateway/http/bound-uploads.ts";
 
 const mib = 1024 * 1024;
 /** The lane of small bodies has 8 MiB of it, the lane of large ones 56 MiB, and a sender 512 KiB and 14 MiB. */
@@ -8,7 +8,7 @@ const room = (): UploadRoom => new UploadRoom({ bytesMax, bodyBytesMax: mib });
 
 /** Books a body that has come whole. */
 function enter(into: UploadRoom, bytes: number, sender: string) {
-  const body = into.enter(sender);
+  const body = new ArrivingBody(into, sender);
   body.grow(bytes);
   return body;
 }
@@ -22,7 +22,7 @@ test("a body that has begun to arrive takes no more than the bytes that have com
 test("large bodies are refused by the limit's name above their lane, and are taken again when others have left", () => {
   const uploads = room();
   const bodies = ["a", "b", "c", "d"].map((sender) => enter(uploads, 14 * mib, sender));
-  const refused = uploads.enter("e");
+  const refused = new ArrivingBody(uploads, "e");
   expect(() => refused.grow(smallBodyBytesMax + 1)).toThrow(/\(uploadBytesMax\)/);
   refused.leave();
   bodies[0]?.leave();

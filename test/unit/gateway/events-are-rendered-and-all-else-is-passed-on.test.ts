@@ -4,7 +4,8 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { chatCompletion, ChatChunks } from "../../../services/gateway/apis/chat/render-chat.ts";
+import { ChatChoice, ChatChunks } from "../../../services/gateway/apis/chat/render-chat.ts";
+import { WholeCompletion } from "../../../services/gateway/chats/render-completions.ts";
 import { AnswerCourse } from "../../../services/gateway/jobs/answer-course.ts";
 import type { AnswerRenderer, AnswerWriter } from "../../../services/gateway/jobs/answer-parts.ts";
 import type { JobEvent } from "../../../services/gateway/jobs/job-events.ts";
@@ -104,7 +105,10 @@ describe("a rendered answer", () => {
       onData: (bytes: Uint8Array) => void held.push(-bytes.length),
       onHold: (size: number) => void held.push(size),
     };
-    const answer = rendered(chatCompletion(head), listener);
+    const answer = rendered(
+      new WholeCompletion(head, { object: "chat.completion", begin: () => new ChatChoice() }),
+      listener,
+    );
     const payload = payloadOf(hello);
     for (let times = 0; times < 2; times += 1) answer.on({ kind: "data", payload: payload, outputTokens: 1 });
     answer.on({ kind: "data", payload: payloadOf(stop), outputTokens: 1 });

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { ChatBody, ChatMessage, imagePart, textPart } from "#shared/protocol/job-bodies.ts";
-import { readShape } from "../../http/read-shape.ts";
+import { readShape } from "../../http/read-json.ts";
 import {
   FoundImages,
   type RequestImages,
@@ -10,7 +10,6 @@ import {
   dropUnset,
   innerImage,
   isEmptyList,
-  objectsIn,
   assertSchemaSize,
   invalidValue,
   stopStrings,
@@ -20,26 +19,21 @@ import {
 } from "../../requests/request-fields.ts";
 import type { Reads } from "../../requests/read-request.ts";
 import { readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
-import { chosenTools, choiceOf, assertToolOrder, type ToolOrderErrors } from "../../chats/request-tools.ts";
-import { functionCall, functionOfChat, grammarsOfChat } from "../../chats/custom-tools.ts";
-import {
-  innerChatFields,
-  innerSampling,
-  withoutRuntimeFields,
-  type SentNames,
-  type CompletionForm,
-} from "../../chats/runtime-fields.ts";
+import { assertToolOrder, type ToolOrderErrors } from "../../chats/request-tools.ts";
+import { functionCall } from "../../chats/custom-tools.ts";
+import { innerChatFields, runtimeFields, withoutRuntimeFields } from "../../chats/runtime-fields.ts";
+import type { CompletionForm } from "../../chats/runtime-fields.ts";
 import {
   type ChatRequest,
   chatRequest,
   type OuterAssistantMessage,
   type outerMessage,
   type outerPart,
-  type outerResponseFormat,
   type refusalPart,
   type thinkingPart,
   unsupportedChatFields,
 } from "./chat-schema.ts";
+import { type ChatTools, noTools, readTools } from "./chat-tools.ts";
 
 /** Converts a message to the form that machines get. The role `developer` becomes `system`; a refusal becomes text. */
 function innerMessage(message: z.infer<typeof outerMessage>): ChatMessage {
@@ -96,12 +90,11 @@ const toolOrder: ToolOrderErrors = {
 };
 
 /** Returns the response format in the one form that machines get: any schema becomes a `json_schema`. */
-function innerResponseFormat(
-  format: z.infer<typeof outerResponseFormat> | null | undefined,
-): Pick<ChatBody, "response_format"> {
-  if (format === null || format === undefined) return {};
-  if (format.type !== "json_object" || format.schema === undefined) return { response_format: format };
-  return { response_format: { type: "json_schema", json_schema: { name: "answer", schema: format.schema } } };
+function innerResponseFormat(format: NonNullable<ChatRequest["response_format"]>): ChatBody["response_format"] {
+  if (format.type === "json_schema") assertSchemaSize(format.json_schema.schema, "response_format.json_schema.schema");
+  if (format.type !== "json_object" || format.schema === undefined) return format;
+  assertSchemaSize(format.schema, "response_format.schema");
+  return { type: "json_schema", json_schema: { name: "answer", schema: format.schema } };
 }
 
 const unsupportedMessageFields: UnsupportedFields = {
@@ -124,68 +117,58 @@ export const reads: Reads = {
  * one.
  */
 export function readChatRequest(input: Record<string, unknown>): ReadChatRequest<ChatCompletionForm> {
-  dropEmptyFields(input);
+  dropNulls(input);
+  dropEmptyLists(input, ["tools", "functions"]);
+  dropUnset(input);
   refuseFields(input, unsupportedChatFields);
-  const { messages } = input;
-  for (const [place, message] of Array.isArray(messages) ? messages.entries() : []) {
-    if (typeof message === "object" && message !== null) {
-      refuseFields(message, unsupportedMessageFields, `messages[${place}].`);
-    }
-  }
+  if ("tools" in input || "response_format" in input)
+    dropNullsAt(input, ["tools.function", "tools.custom", "response_format.json_schema"]);
+  if (Array.isArray(input["messages"])) input["messages"].forEach(prepareMessage);
   const { value, ignored } = readShape(chatRequest, input);
   const { stream, includeUsage } = streamChoice(value);
   checkTogether(value);
-  checkSchemas(value);
-  const { body, sentNames } = bodyOf(value);
-  assertToolOrder(body.messages, toolOrder, (place) => `messages[${place}]`);
+  const tools = value.tools || value.tool_choice ? readTools(value) : noTools;
+  const { body, sentNames } = bodyOf(value, tools);
   return {
     model: value.model,
     stream,
     body,
-    ...imagesIn(value),
-    ignored: [...ignored, ...grammarsOfChat(value.tools ?? [])],
-    form: {
-      includeUsage,
-      sentNames,
-      custom: (value.tools ?? []).flatMap((tool) => (tool.type === "custom" ? [tool.custom.name] : [])),
-    },
+    ...lookThrough(value.messages, body),
+    ignored: [...ignored, ...tools.ignored],
+    form: { includeUsage, sentNames, custom: tools.custom },
   };
 }
 
-function dropEmptyFields(input: Record<string, unknown>): void {
-  dropNulls(input);
-  dropEmptyLists(input, ["tools", "functions"]);
-  dropUnset(input);
-  for (const message of objectsIn(input["messages"])) {
-    dropNulls(message, "content");
-    dropEmptyLists(message, message["role"] === "assistant" ? ["tool_calls", "content"] : ["tool_calls"]);
-    // A tool that returned nothing.
-    if (message["role"] === "tool" && isEmptyList(message["content"])) message["content"] = "";
-  }
-  dropNullsAt(input, ["tools.function", "tools.custom", "response_format.json_schema"]);
+/** Removes the empty fields of a message, and refuses fields of older clients. */
+function prepareMessage(message: unknown, place: number): void {
+  if (typeof message !== "object" || message === null) return;
+  const fields = message as Record<string, unknown>;
+  dropNulls(fields, "content");
+  dropEmptyLists(fields, fields["role"] === "assistant" ? ["tool_calls", "content"] : ["tool_calls"]);
+  // A tool that returned nothing.
+  if (fields["role"] === "tool" && isEmptyList(fields["content"])) fields["content"] = "";
+  refuseFields(fields, unsupportedMessageFields, `messages[${place}].`);
 }
 
 /**
  * Returns the job body, and the client's names of its fields. `readChatRequest` has already removed null fields, so
  * every remaining field has a value.
  */
-function bodyOf(request: ChatRequest): { readonly body: ChatBody; readonly sentNames: SentNames } {
+function bodyOf(request: ChatRequest, { chosen }: ChatTools) {
   const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: current, ...rest } = request;
-  const { messages, stop, tools, tool_choice: choice, response_format: format, ...others } = rest;
-  const response = innerResponseFormat(format);
-  const sampling = innerSampling(request);
-  const own = innerChatFields(request);
-  const body = {
-    ...withoutRuntimeFields(others),
+  const { messages, stop, tools: _t, tool_choice: _c, response_format: format, ...others } = rest;
+  const isPlain = !Object.keys(others).some((field) => runtimeFields.has(field));
+  const { fields, sentNames } = isPlain ? { fields: {}, sentNames: {} } : innerChatFields(request);
+  const body: ChatBody = {
+    ...(isPlain ? others : withoutRuntimeFields(others)),
     messages: messages.map(innerMessage),
-    ...chosenTools((tools ?? []).map(functionOfChat), choice ? choiceOf(choice) : undefined),
-    ...stopStrings(stop),
-    ...response,
+    ...chosen,
+    ...(stop && stopStrings(stop)),
+    ...(format && { response_format: innerResponseFormat(format) }),
     ...(typeof current === "number" && { max_tokens: current }),
-    ...sampling.fields,
-    ...own.fields,
+    ...fields,
   };
-  return { body, sentNames: { ...sampling.sentNames, ...own.sentNames } };
+  return { body, sentNames };
 }
 
 /** Checks rules that involve two fields, which the schema of a single field cannot express. */
@@ -200,19 +183,12 @@ function checkTogether(request: ChatRequest): void {
   }
 }
 
-function checkSchemas({ tools, response_format: format }: ChatRequest): void {
-  for (const [place, tool] of (tools ?? []).entries()) {
-    if (tool.type === "function") assertSchemaSize(tool.function.parameters, `tools[${place}].function.parameters`);
-  }
-  if (format?.type === "json_schema") {
-    assertSchemaSize(format.json_schema.schema, "response_format.json_schema.schema");
-  }
-  if (format?.type === "json_object") assertSchemaSize(format.schema, "response_format.schema");
-}
-
-function imagesIn(request: ChatRequest): RequestImages {
+/** Finds the images of the messages, and checks the order of calls and results where there are some. */
+function lookThrough(given: ChatRequest["messages"], { messages }: ChatBody): RequestImages {
   const images = new FoundImages();
-  for (const [place, message] of request.messages.entries()) {
+  let hasCalls = false;
+  for (const [place, message] of given.entries()) {
+    hasCalls ||= message.role === "tool" || (message.role === "assistant" && message.tool_calls !== undefined);
     if ((message.role !== "user" && message.role !== "tool") || typeof message.content === "string") continue;
     for (const [at, part] of message.content.entries()) {
       if (part.type !== "image_url") continue;
@@ -222,5 +198,6 @@ function imagesIn(request: ChatRequest): RequestImages {
       else images.add(image.url, param, `${param}.image_url.url`);
     }
   }
+  if (hasCalls) assertToolOrder(messages, toolOrder, (place) => `messages[${place}]`);
   return images.fields();
 }

@@ -11,13 +11,8 @@ import {
   userMessage,
 } from "#shared/protocol/job-bodies.ts";
 import { modelId } from "#shared/protocol/model.ts";
-import {
-  imageDetail,
-  samplingFields,
-  streamFields,
-  type UnsupportedFields,
-  verbosity,
-} from "../../requests/request-fields.ts";
+import { imageDetail, samplingFields, streamFields, verbosity } from "../../requests/request-fields.ts";
+import type { UnsupportedFields } from "../../requests/request-fields.ts";
 import { messagesMax } from "../../chats/read-chat.ts";
 import { outerToolChoice } from "../../chats/request-tools.ts";
 import { chatCall, chatTool } from "../../chats/custom-tools.ts";

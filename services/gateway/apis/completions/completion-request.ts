@@ -2,16 +2,12 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/protocol/model.ts";
 import { completeBody, completionsMax, type CompleteBody } from "#shared/protocol/job-bodies.ts";
-import { readShape } from "../../http/read-shape.ts";
+import { readShape } from "../../http/read-json.ts";
 import { completionCeiling, estimateContinued } from "../../limits/token-estimates.ts";
 import { jobBody, type ReadRequest, type Reads, type Translated } from "../../requests/read-request.ts";
 import { blocksOfText } from "../../routing/prompt-blocks.ts";
-import {
-  innerSampling,
-  runtimeSampling,
-  withoutRuntimeFields,
-  type CompletionForm,
-} from "../../chats/runtime-fields.ts";
+import { innerSampling, runtimeSampling, withoutRuntimeFields } from "../../chats/runtime-fields.ts";
+import type { CompletionForm } from "../../chats/runtime-fields.ts";
 import {
   dropNulls,
   dropUnset,

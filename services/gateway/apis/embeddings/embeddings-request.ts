@@ -1,15 +1,10 @@
 import { z } from "zod";
 import { embedBody, type EmbedBody, embedInputsMax } from "#shared/protocol/job-bodies.ts";
 import { modelId } from "#shared/protocol/model.ts";
-import { readShape } from "../../http/read-shape.ts";
+import { readShape } from "../../http/read-json.ts";
 import { embeddingCeiling, estimateTexts } from "../../limits/token-estimates.ts";
-import {
-  type ReadRequest,
-  type Reads,
-  readAsTexts,
-  type TextOfTokens,
-  type Translated,
-} from "../../requests/read-request.ts";
+import { readAsTexts } from "../../requests/read-request.ts";
+import type { ReadRequest, Reads, TextOfTokens, Translated } from "../../requests/read-request.ts";
 import { dropNulls, refuseTokens } from "../../requests/request-fields.ts";
 
 const text = z.string().min(1);

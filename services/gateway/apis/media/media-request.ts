@@ -1,17 +1,12 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import {
-  abilityAt,
-  encodeMediaBody,
-  type MediaBody,
-  type MediaHead,
-  type MediaPath,
-} from "#shared/protocol/media-body.ts";
+import { abilityAt, encodeMediaBody } from "#shared/protocol/media-body.ts";
+import type { MediaBody, MediaHead, MediaPath } from "#shared/protocol/media-body.ts";
 import { imagePart, textPart } from "#shared/protocol/job-bodies.ts";
 import { type FurtherAbility, modelId } from "#shared/protocol/model.ts";
 import { FormFile } from "../../http/read-form.ts";
-import { readShape } from "../../http/read-shape.ts";
+import { readShape } from "../../http/read-json.ts";
 import { jobBytes, needsOfInput, type Reading, type ReadRequest, type Reads } from "../../requests/read-request.ts";
 import { type MediaSize, type MediaUnit, sizeIn } from "./media-price.ts";
 import { dropNulls, invalidValue, refuseFields, type UnsupportedFields } from "../../requests/request-fields.ts";

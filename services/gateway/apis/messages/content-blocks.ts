@@ -2,7 +2,7 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 
 /** Events of the content of an answer. Usage and finish are written at its end. */
-type BlockEvent = Extract<AnswerEvent, { kind: "text" | "reasoning" | "tool-call-start" | "tool-call-delta" }>;
+export type BlockEvent = Extract<AnswerEvent, { kind: "text" | "reasoning" | "tool-call-start" | "tool-call-delta" }>;
 type CallStart = Extract<BlockEvent, { kind: "tool-call-start" }>;
 
 /** Writes the content blocks of a stream, one after the other. */

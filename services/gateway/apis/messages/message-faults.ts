@@ -1,5 +1,5 @@
-import { faultEntry, type Fault } from "#shared/fault/fault.ts";
-import type { FaultShape } from "../../http/answer-faults.ts";
+import { faultEntry, type Fault, type FieldNames } from "#shared/fault/fault.ts";
+import type { FaultShape } from "../../http/request-state.ts";
 
 /** Anthropic's status of an overload. Its clients wait longer after it than after a 503. */
 const overloaded = 529;
@@ -41,3 +41,33 @@ export const messageFaults: FaultShape = {
   body: messageFaultBody,
   status: messageStatus,
 };
+
+/** Maps the path of a chat field, as machines name it, to the field of the Messages API that it came from. */
+const fieldsOfChats: FieldNames = [
+  [/^messages(?:$|\[.*)/, "messages"],
+  [/^stop(?:$|\[.*)/, "stop_sequences"],
+  [/^response_format.*/, "output_config.format"],
+  [/^reasoning_effort$/, "output_config.effort"],
+  [/^parallel_tool_calls$/, "tool_choice.disable_parallel_tool_use"],
+  [/^tools\[.*/, "tools"],
+];
+
+/** Matches the numbers of an overflow, as runtimes' adapters write it. */
+const overflow =
+  /maximum context length is (\d+) tokens.* (\d+) (?:\(estimated\) )?tokens(?:,.* (\d+) of 'max_tokens')?/;
+
+/**
+ * Renames the field in a machine's fault, and writes an overflow of the window in Anthropic's words: clients recognise
+ * them, and shorten their conversations.
+ */
+export function faultForMessages(fault: Fault): Fault {
+  const renamed = fault.withFieldOf(fieldsOfChats);
+  const [, window, prompt, answer] =
+    fault.code === "context_length_exceeded" ? (overflow.exec(fault.message) ?? []) : [];
+  if (window === undefined) return renamed;
+  const words =
+    answer === undefined
+      ? `prompt is too long: ${prompt} tokens > ${window} maximum`
+      : `input length and \`max_tokens\` exceed context limit: ${prompt} + ${answer} > ${window}, decrease input length or \`max_tokens\` and try again`;
+  return renamed.with({ message: `${words}. ${renamed.message}` });
+}

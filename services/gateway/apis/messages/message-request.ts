@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { ChatBody, ToolDefinition } from "#shared/protocol/job-bodies.ts";
-import { readShape } from "../../http/read-shape.ts";
+import { readShape } from "../../http/read-json.ts";
 import { isSlowToCount, readAsChat } from "../../chats/read-chat.ts";
 import type { AskedEffort, ReadOptions, ReadRequest, Reads } from "../../requests/read-request.ts";
 import {
@@ -12,14 +12,8 @@ import {
   refuseFields,
 } from "../../requests/request-fields.ts";
 import { chosenTools, type Choice, innerTool } from "../../chats/request-tools.ts";
-import {
-  type ClientTool,
-  countedMessage,
-  type ForeignTool,
-  type MessageRequest,
-  messageRequest,
-  unsupportedMessagesFields,
-} from "./message-schema.ts";
+import { countedMessage, messageRequest, unsupportedMessagesFields } from "./message-schema.ts";
+import type { ClientTool, ForeignTool, MessageRequest } from "./message-schema.ts";
 import { turnsOf } from "./turns.ts";
 
 export const reads: Reads = {

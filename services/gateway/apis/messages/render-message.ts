@@ -1,10 +1,10 @@
 import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
-import { type FieldNames, Fault } from "#shared/fault/fault.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-parts.ts";
-import { assertLength } from "../../chats/render-completions.ts";
+import { assertLength, eventCharactersMin } from "../../chats/render-completions.ts";
 import type { Rendering } from "../../requests/endpoint.ts";
-import { type BlockWriter, ContentBlocks } from "./content-blocks.ts";
-import { messageFaultBody } from "./message-faults.ts";
+import { type BlockEvent, type BlockWriter, ContentBlocks } from "./content-blocks.ts";
+import { faultForMessages, messageFaultBody } from "./message-faults.ts";
 
 const stopReasons: Readonly<Record<FinishReason, string>> = {
   stop: "end_turn",
@@ -55,63 +55,58 @@ type Gathered =
 
 /** Characters that a block counts for besides its content: the memory and the JSON around it. */
 const blockCharacters = 512;
-/** The least that an event counts for: a piece of one character takes 32 bytes here. */
-const eventCharactersMin = 16;
 
-export class WholeMessage implements AnswerRenderer {
-  readonly #head: AnswerHead;
+/** The parts of both forms of a message. The end of an answer and its usage are written behind its content. */
+abstract class MessageAnswer {
+  protected readonly head: AnswerHead;
+  protected finish: Finish = { reason: "stop" };
+  protected usage = noUsage;
+
+  constructor(head: AnswerHead) {
+    this.head = head;
+  }
+
+  protected abstract take(event: BlockEvent): void;
+
+  protected takeAll(events: readonly AnswerEvent[]): void {
+    for (const event of events) {
+      if (event.kind === "finish") this.finish = event;
+      else if (event.kind === "usage") this.usage = event;
+      else if (event.kind !== "embedding" && event.kind !== "scores" && event.kind !== "audio") this.take(event);
+    }
+  }
+}
+
+export class WholeMessage extends MessageAnswer implements AnswerRenderer {
   readonly #blocks: Gathered[] = [];
   readonly #calls = new Map<number, Gathered>();
   #characters = 0;
-  #finish: Finish = { reason: "stop" };
-  #usage = noUsage;
-
-  constructor(head: AnswerHead) {
-    this.#head = head;
-  }
 
   push(events: readonly AnswerEvent[]): Uint8Array {
-    for (const event of events) this.#take(event);
+    this.takeAll(events);
     assertLength(this.#characters);
     return nothing;
   }
 
   end(): Uint8Array {
-    const { id, model } = this.#head;
+    const { id, model } = this.head;
     const first = JSON.stringify({ id, type: "message", role: "assistant", model }).slice(0, -1);
-    const rest = JSON.stringify({ ...ending(this.#finish), usage: messageUsage(this.#usage) }).slice(1);
+    const rest = JSON.stringify({ ...ending(this.finish), usage: messageUsage(this.usage) }).slice(1);
     return Buffer.from(`${first},"content":[${this.#blocks.map(writtenBlock).join(",")}],${rest}`);
   }
 
-  #take(event: AnswerEvent): void {
-    switch (event.kind) {
-      case "text":
-      case "reasoning": {
-        const last = this.#blocks.at(-1);
-        if (last?.kind === event.kind) this.#extend(last, event.text);
-        else this.#extend(this.#begin({ kind: event.kind, text: "" }), event.text);
-        return;
-      }
-      case "tool-call-start": {
-        const { index, id = "", name } = event;
-        this.#calls.set(index, this.#begin({ kind: "call", id, name, text: "" }));
-        this.#characters += id.length + name.length;
-        return;
-      }
-      case "tool-call-delta": {
-        const call = this.#calls.get(event.index);
-        if (call) this.#extend(call, event.arguments);
-        return;
-      }
-      case "finish":
-        this.#finish = event;
-        return;
-      case "usage":
-        this.#usage = event;
-        return;
-      case "embedding":
-      case "scores":
-      case "audio":
+  protected take(event: BlockEvent): void {
+    if (event.kind === "tool-call-start") {
+      const { index, id = "", name } = event;
+      this.#calls.set(index, this.#begin({ kind: "call", id, name, text: "" }));
+      this.#characters += id.length + name.length;
+    } else if (event.kind === "tool-call-delta") {
+      const call = this.#calls.get(event.index);
+      if (call) this.#extend(call, event.arguments);
+    } else {
+      const last = this.#blocks.at(-1);
+      const isOpen = last?.kind === event.kind;
+      this.#extend(isOpen ? last : this.#begin({ kind: event.kind, text: "" }), event.text);
     }
   }
 
@@ -161,60 +156,36 @@ export function argumentsText(text: string): string {
 }
 
 /** Renders a message as a stream of named server-sent events. `message_stop` comes after a success only. */
-export class MessageStream implements AnswerRenderer {
-  readonly #head: AnswerHead;
-  readonly #blocks: ContentBlocks;
+export class MessageStream extends MessageAnswer implements AnswerRenderer {
+  readonly #blocks = new ContentBlocks(this.#writer());
   #written = "";
   #begun = false;
   /** The beginning of a delta of the open block. It is built once for each block, since deltas come for every token. */
   #openDelta = "";
-  #finish: Finish = { reason: "stop" };
-  #usage = noUsage;
-
-  constructor(head: AnswerHead) {
-    this.#head = head;
-    this.#blocks = new ContentBlocks(this.#writer());
-  }
 
   push(events: readonly AnswerEvent[]): Uint8Array {
-    for (const event of events) this.#take(event);
+    this.takeAll(events);
     return this.#taken();
   }
 
   end(): Uint8Array {
     this.#begin();
     this.#blocks.end();
-    const delta = ending(this.#finish);
-    this.#emit(
-      "message_delta",
-      `"delta":${JSON.stringify(delta)},"usage":${JSON.stringify(messageUsage(this.#usage))}`,
-    );
+    const delta = JSON.stringify(ending(this.finish));
+    this.#emit("message_delta", `"delta":${delta},"usage":${JSON.stringify(messageUsage(this.usage))}`);
     this.#written += `event: message_stop\ndata: {"type":"message_stop"}\n\n`;
     return this.#taken();
   }
 
-  #take(event: AnswerEvent): void {
-    switch (event.kind) {
-      case "finish":
-        this.#finish = event;
-        return;
-      case "usage":
-        this.#usage = event;
-        return;
-      case "embedding":
-      case "scores":
-      case "audio":
-        return;
-      default:
-        this.#begin();
-        this.#blocks.take(event);
-    }
+  protected take(event: BlockEvent): void {
+    this.#begin();
+    this.#blocks.take(event);
   }
 
   #begin(): void {
     if (this.#begun) return;
     this.#begun = true;
-    const { id, model } = this.#head;
+    const { id, model } = this.head;
     const begun = { id, type: "message", role: "assistant", model, content: [] };
     const message = { ...begun, ...noEnding, usage: messageUsage(noUsage) };
     this.#emit("message_start", `"message":${JSON.stringify(message)}`);
@@ -262,36 +233,6 @@ function begunBlock(block: Parameters<BlockWriter["begin"]>[0]): readonly [begun
   if (block === "reasoning") return [{ type: "thinking", thinking: "", signature: "" }, "thinking_delta", "thinking"];
   const { id = "", name } = block;
   return [{ type: "tool_use", id, name, caller, input: {} }, "input_json_delta", "partial_json"];
-}
-
-/** Maps the path of a chat field, as machines name it, to the field of the Messages API that it came from. */
-const fieldsOfChats: FieldNames = [
-  [/^messages(?:$|\[.*)/, "messages"],
-  [/^stop(?:$|\[.*)/, "stop_sequences"],
-  [/^response_format.*/, "output_config.format"],
-  [/^reasoning_effort$/, "output_config.effort"],
-  [/^parallel_tool_calls$/, "tool_choice.disable_parallel_tool_use"],
-  [/^tools\[.*/, "tools"],
-];
-
-/** Matches the numbers of an overflow, as runtimes' adapters write it. */
-const overflow =
-  /maximum context length is (\d+) tokens.* (\d+) (?:\(estimated\) )?tokens(?:,.* (\d+) of 'max_tokens')?/;
-
-/**
- * Renames the field in a machine's fault, and writes an overflow of the window in Anthropic's words: clients recognise
- * them, and shorten their conversations.
- */
-export function faultForMessages(fault: Fault): Fault {
-  const renamed = fault.withFieldOf(fieldsOfChats);
-  const [, window, prompt, answer] =
-    fault.code === "context_length_exceeded" ? (overflow.exec(fault.message) ?? []) : [];
-  if (window === undefined) return renamed;
-  const words =
-    answer === undefined
-      ? `prompt is too long: ${prompt} tokens > ${window} maximum`
-      : `input length and \`max_tokens\` exceed context limit: ${prompt} + ${answer} > ${window}, decrease input length or \`max_tokens\` and try again`;
-  return renamed.with({ message: `${words}. ${renamed.message}` });
 }
 
 /**

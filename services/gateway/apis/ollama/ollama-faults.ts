@@ -1,5 +1,6 @@
 import { faultEntry, type Fault } from "#shared/fault/fault.ts";
-import { faultBody, type FaultShape } from "../../http/answer-faults.ts";
+import { faultBody } from "../../http/answer-faults.ts";
+import type { FaultShape } from "../../http/request-state.ts";
 
 /** Returns Ollama's error body, a text, with the code and the path of Trunkline's faults beside it. */
 export function ollamaFaultBody(fault: Fault) {

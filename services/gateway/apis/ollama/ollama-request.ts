@@ -1,11 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
-import {
-  type ChatBody,
-  type ChatMessage,
-  type CompleteBody,
-  completionLogprobsMax,
-} from "#shared/protocol/job-bodies.ts";
-import { readShape } from "../../http/read-shape.ts";
+import { completionLogprobsMax } from "#shared/protocol/job-bodies.ts";
+import type { ChatBody, ChatMessage, CompleteBody } from "#shared/protocol/job-bodies.ts";
+import { readShape } from "../../http/read-json.ts";
 import { type ChatForm, readAsChat } from "../../chats/read-chat.ts";
 import {
   assertSchemaSize,

@@ -1,7 +1,6 @@
 import type { FastifyInstance, onRequestHookHandler } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
-import { readJsonObject } from "../../http/read-json.ts";
-import { readShape } from "../../http/read-shape.ts";
+import { readJsonObject, readShape } from "../../http/read-json.ts";
 import { callerOf } from "../../keys/authenticate.ts";
 import type { ApiParts } from "../api.ts";
 import { dropNulls, invalidValue } from "../../requests/request-fields.ts";

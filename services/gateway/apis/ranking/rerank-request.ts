@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/protocol/model.ts";
 import { type RankBody, rerankDocumentsMax } from "#shared/protocol/job-bodies.ts";
-import { readShape } from "../../http/read-shape.ts";
+import { readShape } from "../../http/read-json.ts";
 import { embeddingCeiling, estimateMax, estimateTexts } from "../../limits/token-estimates.ts";
 import { type ReadRequest, type Reads, readAsTexts, type Translated } from "../../requests/read-request.ts";
 import { dropNulls } from "../../requests/request-fields.ts";

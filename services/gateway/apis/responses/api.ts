@@ -2,7 +2,6 @@ import { limits } from "#shared/protocol/limits.ts";
 import { inClientWords } from "../../chats/render-completions.ts";
 import { countOfChat } from "../../chats/count-chat.ts";
 import type { ChatForm } from "../../chats/read-chat.ts";
-import { stateOf } from "../../http/request-state.ts";
 import { readJsonObject } from "../../http/read-json.ts";
 import type { Endpoint, InferenceDependencies, ModelExchange } from "../../requests/endpoint.ts";
 import { resolveModel } from "../../requests/resolve-model.ts";
@@ -33,7 +32,7 @@ async function turnsIn(
   const named = namedTurns(body);
   if (named.latest.size + named.referred.size > 0) await assertModel(body, exchange, dependencies);
   // The stored turns take room as if they arrived with the body.
-  return responses.turnsNamed(key.id, named, (bytes) => stateOf(exchange.incoming).arriving?.grow(bytes));
+  return responses.turnsNamed(key.id, named, (bytes) => exchange.incoming.state.arriving?.grow(bytes));
 }
 
 /** Refuses a model that is not there before stored turns are read for it. A large body is not parsed twice for that. */

@@ -6,16 +6,8 @@ import { seal, unseal } from "#shared/keys/seal.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { PutOutcome, StoredResponses, StoringTerms } from "#shared/records/stored-responses.ts";
-import {
-  idsIn,
-  isConversationId,
-  type NamedTurns,
-  type StoredTurns,
-  storedTurnsMax,
-  tooLong,
-  tooManyTurns,
-  writeIds,
-} from "./stored-turns.ts";
+import { idsIn, isConversationId, storedTurnsMax, tooLong, tooManyTurns, writeIds } from "./stored-turns.ts";
+import type { NamedTurns, StoredTurns } from "./stored-turns.ts";
 
 /** Bytes of one stored response with its input. A larger one is answered and not stored. */
 export const storedResponseBytesMax = 1024 * 1024;

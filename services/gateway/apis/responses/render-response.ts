@@ -1,5 +1,6 @@
 import type { AnswerHead, AnswerRenderer, AnswerTimings } from "../../jobs/answer-parts.ts";
-import { type EmitEvent, ResponseOutput } from "./response-output.ts";
+import type { EmitEvent } from "./output-items.ts";
+import { ResponseOutput } from "./response-output.ts";
 import type { MadeResponse } from "./kept-responses.ts";
 import { writeTurn } from "./stored-turns.ts";
 import type { ResponseTerms } from "./response-request.ts";

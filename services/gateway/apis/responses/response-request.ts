@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { type ChatBody, toolsMax, type ToolDefinition } from "#shared/protocol/job-bodies.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import type { OwnSampling } from "#shared/protocol/model.ts";
-import { readShape } from "../../http/read-shape.ts";
+import { readShape } from "../../http/read-json.ts";
 import {
   dropEmptyLists,
   dropNulls,
@@ -15,8 +15,7 @@ import {
   streamChoice,
   verbosity,
 } from "../../requests/request-fields.ts";
-import { customFunction } from "../../chats/custom-tools.ts";
-import { chosenTools, type Choice, innerTool, type OuterFunction } from "../../chats/request-tools.ts";
+import { chosenTools } from "../../chats/request-tools.ts";
 import { isSlowToCount, messagesMax, readAsChat, type ReadChatRequest } from "../../chats/read-chat.ts";
 import type { ReadOptions, ReadRequest, Reads } from "../../requests/read-request.ts";
 import { conversationOf, type PlacedItems, shownImages } from "./conversation.ts";
@@ -38,24 +37,14 @@ import {
   isOwnTool,
   fieldsOfStored,
   unsupportedResponseFields,
-  type CustomTool,
   type InputItem,
   responseRequest,
   type ResponseRequest,
   type CalledTool,
-  type OwnTool,
-  innerName,
-  type FunctionTool,
-  type ResponseTool,
-  type ResponseToolChoice,
 } from "./response-schema.ts";
+import { choiceOf, grammarsIn, innerTools, repeatedCharactersMax, shownTool } from "./response-tools.ts";
+import type { InnerTools } from "./response-tools.ts";
 
-export { metadataPairsMax } from "./response-schema.ts";
-/**
- * Maximum length of the request fields that a response repeats, and of the descriptions that its functions repeat. A
- * streamed response repeats the fields three times.
- */
-export const repeatedCharactersMax = 512 * 1024;
 const logprobsIncluded = "message.output_text.logprobs";
 
 /** The parts of a request that its answer needs. */
@@ -213,11 +202,6 @@ function ignoredWishes({ include, tools, truncation, reasoning }: ResponseReques
   ];
 }
 
-function grammarsIn(tool: OwnTool, param: string): string[] {
-  if (tool.type === "namespace") return tool.tools.flatMap((each, at) => grammarsIn(each, `${param}.tools[${at}]`));
-  return tool.type === "custom" && tool.format?.type === "grammar" ? [`${param}.format`] : [];
-}
-
 /** The options of rendering a response, and the request fields that the response repeats. */
 export interface ResponseTerms {
   /**
@@ -271,93 +255,4 @@ function termsOf(request: ResponseRequest, { called, begun }: Pick<ResponseTerms
     thoughts: summary === null ? "reasoning" : "summary",
     repeated: JSON.stringify(repeated).slice(1, -1),
   };
-}
-
-/** Writes a tool with all its fields: in this API a function always has `parameters` and `strict`. */
-function shownTool(tool: OwnTool): object {
-  if (tool.type === "namespace")
-    return { ...tool, description: tool.description ?? "", tools: tool.tools.map(shownTool) };
-  if (tool.type === "custom") return { ...tool, format: tool.format ?? { type: "text" } };
-  return { ...tool, parameters: tool.parameters ?? null, strict: tool.strict ?? null };
-}
-
-/** A function of a request, its name in the request, and its path there. */
-interface ToolAt {
-  readonly tool: OuterFunction;
-  readonly called: CalledTool;
-  readonly param: string;
-}
-
-/** The functions of a request in the form that machines get, and their names in the request. */
-interface InnerTools extends Pick<ResponseTerms, "called"> {
-  readonly tools: ToolDefinition[];
-}
-
-function innerTools(tools: readonly ResponseTool[]): InnerTools {
-  assertDescriptions(tools);
-  const placed = tools.flatMap((tool, place) => functionsOf(tool, `tools[${place}]`));
-  if (placed.length > toolsMax) {
-    throw new Fault("array_above_max_length", {
-      message: `'tools' must hold at most ${toolsMax} functions (toolsMax), those of namespaces included; it holds ${placed.length}.`,
-      param: "tools",
-    });
-  }
-  const names = new Map<string, CalledTool>();
-  for (const { tool, called, param } of placed) {
-    assertSchemaSize(tool.parameters ?? undefined, `${param}.parameters`);
-    const inner = innerName(called);
-    const other = names.get(inner);
-    if (other !== undefined && (other.namespace ?? called.namespace) !== undefined) {
-      const message = `Models are told '${inner}' of two functions of 'tools', so that nobody could tell which of them is called.`;
-      throw invalidValue(`${param}.name`, message);
-    }
-    names.set(inner, other?.is === "custom" ? other : called);
-  }
-  return { tools: placed.map(({ tool, called }) => innerTool({ ...tool, name: innerName(called) })), called: names };
-}
-
-/** Bounds the descriptions of namespaces before they are copied: each of up to 512 functions gets its namespace's. */
-function assertDescriptions(tools: readonly ResponseTool[]): void {
-  const lengths = tools.map((each) =>
-    each.type === "namespace" ? (each.description ?? "").length * each.tools.length : 0,
-  );
-  if (lengths.reduce((sum, length) => sum + length, 0) <= repeatedCharactersMax) return;
-  const param = `tools[${lengths.indexOf(Math.max(...lengths))}].description`;
-  throw new Fault("string_too_long", {
-    message: `Models are told the description of a namespace with each of its functions, which may come to ${repeatedCharactersMax} characters in all (repeatedCharactersMax); shorten '${param}'.`,
-    param,
-  });
-}
-
-/** Converts the tool choice to a `Choice`. A tool choice names functions without their namespace. */
-function choiceOf(choice: ResponseToolChoice, { called }: InnerTools): Choice {
-  if (typeof choice === "string") return choice;
-  const byName = Map.groupBy(called, ([, each]) => each.name);
-  const innerNameOf = (name: string): string => {
-    const [meant, another] = byName.get(name) ?? [];
-    return called.has(name) || meant === undefined || another !== undefined ? name : meant[0];
-  };
-  if (choice.type !== "allowed_tools") return { name: innerNameOf(choice.name), param: "tool_choice.name" };
-  const { mode, tools } = choice;
-  return {
-    mode,
-    allowed: tools.map(({ name }, place) => ({ name: innerNameOf(name), param: `tool_choice.tools[${place}].name` })),
-  };
-}
-
-function functionsOf(tool: ResponseTool, param: string): ToolAt[] {
-  if (!isOwnTool(tool)) return [];
-  if (tool.type !== "namespace") return [{ tool: functionOf(tool), called: { is: tool.type, name: tool.name }, param }];
-  const { name: namespace, description, tools } = tool;
-  return tools.map((each, place) => {
-    // Models do not support namespaces, so each function's description begins with its namespace's description.
-    const described = { ...each, description: [description, each.description].filter(Boolean).join("\n\n") };
-    const called = { is: each.type, name: each.name, namespace };
-    return { tool: functionOf(described), called, param: `${param}.tools[${place}]` };
-  });
-}
-
-function functionOf(tool: FunctionTool | CustomTool): OuterFunction {
-  if (tool.type === "function") return tool;
-  return customFunction(tool, tool.format?.type === "grammar" ? tool.format : undefined);
 }

@@ -2,11 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { KeyRecord } from "#shared/records/key-record.ts";
+import type { KeyId } from "#shared/keys/key-token.ts";
 import { unknownUrl } from "../../http/answer-faults.ts";
-import { readJsonObject } from "../../http/read-json.ts";
-import { readShape } from "../../http/read-shape.ts";
-import { stateOf } from "../../http/request-state.ts";
+import { readJsonObject, readShape } from "../../http/read-json.ts";
 import { callerOf } from "../../keys/authenticate.ts";
 import { noSeat } from "../../limits/limits.ts";
 import { limitFault, noteRateLimits } from "../../requests/limit-responses.ts";
@@ -14,7 +12,7 @@ import { dropNulls, dropNullsAt, invalidValue } from "../../requests/request-fie
 import { nameIgnored } from "../../requests/ignored-fields.ts";
 import type { ApiParts } from "../api.ts";
 import { type ConversationReading, itemsIn } from "./conversation-items.ts";
-import { siteFull, storedResponseBytesMax } from "./kept-responses.ts";
+import { type KeptResponses, siteFull, storedResponseBytesMax } from "./kept-responses.ts";
 import { conversationItemsRequest, conversationRequest, type InputItem } from "./response-schema.ts";
 import {
   conversationNotFound,
@@ -48,9 +46,11 @@ const readBytesMax = itemsPageBytesMax + 2 * storedResponseBytesMax;
 
 /** Requests that read stored things take one of the requests that their key may send a minute, and room as a body does. */
 function readingOptions({ limited }: ApiParts) {
-  const preHandler = async (request: FastifyRequest): Promise<void> => {
+  const preHandler = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     await takeRequest(request, limited);
-    stateOf(request).arriving?.grow(readBytesMax);
+    const { arriving } = request.state;
+    arriving?.grow(readBytesMax);
+    reply.raw.once("close", () => arriving?.leave());
   };
   return { preHandler };
 }
@@ -59,6 +59,7 @@ function readingOptions({ limited }: ApiParts) {
 export function storedResponses(server: FastifyInstance, parts: ApiParts): void {
   serveResponses(server, parts);
   serveConversations(server, parts);
+  serveConversationItems(server, parts);
 }
 
 function serveResponses(server: FastifyInstance, parts: ApiParts): void {
@@ -94,36 +95,9 @@ function serveResponses(server: FastifyInstance, parts: ApiParts): void {
   });
 }
 
-/** The items of a conversation are those of the turns that it names. */
 function serveConversations(server: FastifyInstance, parts: ApiParts): void {
   const { responses, clock, limited } = parts;
   const reading = readingOptions(parts);
-  const found = async (request: StoredRequest): Promise<object> => {
-    const text = await responses.find(callerOf(request).key.id, idOf(request, isConversationId, conversationNotFound));
-    if (text === undefined) throw conversationNotFound();
-    return JSON.parse(text) as object;
-  };
-  const readingOf = async (request: StoredRequest): Promise<ConversationReading> => {
-    const { key } = callerOf(request);
-    const turns = await responses.turnsOf(key.id, idOf(request, isConversationId, conversationNotFound));
-    if (turns === undefined) throw conversationNotFound();
-    return { entries: [...turns.values()], textOf: (id) => responses.find(key.id, id) };
-  };
-  const itemOf = async (request: StoredRequest): Promise<StoredItem> => {
-    const { item: from } = request.params;
-    for await (const item of itemsIn({ ...(await readingOf(request)), from })) if (item.id === from) return item;
-    throw itemNotFound();
-  };
-  /** Puts items at the end of a conversation, as a turn without an answer. Returns them with their ids. */
-  const addItems = async (key: KeyRecord, conversation: string, items: readonly InputItem[]) => {
-    const id = newToken("resp_");
-    const turn = { before: [], input: JSON.stringify(items) };
-    const text = writeTurn(id, turn, JSON.stringify({ id, output: [] }));
-    const outcome = await responses.putTurn(key.id, { id, text, conversation });
-    if (outcome === "full") throw siteFull();
-    if (outcome === "stored") return readTurn(text).input;
-    throw (await responses.turnsOf(key.id, conversation)) ? tooManyTurns("conversation") : conversationNotFound();
-  };
   server.post<StoredRoute>("/conversations", async (request, reply) => {
     const { key } = callerOf(request);
     if (!responses.mayStore(key)) {
@@ -138,22 +112,31 @@ function serveConversations(server: FastifyInstance, parts: ApiParts): void {
     const created_at = Math.floor(clock.wall() / 1_000);
     const conversation = { id, object: "conversation", created_at, metadata: metadata ?? {} };
     if ((await responses.put(key.id, id, JSON.stringify(conversation))) === "full") throw siteFull();
-    if (items?.length) await addItems(key, id, items);
+    if (items?.length) await addItems(items, { key: key.id, conversation: id }, responses);
     return conversation;
   });
-  server.get<StoredRoute>("/conversations/:id", reading, found);
+  server.get<StoredRoute>("/conversations/:id", reading, (request) => conversationOf(request, responses));
   server.delete<StoredRoute>("/conversations/:id", reading, async (request) => {
     const id = idOf(request, isConversationId, conversationNotFound);
     if (!(await responses.removeConversation(callerOf(request).key.id, id))) throw conversationNotFound();
     return { id, object: "conversation.deleted", deleted: true };
   });
+}
+
+/** The items of a conversation are those of the turns that it names. */
+function serveConversationItems(server: FastifyInstance, parts: ApiParts): void {
+  const { responses, limited } = parts;
+  const reading = readingOptions(parts);
+  const itemOf = async (request: StoredRequest): Promise<StoredItem> => {
+    const { item: from } = request.params;
+    for await (const item of itemsIn({ ...(await turnsOf(request, responses)), from }))
+      if (item.id === from) return item;
+    throw itemNotFound();
+  };
   server.get<StoredRoute>("/conversations/:id/items", reading, async (request) => {
     const page = pageOf(request.query);
-    return itemsPage(
-      itemsIn({ ...(await readingOf(request)), order: page.order, from: page.after }),
-      page,
-      "conversation",
-    );
+    const { order, after: from } = page;
+    return itemsPage(itemsIn({ ...(await turnsOf(request, responses)), order, from }), page, "conversation");
   });
   server.get<StoredRoute>("/conversations/:id/items/:item", reading, async (request) =>
     shownItem(await itemOf(request)),
@@ -162,15 +145,43 @@ function serveConversations(server: FastifyInstance, parts: ApiParts): void {
     const removal = removalOf((await itemOf(request)).id);
     const outcome = await responses.append(callerOf(request).key.id, request.params.id, removal);
     if (outcome !== "stored") throw outcome === "full" ? siteFull() : tooManyTurns("conversation");
-    return found(request);
+    return conversationOf(request, responses);
   });
   server.post<StoredRoute>("/conversations/:id/items", async (request, reply) => {
     const { key } = callerOf(request);
     const conversation = idOf(request, isConversationId, conversationNotFound);
     const { items } = readStored(conversationItemsRequest, request, reply);
     await takeRequest(request, limited);
-    return itemList(await addItems(key, conversation, items), false);
+    return itemList(await addItems(items, { key: key.id, conversation }, responses), false);
   });
+}
+
+async function conversationOf(request: StoredRequest, responses: KeptResponses): Promise<object> {
+  const text = await responses.find(callerOf(request).key.id, idOf(request, isConversationId, conversationNotFound));
+  if (text === undefined) throw conversationNotFound();
+  return JSON.parse(text) as object;
+}
+
+async function turnsOf(request: StoredRequest, responses: KeptResponses): Promise<ConversationReading> {
+  const { key } = callerOf(request);
+  const turns = await responses.turnsOf(key.id, idOf(request, isConversationId, conversationNotFound));
+  if (turns === undefined) throw conversationNotFound();
+  return { entries: [...turns.values()], textOf: (id) => responses.find(key.id, id) };
+}
+
+/** Puts items at the end of a conversation, as a turn without an answer. Returns them with their ids. */
+async function addItems(
+  items: readonly InputItem[],
+  { key, conversation }: { readonly key: KeyId; readonly conversation: string },
+  responses: KeptResponses,
+): Promise<readonly StoredItem[]> {
+  const id = newToken("resp_");
+  const turn = { before: [], input: JSON.stringify(items) };
+  const text = writeTurn(id, turn, JSON.stringify({ id, output: [] }));
+  const outcome = await responses.putTurn(key, { id, text, conversation });
+  if (outcome === "full") throw siteFull();
+  if (outcome === "stored") return readTurn(text).input;
+  throw (await responses.turnsOf(key, conversation)) ? tooManyTurns("conversation") : conversationNotFound();
 }
 
 function idOf({ params: { id } }: StoredRequest, isId: (id: string) => boolean, notFound: () => Fault): string {

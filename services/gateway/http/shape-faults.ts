@@ -1,40 +1,15 @@
 import type { z } from "zod";
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { FormFile } from "./read-form.ts";
-import { unknownFields } from "#shared/protocol/job-bodies.ts";
 
-type Issue = z.core.$ZodIssue;
+export type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
 /** Characters shown of the name of an unknown parameter. */
 const unknownCharactersMax = 100;
 
-interface Shaped<Output> {
-  readonly value: Output;
-  /** Paths of unknown fields; they are left out, and the client gets their names. */
-  readonly ignored: readonly string[];
-}
-
-/**
- * `abortEarly` ends at the first error. It is an internal option of zod, which only `validate` sets. Without it, a
- * message of 49,000 wrong parts (98 KB) holds the event loop for 190 ms instead of 3. `npm run bench` measures it.
- */
-const context: z.core.ParseContextInternal<Issue> = { reportInput: true, abortEarly: true };
-
-/**
- * Reads a request with its schema. Unknown fields are ignored and listed, at every depth; a strict schema refuses them.
- * Everything else that does not match is a fault; only the first one is reported.
- */
-export function readShape<Schema extends z.ZodType>(
-  schema: Schema,
-  input: Record<string, unknown>,
-): Shaped<z.output<Schema>> {
-  const { success, data, error } = schema.safeParse(input, context);
-  if (!success) throw shapeFault(error.issues);
-  return { value: data, ignored: unknownFields(input, data).map(paramOf) };
-}
-
-function shapeFault(issues: readonly Issue[]): Fault {
+/** Returns the fault of the first issue that a schema has with a request. */
+export function shapeFault(issues: readonly Issue[]): Fault {
   const wrong = issues.find(({ code }) => code !== "unrecognized_keys") ?? issues[0];
   if (wrong === undefined) throw new TypeError("a schema refused a request without an issue");
   return faultOf(leafOf(wrong));
