@@ -7,7 +7,7 @@ import { KeyedCounts } from "../http/bound-uploads.ts";
 import { networkOf } from "../http/request-state.ts";
 import { type Upgrade, upgradeOf } from "../http/route-upgrades.ts";
 import type { OpenTunnels } from "./open-tunnels.ts";
-import { Tunnel, type TunnelParts, type TunnelSocket } from "./tunnel.ts";
+import { Tunnel, type TunnelParts } from "./tunnel.ts";
 
 /** Sockets whose machine is not proven yet: of one network, and of all. A machine is proven in a round trip. */
 export const unprovenPerNetworkMax = 64;
@@ -73,7 +73,7 @@ interface Opened {
 }
 
 function openTunnel({ socket, upgrade, request, release }: Opened, parts: Dependencies): Tunnel {
-  const tunnel = new Tunnel(tunnelSocket(socket, request.ip), parts, {
+  const tunnel = new Tunnel({ socket, address: request.ip }, parts, {
     arrived: (arrived) => parts.open.arrived(arrived),
     opened(opened, machine) {
       release();
@@ -92,20 +92,6 @@ function openTunnel({ socket, upgrade, request, release }: Opened, parts: Depend
   socket.on("error", ({ message }) => tunnel.end(`it broke the WebSocket protocol: ${message}`));
   socket.on("close", () => tunnel.socketClosed());
   return tunnel;
-}
-
-function tunnelSocket(socket: WebSocket, address: string): TunnelSocket {
-  return {
-    address,
-    get bufferedBytes() {
-      return socket.bufferedAmount;
-    },
-    send: (bytes) => socket.send(bytes),
-    pause: () => socket.pause(),
-    resume: () => socket.resume(),
-    end: () => socket.close(),
-    cut: () => socket.terminate(),
-  };
 }
 
 /**

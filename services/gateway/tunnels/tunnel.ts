@@ -14,20 +14,18 @@ import { FrameRate, framesPerSecondMax } from "./frame-rate.ts";
 import { type Command, ProtocolParser, ProtocolViolation } from "./protocol-parser.ts";
 import { Session } from "./serve-session.ts";
 
-/** The socket below a tunnel. */
+/** The WebSocket below a tunnel. */
 export interface TunnelSocket {
-  /** The address of the client, as far as trusted proxies tell it. */
-  readonly address: string;
   /** Bytes that this process holds because the network does not take them. */
-  readonly bufferedBytes: number;
+  readonly bufferedAmount: number;
   send(bytes: Uint8Array): void;
   /** Reads nothing from the network until `resume`, so that the sender has to wait. */
   pause(): void;
   resume(): void;
   /** Closes after the bytes that were sent before. */
-  end(): void;
+  close(): void;
   /** Closes at once. */
-  cut(): void;
+  terminate(): void;
 }
 
 export interface TunnelParts {
@@ -99,6 +97,8 @@ export class Tunnel {
   boot = "";
   /** True if the machine was asked to connect anew under another name. */
   isRenamed = false;
+  /** The address of the client, as far as trusted proxies tell it. */
+  readonly address: string;
   readonly #parts: TunnelParts;
   readonly #owner: TunnelOwner;
   readonly #socket: TunnelSocket;
@@ -119,8 +119,13 @@ export class Tunnel {
   #receivedBytes = 0;
   #pingedAtMs = -Infinity;
 
-  constructor(socket: TunnelSocket, parts: TunnelParts, owner: TunnelOwner) {
+  constructor(
+    { socket, address }: { readonly socket: TunnelSocket; readonly address: string },
+    parts: TunnelParts,
+    owner: TunnelOwner,
+  ) {
     this.#socket = socket;
+    this.address = address;
     this.#parts = parts;
     this.#owner = owner;
     this.#id = tunnelsOpened += 1;
@@ -131,10 +136,6 @@ export class Tunnel {
     });
     owner.arrived(this);
     this.#tellInfo({ nonce: this.#nonce });
-  }
-
-  get address(): string {
-    return this.#socket.address;
   }
 
   get isOpen(): boolean {
@@ -325,7 +326,7 @@ export class Tunnel {
     if (pieces.length === 0) return;
     this.#outgoing = [];
     this.#socket.send(Buffer.concat(pieces));
-    if (this.#socket.bufferedBytes <= pendingBytesMax) return;
+    if (this.#socket.bufferedAmount <= pendingBytesMax) return;
     this.#close("cut", `the machine read too slowly: ${pendingBytesMax} bytes wait for it (pendingBytesMax)`);
   }
 
@@ -336,7 +337,7 @@ export class Tunnel {
     this.#connectTimer.cancel();
     void this.#session?.end();
     this.#owner.closed(this, reason);
-    if (how === "end") this.#socket.end();
-    else this.#socket.cut();
+    if (how === "end") this.#socket.close();
+    else this.#socket.terminate();
   }
 }

@@ -23,8 +23,7 @@ import { until } from "../../../harness/until.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
 class FakeSocket implements TunnelSocket {
-  readonly address = "192.0.2.1";
-  bufferedBytes = 0;
+  bufferedAmount = 0;
   readonly sent: string[] = [];
   state: "open" | "ended" | "cut" = "open";
   isPaused = false;
@@ -41,11 +40,11 @@ class FakeSocket implements TunnelSocket {
     this.isPaused = false;
   }
 
-  end(): void {
+  close(): void {
     this.state = "ended";
   }
 
-  cut(): void {
+  terminate(): void {
     this.state = "cut";
   }
 }
@@ -77,7 +76,7 @@ function openSite() {
     const parts = { site, gateway: "G", find, brokerFor: async () => connection, grantsOf: machineGrants };
     const meter = { tunnelFlooded: (machine: string) => void flooded.push(machine) };
     const limits = { version: "0", payloadBytesMax: 1_000, rate, meter, clock, log };
-    return { socket, tunnel: new Tunnel(socket, { ...parts, ...limits }, open) };
+    return { socket, tunnel: new Tunnel({ socket, address: "192.0.2.1" }, { ...parts, ...limits }, open) };
   };
   const proven = async (name = "attic") => {
     const keyPair = newMachineKeyPair();
@@ -191,7 +190,7 @@ test("a tunnel is not closed for a pause of the gateway itself", async () => {
 test("a tunnel is closed when too many bytes wait for its machine", async () => {
   const { proven, open, logged } = openSite();
   const { socket, say } = await proven();
-  socket.bufferedBytes = pendingBytesMax + 1;
+  socket.bufferedAmount = pendingBytesMax + 1;
   say("PING\r\n");
   await setImmediate();
   expect([socket.state, open.machines]).toEqual(["cut", 0]);
