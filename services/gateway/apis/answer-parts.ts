@@ -1,10 +1,12 @@
 import { z } from "zod";
 
-// Parts of the answers that several APIs describe.
+// Parts of the answers that several APIs describe. The meaning of a field stands in openapi/words.md.
 
+export const text = z.string();
+export const maybeText = text.optional();
+export const textOrNull = text.nullable();
 export const count = z.int().nonnegative();
-export const text = (meaning: string) => z.string().describe(meaning);
-export const textOrNull = (meaning: string) => z.string().nullable().describe(meaning);
+export const numbers = z.array(z.number());
 export const nothing = (why: string) => z.null().describe(`Always null: ${why}.`);
 
 /** Returns the schema of an object with a `type`. */

@@ -4,7 +4,7 @@ import { count, text } from "./answer-parts.ts";
 
 // Answers, and parts of them, that several APIs have as OpenAI does.
 
-export const answeringModel = text("The model that answered.");
+export const answeringModel = text.describe("The model that answered.");
 
 /** The log probability of a token, and the likeliest alternatives to it. */
 export const likeliest = "The tokens that were likeliest in its place: as many as `top_logprobs` asked for.";
@@ -51,10 +51,4 @@ export const endOfChunks = "The reason for its end, in its last chunk; null befo
 export const causes = { param: z.string().nullable(), code: z.string().nullable() };
 
 /** The body of an error in OpenAI's form, as an answer and inside a stream. */
-export const error = z.object({
-  error: z.object({
-    message: text("The error and its remedy, for a person."),
-    type: text("The kind of error, as OpenAI has them; of a limit, which one it is."),
-    ...causes,
-  }),
-});
+export const error = z.object({ error: z.object({ message: text, type: text, ...causes }) });

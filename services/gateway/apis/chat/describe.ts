@@ -4,19 +4,17 @@ import { toolCall } from "#shared/protocol/job-bodies.ts";
 import { chatRequest, outerMessage, outerResponseFormat, unsupportedChatFields } from "./chat-schema.ts";
 import { chatCall, chatTool } from "../../chats/custom-tools.ts";
 import { outerToolChoice } from "../../chats/request-tools.ts";
-import { count, nothing, text, textOrNull } from "../answer-parts.ts";
+import { count, maybeText, nothing, text, textOrNull } from "../answer-parts.ts";
 import { chunkOf, completionOf, endOfChunks, tokenLogprob, tokenUsage } from "../openai-answers.ts";
 import { type ApiDescription, post } from "../description.ts";
 import { conversationExamples, example, sample, user } from "../example-requests.ts";
 
 const refusal = nothing("a refusal is text like any other here");
-const logprobs = z
-  .object({ content: z.array(tokenLogprob).describe("One entry for each token of the text."), refusal })
-  .nullable();
-const thoughts = { reasoning_content: z.string().optional(), reasoning: z.string().optional() };
+const logprobs = z.object({ content: z.array(tokenLogprob), refusal }).nullable();
+const thoughts = { reasoning_content: maybeText, reasoning: maybeText };
 const message = z.object({
   role: z.literal("assistant"),
-  content: textOrNull("The text; null where the model said nothing but calls tools."),
+  content: textOrNull,
   refusal,
   ...thoughts,
   tool_calls: z.array(chatCall).optional(),
@@ -24,28 +22,22 @@ const message = z.object({
 const choice = z.object({ index: count, message, logprobs, finish_reason: z.enum(finishReasons) });
 const chatCompletion = completionOf("chat.completion", choice);
 
-const once = "Once, at the call's beginning.";
-const name = text(once).optional();
-const pieces = text("The next piece of the arguments: all of them together are one JSON text.");
-const custom = "Of a custom tool. Its `input` is empty at its beginning, and whole in one later chunk.";
 const callPiece = z.object({
-  index: count.describe("The number of the call in the answer, from 0."),
-  id: name,
-  type: z.enum(["function", "custom"]).optional().describe(once),
-  function: z.object({ name, arguments: pieces }).optional().describe("Of a function."),
-  custom: z.object({ name, input: z.string() }).optional().describe(custom),
+  index: count,
+  id: maybeText,
+  type: z.enum(["function", "custom"]).optional(),
+  function: z.object({ name: maybeText, arguments: text }).optional(),
+  custom: z.object({ name: maybeText, input: text }).optional(),
 });
 const delta = z.object({
-  role: z.literal("assistant").optional().describe("The speaker, in the first chunk of a choice."),
-  content: text("The next piece of the text.").optional(),
+  role: z.literal("assistant").optional(),
+  content: maybeText,
   refusal: refusal.optional(),
   ...thoughts,
-  tool_calls: z.array(callPiece).optional().describe("The next piece of a call."),
+  tool_calls: z.array(callPiece).optional(),
 });
-const piece = choice.omit({ message: true }).extend({
-  delta: delta.describe("The next piece; empty in the chunk that has the reason for the end."),
-  finish_reason: choice.shape.finish_reason.nullable().describe(endOfChunks),
-});
+const finish_reason = choice.shape.finish_reason.nullable().describe(endOfChunks);
+const piece = choice.omit({ message: true }).extend({ delta, finish_reason });
 const chatCompletionChunk = chunkOf("chat.completion.chunk", piece);
 
 const ask = (content: unknown, ...turns: readonly object[]) => ({ messages: [user(content), ...turns] });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import * as requests from "./media-request.ts";
-import { count, text, typed } from "../answer-parts.ts";
+import { count, maybeText, text, typed } from "../answer-parts.ts";
 import { type ApiDescription, type OperationRest, post } from "../description.ts";
 import { example, sample } from "../example-requests.ts";
 
@@ -8,38 +8,26 @@ const loose = z.looseObject({});
 const parts = z.array(loose).optional();
 const transcription = z
   .object({
-    text: text("All that was said."),
-    language: text("The language, with `verbose_json`.").optional(),
-    duration: z.union([z.number(), z.string()]).optional().describe("The length of the recording in seconds."),
-    segments: parts.describe("The parts and their times, with `verbose_json`."),
-    words: parts.describe("The words and their times, where they were asked for."),
-    usage: loose.optional().describe("What the server counted: seconds, or tokens."),
+    text,
+    language: maybeText,
+    duration: z.union([z.number(), text]).optional(),
+    segments: parts,
+    words: parts,
+    usage: loose.optional(),
   })
   .describe("The text as the model's server tells it. `text`, `srt` and `vtt` come as a plain text instead.");
-const usage = typed("tokens", {
-  input_tokens: count.describe("The tokens of the recording."),
-  output_tokens: count.describe("The tokens of the text."),
-  total_tokens: count,
-});
+const usage = typed("tokens", { input_tokens: count, output_tokens: count, total_tokens: count }).optional();
 const transcriptionEvent = z.discriminatedUnion("type", [
-  typed("transcript.text.delta", { delta: text("The next piece of the text.") }),
-  typed("transcript.text.done", {
-    text: text("All of the text."),
-    usage: usage.optional().describe("The tokens, where the server tells them."),
-  }),
+  typed("transcript.text.delta", { delta: text }),
+  typed("transcript.text.done", { text, usage }),
 ]);
 const speechEvent = z.discriminatedUnion("type", [
-  typed("speech.audio.delta", { audio: text("The next piece, as base64.") }),
-  typed("speech.audio.done", { usage: usage.optional() }),
+  typed("speech.audio.delta", { audio: text }),
+  typed("speech.audio.done", { usage }),
 ]);
-const madeImage = z.object({
-  b64_json: text("The image, as base64.").optional(),
-  url: text("Its address at the model's server, which clients may not reach.").optional(),
-  revised_prompt: text("The prompt as the server changed it.").optional(),
-});
-const imageList = z.object({ created: count, data: z.array(madeImage).describe("The images.") });
-const judgement = z.looseObject({ flagged: z.boolean().describe("True if the text is harmful.") });
-const moderationList = z.looseObject({ results: z.array(judgement) });
+const madeImage = z.object({ b64_json: maybeText, url: maybeText, revised_prompt: maybeText });
+const imageList = z.object({ created: count, data: z.array(madeImage) });
+const moderationList = z.looseObject({ results: z.array(z.looseObject({ flagged: z.boolean() })) });
 
 const { transcriptionRequest, translationRequest, speechRequest } = requests;
 const { imageRequest, imageEditRequest, moderationRequest } = requests;

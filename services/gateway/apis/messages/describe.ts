@@ -5,73 +5,58 @@ import { answeringModel, causes } from "../openai-answers.ts";
 import { type ApiDescription, post } from "../description.ts";
 import { conversationExamples, example, sample, user } from "../example-requests.ts";
 
-const index = count.describe("The number of the block in `content`, from 0.");
-const thoughts = text("The thoughts of the model.");
-const signature = text("Sent back with the thoughts. It proves nothing here.");
-
-const details = z.object({ thinking_tokens: count.describe("The tokens that were thoughts.") }).nullable();
+const details = z.object({ thinking_tokens: count }).nullable();
 const messageUsage = z.object({
-  input_tokens: count.describe("The tokens of the prompt that the runtime had to read. 0 until the answer's end."),
+  input_tokens: count,
   cache_creation: nothing("nothing is charged for keeping tokens"),
-  cache_creation_input_tokens: z.literal(0).describe("Always 0: nothing is charged for keeping them."),
-  cache_read_input_tokens: count.describe("The prompt's tokens that the runtime still had, as far as it tells."),
+  cache_creation_input_tokens: z.literal(0),
+  cache_read_input_tokens: count,
   output_tokens: count,
-  output_tokens_details: details.describe("The same, looked at closely; null where the runtime does not tell."),
+  output_tokens_details: details,
   inference_geo: nothing("the machines are the operator's own"),
   server_tool_use: nothing("the client runs the tools"),
   service_tier: nothing("there is one tier"),
 });
 
+const called = { id: text, name: text, caller: typed("direct", {}), input: z.record(text, z.unknown()) };
 const contentBlock = z.discriminatedUnion("type", [
-  typed("text", { text: z.string(), citations: nothing("models here cite nothing") }),
-  typed("thinking", { thinking: thoughts, signature }),
-  typed("tool_use", {
-    id: text("The id of this call. Its `tool_result` names it."),
-    name: z.string(),
-    caller: typed("direct", {}).describe("The caller: the model itself."),
-    input: z.record(z.string(), z.unknown()).describe("The arguments. The model wrote them: check them."),
-  }),
+  typed("text", { text, citations: nothing("models here cite nothing") }),
+  typed("thinking", { thinking: text, signature: text }),
+  typed("tool_use", called),
 ]);
 
 const ending = {
   container: nothing("no code runs in one"),
   stop_details: nothing("nothing tells why a model refuses"),
   stop_reason: z.enum(["end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"]).nullable(),
-  stop_sequence: textOrNull("The text of `stop_sequences` that ended the answer, where the runtime tells it."),
+  stop_sequence: textOrNull,
 };
 
 /** A message: complete, or its beginning in a stream. */
 const message = typed("message", {
-  id: z.string(),
+  id: text,
   role: z.literal("assistant"),
   model: answeringModel,
-  content: z.array(contentBlock).describe("The acts of the model in their order: thoughts, texts and calls of tools."),
+  content: z.array(contentBlock),
   ...ending,
   usage: messageUsage,
 });
 
 /** The error body of the Messages API, as an answer and inside a stream. */
 const noThread = z.object({
-  error_code: z.literal("thread_unsupported_request").describe("That no thread is kept here."),
-  unsupported: z.array(z.literal("thread")).describe("Always `thread`."),
+  error_code: z.literal("thread_unsupported_request"),
+  unsupported: z.array(z.literal("thread")),
 });
-const fault = z.object({
-  type: text("The kind of error, as Anthropic has them."),
-  message: text("The error and its remedy, for a person."),
-  ...causes,
-  details: noThread.optional().describe("Only where `thread` was sent: Anthropic's SDK then sends all messages."),
-});
-export const messageError = typed("error", {
-  error: fault.describe("The error."),
-  request_id: text("The same as in `x-request-id`."),
-});
+const fault = z.object({ type: text, message: text, ...causes, details: noThread.optional() });
+export const messageError = typed("error", { error: fault, request_id: text });
 
 const delta = z.discriminatedUnion("type", [
-  typed("text_delta", { text: z.string() }),
-  typed("thinking_delta", { thinking: thoughts }),
-  typed("signature_delta", { signature }),
-  typed("input_json_delta", { partial_json: text("All of these pieces together are one JSON object.") }),
+  typed("text_delta", { text }),
+  typed("thinking_delta", { thinking: text }),
+  typed("signature_delta", { signature: text }),
+  typed("input_json_delta", { partial_json: text }),
 ]);
+const index = count.describe("The number of the block in `content`, from 0.");
 const messageEvent = z.discriminatedUnion("type", [
   event("message_start", { message: message.describe("The message without its content.") }),
   event("content_block_start", { index, content_block: contentBlock.describe("The block without its content.") }),
@@ -82,7 +67,7 @@ const messageEvent = z.discriminatedUnion("type", [
   event("ping", {}),
   messageError,
 ]);
-const tokenCount = z.object({ input_tokens: count.describe("The tokens of the prompt.") });
+const tokenCount = z.object({ input_tokens: count });
 
 const max_tokens = 1_024;
 const { name, description, parameters: input_schema } = sample.weather;

@@ -1,67 +1,49 @@
 import { z } from "zod";
 import * as requests from "./ollama-schema.ts";
-import { count, text } from "../answer-parts.ts";
+import { count, maybeText, numbers, text } from "../answer-parts.ts";
 import { causes, tokenLogprob } from "../openai-answers.ts";
 import { type ApiDescription, get, post } from "../description.ts";
 import { example, sample, user } from "../example-requests.ts";
 
-const facts = (what: string) => z.record(z.string(), z.unknown()).describe(what);
-const last = (what: string) => count.optional().describe(`${what}. Only in the last line.`);
-const model = text("The model by the name that was asked for.");
+const facts = z.record(text, z.unknown());
+const maybe = count.optional();
 
-const durations = {
-  total_duration: last("The time on the machine, in nanoseconds"),
-  load_duration: last("The time in which the machine loaded the model, in nanoseconds"),
-  prompt_eval_count: last("The tokens of the prompt, or of all texts"),
-};
+const durations = { total_duration: maybe, load_duration: maybe, prompt_eval_count: maybe };
 const line = {
-  model,
-  created_at: text("The time at which the answer was begun."),
+  model: text,
+  created_at: text,
   logprobs: z.array(tokenLogprob).optional(),
-  done: z.boolean().describe("True in the last line, which comes after a success only."),
-  done_reason: text("The reason for the end: `stop`, `length`, or `load` where nothing was asked.").optional(),
+  done: z.boolean(),
+  done_reason: maybeText,
   ...durations,
-  prompt_eval_duration: last("The time until the first token, in nanoseconds"),
-  eval_count: last("The tokens of the answer"),
-  eval_duration: last("The time behind the first token, in nanoseconds"),
-  x_trunkline: text("The reason for a wait, in a line without any text.").optional(),
+  prompt_eval_duration: maybe,
+  eval_count: maybe,
+  eval_duration: maybe,
+  x_trunkline: maybeText,
 };
 const { role, content, thinking, tool_calls } = requests.ollamaMessage.shape;
 
 /** An answer whole, or one line of it. Calls of tools come in one line, before the last. */
-const message = z.object({ role, content, thinking, tool_calls }).describe("The message, or a piece of it.");
-const ollamaChatAnswer = z.object({ ...line, message });
-const ollamaPromptAnswer = z.object({ ...line, response: text("The text, or a piece of it."), thinking });
+const ollamaChatAnswer = z.object({ ...line, message: z.object({ role, content, thinking, tool_calls }) });
+const ollamaPromptAnswer = z.object({ ...line, response: text, thinking });
+const ollamaVectors = z.object({ model: text, embeddings: z.array(numbers), ...durations });
+const ollamaVector = z.object({ embedding: numbers });
 
-const vector = z.array(z.number());
-const embeddings = z.array(vector).describe("One vector for each text, in the order of the texts.");
-const ollamaVectors = z.object({ model, embeddings, ...durations });
-const ollamaVector = z.object({ embedding: vector.describe("The vector.") });
-
-const known = {
-  details: facts("`context_length` is the context window. All else is empty: the machines do not tell it."),
-  capabilities: z.array(z.string()).optional().describe("The abilities of the model, such as `tools`."),
-  modified_at: text("The time at which the model came to be.").optional(),
-};
+const known = { details: facts, capabilities: z.array(text).optional(), modified_at: maybeText };
 const listed = z.object({
-  name: text("The name for requests, always with a tag."),
-  model: text("The same."),
-  digest: text("A hash of what is known of the model."),
+  name: text,
+  model: text,
+  digest: text,
   ...known,
-  size: count.describe("Its bytes on a disk, or in memory where that was measured."),
-  size_vram: count.optional().describe("The same: which part lies in graphics memory is unknown."),
-  expires_at: text("A time that never comes: machines decide when a model leaves.").optional(),
-  context_length: count.optional().describe("The most tokens that a request and its answer have together."),
+  size: count,
+  size_vram: maybe,
+  expires_at: maybeText,
+  context_length: maybe,
 });
-const ollamaModels = z.object({ models: z.array(listed).describe("The models that the key may use.") });
-
-const empty = text("Always empty: it stays on the machine.");
-const model_info = facts("`general.architecture` is `unknown`, and `unknown.context_length` is the context window.");
-const ollamaShown = z.object({ modelfile: empty, parameters: empty, template: empty, ...known, model_info });
-const ollamaVersion = z.object({ version: text("The version of Ollama's API.") });
-
-const status = text("The same, where the key is missing or wrong.").optional();
-const ollamaError = z.object({ error: text("The error and its remedy, for a person."), status, ...causes });
+const ollamaModels = z.object({ models: z.array(listed) });
+const ollamaShown = z.object({ modelfile: text, parameters: text, template: text, ...known, model_info: facts });
+const ollamaVersion = z.object({ version: text });
+const ollamaError = z.object({ error: text, status: maybeText, ...causes });
 
 const { ollamaChatRequest, ollamaGenerateRequest, ollamaEmbedRequest, ollamaEmbeddingsRequest } = requests;
 const { ollamaShowRequest, ollamaMessage, unsupportedOllamaFields: refuses } = requests;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { reasoningEffort } from "#shared/protocol/job-bodies.ts";
 import * as requests from "./response-schema.ts";
 import { itemsPageDefault, itemsPageMax } from "./stored-endpoints.ts";
-import { count, event, nothing, text, textOrNull, typed } from "../answer-parts.ts";
+import { count, event, maybeText, nothing, text, textOrNull, typed } from "../answer-parts.ts";
 import { answeringModel, error, likeliest, likelyToken } from "../openai-answers.ts";
 import { type ApiDescription, get, post, remove } from "../description.ts";
 import { conversationExamples, example, sample, user } from "../example-requests.ts";
@@ -11,30 +11,27 @@ import { conversationExamples, example, sample, user } from "../example-requests
 const token = likelyToken.extend({ bytes: z.array(z.int()) });
 const responseLogprob = token.extend({ top_logprobs: z.array(token).describe(likeliest) });
 const logprobs = z.array(responseLogprob);
-const outputText = typed("output_text", { text: z.string(), annotations: z.array(z.never()), logprobs });
-const reasoningText = typed("reasoning_text", { text: z.string() });
-const summaryText = typed("summary_text", { text: z.string() });
+const outputText = typed("output_text", { text, annotations: z.array(z.never()), logprobs });
+const reasoningText = typed("reasoning_text", { text });
+const summaryText = typed("summary_text", { text });
 
 const status = z.enum(["in_progress", "completed", "incomplete"]);
-const item = { id: text("The id of the item."), status };
+const item = { id: text, status };
 const outputMessage = typed("message", { ...item, role: z.literal("assistant"), content: z.array(outputText) });
-const outputReasoning = typed("reasoning", {
-  ...item,
-  summary: z.array(summaryText).describe("The thoughts, as one part, where a summary was asked for."),
-  content: z.array(reasoningText).optional().describe("The thoughts; absent where a summary was asked for."),
-});
-const call = { ...item, call_id: z.string(), namespace: z.string().optional(), name: z.string() };
-const outputFunctionCall = typed("function_call", { ...call, arguments: z.string() });
-const outputCustomCall = typed("custom_tool_call", { ...call, input: z.string() });
+const thoughts = { summary: z.array(summaryText), content: z.array(reasoningText).optional() };
+const outputReasoning = typed("reasoning", { ...item, ...thoughts });
+const call = { ...item, call_id: text, namespace: maybeText, name: text };
+const outputFunctionCall = typed("function_call", { ...call, arguments: text });
+const outputCustomCall = typed("custom_tool_call", { ...call, input: text });
 const outputItem = z.discriminatedUnion("type", [outputMessage, outputReasoning, outputFunctionCall, outputCustomCall]);
 
 const { responseRequest, conversationRequest, conversationItemsRequest, inputItem, responseTool, responseToolChoice } =
   requests;
 const { functionTool, customTool, namespaceTool, outerTextFormat } = requests;
 const summaries = z.enum(["auto", "concise", "detailed"]);
-const asRequested = "As the request said.";
-const asSampled = "As it was requested, else as the model's runtime reports its own; null where it reports none.";
 const noPenalty = z.literal(0).describe("Always 0: this API sends no penalty to the runtime.");
+const reasoning = z.object({ effort: reasoningEffort.nullable(), summary: summaries.nullable() });
+const ownTool = z.discriminatedUnion("type", [functionTool, customTool, namespaceTool]);
 const usage = z.object({
   input_tokens: count,
   input_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: z.literal(0) }),
@@ -45,91 +42,76 @@ const usage = z.object({
 
 /** A response: complete, or its present state in the middle of a stream. */
 const response = z.object({
-  id: text("The id of this response, the same in all events of a stream."),
+  id: text,
   object: z.literal("response"),
   created_at: count,
   model: answeringModel,
-  status: status.describe("The state of the item: whole, cut short, or still being made."),
+  status,
   incomplete_details: z.object({ reason: z.enum(["max_output_tokens", "content_filter"]) }).nullable(),
   error: nothing("what fails is told as an error in place of a response"),
-  output: z.array(outputItem).describe("The acts of the model in their order: thoughts, texts and calls of functions."),
-  usage: usage.nullable().describe("The tokens that the request used; null until they are known."),
-  instructions: textOrNull(asRequested),
-  max_output_tokens: z.int().nullable().describe(asRequested),
-  metadata: z.record(z.string(), z.string()),
-  parallel_tool_calls: z.boolean().describe(asRequested),
-  reasoning: z.object({ effort: reasoningEffort.nullable(), summary: summaries.nullable() }).describe(asRequested),
-  temperature: z.number().nullable().describe(asSampled),
-  text: z.object({ format: outerTextFormat.describe(asRequested) }).describe("The requested form of the text."),
-  tool_choice: responseToolChoice.describe(asRequested),
-  tools: z.array(z.discriminatedUnion("type", [functionTool, customTool, namespaceTool])).describe(asRequested),
-  top_logprobs: z.int().describe(asRequested),
-  top_p: z.number().nullable().describe(asSampled),
+  output: z.array(outputItem),
+  usage: usage.nullable(),
+  instructions: textOrNull,
+  max_output_tokens: z.int().nullable(),
+  metadata: z.record(text, text),
+  parallel_tool_calls: z.boolean(),
+  reasoning,
+  temperature: z.number().nullable(),
+  text: z.object({ format: outerTextFormat.describe("As the request said.") }),
+  tool_choice: responseToolChoice.describe("As the request said."),
+  tools: z.array(ownTool),
+  top_logprobs: z.int(),
+  top_p: z.number().nullable(),
   access_programs: nothing("there are none here"),
-  completed_at: z.int().nullable().describe("The time of its end, in seconds since 1970; null unless it is complete."),
+  completed_at: z.int().nullable(),
   frequency_penalty: noPenalty,
   presence_penalty: noPenalty,
   max_tool_calls: nothing("the client runs the tools"),
   prompt_cache_key: nothing("runtimes find what they have cached by the prompt itself"),
   safety_identifier: nothing("no user is judged here"),
-  service_tier: z.literal("default").describe("Always `default`: there is one tier."),
+  service_tier: z.literal("default"),
   background: z.literal(false),
-  previous_response_id: textOrNull(asRequested),
-  conversation: z.object({ id: text("The conversation's id.") }).nullable(),
+  previous_response_id: textOrNull,
+  conversation: z.object({ id: text }).nullable(),
   store: z.boolean(),
-  truncation: z.literal("disabled").describe("Always `disabled`: no input is cut."),
+  truncation: z.literal("disabled"),
 });
 
-const deleted = (object: string, what: string) =>
-  z.object({
-    id: text(`The ${what}'s id.`),
-    object: z.literal(object),
-    deleted: z.literal(true).describe(`Always true: a ${what} that is not there is an error.`),
-  });
-const deletedResponse = deleted("response", "response");
-const deletedConversation = deleted("conversation.deleted", "conversation");
-const conversation = z.object({
-  id: text("The conversation's id, for `conversation` of a response."),
-  object: z.literal("conversation"),
-  created_at: z.int().describe("The time at which it was begun, in seconds since 1970."),
-  metadata: z.record(z.string(), z.string()).describe("As it was begun with."),
-});
+const deleted = (object: string) => z.object({ id: text, object: z.literal(object), deleted: z.literal(true) });
+const deletedResponse = deleted("response");
+const deletedConversation = deleted("conversation.deleted");
+const begun = { created_at: z.int(), metadata: z.record(text, text) };
+const conversation = z.object({ id: text, object: z.literal("conversation"), ...begun });
 const responseTokenCount = z.object({ object: z.literal("response.input_tokens"), input_tokens: count });
-const responseItemList = z.object({
-  object: z.literal("list"),
-  data: z.array(inputItem).describe("The items, each with its id."),
-  first_id: textOrNull("The id of the first item; null without any."),
-  last_id: textOrNull("The id of the last item, for `after` of the next page; null without any."),
-  has_more: z.boolean().describe("True if more items follow the last one."),
-});
+const pageIds = { first_id: textOrNull, last_id: textOrNull, has_more: z.boolean() };
+const responseItemList = z.object({ object: z.literal("list"), data: z.array(inputItem), ...pageIds });
 
 const inStream = { sequence_number: count };
 const ofItem = { ...inStream, output_index: count };
-const ofPart = { ...ofItem, item_id: z.string() };
+const ofPart = { ...ofItem, item_id: text };
 const inPart = { ...ofPart, content_index: z.literal(0) };
 const ofSummary = { ...ofPart, summary_index: z.literal(0) };
 const part = z.discriminatedUnion("type", [outputText, reasoningText]);
 const ofResponse = { ...inStream, response: response.describe("The response as it stands.") };
 const anItem = { ...ofItem, item: outputItem.describe("The item as it stands.") };
-const delta = text("The next piece.");
-const whole = z.string();
+const delta = text.describe("The next piece.");
 const responseEvent = z.discriminatedUnion("type", [
   event("response.created", ofResponse),
   event("response.in_progress", ofResponse),
   event("response.output_item.added", anItem),
   event("response.content_part.added", { ...inPart, part }),
   event("response.output_text.delta", { ...inPart, delta, logprobs }),
-  event("response.output_text.done", { ...inPart, text: whole, logprobs }),
+  event("response.output_text.done", { ...inPart, text, logprobs }),
   event("response.reasoning_text.delta", { ...inPart, delta }),
-  event("response.reasoning_text.done", { ...inPart, text: whole }),
+  event("response.reasoning_text.done", { ...inPart, text }),
   event("response.reasoning_summary_part.added", { ...ofSummary, part: summaryText }),
   event("response.reasoning_summary_text.delta", { ...ofSummary, delta }),
-  event("response.reasoning_summary_text.done", { ...ofSummary, text: whole }),
+  event("response.reasoning_summary_text.done", { ...ofSummary, text }),
   event("response.reasoning_summary_part.done", { ...ofSummary, part: summaryText }),
   event("response.function_call_arguments.delta", { ...ofPart, delta }),
-  event("response.function_call_arguments.done", { ...ofPart, name: whole, arguments: whole }),
+  event("response.function_call_arguments.done", { ...ofPart, name: text, arguments: text }),
   event("response.custom_tool_call_input.delta", { ...ofPart, delta }),
-  event("response.custom_tool_call_input.done", { ...ofPart, input: text("The text that the model gave the tool.") }),
+  event("response.custom_tool_call_input.done", { ...ofPart, input: text }),
   event("response.content_part.done", { ...inPart, part }),
   event("response.output_item.done", anItem),
   event("error", { ...inStream, ...error.shape, ...error.shape.error.omit({ type: true }).shape }),
@@ -156,7 +138,7 @@ const ann = { items: [user("My name is Ann.")] };
 const itemsQuery = z.object({
   limit: z.int().min(1).max(itemsPageMax).default(itemsPageDefault).describe("Items on a page."),
   order: z.enum(["asc", "desc"]).default("desc").describe("`asc` for the first item first."),
-  after: text("The id of the item before the page.").optional(),
+  after: text.optional().describe("The id of the item before the page."),
 });
 
 export const describeResponses: ApiDescription = {
