@@ -52,7 +52,7 @@ export function keepAccounts(
     const fault = early.judge(key);
     // A client's next request may overtake the close of the connection that it has just left.
     if (fault?.code === "concurrency_limit_exceeded") return judgeAgain(request, reply, { clock, early });
-    if (fault === undefined) closeWith(reply, early.begin(key));
+    if (fault === undefined && key.limits?.concurrency !== undefined) closeWith(reply, early.begin(key));
     done(fault);
     return undefined;
   });

@@ -96,14 +96,9 @@ export function shortDuration(ms: number): string {
 
 declare module "../http/request-state.ts" {
   interface RequestState {
-    /** The key's rate-limit status when the request was admitted. */
+    /** The key's rate-limit status when the request was admitted. Each answer to the request has it in its headers. */
     limitStatus?: LimitStatus;
   }
-}
-
-/** Notes the rate-limit status of a request's key; each answer to the request has it in its headers. */
-export function noteRateLimits(request: FastifyRequest, limitStatus: LimitStatus): void {
-  request.state.limitStatus = limitStatus;
 }
 
 /**
@@ -171,9 +166,8 @@ export class EarlyLimits {
     return limitFault(refusal, { limits, tokens: 0 });
   }
 
-  /** Counts a request whose body is about to be read, until the returned function is called. */
-  begin({ id, limits }: Pick<KeyRecord, "id" | "limits">): () => void {
-    if (limits?.concurrency === undefined) return () => undefined;
+  /** Counts a request of a key with a limit of concurrency, until the returned function is called. */
+  begin({ id }: Pick<KeyRecord, "id">): () => void {
     this.#underWay.add(id, 1);
     return () => void this.#underWay.add(id, -1);
   }

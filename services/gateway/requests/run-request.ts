@@ -3,7 +3,6 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";
 import { ignoredHeaders, nameIgnored } from "./ignored-fields.ts";
-import { noteRateLimits } from "./limit-responses.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { RequestWork } from "./request-work.ts";
 import { resolveModel } from "./resolve-model.ts";
@@ -78,7 +77,7 @@ async function admit(
   const { promptTokens, tokens, ceiling, remoteImages } = asked;
   const cost = endpoint.costOf?.(asked, request.key, dependencies);
   const { limitStatus, fault } = await request.admit({ promptTokens, tokens, ceiling, ...cost }, leaving.signal);
-  noteRateLimits(incoming, limitStatus);
+  incoming.state.limitStatus = limitStatus;
   if (fault !== undefined) throw fault;
   if (remoteImages === undefined) return;
   const images = await dependencies.images.fetchAll(remoteImages, leaving.signal);

@@ -7,7 +7,7 @@ import { unknownUrl } from "../../http/answer-faults.ts";
 import { readJsonObject, readShape } from "../../http/read-json.ts";
 import { callerOf } from "../../keys/authenticate.ts";
 import { noSeat } from "../../limits/limits.ts";
-import { limitFault, noteRateLimits } from "../../requests/limit-responses.ts";
+import { limitFault } from "../../requests/limit-responses.ts";
 import { dropNulls, dropNullsAt, invalidValue } from "../../requests/request-fields.ts";
 import { nameIgnored } from "../../requests/ignored-fields.ts";
 import type { ApiParts } from "../api.ts";
@@ -213,7 +213,7 @@ async function takeRequest(request: FastifyRequest, { limits: book }: ApiParts["
   if (limits?.requestsPerMinute === undefined) return;
   const demand = { keyId, limits, tokens: 0, seat: noSeat };
   const admission = await book.admit(demand);
-  noteRateLimits(request, admission.limitStatus);
+  request.state.limitStatus = admission.limitStatus;
   if (admission.outcome === "refused") throw limitFault(admission, demand);
 }
 
