@@ -65,7 +65,9 @@ export class Lifecycle {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #failed = Promise.withResolvers<Error>();
-  #draining: Promise<void> | undefined;
+  #stopping: Promise<void> | undefined;
+  /** True from the beginning of the stop on. */
+  draining = false;
 
   constructor(options: { clock: Clock; log: Log }) {
     this.#clock = options.clock;
@@ -79,10 +81,6 @@ export class Lifecycle {
 
   fail(reason: Error): void {
     this.#failed.resolve(reason);
-  }
-
-  get draining(): boolean {
-    return this.#draining !== undefined;
   }
 
   onStop(name: string, stop: (deadline: AbortSignal) => Promise<void> | void): void {
@@ -99,8 +97,9 @@ export class Lifecycle {
 
   /** Stops as a part of another lifecycle, by whose deadline it cuts work off. */
   stopBy(deadline: AbortSignal): Promise<void> {
-    this.#draining ??= this.#runSteps(deadline);
-    return this.#draining;
+    this.draining = true;
+    this.#stopping ??= this.#runSteps(deadline);
+    return this.#stopping;
   }
 
   async #runSteps(deadline: AbortSignal): Promise<void> {

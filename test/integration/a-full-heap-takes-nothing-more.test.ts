@@ -1,18 +1,13 @@
-import { fastify } from "fastify";
 import { expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { heapShare, heapShareMax, refuseWithoutHeapRoom } from "../../services/gateway/http/bound-uploads.ts";
-import { answerFaults } from "../../services/gateway/http/answer-faults.ts";
+import { createServer } from "../../services/gateway/server.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 
 test("while the heap is nearly full requests are turned away by the limit's name, and taken again when there is room", async () => {
   const clock = new TurnableClock();
-  const server = fastify();
-  answerFaults(server, {
-    log: createLog({ level: "silent", name: "test" }),
-    bodyBytesMax: 1_024,
-    bodyLimitName: "test",
-  });
+  const log = createLog({ level: "silent", name: "test" });
+  const server = createServer({ log, bodyBytesMax: 1_024, bodyLimitName: "test" });
   let share = 0.5;
   refuseWithoutHeapRoom(server, { clock, share: () => share });
   server.get("/", async () => "served");

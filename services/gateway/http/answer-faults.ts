@@ -4,7 +4,6 @@ import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { scrub } from "#shared/process/clean-text.ts";
 import type { Log } from "#shared/process/log.ts";
 import { pathOf, logFieldsOf } from "./request-state.ts";
-import { headersBytesMax } from "./framing-fault.ts";
 
 interface Dependencies extends BodyLimit {
   readonly log: Log;
@@ -169,22 +168,8 @@ function refusedByFramework(thrown: unknown): Fault | undefined {
   return new Fault("bad_request", { message: "The request is not one that this server can read." });
 }
 
-/** Returns the fault for an error of Node's HTTP parser, which occurs before a request exists. */
-export function adoptParserError(error: unknown): Fault {
-  switch (codeOf(error)) {
-    case "HPE_HEADER_OVERFLOW":
-      return new Fault("headers_too_large", {
-        message: `The request's headers are larger than ${headersBytesMax} bytes (headersBytesMax).`,
-      });
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return new Fault("request_timeout", { message: "The request did not arrive whole in time." });
-    case undefined:
-    default:
-      return new Fault("bad_request", { message: "The request is not well-formed HTTP." });
-  }
-}
-
-function codeOf(thrown: unknown): string | undefined {
+/** Returns the code of an error of Node or of the framework. */
+export function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
 }
 

@@ -2,11 +2,11 @@ import { BlockList, isIPv6, type Server, type Socket } from "node:net";
 import type { Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
 import { KeyedCounts } from "./bound-uploads.ts";
-import { networkOf } from "./request-state.ts";
+import { networkOf, newRequestId } from "./request-state.ts";
 import { type Server as HttpServer, STATUS_CODES } from "node:http";
 import { type FaultCode, faultEntry, Fault } from "#shared/fault/fault.ts";
-import { newToken } from "#shared/protocol/identifiers.ts";
-import { adoptParserError, faultBody, faultHeaders } from "./answer-faults.ts";
+import { codeOf, faultBody, faultHeaders } from "./answer-faults.ts";
+import { headersBytesMax } from "./guard-edge.ts";
 import { noSniffing, processingHeader, type AnswersUnderWay } from "./timed-response.ts";
 
 /** The bound that a new connection exceeds: of all connections, of its address, or of proxies alone. */
@@ -148,7 +148,7 @@ function rawAnswer(fault: Fault, headers: Readonly<Record<string, string>> = {})
   const all = {
     "content-type": "application/json; charset=utf-8",
     "content-length": String(Buffer.byteLength(body)),
-    "x-request-id": newToken("req_"),
+    "x-request-id": newRequestId(),
     [processingHeader]: "0",
     [noSniffing[0]]: noSniffing[1],
     ...faultHeaders(fault),
@@ -157,4 +157,19 @@ function rawAnswer(fault: Fault, headers: Readonly<Record<string, string>> = {})
   };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
   return `${[`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Error"}`, ...lines].join("\r\n")}\r\n\r\n${body}`;
+}
+
+/** Returns the fault for an error of Node's HTTP parser, which occurs before a request exists. */
+function adoptParserError(error: unknown): Fault {
+  switch (codeOf(error)) {
+    case "HPE_HEADER_OVERFLOW":
+      return new Fault("headers_too_large", {
+        message: `The request's headers are larger than ${headersBytesMax} bytes (headersBytesMax).`,
+      });
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return new Fault("request_timeout", { message: "The request did not arrive whole in time." });
+    case undefined:
+    default:
+      return new Fault("bad_request", { message: "The request is not well-formed HTTP." });
+  }
 }

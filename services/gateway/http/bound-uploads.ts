@@ -3,7 +3,7 @@ import { getHeapStatistics } from "node:v8";
 import { errorCodes, type FastifyInstance, type FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { assertPlainJson, formBoundary } from "./framing-fault.ts";
+import { assertPlainJson, formBoundary } from "./guard-edge.ts";
 
 /** Pieces of a body that are joined into one buffer. Each piece takes memory of its own, however small it is. */
 const piecesMax = 1_024;

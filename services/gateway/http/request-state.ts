@@ -1,6 +1,7 @@
-import type { FastifyInstance, FastifyRequest, FastifyReply } from "fastify";
+import type { FastifyRequest, FastifyReply } from "fastify";
 import type { Fault, FaultCode } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { sinceArrivalMs } from "./timed-response.ts";
 import type { IncomingHttpHeaders } from "node:http";
 import { isIPv4, isIPv6 } from "node:net";
@@ -77,15 +78,12 @@ export interface FaultShape {
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Made by `followRequest`, which sees each request first. */
+    /** Made by `followRequest`, which sees each request first. A map from requests to states would cost more. */
     state: RequestState;
   }
 }
 
-/** Adds the `state` field to every request of a server. A map from requests to states would cost more per request. */
-export function addRequestState(server: FastifyInstance): void {
-  server.decorateRequest("state");
-}
+export const newRequestId = (): string => newToken("req_");
 
 function faultShapeOf(request: FastifyRequest, shapes: readonly FaultShape[]): FaultShape | undefined {
   const path = pathOf(request);
@@ -120,7 +118,8 @@ export interface RequestMeter {
   requestEnded(ended: EndedRequest): void;
 }
 
-interface Dependencies {
+/** The parts that report on requests. */
+export interface FollowParts {
   readonly log: Log;
   /** The shapes of errors of APIs that have another one than OpenAI's. */
   readonly faultShapes: readonly FaultShape[];
@@ -136,7 +135,7 @@ export interface Exchange {
  * Makes the state of a request, before anything else sees it, and writes its id into the headers of its answer, where its client
  * looks for it. Logs one line for the request and counts it once, when its answer is sent or its client has left.
  */
-export function followRequest(exchange: Exchange, dependencies: Dependencies): void {
+export function followRequest(exchange: Exchange, dependencies: FollowParts): void {
   const { request, reply } = exchange;
   const faultShape = faultShapeOf(request, dependencies.faultShapes);
   request.state = { key: undefined, faultCode: undefined, reason: undefined, reporter: undefined, faultShape };
@@ -150,7 +149,7 @@ export function followRequest(exchange: Exchange, dependencies: Dependencies): v
 
 const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/health", "/metrics"]);
 
-function reportEnd({ request, reply }: Exchange, { log, meter }: Dependencies): void {
+function reportEnd({ request, reply }: Exchange, { log, meter }: FollowParts): void {
   const known = factsOf(request);
   const facts: RequestFacts =
     known.outcome === undefined ? { ...known, outcome: reply.raw.writableFinished ? "ok" : "client_closed" } : known;

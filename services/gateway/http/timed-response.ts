@@ -1,4 +1,5 @@
-import { type IncomingMessage, type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, Server } from "node:http";
 import type { FastifyReply } from "fastify";
 import { once } from "node:events";
 import type { Socket } from "node:net";
@@ -93,7 +94,11 @@ export function addReplyHeaders(lines: string[], reply: FastifyReply): void {
 export class AnswersUnderWay {
   readonly #onConnection = new Map<Socket, ServerResponse[]>();
 
-  /** Counts an answer until it is sent or its connection has closed. */
+  /** Counts each answer of a server until it is sent or its connection has closed. Nothing sees a request before. */
+  watch(server: Server): void {
+    server.prependListener("request", ({ socket }, response) => this.begin(socket, response));
+  }
+
   begin(connection: Socket, answer: ServerResponse): void {
     let answers = this.#onConnection.get(connection);
     if (answers === undefined) {

@@ -7,7 +7,7 @@ import { limits } from "#shared/protocol/limits.ts";
 import { clientBacklogBytesMax } from "../jobs/write-answer.ts";
 import type { BodyLimit } from "../http/answer-faults.ts";
 import { clientRequestCharactersMax } from "../http/request-state.ts";
-import { headerLinesMax, headersBytesMax, urlBytesMax } from "../http/framing-fault.ts";
+import { headerLinesMax, headersBytesMax, urlBytesMax } from "../http/guard-edge.ts";
 import { messagesMax } from "../chats/read-chat.ts";
 import { responseCharactersMax } from "../apis/responses/response-output.ts";
 import { outerToolNameCharactersMax } from "../chats/request-tools.ts";

@@ -1,4 +1,4 @@
-import { formBoundary } from "../http/framing-fault.ts";
+import { formBoundary } from "../http/guard-edge.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { FormFile, readForm } from "../../../services/gateway/http/read-form.ts";
-import { formBoundary } from "../../../services/gateway/http/framing-fault.ts";
+import { formBoundary } from "../../../services/gateway/http/guard-edge.ts";
 
 const boundary = "b0undary";
 const field = (...head: string[]): string => `--${boundary}\r\n${head.join("\r\n")}\r\n\r\nm\r\n`;

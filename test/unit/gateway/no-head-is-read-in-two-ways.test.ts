@@ -6,7 +6,7 @@ import {
   requestsAheadMax,
   urlBytesMax,
   type RequestHead,
-} from "../../../services/gateway/http/framing-fault.ts";
+} from "../../../services/gateway/http/guard-edge.ts";
 
 /** A head as Node reads it: every header line as it came, and the first of each name. */
 function head(lines: readonly (readonly [string, string])[] = [], given: Partial<RequestHead> = {}): RequestHead {

@@ -4,10 +4,9 @@ import type { ReadRequest } from "../../requests/read-request.ts";
 import { withoutLatest } from "../../requests/resolve-model.ts";
 import type { Api } from "../api.ts";
 import { describeOllama } from "./describe.ts";
-import { ollamaFaults } from "./ollama-faults.ts";
 import type { OllamaForm, OllamaTerms } from "./ollama-request.ts";
 import { ollamaRoutes, takeJsonByHabit } from "./ollama-routes.ts";
-import { loadedAnswer, renderOllama } from "./render-ollama.ts";
+import { loadedAnswer, ollamaFaults, renderOllama } from "./render-ollama.ts";
 
 const endpointOf = (shape: OllamaTerms["shape"]): Endpoint => ({
   kind: `ollama-${shape}`,

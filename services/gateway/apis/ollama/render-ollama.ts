@@ -1,5 +1,7 @@
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
-import type { FieldNames } from "#shared/fault/fault.ts";
+import { type Fault, faultEntry, type FieldNames } from "#shared/fault/fault.ts";
+import { faultBody } from "../../http/answer-faults.ts";
+import type { FaultShape } from "../../http/request-state.ts";
 import { linesMedia } from "#shared/protocol/model.ts";
 import type { AnswerRenderer, AnswerTimings } from "../../jobs/answer-parts.ts";
 import { argumentsText } from "../messages/render-message.ts";
@@ -7,7 +9,6 @@ import { assertLength, eventCharactersMin } from "../../chats/render-completions
 import type { Rendering } from "../../requests/endpoint.ts";
 import { ChatChoice } from "../chat/render-chat.ts";
 import { embeddingList, type ListWords } from "../embeddings/render-embeddings.ts";
-import { ollamaFaultBody } from "./ollama-faults.ts";
 import type { OllamaTerms } from "./ollama-request.ts";
 
 const nothing = new Uint8Array();
@@ -120,6 +121,17 @@ function listWords({ shape, model }: OllamaTerms): ListWords {
     `],${JSON.stringify({ ...durations(timings), prompt_eval_count }).slice(1)}`;
   return { open: `${JSON.stringify({ model }).slice(0, -1)},"embeddings":[`, item, close };
 }
+
+/** Returns Ollama's error body, a text, with the code and the path of Trunkline's faults beside it. */
+function ollamaFaultBody(fault: Fault) {
+  const { message, param, code } = faultBody(fault).error;
+  // The `ollama` command shows `status` of a 401, and not its `error`.
+  const status = faultEntry(fault.code).status === 401 ? { status: message } : {};
+  return { error: message, ...status, code, param };
+}
+
+/** The shape of errors at the paths of this API. */
+export const ollamaFaults: FaultShape = { prefix: "/api", body: ollamaFaultBody };
 
 /** Maps the path of a field, as machines name it, to the field of this API that it came from. */
 const fieldsOfJobs: FieldNames = [

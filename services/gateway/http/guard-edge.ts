@@ -1,5 +1,59 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type FaultCode, Fault } from "#shared/fault/fault.ts";
+import type { Lifecycle } from "#shared/process/lifecycle.ts";
+import { unknownUrl } from "./answer-faults.ts";
+import { followRequest, type FollowParts } from "./request-state.ts";
+import { asksForWebSocket } from "./route-upgrades.ts";
+import { type AnswersUnderWay, TimedResponse } from "./timed-response.ts";
+
+/** The state of a server by which it refuses requests, or closes their connections. */
+export interface EdgeTerms {
+  /** Connections close after their next answer while it drains, so that clients go elsewhere. */
+  readonly lifecycle?: Pick<Lifecycle, "draining">;
+  /** Requests that arrive on open connections after it has begun are refused. */
+  readonly closing?: { readonly begun: boolean };
+  /** The path at which requests may become WebSockets; none by default. */
+  readonly webSocketsAt?: string | undefined;
+}
+
+interface EdgeParts extends EdgeTerms, FollowParts {
+  readonly underWay: AnswersUnderWay;
+}
+
+/** Names each request and follows it to its end. Refuses it before its key is asked for if no key would change that. */
+export function guardEdge(server: FastifyInstance, parts: EdgeParts): void {
+  server.decorateRequest("state");
+  server.addHook("onRequest", (request, reply, done) => {
+    followRequest({ request, reply }, parts);
+    if (reply.raw instanceof TimedResponse) reply.raw.requestId = request.id;
+    if (parts.lifecycle?.draining) reply.header("connection", "close");
+    const fault = edgeFault(request, parts);
+    // A 426 has to name a protocol that is spoken.
+    if (fault?.code === "upgrade_refused") reply.header("upgrade", "HTTP/1.1");
+    if (fault !== undefined && fault.code !== "unknown_url") reply.header("connection", "close");
+    done(fault);
+  });
+}
+
+/** Returns the fault that refuses a request before its key is checked, whoever sent it; undefined if there is none. */
+function edgeFault(request: FastifyRequest, { underWay, webSocketsAt, closing }: EdgeParts): Fault | undefined {
+  const { method = "", url = "", httpVersion, rawHeaders, headers, socket } = request.raw;
+  const answersUnderWay = underWay.countOn(socket);
+  const framing = framingFault({ method, url, httpVersion, rawHeaders, headers, answersUnderWay });
+  if (framing !== undefined) return framing;
+  const takesNoBody = method === "GET" || method === "HEAD";
+  const body =
+    takesNoBody && !request.routeOptions.config.refusesMethod ? unexpectedBody({ method, headers }) : undefined;
+  if (body !== undefined) return body;
+  if ("upgrade" in headers && asksForWebSocket(request.raw, { elsewhereThan: webSocketsAt })) {
+    const message = "No WebSocket is served here; send the request by HTTP, without 'Upgrade: websocket'.";
+    return new Fault("upgrade_refused", { message });
+  }
+  if (closing?.begun)
+    return new Fault("shutting_down", { message: "This gateway shuts down; send the request again." });
+  return request.is404 ? unknownUrl(request) : undefined;
+}
 
 /** Header lines of one request. */
 export const headerLinesMax = 100;
@@ -82,7 +136,7 @@ export function framingFault(head: RequestHead): Fault | undefined {
 }
 
 /** Returns the fault of a GET or HEAD with a body, at a route that has these methods. */
-export function unexpectedBody({ method, headers }: Pick<RequestHead, "method" | "headers">): Fault | undefined {
+function unexpectedBody({ method, headers }: Pick<RequestHead, "method" | "headers">): Fault | undefined {
   const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
   return hasBody ? broken(`A ${method} request has no body here.`) : undefined;
 }
