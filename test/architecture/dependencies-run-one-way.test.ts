@@ -120,10 +120,6 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   ],
   "only redis adapters know Redis": ["shared/keys/key-store.ts", `import { Redis } from "ioredis";`],
   "only the rooms that speak HTTP know Fastify": ["services/gateway/jobs/x.ts", `import { fastify } from "fastify";`],
-  "only cross-origin knows @fastify/cors": [
-    "services/gateway/keys/x.ts",
-    `import { fastifyCors } from "@fastify/cors";`,
-  ],
   "only runtimes and WebSockets to NATS know undici": ["services/gateway/x.ts", `import { request } from "undici";`],
   "only the engine of GGUF files knows node-llama-cpp": [
     "services/agent/runtimes/llama/llama.ts",

@@ -1,7 +1,7 @@
-import { fastifyCors, type FastifyCorsOptions } from "@fastify/cors";
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { headerLinesMax } from "./framing-fault.ts";
+import { unknownUrl } from "./answer-faults.ts";
+import { headerLinesMax } from "./guard-edge.ts";
 import { pathOf } from "./request-state.ts";
 
 const anyOrigin = "*";
@@ -54,45 +54,45 @@ export function allowCrossOrigin(
     if (origins.includes(anyOrigin)) return anyOrigin;
     return origins.includes(origin) ? origin : undefined;
   };
+  const exposed = exposedHeaders.join(", ");
+  const permit = (request: FastifyRequest, reply: FastifyReply): void => {
+    const origin = allowed(request);
+    // Also for the others: a cache must not give their answers to an app that may read them.
+    reply.header("vary", "Origin");
+    if (origin === undefined) return;
+    reply.headers({ "access-control-allow-origin": origin, "access-control-expose-headers": exposed });
+  };
 
-  void server.register(fastifyCors, {
-    delegator: (request, done) => done(null, permission(request, { origin: allowed(request), exposedHeaders })),
+  server.addHook("onRequest", (request, reply, done) => {
+    permit(request, reply);
+    const { "access-control-request-method": method, "access-control-request-headers": headers } = request.headers;
+    // An OPTIONS request without `access-control-request-method` is no preflight, but a request like any other.
+    if (request.method !== "OPTIONS" || method === undefined || allowed(request) === undefined) return done();
+    reply.code(204).headers({
+      "access-control-allow-methods": "GET, HEAD, POST, DELETE",
+      "access-control-allow-headers": sendableHeaders(headers),
+      "access-control-max-age": String(permissionSeconds),
+      // Safari waits for a body without it.
+      "content-length": "0",
+    });
+    return void reply.send();
+  });
+  // Without this route, a preflight of an unknown URL is refused before the hook.
+  server.options("*", (request) => {
+    throw unknownUrl(request);
   });
   // The server's own hooks refuse some requests before any other hook has seen them.
   server.addHook("onSend", async (request, reply) => {
-    const origin = allowed(request);
-    if (origin === undefined || reply.hasHeader("access-control-allow-origin")) return;
-    reply.headers({
-      "access-control-allow-origin": origin,
-      "access-control-expose-headers": exposedHeaders.join(", "),
-      vary: "Origin",
-    });
+    if (!reply.hasHeader("vary")) permit(request, reply);
   });
-}
-
-function permission(
-  request: FastifyRequest,
-  { origin, exposedHeaders }: { readonly origin: string | undefined; readonly exposedHeaders: string[] },
-): FastifyCorsOptions {
-  if (origin === undefined) return { origin: false };
-  const { "access-control-request-method": method, "access-control-request-headers": headers } = request.headers;
-  return {
-    origin,
-    methods: ["GET", "HEAD", "POST", "DELETE"],
-    // An OPTIONS request without `access-control-request-method` is no preflight, but a request like any other.
-    preflight: method !== undefined,
-    allowedHeaders: sendableHeaders(headers),
-    exposedHeaders,
-    maxAge: permissionSeconds,
-  };
 }
 
 /**
  * Returns the headers that an app wants to send: official clients bring headers of their own with each version. The
  * list ends at `headerLinesMax`, since no request may have more.
  */
-function sendableHeaders(asked: string | undefined): string[] {
+function sendableHeaders(asked: string | undefined): string {
   const names = (asked ?? "").split(",").map((name) => name.trim());
   const wellFormed = names.filter((name) => headerName.test(name)).slice(0, headerLinesMax);
-  return wellFormed.length === 0 ? usualHeaders : wellFormed;
+  return (wellFormed.length === 0 ? usualHeaders : wellFormed).join(", ");
 }
