@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { type ApiFault, faultOf } from "./admin-api.ts";
 import { path, to } from "./address.ts";
-import { Confirm } from "./forms.tsx";
+import { Button, Confirm } from "./forms.tsx";
 import { clock, fleet, heardAt, stale } from "./live.ts";
 import { Keys } from "./pages/keys-page.tsx";
 import { Machines } from "./pages/machines-page.tsx";
@@ -60,6 +60,7 @@ const roleTitles: Readonly<Record<string, string>> = {
 
 function Side({ at, me }: { readonly at: string; readonly me: ShownMe }) {
   const [fault, setFault] = useState<ApiFault>();
+  const leave = () => signOut().catch((error: unknown) => setFault(faultOf(error)));
   return (
     <nav class="side" aria-label="Pages">
       <a class="brand" href={to([])}>
@@ -81,16 +82,8 @@ function Side({ at, me }: { readonly at: string; readonly me: ShownMe }) {
           <br />
           {me.role}
         </p>
-        <button type="button" class="quiet-button" onClick={nextTheme}>
-          Colours: {theme.value}
-        </button>
-        <button
-          type="button"
-          class="quiet-button"
-          onClick={() => void signOut().catch((error: unknown) => setFault(faultOf(error)))}
-        >
-          Sign out
-        </button>
+        <Button text={`Colours: ${theme.value}`} look="quiet-button" onDo={nextTheme} />
+        <Button text="Sign out" look="quiet-button" onDo={leave} />
         {me.everywhere && (
           <Confirm
             action="Sign out everywhere"

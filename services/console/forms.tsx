@@ -5,16 +5,18 @@ import { query, setQuery } from "./address.ts";
 import { type ApiFault, faultOf } from "./admin-api.ts";
 import { FaultNotice } from "./parts.tsx";
 
-/** A field of a form with its label. `hint` says what may stand there. */
+interface FieldProps {
+  readonly label: string;
+  /** Says what may stand in the field. */
+  readonly hint?: ComponentChildren;
+}
+
+/** A field of a form with its label. */
 export function Field({
   label,
   hint,
   children,
-}: {
-  readonly label: string;
-  readonly hint?: ComponentChildren;
-  readonly children: (id: string, hintId: string) => ComponentChildren;
-}) {
+}: FieldProps & { readonly children: (id: string, hintId: string) => ComponentChildren }) {
   const id = useId();
   return (
     <div class="field">
@@ -30,9 +32,7 @@ export function listIn(text: string): string[] {
   return text.split(/[\s,]+/).filter((each) => each !== "");
 }
 
-interface TextFieldProps {
-  readonly label: string;
-  readonly hint?: ComponentChildren;
+interface TextFieldProps extends FieldProps {
   readonly value: string;
   readonly onText: (text: string) => void;
   /** Called when the field is left, or Enter is pressed in it. */
@@ -43,20 +43,12 @@ interface TextFieldProps {
 }
 
 /** A field for one line of text. Names and keys are no words: nothing completes or corrects them. */
-export function TextField({
-  label,
-  hint,
-  value,
-  onText,
-  onTaken,
-  type = "text",
-  required = false,
-  placeholder = "",
-}: TextFieldProps) {
+export function TextField({ label, hint, onText, onTaken, type = "text", ...input }: TextFieldProps) {
   return (
     <Field label={label} hint={hint}>
       {(id, hintId) => (
         <input
+          {...input}
           id={id}
           // Preact has a type for each kind of input, and this field's attributes are those of all of them.
           // oxlint-disable-next-line typescript/no-unnecessary-type-assertion
@@ -64,9 +56,6 @@ export function TextField({
           aria-describedby={hint ? hintId : ""}
           autocomplete="off"
           spellcheck={false}
-          required={required}
-          placeholder={placeholder}
-          value={value}
           onInput={(event) => onText(event.currentTarget.value)}
           onBlur={() => onTaken?.()}
           onKeyDown={(event) => event.key === "Enter" && onTaken?.()}
@@ -76,41 +65,74 @@ export function TextField({
   );
 }
 
-/** A field for words that stand in the address, by which a page filters its list. */
-export function FindField(props: Pick<TextFieldProps, "hint" | "placeholder">) {
-  const value = query.value.get("find") ?? "";
-  return <TextField label="Find" type="search" value={value} onText={(text) => setQuery("find", text)} {...props} />;
+/** A field whose text stands in the address, under `name`. */
+export function QueryField({ name, ...field }: Omit<TextFieldProps, "onText"> & { readonly name: string }) {
+  return <TextField {...field} onText={(text) => setQuery(name, text)} />;
 }
 
-/** A button that sets a field of the address, such as the one that opens a window. */
-export function QueryButton({
-  name,
-  value,
-  isPrimary = false,
-  children,
-}: {
-  readonly name: string;
-  readonly value: string | undefined;
-  readonly isPrimary?: boolean;
-  readonly children: ComponentChildren;
-}) {
+/** A field for words by which a page filters its list. */
+export function FindField(props: Pick<TextFieldProps, "hint" | "placeholder">) {
+  return <QueryField name="find" label="Find" type="search" value={query.value.get("find") ?? ""} {...props} />;
+}
+
+/** The fields by which a page chooses what it shows. They take effect at once. */
+export function Filters({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
   return (
-    <button type="button" class={isPrimary ? "primary" : ""} onClick={() => setQuery(name, value)}>
+    <form class="row" onSubmit={(event) => event.preventDefault()} aria-label={label}>
       {children}
+    </form>
+  );
+}
+
+/** A button outside of a form, or one that does not send it. */
+export function Button(props: {
+  readonly text: ComponentChildren;
+  readonly onDo: () => unknown;
+  readonly look?: string;
+  readonly label?: string;
+  readonly disabled?: boolean;
+}) {
+  const { text, onDo, look, label, disabled } = props;
+  return (
+    <button type="button" class={look} disabled={disabled} aria-label={label} onClick={() => void onDo()}>
+      {text}
     </button>
   );
 }
 
+/** A link to another page that looks like a button. */
+export function LinkButton({ text, href }: { readonly text: string; readonly href: string }) {
+  return (
+    <a class="button" href={href}>
+      {text}
+    </a>
+  );
+}
+
+/** A button that opens a window. The window has an address: the field `name` of the query has the `value`. */
+export function WindowButton(props: {
+  readonly text: string;
+  readonly name?: string;
+  readonly value: string;
+  readonly isPrimary?: boolean;
+  readonly children: (close: () => void) => ComponentChildren;
+}) {
+  const { text, name = "do", value, isPrimary, children } = props;
+  return (
+    <>
+      <Button text={text} look={isPrimary ? "primary" : ""} onDo={() => setQuery(name, value)} />
+      {query.value.get(name) === value && children(() => setQuery(name, undefined))}
+    </>
+  );
+}
+
 /** A field for yes or no. */
-export function Check({
-  label,
-  checked,
-  onCheck,
-}: {
+export function Check(props: {
   readonly label: string;
   readonly checked: boolean;
   readonly onCheck: (checked: boolean) => void;
 }) {
+  const { label, checked, onCheck } = props;
   return (
     <label class="check">
       <input type="checkbox" checked={checked} onChange={(event) => onCheck(event.currentTarget.checked)} /> {label}
@@ -118,46 +140,46 @@ export function Check({
   );
 }
 
-export function Choice({
-  label,
-  hint,
-  value,
-  options,
-  onChoose,
-}: {
-  readonly label: string;
-  readonly hint?: ComponentChildren;
+interface ChoiceProps extends FieldProps {
   readonly value: string;
-  readonly options: readonly (readonly [value: string, text: string])[];
+  /** The values, each with its text if it has another one. */
+  readonly options: readonly (string | readonly [value: string, text: string])[];
   readonly onChoose: (value: string) => void;
-}) {
+}
+
+export function Choice({ label, hint, value, options, onChoose }: ChoiceProps) {
   return (
     <Field label={label} hint={hint}>
       {(id) => (
         <select id={id} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
-          {options.map(([each, text]) => (
-            <option key={each} value={each}>
-              {text}
-            </option>
-          ))}
+          {options.map((option) => {
+            const [each, text] = typeof option === "string" ? [option, option] : option;
+            return (
+              <option key={each} value={each}>
+                {text}
+              </option>
+            );
+          })}
         </select>
       )}
     </Field>
   );
 }
 
-/** A form that does one thing. Its button says while it works; a fault stands beneath. */
-export function ActionForm({
-  action,
-  danger = false,
-  onDo,
-  children,
-}: {
+/** A choice that stands in the address, under `name`. */
+export function QueryChoice({ name, ...choice }: Omit<ChoiceProps, "onChoose"> & { readonly name: string }) {
+  return <Choice {...choice} onChoose={(value) => setQuery(name, value)} />;
+}
+
+interface ActionProps {
   readonly action: string;
   readonly danger?: boolean;
   readonly onDo: () => Promise<unknown>;
-  readonly children?: ComponentChildren;
-}) {
+}
+
+/** A form that does one thing. Its button says while it works; a fault stands beneath. */
+export function ActionForm(props: ActionProps & { readonly children?: ComponentChildren }) {
+  const { action, danger, onDo, children } = props;
   const [state, setState] = useState<{ readonly busy: boolean; readonly fault?: ApiFault }>({ busy: false });
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -180,16 +202,13 @@ export function ActionForm({
   );
 }
 
-/** A window over the page. Escape and a click beside it close it. */
-export function Dialog({
-  title,
-  onClose,
-  children,
-}: {
+interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
-  readonly children: ComponentChildren;
-}) {
+}
+
+/** A window over the page. Escape and a click beside it close it. */
+export function Dialog({ title, onClose, children }: DialogProps & { readonly children: ComponentChildren }) {
   const own = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -207,9 +226,7 @@ export function Dialog({
           <h2 id={id} dir="auto">
             {title}
           </h2>
-          <button type="button" class="quiet-button" aria-label="Close" onClick={() => own.current?.close()}>
-            ✕
-          </button>
+          <Button text="✕" look="quiet-button" label="Close" onDo={() => own.current?.close()} />
         </header>
         {children}
       </div>
@@ -218,45 +235,44 @@ export function Dialog({
 }
 
 /** A window with a form, which closes once that is done. */
-export function FormDialog({
-  title,
-  onClose,
-  onDo,
-  ...form
-}: Parameters<typeof ActionForm>[0] & { readonly title: string; readonly onClose: () => void }) {
+export function FormDialog({ title, onClose, onDo, ...form }: DialogProps & Parameters<typeof ActionForm>[0]) {
+  const doAndClose = async (): Promise<void> => {
+    await onDo();
+    onClose();
+  };
   return (
     <Dialog title={title} onClose={onClose}>
-      <ActionForm
-        {...form}
-        onDo={async () => {
-          await onDo();
-          onClose();
-        }}
-      />
+      <ActionForm {...form} onDo={doAndClose} />
     </Dialog>
   );
 }
 
-/** A window with one field, which closes once its text was taken. */
-export function TextDialog({
-  title,
-  action = title,
-  about,
-  initial = "",
-  onText,
-  onClose,
-  ...field
-}: Omit<TextFieldProps, "value" | "onText"> & {
-  readonly title: string;
-  readonly action?: string;
-  readonly about?: ComponentChildren;
+interface TextActionProps extends Omit<TextFieldProps, "value" | "onText"> {
+  /** The value of `do` in the address while the window is open. */
+  readonly name: string;
+  readonly action: string;
+  readonly title?: string;
+  /** The text of the button in the window, if it is not `action`. */
+  readonly confirm?: string;
+  readonly about?: string;
   readonly initial?: string;
   readonly onText: (text: string) => Promise<unknown>;
-  readonly onClose: () => void;
-}) {
+}
+
+/** A button that opens a window with one field, which closes once its text was taken. */
+export function TextAction({ name, action, ...window }: TextActionProps) {
+  return (
+    <WindowButton text={action} value={name}>
+      {(close) => <TextDialog action={action} {...window} onClose={close} />}
+    </WindowButton>
+  );
+}
+
+function TextDialog(props: Omit<TextActionProps, "name"> & { readonly onClose: () => void }) {
+  const { action, title = action, confirm = action, about, initial = "", onText, onClose, ...field } = props;
   const [text, setText] = useState(initial);
   return (
-    <FormDialog title={title} action={action} onDo={() => onText(text)} onClose={onClose}>
+    <FormDialog title={title} action={confirm} onDo={() => onText(text)} onClose={onClose}>
       {about && <p>{about}</p>}
       <TextField {...field} value={text} onText={setText} />
     </FormDialog>
@@ -264,25 +280,14 @@ export function TextDialog({
 }
 
 /** A button that asks once more before it does what cannot be undone. */
-export function Confirm({
-  action,
-  question,
-  onDo,
-  danger = true,
-}: {
-  readonly action: string;
-  readonly question: ComponentChildren;
-  readonly danger?: boolean;
-  readonly onDo: () => Promise<unknown>;
-}) {
+export function Confirm(props: ActionProps & { readonly question: ComponentChildren }) {
+  const { question, danger = true, ...form } = props;
   const [asked, setAsked] = useState(false);
   return (
     <>
-      <button type="button" class={danger ? "danger-quiet" : ""} onClick={() => setAsked(true)}>
-        {action}
-      </button>
+      <Button text={form.action} look={danger ? "danger-quiet" : ""} onDo={() => setAsked(true)} />
       {asked && (
-        <FormDialog title={action} onClose={() => setAsked(false)} {...{ action, danger, onDo }}>
+        <FormDialog {...form} danger={danger} title={form.action} onClose={() => setAsked(false)}>
           <p>{question}</p>
         </FormDialog>
       )}

@@ -20,8 +20,13 @@ export function memoryText({ loaded, loading, kept, memory_mb: memoryMb }: Shown
   return `${loaded ? "yes" : "no"}${size}${kept ? ", kept" : ""}`;
 }
 
-/** Returns the smallest and the largest of a figure, once if they are the same. */
-export function rangeText(values: readonly number[], text: (value: number) => string): string {
+/** Returns the smallest and the largest of a figure of each, once if they are the same. */
+export function rangeText<Each>(
+  all: readonly Each[],
+  figure: (each: Each) => number,
+  text: (value: number) => string,
+): string {
+  const values = all.map(figure);
   const [least, most] = [text(Math.min(...values)), text(Math.max(...values))];
   return least === most ? least : `${least} to ${most}`;
 }

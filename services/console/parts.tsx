@@ -2,53 +2,68 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { to } from "./address.ts";
-import type { ApiFault } from "./admin-api.ts";
+import type { ApiFault, Shown } from "./admin-api.ts";
 import { clock } from "./live.ts";
 import { localTime, spanText } from "./quantity.ts";
 
-export function Page({
-  title,
-  about,
-  actions,
-  children,
-}: {
+/** A page with its title, what can be done there, and its sections. */
+export function Page(props: {
   readonly title: string;
   readonly about?: ComponentChildren;
   readonly actions?: ComponentChildren;
   readonly children: ComponentChildren;
 }) {
   useEffect(() => {
-    document.title = `${title} · Trunkline`;
-  }, [title]);
+    document.title = `${props.title} · Trunkline`;
+  }, [props.title]);
   return (
     <main id="page" tabIndex={-1}>
       <header class="page-head">
         <div>
-          <h1 dir="auto">{title}</h1>
-          {about && <p class="quiet">{about}</p>}
+          <h1 dir="auto">{props.title}</h1>
+          {props.about && <p class="quiet">{props.about}</p>}
         </div>
-        {actions && <div class="actions">{actions}</div>}
+        {props.actions && <div class="actions">{props.actions}</div>}
       </header>
-      {children}
+      {props.children}
     </main>
+  );
+}
+
+/** A part of a page with its heading. `aside` stands beside that. */
+export function Section(props: {
+  readonly title: string;
+  readonly aside?: ComponentChildren;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <section>
+      <header>
+        <h2>{props.title}</h2>
+        {props.aside}
+      </header>
+      {props.children}
+    </section>
   );
 }
 
 export type Tone = "good" | "warn" | "bad" | "plain";
 
 /** A short word with a meaning. The word says it; the colour only helps. */
-export function Badge({
-  tone = "plain",
-  title,
-  children,
-}: {
-  readonly tone?: Tone;
-  readonly title?: string;
-  readonly children: ComponentChildren;
-}) {
+export function Badge(props: { readonly tone?: Tone; readonly title?: string; readonly children: ComponentChildren }) {
   return (
-    <span class={`badge ${tone}`} title={title}>
-      {children}
+    <span class={`badge ${props.tone ?? "plain"}`} title={props.title}>
+      {props.children}
+    </span>
+  );
+}
+
+export function Badges({ words }: { readonly words: readonly string[] }) {
+  return (
+    <span class="badges">
+      {words.map((word) => (
+        <Badge key={word}>{word}</Badge>
+      ))}
     </span>
   );
 }
@@ -74,60 +89,57 @@ export function FaultNotice({ fault }: { readonly fault: ApiFault | undefined })
   return fault === undefined ? null : <Notice tone="bad">{fault.message}</Notice>;
 }
 
-/** Shows a fault of the gateway, or the words while its answer is waited for. */
-export function Waiting({
-  fault,
-  children,
-}: {
-  readonly fault: ApiFault | undefined;
-  readonly children: ComponentChildren;
+/** Shows an answer of the gateway, with the fault of the latest attempt, and the words while the answer is waited for. */
+export function Answered<Answer>(props: {
+  readonly of: Shown<Answer>;
+  readonly waiting?: string;
+  readonly children: (answer: Answer) => ComponentChildren;
 }) {
-  return fault === undefined ? <p class="quiet">{children}</p> : <FaultNotice fault={fault} />;
+  const { answer, fault } = props.of;
+  const waiting = fault === undefined && props.waiting && <p class="quiet">{props.waiting}</p>;
+  return (
+    <>
+      <FaultNotice fault={fault} />
+      {answer === undefined ? waiting : props.children(answer)}
+    </>
+  );
 }
 
-export interface Column<Row> {
-  readonly name: string;
-  readonly cell: (row: Row) => ComponentChildren;
-  /** Numbers stand at the right. */
-  readonly right?: boolean;
-  /** Left out on narrow screens. */
-  readonly wide?: boolean;
-}
+/** A column of a table. Numbers stand at the right; a wide column is left out on narrow screens. */
+export type Column<Row> = readonly [
+  name: string,
+  cell: (row: Row) => ComponentChildren,
+  layout?: "right" | "wide" | "right wide",
+];
 
-export function Table<Row>({
-  caption,
-  columns,
-  rows,
-  keyOf,
-  empty,
-}: {
+export function Table<Row>(props: {
   /** The name of the table for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
-  readonly keyOf: (row: Row) => string;
+  readonly keyOf: (row: Row, place: number) => string;
   readonly empty: ComponentChildren;
 }) {
+  const { caption, columns, rows, keyOf, empty } = props;
   if (rows.length === 0) return <p class="empty">{empty}</p>;
-  const classOf = ({ right, wide }: Column<Row>) => [right && "right", wide && "wide"].filter(Boolean).join(" ");
   return (
     <div class="table-room" tabIndex={0} role="region" aria-label={caption}>
       <table>
         <thead>
           <tr>
-            {columns.map((column) => (
-              <th key={column.name} scope="col" class={classOf(column)}>
-                {column.name}
+            {columns.map(([name, , layout]) => (
+              <th key={name} scope="col" class={layout}>
+                {name}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
-            <tr key={keyOf(row)}>
-              {columns.map((column) => (
-                <td key={column.name} class={classOf(column)}>
-                  {column.cell(row)}
+          {rows.map((row, place) => (
+            <tr key={keyOf(row, place)}>
+              {columns.map(([name, cell, layout]) => (
+                <td key={name} class={layout}>
+                  {cell(row)}
                 </td>
               ))}
             </tr>
@@ -147,11 +159,16 @@ export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
       {facts.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd>{value ?? <span class="quiet">–</span>}</dd>
+          <dd>{value ?? <None />}</dd>
         </div>
       ))}
     </dl>
   );
+}
+
+/** Stands for a value that is not there. */
+export function None({ text = "–" }: { readonly text?: string }) {
+  return <span class="quiet">{text}</span>;
 }
 
 /** Text to be copied: a key, a line for a shell. */
@@ -177,12 +194,11 @@ export function CopyText({ label, text }: { readonly label: string; readonly tex
 
 /** A time in the viewer's zone; UTC when it is pointed at. */
 export function Time({ at }: { readonly at: string | null | undefined }) {
-  return at ? (
+  if (!at) return <None />;
+  return (
     <time dateTime={at} title={`${at.replace("T", " ").replace(/(?:\.\d+)?Z$/, "")} UTC`}>
       {localTime(at)}
     </time>
-  ) : (
-    <span class="quiet">–</span>
   );
 }
 
@@ -202,6 +218,11 @@ export function Name({ children }: { readonly children: string }) {
       {children}
     </bdi>
   );
+}
+
+/** Names after each other. */
+export function Names({ of }: { readonly of: readonly string[] }) {
+  return of.flatMap((name) => [<Name key={name}>{name}</Name>, " "]);
 }
 
 export function MachineLink({ name }: { readonly name: string }) {

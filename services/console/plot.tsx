@@ -5,7 +5,7 @@ import { isDark } from "./theme.ts";
 interface Series {
   readonly name: string;
   readonly values: readonly (number | null)[];
-  readonly kind?: "line" | "bars";
+  readonly kind?: "bars" | undefined;
 }
 
 interface PlotProps {

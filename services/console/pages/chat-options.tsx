@@ -1,12 +1,7 @@
 import { Field, TextField } from "../forms.tsx";
 
 /** The parameters of a chat as a form has them: texts. */
-export interface ChatOptions {
-  readonly system: string;
-  readonly temperature: string;
-  readonly maxTokens: string;
-  readonly tools: string;
-}
+export type ChatOptions = Readonly<Record<"system" | "temperature" | "maxTokens" | "tools", string>>;
 
 export const defaultOptions: ChatOptions = { system: "", temperature: "", maxTokens: "", tools: "" };
 
@@ -27,55 +22,41 @@ function toolsIn(text: string): unknown {
   }
 }
 
-export function OptionFields({
-  options,
-  onOptions,
-}: {
+interface OptionProps {
   readonly options: ChatOptions;
   readonly onOptions: (options: ChatOptions) => void;
-}) {
-  const put = (name: keyof ChatOptions) => (text: string) => onOptions({ ...options, [name]: text });
+}
+
+export function OptionFields({ options, onOptions }: OptionProps) {
+  const field = (name: keyof ChatOptions) => ({
+    value: options[name],
+    onText: (text: string) => onOptions({ ...options, [name]: text }),
+  });
   return (
     <details class="options">
       <summary>Parameters</summary>
       <div class="two">
-        <TextField
-          label="Temperature"
-          type="number"
-          value={options.temperature}
-          onText={put("temperature")}
-          placeholder="of the model"
-        />
-        <TextField
-          label="Longest answer, in tokens"
-          type="number"
-          value={options.maxTokens}
-          onText={put("maxTokens")}
-          placeholder="no limit"
-        />
+        <TextField label="Temperature" type="number" {...field("temperature")} placeholder="of the model" />
+        <TextField label="Longest answer, in tokens" type="number" {...field("maxTokens")} placeholder="no limit" />
       </div>
-      <Area label="System prompt" value={options.system} onText={put("system")} />
+      <Area label="System prompt" {...field("system")} />
       <Area
         label="Tools, as JSON"
-        value={options.tools}
-        onText={put("tools")}
+        {...field("tools")}
         hint="A list as in OpenAI's API. Calls are shown, and not run."
       />
     </details>
   );
 }
 
-function Area({
-  label,
-  hint,
-  value,
-  onText,
-}: {
+interface AreaProps {
   readonly label: string;
   readonly hint?: string;
   readonly value: string;
   readonly onText: (text: string) => void;
-}) {
+}
+
+function Area({ label, hint, value, onText }: AreaProps) {
   return (
     <Field label={label} hint={hint}>
       {(id) => <textarea id={id} rows={2} value={value} onInput={(event) => onText(event.currentTarget.value)} />}

@@ -3,7 +3,7 @@ import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import type { KeyKind } from "#shared/keys/key-token.ts";
 import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
-import { ActionForm, Choice, Dialog, TextField } from "../forms.tsx";
+import { ActionForm, Button, Choice, Dialog, TextField } from "../forms.tsx";
 import { CopyText, Notice } from "../parts.tsx";
 import { session } from "../session.ts";
 import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
@@ -30,9 +30,7 @@ export function IssueDialog({ onClose }: { readonly onClose: () => void }) {
       <Dialog title={`The key of ${issued.name}`} onClose={onClose}>
         <KeyOnce issued={issued} />
         <div class="actions">
-          <button type="button" onClick={() => go(to(["keys", issued.id]))}>
-            Go to the key
-          </button>
+          <Button text="Go to the key" onDo={() => go(to(["keys", issued.id]))} />
         </div>
       </Dialog>
     );
@@ -55,37 +53,23 @@ export function IssueDialog({ onClose }: { readonly onClose: () => void }) {
 /** Shows a key this once, with lines to copy that use it. */
 export function KeyOnce({ issued: { key, kind } }: { readonly issued: Pick<Issued, "key" | "kind"> }) {
   const baseUrl = session.value.state === "in" ? session.value.me.base_url : "";
+  const uses = kind === "model" ? Object.entries(usesOf(key, baseUrl)) : [];
   return (
     <>
       <Notice tone="warn">It is shown this once. Nobody can read it again, also no administrator.</Notice>
-      <CopyText label="The key" text={key} />
-      {kind === "model" &&
-        uses({ key, baseUrl }).map(([label, text]) => <CopyText key={label} label={label} text={text} />)}
+      {[["The key", key] as const, ...uses].map(([label, text]) => (
+        <CopyText key={label} label={label} text={text} />
+      ))}
     </>
   );
 }
 
-/** The uses of a key that people paste first. */
-function uses({
-  key,
-  baseUrl,
-}: {
-  readonly key: string;
-  readonly baseUrl: string;
-}): readonly (readonly [label: string, text: string])[] {
-  return [
-    ["curl", `curl ${baseUrl}/models -H "Authorization: Bearer ${key}"`],
-    [
-      "Node, with the package openai",
-      `import OpenAI from "openai";\nconst client = new OpenAI({ baseURL: "${baseUrl}", apiKey: "${key}" });`,
-    ],
-    [
-      "Python, with the package openai",
-      `from openai import OpenAI\nclient = OpenAI(base_url="${baseUrl}", api_key="${key}")`,
-    ],
-    [
-      "A coding agent, such as opencode",
-      `TRUNKLINE_BASE_URL=${baseUrl} TRUNKLINE_KEY=${key} trunkline connect opencode`,
-    ],
-  ];
+/** Returns the uses of a key that people paste first, by their names. */
+function usesOf(key: string, baseUrl: string): Readonly<Record<string, string>> {
+  return {
+    curl: `curl ${baseUrl}/models -H "Authorization: Bearer ${key}"`,
+    "Node, with the package openai": `import OpenAI from "openai";\nconst client = new OpenAI({ baseURL: "${baseUrl}", apiKey: "${key}" });`,
+    "Python, with the package openai": `from openai import OpenAI\nclient = OpenAI(base_url="${baseUrl}", api_key="${key}")`,
+    "A coding agent, such as opencode": `TRUNKLINE_BASE_URL=${baseUrl} TRUNKLINE_KEY=${key} trunkline connect opencode`,
+  };
 }

@@ -4,40 +4,44 @@ import type { ShownPlan } from "#shared/fleet/shown-plan.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { ActionForm, Confirm, listIn, TextField } from "../forms.tsx";
 import { fleet } from "../live.ts";
-import { Badge, FaultNotice, MachineLink, Table } from "../parts.tsx";
+import { Answered, Badge, type Column, MachineLink, None, Section, Table } from "../parts.tsx";
 import { mayChange } from "../session.ts";
+
+type Step = ShownPlan["data"][number];
+
+const columns: readonly Column<Step>[] = [
+  ["machine", ({ machine }) => (machine === null ? <None text="none" /> : <MachineLink name={machine} />)],
+  ["state", ({ state }) => <Badge tone={keptWords[state][0]}>{keptWords[state][1]}</Badge>],
+  ["why", ({ why }) => <bdi>{why}</bdi>],
+];
 
 /** The wish to have a model in the memory of some machines, and how far that is. */
 export function KeptModel({ id }: { readonly id: string }) {
-  const { answer, fault } = useAnswer("GET /plan", {}, fleet.value?.heardAt);
-  const wish = answer?.keeps.find(({ model }) => model === id);
+  const plan = useAnswer("GET /plan", {}, fleet.value?.heardAt);
   return (
-    <section>
-      <h2>Kept in memory</h2>
-      <FaultNotice fault={fault} />
-      {answer !== undefined && wish !== undefined && (
-        <Table
-          caption={`Copies of ${id}`}
-          rows={answer.data.filter(({ model }) => model === id).map((step, place) => ({ step, place }))}
-          keyOf={({ place }) => String(place)}
-          empty=""
-          columns={[
-            {
-              name: "machine",
-              cell: ({ step: { machine } }) =>
-                machine === null ? <span class="quiet">none</span> : <MachineLink name={machine} />,
-            },
-            {
-              name: "state",
-              cell: ({ step: { state } }) => <Badge tone={keptWords[state][0]}>{keptWords[state][1]}</Badge>,
-            },
-            { name: "why", cell: ({ step: { why } }) => <bdi>{why}</bdi> },
-          ]}
-        />
-      )}
-      {answer !== undefined && mayChange() && <KeepForm key={wish?.changed_at} id={id} wish={wish} />}
-      {answer !== undefined && wish === undefined && !mayChange() && <p class="quiet">No machine is to keep it.</p>}
-    </section>
+    <Section title="Kept in memory">
+      <Answered of={plan}>
+        {({ data, keeps }) => {
+          const wish = keeps.find(({ model }) => model === id);
+          const steps = data.filter(({ model }) => model === id);
+          return (
+            <>
+              {wish !== undefined && (
+                <Table
+                  caption={`Copies of ${id}`}
+                  rows={steps}
+                  keyOf={(_, place) => String(place)}
+                  empty=""
+                  columns={columns}
+                />
+              )}
+              {mayChange() && <KeepForm key={wish?.changed_at} id={id} wish={wish} />}
+              {wish === undefined && !mayChange() && <p class="quiet">No machine is to keep it.</p>}
+            </>
+          );
+        }}
+      </Answered>
+    </Section>
   );
 }
 
@@ -47,6 +51,7 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
   const at = { params: { model: id } };
   const named = listIn(machines);
   const body = { copies: Number(copies), machines: named.length === 0 ? null : named };
+  const all = "all that let models be placed";
   return (
     <>
       <ActionForm
@@ -55,12 +60,7 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
       >
         <div class="two">
           <TextField label="On so many machines" type="number" value={copies} onText={setCopies} required />
-          <TextField
-            label="Only on these"
-            value={machines}
-            onText={setMachines}
-            placeholder="all that let models be placed"
-          />
+          <TextField label="Only on these" value={machines} onText={setMachines} placeholder={all} />
         </div>
         <p class="quiet">The owners of machines permit it with TRUNKLINE_MANAGE=place.</p>
       </ActionForm>

@@ -11,8 +11,7 @@ export function useKeyNames(): KeyNames {
 }
 
 /** A key by its name with the id beside, or by its id alone where it has no name any more. */
-export function KeyName({ id, names }: { readonly id: string; readonly names: KeyNames }) {
-  const name = names.get(id);
+export function KeyName({ id, name }: { readonly id: string; readonly name: string | undefined }) {
   return (
     <>
       <a href={to(["keys", id])}>{name === undefined ? <Name>{id}</Name> : <bdi>{name}</bdi>}</a>

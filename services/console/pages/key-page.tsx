@@ -3,10 +3,10 @@ import { termRows, termText } from "#shared/admin/key-terms.ts";
 import { totalUsage } from "#shared/usage/sum-usage.ts";
 import { dayOf } from "#shared/process/clock.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
-import { query, setQuery, to } from "../address.ts";
+import { to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { ActionForm, Choice, Confirm, Dialog, FormDialog, QueryButton, TextDialog } from "../forms.tsx";
-import { Badge, Bar, type Fact, Facts, FaultNotice, Name, Page, Time, Waiting } from "../parts.tsx";
+import { ActionForm, Choice, Confirm, Dialog, FormDialog, LinkButton, TextAction, WindowButton } from "../forms.tsx";
+import { Answered, Badge, Bar, type Fact, Facts, FaultNotice, Name, Names, Page, Section, Time } from "../parts.tsx";
 import { numberText, shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
 import { sumBy, sumOf } from "../usage-sums.ts";
@@ -21,7 +21,7 @@ export function OneKey({ id }: { readonly id: string }) {
   if (key === undefined) {
     return (
       <Page title="Key" about={<Name>{id}</Name>}>
-        <Waiting fault={fault}>The key is looked up…</Waiting>
+        {fault === undefined ? <p class="quiet">The key is looked up…</p> : <FaultNotice fault={fault} />}
         {fault?.code === "key_not_found" && (
           <p>
             It may have been revoked long ago. <a href={to(["trail"], { find: id })}>Look for it in the trail</a>
@@ -30,65 +30,39 @@ export function OneKey({ id }: { readonly id: string }) {
       </Page>
     );
   }
+  const { kind, issued_by: issuer, old_secrets_valid_until: ends } = key;
   return (
     <Page
       title={key.name}
-      about={
-        <>
-          {key.kind === "model" ? "Key" : `${key.kind} key`} · <Name>{id}</Name>
-        </>
-      }
+      about={[kind === "model" ? "Key · " : `${kind} key · `, <Name>{id}</Name>]}
       actions={mayChangeKeys() && <KeyActions shown={key} />}
     >
-      <section>
-        <h2>Terms</h2>
+      <Section title="Terms">
         <Facts
           facts={[
             ["State", <Badge tone={keyTones[key.state]}>{key.state}</Badge>],
             ["Expires", <Time at={key.expires_at} />],
-            [
-              "May call",
-              key.kind === "model"
-                ? key.scopes.map((scope) => (
-                    <>
-                      <Name key={scope}>{scope}</Name>{" "}
-                    </>
-                  ))
-                : "no models",
-            ],
-            ...(key.kind === "model" ? termFacts(key) : []),
-            [
-              "Issued",
-              <>
-                <Time at={key.created_at} />
-                {key.issued_by && (
-                  <>
-                    {" "}
-                    by{" "}
-                    <a href={to(["keys", key.issued_by])}>
-                      <Name>{key.issued_by}</Name>
-                    </a>
-                  </>
-                )}
-              </>,
-            ],
-            [
-              "Old secrets good until",
-              key.old_secrets_valid_until.length === 0
-                ? null
-                : key.old_secrets_valid_until.map((at) => <Time key={at} at={at} />),
-            ],
+            ["May call", kind === "model" ? <Names of={key.scopes} /> : "no models"],
+            ...(kind === "model" ? termFacts(key) : []),
+            ["Issued", [<Time at={key.created_at} />, issuer && [" by ", <Issuer id={issuer} />]]],
+            ["Old secrets good until", ends.length === 0 ? null : ends.map((at) => <Time key={at} at={at} />)],
           ]}
         />
-      </section>
+      </Section>
       <UsageOf id={id} />
       <TrailOf id={id} />
       <p class="actions">
-        <a class="button" href={to(["requests"], { key: id })}>
-          Its requests
-        </a>
+        <LinkButton text="Its requests" href={to(["requests"], { key: id })} />
       </p>
     </Page>
+  );
+}
+
+function Issuer({ id }: { readonly id: string }) {
+  return (
+    <a href={to(["keys", id])}>
+      <Name>{id}</Name>
+    </a>
   );
 }
 
@@ -101,13 +75,9 @@ function termFacts(key: ShownKey): readonly Fact[] {
   });
 }
 
-function Budget({
-  id,
-  budget: { tokens, per },
-}: {
-  readonly id: string;
-  readonly budget: NonNullable<ShownKey["budget"]>;
-}) {
+type ShownBudget = NonNullable<ShownKey["budget"]>;
+
+function Budget({ id, budget: { tokens, per } }: { readonly id: string; readonly budget: ShownBudget }) {
   const today = dayOf(Date.now());
   const from = per === "day" ? today : `${today.slice(0, 7)}-01`;
   const { answer } = useAnswer("GET /usage", { query: { key: id, from, to: today } });
@@ -124,55 +94,51 @@ function Budget({
 }
 
 function UsageOf({ id }: { readonly id: string }) {
-  const { answer, fault } = useAnswer("GET /usage", { query: { key: id } });
+  const usage = useAnswer("GET /usage", { query: { key: id } });
   return (
-    <section>
-      <header>
-        <h2>Usage of the last 30 days</h2>
-        <a href={to(["usage"], { key: id, by: "day" })}>By day</a>
-      </header>
-      <FaultNotice fault={fault} />
-      {answer !== undefined && (
-        <UsageTable
-          caption="Usage by model"
-          sums={sumBy(answer.data, "model")}
-          total={sumOf("all", answer.data)}
-          part="model"
-        />
-      )}
-    </section>
+    <Section title="Usage of the last 30 days" aside={<a href={to(["usage"], { key: id, by: "day" })}>By day</a>}>
+      <Answered of={usage}>
+        {({ data }) => (
+          <UsageTable caption="Usage by model" sums={sumBy(data, "model")} total={sumOf("all", data)} part="model" />
+        )}
+      </Answered>
+    </Section>
   );
 }
 
 function TrailOf({ id }: { readonly id: string }) {
-  const { answer, fault } = useAnswer("GET /log", { query: { key: id, limit: 20 } });
+  const trail = useAnswer("GET /log", { query: { key: id, limit: 20 } });
   return (
-    <section>
-      <h2>Its trail</h2>
-      <FaultNotice fault={fault} />
-      {answer !== undefined && <TrailTable caption="Trail of this key" entries={answer.data.toReversed()} />}
-    </section>
+    <Section title="Its trail">
+      <Answered of={trail}>
+        {({ data }) => <TrailTable caption="Trail of this key" entries={data.toReversed()} />}
+      </Answered>
+    </Section>
   );
 }
 
 function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
   const at = { params: { id: key.id } };
-  const close = (): void => setQuery("do", undefined);
-  const open = query.value.get("do");
   if (key.state === "revoked") return null;
   return (
     <>
       {key.kind === "model" && (
-        <QueryButton name="do" value="terms">
-          Change terms
-        </QueryButton>
+        <WindowButton text="Change terms" value="terms">
+          {(close) => <TermsDialog shown={key} onClose={close} />}
+        </WindowButton>
       )}
-      <QueryButton name="do" value="extend">
-        Extend
-      </QueryButton>
-      <QueryButton name="do" value="rotate">
-        New secret
-      </QueryButton>
+      <TextAction
+        name="extend"
+        action="Extend"
+        label="Valid for, from now on"
+        hint="Such as 90d, 12h or 30m."
+        initial="90d"
+        required
+        onText={(ttl) => change("POST /keys/{id}/extend", { ...at, body: { ttl } })}
+      />
+      <WindowButton text="New secret" value="rotate">
+        {(close) => <RotateDialog shown={key} onClose={close} />}
+      </WindowButton>
       {key.state === "disabled" ? (
         <Confirm
           action="Enable"
@@ -196,32 +162,20 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
         }
         onDo={() => change("POST /keys/{id}/revoke", at)}
       />
-      {open === "terms" && <TermsDialog shown={key} onClose={close} />}
-      {open === "extend" && (
-        <TextDialog
-          title="Extend"
-          label="Valid for, from now on"
-          hint="Such as 90d, 12h or 30m."
-          initial="90d"
-          required
-          onText={(ttl) => change("POST /keys/{id}/extend", { ...at, body: { ttl } })}
-          onClose={close}
-        />
-      )}
-      {open === "rotate" && <RotateDialog shown={key} onClose={close} />}
     </>
   );
 }
 
-function TermsDialog({ shown: key, onClose }: { readonly shown: ShownKey; readonly onClose: () => void }) {
+interface KeyDialogProps {
+  readonly shown: ShownKey;
+  readonly onClose: () => void;
+}
+
+function TermsDialog({ shown: key, onClose }: KeyDialogProps) {
   const [terms, setTerms] = useState(termsOf(key));
+  const save = () => change("PATCH /keys/{id}", { params: { id: key.id }, body: bodyOf(terms) });
   return (
-    <FormDialog
-      title={`Terms of ${key.name}`}
-      action="Save"
-      onDo={() => change("PATCH /keys/{id}", { params: { id: key.id }, body: bodyOf(terms) })}
-      onClose={onClose}
-    >
+    <FormDialog title={`Terms of ${key.name}`} action="Save" onDo={save} onClose={onClose}>
       <TermFields terms={terms} onTerms={setTerms} />
     </FormDialog>
   );
@@ -234,20 +188,15 @@ const graces = [
   ["0s", "no time: it has leaked"],
 ] as const;
 
-function RotateDialog({ shown: key, onClose }: { readonly shown: ShownKey; readonly onClose: () => void }) {
+function RotateDialog({ shown: { id, name, kind }, onClose }: KeyDialogProps) {
   const [grace, setGrace] = useState<string>("24h");
   const [issued, setIssued] = useState<Issued>();
+  const rotate = async () =>
+    setIssued(await change("POST /keys/{id}/rotate", { params: { id }, body: { grace, kind } }));
   return (
-    <Dialog title={`Another secret for ${key.name}`} onClose={onClose}>
+    <Dialog title={`Another secret for ${name}`} onClose={onClose}>
       {issued === undefined ? (
-        <ActionForm
-          action="Make it"
-          onDo={async () =>
-            setIssued(
-              await change("POST /keys/{id}/rotate", { params: { id: key.id }, body: { grace, kind: key.kind } }),
-            )
-          }
-        >
+        <ActionForm action="Make it" onDo={rotate}>
           <p>The key keeps its id, its terms and its usage.</p>
           <Choice label="The old secret stays good for" value={grace} onChoose={setGrace} options={graces} />
         </ActionForm>

@@ -83,12 +83,14 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
           label="Budget for a"
           value={terms.per}
           onChoose={(per) => onTerms({ ...terms, per })}
-          options={[
-            ["day", "day (UTC)"],
-            ["month", "month (UTC)"],
-          ]}
+          options={periods}
         />
       </div>
     </>
   );
 }
+
+const periods = [
+  ["day", "day (UTC)"],
+  ["month", "month (UTC)"],
+] as const;

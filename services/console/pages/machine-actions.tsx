@@ -1,22 +1,27 @@
 import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
-import { go, query, setQuery, to } from "../address.ts";
+import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
-import { Confirm, listIn, QueryButton, TextDialog } from "../forms.tsx";
-import { PairDialog } from "./pair-machine.tsx";
+import { Confirm, listIn, TextAction, WindowButton } from "../forms.tsx";
+import { PairDialog, patternsHint } from "./pair-machine.tsx";
 
 /** The changes of a machine. Each window has an address. */
-export function MachineActions({ record }: { readonly record: ShownMachineRecord }) {
-  const { machine, state } = record;
+export function MachineActions({ record: { machine, state, models } }: { readonly record: ShownMachineRecord }) {
   const at = { params: { machine } };
-  const open = query.value.get("do");
-  const close = (): void => setQuery("do", undefined);
   const isPaired = state === "paired" || state === "cordoned";
   return (
     <>
       {state === "paired" && (
-        <QueryButton name="do" value="cordon">
-          Cordon
-        </QueryButton>
+        <TextAction
+          name="cordon"
+          action="Cordon"
+          about="It gets no new jobs. Those that run there go on: when none is left, it is drained."
+          label="Reason"
+          hint="Others see it beside the machine."
+          placeholder="new fans"
+          onText={(reason) =>
+            change("POST /machines/{machine}/cordon", { ...at, body: reason === "" ? {} : { reason } })
+          }
+        />
       )}
       {state === "cordoned" && (
         <Confirm
@@ -27,17 +32,36 @@ export function MachineActions({ record }: { readonly record: ShownMachineRecord
         />
       )}
       {isPaired && (
-        <QueryButton name="do" value="rename">
-          Rename
-        </QueryButton>
+        <TextAction
+          name="rename"
+          action="Rename"
+          title={`Rename ${machine}`}
+          about="No request is refused for it. Jobs under the old name have 30 seconds to finish."
+          label="New name"
+          initial={machine}
+          required
+          onText={async (name) => {
+            await change("POST /machines/{machine}/rename", { ...at, body: { name } });
+            go(to(["machines", name]), { replace: true });
+          }}
+        />
       )}
-      <QueryButton name="do" value="models">
-        Allowed models
-      </QueryButton>
+      <TextAction
+        name="models"
+        action="Allowed models"
+        confirm="Save"
+        label="Models it may offer"
+        hint={patternsHint}
+        initial={models?.join(" ") ?? ""}
+        onText={(text) => {
+          const given = listIn(text);
+          return change("PATCH /machines/{machine}", { ...at, body: { models: given.length === 0 ? null : given } });
+        }}
+      />
       {!isPaired && (
-        <QueryButton name="do" value="pair" isPrimary>
-          Pair
-        </QueryButton>
+        <WindowButton text="Pair" value="pair" isPrimary>
+          {(close) => <PairDialog name={machine} onClose={close} />}
+        </WindowButton>
       )}
       {isPaired && (
         <Confirm
@@ -56,52 +80,6 @@ export function MachineActions({ record }: { readonly record: ShownMachineRecord
           }}
         />
       )}
-      {open === "cordon" && (
-        <TextDialog
-          title="Cordon"
-          about="It gets no new jobs. Those that run there go on: when none is left, it is drained."
-          label="Reason"
-          hint="Others see it beside the machine."
-          placeholder="new fans"
-          onText={(reason) =>
-            change("POST /machines/{machine}/cordon", { ...at, body: reason === "" ? {} : { reason } })
-          }
-          onClose={close}
-        />
-      )}
-      {open === "rename" && (
-        <TextDialog
-          title={`Rename ${machine}`}
-          action="Rename"
-          about="No request is refused for it. Jobs under the old name have 30 seconds to finish."
-          label="New name"
-          initial={machine}
-          required
-          onText={async (name) => {
-            await change("POST /machines/{machine}/rename", { ...at, body: { name } });
-            go(to(["machines", name]), { replace: true });
-          }}
-          onClose={close}
-        />
-      )}
-      {open === "models" && (
-        <TextDialog
-          title="Allowed models"
-          action="Save"
-          label="Models it may offer"
-          hint="Names or patterns with *, such as llama* qwen*. Empty for all."
-          initial={record.models?.join(" ") ?? ""}
-          onText={(text) => {
-            const models = listIn(text);
-            return change("PATCH /machines/{machine}", {
-              ...at,
-              body: { models: models.length === 0 ? null : models },
-            });
-          }}
-          onClose={close}
-        />
-      )}
-      {open === "pair" && <PairDialog name={machine} onClose={close} />}
     </>
   );
 }

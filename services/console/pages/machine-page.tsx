@@ -1,9 +1,28 @@
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import type { ModelListing } from "#shared/protocol/model.ts";
 import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
 import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
+import { LinkButton } from "../forms.tsx";
 import { fleet, inMemory, stale } from "../live.ts";
-import { Age, Badge, Bar, Facts, FaultNotice, ModelLink, Name, Notice, Page, Table, Time } from "../parts.tsx";
+import {
+  Age,
+  Badge,
+  Badges,
+  Bar,
+  type Column,
+  type Fact,
+  Facts,
+  FaultNotice,
+  ModelLink,
+  Name,
+  Names,
+  Notice,
+  Page,
+  Section,
+  Table,
+  Time,
+} from "../parts.tsx";
 import { numberText, sizeText, windowText } from "../quantity.ts";
 import { memoryText } from "../model-rows.ts";
 import { mayChange } from "../session.ts";
@@ -27,90 +46,57 @@ export function OneMachine({ name }: { readonly name: string }) {
       {record !== undefined && <RecordFacts record={record} />}
       {isKnown && <ModelsOf name={name} />}
       <p class="actions">
-        <a class="button" href={to(["requests"], { machine: name })}>
-          Its requests
-        </a>
-        <a class="button" href={to(["requests"], { machine: name, failed: "true" })}>
-          Its failures
-        </a>
+        <LinkButton text="Its requests" href={to(["requests"], { machine: name })} />
+        <LinkButton text="Its failures" href={to(["requests"], { machine: name, failed: "true" })} />
       </p>
     </Page>
   );
 }
 
 function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
-  const { heard_ms_ago: heardMsAgo, last_fault: last, why } = machine;
+  const { heard_ms_ago: heardMsAgo, state_ms_ago: stateMsAgo, last_fault: last, memory, connection, why } = machine;
   const heardAt = fleet.value?.heardAt ?? 0;
+  const heard = [heardMsAgo === null ? "never" : [<Age sinceMs={heardAt - heardMsAgo} />, " ago"]];
+  const facts: readonly Fact[] = [
+    [
+      "State",
+      [<MachineState machine={machine} />, stateMsAgo != null && [" for ", <Age sinceMs={heardAt - stateMsAgo} />]],
+    ],
+    ["Heard", heardMsAgo !== null && machine.status === "present" && !stale.value ? "now" : heard],
+    ["Model server", machine.runtime],
+    ["Slots in use", `${machine.running} of ${machine.slots}`],
+    ["Waiting", `${machine.queued} of ${machine.queue_max} places`],
+    ["Memory for models", memory && <Memory memory={memory} />],
+    ["Disk for models", memory?.disk_free_mb && `${sizeText(memory.disk_free_mb)} free`],
+    ["Keeps in memory", memory && memory.keeps.length > 0 && <Keeps keeps={memory.keeps} />],
+    ["Pulls", memory && memory.pulls.length > 0 && <Pulls pulls={memory.pulls} />],
+    ["Its agent", machine.version && `version ${machine.version}`],
+    ["Started", machine.epoch && <Started epoch={machine.epoch} />],
+    ["Jobs of this gateway", numberText(machine.open_jobs)],
+    ["Connected", connection && connections[connection]],
+    ["Last failure", last ? <LastFault last={last} heardAt={heardAt} /> : "none at this gateway"],
+  ];
   return (
-    <section>
-      <h2>As this gateway sees it</h2>
+    <Section title="As this gateway sees it">
       {why !== null && (
         <Notice tone={machine.takes_work ? "plain" : "warn"}>
           <bdi>{why}</bdi>
         </Notice>
       )}
-      <Facts
-        facts={[
-          [
-            "State",
-            <>
-              <MachineState machine={machine} />
-              {machine.state_ms_ago != null && (
-                <>
-                  {" "}
-                  for <Age sinceMs={heardAt - machine.state_ms_ago} />
-                </>
-              )}
-            </>,
-          ],
-          [
-            "Heard",
-            heardMsAgo === null ? (
-              "never"
-            ) : machine.status === "present" && !stale.value ? (
-              "now"
-            ) : (
-              <>
-                <Age sinceMs={heardAt - heardMsAgo} /> ago
-              </>
-            ),
-          ],
-          ["Model server", machine.runtime],
-          ["Slots in use", `${machine.running} of ${machine.slots}`],
-          ["Waiting", `${machine.queued} of ${machine.queue_max} places`],
-          ["Memory for models", machine.memory && <Memory memory={machine.memory} />],
-          ["Disk for models", machine.memory?.disk_free_mb && `${sizeText(machine.memory.disk_free_mb)} free`],
-          [
-            "Keeps in memory",
-            machine.memory && machine.memory.keeps.length > 0 && <Keeps keeps={machine.memory.keeps} />,
-          ],
-          ["Pulls", machine.memory && machine.memory.pulls.length > 0 && <Pulls pulls={machine.memory.pulls} />],
-          ["Its agent", machine.version && `version ${machine.version}`],
-          ["Started", machine.epoch && <Started epoch={machine.epoch} />],
-          ["Jobs of this gateway", numberText(machine.open_jobs)],
-          [
-            "Connected",
-            machine.connection === null || machine.connection === undefined ? null : connections[machine.connection],
-          ],
-          [
-            "Last failure",
-            last ? (
-              <>
-                <Badge tone="warn">{last.code}</Badge> <Name>{last.model}</Name>,{" "}
-                <Age sinceMs={heardAt - last.ms_ago} /> ago
-                {last.reason !== null && (
-                  <>
-                    : <bdi>{last.reason}</bdi>
-                  </>
-                )}
-              </>
-            ) : (
-              "none at this gateway"
-            ),
-          ],
-        ]}
-      />
-    </section>
+      <Facts facts={facts} />
+    </Section>
+  );
+}
+
+type ShownFault = NonNullable<ShownFleetMachine["last_fault"]>;
+
+function LastFault({ last, heardAt }: { readonly last: ShownFault; readonly heardAt: number }) {
+  const { code, model, ms_ago: msAgo, reason } = last;
+  return (
+    <>
+      <Badge tone="warn">{code}</Badge> <Name>{model}</Name>, <Age sinceMs={heardAt - msAgo} /> ago
+      {reason !== null && [": ", <bdi>{reason}</bdi>]}
+    </>
   );
 }
 
@@ -122,11 +108,7 @@ function Keeps({ keeps }: { readonly keeps: ShownMemory["keeps"] }) {
       <ModelLink id={model} />{" "}
       <small>
         {state}
-        {why !== undefined && (
-          <>
-            : <bdi>{why}</bdi>
-          </>
-        )}
+        {why !== undefined && [": ", <bdi>{why}</bdi>]}
       </small>
     </div>
   ));
@@ -149,14 +131,11 @@ function Pulls({ pulls }: { readonly pulls: ShownMemory["pulls"] }) {
 function Memory({ memory }: { readonly memory: ShownMemory }) {
   const { total_mb: totalMb, free_mb: freeMb, loading } = memory;
   const text = `${sizeText(freeMb)} of ${sizeText(totalMb)} free`;
+  const far = loading && ` is being loaded: ${loading.percent} %, about ${loading.seconds_left} s`;
   return (
     <>
       <Bar part={totalMb - freeMb} whole={totalMb} label={text} /> {text}
-      {loading && (
-        <>
-          ; <Name>{loading.id}</Name> is being loaded: {loading.percent} %, about {loading.seconds_left} s
-        </>
-      )}
+      {loading && ["; ", <Name>{loading.id}</Name>, far]}
     </>
   );
 }
@@ -170,84 +149,56 @@ function Started({ epoch }: { readonly epoch: string }) {
 const connections = { tunnel: "over the site's own port", direct: "to the broker" } as const;
 
 function RecordFacts({ record }: { readonly record: ShownMachineRecord }) {
-  const { cordon, join_used_again: again } = record;
+  const { cordon, join_used_again: again, paired_at: pairedAt, models, labels } = record;
+  const facts: readonly Fact[] = [
+    ["Pairing", record.state],
+    ["Paired", pairedAt && [<Time at={pairedAt} />, record.paired_from && ` from ${record.paired_from}`]],
+    ["Paired by", record.paired_by && <bdi>{record.paired_by}</bdi>],
+    ["Models it may offer", models === null ? "all" : <Names of={models} />],
+    ["Labels", labels && <Badges words={labels} />],
+    ["External", record.external ? "yes: only routes that say so lead there" : null],
+    [
+      "Cordoned",
+      cordon && [<bdi>{cordon.reason}</bdi>, ", ", <Time at={cordon.at} />, ", by ", <bdi>{cordon.by}</bdi>],
+    ],
+    ["Revoked", record.revoked_at && <Time at={record.revoked_at} />],
+  ];
   return (
-    <section>
-      <h2>Its record</h2>
+    <Section title="Its record">
       {again !== null && (
         <Notice tone="bad">
           Its join line was used again from {again.from}, <Time at={again.at} />: somebody else has the line. It works
           for nobody any more.
         </Notice>
       )}
-      <Facts
-        facts={[
-          ["Pairing", record.state],
-          [
-            "Paired",
-            record.paired_at && (
-              <>
-                <Time at={record.paired_at} />
-                {record.paired_from && <> from {record.paired_from}</>}
-              </>
-            ),
-          ],
-          ["Paired by", record.paired_by && <bdi>{record.paired_by}</bdi>],
-          [
-            "Models it may offer",
-            record.models === null ? "all" : record.models.map((each) => <Name key={each}>{each}</Name>),
-          ],
-          [
-            "Labels",
-            record.labels && (
-              <span class="badges">
-                {record.labels.map((each) => (
-                  <Badge key={each}>{each}</Badge>
-                ))}
-              </span>
-            ),
-          ],
-          ["External", record.external ? "yes: only routes that say so lead there" : null],
-          [
-            "Cordoned",
-            cordon && (
-              <>
-                <bdi>{cordon.reason}</bdi>, <Time at={cordon.at} />, by <bdi>{cordon.by}</bdi>
-              </>
-            ),
-          ],
-          ["Revoked", record.revoked_at && <Time at={record.revoked_at} />],
-        ]}
-      />
-    </section>
+      <Facts facts={facts} />
+    </Section>
   );
 }
 
+const columns: readonly Column<ModelListing["data"][number]>[] = [
+  ["model", ({ id }) => <ModelLink id={id} />],
+  ["model server", ({ runtime }) => runtime ?? "–", "wide"],
+  ["window", (model) => windowText(model.context_window), "right"],
+  ["size", (model) => sizeText(model.size_mb), "right"],
+  ["in memory", memoryText],
+];
+
 function ModelsOf({ name }: { readonly name: string }) {
   const { answer, fault } = useAnswer("GET /models", { query: { machine: name } }, inMemory.value);
+  const waiting = fault?.message ?? (answer === undefined && "The machine is asked for its models…");
   return (
-    <section>
-      <h2>Models it offers now</h2>
-      {fault !== undefined && <p class="quiet">{fault.message}</p>}
-      {answer === undefined && fault === undefined && <p class="quiet">The machine is asked for its models…</p>}
+    <Section title="Models it offers now">
+      {waiting && <p class="quiet">{waiting}</p>}
       {answer !== undefined && (
         <Table
           caption={`Models of ${name}`}
           keyOf={({ id }) => id}
           rows={answer.data}
           empty="It offers no model. Pull one there, or start a model server that has some."
-          columns={[
-            {
-              name: "model",
-              cell: ({ id }) => <ModelLink id={id} />,
-            },
-            { name: "model server", wide: true, cell: ({ runtime }) => runtime ?? "–" },
-            { name: "window", right: true, cell: ({ context_window: tokens }) => windowText(tokens) },
-            { name: "size", right: true, cell: ({ size_mb: mb }) => sizeText(mb) },
-            { name: "in memory", cell: memoryText },
-          ]}
+          columns={columns}
         />
       )}
-    </section>
+    </Section>
   );
 }

@@ -1,8 +1,7 @@
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { query, setQuery } from "../address.ts";
-import { QueryButton } from "../forms.tsx";
+import { WindowButton } from "../forms.tsx";
 import { fleet } from "../live.ts";
-import { Age, Bar, type Column, MachineLink, Page, Table } from "../parts.tsx";
+import { Age, Bar, type Column, MachineLink, None, Page, Table } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 import { MachineState } from "./machine-state.tsx";
 import { OneMachine } from "./machine-page.tsx";
@@ -13,44 +12,39 @@ export function Machines({ rest: [name] }: { readonly rest: readonly string[] })
 }
 
 const columns: readonly Column<ShownFleetMachine>[] = [
-  {
-    name: "machine",
-    cell: ({ machine }) => <MachineLink name={machine} />,
-  },
-  { name: "state", cell: (machine) => <MachineState machine={machine} /> },
-  { name: "model server", cell: ({ runtime }) => runtime ?? <span class="quiet">none</span>, wide: true },
-  {
-    name: "slots in use",
-    cell: ({ running, slots }) => (
+  ["machine", ({ machine }) => <MachineLink name={machine} />],
+  ["state", (machine) => <MachineState machine={machine} />],
+  ["model server", ({ runtime }) => runtime ?? <None text="none" />, "wide"],
+  [
+    "slots in use",
+    ({ running, slots }) => (
       <>
         <Bar part={running} whole={slots} label={`${running} of ${slots} slots in use`} /> {running}/{slots}
       </>
     ),
-  },
-  { name: "waiting", right: true, cell: ({ queued }) => queued },
-  { name: "models", right: true, wide: true, cell: ({ models }) => models },
-  {
-    name: "heard",
-    right: true,
-    wide: true,
-    cell: ({ status, heard_ms_ago: ms }) =>
+  ],
+  ["waiting", ({ queued }) => queued, "right"],
+  ["models", ({ models }) => models, "right wide"],
+  [
+    "heard",
+    ({ status, heard_ms_ago: ms }) =>
       status === "present" ? "now" : ms === null ? "never" : <Age sinceMs={(fleet.value?.heardAt ?? 0) - ms} />,
-  },
-  { name: "why", wide: true, cell: ({ why }) => (why === null ? <span class="quiet">–</span> : <bdi>{why}</bdi>) },
+    "right wide",
+  ],
+  ["why", ({ why }) => (why === null ? <None /> : <bdi>{why}</bdi>), "wide"],
 ];
 
 function MachineList() {
   const { value } = fleet;
-  const pairing = query.value.get("pair") === "new";
   return (
     <Page
       title="Machines"
       about="Every machine as this gateway sees it, live."
       actions={
         mayChange() && (
-          <QueryButton name="pair" value="new" isPrimary>
-            Pair a machine
-          </QueryButton>
+          <WindowButton text="Pair a machine" name="pair" value="new" isPrimary>
+            {(close) => <PairDialog onClose={close} />}
+          </WindowButton>
         )
       }
     >
@@ -65,7 +59,6 @@ function MachineList() {
           empty="No machine is here yet. Pair one: it gets one line to paste."
         />
       )}
-      {pairing && mayChange() && <PairDialog onClose={() => setQuery("pair", undefined)} />}
     </Page>
   );
 }

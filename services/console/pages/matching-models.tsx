@@ -1,5 +1,5 @@
 import { useAnswer } from "../admin-api.ts";
-import { Name } from "../parts.tsx";
+import { Names, None } from "../parts.tsx";
 
 interface Matching {
   readonly matches: (id: string) => boolean;
@@ -15,21 +15,10 @@ export function MatchingModels({ matches, before, shownMax, none }: Matching) {
   const { answer } = useAnswer("GET /models", {});
   if (answer === undefined) return null;
   const ids = [...new Set(answer.data.map(({ id }) => id))].filter(matches);
+  const more = ids.length > shownMax && `and ${ids.length - shownMax} more`;
   return (
     <p class="matches" role="status">
-      {ids.length === 0 ? (
-        <span class="quiet">{none}</span>
-      ) : (
-        <>
-          {before}{" "}
-          {ids.slice(0, shownMax).map((id) => (
-            <>
-              <Name key={id}>{id}</Name>{" "}
-            </>
-          ))}
-          {ids.length > shownMax && `and ${ids.length - shownMax} more`}
-        </>
-      )}
+      {ids.length === 0 ? <None text={none} /> : [before, " ", <Names of={ids.slice(0, shownMax)} />, more]}
     </p>
   );
 }

@@ -1,5 +1,5 @@
 import type { ShownModel } from "#shared/protocol/model.ts";
-import { Badge } from "../parts.tsx";
+import { Badges } from "../parts.tsx";
 
 const capabilityWords = { vision: "vision", tools: "tools", thinking: "thinking", embedding: "embeddings" } as const;
 
@@ -9,12 +9,5 @@ export function ModelBadges({ offers }: { readonly offers: readonly ShownModel[]
     const able = offers.filter(({ capabilities }) => capabilities[capability as keyof typeof capabilityWords]).length;
     return able === 0 ? [] : [able === offers.length ? word : `${word} on ${able} of ${offers.length}`];
   });
-  const all = offers.some((each) => each.apple_mlx) ? [...words, "MLX"] : words;
-  return (
-    <span class="badges">
-      {all.map((word) => (
-        <Badge key={word}>{word}</Badge>
-      ))}
-    </span>
-  );
+  return <Badges words={offers.some((each) => each.apple_mlx) ? [...words, "MLX"] : words} />;
 }

@@ -1,11 +1,25 @@
 import { useState } from "preact/hooks";
 import type { ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
 import type { ShownModel } from "#shared/protocol/model.ts";
-import { query, setQuery, to } from "../address.ts";
+import { query, to } from "../address.ts";
 import { type ApiFault, faultOf, useAnswer, work } from "../admin-api.ts";
 import { inMemory } from "../live.ts";
-import { Choice, Confirm, TextField } from "../forms.tsx";
-import { Badge, type Column, FaultNotice, MachineLink, Name, Notice, orDash, Page, Table } from "../parts.tsx";
+import { Button, Confirm, Filters, LinkButton, QueryChoice, QueryField } from "../forms.tsx";
+import {
+  Answered,
+  Badge,
+  type Column,
+  FaultNotice,
+  MachineLink,
+  Name,
+  Names,
+  None,
+  Notice,
+  orDash,
+  Page,
+  Section,
+  Table,
+} from "../parts.tsx";
 import { memoryText } from "../model-rows.ts";
 import { msText, numberText, sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
@@ -16,61 +30,46 @@ export function OneModel({ id }: { readonly id: string }) {
   const { answer, fault } = useAnswer("GET /models", {}, inMemory.value);
   const answered = useAnswer("GET /route", { query: { model: id } });
   const offers = answer?.data.filter((each) => each.id === id) ?? [];
+  const canChat = answered.answer?.refusal === null;
   return (
     <Page
       title={id}
       about={offers.length > 0 && <ModelBadges offers={offers} />}
-      actions={
-        answered.answer?.refusal === null && (
-          <a class="button" href={to(["playground"], { model: id })}>
-            Chat with it
-          </a>
-        )
-      }
+      actions={canChat && <LinkButton text="Chat with it" href={to(["playground"], { model: id })} />}
     >
       <FaultNotice fault={fault} />
       {answer !== undefined && <Offers id={id} offers={offers} />}
       {answer !== undefined && <KeptModel id={id} />}
       <Asked id={id} canEmbed={offers.some(({ capabilities }) => capabilities.embedding && !capabilities.completion)} />
       <p class="actions">
-        <a class="button" href={to(["requests"], { model: id })}>
-          Its requests
-        </a>
+        <LinkButton text="Its requests" href={to(["requests"], { model: id })} />
       </p>
     </Page>
   );
 }
 
+const offerColumns: readonly Column<ShownModel>[] = [
+  ["machine", ({ machine }) => <MachineLink name={machine} />],
+  ["model server", ({ runtime }) => runtime ?? "–"],
+  ["window", (offer) => `${windowText(offer.context_window)} tokens`, "right"],
+  ["size", (offer) => sizeText(offer.size_mb), "right"],
+  ["profile", (offer) => offer.runtime_profile, "wide"],
+  ["in memory", memoryText],
+  ["load takes", ({ load_seconds: seconds }) => (seconds ? `${numberText(seconds)} s` : "–"), "right wide"],
+];
+const actionsColumn: Column<ShownModel> = ["actions", (offer) => <OfferActions offer={offer} />];
+
 function Offers({ id, offers }: { readonly id: string; readonly offers: readonly ShownModel[] }) {
-  const columns: readonly Column<ShownModel>[] = [
-    {
-      name: "machine",
-      cell: ({ machine }) => <MachineLink name={machine} />,
-    },
-    { name: "model server", cell: ({ runtime }) => runtime ?? "–" },
-    { name: "window", right: true, cell: ({ context_window: tokens }) => `${windowText(tokens)} tokens` },
-    { name: "size", right: true, cell: ({ size_mb: mb }) => sizeText(mb) },
-    { name: "profile", wide: true, cell: ({ runtime_profile: profile }) => profile },
-    { name: "in memory", cell: memoryText },
-    {
-      name: "load takes",
-      right: true,
-      wide: true,
-      cell: ({ load_seconds: seconds }) => (seconds ? `${numberText(seconds)} s` : "–"),
-    },
-    ...(mayChange() ? [{ name: "actions", cell: (offer: ShownModel) => <OfferActions offer={offer} /> }] : []),
-  ];
   return (
-    <section>
-      <h2>On these machines</h2>
+    <Section title="On these machines">
       <Table
         caption={`Machines with ${id}`}
-        columns={columns}
+        columns={mayChange() ? [...offerColumns, actionsColumn] : offerColumns}
         rows={offers}
         keyOf={({ machine }) => machine}
         empty="No machine offers it at this moment."
       />
-    </section>
+    </Section>
   );
 }
 
@@ -85,28 +84,16 @@ function OfferActions({ offer: { id, machine, loaded } }: { readonly offer: Show
     await work(sent, { onLine: (line) => setStatus(line.status) }).catch((error: unknown) => setFault(faultOf(error)));
     setStatus("");
   };
+  const removal = ["It is deleted from the disk of ", <Name>{machine}</Name>, ", and stays on others."];
   return (
     <>
       <div class="actions">
-        {loaded !== true && (
-          <button type="button" onClick={() => void act("load")}>
-            Load
-          </button>
+        {loaded === true ? (
+          <Button text="Unload" onDo={() => act("unload")} />
+        ) : (
+          <Button text="Load" onDo={() => act("load")} />
         )}
-        {loaded === true && (
-          <button type="button" onClick={() => void act("unload")}>
-            Unload
-          </button>
-        )}
-        <Confirm
-          action="Remove"
-          question={
-            <>
-              It is deleted from the disk of <Name>{machine}</Name>, and stays on others.
-            </>
-          }
-          onDo={() => act("remove")}
-        />
+        <Confirm action="Remove" question={removal} onDo={() => act("remove")} />
       </div>
       {status !== "" && <small role="status">{status}</small>}
       <FaultNotice fault={fault} />
@@ -115,10 +102,10 @@ function OfferActions({ offer: { id, machine, loaded } }: { readonly offer: Show
 }
 
 const ranks: readonly Column<ShownRouteMachine>[] = [
-  { name: "asked", cell: ({ rank }) => (rank === null ? <span class="quiet">not</span> : `${rank}.`) },
-  {
-    name: "machine",
-    cell: ({ machine, model }) => (
+  ["asked", ({ rank }) => (rank === null ? <None text="not" /> : `${rank}.`)],
+  [
+    "machine",
+    ({ machine, model }) => (
       <>
         <MachineLink name={machine} />
         {model && (
@@ -129,27 +116,13 @@ const ranks: readonly Column<ShownRouteMachine>[] = [
         )}
       </>
     ),
-  },
-  { name: "why", cell: ({ why }) => <bdi>{why ?? "nothing is against it"}</bdi> },
-  { name: "free slots", right: true, cell: ({ free_slots: free, slots }) => `${free}/${slots}` },
-  { name: "waiting", right: true, cell: ({ queued }) => queued },
-  {
-    name: "tokens/s",
-    right: true,
-    wide: true,
-    cell: ({ tokens_per_second: speed }) => orDash(speed, numberText),
-  },
-  {
-    name: "first token",
-    right: true,
-    wide: true,
-    cell: ({ first_token_ms: ms }) => (ms === null ? "not measured" : msText(ms)),
-  },
-  {
-    name: "cost",
-    right: true,
-    cell: ({ cost_ms: cost }) => (cost ? <span title={costTitle(cost)}>{msText(cost.total)}</span> : "–"),
-  },
+  ],
+  ["why", ({ why }) => <bdi>{why ?? "nothing is against it"}</bdi>],
+  ["free slots", ({ free_slots: free, slots }) => `${free}/${slots}`, "right"],
+  ["waiting", ({ queued }) => queued, "right"],
+  ["tokens/s", (machine) => orDash(machine.tokens_per_second, numberText), "right wide"],
+  ["first token", ({ first_token_ms: ms }) => (ms === null ? "not measured" : msText(ms)), "right wide"],
+  ["cost", ({ cost_ms: cost }) => (cost ? <span title={costTitle(cost)}>{msText(cost.total)}</span> : "–"), "right"],
 ];
 
 function costTitle(cost: NonNullable<ShownRouteMachine["cost_ms"]>): string {
@@ -163,6 +136,12 @@ const kinds = [
   ["complete", "completion"],
   ["embed", "embeddings"],
 ] as const;
+const needed = [
+  ["", "text alone"],
+  ["tools", "tools"],
+  ["vision", "images"],
+  ["tools vision", "tools and images"],
+] as const;
 
 /** The machines that a request of this kind would be offered to now, as `trunkline route` tells. */
 function Asked({ id, canEmbed }: { readonly id: string; readonly canEmbed: boolean }) {
@@ -170,7 +149,7 @@ function Asked({ id, canEmbed }: { readonly id: string; readonly canEmbed: boole
   const kind = kinds.find(([each]) => each === given.get("kind"))?.[0] ?? (canEmbed ? "embed" : "chat");
   const needs = given.get("needs") ?? "";
   const tokens = given.get("tokens") ?? "";
-  const { answer, fault } = useAnswer("GET /route", {
+  const asked = useAnswer("GET /route", {
     query: {
       model: id,
       kind,
@@ -180,54 +159,35 @@ function Asked({ id, canEmbed }: { readonly id: string; readonly canEmbed: boole
     },
   });
   return (
-    <section>
-      <h2>Who would be asked now</h2>
-      <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="The request">
-        <Choice label="Request" value={kind} onChoose={(value) => setQuery("kind", value)} options={kinds} />
-        <Choice
-          label="With"
-          value={needs}
-          onChoose={(value) => setQuery("needs", value)}
-          options={[
-            ["", "text alone"],
-            ["tools", "tools"],
-            ["vision", "images"],
-            ["tools vision", "tools and images"],
-          ]}
-        />
-        <TextField
-          label="Prompt, in tokens"
-          type="number"
-          value={tokens}
-          onText={(text) => setQuery("tokens", text)}
-          placeholder="any"
-        />
-      </form>
-      <FaultNotice fault={fault} />
-      {answer?.targets && (
-        <p>
-          The route of this name leads to{" "}
-          {answer.targets.map((target) => (
-            <>
-              <Name key={target}>{target}</Name>{" "}
-            </>
-          ))}
-        </p>
-      )}
-      {answer?.refusal && (
-        <Notice tone="warn">
-          A request would end in <Badge tone="warn">{answer.refusal.code}</Badge> {answer.refusal.message}
-        </Notice>
-      )}
-      {answer !== undefined && (
-        <Table
-          caption="Machines in their order"
-          columns={ranks}
-          rows={answer.machines}
-          keyOf={({ machine, model, rank }) => `${machine} ${model} ${rank}`}
-          empty="No machine is known."
-        />
-      )}
-    </section>
+    <Section title="Who would be asked now">
+      <Filters label="The request">
+        <QueryChoice name="kind" label="Request" value={kind} options={kinds} />
+        <QueryChoice name="needs" label="With" value={needs} options={needed} />
+        <QueryField name="tokens" label="Prompt, in tokens" type="number" value={tokens} placeholder="any" />
+      </Filters>
+      <Answered of={asked}>
+        {({ targets, refusal, machines }) => (
+          <>
+            {targets && (
+              <p>
+                The route of this name leads to <Names of={targets} />
+              </p>
+            )}
+            {refusal && (
+              <Notice tone="warn">
+                A request would end in <Badge tone="warn">{refusal.code}</Badge> {refusal.message}
+              </Notice>
+            )}
+            <Table
+              caption="Machines in their order"
+              columns={ranks}
+              rows={machines}
+              keyOf={({ machine, model, rank }) => `${machine} ${model} ${rank}`}
+              empty="No machine is known."
+            />
+          </>
+        )}
+      </Answered>
+    </Section>
   );
 }

@@ -1,15 +1,16 @@
 import { to } from "../address.ts";
 
+const tabs = { models: ["Models", to(["models"])], routes: ["Routes", to(["models", "routes"])] } as const;
+
 /** The two lists of names that clients may ask for. */
-export function ModelTabs({ at }: { readonly at: "models" | "routes" }) {
+export function ModelTabs({ at }: { readonly at: keyof typeof tabs }) {
   return (
     <nav class="tabs" aria-label="Models and routes">
-      <a href={to(["models"])} aria-current={at === "models" ? "page" : undefined}>
-        Models
-      </a>
-      <a href={to(["models", "routes"])} aria-current={at === "routes" ? "page" : undefined}>
-        Routes
-      </a>
+      {Object.entries(tabs).map(([name, [title, address]]) => (
+        <a key={name} href={address} aria-current={at === name ? "page" : undefined}>
+          {title}
+        </a>
+      ))}
     </nav>
   );
 }

@@ -3,7 +3,7 @@ import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { clock, ended, fleet, now } from "../live.ts";
 import { findTroubles } from "../machine-words.ts";
-import { MachineLink, Notice, Page } from "../parts.tsx";
+import { MachineLink, Notice, Page, Section } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
 import { msText, numberText, shortNumber } from "../quantity.ts";
 import { RequestTable } from "./request-table.tsx";
@@ -28,17 +28,13 @@ function Latest() {
   const kept = answer?.data ?? [];
   const live = ended.value.filter(({ id }) => !kept.some((each) => each.id === id));
   return (
-    <section>
-      <header>
-        <h2>Requests that ended last</h2>
-        <a href={to(["requests"])}>All requests</a>
-      </header>
+    <Section title="Requests that ended last" aside={<a href={to(["requests"])}>All requests</a>}>
       <RequestTable
         caption="Requests that ended last"
         rows={[...live, ...kept].slice(0, latestShown)}
         empty="No request has ended yet. Each appears here as it ends."
       />
-    </section>
+    </Section>
   );
 }
 
@@ -75,15 +71,13 @@ function Now() {
   );
 }
 
-function Figure({
-  name,
-  value,
-  unit,
-}: {
+interface FigureProps {
   readonly name: string;
   readonly value: string;
   readonly unit?: string | undefined;
-}) {
+}
+
+function Figure({ name, value, unit }: FigureProps) {
   return (
     <div>
       <dt>{name}</dt>
@@ -101,30 +95,21 @@ function LastHour() {
   const { answer, fault } = useAnswer("GET /activity", { query: { minutes: 60, step: 60 } }, minute);
   if (fault !== undefined) return <Notice tone="warn">{fault.message}</Notice>;
   if (answer === undefined) return <p class="quiet">The last hour is added up…</p>;
-  const times = answer.data.map(({ at }) => Date.parse(at) / 1_000);
+  const { data } = answer;
+  const times = data.map(({ at }) => Date.parse(at) / 1_000);
+  const counts = [
+    { name: "requests", values: data.map(({ requests }) => requests), kind: "bars" },
+    { name: "failed", values: data.map(({ failed }) => failed), kind: "bars" },
+  ] as const;
+  const waits = [{ name: "median", values: data.map(({ first_token_ms: ms }) => ms) }];
   return (
     <div class="columns">
-      <section>
-        <h2>Requests a minute, last hour</h2>
-        <Plot
-          label="Requests a minute in the last hour"
-          unit={numberText}
-          times={times}
-          series={[
-            { name: "requests", values: answer.data.map(({ requests }) => requests), kind: "bars" },
-            { name: "failed", values: answer.data.map(({ failed }) => failed), kind: "bars" },
-          ]}
-        />
-      </section>
-      <section>
-        <h2>Wait for the first token, last hour</h2>
-        <Plot
-          label="Median wait for the first token in the last hour"
-          unit={msText}
-          times={times}
-          series={[{ name: "median", values: answer.data.map(({ first_token_ms: ms }) => ms) }]}
-        />
-      </section>
+      <Section title="Requests a minute, last hour">
+        <Plot label="Requests a minute in the last hour" unit={numberText} times={times} series={counts} />
+      </Section>
+      <Section title="Wait for the first token, last hour">
+        <Plot label="Median wait for the first token in the last hour" unit={msText} times={times} series={waits} />
+      </Section>
     </div>
   );
 }
@@ -140,8 +125,7 @@ function FirstSteps({ machines }: { readonly machines: readonly ShownFleetMachin
   const hasChat = chats.data.length > 0 || ended.value.some(({ code }) => code === "ok");
   if (hasMachine && hasKey && hasChat) return null;
   return (
-    <section>
-      <h2>First steps</h2>
+    <Section title="First steps">
       <ol class="steps">
         <Step done={hasMachine}>
           <a href={to(["machines"], { pair: "new" })}>Pair a machine</a> that runs a model server such as Ollama.
@@ -154,7 +138,7 @@ function FirstSteps({ machines }: { readonly machines: readonly ShownFleetMachin
           Have a <a href={to(["playground"])}>first chat</a>.
         </Step>
       </ol>
-    </section>
+    </Section>
   );
 }
 

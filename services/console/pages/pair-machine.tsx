@@ -4,9 +4,11 @@ import { onOlderNode } from "#shared/protocol/older-node.ts";
 import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
 import { clock, fleet } from "../live.ts";
-import { listIn, ActionForm, Dialog, TextField } from "../forms.tsx";
+import { listIn, ActionForm, Button, Dialog, TextField } from "../forms.tsx";
 import { CopyText, Notice } from "../parts.tsx";
 import { spanText } from "../quantity.ts";
+
+export const patternsHint = "Names or patterns with *, such as llama* qwen*. Empty for all.";
 
 type Join = AnswerTo<"POST /machines/{machine}/pair">;
 
@@ -31,12 +33,7 @@ export function PairDialog({ onClose, name: given = "" }: { readonly onClose: ()
             onText={setName}
             required
           />
-          <TextField
-            label="Models it may offer"
-            hint="Names or patterns with *, such as llama* qwen*. Empty for all."
-            value={models}
-            onText={setModels}
-          />
+          <TextField label="Models it may offer" hint={patternsHint} value={models} onText={setModels} />
         </ActionForm>
       ) : (
         <Waiting join={join} onAgain={() => setJoin(undefined)} />
@@ -50,21 +47,17 @@ function Waiting({ join, onAgain }: { readonly join: Join; readonly onAgain: () 
   const isHere = machine !== undefined && (machine.pairing === "paired" || machine.pairing === "cordoned");
   const leftMs = Date.parse(join.expires_at) - clock.value;
   if (isHere && machine.takes_work) {
+    const { models } = machine;
     return (
       <>
         <Notice tone="good">
           <strong>
-            <bdi>{join.name}</bdi> is here
-            {machine.models > 0 ? `, and offers ${machine.models} ${machine.models === 1 ? "model" : "models"}` : ""}.
+            <bdi>{join.name}</bdi> is here{models > 0 && `, and offers ${models} ${models === 1 ? "model" : "models"}`}.
           </strong>
         </Notice>
         <div class="actions">
-          <button type="button" class="primary" onClick={() => go(to(["playground"]))}>
-            Try it in the playground
-          </button>
-          <button type="button" onClick={() => go(to(["machines", join.name]))}>
-            Look at it
-          </button>
+          <Button text="Try it in the playground" look="primary" onDo={() => go(to(["playground"]))} />
+          <Button text="Look at it" onDo={() => go(to(["machines", join.name]))} />
         </div>
       </>
     );
@@ -81,9 +74,7 @@ function Waiting({ join, onAgain }: { readonly join: Join; readonly onAgain: () 
       <>
         <Notice tone="warn">The line has expired, and nobody used it.</Notice>
         <div class="actions">
-          <button type="button" class="primary" onClick={onAgain}>
-            Make another one
-          </button>
+          <Button text="Make another one" look="primary" onDo={onAgain} />
         </div>
       </>
     );

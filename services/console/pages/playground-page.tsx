@@ -2,12 +2,12 @@ import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { Model } from "#shared/protocol/model.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
-import { query, setQuery, to } from "../address.ts";
+import { query, to } from "../address.ts";
 import { type ApiFault, faultOf, useRead } from "../admin-api.ts";
 import { ask, beginChat, stopAnswer, type Turn, turns } from "../chat-state.ts";
 import type { Message, Part } from "../chat-stream.ts";
-import { Choice, Field } from "../forms.tsx";
-import { FaultNotice, MachineLink, Name, Notice, Page, Waiting } from "../parts.tsx";
+import { Button, Field, QueryChoice } from "../forms.tsx";
+import { Answered, FaultNotice, MachineLink, Name, Notice, Page } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
 import { defaultOptions, OptionFields, parametersOf } from "./chat-options.tsx";
@@ -20,23 +20,27 @@ export function Playground() {
     <Page
       title="Playground"
       about="A chat with any model as clients get it: the same API, routing and limits."
-      actions={
-        isBegun && (
-          <button type="button" onClick={beginChat}>
-            New chat
-          </button>
-        )
-      }
+      actions={isBegun && <Button text="New chat" onDo={beginChat} />}
     >
       {mayChange() ? <Chat /> : <Notice>A viewer's session runs no model: a chat takes the time of a machine.</Notice>}
     </Page>
   );
 }
 
+interface ModelList {
+  readonly data: readonly Model[];
+}
+
 function Chat() {
-  const { answer, fault } = useRead<{ readonly data: readonly Model[] }>("/console/v1/models");
-  if (answer === undefined) return <Waiting fault={fault}>The machines are asked for their models…</Waiting>;
-  const models = answer.data.filter(({ capabilities }) => capabilities.completion);
+  const list = useRead<ModelList>("/console/v1/models");
+  return (
+    <Answered of={list} waiting="The machines are asked for their models…">
+      {({ data }) => <ChatWith models={data.filter(({ capabilities }) => capabilities.completion)} />}
+    </Answered>
+  );
+}
+
+function ChatWith({ models }: { readonly models: readonly Model[] }) {
   const chosen = query.value.get("model") ?? models[0]?.id;
   if (chosen === undefined) {
     return (
@@ -51,12 +55,7 @@ function Chat() {
   return (
     <>
       <div class="stack">
-        <Choice
-          label="Model"
-          value={chosen}
-          onChoose={(value) => setQuery("model", value)}
-          options={names.map((id) => [id, id] as const)}
-        />
+        <QueryChoice name="model" label="Model" value={chosen} options={names} />
         <OptionFields options={options.value} onOptions={(next) => (options.value = next)} />
       </div>
       {model?.owned_by === "trunkline-demonstration" && (
@@ -79,7 +78,8 @@ function Prompt({ model, takesImages }: { readonly model: string; readonly takes
   const [images, setImages] = useState<readonly string[]>([]);
   const [fault, setFault] = useState<ApiFault>();
   const isRunning = turns.value.at(-1)?.state === "streaming";
-  const submit = (): void => {
+  const submit = (event: Event): void => {
+    event.preventDefault();
     if (text.trim() === "" || isRunning) return;
     try {
       const pictures = images.map((url): Part => ({ type: "image_url", image_url: { url } }));
@@ -96,13 +96,7 @@ function Prompt({ model, takesImages }: { readonly model: string; readonly takes
   const attach = async (files: FileList | null): Promise<void> =>
     setImages(await Promise.all([...(files ?? [])].map(dataUrlOf)));
   return (
-    <form
-      class="prompt"
-      onSubmit={(event) => {
-        event.preventDefault();
-        submit();
-      }}
-    >
+    <form class="prompt" onSubmit={submit}>
       <Field label="Message" hint="Enter sends it, Shift and Enter begin a line.">
         {(id, hintId) => (
           <textarea
@@ -111,11 +105,7 @@ function Prompt({ model, takesImages }: { readonly model: string; readonly takes
             rows={3}
             value={text}
             onInput={(event) => setText(event.currentTarget.value)}
-            onKeyDown={(event) => {
-              if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-              event.preventDefault();
-              submit();
-            }}
+            onKeyDown={(event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && submit(event)}
           />
         )}
       </Field>
@@ -135,9 +125,7 @@ function Prompt({ model, takesImages }: { readonly model: string; readonly takes
       <FaultNotice fault={fault} />
       <div class="actions">
         {isRunning ? (
-          <button type="button" onClick={stopAnswer}>
-            Stop
-          </button>
+          <Button text="Stop" onDo={stopAnswer} />
         ) : (
           <button class="primary" disabled={text.trim() === ""}>
             Send
@@ -219,28 +207,16 @@ function Prose({ text }: { readonly text: string }) {
 }
 
 function Figures({ record }: { readonly record: ShownRequest }) {
-  const {
-    id,
-    machine,
-    first_token_ms: firstMs,
-    tokens_per_second: speed,
-    cached_tokens: cached,
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-  } = record;
+  const { id, machine, first_token_ms: firstMs, tokens_per_second: speed, cached_tokens: cached } = record;
   const parts = [
     firstMs !== null && `first token after ${msText(firstMs)}`,
     speed !== null && `${numberText(speed)} tokens a second`,
-    `${numberText(completion)} tokens`,
-    `prompt of ${numberText(prompt)}${cached === null ? "" : `, ${numberText(cached)} cached`}`,
+    `${numberText(record.completion_tokens)} tokens`,
+    `prompt of ${numberText(record.prompt_tokens)}${cached === null ? "" : `, ${numberText(cached)} cached`}`,
   ];
   return (
     <small class="quiet">
-      {machine !== null && (
-        <>
-          <MachineLink name={machine} /> ·{" "}
-        </>
-      )}
+      {machine !== null && [<MachineLink name={machine} />, " · "]}
       {parts.filter((part) => part !== false).join(" · ")} · <a href={to(["requests", id])}>its way</a>
     </small>
   );

@@ -5,7 +5,7 @@ import type { ProgressLine } from "#shared/protocol/model.ts";
 import { to } from "../address.ts";
 import { type ApiFault, faultOf, work } from "../admin-api.ts";
 import { fleet } from "../live.ts";
-import { Choice, Dialog, TextField } from "../forms.tsx";
+import { Button, Choice, Dialog, TextField } from "../forms.tsx";
 import { Bar, FaultNotice, Name, Notice } from "../parts.tsx";
 import { bytesText, sizeText } from "../quantity.ts";
 
@@ -24,7 +24,8 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
   const [state, setState] = useState<State>({ at: "form" });
   const pulling = useRef<AbortController>(undefined);
   useEffect(() => () => pulling.current?.abort(), []);
-  const pull = async (): Promise<void> => {
+  const pull = async (event: Event): Promise<void> => {
+    event.preventDefault();
     const stop = new AbortController();
     pulling.current = stop;
     setState({ at: "pulling" });
@@ -40,12 +41,7 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="Pull a model" onClose={onClose}>
       {state.at === "form" && (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            void pull();
-          }}
-        >
+        <form onSubmit={(event) => void pull(event)}>
           <Choice
             label="Machine"
             value={machine}
@@ -82,17 +78,14 @@ function labelOf({ machine, memory }: ShownFleetMachine): string {
   return `${machine}: ${sizeText(memory.total_mb)} of memory${disk}${memory.can_pull ? "" : ", may not pull"}`;
 }
 
-function Pulling({
-  model,
-  machine,
-  line,
-  onStop,
-}: {
+interface PullingProps {
   readonly model: string;
   readonly machine: string;
   readonly line: ProgressLine | undefined;
   readonly onStop: () => Promise<void>;
-}) {
+}
+
+function Pulling({ model, machine, line, onStop }: PullingProps) {
   const { completed_bytes: done = null, total_bytes: total = null } = line ?? {};
   const far = done !== null && total !== null ? `${bytesText(done)} of ${bytesText(total)}` : undefined;
   return (
@@ -109,9 +102,7 @@ function Pulling({
         <bdi>{line?.status ?? "The machine is asked…"}</bdi>
       </p>
       <div class="actions">
-        <button type="button" onClick={() => void onStop().catch(() => undefined)}>
-          Stop
-        </button>
+        <Button text="Stop" onDo={() => onStop().catch(() => undefined)} />
       </div>
     </>
   );

@@ -5,8 +5,20 @@ import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { query, setQuery } from "../address.ts";
 import { type ApiFault, faultOf, read, useAnswer } from "../admin-api.ts";
 import { ended } from "../live.ts";
-import { Choice, TextField } from "../forms.tsx";
-import { CopyText, FaultNotice, Facts, MachineLink, Name, Notice, Page, Time, Waiting } from "../parts.tsx";
+import { Button, Filters, QueryChoice, TextField } from "../forms.tsx";
+import {
+  Answered,
+  CopyText,
+  type Fact,
+  Facts,
+  FaultNotice,
+  MachineLink,
+  Name,
+  Notice,
+  Page,
+  Section,
+  Time,
+} from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { KeyName, useKeyNames } from "./key-name.tsx";
 import { Outcome, RequestTable } from "./request-table.tsx";
@@ -20,6 +32,12 @@ export function Requests({ rest: [id] }: { readonly rest: readonly string[] }) {
 
 /** The filters, which stand in the address. */
 const filters = ["failed", "key", "model", "machine", "since", "until"] as const;
+type Given = Readonly<Record<string, string | undefined>>;
+const outcomes = [
+  ["", "all"],
+  ["true", "failed"],
+  ["false", "not failed"],
+] as const;
 
 function RequestList() {
   const given = Object.fromEntries(filters.map((name) => [name, query.value.get(name) ?? undefined]));
@@ -30,72 +48,65 @@ function RequestList() {
       title="Requests"
       about="What happened to each request, without any text of prompts and answers. New ones appear as they end."
     >
-      <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="Filters">
-        <Choice
-          label="Outcome"
-          value={given["failed"] ?? ""}
-          onChoose={(value) => setQuery("failed", value)}
-          options={[
-            ["", "all"],
-            ["true", "failed"],
-            ["false", "not failed"],
-          ]}
-        />
+      <Filters label="Filters">
+        <QueryChoice name="failed" label="Outcome" value={given["failed"] ?? ""} options={outcomes} />
         <Filter name="model" label="Model" />
         <Filter name="machine" label="Machine" />
         <Filter name="key" label="Key" />
         <Filter name="since" label="Since" type="datetime-local" />
         <Filter name="until" label="Until" type="datetime-local" />
-      </form>
+      </Filters>
       <Found key={JSON.stringify(asked)} asked={asked} given={given} />
     </Page>
   );
 }
 
-/** A filter takes effect when it is left or entered, so that no half of a name is searched for. */
-function Filter({
-  name,
-  label,
-  type = "search",
-}: {
+interface FilterProps {
   readonly name: (typeof filters)[number];
   readonly label: string;
-  readonly type?: "search" | "datetime-local";
-}) {
+  readonly type?: "datetime-local";
+}
+
+/** A filter takes effect when it is left or entered, so that no half of a name is searched for. */
+function Filter({ name, label, type }: FilterProps) {
   const kept = query.value.get(name) ?? "";
   const [text, setText] = useState(kept);
   useEffect(() => setText(kept), [kept]);
   const take = (): void => setQuery(name, text.trim());
-  return <TextField label={label} type={type} value={text} onText={setText} onTaken={take} />;
+  return <TextField label={label} type={type ?? "search"} value={text} onText={setText} onTaken={take} />;
 }
 
-function Found({
-  asked,
-  given,
-}: {
+function Found({ asked, given }: { readonly asked: RequestFilter; readonly given: Given }) {
+  const found = useAnswer("GET /requests", { query: asked });
+  return (
+    <Answered of={found} waiting="Requests are looked for…">
+      {(first) => <FoundRequests first={first} asked={asked} given={given} />}
+    </Answered>
+  );
+}
+
+interface FoundProps {
+  readonly first: RequestListing;
   readonly asked: RequestFilter;
-  readonly given: Readonly<Record<string, string | undefined>>;
-}) {
-  const { answer, fault } = useAnswer("GET /requests", { query: asked });
+  readonly given: Given;
+}
+
+function FoundRequests({ first, asked, given }: FoundProps) {
   const names = useKeyNames();
   const [older, setOlder] = useState<readonly RequestListing[]>([]);
   const [failure, setFailure] = useState<ApiFault>();
-  if (answer === undefined) return <Waiting fault={fault}>Requests are looked for…</Waiting>;
-  const pages = [answer, ...older];
+  const pages = [first, ...older];
   const found = pages.flatMap(({ data }) => data);
   const known = new Set(found.map(({ id }) => id));
-  const live =
-    given["until"] === undefined
-      ? ended.value.filter((each) => !known.has(each.id) && isWanted(each, given, names))
-      : [];
+  const isNew = (each: ShownRequest): boolean => !known.has(each.id) && isWanted(each, given, names);
+  const live = given["until"] === undefined ? ended.value.filter(isNew) : [];
   const next = pages.at(-1)?.next ?? null;
   const unread = pages.reduce((sum, each) => sum + each.unread, 0);
-  const more = (): void => {
+  const more = (): Promise<void> =>
     read("GET /requests", { query: { ...asked, before: next ?? undefined } }).then(
       (page) => setOlder([...older, page]),
       (error: unknown) => setFailure(faultOf(error)),
     );
-  };
   return (
     <section>
       {unread > 0 && <Notice tone="warn">{unread} records of another version of Trunkline are missing here.</Notice>}
@@ -107,9 +118,7 @@ function Found({
       <FaultNotice fault={failure} />
       {next !== null && (
         <div class="actions">
-          <button type="button" onClick={more}>
-            Show older ones
-          </button>
+          <Button text="Show older ones" onDo={more} />
         </div>
       )}
     </section>
@@ -117,11 +126,7 @@ function Found({
 }
 
 /** Returns true for a request that just ended and that the filters let through. */
-function isWanted(
-  request: ShownRequest,
-  given: Readonly<Record<string, string | undefined>>,
-  names: ReturnType<typeof useKeyNames>,
-): boolean {
+function isWanted(request: ShownRequest, given: Given, names: ReturnType<typeof useKeyNames>): boolean {
   const { failed, key, model, machine, since } = given;
   return (
     (failed === undefined || failed === String(request.code !== "ok")) &&
@@ -139,37 +144,42 @@ function isoTime(local: string | undefined): string | undefined {
 }
 
 function OneRequest({ id }: { readonly id: string }) {
-  const { answer, fault } = useAnswer("GET /requests/{id}", { params: { id } });
-  if (answer === undefined) {
-    return (
-      <Page title="Request" about={<Name>{id}</Name>}>
-        <Waiting fault={fault}>Its record is looked for…</Waiting>
-      </Page>
-    );
-  }
-  return <RequestPage request={answer} />;
-}
-
-function RequestPage({ request }: { readonly request: ShownRequest }) {
-  const { id, advice, limit, code } = request;
-  const names = useKeyNames();
+  const found = useAnswer("GET /requests/{id}", { params: { id } });
+  const { answer: request } = found;
   return (
     <Page
-      title={request.model ?? "Request"}
-      about={
-        <>
-          <Time at={request.at} /> · <Name>{id}</Name>
-        </>
-      }
+      title={request?.model ?? "Request"}
+      about={request === undefined ? <Name>{id}</Name> : [<Time at={request.at} />, " · ", <Name>{id}</Name>]}
     >
+      <Answered of={found} waiting="Its record is looked for…">
+        {(shown) => <Way request={shown} />}
+      </Answered>
+    </Page>
+  );
+}
+
+function Way({ request }: { readonly request: ShownRequest }) {
+  const { advice, limit, code, cached_tokens: cached, tokens_per_second: speed } = request;
+  const names = useKeyNames();
+  const facts: readonly Fact[] = [
+    ["Outcome", <Outcome request={request} />],
+    ["Key", <KeyName id={request.key} name={names.get(request.key)} />],
+    ["Machine", request.machine && <MachineLink name={request.machine} />],
+    ["Answered by", request.answered_by && <Name>{request.answered_by}</Name>],
+    ["API", `${request.path}${request.streamed ? ", streamed" : ""}`],
+    ["Client", <bdi>{`${request.user_agent ?? "unnamed"}, ${request.address}`}</bdi>],
+    ["Prompt", tokensText(request.prompt_tokens, cached === null ? "" : `, ${numberText(cached)} cached`)],
+    ["Answer", tokensText(request.completion_tokens, speed === null ? "" : `, ${speed} a second`)],
+  ];
+  return (
+    <>
       {code !== "ok" && (
         <Notice tone={request.status >= 500 ? "bad" : "warn"}>
           It ended with <strong>{code}</strong>
-          {limit !== null && <> (limit: {limit})</>}. {advice ?? ""}
+          {limit !== null && ` (limit: ${limit})`}. {advice ?? ""}
         </Notice>
       )}
-      <section>
-        <h2>Its way</h2>
+      <Section title="Its way">
         <ol class="way">
           {stepsOf(request).map(({ atMs, text, aside }) => (
             <li key={`${atMs} ${text}`}>
@@ -185,34 +195,15 @@ function RequestPage({ request }: { readonly request: ShownRequest }) {
             </li>
           ))}
         </ol>
-      </section>
-      <section>
-        <h2>Facts</h2>
-        <Facts
-          facts={[
-            ["Outcome", <Outcome request={request} />],
-            ["Key", <KeyName id={request.key} names={names} />],
-            ["Machine", request.machine && <MachineLink name={request.machine} />],
-            ["Answered by", request.answered_by && <Name>{request.answered_by}</Name>],
-            ["API", `${request.path}${request.streamed ? ", streamed" : ""}`],
-            [
-              "Client",
-              <bdi>
-                {request.user_agent ?? "unnamed"}, {request.address}
-              </bdi>,
-            ],
-            [
-              "Prompt",
-              `${numberText(request.prompt_tokens)} tokens${request.cached_tokens === null ? "" : `, ${numberText(request.cached_tokens)} cached`}`,
-            ],
-            [
-              "Answer",
-              `${numberText(request.completion_tokens)} tokens${request.tokens_per_second === null ? "" : `, ${request.tokens_per_second} a second`}`,
-            ],
-          ]}
-        />
-      </section>
-      <CopyText label="The same on the command line" text={`trunkline requests show ${id}`} />
-    </Page>
+      </Section>
+      <Section title="Facts">
+        <Facts facts={facts} />
+      </Section>
+      <CopyText label="The same on the command line" text={`trunkline requests show ${request.id}`} />
+    </>
   );
+}
+
+function tokensText(tokens: number, more: string): string {
+  return `${numberText(tokens)} tokens${more}`;
 }

@@ -3,66 +3,64 @@ import type { RouteTarget, ShownModelRoute } from "#shared/records/route-record.
 import { allows } from "#shared/records/match-scope.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { Check, Confirm, FormDialog, listIn, QueryButton, TextField } from "../forms.tsx";
-import { Badge, FaultNotice, ModelLink, Name, Page, Table, Time, UnreadNotice } from "../parts.tsx";
+import { Button, Check, Confirm, FormDialog, listIn, TextField } from "../forms.tsx";
+import { Answered, Badge, type Column, ModelLink, Name, Page, Table, Time, UnreadNotice } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 import { MatchingModels } from "./matching-models.tsx";
 import { ModelTabs } from "./model-tabs.tsx";
 
+const columns: readonly Column<ShownModelRoute>[] = [
+  ["name", ({ route }) => <Name>{route}</Name>],
+  [
+    "targets, in order",
+    ({ targets }) => (
+      <ol class="targets">
+        {targets.map((target) => (
+          <li key={targetText(target)}>
+            <Target target={target} />
+          </li>
+        ))}
+      </ol>
+    ),
+  ],
+  ["changed", ({ changed_at: at }) => <Time at={at} />, "wide"],
+  [
+    "",
+    ({ route }) => (
+      <div class="actions">
+        {!route.includes("*") && <a href={to(["models", "of", route])}>Who would be asked</a>}
+        {mayChange() && <RouteActions route={route} />}
+      </div>
+    ),
+  ],
+];
+
 export function Routes() {
-  const { answer, fault } = useAnswer("GET /routes", {});
+  const routes = useAnswer("GET /routes", {});
   const open = query.value.get("edit");
-  const edited = answer?.data.find(({ route }) => route === open);
+  const edited = routes.answer?.data.find(({ route }) => route === open);
   const words = query.value.get("find") ?? "";
-  const rows = answer?.data.filter(({ route }) => route.includes(words)) ?? [];
   return (
     <Page
       title="Routes"
       about="Names that stand for models: clients ask for the name, and the first target that is there answers."
-      actions={
-        mayChange() && (
-          <QueryButton name="edit" value="*new" isPrimary>
-            Make a route
-          </QueryButton>
-        )
-      }
+      actions={mayChange() && <Button text="Make a route" look="primary" onDo={() => setQuery("edit", "*new")} />}
     >
       <ModelTabs at="routes" />
-      <FaultNotice fault={fault} />
-      <UnreadNotice unread={answer?.unread} />
-      {answer !== undefined && (
-        <Table
-          caption="Routes"
-          rows={rows}
-          keyOf={({ route }) => route}
-          empty="There is no route. One lets gpt-4o, for instance, mean a model of yours."
-          columns={[
-            { name: "name", cell: ({ route }) => <Name>{route}</Name> },
-            {
-              name: "targets, in order",
-              cell: ({ targets }) => (
-                <ol class="targets">
-                  {targets.map((target) => (
-                    <li key={targetText(target)}>
-                      <Target target={target} />
-                    </li>
-                  ))}
-                </ol>
-              ),
-            },
-            { name: "changed", wide: true, cell: ({ changed_at: at }) => <Time at={at} /> },
-            {
-              name: "",
-              cell: ({ route }) => (
-                <div class="actions">
-                  {!route.includes("*") && <a href={to(["models", "of", route])}>Who would be asked</a>}
-                  {mayChange() && <RouteActions route={route} />}
-                </div>
-              ),
-            },
-          ]}
-        />
-      )}
+      <Answered of={routes}>
+        {({ data, unread }) => (
+          <>
+            <UnreadNotice unread={unread} />
+            <Table
+              caption="Routes"
+              rows={data.filter(({ route }) => route.includes(words))}
+              keyOf={({ route }) => route}
+              empty="There is no route. One lets gpt-4o, for instance, mean a model of yours."
+              columns={columns}
+            />
+          </>
+        )}
+      </Answered>
       {mayChange() && (edited !== undefined || open === "*new") && (
         <RouteDialog key={open} route={edited} onClose={() => setQuery("edit", undefined)} />
       )}
@@ -71,20 +69,12 @@ export function Routes() {
 }
 
 function RouteActions({ route }: { readonly route: string }) {
+  const question = ["The name ", <Name>{route}</Name>, " then means the model of that name again, if there is one."];
+  const remove = () => change("DELETE /routes/{route}", { params: { route } });
   return (
     <>
-      <button type="button" onClick={() => setQuery("edit", route)} aria-label={`Edit ${route}`}>
-        Edit
-      </button>
-      <Confirm
-        action="Remove"
-        question={
-          <>
-            The name <Name>{route}</Name> then means the model of that name again, if there is one.
-          </>
-        }
-        onDo={() => change("DELETE /routes/{route}", { params: { route } })}
-      />
+      <Button text="Edit" label={`Edit ${route}`} onDo={() => setQuery("edit", route)} />
+      <Confirm action="Remove" question={question} onDo={remove} />
     </>
   );
 }
@@ -95,12 +85,7 @@ function Target({ target: { model, machines, label, external } }: { readonly tar
       <ModelLink id={model} />
       {machines && <small> on {machines.join(", ")}</small>}
       {label && <small> on machines with the label {label}</small>}
-      {external && (
-        <>
-          {" "}
-          <Badge tone="warn">external</Badge>
-        </>
-      )}
+      {external && [" ", <Badge tone="warn">external</Badge>]}
     </>
   );
 }
@@ -118,23 +103,14 @@ interface Draft {
 }
 const emptyDraft: Draft = { model: "", machines: "", label: "", external: false };
 
-function RouteDialog({
-  route,
-  onClose,
-}: {
+interface RouteProps {
   readonly route: ShownModelRoute | undefined;
   readonly onClose: () => void;
-}) {
+}
+
+function RouteDialog({ route, onClose }: RouteProps) {
   const [name, setName] = useState(route?.route ?? "");
-  const [drafts, setDrafts] = useState<readonly Draft[]>(
-    route?.targets.map(({ model, machines, label, external }) => ({
-      model,
-      machines: machines?.join(" ") ?? "",
-      label: label ?? "",
-      external: external === true,
-    })) ?? [emptyDraft],
-  );
-  const put = (place: number, draft: Draft): void => setDrafts(drafts.with(place, draft));
+  const [drafts, setDrafts] = useState<readonly Draft[]>(route?.targets.map(draftOf) ?? [emptyDraft]);
   return (
     <FormDialog
       title={route === undefined ? "Make a route" : `Route ${route.route}`}
@@ -157,62 +133,60 @@ function RouteDialog({
           none="No model has this name."
         />
       )}
-      {drafts.map((draft, place) => (
-        <fieldset key={place}>
-          <legend>{place === 0 ? "First" : `Then, ${place + 1}.`}</legend>
-          <div class="two">
-            <TextField label="Model" value={draft.model} onText={(model) => put(place, { ...draft, model })} required />
-            <TextField
-              label="Only on machines"
-              value={draft.machines}
-              onText={(machines) => put(place, { ...draft, machines })}
-              placeholder="all"
-            />
-            <TextField
-              label="Only with the label"
-              value={draft.label}
-              onText={(label) => put(place, { ...draft, label })}
-              placeholder="none"
-            />
-          </div>
-          <div class="actions">
-            <Check
-              label="external machines"
-              checked={draft.external}
-              onCheck={(external) => put(place, { ...draft, external })}
-            />
-            <button
-              type="button"
-              disabled={place === 0}
-              aria-label={`Move target ${place + 1} up`}
-              onClick={() => setDrafts(moved(drafts, place))}
-            >
-              Up
-            </button>
-            <button
-              type="button"
-              disabled={place === drafts.length - 1}
-              aria-label={`Move target ${place + 1} down`}
-              onClick={() => setDrafts(moved(drafts, place + 1))}
-            >
-              Down
-            </button>
-            <button
-              type="button"
-              disabled={drafts.length === 1}
-              aria-label={`Leave out target ${place + 1}`}
-              onClick={() => setDrafts(drafts.toSpliced(place, 1))}
-            >
-              Leave out
-            </button>
-          </div>
-        </fieldset>
+      {drafts.map((_, place) => (
+        <TargetFields key={place} drafts={drafts} place={place} onDrafts={setDrafts} />
       ))}
-      <button type="button" onClick={() => setDrafts([...drafts, emptyDraft])}>
-        Add a target
-      </button>
+      <Button text="Add a target" onDo={() => setDrafts([...drafts, emptyDraft])} />
     </FormDialog>
   );
+}
+
+interface TargetProps {
+  readonly drafts: readonly Draft[];
+  readonly place: number;
+  readonly onDrafts: (drafts: readonly Draft[]) => void;
+}
+
+/** The fields of the target at `place`, and the buttons that move it. */
+function TargetFields({ drafts, place, onDrafts }: TargetProps) {
+  const draft = drafts[place] ?? emptyDraft;
+  const put = (part: Partial<Draft>): void => onDrafts(drafts.with(place, { ...draft, ...part }));
+  const field = (name: "model" | "machines" | "label") => ({
+    value: draft[name],
+    onText: (text: string) => put({ [name]: text }),
+  });
+  const [isFirst, isLast] = [place === 0, place === drafts.length - 1];
+  const at = `target ${place + 1}`;
+  return (
+    <fieldset>
+      <legend>{isFirst ? "First" : `Then, ${place + 1}.`}</legend>
+      <div class="two">
+        <TextField label="Model" {...field("model")} required />
+        <TextField label="Only on machines" {...field("machines")} placeholder="all" />
+        <TextField label="Only with the label" {...field("label")} placeholder="none" />
+      </div>
+      <div class="actions">
+        <Check label="external machines" checked={draft.external} onCheck={(external) => put({ external })} />
+        <Button text="Up" disabled={isFirst} label={`Move ${at} up`} onDo={() => onDrafts(moved(drafts, place))} />
+        <Button
+          text="Down"
+          disabled={isLast}
+          label={`Move ${at} down`}
+          onDo={() => onDrafts(moved(drafts, place + 1))}
+        />
+        <Button
+          text="Leave out"
+          disabled={drafts.length === 1}
+          label={`Leave out ${at}`}
+          onDo={() => onDrafts(drafts.toSpliced(place, 1))}
+        />
+      </div>
+    </fieldset>
+  );
+}
+
+function draftOf({ model, machines, label = "", external }: RouteTarget): Draft {
+  return { model, machines: machines?.join(" ") ?? "", label, external: external === true };
 }
 
 function targetOf({ model, machines, label, external }: Draft) {

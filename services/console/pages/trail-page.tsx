@@ -1,7 +1,7 @@
-import { query } from "../address.ts";
+import { query, setQuery } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
-import { FindField, QueryButton } from "../forms.tsx";
-import { Page, UnreadNotice, Waiting } from "../parts.tsx";
+import { Button, Filters, FindField } from "../forms.tsx";
+import { Answered, Page, UnreadNotice } from "../parts.tsx";
 import { actionWords } from "../trail-words.ts";
 import { type TrailEntry, TrailTable } from "./trail-table.tsx";
 
@@ -9,34 +9,28 @@ const shownAtFirst = 100;
 const shownMax = 1_000;
 
 export function Trail() {
+  const limit = query.value.get("all") === null ? shownAtFirst : shownMax;
+  const words = (query.value.get("find") ?? "").toLowerCase();
+  const trail = useAnswer("GET /log", { query: { limit } });
   return (
     <Page title="Trail" about="Who changed which key, machine or route, and when, and who signed in to this console.">
-      <Entries />
+      <Answered of={trail} waiting="The trail is read…">
+        {({ data, unread }) => (
+          <section>
+            <Filters label="Filter">
+              <FindField hint="A name, an action or a key id." />
+            </Filters>
+            <UnreadNotice unread={unread} />
+            <TrailTable caption="Trail" entries={data.toReversed().filter((each) => textOf(each).includes(words))} />
+            {limit === shownAtFirst && data.length === limit && (
+              <div class="actions">
+                <Button text={`Show the latest ${shownMax}`} onDo={() => setQuery("all", "yes")} />
+              </div>
+            )}
+          </section>
+        )}
+      </Answered>
     </Page>
-  );
-}
-
-function Entries() {
-  const limit = query.value.get("all") === null ? shownAtFirst : shownMax;
-  const words = query.value.get("find") ?? "";
-  const { answer, fault } = useAnswer("GET /log", { query: { limit } });
-  if (answer === undefined) return <Waiting fault={fault}>The trail is read…</Waiting>;
-  const found = answer.data.toReversed().filter((entry) => textOf(entry).includes(words.toLowerCase()));
-  return (
-    <section>
-      <form class="row" onSubmit={(event) => event.preventDefault()} aria-label="Filter">
-        <FindField hint="A name, an action or a key id." />
-      </form>
-      <UnreadNotice unread={answer.unread} />
-      <TrailTable caption="Trail" entries={found} />
-      {limit === shownAtFirst && answer.data.length === limit && (
-        <div class="actions">
-          <QueryButton name="all" value="yes">
-            Show the latest {shownMax}
-          </QueryButton>
-        </div>
-      )}
-    </section>
   );
 }
 

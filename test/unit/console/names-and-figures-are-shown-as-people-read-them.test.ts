@@ -16,8 +16,8 @@ test("waits, sizes and windows have the unit that fits", () => {
   expect(bytesText(4_100_000_000)).toBe("4.1 GB");
   expect([131_072, 4_096, 1_000].map(windowText)).toEqual(["128K", "4K", "1,000"]);
   expect([9_999, 12_345, 3_400_000].map(shortNumber)).toEqual(["9,999", "12.3K", "3.4M"]);
-  expect(rangeText([4_096, 4_096], windowText)).toBe("4K");
-  expect(rangeText([8_192, 4_096], windowText)).toBe("4K to 8K");
+  expect(rangeText([4_096, 4_096], Number, windowText)).toBe("4K");
+  expect(rangeText([8_192, 4_096], Number, windowText)).toBe("4K to 8K");
 });
 
 test("the detail of a change is one line, and a long one is cut", () => {
