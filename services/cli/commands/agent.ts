@@ -128,8 +128,7 @@ export function assertWay(
 
 function addUninstall(agent: CliCommand, { environment, stdout, clock }: CliContext): void {
   agent
-    .command("uninstall")
-    .description("stop the service of the agent and remove it")
+    .sub("uninstall", "stop the service of the agent and remove it")
     .option("--purge", "remove its settings, its log and its pairing too")
     .more("\nExamples:\n  trunkline agent uninstall\n  trunkline agent uninstall --purge")
     .action(async ({ purge = false }: { readonly purge?: boolean }) => {
@@ -146,8 +145,7 @@ const linesDefault = 100;
 
 function addLogs(agent: CliCommand, { environment, stdout, clock }: CliContext): void {
   agent
-    .command("logs")
-    .description("show the log of the agent's service: text on a terminal, otherwise lines of JSON")
+    .sub("logs", "show the log of the agent's service: text on a terminal, otherwise lines of JSON")
     .option("--follow", "go on until Ctrl-C")
     .option("--lines <count>", "how many of the latest lines", readBy(wholeNumber(1, 100_000)), linesDefault)
     .more("\nExamples:\n  trunkline agent logs\n  trunkline agent logs --follow --lines 10")

@@ -11,56 +11,49 @@ import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
-import { type CliCommand, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
+import { type CliCommand, readBy } from "../terminal/command-line.ts";
 import { connectMark, givenKeys, keyArgument } from "../terminal/key-options.ts";
 import { countText, fromNow, utcTime } from "../terminal/quantity-text.ts";
-import { alignedTable, cutText, type Field, fieldLines } from "../terminal/table-text.ts";
-import { unreadLine, withKeyStore } from "../site/with-key-store.ts";
+import { type Column, cutText, type Field, fieldLines, listed } from "../terminal/table-text.ts";
+import { onStore } from "../site/with-key-store.ts";
 
-interface KeyColumn {
-  readonly heading: string;
-  readonly cell: (key: ShownKey) => string;
-  /**
-   * True if the column has a value for the key. A column without a value for any key is left out. Columns without
-   * `tells` are always shown.
-   */
-  readonly tells?: (key: ShownKey) => boolean;
-}
-
-const columns: readonly KeyColumn[] = [
-  { heading: "id", cell: ({ id }) => id },
-  { heading: "name", cell: ({ name }) => name },
-  { heading: "kind", cell: ({ kind }) => kind, tells: ({ kind }) => kind !== "model" },
-  { heading: "scopes", cell: ({ kind, scopes }) => (kind === "model" ? scopes.join(", ") : "-") },
+/** Each column with the keys of which it tells something. It is left out where there is none of them. */
+const columns: readonly (readonly [Column<ShownKey>, tells?: (key: ShownKey) => boolean])[] = [
+  [["id", ({ id }) => id]],
+  [["name", ({ name }) => cut(name), "wrap"]],
+  [["kind", ({ kind }) => kind], ({ kind }) => kind !== "model"],
+  [["scopes", ({ kind, scopes }) => (kind === "model" ? cut(scopes.join(", ")) : "-"), "wrap"]],
   ...termRows
     .filter((each) => !limitRows.includes(each))
-    .map(([name, row]): KeyColumn => {
-      const cell = (key: ShownKey): string => (key.kind === "model" && termText([name, row], key, countText)) || "-";
-      return { heading: row.label ?? name, cell, tells: (key) => (key[name] ?? null) !== null };
+    .map(([name, row]): (typeof columns)[number] => {
+      const cell = (key: ShownKey) => cut((key.kind === "model" && termText([name, row], key, countText)) || "-");
+      return [[row.label ?? name, cell, "wrap"], (key) => (key[name] ?? null) !== null];
     }),
-  {
-    heading: "limits",
-    cell: (key) => (key.kind === "model" ? limitsText(key, countText) || "none" : "-"),
-    tells: (key) => limitsText(key, countText) !== "",
-  },
-  { heading: "state", cell: ({ state }) => state },
-  { heading: "expires", cell: ({ expires_at: expiresAt }) => utcTime(expiresAt) },
+  [
+    ["limits", (key) => (key.kind === "model" ? cut(limitsText(key, countText) || "none") : "-"), "wrap"],
+    (key) => limitsText(key, countText) !== "",
+  ],
+  [["state", ({ state }) => state]],
+  [["expires", (key) => utcTime(key.expires_at)]],
 ];
 
 const cellWidthMax = 40;
+const cut = (text: string): string => cutText(text, cellWidthMax);
 
 const states: z.ZodType<readonly KeyState[], string> = commaList.pipe(
   z.array(z.enum(keyStates, `must be one or more of ${keyStates.join(", ")}`)),
 );
 
-export function addList(keys: CliCommand, context: CliContext): void {
-  const { stdout, stderr } = context;
+interface ListOptions {
+  readonly state?: readonly KeyState[];
+  readonly all?: true;
+}
+
+export function addList(keys: CliCommand): void {
   keys
-    .command("list")
-    .description("show all keys, without their secrets")
+    .sub("list", "show all keys, without their secrets")
     .option("--all", "also keys that `trunkline connect` has revoked")
     .option("--state <states>", `only keys that are ${keyStates.join(", ")}`, readBy(states))
-    .json()
     .more(`
 Keys that expired are listed for another 90 days. What is too long for the table is cut, and "trunkline keys show <id>"
 shows it whole.
@@ -70,50 +63,38 @@ Examples:
   trunkline keys list --state valid,disabled
   trunkline keys list --all
   trunkline keys list --json`)
-    .action(({ json, state, all: isAll }: { readonly state?: readonly KeyState[]; readonly all?: true } & JsonOption) =>
-      withKeyStore(context, { json }, async (store) => {
-        const everyKey = { params: {}, query: { limit: Infinity }, body: {} };
-        const { data: all, unread } = await keyOperations.listKeys.run(everyKey, store);
-        const isOld = (key: ShownKey): boolean => key.state === "revoked" && key.name.endsWith(connectMark);
-        const wanted = all.filter((key) => state?.includes(key.state) ?? (isAll || !isOld(key)));
-        if (json) stdout.write(`${JSON.stringify(wanted)}\n`);
-        else if (wanted.length > 0) stdout.write(tableOfKeys(wanted, widthOf(stdout)));
-        else if (state !== undefined && all.length > 0) stderr.write(`No key is ${state.join(" or ")}.\n`);
-        else stderr.write("There are no keys yet; `trunkline keys issue --name <name>` makes one.\n");
-        stderr.write(unreadLine(unread));
-        const hidden = state === undefined ? all.length - wanted.length : 0;
-        if (hidden > 0 && !json)
-          stderr.write(`Revoked keys of \`trunkline connect\`, not shown without --all: ${hidden}\n`);
-      }),
-    );
+    .does(onStore, async (store, { state, all: isAll }: ListOptions) => {
+      const everyKey = { params: {}, query: { limit: Infinity }, body: {} };
+      const { data: all, unread } = await keyOperations.listKeys.run(everyKey, store);
+      const isOld = (key: ShownKey): boolean => key.state === "revoked" && key.name.endsWith(connectMark);
+      const wanted = all.filter((key) => state?.includes(key.state) ?? (isAll || !isOld(key)));
+      const none =
+        state !== undefined && all.length > 0
+          ? `No key is ${state.join(" or ")}.\n`
+          : "There are no keys yet; `trunkline keys issue --name <name>` makes one.\n";
+      const hidden = state === undefined ? all.length - wanted.length : 0;
+      const hiddenLine = `Revoked keys of \`trunkline connect\`, not shown without --all: ${hidden}`;
+      const shown = columns.filter(([, tells]) => tells === undefined || wanted.some(tells));
+      const { text, remark = "" } = listed(
+        shown.map(([column]) => column),
+        wanted,
+        none,
+      );
+      return { answer: wanted, text, unread, remark: remark + (hidden > 0 ? hiddenLine : "") };
+    });
 }
 
-function tableOfKeys(keys: readonly ShownKey[], widthMax: number | undefined): string {
-  const telling = columns.filter(({ tells }) => tells === undefined || keys.some(tells));
-  return alignedTable(
-    telling.map(({ heading }) => heading),
-    keys.map((key) => telling.map(({ cell }) => cutText(cell(key), cellWidthMax))),
-    { wrap: ["name", "scopes", "machines", "limits"], widthMax },
-  );
-}
-
-export function addShow(keys: CliCommand, context: CliContext): void {
-  const { stdout } = context;
+export function addShow(keys: CliCommand): void {
   keys
-    .command("show")
-    .description("show all that is known of a key, without its secret")
-    .addArgument(keyArgument())
-    .json()
+    .sub("show", "show all that is known of a key, without its secret", keyArgument())
     .more("\nExample:\n  trunkline keys show 0aB1cD2eF3gH")
-    .action((id: KeyId, { json }: JsonOption) =>
-      withKeyStore(context, { json }, async (store) => {
-        const shown = await runOn(store, keyOperations.showKey, { params: { id } });
-        stdout.write(json ? `${JSON.stringify(shown)}\n` : keyFields(shown, { nowMs: store.clock.wall() }));
-      }),
-    );
+    .does(onStore, async (store, id: KeyId) => {
+      const answer = await runOn(store, keyOperations.showKey, { params: { id } });
+      return { answer, text: keyFields(answer, { nowMs: store.clock.wall() }) };
+    });
 }
 
-interface Options extends JsonOption {
+interface LogOptions {
   readonly limit: number;
   readonly key?: string;
 }
@@ -121,45 +102,35 @@ interface Options extends JsonOption {
 const defaultLimit = 50;
 const detailWidthMax = 80;
 
-export function addLog(keys: CliCommand, context: CliContext): void {
-  const { stdout, stderr } = context;
+const logColumns: readonly Column<AuditEntry | SignIn>[] = [
+  ["time", ({ at }) => utcTime(at)],
+  ["who", ({ by }) => by, "wrap"],
+  ["what", ({ action }) => action],
+  [
+    "key",
+    (entry) => entry.key ?? (["machine", "route", "model"] as const).find((kind) => entry[kind] !== undefined) ?? "-",
+  ],
+  ["name", ({ name }) => cut(name), "wrap"],
+  ["detail", ({ detail }) => cutText(detailText(detail, { count: countText, time: utcTime }), detailWidthMax), "wrap"],
+];
+
+export function addLog(keys: CliCommand): void {
   keys
-    .command("log")
-    .description("show who did what to which key, machine, route or kept model, and who signed in, the latest last")
+    .sub("log", "show who did what to which key, machine, route or kept model, and who signed in, the latest last")
     .option("--limit <count>", "how many of the latest entries", readBy(wholeNumber(1, auditEntriesMax)), defaultLimit)
     .option("--key <key>", "only what was done to the key with this id, or to those with this name", givenKeys)
-    .json()
     .more(`
 Examples:
   trunkline keys log
   trunkline keys log --key 0aB1cD2eF3gH --limit 5
   trunkline keys log --limit 1000 --json`)
-    .action(({ limit, key, json }: Options) =>
-      withKeyStore(context, { json }, async (store) => {
-        const unread: UnreadRecord[] = [];
-        const keyIds = key === undefined ? undefined : await findKeys(key, store.keys);
-        const entries = await readTrail(store, { entriesMax: limit, keys: keyIds }, unread);
-        stderr.write(unreadLine(unread.length));
-        if (json) stdout.write(`${JSON.stringify(entries.map(shownEntry))}\n`);
-        else if (entries.length > 0) stdout.write(tableOfEntries(entries, widthOf(stdout)));
-        else stderr.write(key === undefined ? "Nothing was done to any key yet.\n" : `Nothing is known of ${key}.\n`);
-      }),
-    );
-}
-
-function tableOfEntries(entries: readonly (AuditEntry | SignIn)[], widthMax: number | undefined): string {
-  return alignedTable(
-    ["time", "who", "what", "key", "name", "detail"],
-    entries.map((entry) => [
-      utcTime(entry.at),
-      entry.by,
-      entry.action,
-      entry.key ?? (["machine", "route", "model"] as const).find((kind) => entry[kind] !== undefined) ?? "-",
-      cutText(entry.name, cellWidthMax),
-      cutText(detailText(entry.detail, { count: countText, time: utcTime }), detailWidthMax),
-    ]),
-    { wrap: ["who", "name", "detail"], widthMax },
-  );
+    .does(onStore, async (store, { limit, key }: LogOptions) => {
+      const unread: UnreadRecord[] = [];
+      const keyIds = key === undefined ? undefined : await findKeys(key, store.keys);
+      const entries = await readTrail(store, { entriesMax: limit, keys: keyIds }, unread);
+      const none = key === undefined ? "Nothing was done to any key yet." : `Nothing is known of ${key}.`;
+      return { answer: entries.map(shownEntry), unread: unread.length, ...listed(logColumns, entries, none) };
+    });
 }
 
 function shownEntry({ at, detail, request, ...same }: AuditEntry | SignIn): object {

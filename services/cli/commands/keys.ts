@@ -30,12 +30,12 @@ Examples:
   trunkline keys list
   trunkline keys rotate 0aB1cD2eF3gH --grace 24h
 ${whichStoreHelp}`);
-  addIssue(keys, context);
-  addList(keys, context);
-  addShow(keys, context);
-  addRotate(keys, context);
-  addChanges(keys, context);
-  addLog(keys, context);
+  addIssue(keys);
+  addList(keys);
+  addShow(keys);
+  addRotate(keys);
+  addChanges(keys);
+  addLog(keys);
   return keys;
 }
 
@@ -56,12 +56,12 @@ interface Options extends OutputOptions {
   readonly viewer?: true;
 }
 
-function addIssue(keys: CliCommand, context: CliContext): void {
+function addIssue(keys: CliCommand): void {
+  const { context } = keys;
   const limiting = termOptions(false);
   const aboutModels = ["scopes", ...limiting.map((option) => option.attributeName())];
   const issue: CliCommand = keys
-    .command("issue")
-    .description("make a key and show it, once")
+    .sub("issue", "make a key and show it, once")
     .addOption(nameOption().makeOptionMandatory())
     .addOption(scopesOption().default(["*"], "*, every model"))
     .addOption(ttlOption("how long it is valid, such as 90d, 12h, 30m or 45s"));
@@ -96,14 +96,12 @@ Examples:
     });
 }
 
-function addRotate(keys: CliCommand, context: CliContext): void {
-  const { stderr } = context;
+function addRotate(keys: CliCommand): void {
+  const { context } = keys;
   const graceOption = new Option("--grace <duration>", "how long the old secret stays good; 0s: not at all");
   const kindOption = new Option("--kind <kind>", "the kind that the key must have");
   keys
-    .command("rotate")
-    .description("give a key another secret and show it, once")
-    .addArgument(keyArgument())
+    .sub("rotate", "give a key another secret and show it, once", keyArgument())
     .addOption(graceOption.argParser(readBy(durationOrNone)).default(defaultGraceMs, formatDuration(defaultGraceMs)))
     .addOption(kindOption.choices(keyKinds).default("model" satisfies KeyKind))
     .addOption(quietOption())
@@ -122,8 +120,8 @@ Examples:
           const body = { grace: formatDuration(grace), kind };
           const { key, replicated, ...shown } = await runOn(store, rotateKey, { params: { id }, body });
           tellSecret(key, shown, given, { ...context, clock: store.clock });
-          stderr.write(replicationLine({ replicated }));
-          if (!forScripts(given).json) stderr.write(oldSecretLine(shown));
+          context.stderr.write(replicationLine({ replicated }));
+          if (!forScripts(given).json) context.stderr.write(oldSecretLine(shown));
         }),
     );
 }

@@ -3,37 +3,26 @@ import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { changeMachine } from "#shared/records/change-machine.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
-import {
-  type CliCommand,
-  type JsonOption,
-  interruptedCode,
-  type CliContext,
-  untilInterrupted,
-} from "../terminal/command-line.ts";
+import { type CliCommand, type JsonOption, interruptedCode, untilInterrupted } from "../terminal/command-line.ts";
 import { machineArgument } from "./machines-change.ts";
-import { asksGateway, givenOperations, type OperationsOptions, type OperationsPort } from "../site/operations-port.ts";
+import { atGateway, type OperationsPort } from "../site/operations-port.ts";
 import { withKeyStore } from "../site/with-key-store.ts";
 
 const lookMs = 1_000;
 /** Time after the cordon in which a gateway that has not heard of it may still place a job. */
 const settleMs = 2_000;
 
-export function addDrain(machines: CliCommand, context: CliContext): void {
-  const { stdout, stderr, clock } = context;
+export function addDrain(machines: CliCommand): void {
+  const { context } = machines;
+  const { stderr, clock } = context;
   machines
-    .command("drain")
-    .description("cordon a machine and wait until its last answer has ended, or goes on elsewhere")
-    .addArgument(machineArgument())
-    .with(
-      asksGateway(`
+    .sub("drain", "cordon a machine and wait until its last answer has ended, or goes on elsewhere", machineArgument())
+    .more(`
 The machine stays cordoned, also when Ctrl-C ends the wait: "trunkline machines uncordon" gives it jobs again.
 
 Example:
-  trunkline machines drain attic && ssh attic sudo reboot
-`),
-    )
-    .action(async (name: string, { json, ...given }: OperationsOptions & JsonOption) => {
-      const port = givenOperations(given, context);
+  trunkline machines drain attic && ssh attic sudo reboot`)
+    .does(atGateway, async (port, name: string, { json }: JsonOption) => {
       await withKeyStore(context, { json: true }, async (store) => {
         // A machine that is cordoned already keeps its reason.
         const { reason = "drained" } = (await store.machines.find(name))?.cordon ?? {};
@@ -41,8 +30,10 @@ Example:
       });
       const say = (line: string): void => void (json || stderr.write(line));
       await untilIdle(name, port, { say, clock });
-      const said = `${name} has no job and gets no new one; \`trunkline machines uncordon ${name}\` gives it jobs again`;
-      stdout.write(`${json ? JSON.stringify({ machine: name, outcome: "drained" }) : said}\n`);
+      return {
+        answer: { machine: name, outcome: "drained" },
+        text: `${name} has no job and gets no new one; \`trunkline machines uncordon ${name}\` gives it jobs again`,
+      };
     });
 }
 

@@ -35,9 +35,7 @@ export function addPair(machines: CliCommand, context: PairContext): void {
   const { stdout, stderr, environment, isPrivatelySigned = hasUnknownAuthority } = context;
   const ttl = new Option("--ttl <duration>", `how long the line is good, at most ${ttlText}`);
   machines
-    .command("pair")
-    .description("print the line to paste on a machine that is to join this site")
-    .addArgument(machineArgument())
+    .sub("pair", "print the line to paste on a machine that is to join this site", machineArgument())
     .addOption(modelsOption())
     .option("--external", "its models run elsewhere: only routes that say so lead there")
     .addOption(ttl.argParser(readBy(joinTtl)).default(joinTtlMsMax, ttlText))

@@ -2,13 +2,13 @@ import type { Command } from "commander";
 import { runOn } from "#shared/admin/run-on.ts";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
-import { type CliCommand, commandIn, type JsonOption, type CliContext, widthOf } from "../terminal/command-line.ts";
+import { type CliCommand, commandIn } from "../terminal/command-line.ts";
 import { addChanges, machineArgument, modelsText } from "./machines-change.ts";
 import { addDrain } from "./machines-drain.ts";
 import { addPair, type PairContext } from "./machines-pair.ts";
 import { fromNow, utcTime } from "../terminal/quantity-text.ts";
-import { alignedTable, cutText, fieldLines } from "../terminal/table-text.ts";
-import { unreadLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+import { type Column, cutText, fieldLines, listed } from "../terminal/table-text.ts";
+import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
 const { listMachineRecords, showMachineRecord } = machineOperations;
 
@@ -22,20 +22,18 @@ Examples:
   trunkline machines drain attic
   trunkline machines revoke attic
 ${whichStoreHelp}`);
-  addList(machines, context);
-  addShow(machines, context);
+  addList(machines);
+  addShow(machines);
   addPair(machines, context);
-  addChanges(machines, context);
-  addDrain(machines, context);
+  addChanges(machines);
+  addDrain(machines);
   return machines;
 }
 
-function addList(machines: CliCommand, context: CliContext): void {
-  const { stdout, stderr } = context;
+function addList(machines: CliCommand): void {
   machines
     .command("list", { isDefault: true })
     .description("show every machine that has a record")
-    .json()
     .more(`
 A machine is "joining" until it has used its join line. A machine that is "unpaired" has its name from its own settings
 (TRUNKLINE_MACHINE); its record says which models it may offer. "seen" is noted every few minutes.
@@ -43,49 +41,33 @@ A machine is "joining" until it has used its join line. A machine that is "unpai
 Examples:
   trunkline machines list
   trunkline machines list --json`)
-    .action(({ json }: JsonOption) =>
-      withKeyStore(context, { json }, async (store) => {
-        const nowMs = store.clock.wall();
-        const { data: shown, unread } = await runOn(store, listMachineRecords, {});
-        stderr.write(unreadLine(unread));
-        if (json) stdout.write(`${JSON.stringify(shown)}\n`);
-        else if (shown.length > 0) stdout.write(tableOf(shown, { nowMs, widthMax: widthOf(stdout) }));
-        else stderr.write("No machine has a record yet; `trunkline machines pair <name>` makes one.\n");
-      }),
-    );
+    .does(onStore, async (store) => {
+      const { data, unread } = await runOn(store, listMachineRecords, {});
+      const none = "No machine has a record yet; `trunkline machines pair <name>` makes one.";
+      return { answer: data, unread, ...listed(columnsAt(store.clock.wall()), data, none) };
+    });
 }
 
 const modelsWidthMax = 80;
 
-function tableOf(
-  shown: readonly ShownMachineRecord[],
-  { nowMs, widthMax }: { readonly nowMs: number; readonly widthMax: number | undefined },
-): string {
-  const cells = (record: ShownMachineRecord): readonly string[] => [
-    record.machine,
-    record.external ? `${record.state}, external` : record.state,
-    cutText(modelsText(record), modelsWidthMax),
-    record.last_seen_at === null ? "-" : fromNow(Date.parse(record.last_seen_at), nowMs),
-    utcTime(record.changed_at),
+function columnsAt(nowMs: number): readonly Column<ShownMachineRecord>[] {
+  return [
+    ["machine", ({ machine }) => machine, "wrap"],
+    ["state", ({ state, external }) => (external ? `${state}, external` : state)],
+    ["models", (record) => cutText(modelsText(record), modelsWidthMax), "wrap"],
+    ["seen", ({ last_seen_at: at }) => (at === null ? "-" : fromNow(Date.parse(at), nowMs))],
+    ["changed", (record) => utcTime(record.changed_at)],
   ];
-  const headings = ["machine", "state", "models", "seen", "changed"];
-  return alignedTable(headings, shown.map(cells), { wrap: ["machine", "models"], widthMax });
 }
 
-function addShow(machines: CliCommand, context: CliContext): void {
-  const { stdout } = context;
+function addShow(machines: CliCommand): void {
   machines
-    .command("show")
-    .description("show all that is known of a machine's record")
-    .addArgument(machineArgument())
-    .json()
+    .sub("show", "show all that is known of a machine's record", machineArgument())
     .more("\nExample:\n  trunkline machines show attic")
-    .action((machine: string, { json }: JsonOption) =>
-      withKeyStore(context, { json }, async (store) => {
-        const shown = await runOn(store, showMachineRecord, { params: { machine } });
-        stdout.write(json ? `${JSON.stringify(shown)}\n` : machineFields(shown, store.clock.wall()));
-      }),
-    );
+    .does(onStore, async (store, machine: string) => {
+      const answer = await runOn(store, showMachineRecord, { params: { machine } });
+      return { answer, text: machineFields(answer, store.clock.wall()) };
+    });
 }
 
 function machineFields(shown: ShownMachineRecord, nowMs: number): string {

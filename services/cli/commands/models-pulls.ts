@@ -5,68 +5,59 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { modelIdCharactersMax } from "#shared/protocol/model.ts";
 import { roomiest } from "#shared/placing/roomiest.ts";
-import {
-  givenOperations,
-  type OperationsOptions,
-  type OperationsPort,
-  operationsUrlOption,
-  whichGatewayHelp,
-} from "../site/operations-port.ts";
-import { type CliCommand, type CliContext, type JsonOption, readBy, widthOf } from "../terminal/command-line.ts";
+import { atGateway, type OperationsPort, operationsUrlOption, whichGatewayHelp } from "../site/operations-port.ts";
+import { type CliCommand, readBy } from "../terminal/command-line.ts";
 import { byteSize } from "../terminal/quantity-text.ts";
-import { alignedTable } from "../terminal/table-text.ts";
+import { type Column, listed } from "../terminal/table-text.ts";
 
 type ShownPull = NonNullable<ShownFleetMachine["memory"]>["pulls"][number];
 type PullAt = ShownPull & { readonly machine: string };
 
-export function addPulls(models: CliCommand, context: CliContext): void {
-  const { stdout, stderr } = context;
-  const pulls = models.command("pulls").description("show the pulls of all machines; stop one").more(`
+const pullColumns: readonly Column<PullAt>[] = [
+  ["model", ({ model }) => model, "wrap"],
+  ["machine", ({ machine }) => machine, "wrap"],
+  ["state", ({ state }) => state],
+  ["progress", progressText],
+  ["status", ({ status }) => status, "wrap"],
+];
+
+/** The gateway, without the help that `trunkline models pulls` has itself. */
+const atNamedGateway: typeof atGateway = { ...atGateway, prepare: (pulls) => pulls.addOption(operationsUrlOption()) };
+
+export function addPulls(models: CliCommand): void {
+  const group = models.command("pulls").description("show the pulls of all machines; stop one").more(`
 A pull goes on when the terminal that began it is closed. Pulls that ended in the last 10 minutes are shown too.
 
 Examples:
   trunkline models pulls
   trunkline models pulls stop qwen3:8b
 ${whichGatewayHelp}`);
-  pulls
+  group
     .command("list", { isDefault: true })
     .description("show the pulls of all machines; what `trunkline models pulls` alone does too")
-    .addOption(operationsUrlOption())
-    .json()
     .more("\nExamples:\n  trunkline models pulls\n  trunkline models pulls --json")
-    .action(async ({ json, ...given }: OperationsOptions & JsonOption) => {
-      const all = pullsOf(await machinesOf(givenOperations(given, context)));
-      if (json) stdout.write(`${JSON.stringify({ pulls: all })}\n`);
-      else if (all.length > 0) stdout.write(pullsTable(all, widthOf(stdout)));
-      else stderr.write("Nothing is being pulled; `trunkline models pull <name>` gets a model.\n");
+    .does(atNamedGateway, async (port) => {
+      const pulls = pullsOf(await machinesOf(port));
+      const none = "Nothing is being pulled; `trunkline models pull <name>` gets a model.";
+      return { answer: { pulls }, ...listed(pullColumns, pulls, none) };
     });
-  pulls
-    .command("stop")
-    .description("stop a pull, for all who wait for it")
+  group
+    .sub("stop", "stop a pull, for all who wait for it")
     .argument(
       "<model>",
       "the model, as `trunkline models pulls` lists it",
       readBy(z.string().max(modelIdCharactersMax)),
     )
     .option("--machine <name>", "the machine; may be left out where one pulls it", readBy(machineName))
-    .addOption(operationsUrlOption())
-    .json()
     .more("\nExample:\n  trunkline models pulls stop qwen3:8b")
-    .action(async (model: string, given: OperationsOptions & JsonOption & { readonly machine?: string }) => {
-      const port = givenOperations(given, context);
+    .does(atNamedGateway, async (port, model: string, given: { readonly machine?: string }) => {
       const machine = given.machine ?? pullerOf(await machinesOf(port), model);
       if (machine === undefined) {
-        throw new StartFailure(
-          exitCodes.failed,
-          `No machine pulls ${model}: \`trunkline models pulls\` shows all pulls.`,
-        );
+        const message = `No machine pulls ${model}: \`trunkline models pulls\` shows all pulls.`;
+        throw new StartFailure(exitCodes.failed, message);
       }
-      const { signal } = new AbortController();
-      const work = port.work("stop", { machine, model }, signal);
-      for await (const _ of work);
-      stdout.write(
-        `${given.json ? JSON.stringify({ action: "stop", model, machine }) : `Stopped the pull of ${model} on ${machine}.`}\n`,
-      );
+      for await (const _ of port.work("stop", { machine, model }, new AbortController().signal));
+      return { answer: { action: "stop", model, machine }, text: `Stopped the pull of ${model} on ${machine}.` };
     });
 }
 
@@ -98,12 +89,7 @@ function pullerOf(machines: readonly ShownFleetMachine[], model: string): string
   return pullsOf(machines).find((pull) => pull.model === model && pull.state === "pulling")?.machine;
 }
 
-export function pullsTable(pulls: readonly PullAt[], widthMax?: number): string {
-  const progress = ({ percent, totalMb }: ShownPull): string =>
-    percent === undefined || totalMb === undefined ? "-" : `${percent} % of ${byteSize(totalMb * 1_000_000)}`;
-  const rows = pulls.map((pull) => [pull.model, pull.machine, pull.state, progress(pull), pull.status]);
-  return alignedTable(["model", "machine", "state", "progress", "status"], rows, {
-    wrap: ["model", "machine", "status"],
-    widthMax,
-  });
+function progressText({ percent, totalMb }: ShownPull): string {
+  if (percent === undefined || totalMb === undefined) return "-";
+  return `${percent} % of ${byteSize(totalMb * 1_000_000)}`;
 }

@@ -20,20 +20,13 @@ import {
   readBy,
   type CliContext,
   untilInterrupted,
-  widthOf,
 } from "../terminal/command-line.ts";
-import {
-  asksGateway,
-  givenOperations,
-  type OperationsOptions,
-  type OperationsPort,
-  whichGatewayHelp,
-} from "../site/operations-port.ts";
+import { atGateway, type OperationsPort, whichGatewayHelp } from "../site/operations-port.ts";
 import { byteSize, grouped } from "../terminal/quantity-text.ts";
 import { addKeep, addPlan } from "./models-keep.ts";
 import { addPulls, pullingMachine } from "./models-pulls.ts";
 import { showProgress } from "../terminal/show-progress.ts";
-import { alignedTable } from "../terminal/table-text.ts";
+import { type Column, tableOf } from "../terminal/table-text.ts";
 
 export function modelsCommand(context: CliContext): Command {
   const models = commandIn("models", context).more(`
@@ -44,26 +37,24 @@ Examples:
   trunkline models rm llama3.2 --machine attic
   trunkline models keep llama3.2 --on 2
 ${whichGatewayHelp}`);
-  addList(models, context);
-  addManage(models, context);
-  addKeep(models, context);
-  addPlan(models, context);
-  addPulls(models, context);
+  addList(models);
+  addManage(models);
+  addKeep(models);
+  addPlan(models);
+  addPulls(models);
   return models;
 }
 
-interface Options extends OperationsOptions, JsonOption {
-  readonly machine?: string;
+interface MachineOption {
+  readonly machine?: string | undefined;
 }
 
-function addList(models: CliCommand, context: CliContext): void {
-  const { stdout, stderr } = context;
+function addList(models: CliCommand): void {
   models
     .command("list", { isDefault: true })
     .description("show what every machine offers at this moment; what `trunkline models` alone does too")
     .option("--machine <name>", "only of this machine", readBy(machineName))
-    .with(
-      asksGateway(`
+    .more(`
 The window is in tokens. "loaded" says whether a model lies in memory now, or how far its load is, and "-" that its
 runtime does not tell. "memory" is what it takes there, once that was measured. "goes on" names the answers that it goes
 on with after another machine, as its machine has proved: "yes" for all; "no digest" where nobody knows which models of
@@ -73,21 +64,23 @@ Machines that could not be asked are named on standard error.
 Examples:
   trunkline models
   trunkline models --machine attic
-  trunkline models --json
-`),
-    )
-    .action(async ({ machine, json, ...given }: Options) => {
-      const { data, machines } = await listModels(givenOperations(given, context), machine);
-      if (json) {
-        stdout.write(`${JSON.stringify({ models: data, machines })}\n`);
-        return;
-      }
-      if (data.length > 0) stdout.write(modelsTable(data, widthOf(stdout)));
-      else if (machines.some(({ state }) => state === "listed"))
-        stderr.write("There is no model yet; `trunkline models pull <name>` gets one.\n");
-      else if (machines.length === 0) stderr.write("No machine is there.\n");
-      for (const { machine: name, state } of machines)
-        if (state !== "listed") stderr.write(`Not listed: ${name}, which ${notListed[state]}.\n`);
+  trunkline models --json`)
+    .does(atGateway, async (port, { machine: named }: MachineOption) => {
+      const { data, machines } = await listModels(port, named);
+      const lines = machines.flatMap(({ machine, state }) =>
+        state === "listed" ? [] : [`Not listed: ${machine}, which ${notListed[state]}.\n`],
+      );
+      const isListed = machines.length > lines.length;
+      const none = isListed
+        ? "There is no model yet; `trunkline models pull <name>` gets one.\n"
+        : machines.length === 0
+          ? "No machine is there."
+          : "";
+      return {
+        answer: { models: data, machines },
+        text: (widthMax) => modelsTable(data, widthMax),
+        remark: (data.length === 0 ? none : "") + lines.join(""),
+      };
     });
 }
 
@@ -110,40 +103,28 @@ const words: readonly (readonly [Ability, string])[] = [
   ["thinking", "think"],
 ];
 
+const columns: readonly Column<ShownModel>[] = [
+  ["id", ({ id }) => id, "wrap"],
+  ["machine", ({ machine }) => machine, "wrap"],
+  ["runtime", ({ runtime }) => runtime ?? "-"],
+  ["capabilities", abilitiesText, "wrap"],
+  ["window", (model) => grouped.format(model.context_window), "right"],
+  ["size", (model) => sizeOf(model.size_mb), "right"],
+  ["memory", (model) => sizeOf(model.memory_mb), "right"],
+  ["MLX", (model) => yesOrNo(model.apple_mlx)],
+  ["loaded", loadedText],
+  ["goes on", goesOnText, "wrap"],
+];
+
 export function modelsTable(models: readonly ShownModel[], widthMax?: number): string {
   const isMeasured = models.some(({ memory_mb: memoryMb }) => typeof memoryMb === "number");
-  const measured = (cell: string): readonly string[] => (isMeasured ? [cell] : []);
   const isKnown = models.some(({ digest }) => digest);
-  const proved = (cell: string): readonly string[] => (isKnown ? [cell] : []);
-  const able = (model: ShownModel): readonly string[] =>
-    words.flatMap(([ability, word]) => (isAble(model, ability) ? [word] : []));
-  return alignedTable(
-    [
-      "id",
-      "machine",
-      "runtime",
-      "capabilities",
-      "window",
-      "size",
-      ...measured("memory"),
-      "MLX",
-      "loaded",
-      ...proved("goes on"),
-    ],
-    models.map((model) => [
-      model.id,
-      model.machine,
-      model.runtime ?? "-",
-      able(model).join(", ") || "-",
-      grouped.format(model.context_window),
-      sizeOf(model.size_mb),
-      ...measured(sizeOf(model.memory_mb)),
-      yesOrNo(model.apple_mlx),
-      loadedText(model),
-      ...proved(goesOnText(model)),
-    ]),
-    { right: ["window", "size", "memory"], wrap: ["id", "machine", "capabilities", "goes on"], widthMax },
-  );
+  const shown = columns.filter(([name]) => (isMeasured || name !== "memory") && (isKnown || name !== "goes on"));
+  return tableOf(shown, models, { widthMax });
+}
+
+function abilitiesText(model: ShownModel): string {
+  return words.flatMap(([ability, word]) => (isAble(model, ability) ? [word] : [])).join(", ") || "-";
 }
 
 function sizeOf(mb: number | null | undefined): string {
@@ -170,51 +151,38 @@ function yesOrNo(answer: boolean | null): string {
 
 interface ManageCommand {
   readonly action: ManageAction;
-  /** The subcommand's name. */
-  readonly word: string;
   readonly description: string;
   readonly done: string;
   readonly more: string;
 }
 
-const all: readonly ManageCommand[] = [
-  {
+/** The commands that manage a model on a machine, by their names. */
+const managing: Readonly<Record<string, ManageCommand>> = {
+  pull: {
     action: "pull",
-    word: "pull",
     description: "have a machine fetch a model, and watch it come",
     done: "Pulled",
     more: `The name is the one that the machine's runtime knows the model by. Without --machine, the machine with most memory is
 chosen among those that may pull. Ctrl-C leaves the pull, which goes on; "trunkline models pulls" shows it.`,
   },
-  {
+  rm: {
     action: "remove",
-    word: "rm",
     description: "delete a model from a machine",
     done: "Removed",
     more: "The model is gone from the disk of that machine, and stays on others.",
   },
-  {
+  load: {
     action: "load",
-    word: "load",
     description: "have a machine take a model into memory",
     done: "Loaded",
     more: "The first request to the model then waits no longer than the next.",
   },
-  {
+  unload: {
     action: "unload",
-    word: "unload",
     description: "have a machine take a model out of memory",
     done: "Unloaded",
     more: "The next request to the model loads it again.",
   },
-];
-
-const onlyOneHelp = "the machine; may be left out where there is only one";
-const machineHelp: Readonly<Record<ManageAction, string>> = {
-  pull: "the machine; left out, the roomiest that may pull",
-  remove: onlyOneHelp,
-  load: onlyOneHelp,
-  unload: onlyOneHelp,
 };
 
 const modelName = z
@@ -222,49 +190,57 @@ const modelName = z
   .min(1, "must not be empty")
   .max(modelIdCharactersMax, `must have at most ${modelIdCharactersMax} characters`);
 
-function addManage(models: CliCommand, context: CliContext): void {
-  for (const managing of all) {
+function addManage(models: CliCommand): void {
+  for (const [word, { action, description, done, more }] of Object.entries(managing)) {
+    const which =
+      action === "pull"
+        ? "the machine; left out, the roomiest that may pull"
+        : "the machine; may be left out where there is only one";
     models
-      .command(managing.word)
-      .description(managing.description)
+      .command(word)
+      .description(description)
       .argument("<model>", "the model", readBy(modelName))
-      .option("--machine <name>", machineHelp[managing.action], readBy(machineName))
-      .with(
-        asksGateway(`
-${managing.more}
+      .option("--machine <name>", which, readBy(machineName))
+      .more(`
+${more}
 It works where the owner of the machine allows it: TRUNKLINE_MANAGE on that machine names what is, such as pull,load.
 
 Example:
-  trunkline models ${managing.word} llama3.2 --machine attic
-`),
-      )
-      .action((name: string, given: Options) => manage(managing, { name, given }, context));
+  trunkline models ${word} llama3.2 --machine attic`)
+      .does(atGateway, async (port, model: string, given: MachineOption & JsonOption) => {
+        const progress = showProgress(model, given.json ? undefined : models.context);
+        const machine = await manage(port, { action, model, machine: given.machine }, progress);
+        return { answer: { action, model, machine }, text: `${done} ${model} on ${machine}.` };
+      });
   }
 }
 
+interface Managed extends MachineOption {
+  readonly action: ManageAction;
+  readonly model: string;
+}
+
+/** Manages a model, and returns the machine on which it did. */
 async function manage(
-  { action, done }: ManageCommand,
-  { name, given }: { readonly name: string; readonly given: Options },
-  context: CliContext,
-): Promise<void> {
-  const { stdout } = context;
-  const port = givenOperations(given, context);
-  const progress = showProgress(name, given.json ? undefined : context);
+  port: OperationsPort,
+  { action, model, machine: named = "" }: Managed,
+  progress: ReturnType<typeof showProgress>,
+): Promise<string> {
   using interrupted = untilInterrupted();
-  let machine = given.machine ?? "";
+  let machine = named;
   try {
-    machine = given.machine ?? (await (action === "pull" ? pullingMachine(port, name) : onlyMachine(port)));
-    const work = port.work(action, { machine, model: name }, interrupted.signal);
+    if (machine === "") machine = await (action === "pull" ? pullingMachine(port, model) : onlyMachine(port));
+    const work = port.work(action, { machine, model }, interrupted.signal);
     for await (const line of work) progress.tell(line);
+    return machine;
   } catch (error) {
     if (!interrupted.signal.aborted) throw error;
-    const left = `The pull of ${name} goes on at ${machine}: \`trunkline models pulls\` shows it, \`models pulls stop ${name}\` ends it.`;
-    const told = `Interrupted: the machine was told to stop the ${action} of ${name}.`;
+    const left = `The pull of ${model} goes on at ${machine}: \`trunkline models pulls\` shows it, \`models pulls stop ${model}\` ends it.`;
+    const told = `Interrupted: the machine was told to stop the ${action} of ${model}.`;
     throw new StartFailure(interruptedCode, action === "pull" && machine !== "" ? left : told);
   } finally {
     progress.end();
   }
-  stdout.write(`${given.json ? JSON.stringify({ action, model: name, machine }) : `${done} ${name} on ${machine}.`}\n`);
 }
 
 const namedMax = 10;

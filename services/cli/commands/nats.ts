@@ -23,11 +23,9 @@ const uses: Readonly<Record<NatsSiteFile, string>> = {
   "operator.seed": "keep it away from servers: it signs accounts, and no process of Trunkline takes it",
 };
 
-function addInit(nats: CliCommand, context: CliContext): void {
-  const { stdout, stderr, clock } = context;
+function addInit(nats: CliCommand, { stdout, stderr, clock }: CliContext): void {
   nats
-    .command("init")
-    .description("make operator, accounts and keys in a folder, with a nats.conf that uses them")
+    .sub("init", "make operator, accounts and keys in a folder, with a nats.conf that uses them")
     .argument("<folder>", "the folder for the files; made if it is missing")
     .json()
     .more(`

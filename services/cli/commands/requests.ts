@@ -21,8 +21,8 @@ import {
 } from "../terminal/command-line.ts";
 import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
-import { alignedTable, type Field, fieldLines, wrapText } from "../terminal/table-text.ts";
-import { whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+import { type Column, type Field, fieldLines, tableOf, wrapText } from "../terminal/table-text.ts";
+import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
 interface Options extends JsonOption {
   readonly failed?: true;
@@ -52,7 +52,6 @@ export function requestsCommand(context: CliContext): Command {
     .option("--until <time>", "only those that arrived before then", readBy(writtenTime))
     .option("--limit <count>", "how many of the latest", readBy(wholeNumber(1, limitMax)), limitDefault)
     .option("--follow", "go on with those that end from now on, until Ctrl-C")
-    .json()
     .more(`
 A time is one of this host's clock (14:03, or 2026-01-31 14:03), one with a zone (2026-01-31T14:03:00Z), or a time ago
 (30m, 12h, 7d). "first" is the time to the first token and "total" the time of the whole request. With --json each
@@ -65,52 +64,46 @@ Examples:
   trunkline requests --machine attic --follow
   trunkline requests show req_4Kd0mQ3vX8sLwZ1hTn5yBc
 ${whichStoreHelp}`)
-    .action(({ json, limit, follow, ...asked }: Options) =>
-      withKeyStore(context, { json }, async ({ keys, requests: records }) => {
-        const { key, ...rest } = asked;
-        const keyIds = key === undefined ? undefined : await findKeys(key, keys);
-        const query = { ...queryOf(rest, clock.wall()), keyIds };
-        let isFirst = true;
-        const tell = async (found: readonly ShownRequest[]): Promise<void> => {
-          if (json) for (const each of found) stdout.write(`${JSON.stringify(each)}\n`);
-          else if (found.length > 0) {
-            const about = { names: await namesOfKeys(keys), widthMax: widthOf(stdout), nowMs: clock.wall() };
-            const table = tableOfRequests(found, about);
-            stdout.write(isFirst ? table : table.slice(table.indexOf("\n") + 1));
-            isFirst = false;
-          }
-        };
-        const look = async (range: Range): Promise<RequestPage> => {
-          const page = await records.find(query, range);
-          await tell(page.found.map(({ record }) => showRequest(record)).toReversed());
-          if (page.unread > 0)
-            stderr.write(`Not shown, since another version of Trunkline wrote them: ${page.unread} records.\n`);
-          return page;
-        };
-        const { found, next, latest } = await look({ limit });
-        if (found.length === 0 && !json && !follow) stderr.write(nothingFound(next));
-        if (!follow) return;
-        using interrupted = untilInterrupted();
-        const { signal } = interrupted;
-        for (let after = latest; !signal.aborted;) {
-          await sleep(clock, lookEveryMs, signal).catch(() => undefined);
-          after = (await look({ limit: Infinity, after })).latest ?? after;
+    .does(onStore, async ({ keys, requests: records }, { json, limit, follow, key, ...asked }: Options) => {
+      const keyIds = key === undefined ? undefined : await findKeys(key, keys);
+      const query = { ...queryOf(asked, clock.wall()), keyIds };
+      let isFirst = true;
+      const tell = async (found: readonly ShownRequest[]): Promise<void> => {
+        if (json) for (const each of found) stdout.write(`${JSON.stringify(each)}\n`);
+        else if (found.length > 0) {
+          const about = { names: await namesOfKeys(keys), widthMax: widthOf(stdout), nowMs: clock.wall() };
+          const table = tableOfRequests(found, about);
+          stdout.write(isFirst ? table : table.slice(table.indexOf("\n") + 1));
+          isFirst = false;
         }
-      }),
-    );
+      };
+      const look = async (range: Range): Promise<RequestPage> => {
+        const page = await records.find(query, range);
+        await tell(page.found.map(({ record }) => showRequest(record)).toReversed());
+        if (page.unread > 0)
+          stderr.write(`Not shown, since another version of Trunkline wrote them: ${page.unread} records.\n`);
+        return page;
+      };
+      const { found, next, latest } = await look({ limit });
+      if (found.length === 0 && !json && !follow) stderr.write(nothingFound(next));
+      if (!follow) return undefined;
+      using interrupted = untilInterrupted();
+      const { signal } = interrupted;
+      for (let after = latest; !signal.aborted;) {
+        await sleep(clock, lookEveryMs, signal).catch(() => undefined);
+        after = (await look({ limit: Infinity, after })).latest ?? after;
+      }
+      return undefined;
+    });
   requests
-    .command("show")
-    .description("show the way of one request, and what to do about its fault")
+    .sub("show", "show the way of one request, and what to do about its fault")
     .argument("<id>", "its id, which its client got as x-request-id")
-    .json()
     .more("\nExample:\n  trunkline requests show req_4Kd0mQ3vX8sLwZ1hTn5yBc")
-    .action((id: string, { json }: JsonOption) =>
-      withKeyStore(context, { json }, async (store) => {
-        const shown = await runOn(store, requestOperations.showRequest, { params: { id } });
-        const keyName = (await namesOfKeys(store.keys)).get(shown.key);
-        stdout.write(json ? `${JSON.stringify(shown)}\n` : wayOf(shown, { keyName, widthMax: widthOf(stdout) }));
-      }),
-    );
+    .does(onStore, async (store, id: string) => {
+      const answer = await runOn(store, requestOperations.showRequest, { params: { id } });
+      const keyName = (await namesOfKeys(store.keys)).get(answer.key);
+      return { answer, text: (widthMax) => wayOf(answer, { keyName, widthMax }) };
+    });
   return requests;
 }
 
@@ -145,25 +138,11 @@ export function timeOf(text: string, nowMs: number): number | undefined {
   return isClockTime && atMs > nowMs ? atMs - units.d : atMs;
 }
 
-function queryOf({ failed, model, machine, since, until }: Omit<Options, "limit" | "key">, nowMs: number) {
+function queryOf({ failed, model, machine, since, until }: Partial<Options>, nowMs: number) {
   const [sinceMs, untilMs] = [since, until].map((text) => (text === undefined ? undefined : timeOf(text, nowMs)));
   return { failed, model, machine, sinceMs, untilMs };
 }
 
-const headings = [
-  "time",
-  "id",
-  "status",
-  "key",
-  "model",
-  "machine",
-  "prompt",
-  "answer",
-  "first",
-  "total",
-  "end",
-] as const;
-const right = ["status", "prompt", "answer", "first", "total"] as const;
 /** A terminal with fewer columns gets the table without those that `requests show` tells too. */
 const wideMin = 110;
 const narrow: ReadonlySet<string> = new Set(["time", "id", "model", "machine", "end"]);
@@ -176,32 +155,26 @@ interface ListTerms {
 }
 
 function tableOfRequests(requests: readonly ShownRequest[], { names, widthMax, nowMs }: ListTerms): string {
-  const shown = headings.filter((heading) => widthMax === undefined || widthMax >= wideMin || narrow.has(heading));
-  const rows = requests.map((request) => {
-    const cells = { ...cellsOf(request, nowMs), key: names.get(request.key) ?? request.key };
-    return shown.map((heading) => cells[heading]);
-  });
-  return alignedTable(shown, rows, { right, wrap: ["key", "model", "machine", "end"], widthMax });
+  const tokens = ({ machine }: ShownRequest, count: number): string => (machine === null ? "-" : grouped.format(count));
+  const columns: readonly Column<ShownRequest>[] = [
+    ["time", ({ at }) => localTime(at, nowMs)],
+    ["id", ({ id }) => id],
+    ["status", ({ status }) => String(status), "right"],
+    ["key", ({ key }) => names.get(key) ?? key, "wrap"],
+    ["model", modelText, "wrap"],
+    ["machine", ({ machine }) => machine ?? "-", "wrap"],
+    ["prompt", (request) => tokens(request, request.prompt_tokens), "right"],
+    ["answer", (request) => tokens(request, request.completion_tokens), "right"],
+    ["first", ({ first_token_ms: ms }) => (ms === null ? "-" : secondsText(ms)), "right"],
+    ["total", (request) => secondsText(request.total_ms), "right"],
+    ["end", ({ code, limit }) => (limit === null ? code : `${code} (limit: ${limit})`), "wrap"],
+  ];
+  const shown = columns.filter(([heading]) => widthMax === undefined || widthMax >= wideMin || narrow.has(heading));
+  return tableOf(shown, requests, { widthMax });
 }
 
-function cellsOf(
-  request: ShownRequest,
-  nowMs: number,
-): Readonly<Record<Exclude<(typeof headings)[number], "key">, string>> {
-  const { model, answered_by: answeredBy, machine, first_token_ms: firstMs, limit, code } = request;
-  const tokens = (count: number): string => (machine === null ? "-" : grouped.format(count));
-  return {
-    time: localTime(request.at, nowMs),
-    id: request.id,
-    status: String(request.status),
-    model: answeredBy === null || answeredBy === model ? (model ?? "-") : `${model} → ${answeredBy}`,
-    machine: machine ?? "-",
-    prompt: tokens(request.prompt_tokens),
-    answer: tokens(request.completion_tokens),
-    first: firstMs === null ? "-" : secondsText(firstMs),
-    total: secondsText(request.total_ms),
-    end: limit === null ? code : `${code} (limit: ${limit})`,
-  };
+function modelText({ model, answered_by: answeredBy }: ShownRequest): string {
+  return answeredBy === null || answeredBy === model ? (model ?? "-") : `${model} → ${answeredBy}`;
 }
 
 /** Returns a time of this host's clock; the day stands before it unless it is today. */

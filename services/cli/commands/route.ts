@@ -4,22 +4,21 @@ import type { ShownRoute, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts
 import { furtherAbilities, modelId } from "#shared/protocol/model.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { commandIn, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
-import { asksGateway, givenOperations, type OperationsOptions } from "../site/operations-port.ts";
+import { commandIn, readBy, type CliContext } from "../terminal/command-line.ts";
+import { atGateway } from "../site/operations-port.ts";
 import { grouped } from "../terminal/quantity-text.ts";
-import { alignedTable } from "../terminal/table-text.ts";
+import { type Column, tableOf } from "../terminal/table-text.ts";
 
-interface Options extends OperationsOptions, JsonOption {
+interface Options {
   readonly kind: "chat" | "complete" | "embed" | (typeof furtherAbilities)[number];
-  readonly tools?: true;
-  readonly vision?: true;
+  readonly tools?: boolean;
+  readonly vision?: boolean;
   readonly promptTokens?: number;
 }
 
-const promptTokens = wholeNumber(0, 999_999_999);
+const promptLength = wholeNumber(0, 999_999_999);
 
 export function routeCommand(context: CliContext): Command {
-  const { stdout, stderr } = context;
   const kind = new Option("--kind <kind>", "what it is asked to do");
   return commandIn("route", context)
     .description(
@@ -29,9 +28,8 @@ export function routeCommand(context: CliContext): Command {
     .addOption(kind.choices(["chat", "complete", "embed", ...furtherAbilities]).default("chat"))
     .option("--tools", "for a request with tools")
     .option("--vision", "for a request with images")
-    .option("--prompt-tokens <count>", "for a prompt of this length, none of it cached", readBy(promptTokens))
-    .with(
-      asksGateway(`
+    .option("--prompt-tokens <count>", "for a prompt of this length, none of it cached", readBy(promptLength))
+    .more(`
 "free" are the free slots and all, "queued" the jobs that wait for one. "cost" is the expected time that a request takes
 there and takes from others; the machine with the least is asked first. "first token" is the part until its first token,
 "tokens/s" the speed of an answer that runs alone. The gateway that is asked measured the speeds on its own requests.
@@ -42,25 +40,21 @@ The exit code is 1 when no machine would take a request.
 Examples:
   trunkline route llama3.2
   trunkline route qwen3 --tools --prompt-tokens 20000
-  trunkline route llama3.2 --json
-`),
-    )
-    .action(async (model: string, { json, ...given }: Options) => {
-      const route = await givenOperations(given, context).ask(routeOperations.explainRoute, {
-        query: {
-          model,
-          kind: given.kind,
-          tools: String(given.tools ?? false),
-          vision: String(given.vision ?? false),
-          prompt_tokens: given.promptTokens,
-        },
-      });
-      if (route.targets && !json) stderr.write(`${model} stands for ${route.targets.join(", then ")}.\n`);
-      if (json) stdout.write(`${JSON.stringify(route)}\n`);
-      else if (route.machines.length > 0) stdout.write(routeTable(route.machines, widthOf(stdout)));
-      const why = whyNobody(route);
-      if (why !== undefined) throw new StartFailure(exitCodes.failed, why);
-    });
+  trunkline route llama3.2 --json`)
+    .does(
+      atGateway,
+      async (port, model: string, { kind: asked, tools = false, vision = false, promptTokens }: Options) => {
+        const query = { model, kind: asked, tools: String(tools), vision: String(vision), prompt_tokens: promptTokens };
+        const route = await port.ask(routeOperations.explainRoute, { query });
+        const why = whyNobody(route);
+        return {
+          answer: route,
+          text: (widthMax) => routeTable(route.machines, widthMax),
+          remark: route.targets ? `${model} stands for ${route.targets.join(", then ")}.` : "",
+          failure: why === undefined ? undefined : new StartFailure(exitCodes.failed, why),
+        };
+      },
+    );
 }
 
 function whyNobody({ refusal, machines }: ShownRoute): string | undefined {
@@ -70,40 +64,30 @@ function whyNobody({ refusal, machines }: ShownRoute): string | undefined {
   return hasRoom ? undefined : "No machine would take it just now: all their queues are full.";
 }
 
-const headings = [
-  "rank",
-  "machine",
-  "model",
-  "free",
-  "queued",
-  "window",
-  "cost",
-  "first token",
-  "tokens/s",
-  "why",
-] as const;
-const right = ["rank", "free", "queued", "window", "cost", "first token", "tokens/s"] as const;
+const columns: readonly Column<ShownRouteMachine>[] = [
+  ["rank", ({ rank }) => textOf(rank, String), "right"],
+  ["machine", ({ machine }) => machine, "wrap"],
+  ["model", ({ model }) => model ?? "-", "wrap"],
+  ["free", ({ free_slots: free, slots }) => `${free}/${slots}`, "right"],
+  ["queued", ({ queued }) => String(queued), "right"],
+  ["window", (machine) => textOf(machine.context_window, grouped.format), "right"],
+  ["cost", ({ cost_ms: cost }) => textOf(cost?.total, msText), "right"],
+  ["first token", (machine) => textOf(machine.first_token_ms, msText), "right"],
+  ["tokens/s", (machine) => textOf(machine.tokens_per_second, (speed) => speed.toFixed(1)), "right"],
+  ["why", ({ why }) => why ?? "-", "wrap"],
+];
+
+function textOf(figure: number | null | undefined, text: (figure: number) => string): string {
+  return figure === null || figure === undefined ? "-" : text(figure);
+}
+
+function msText(ms: number): string {
+  return `${grouped.format(ms)} ms`;
+}
 
 /** Formats the machines in the order in which they get the job's offer, then those that get none. */
 export function routeTable(machines: readonly ShownRouteMachine[], widthMax?: number): string {
   const isRouted = machines.some(({ model }) => typeof model === "string");
-  const shown = headings.filter((heading) => isRouted || heading !== "model");
-  const rows = machines.map((machine) => shown.map((heading) => cellsOf(machine)[heading]));
-  return alignedTable(shown, rows, { right, wrap: ["machine", "model", "why"], widthMax });
-}
-
-function cellsOf(machine: ShownRouteMachine): Readonly<Record<(typeof headings)[number], string>> {
-  const { context_window: window, first_token_ms: firstTokenMs, tokens_per_second: tokensPerSecond } = machine;
-  return {
-    rank: machine.rank === null ? "-" : String(machine.rank),
-    machine: machine.machine,
-    model: machine.model ?? "-",
-    free: `${machine.free_slots}/${machine.slots}`,
-    queued: String(machine.queued),
-    window: window === null ? "-" : grouped.format(window),
-    cost: machine.cost_ms ? `${grouped.format(machine.cost_ms.total)} ms` : "-",
-    "first token": firstTokenMs === null ? "-" : `${grouped.format(firstTokenMs)} ms`,
-    "tokens/s": tokensPerSecond === null ? "-" : tokensPerSecond.toFixed(1),
-    why: machine.why ?? "-",
-  };
+  const shown = columns.filter(([heading]) => isRouted || heading !== "model");
+  return tableOf(shown, machines, { widthMax });
 }

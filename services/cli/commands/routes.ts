@@ -7,19 +7,17 @@ import { StartFailure } from "#shared/process/lifecycle.ts";
 import { runOn } from "#shared/admin/run-on.ts";
 import { routeOperations } from "#shared/admin/route-operations.ts";
 import { targetText } from "#shared/records/change-route.ts";
-import { routeTarget, type RouteTarget, targetsPerRouteMax } from "#shared/records/route-record.ts";
 import {
-  type CliCommand,
-  commandIn,
-  type JsonOption,
-  readBy,
-  type CliContext,
-  widthOf,
-} from "../terminal/command-line.ts";
+  routeTarget,
+  type RouteTarget,
+  type ShownModelRoute,
+  targetsPerRouteMax,
+} from "#shared/records/route-record.ts";
+import { type CliCommand, commandIn, readBy, type CliContext } from "../terminal/command-line.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
-import { alignedTable, type Field, fieldLines } from "../terminal/table-text.ts";
+import { type Column, type Field, fieldLines, listed } from "../terminal/table-text.ts";
 import { unknownTargets } from "../site/unknown-targets.ts";
-import { tellChange, unreadLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
 const { listRoutes, removeRoute, setRoute, showRoute } = routeOperations;
 
@@ -33,10 +31,10 @@ Examples:
   trunkline routes list
   trunkline routes remove 'claude-*'
 ${whichStoreHelp}`);
-  addSet(routes, context);
-  addList(routes, context);
-  addShow(routes, context);
-  addRemove(routes, context);
+  addSet(routes);
+  addList(routes);
+  addShow(routes);
+  addRemove(routes);
   return routes;
 }
 
@@ -66,7 +64,7 @@ function routeArgument(): Argument {
   return new Argument("<name>", "the name that clients ask for, or a pattern with *").argParser(readBy(routeName));
 }
 
-interface Options extends JsonOption {
+interface Options {
   readonly then?: readonly RouteTarget[];
   readonly strict?: true;
 }
@@ -74,18 +72,15 @@ interface Options extends JsonOption {
 /** The exit code of `--strict` for a target that no machine has offered. */
 const strictCode = 2;
 
-function addSet(routes: CliCommand, context: CliContext): void {
+function addSet(routes: CliCommand): void {
   routes
-    .command("set")
-    .description("set what answers for a name, in place of what did before")
-    .addArgument(routeArgument())
+    .sub("set", "set what answers for a name, in place of what did before", routeArgument())
     .argument("<target>", "the model that answers", readTarget)
     .option("--then <target>", "what answers if nothing before it can; may be given again", readThen)
     .option(
       "--strict",
       "set nothing and exit with 2 if no machine has offered a target lately; otherwise it is a warning",
     )
-    .json()
     .more(`
 A target is a model, a model on named machines, 'gpt-oss:20b on attic,loft', or on machines with a label, 'gpt-oss:20b with
 fast' ("trunkline machines labels"). The next target answers while no machine can take a request for the one before, or when its machines fail before the first piece of the answer. A key needs
@@ -100,81 +95,66 @@ Examples:
   trunkline routes set claude-sonnet-4 qwen3-coder:30b --then 'gpt-oss:20b on attic' --then llama3.2
   trunkline routes set claude-opus-4 qwen3-coder:480b --then 'claude-opus-4 external'
   trunkline routes set 'claude-*' qwen3-coder:30b --strict --json`)
-    .action((route: string, first: RouteTarget, given: Options) =>
-      tellChange(context, given, async (store) => {
-        const targets = [first, ...(given.then ?? [])];
-        const sightings = await openKnownModels(store.state).list(store.clock.wall());
-        const unknown = unknownTargets(targets, { sightings, machines: await store.machines.list() });
-        if (given.strict && unknown.length > 0)
-          throw new StartFailure(strictCode, `Nothing was set. ${unknown.join(" ")}`);
-        for (const warning of unknown) context.stderr.write(`Warning: ${warning}\n`);
-        const answer = await runOn(store, setRoute, { params: { route }, body: { targets } });
-        const texts = targets.map(targetText).join(", then ");
-        const said = answer.outcome === "unchanged" ? `stood for that before: ${texts}` : `stands for ${texts}`;
-        return [answer, `${route} ${said}`];
-      }),
-    );
+    .does(onStore, async (store, route: string, first: RouteTarget, { then = [], strict }: Options) => {
+      const targets = [first, ...then];
+      const sightings = await openKnownModels(store.state).list(store.clock.wall());
+      const unknown = unknownTargets(targets, { sightings, machines: await store.machines.list() });
+      if (strict && unknown.length > 0) throw new StartFailure(strictCode, `Nothing was set. ${unknown.join(" ")}`);
+      for (const warning of unknown) routes.context.stderr.write(`Warning: ${warning}\n`);
+      const answer = await runOn(store, setRoute, { params: { route }, body: { targets } });
+      const said = answer.outcome === "unchanged" ? "stood for that before:" : "stands for";
+      return { answer, text: `${route} ${said} ${targetsText(answer)}` };
+    });
 }
 
-function addList(routes: CliCommand, context: CliContext): void {
-  const { stdout, stderr } = context;
+/** Formats the targets of a route in their order. */
+function targetsText({ targets }: Pick<ShownModelRoute, "targets">): string {
+  return targets.map(targetText).join(", then ");
+}
+
+const columns: readonly Column<ShownModelRoute>[] = [
+  ["name", ({ route }) => route, "wrap"],
+  ["targets", targetsText, "wrap"],
+  ["changed", ({ changed_at: at }) => utcTime(at)],
+];
+
+function addList(routes: CliCommand): void {
   routes
     .command("list", { isDefault: true })
     .description("show every route")
-    .json()
     .more("\nExamples:\n  trunkline routes list\n  trunkline routes list --json")
-    .action(({ json }: JsonOption) =>
-      withKeyStore(context, { json }, async (store) => {
-        const { data, unread } = await runOn(store, listRoutes, {});
-        stderr.write(unreadLine(unread));
-        if (json) stdout.write(`${JSON.stringify(data)}\n`);
-        else if (data.length === 0) stderr.write("There is no route yet; `trunkline routes set` makes one.\n");
-        else {
-          const cells = data.map(({ route, targets, changed_at: at }) => [
-            route,
-            targets.map(targetText).join(", then "),
-            utcTime(at),
-          ]);
-          const layout = { wrap: ["name", "targets"], widthMax: widthOf(stdout) };
-          stdout.write(alignedTable(["name", "targets", "changed"], cells, layout));
-        }
-      }),
-    );
+    .does(onStore, async (store) => {
+      const { data, unread } = await runOn(store, listRoutes, {});
+      return {
+        answer: data,
+        unread,
+        ...listed(columns, data, "There is no route yet; `trunkline routes set` makes one."),
+      };
+    });
 }
 
-function addShow(routes: CliCommand, context: CliContext): void {
-  const { stdout } = context;
+function addShow(routes: CliCommand): void {
   routes
-    .command("show")
-    .description("show what answers for a name")
-    .addArgument(routeArgument())
-    .json()
+    .sub("show", "show what answers for a name", routeArgument())
     .more("\nExample:\n  trunkline routes show claude-sonnet-4")
-    .action((route: string, { json }: JsonOption) =>
-      withKeyStore(context, { json }, async (store) => {
-        const shown = await runOn(store, showRoute, { params: { route } });
-        const fields = fieldLines([
-          ["name", route],
-          ...shown.targets.map((target, place): Field => [place === 0 ? "target" : "then", targetText(target)]),
-          ["created", utcTime(shown.created_at)],
-          ["changed", utcTime(shown.changed_at)],
-        ]);
-        stdout.write(json ? `${JSON.stringify(shown)}\n` : fields);
-      }),
-    );
+    .does(onStore, async (store, route: string) => {
+      const answer = await runOn(store, showRoute, { params: { route } });
+      const text = fieldLines([
+        ["name", route],
+        ...answer.targets.map((target, place): Field => [place === 0 ? "target" : "then", targetText(target)]),
+        ["created", utcTime(answer.created_at)],
+        ["changed", utcTime(answer.changed_at)],
+      ]);
+      return { answer, text };
+    });
 }
 
-function addRemove(routes: CliCommand, context: CliContext): void {
+function addRemove(routes: CliCommand): void {
   routes
-    .command("remove")
-    .description("remove a route; its name then means the model of that name again")
-    .addArgument(routeArgument())
-    .json()
+    .sub("remove", "remove a route; its name then means the model of that name again", routeArgument())
     .more("\nExample:\n  trunkline routes remove claude-sonnet-4")
-    .action((route: string, given: JsonOption) =>
-      tellChange(context, given, async (store) => {
-        const { replicated } = await runOn(store, removeRoute, { params: { route } });
-        return [{ route, outcome: "removed", replicated }, `${route} is no route any more`];
-      }),
-    );
+    .does(onStore, async (store, route: string) => {
+      const { replicated } = await runOn(store, removeRoute, { params: { route } });
+      return { answer: { route, outcome: "removed", replicated }, text: `${route} is no route any more` };
+    });
 }

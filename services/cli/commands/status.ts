@@ -10,14 +10,15 @@ import {
   type JsonOption,
   type Output,
   type CliContext,
+  type Told,
   untilInterrupted,
   widthOf,
 } from "../terminal/command-line.ts";
-import { asksGateway, givenOperations, type OperationsOptions, type OperationsPort } from "../site/operations-port.ts";
+import { atGateway, type OperationsPort } from "../site/operations-port.ts";
 import { agoText, utcTime } from "../terminal/quantity-text.ts";
-import { alignedTable, wrapText } from "../terminal/table-text.ts";
+import { type Column, tableOf, wrapText } from "../terminal/table-text.ts";
 
-interface Options extends OperationsOptions, JsonOption {
+interface Options extends JsonOption {
   readonly watch?: true;
 }
 
@@ -27,8 +28,7 @@ export function statusCommand(context: CliContext): Command {
   return commandIn("status", context)
     .description("show every machine of the fleet, what it is busy with, and why it gets no work")
     .option("--watch", "show it anew each second until Ctrl-C")
-    .with(
-      asksGateway(`
+    .more(`
 "slots" are those in use and all, "queue" the jobs that wait and the most that may; "jobs" are those of the gateway that
 is asked, "heard" is how long ago it heard the machine. "why" says why a machine gets no work, or less than others.
 "paired" is there once a machine was paired: "tunnel" or "direct" for how a paired machine is connected, "away" for one
@@ -38,23 +38,23 @@ The exit code is 0 when at least one machine is ready, otherwise 69.
 Examples:
   trunkline status
   trunkline status --watch
-  trunkline status --json
-`),
-    )
-    .action(async ({ watch, json, ...given }: Options) => {
-      const port = givenOperations(given, context);
-      await (watch ? watchFleet : showOnce)(port, { json }, context);
+  trunkline status --json`)
+    .does(atGateway, async (port, { watch, json }: Options) => {
+      if (!watch) return lookOnce(port, context);
+      await watchFleet(port, { json }, context);
+      return undefined;
     });
 }
 
-async function showOnce(port: OperationsPort, { json }: JsonOption, context: CliContext): Promise<void> {
-  const { stdout, stderr } = context;
+async function lookOnce(port: OperationsPort, context: CliContext): Promise<Told> {
   const fleet = await port.ask(machineOperations.listMachines, {});
-  const { data: machines } = fleet;
-  if (json) stdout.write(lineOf(fleet));
-  else if (machines.length > 0) stdout.write(tableFor(machines, context));
-  if (!machines.some(isReady)) throw new StartFailure(exitCodes.unavailable, whyNoneIsReady(fleet));
-  if (!json) stderr.write(troubleOf(fleet));
+  const isAnyReady = fleet.data.some(isReady);
+  return {
+    answer: answerOf(fleet),
+    text: tableFor(fleet.data, context),
+    remark: isAnyReady ? troubleOf(fleet) : "",
+    failure: isAnyReady ? undefined : new StartFailure(exitCodes.unavailable, whyNoneIsReady(fleet)),
+  };
 }
 
 /**
@@ -68,7 +68,7 @@ async function watchFleet(port: OperationsPort, { json }: JsonOption, context: C
   const draw = json ? (block: string): void => void stdout.write(block) : redraw(stdout);
   const look = async (): Promise<string> => {
     const fleet = await port.ask(machineOperations.listMachines, {}, signal);
-    if (json) return lineOf(fleet);
+    if (json) return `${JSON.stringify(answerOf(fleet))}\n`;
     const table = fleet.data.length === 0 ? "No machine is there.\n" : tableFor(fleet.data, context);
     return `${utcTime(clock.wall())}\n${table}${troubleOf(fleet)}\n`;
   };
@@ -96,8 +96,8 @@ function whyNoneIsReady({ data: machines, problem }: FleetListing): string {
   return machines.length === 0 ? `${none}: start \`trunkline agent\` on one.` : `${none}.`;
 }
 
-function lineOf({ data: machines, problem, remark = null }: FleetListing): string {
-  return `${JSON.stringify({ machines, problem, remark })}\n`;
+function answerOf({ data: machines, problem, remark = null }: FleetListing): object {
+  return { machines, problem, remark };
 }
 
 /** Returns a line for what a gateway lacks and needs, and one for what it can do without. */
@@ -111,8 +111,18 @@ function tableFor(machines: readonly ShownFleetMachine[], { stdout, environment 
   return fleetTable(machines, { widthMax: widthOf(stdout), coloured: stdout.isTTY && !environment["NO_COLOR"] });
 }
 
-const headings = ["machine", "state", "paired", "runtime", "slots", "queue", "jobs", "models", "heard", "why"] as const;
-const right = ["slots", "queue", "jobs", "models", "heard"] as const;
+const columns: readonly Column<ShownFleetMachine>[] = [
+  ["machine", ({ machine }) => machine, "wrap"],
+  ["state", machineWord],
+  ["paired", (machine) => (isKnown(machine) ? (machine.connection ?? "away") : "no")],
+  ["runtime", ({ runtime }) => runtime ?? "-"],
+  ["slots", ({ running, slots }) => `${running}/${slots}`, "right"],
+  ["queue", ({ queued, queue_max: queueMax }) => `${queued}/${queueMax}`, "right"],
+  ["jobs", (machine) => String(machine.open_jobs), "right"],
+  ["models", ({ models }) => String(models), "right"],
+  ["heard", ({ heard_ms_ago: ms }) => (ms === null ? "-" : agoText(ms)), "right"],
+  ["why", ({ why }) => why ?? "-", "wrap"],
+];
 
 const colours = { good: "\u001b[32m", warn: "\u001b[33m", bad: "\u001b[31m" } as const;
 const plain = "\u001b[39m";
@@ -122,21 +132,20 @@ export function isReady(machine: ShownFleetMachine): boolean {
   return machine.takes_work && machineWord(machine) === "ready";
 }
 
+interface FleetLayout {
+  readonly widthMax?: number | undefined;
+  readonly coloured?: boolean | undefined;
+}
+
 /** Formats the machines of a fleet as a table, with the last fault of each below. */
 export function fleetTable(
   machines: readonly ShownFleetMachine[],
-  {
-    widthMax = Infinity,
-    coloured = false,
-  }: { readonly widthMax?: number | undefined; readonly coloured?: boolean | undefined } = {},
+  { widthMax = Infinity, coloured = false }: FleetLayout = {},
 ): string {
   // A site that has paired no machine needs no column for it.
-  const shownHeadings = headings.filter((each) => each !== "paired" || machines.some(isKnown));
-  const rows = machines.map((machine) => shownHeadings.map((each) => cellsOf(machine)[each]));
+  const shown = columns.filter(([heading]) => heading !== "paired" || machines.some(isKnown));
   const states = machines.map(machineWord);
-  const table = alignedTable(shownHeadings, rows, {
-    right,
-    wrap: ["machine", "why"],
+  const table = tableOf(shown, machines, {
     widthMax,
     paint(text, { heading, row }) {
       const state = states[row];
@@ -159,22 +168,6 @@ function lastFaultOf({ machine, last_fault: last }: ShownFleetMachine): readonly
 /** True if the machine was paired, or has a join line. */
 function isKnown({ pairing }: ShownFleetMachine): boolean {
   return typeof pairing === "string" && pairing !== "unpaired";
-}
-
-function cellsOf(machine: ShownFleetMachine): Readonly<Record<(typeof headings)[number], string>> {
-  const { slots, running, queued, queue_max: queueMax, open_jobs: jobs, models, heard_ms_ago: heardMsAgo } = machine;
-  return {
-    machine: machine.machine,
-    state: machineWord(machine),
-    paired: isKnown(machine) ? (machine.connection ?? "away") : "no",
-    runtime: machine.runtime ?? "-",
-    slots: `${running}/${slots}`,
-    queue: `${queued}/${queueMax}`,
-    jobs: String(jobs),
-    models: String(models),
-    heard: heardMsAgo === null ? "-" : agoText(heardMsAgo),
-    why: machine.why ?? "-",
-  };
 }
 
 const home = "\u001b[H";

@@ -15,13 +15,13 @@ import {
   type UsagePart,
   usageParts,
 } from "#shared/usage/sum-usage.ts";
-import { commandIn, type JsonOption, readBy, type CliContext, widthOf } from "../terminal/command-line.ts";
+import { type CliCommand, commandIn, readBy, type CliContext } from "../terminal/command-line.ts";
 import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
-import { alignedTable, cutText } from "../terminal/table-text.ts";
-import { whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+import { type Column, cutText, listed } from "../terminal/table-text.ts";
+import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
-interface Options extends JsonOption {
+interface Options {
   readonly days: number;
   readonly from?: string;
   readonly to?: string;
@@ -36,18 +36,17 @@ const parts: z.ZodType<readonly UsagePart[], string> = commaList
   .transform((each) => [...new Set(each)]);
 
 export function usageCommand(context: CliContext): Command {
-  const { stdout, stderr, clock } = context;
+  const { clock } = context;
   const daysOption = new Option("--days <count>", "how many days, the last one included").argParser(
     readBy(wholeNumber(1, usageKeptDays)),
   );
   const byOption = new Option("--by <parts>", `what to tell apart, with commas between: ${usageParts.join(", ")}`);
-  const usage: Command = commandIn("usage", context)
+  const usage: CliCommand = commandIn("usage", context)
     .addOption(daysOption.default(defaultDays).conflicts("from"))
     .option("--from <day>", "the first day, in place of --days", readBy(writtenDay))
     .option("--to <day>", "the last day (default: today)", readBy(writtenDay))
     .addOption(byOption.argParser(readBy(parts)).default(["key", "model"], "key,model"))
     .option("--key <key>", "only of the key with this id, or of those with this name", givenKeys)
-    .json()
     .more(`
 Days are those of UTC. "first token" is how long the first one was waited for, and "duration" how long a request took,
 both in the mean. A "-" stands for the name of a key that is gone, and for the model of requests that named none that
@@ -59,67 +58,66 @@ Examples:
   trunkline usage --by model,day --key 0aB1cD2eF3gH
   trunkline usage --from 2026-01-01 --to 2026-01-31 --by key --json
 ${whichStoreHelp}`)
-    .action(async ({ by, key, json, ...asked }: Options) => {
-      const { count, ...days } = daysAsked(asked, clock.wall());
-      const { from, to } = days;
+    .hook("preAction", () => {
+      const { count, from, to } = daysAsked(usage.opts<Options>(), clock.wall());
       if (count < 1) usage.error(`error: ${from}, the first day, is after ${to}, the last.`);
       if (count > usageKeptDays) usage.error(`error: from ${from} to ${to} there are more than ${usageKeptDays} days.`);
-      await withKeyStore(context, { json }, async (store) => {
-        const { data: rows, unread } = await runOn(store, recordOperations.readUsage, { query: { ...days, key } });
-        if (unread > 0) stderr.write(`Left out: ${unread} rows whose counts are more than can have been used.\n`);
-        const names = await namesOfKeys(store.keys);
-        const nameOf = (keyId: string): string | undefined => names.get(keyId);
-        const [sums, total] = [sumUsage(rows, by), totalUsage(rows)];
-        if (json) {
-          const shown = sums.map(({ part, ...figures }) => ({
-            ...part,
-            ...(part.key === undefined ? {} : { name: nameOf(part.key) ?? null }),
-            ...shownUsage(figures),
-          }));
-          stdout.write(`${JSON.stringify({ ...days, usage: shown, total: shownUsage(total) })}\n`);
-        } else if (rows.length > 0) stdout.write(usageTable({ sums, total, by, nameOf, widthMax: widthOf(stdout) }));
-        else stderr.write(`Nothing was used from ${from} to ${to}.\n`);
-      });
+    })
+    .does(onStore, async (store, { by, key, ...asked }: Options) => {
+      const { count: _, ...days } = daysAsked(asked, clock.wall());
+      const { data: rows, unread } = await runOn(store, recordOperations.readUsage, { query: { ...days, key } });
+      const names = await namesOfKeys(store.keys);
+      const nameOf: NameOf = (keyId) => names.get(keyId ?? "");
+      const [sums, total] = [sumUsage(rows, by), totalUsage(rows)];
+      const shown = sums.map(({ part, ...figures }) => ({
+        ...part,
+        ...(part.key === undefined ? {} : { name: nameOf(part.key) ?? null }),
+        ...shownUsage(figures),
+      }));
+      const columns = columnsOf(by, nameOf);
+      return {
+        answer: { ...days, usage: shown, total: shownUsage(total) },
+        ...listed(
+          columns,
+          rows.length === 0 ? [] : [...sums, total],
+          `Nothing was used from ${days.from} to ${days.to}.`,
+        ),
+        warning: unread > 0 ? `Left out: ${unread} rows whose counts are more than can have been used.` : "",
+      };
     });
   return usage;
 }
 
 const textWidthMax = 40;
-const numbers = ["requests", "failed", "tokens in", "tokens out", "first token", "duration"] as const;
 
-/**
- * Formats usage as a table: a line for each sum, and a line with the total. The columns on the left are in the order of
- * `by`.
- */
-function usageTable(usage: {
-  readonly sums: readonly SummedUsage[];
-  readonly total: UsageFigures;
-  readonly by: readonly UsagePart[];
-  readonly nameOf: (keyId: string) => string | undefined;
-  readonly widthMax: number | undefined;
-}): string {
-  const { sums, total, by, nameOf, widthMax } = usage;
-  const headings = by.flatMap((part) => (part === "key" ? ["key", "name"] : [part]));
-  const cellsOfPart = ({ part }: SummedUsage): readonly string[] =>
-    by.flatMap((each) => {
-      if (each === "key") return [part.key ?? "", nameOf(part.key ?? "") ?? "-"];
-      return [part[each] ?? "-"];
-    });
-  return alignedTable(
-    [...headings, ...numbers],
-    [
-      ...sums.map((sum) => [...cellsOfPart(sum).map((cell) => cutText(cell, textWidthMax)), ...cellsOf(sum)]),
-      [...headings.map((_, at) => (at === 0 ? "total" : "")), ...cellsOf(total)],
-    ],
-    { right: numbers, wrap: ["name", "model"], widthMax },
-  );
+/** A sum of usage, or the total, which has no part. */
+type UsageRow = UsageFigures & Partial<Pick<SummedUsage, "part">>;
+type NameOf = (keyId: string | undefined) => string | undefined;
+
+/** Returns the columns of usage. Those on the left are in the order of `by`; the first one has the word for the total. */
+function columnsOf(by: readonly UsagePart[], nameOf: NameOf): readonly Column<UsageRow>[] {
+  const headings = by.flatMap((part) => (part === "key" ? (["key", "name"] as const) : [part]));
+  const parts = headings.map((heading, at): Column<UsageRow> => {
+    const cell = ({ part }: UsageRow): string => {
+      if (part === undefined) return at === 0 ? "total" : "";
+      return cutText((heading === "name" ? nameOf(part.key) : part[heading]) ?? "-", textWidthMax);
+    };
+    return heading === "name" || heading === "model" ? [heading, cell, "wrap"] : [heading, cell];
+  });
+  return [...parts, ...figureColumns];
 }
 
-function cellsOf(figures: UsageFigures): string[] {
-  const means = meansOf(figures);
-  const counts = [figures.requests, figures.failed, figures.prompt_tokens, figures.completion_tokens];
-  const times = [means.firstTokenMs, means.durationMs].map((ms) => (ms === null ? "-" : secondsText(ms)));
-  return [...counts.map((count) => grouped.format(count)), ...times];
+const figureColumns: readonly Column<UsageRow>[] = [
+  ["requests", ({ requests }) => grouped.format(requests), "right"],
+  ["failed", ({ failed }) => grouped.format(failed), "right"],
+  ["tokens in", (figures) => grouped.format(figures.prompt_tokens), "right"],
+  ["tokens out", (figures) => grouped.format(figures.completion_tokens), "right"],
+  ["first token", (figures) => meanText(meansOf(figures).firstTokenMs), "right"],
+  ["duration", (figures) => meanText(meansOf(figures).durationMs), "right"],
+];
+
+function meanText(ms: number | null): string {
+  return ms === null ? "-" : secondsText(ms);
 }
 
 /** Returns usage for JSON output. The means are null when there was no request. */

@@ -20,10 +20,10 @@ import { LineCutter } from "#shared/process/cut-lines.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
-import { type CliCommand, readBy, type CliContext } from "../terminal/command-line.ts";
+import { type CliContext, type JsonOption, type Place, readBy } from "../terminal/command-line.ts";
 import { findKey, type KeyAtHand, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";
 
-export interface OperationsOptions {
+export interface OperationsOptions extends JsonOption {
   readonly operationsUrl?: string;
 }
 
@@ -37,14 +37,11 @@ the one on this machine: at TRUNKLINE_OPERATIONS_PORT, or where a "trunkline up"
 (.trunkline) listens, or at 8081. It takes an admin key: the one in TRUNKLINE_ADMIN_KEY, otherwise the one that
 "trunkline up" keeps in that folder.`;
 
-/** Adds `--operations-url`, `--json` and a help to a command that asks a gateway. */
-export function asksGateway(help = ""): (command: CliCommand) => CliCommand {
-  return (command) =>
-    command
-      .addOption(operationsUrlOption())
-      .json()
-      .more(help + whichGatewayHelp);
-}
+/** The gateway that the command line or the environment names, for `CliCommand.does`. */
+export const atGateway: Place<OperationsPort> = {
+  prepare: (command) => command.addOption(operationsUrlOption()).more(whichGatewayHelp),
+  open: (context, given, work) => work(givenOperations(given, context)),
+};
 
 /** Returns the operations port that the command line or the environment names, with the configured admin key. */
 export function givenOperations(given: OperationsOptions, { environment, clock }: CliContext): OperationsPort {

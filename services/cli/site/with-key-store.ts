@@ -7,7 +7,7 @@ import { keyStoreSettings } from "#shared/store/key-store-settings.ts";
 import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import type { JsonOption, CliContext } from "../terminal/command-line.ts";
+import type { JsonOption, CliContext, Place } from "../terminal/command-line.ts";
 
 /**
  * Timeout of the key store. An operator prefers to wait for a far Redis, or for another process's write, to a failure.
@@ -56,18 +56,14 @@ export async function withKeyStore<Result>(
   }
 }
 
-/** Makes a change on the key store and tells its answer: as JSON to a program, and in words to a person. */
-export async function tellChange(
-  context: CliContext,
-  given: JsonOption,
-  change: (store: CommandStore) => Promise<readonly [answer: object, words: string]>,
-): Promise<void> {
-  await withKeyStore(context, given, async (store) => {
-    const [answer, words] = await change(store);
-    context.stdout.write(`${given.json ? JSON.stringify(answer) : words}\n`);
-    context.stderr.write(replicationLine(answer));
-  });
-}
+/** The key store that the environment names, for `CliCommand.does`. */
+export const onStore: Place<CommandStore> = {
+  open: (context, given, work) =>
+    withKeyStore(context, given, async (store) => {
+      const told = await work(store);
+      context.stderr.write(replicationLine(told?.answer) + unreadLine(told?.unread ?? 0));
+    }),
+};
 
 export const whichStoreHelp = `
 Keys are kept in Redis when TRUNKLINE_REDIS_URL is set (TRUNKLINE_KEY_PEPPER is needed too), otherwise in the folder
@@ -83,13 +79,13 @@ function userName(): string {
 }
 
 /** Returns a warning about a change that a failover of the store can lose. Empty for any other change. */
-export function replicationLine(answer: object): string {
-  if (!("replicated" in answer) || answer.replicated !== false) return "";
+export function replicationLine(answer: unknown): string {
+  if (Object(answer).replicated !== false) return "";
   return `No replica of Redis confirmed this within ${replicaWaitMs} ms (replicaWaitMs): a failover now can undo it. Repeat it until this line stays away; if Redis has no replica any more, remove the name trunkline:replica from it.\n`;
 }
 
 /** Says that a list leaves records out. Empty for a whole list. */
-export function unreadLine(unread: number): string {
+function unreadLine(unread: number): string {
   return unread === 0
     ? ""
     : `Records that this version cannot read, left out: ${unread}. \`trunkline doctor site\` names them.\n`;

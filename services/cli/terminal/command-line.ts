@@ -1,9 +1,10 @@
 import type { Readable } from "node:stream";
-import { Command, InvalidArgumentError } from "commander";
+import { type Argument, Command, InvalidArgumentError } from "commander";
 import type { z } from "zod";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { scrub } from "#shared/process/clean-text.ts";
+import type { StartFailure } from "#shared/process/lifecycle.ts";
 import { fitParagraphs } from "./table-text.ts";
 
 export interface Output {
@@ -34,16 +35,47 @@ export interface CliContext {
   readonly clock: Clock;
 }
 
+/** What a command found or did. */
+export interface Told {
+  /** The line of JSON for programs. */
+  readonly answer: unknown;
+  /** The text for people, on standard output. A function gets the width of the terminal. */
+  readonly text?: string | ((widthMax: number | undefined) => string);
+  /** A sentence for people on standard error. */
+  readonly remark?: string | undefined;
+  /** A sentence on standard error that programs get too. */
+  readonly warning?: string;
+  /** The number of records that the answer leaves out because this version cannot read them. */
+  readonly unread?: number;
+  /** The error of the command, after all else was told. */
+  readonly failure?: StartFailure | undefined;
+}
+
+/** The place of a command's work: the store, or a gateway. */
+export interface Place<Means> {
+  /** Adds the options and the help that belong to the place. */
+  prepare?(command: CliCommand): unknown;
+  open(context: CliContext, given: JsonOption, work: (means: Means) => Promise<Told | undefined>): Promise<unknown>;
+}
+
 /** A command of Trunkline, with what many of its commands have. Subcommands are of this class too. */
 export class CliCommand extends Command {
-  override createCommand(name: string): CliCommand {
-    return new CliCommand(name);
+  readonly context: CliContext;
+
+  constructor(name: string, context: CliContext) {
+    super(name);
+    this.context = context;
   }
 
-  /** Adds what several commands share, in its place among the options of this one. */
-  with(add: (command: CliCommand) => unknown): this {
-    add(this);
-    return this;
+  override createCommand(name: string): CliCommand {
+    return new CliCommand(name, this.context);
+  }
+
+  /** Adds a command below this one. */
+  sub(name: string, description: string, ...args: readonly Argument[]): CliCommand {
+    const command = this.command(name).description(description);
+    for (const each of args) command.addArgument(each);
+    return command;
   }
 
   json(): this {
@@ -54,6 +86,38 @@ export class CliCommand extends Command {
   more(text: string): this {
     return this.addHelpText("after", text);
   }
+
+  /**
+   * Has the command work at a place and tell the result, with `--json` as JSON. `run` gets the arguments and the options. It
+   * returns undefined if it has told all itself.
+   */
+  does<Means, Given extends readonly unknown[]>(
+    place: Place<Means>,
+    run: (means: Means, ...given: Given) => Promise<Told | undefined>,
+  ): this {
+    place.prepare?.(this);
+    return this.json().action(async (...given: Given) => {
+      // Behind the arguments, Commander passes the options and the command.
+      const options: JsonOption = Object(given.at(-2));
+      await place.open(this.context, options, async (means) => {
+        const told = await run(means, ...given);
+        if (told !== undefined) tell(told, options, this.context);
+        return told;
+      });
+    });
+  }
+}
+
+function tell({ answer, text = "", remark = "", warning = "", failure }: Told, { json }: JsonOption, out: CliContext) {
+  if (json) out.stdout.write(`${JSON.stringify(answer)}\n`);
+  else out.stdout.write(asLines(typeof text === "string" ? text : text(widthOf(out.stdout))));
+  out.stderr.write(asLines(warning) + (json ? "" : asLines(remark)));
+  if (failure !== undefined) throw failure;
+}
+
+/** Ends a text with a line end, unless it is empty. */
+function asLines(text: string): string {
+  return text === "" || text.endsWith("\n") ? text : `${text}\n`;
 }
 
 /**
@@ -61,8 +125,9 @@ export class CliCommand extends Command {
  * usage, a `StartFailure` for every other error. Commander's usage errors repeat the arguments, so a key that was pasted
  * in a wrong place is removed from them.
  */
-export function commandIn(name: string, { stdout, stderr }: Pick<CliContext, "stdout" | "stderr">): CliCommand {
-  return new CliCommand(name).exitOverride().configureOutput({
+export function commandIn(name: string, context: CliContext): CliCommand {
+  const { stdout, stderr } = context;
+  return new CliCommand(name, context).exitOverride().configureOutput({
     writeOut: (text) => void stdout.write(fitParagraphs(text, widthOf(stdout))),
     writeErr: (text) => void stderr.write(scrub(text)),
   });

@@ -62,6 +62,30 @@ export function alignedTable(
     .join("");
 }
 
+/** A column of a table: its heading, the text of a row in it, and how it is laid out (see `TableLayout`). */
+export type Column<Row> = readonly [heading: string, cell: (row: Row) => string, layout?: "right" | "wrap"];
+
+/** Formats rows by their columns. Empty without rows. */
+export function tableOf<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  layout: Pick<TableLayout, "widthMax" | "paint"> = {},
+): string {
+  if (rows.length === 0) return "";
+  const laidOut = (as: "right" | "wrap") => columns.filter((column) => column[2] === as).map(([heading]) => heading);
+  return alignedTable(
+    columns.map(([heading]) => heading),
+    rows.map((row) => columns.map(([, cell]) => cell(row))),
+    { ...layout, right: laidOut("right"), wrap: laidOut("wrap") },
+  );
+}
+
+/** Returns the table of a list for `Told`, or the remark for a list without rows. */
+export function listed<Row>(columns: readonly Column<Row>[], rows: readonly Row[], none: string) {
+  const text = (widthMax: number | undefined): string => tableOf(columns, rows, { widthMax });
+  return { text, remark: rows.length === 0 ? none : undefined };
+}
+
 /** Formats each row as a block of its fields, without the empty ones. */
 function records(
   headings: readonly string[],
