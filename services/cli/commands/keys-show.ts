@@ -1,13 +1,12 @@
 import { z } from "zod";
+import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import { keyOperations } from "#shared/admin/key-operations.ts";
 import { limitRows, limitsText, termRows, termText } from "#shared/admin/key-terms.ts";
+import { recordOperations } from "#shared/admin/record-operations.ts";
 import { runOn } from "#shared/admin/run-on.ts";
 import { detailText } from "#shared/admin/trail-text.ts";
-import { auditEntriesMax, type AuditEntry } from "#shared/records/audit-entry.ts";
-import { findKeys } from "#shared/records/find-keys.ts";
+import { auditEntriesMax } from "#shared/records/audit-entry.ts";
 import { type KeyState, keyStates } from "#shared/records/key-record.ts";
-import { readTrail, type SignIn } from "#shared/records/sign-in.ts";
-import type { UnreadRecord } from "#shared/records/key-store.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
@@ -102,14 +101,13 @@ interface LogOptions {
 const defaultLimit = 50;
 const detailWidthMax = 80;
 
-const logColumns: readonly Column<AuditEntry | SignIn>[] = [
+type LogEntry = AnswerTo<"GET /log">["data"][number];
+
+const logColumns: readonly Column<LogEntry>[] = [
   ["time", ({ at }) => utcTime(at)],
   ["who", ({ by }) => by, "wrap"],
   ["what", ({ action }) => action],
-  [
-    "key",
-    (entry) => entry.key ?? (["machine", "route", "model"] as const).find((kind) => entry[kind] !== undefined) ?? "-",
-  ],
+  ["key", (entry) => entry.key ?? (["machine", "route", "model"] as const).find((kind) => entry[kind] !== null) ?? "-"],
   ["name", ({ name }) => cut(name), "wrap"],
   ["detail", ({ detail }) => cutText(detailText(detail, { count: countText, time: utcTime }), detailWidthMax), "wrap"],
 ];
@@ -124,17 +122,18 @@ Examples:
   trunkline keys log
   trunkline keys log --key 0aB1cD2eF3gH --limit 5
   trunkline keys log --limit 1000 --json`)
-    .does(onStore, async (store, { limit, key }: LogOptions) => {
-      const unread: UnreadRecord[] = [];
-      const keyIds = key === undefined ? undefined : await findKeys(key, store.keys);
-      const entries = await readTrail(store, { entriesMax: limit, keys: keyIds }, unread);
-      const none = key === undefined ? "Nothing was done to any key yet." : `Nothing is known of ${key}.`;
-      return { answer: entries.map(shownEntry), unread: unread.length, ...listed(logColumns, entries, none) };
+    .does(onStore, async (store, query: LogOptions) => {
+      const { data, unread } = await recordOperations.readLog.run({ params: {}, query, body: {} }, store);
+      const none = query.key === undefined ? "Nothing was done to any key yet." : `Nothing is known of ${query.key}.`;
+      return { answer: data.map(withoutSubjects), unread, ...listed(logColumns, data, none) };
     });
 }
 
-function shownEntry({ at, detail, request, ...same }: AuditEntry | SignIn): object {
-  return { ...same, at: new Date(at).toISOString(), detail: detail ?? null, request: request ?? null };
+/** Leaves out the kinds of things that an entry is not about. */
+function withoutSubjects(entry: LogEntry): object {
+  const isLeftOut = (name: string, value: unknown): boolean =>
+    value === null && name !== "detail" && name !== "request";
+  return Object.fromEntries(Object.entries(entry).filter(([name, value]) => !isLeftOut(name, value)));
 }
 
 const kindTexts: Record<KeyKind, string> = {

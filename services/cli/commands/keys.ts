@@ -5,7 +5,15 @@ import { defaultGraceMs } from "#shared/records/change-key.ts";
 import { adminTtlMsMax } from "#shared/records/issue-key.ts";
 import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
 import { durationOrNone, formatDuration, type ShownKey } from "#shared/records/shown-key.ts";
-import { type CliCommand, commandIn, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
+import {
+  type CliCommand,
+  commandIn,
+  type JsonOption,
+  readBy,
+  type CliContext,
+  type Place,
+  type Told,
+} from "../terminal/command-line.ts";
 import {
   givenTerms,
   keyArgument,
@@ -19,7 +27,7 @@ import {
 import { addChanges } from "./keys-change.ts";
 import { addList, addLog, addShow, keyFields } from "./keys-show.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
-import { replicationLine, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
+import { type CommandStore, onStore, replicationLine, whichStoreHelp } from "../site/with-key-store.ts";
 
 const { issueKey, rotateKey } = keyOperations;
 
@@ -48,6 +56,11 @@ function quietOption(): Option {
   return new Option("--quiet", "print the key alone, for scripts").conflicts("json");
 }
 
+/** The store, as silent with `--quiet` as with `--json`. */
+const onStoreForScripts: Place<CommandStore> = {
+  open: (context, given: OutputOptions, work) => onStore.open(context, { json: given.json ?? given.quiet }, work),
+};
+
 interface Options extends OutputOptions {
   readonly name: string;
   readonly scopes: readonly string[];
@@ -57,7 +70,6 @@ interface Options extends OutputOptions {
 }
 
 function addIssue(keys: CliCommand): void {
-  const { context } = keys;
   const limiting = termOptions(false);
   const aboutModels = ["scopes", ...limiting.map((option) => option.attributeName())];
   const issue: CliCommand = keys
@@ -72,7 +84,6 @@ function addIssue(keys: CliCommand): void {
     .addOption(admin.conflicts(aboutModels))
     .addOption(viewer.conflicts(["admin", ...aboutModels]))
     .addOption(quietOption())
-    .json()
     .more(`${scopesHelp}
 ${limitsHelp}
 
@@ -83,21 +94,26 @@ Examples:
   trunkline keys issue --name console --admin --ttl 30d
   trunkline keys issue --name monitoring --viewer
   export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`)
-    .action(async (given: Options) => {
+    .hook("preAction", () => {
+      const { admin: isAdmin, ttl } = issue.opts<Options>();
+      if (isAdmin && ttl > adminTtlMsMax)
+        issue.error(`error: the --ttl of an admin key must be at most ${formatDuration(adminTtlMsMax)}.`);
+    })
+    .does(onStoreForScripts, async (store, given: Options) => {
       const { name, scopes, ttl } = given;
       const kind = given.admin ? "admin" : given.viewer ? "viewer" : "model";
-      if (kind === "admin" && ttl > adminTtlMsMax)
-        issue.error(`error: the --ttl of an admin key must be at most ${formatDuration(adminTtlMsMax)}.`);
       const body = { kind, name, scopes, ttl: formatDuration(ttl), ...givenTerms(given) } as const;
-      await withKeyStore(context, forScripts(given), async (store) => {
-        const { key, ...shown } = await runOn(store, issueKey, { body });
-        tellSecret(key, shown, given, { ...context, clock: store.clock });
-      });
+      const { key, ...shown } = await runOn(store, issueKey, { body });
+      return secretTold(key, shown, { ...given, nowMs: store.clock.wall() });
     });
 }
 
+interface RotateOptions extends OutputOptions {
+  readonly grace: number;
+  readonly kind: KeyKind;
+}
+
 function addRotate(keys: CliCommand): void {
-  const { context } = keys;
   const graceOption = new Option("--grace <duration>", "how long the old secret stays good; 0s: not at all");
   const kindOption = new Option("--kind <kind>", "the kind that the key must have");
   keys
@@ -105,7 +121,6 @@ function addRotate(keys: CliCommand): void {
     .addOption(graceOption.argParser(readBy(durationOrNone)).default(defaultGraceMs, formatDuration(defaultGraceMs)))
     .addOption(kindOption.choices(keyKinds).default("model" satisfies KeyKind))
     .addOption(quietOption())
-    .json()
     .more(`
 The id, the terms, the expiry and the usage of the key stay. If a secret has leaked, give no grace: requests
 with any old one are refused at once.
@@ -114,16 +129,13 @@ Examples:
   trunkline keys rotate 0aB1cD2eF3gH
   trunkline keys rotate 0aB1cD2eF3gH --grace 0s
   trunkline keys rotate 0aB1cD2eF3gH --kind admin`)
-    .action(
-      (id: KeyId, { grace, kind, ...given }: { readonly grace: number; readonly kind: KeyKind } & OutputOptions) =>
-        withKeyStore(context, forScripts(given), async (store) => {
-          const body = { grace: formatDuration(grace), kind };
-          const { key, replicated, ...shown } = await runOn(store, rotateKey, { params: { id }, body });
-          tellSecret(key, shown, given, { ...context, clock: store.clock });
-          context.stderr.write(replicationLine({ replicated }));
-          if (!forScripts(given).json) context.stderr.write(oldSecretLine(shown));
-        }),
-    );
+    .does(onStoreForScripts, async (store, id: KeyId, { grace, kind, ...given }: RotateOptions) => {
+      const body = { grace: formatDuration(grace), kind };
+      const { key, replicated, ...shown } = await runOn(store, rotateKey, { params: { id }, body });
+      const told = secretTold(key, shown, { ...given, nowMs: store.clock.wall() });
+      const remark = given.quiet ? "" : oldSecretLine(shown);
+      return { ...told, warning: `${told.warning}${replicationLine({ replicated })}`, remark };
+    });
 }
 
 function oldSecretLine({ old_secrets_valid_until: [until], expires_at: end }: ShownKey): string {
@@ -131,19 +143,15 @@ function oldSecretLine({ old_secrets_valid_until: [until], expires_at: end }: Sh
   return `The old secret stays good until ${utcTime(until < end ? until : end)}.\n`;
 }
 
-/** Makes `--quiet` as silent on standard error as `--json`. */
-function forScripts({ json, quiet }: OutputOptions): JsonOption {
-  return { json: json ?? quiet };
-}
-
-/** Shows a new key with its secret. The secret cannot be shown again. */
-function tellSecret(
+/** Tells a new key with its secret. The secret cannot be shown again. */
+function secretTold(
   key: string,
   { id, ...shown }: ShownKey,
-  { json, quiet }: OutputOptions,
-  { stdout, stderr, clock }: CliContext,
-): void {
-  if (json) stdout.write(`${JSON.stringify({ id, key, ...shown })}\n`);
-  else stdout.write(quiet ? `${key}\n` : keyFields({ id, ...shown }, { nowMs: clock.wall(), key }));
-  if (!quiet) stderr.write("Keep the key now: it cannot be shown again.\n");
+  { quiet, nowMs }: Pick<OutputOptions, "quiet"> & { readonly nowMs: number },
+): Told & { readonly warning: string } {
+  return {
+    answer: { id, key, ...shown },
+    text: quiet ? key : keyFields({ id, ...shown }, { nowMs, key }),
+    warning: quiet ? "" : "Keep the key now: it cannot be shown again.\n",
+  };
 }

@@ -4,14 +4,14 @@ import type { Command } from "commander";
 import { reasonOf } from "#shared/fault/fault.ts";
 import type { NatsSite, NatsSiteFile } from "#shared/broker/nats-site.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { type CliCommand, commandIn, type JsonOption, type CliContext } from "../terminal/command-line.ts";
+import { type CliCommand, commandIn, here, type CliContext } from "../terminal/command-line.ts";
 import { alignedTable } from "../terminal/table-text.ts";
 
 export function natsCommand(context: CliContext): Command {
   const nats = commandIn("nats", context)
     .description("make the credentials and the configuration of a NATS server for a site with several gateways")
     .more("\nExample:\n  trunkline nats init ./nats");
-  addInit(nats, context);
+  addInit(nats);
   return nats;
 }
 
@@ -23,11 +23,10 @@ const uses: Readonly<Record<NatsSiteFile, string>> = {
   "operator.seed": "keep it away from servers: it signs accounts, and no process of Trunkline takes it",
 };
 
-function addInit(nats: CliCommand, { stdout, stderr, clock }: CliContext): void {
+function addInit(nats: CliCommand): void {
   nats
     .sub("init", "make operator, accounts and keys in a folder, with a nats.conf that uses them")
     .argument("<folder>", "the folder for the files; made if it is missing")
-    .json()
     .more(`
 Machines that were paired connect through a gateway, and hold no credential of NATS. A gateway makes one for each of
 them with machines.seed. NATS needs no restart when a machine is paired, renamed or revoked.
@@ -38,7 +37,7 @@ their owner only.
 Examples:
   trunkline nats init ./nats
   NATS_TLS_CERT=server.pem NATS_TLS_KEY=server.key NATS_JWT_DIR=./jwt nats-server --config ./nats/nats.conf`)
-    .action(async (given: string, { json }: JsonOption) => {
+    .does(here, async ({ clock }, given: string) => {
       const folder = resolve(given);
       const found = filesIn(folder);
       const { makeNatsSite, natsSiteFiles } = await import("#shared/broker/nats-site.ts");
@@ -56,15 +55,13 @@ Examples:
       const files = Object.fromEntries(
         filesIn(folder).flatMap((name) => (name in uses ? [[name, join(folder, name)]] : [])),
       );
-      if (json) {
-        stdout.write(`${JSON.stringify({ outcome, folder, files })}\n`);
-        return;
-      }
       const rows = Object.entries(uses).filter(([name]) => name in files);
-      stdout.write(alignedTable(["file", "use"], rows));
-      stderr.write(
-        outcome === "made" ? `Made in ${folder}\n` : `${folder} was made before, and nothing was changed.\n`,
-      );
+      const unchanged = `${folder} was made before, and nothing was changed.`;
+      return {
+        answer: { outcome, folder, files },
+        text: alignedTable(["file", "use"], rows),
+        remark: outcome === "made" ? `Made in ${folder}` : unchanged,
+      };
     });
 }
 

@@ -18,7 +18,6 @@ function copiedFile(file: string, values: Readonly<Record<string, string>>): Fil
 const openWebUi: Client = {
   name: "open-webui",
   title: "Open WebUI",
-  needsTools: false,
   files: ({ origin, key, model, places }) => [
     variablesFile(ownFile(places, "open-webui.env"), {
       OPENAI_API_BASE_URL: `${origin}/v1`,
@@ -33,7 +32,6 @@ const openWebUi: Client = {
 const openWebUiByOllama: Client = {
   name: "open-webui-ollama",
   title: "Open WebUI by its Ollama connection",
-  needsTools: false,
   files: ({ origin, key, model, places }) => [
     variablesFile(ownFile(places, "open-webui-ollama.env"), {
       OLLAMA_BASE_URL: origin,
@@ -55,7 +53,6 @@ function startOpenWebUi(file: string): readonly string[] {
 const homeAssistant: Client = {
   name: "home-assistant",
   title: "Home Assistant",
-  needsTools: false,
   files: ({ origin, key, model, places }) => [
     copiedFile(ownFile(places, "home-assistant.txt"), { URL: origin, "API key": key, Model: taggedName(model.id) }),
   ],
@@ -69,7 +66,6 @@ const homeAssistant: Client = {
 const obsidianCopilot: Client = {
   name: "obsidian-copilot",
   title: "Copilot for Obsidian",
-  needsTools: false,
   files: ({ origin, key, model, places }) => [
     copiedFile(ownFile(places, "obsidian-copilot.txt"), {
       Provider: "OpenAI format, 3rd party",
@@ -98,7 +94,6 @@ function proxyFiles(places: Places) {
 const ollamaCommand: Client = {
   name: "ollama",
   title: "Ollama's command",
-  needsTools: false,
   files({ origin, key, places }) {
     const text = `{
 	admin off

@@ -47,7 +47,7 @@ export interface Client {
   readonly name: string;
   readonly title: string;
   /** True if the client is of no use with a model that calls no tools. */
-  readonly needsTools: boolean;
+  readonly needsTools?: true;
   readonly files: (facts: SiteFacts) => readonly FileChange[];
   /** Returns what the user does next, one sentence or command a line. */
   readonly next: (facts: SiteFacts) => readonly string[];

@@ -165,7 +165,6 @@ function qwenModel(model: Model, baseUrl: string): Setting {
 const aider: Client = {
   name: "aider",
   title: "aider",
-  needsTools: false,
   files({ origin, key, model, places }) {
     const id = JSON.stringify(`openai/${model.id}`);
     const metadata = ownFile(places, "aider.models.json");

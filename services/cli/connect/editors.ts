@@ -52,7 +52,6 @@ function clineFile({ home }: Places): string {
 const continueDev: Client = {
   name: "continue",
   title: "Continue",
-  needsTools: false,
   files({ origin, key, models, places }) {
     const config = {
       name: providerName,
@@ -89,7 +88,6 @@ function continueModel(model: Model, address: object): object {
 const zed: Client = {
   name: "zed",
   title: "Zed",
-  needsTools: false,
   files({ origin, key, model, models, places }) {
     const provider = { api_url: `${origin}/v1`, available_models: models.map(zedModel) };
     const settings: Setting[] = [
@@ -128,7 +126,6 @@ function zedModel(model: Model): object {
 const vsCode: Client = {
   name: "vscode",
   title: "VS Code",
-  needsTools: false,
   files({ origin, key, models, places }) {
     const element = { name: providerName, vendor: "customendpoint" };
     const url = `${origin}/v1/chat/completions`;
@@ -162,7 +159,6 @@ function vsCodeModel(model: Model, url: string): object {
 const jetBrains: Client = {
   name: "jetbrains",
   title: "JetBrains AI Assistant",
-  needsTools: false,
   files({ origin, key, model, places }) {
     const text = `Provider:       OpenAI-compatible
 URL:            ${origin}/v1

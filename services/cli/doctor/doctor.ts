@@ -6,20 +6,18 @@ import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { pairingFile, readPairing } from "#shared/site/pairing-file.ts";
 import packageJson from "../../../package.json" with { type: "json" };
-import { commandIn, type JsonOption, type Output, type CliContext, widthOf } from "../terminal/command-line.ts";
+import { commandIn, here, type JsonOption, type Output, type CliContext, widthOf } from "../terminal/command-line.ts";
 import { notedUrl } from "../site/find-gateway.ts";
 import { clearLine } from "../terminal/show-progress.ts";
-import { alignedTable, cutText } from "../terminal/table-text.ts";
+import { type Column, cutText, tableOf } from "../terminal/table-text.ts";
 import type { Check, CheckOutcome, CheckResult } from "./run-checks.ts";
 
 const sides = ["machine", "site"] as const;
 type Side = (typeof sides)[number];
 
 export function doctorCommand(context: CliContext): Command {
-  const { stdout, stderr } = context;
   return commandIn("doctor", context)
     .addArgument(new Argument("[side]", "what to look at; found out by itself where it is not said").choices(sides))
-    .json()
     .more(`
 It looks at the site that runs here, and otherwise at the machine that is paired here, by the files in TRUNKLINE_STATE_DIR
 and those of an installed agent. On a machine it looks at its pairing, its service, the way to the site (name, certificate, clocks, WebSocket, proxies that
@@ -31,7 +29,7 @@ Examples:
   trunkline doctor
   trunkline doctor site --json
   sudo trunkline doctor machine                         # for a service of the system`)
-    .action(async (given: Side | undefined, { json }: JsonOption) => {
+    .does(here, async ({ stderr }, given: Side | undefined, { json }: JsonOption) => {
       await using prepared = await prepare(given, context);
       const { side, checks } = prepared;
       const { runChecks } = await import("./run-checks.ts");
@@ -39,9 +37,11 @@ Examples:
       const results = await runChecks(checks, { clock: context.clock, onDone: progress.done });
       progress.end();
       const isOk = results.every(({ outcome }) => outcome !== "failed");
-      if (json) stdout.write(`${JSON.stringify({ side, ok: isOk, checks: results })}\n`);
-      else stdout.write(resultTable(results, context));
-      if (!isOk) throw new StartFailure(exitCodes.failed, countedText(results));
+      return {
+        answer: { side, ok: isOk, checks: results },
+        text: resultTable(results, context),
+        failure: isOk ? undefined : new StartFailure(exitCodes.failed, countedText(results)),
+      };
     });
 }
 
@@ -114,11 +114,16 @@ const colours: Readonly<Record<CheckOutcome, string>> = {
 };
 const plain = "\u001b[0m";
 
+const columns: readonly Column<CheckResult>[] = [
+  ["check", ({ name }) => name],
+  ["outcome", ({ outcome }) => outcome],
+  ["finding", ({ finding }) => finding, "wrap"],
+  ["remedy", ({ remedy }) => remedy ?? "", "wrap"],
+];
+
 function resultTable(results: readonly CheckResult[], { stdout, environment }: CliContext): string {
   const isColoured = stdout.isTTY && !environment["NO_COLOR"];
-  const rows = results.map(({ name, outcome, finding, remedy }) => [name, outcome, finding, remedy ?? ""]);
-  return alignedTable(["check", "outcome", "finding", "remedy"], rows, {
-    wrap: ["finding", "remedy"],
+  return tableOf(columns, results, {
     widthMax: widthOf(stdout),
     paint: (text, { heading, row }) => {
       const outcome = results[row]?.outcome;

@@ -117,14 +117,8 @@ async function lookAtRecords({ opened }: Store): Promise<Finding> {
   const { keys, sessions, machines, routes, keeps } = opened;
   const trail = { list: (unread: UnreadRecord[]) => readTrail(opened, { entriesMax: auditEntriesMax }, unread) };
   const unread: string[] = [];
-  for (const [noun, store] of Object.entries({
-    key: keys,
-    session: sessions,
-    machine: machines,
-    route: routes,
-    keep: keeps,
-    trail,
-  })) {
+  const lists = { key: keys, session: sessions, machine: machines, route: routes, keep: keeps, trail };
+  for (const [noun, store] of Object.entries(lists)) {
     const found: UnreadRecord[] = [];
     await store.list(found);
     unread.push(...found.map(({ name }) => `${noun} ${name}`));

@@ -58,6 +58,9 @@ export interface Place<Means> {
   open(context: CliContext, given: JsonOption, work: (means: Means) => Promise<Told | undefined>): Promise<unknown>;
 }
 
+/** For commands that need neither the store nor a gateway. */
+export const here: Place<CliContext> = { open: (context, _, work) => work(context) };
+
 /** A command of Trunkline, with what many of its commands have. Subcommands are of this class too. */
 export class CliCommand extends Command {
   readonly context: CliContext;

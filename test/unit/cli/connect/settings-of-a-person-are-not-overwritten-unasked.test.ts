@@ -14,7 +14,6 @@ const facts: SiteFacts = {
 const client: Client = {
   name: "editor",
   title: "The Editor",
-  needsTools: false,
   files: ({ key }) => [
     {
       kind: "settings",
