@@ -1,4 +1,4 @@
-import type { JSX } from "preact";
+import type { FunctionComponent } from "preact";
 import { useState } from "preact/hooks";
 import { type ApiFault, faultOf } from "./admin-api.ts";
 import { path, to } from "./address.ts";
@@ -19,10 +19,12 @@ import { SignIn } from "./sign-in-page.tsx";
 import type { ShownMe } from "#shared/admin/session-operations.ts";
 import { nextTheme, theme } from "./theme.ts";
 
-/** A page gets the parts of the address behind its name. */
-const pages: Readonly<
-  Record<string, readonly [title: string, page: (at: { readonly rest: readonly string[] }) => JSX.Element]>
-> = {
+interface PageProps {
+  /** The parts of the address behind the name of the page. */
+  readonly rest: readonly string[];
+}
+
+const pages: Readonly<Record<string, readonly [title: string, page: FunctionComponent<PageProps>]>> = {
   overview: ["Overview", Overview],
   machines: ["Machines", Machines],
   models: ["Models", Models],
@@ -38,7 +40,7 @@ export function App() {
   if (value.state === "opening") return <p class="first-word">Trunkline opens…</p>;
   if (value.state === "out") return <SignIn fault={value.fault} />;
   const [name = "overview", ...rest] = path.value;
-  const [, page] = pages[name] ?? [];
+  const [, Current = Unknown] = pages[name] ?? [];
   return (
     <div class="frame">
       <a class="skip" href="#page">
@@ -47,7 +49,7 @@ export function App() {
       <Side at={name} me={value.me} />
       <div class="content">
         <Staleness />
-        {page === undefined ? <Unknown /> : page({ rest })}
+        <Current rest={rest} />
       </div>
     </div>
   );

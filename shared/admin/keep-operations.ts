@@ -8,9 +8,6 @@ import { atGateway, listRecords, onStore, outcome, reads, recordsOf } from "./op
 const keepList = recordsOf(z.array(shownKeep).describe("By model."));
 const removedKeep = z.strictObject({ model: keptModel, state: z.literal("removed") });
 
-/** The answers of these operations that the document of the API names. */
-export const keepSchemas = { Keep: shownKeep, KeepList: keepList, RemovedKeep: removedKeep, KeepPlan: shownPlan };
-
 const ofOneModel = {
   ...reads,
   params: z.strictObject({ model: keptModel.describe("The id of the model, percent-encoded.") }),

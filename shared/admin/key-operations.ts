@@ -83,15 +83,6 @@ const revokedKey = z.strictObject({
     .describe("The model keys that this admin key issued, itself or through others, and that still work."),
 });
 
-/** The answers of these operations that the document of the API names. */
-export const keySchemas = {
-  Key: shownKey,
-  ChangedKey: changedKey,
-  IssuedKey: issuedKey,
-  KeyList: keyList,
-  RevokedKey: revokedKey,
-};
-
 const readsOneKey = {
   ...reads,
   params: z.strictObject({ id: keyId.describe("The id of a key: what stands after its prefix.") }),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { fleetListing, shownFleetMachine } from "../fleet/shown-fleet.ts";
+import { fleetListing } from "../fleet/shown-fleet.ts";
 import { replicatedIn } from "../records/change-key.ts";
 import { duration, formatDuration } from "../records/shown-key.ts";
 import {
@@ -13,7 +13,7 @@ import {
 import { joinCommand, joinTtlMsMax, makeJoin } from "../records/join-machine.ts";
 import { cordonReason, machineLabels, modelPatterns } from "../records/machine-record.ts";
 import { showMachineRecord, shownMachineRecord } from "../records/shown-machine.ts";
-import { manageLine, modelId, modelListing, shownModel } from "../protocol/model.ts";
+import { manageLine, modelId, modelListing } from "../protocol/model.ts";
 import { isoTime } from "../process/clock.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import { manageRequests } from "../protocol/job-bodies.ts";
@@ -43,20 +43,6 @@ const shownSite = z.strictObject({
     .nullable()
     .describe("SHA-256 of the site's certificate in base64url; null when a public authority signed it."),
 });
-
-/** The answers of these operations that the document of the API names. */
-export const machineSchemas = {
-  MachineModel: shownModel,
-  MachineModelList: modelListing,
-  ManageLine: manageLine,
-  FleetMachine: shownFleetMachine,
-  FleetMachineList: fleetListing,
-  MachineRecord: shownMachineRecord,
-  MachineRecordList: machineRecordList,
-  RemovedMachineRecord: removedMachineRecord,
-  MadeJoin: madeJoin,
-  Site: shownSite,
-};
 
 const readsOneMachine = {
   ...reads,

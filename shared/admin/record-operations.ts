@@ -44,14 +44,6 @@ const usageList = listOf(z.array(shownUsage)).extend({
     .describe("The rows that are left out, since their counts are more than can have been used."),
 });
 
-/** The answers of these operations that the document of the API names. */
-export const recordSchemas = {
-  AuditEntry: shownEntry,
-  AuditEntryList: entryList,
-  UsageRow: shownUsage,
-  UsageList: usageList,
-};
-
 /** The operations of the audit log and of usage. */
 export const recordOperations = {
   readLog: onStore({

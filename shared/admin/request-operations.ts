@@ -12,9 +12,6 @@ const requestList = listOf(z.array(shownRequest).describe("The latest to end fir
   unread: z.int().nonnegative().describe("Records of another version of Trunkline that are missing here."),
 });
 
-/** The answers of these operations that the document of the API names. */
-export const requestSchemas = { Request: shownRequest, RequestList: requestList, Activity: activity };
-
 const activityMinutesMax = 7 * 24 * 60;
 const activityStepsMax = 1_000;
 

@@ -21,15 +21,6 @@ const changedModelRoute = shownModelRoute.extend({ outcome, replicated });
 const modelRouteList = recordsOf(z.array(shownModelRoute).describe("By name."));
 const removedModelRoute = z.strictObject({ route: routeName, state: z.literal("removed"), replicated });
 
-/** The answers of these operations that the document of the API names. */
-export const routeSchemas = {
-  Route: shownRoute,
-  ModelRoute: shownModelRoute,
-  ChangedModelRoute: changedModelRoute,
-  ModelRouteList: modelRouteList,
-  RemovedModelRoute: removedModelRoute,
-};
-
 const readsOneRoute = {
   ...reads,
   params: z.strictObject({

@@ -24,9 +24,6 @@ const shownMe = z.strictObject({
 });
 export type ShownMe = z.output<typeof shownMe>;
 
-/** The answers of these operations that the document of the API names. */
-export const sessionSchemas = { Session: shownSession, SessionList: sessionList, Me: shownMe };
-
 /** The operations of the console's sessions. Signing in itself is no operation: `sign-in.ts` takes it without a key. */
 export const sessionOperations = {
   showMe: atGateway({

@@ -1,14 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { type AdminApi, adminApi } from "#shared/admin/admin-api.ts";
-import { keepSchemas } from "#shared/admin/keep-operations.ts";
-import { keySchemas } from "#shared/admin/key-operations.ts";
-import { machineSchemas } from "#shared/admin/machine-operations.ts";
 import { atGateway, type Input, nothing, type AdminOperation, reads, type AdminSite } from "#shared/admin/operation.ts";
-import { recordSchemas } from "#shared/admin/record-operations.ts";
-import { requestSchemas } from "#shared/admin/request-operations.ts";
-import { routeSchemas } from "#shared/admin/route-operations.ts";
-import { sessionSchemas } from "#shared/admin/session-operations.ts";
 import type { FaultCode } from "#shared/fault/fault.ts";
 import { errorLine } from "#shared/protocol/model.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
@@ -78,14 +71,44 @@ function methodsByPath(): ReadonlyMap<string, readonly string[]> {
 
 export const errorBody = z.strictObject({ error: z.strictObject(errorLine.shape.error.shape) });
 
-const components = {
-  ...keySchemas,
-  ...recordSchemas,
-  ...requestSchemas,
-  ...machineSchemas,
-  ...keepSchemas,
-  ...routeSchemas,
-  ...sessionSchemas,
+const { listModels, listMachines, listMachineRecords, readLog, readUsage, listRequests } = adminApi;
+
+/** The schemas that the document names. Others stand where they are used. */
+const components: Readonly<Record<string, z.ZodType>> = {
+  Key: adminApi.showKey.answer,
+  ChangedKey: adminApi.changeKey.answer,
+  IssuedKey: adminApi.issueKey.answer,
+  KeyList: adminApi.listKeys.answer,
+  RevokedKey: adminApi.revokeKey.answer,
+  AuditEntry: readLog.answer.shape.data.element,
+  AuditEntryList: readLog.answer,
+  UsageRow: readUsage.answer.shape.data.element,
+  UsageList: readUsage.answer,
+  Request: adminApi.showRequest.answer,
+  RequestList: listRequests.answer,
+  Activity: adminApi.readActivity.answer,
+  MachineModel: listModels.answer.shape.data.element,
+  MachineModelList: listModels.answer,
+  ManageLine: adminApi.manageModel.answer,
+  FleetMachine: listMachines.answer.shape.data.element,
+  FleetMachineList: listMachines.answer,
+  MachineRecord: adminApi.showMachineRecord.answer,
+  MachineRecordList: listMachineRecords.answer,
+  RemovedMachineRecord: adminApi.removeMachineRecord.answer,
+  MadeJoin: adminApi.pairMachine.answer,
+  Site: adminApi.showSite.answer,
+  Keep: adminApi.listKeeps.answer.shape.data.element,
+  KeepList: adminApi.listKeeps.answer,
+  RemovedKeep: adminApi.removeKeep.answer,
+  KeepPlan: adminApi.showPlan.answer,
+  Route: adminApi.explainRoute.answer,
+  ModelRoute: adminApi.showRoute.answer,
+  ChangedModelRoute: adminApi.setRoute.answer,
+  ModelRouteList: adminApi.listRoutes.answer,
+  RemovedModelRoute: adminApi.removeRoute.answer,
+  Session: adminApi.listSessions.answer.shape.data.element,
+  SessionList: adminApi.listSessions.answer,
+  Me: adminApi.showMe.answer,
   Error: errorBody,
 };
 

@@ -33,18 +33,15 @@ export interface AdminParts extends Omit<AdminSite, "actor" | "admin"> {
   readonly log: Log;
 }
 
+type InputOf<Of extends AdminOperation> = Input<Of["params"], Of["query"], Of["body"]>;
+
 /** Reads and validates the whole request, runs the operation and sends its answer. */
 export type Handle = (request: FastifyRequest, reply: FastifyReply, parts: AdminParts) => Promise<unknown>;
 
 /** Returns the handle of an operation that answers with one JSON object. */
-export function answering<
-  Params extends z.ZodType,
-  Query extends z.ZodType,
-  Body extends z.ZodType,
-  Answer extends z.ZodType,
->(
-  operation: AdminOperation<string, string, Params, Query, Body, Answer>,
-  run: (input: Input<Params, Query, Body>, parts: AdminParts & Asker) => Promise<z.output<Answer>>,
+export function answering<Of extends AdminOperation>(
+  operation: Of,
+  run: (input: InputOf<Of>, parts: AdminParts & Asker) => Promise<z.output<Of["answer"]>>,
 ): Handle {
   return async (request, reply, parts) => {
     const answer = await run(readInput(operation, request), { ...parts, ...askerOf(request) });
@@ -63,9 +60,9 @@ interface LineOutput {
  * Returns the handle of a long operation that reports its progress as JSON lines. The last line says that it is done, or is its error.
  * The operation is aborted when its client disconnects.
  */
-export function tellingLines<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
-  operation: AdminOperation<string, string, Params, Query, Body>,
-  run: (input: Input<Params, Query, Body>, output: LineOutput, parts: AdminParts & Asker) => Promise<void>,
+export function tellingLines<Of extends AdminOperation>(
+  operation: Of,
+  run: (input: InputOf<Of>, output: LineOutput, parts: AdminParts & Asker) => Promise<void>,
 ): Handle {
   return async (request, reply, parts) => {
     const { log } = parts;
@@ -122,15 +119,13 @@ export function serveOperation(
   });
 }
 
-function readInput<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
-  { params, query, body }: Pick<AdminOperation<string, string, Params, Query, Body>, "params" | "query" | "body">,
-  request: FastifyRequest,
-): Input<Params, Query, Body> {
-  return {
+function readInput<Of extends AdminOperation>({ params, query, body }: Of, request: FastifyRequest): InputOf<Of> {
+  const input: Input = {
     params: readShape(params, { ...Object(request.params) }).value,
     query: readShape(query, { ...Object(request.query) }).value,
     body: readShape(body, readBody(request.body)).value,
   };
+  return input as InputOf<Of>;
 }
 
 /** Converts a path with parameters in braces to the router's syntax. */
