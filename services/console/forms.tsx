@@ -32,7 +32,7 @@ export function listIn(text: string): string[] {
   return text.split(/[\s,]+/).filter((each) => each !== "");
 }
 
-interface TextFieldProps extends FieldProps {
+export interface TextFieldProps extends FieldProps {
   readonly value: string;
   readonly onText: (text: string) => void;
   /** Called when the field is left, or Enter is pressed in it. */

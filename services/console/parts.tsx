@@ -112,15 +112,16 @@ export type Column<Row> = readonly [
   layout?: "right" | "wide" | "right wide",
 ];
 
-export function Table<Row>(props: {
+export interface TableProps<Row> {
   /** The name of the table for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row, place: number) => string;
   readonly empty: ComponentChildren;
-}) {
-  const { caption, columns, rows, keyOf, empty } = props;
+}
+
+export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<Row>) {
   if (rows.length === 0) return <p class="empty">{empty}</p>;
   return (
     <div class="table-room" tabIndex={0} role="region" aria-label={caption}>

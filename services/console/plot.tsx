@@ -57,15 +57,9 @@ function inWords({ name, values }: Series, unit: (value: number) => string): str
   return `${name}: from ${unit(Math.min(...known))} to ${unit(Math.max(...known))}, ${unit(last)} at last.`;
 }
 
-function optionsOf({
-  unit,
-  series,
-  height,
-  width,
-}: Pick<PlotProps, "unit" | "series"> & {
-  readonly height: number;
-  readonly width: number;
-}): uPlot.Options {
+type Drawn = Pick<PlotProps, "unit" | "series"> & Readonly<Record<"height" | "width", number>>;
+
+function optionsOf({ unit, series, height, width }: Drawn): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const colour = (name: string): string => style.getPropertyValue(name).trim();
   const font = `12px ${style.fontFamily}`;

@@ -48,7 +48,8 @@ interface ListOptions {
   readonly all?: true;
 }
 
-export function addList(keys: CliCommand): void {
+/** Adds the commands that list and show keys. */
+export function addViews(keys: CliCommand): void {
   keys
     .sub("list", "show all keys, without their secrets")
     .option("--all", "also keys that `trunkline connect` has revoked")
@@ -81,9 +82,6 @@ Examples:
       );
       return { answer: wanted, text, unread, remark: remark + (hidden > 0 ? hiddenLine : "") };
     });
-}
-
-export function addShow(keys: CliCommand): void {
   keys
     .sub("show", "show all that is known of a key, without its secret", keyArgument())
     .more("\nExample:\n  trunkline keys show 0aB1cD2eF3gH")

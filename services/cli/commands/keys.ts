@@ -25,7 +25,7 @@ import {
   ttlOption,
 } from "../terminal/key-options.ts";
 import { addChanges } from "./keys-change.ts";
-import { addList, addLog, addShow, keyFields } from "./keys-show.ts";
+import { addLog, addViews, keyFields } from "./keys-show.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
 import { type CommandStore, onStore, replicationLine, whichStoreHelp } from "../site/with-key-store.ts";
 
@@ -39,8 +39,7 @@ Examples:
   trunkline keys rotate 0aB1cD2eF3gH --grace 24h
 ${whichStoreHelp}`);
   addIssue(keys);
-  addList(keys);
-  addShow(keys);
+  addViews(keys);
   addRotate(keys);
   addChanges(keys);
   addLog(keys);

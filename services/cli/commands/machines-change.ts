@@ -28,13 +28,8 @@ export function modelsText({ models }: { readonly models: readonly string[] | nu
   return models?.join(", ") ?? "any";
 }
 
-/** Adds the commands that change the name and the state of a machine, and those that say what it may do. */
-export function addChanges(machines: CliCommand): void {
-  addStates(machines);
-  addRights(machines);
-}
-
-function addStates(machines: CliCommand): void {
+/** Adds the commands that change the name and the state of a machine. */
+export function addStates(machines: CliCommand): void {
   machines
     .sub("rename", "give a paired machine another name", machineArgument())
     .argument("<new-name>", "its new name", readBy(machineName))
@@ -102,7 +97,8 @@ Example:
     });
 }
 
-function addRights(machines: CliCommand): void {
+/** Adds the commands that say what a machine may do. */
+export function addRights(machines: CliCommand): void {
   machines
     .command("models")
     .alias("set")

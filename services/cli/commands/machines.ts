@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import { runOn } from "#shared/admin/run-on.ts";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
-import { type CliCommand, commandIn } from "../terminal/command-line.ts";
-import { addChanges, machineArgument, modelsText } from "./machines-change.ts";
+import { commandIn } from "../terminal/command-line.ts";
+import { addRights, addStates, machineArgument, modelsText } from "./machines-change.ts";
 import { addDrain } from "./machines-drain.ts";
 import { addPair, type PairContext } from "./machines-pair.ts";
 import { fromNow, utcTime } from "../terminal/quantity-text.ts";
@@ -22,15 +22,6 @@ Examples:
   trunkline machines drain attic
   trunkline machines revoke attic
 ${whichStoreHelp}`);
-  addList(machines);
-  addShow(machines);
-  addPair(machines, context);
-  addChanges(machines);
-  addDrain(machines);
-  return machines;
-}
-
-function addList(machines: CliCommand): void {
   machines
     .command("list", { isDefault: true })
     .description("show every machine that has a record")
@@ -46,6 +37,18 @@ Examples:
       const none = "No machine has a record yet; `trunkline machines pair <name>` makes one.";
       return { answer: data, unread, ...listed(columnsAt(store.clock.wall()), data, none) };
     });
+  machines
+    .sub("show", "show all that is known of a machine's record", machineArgument())
+    .more("\nExample:\n  trunkline machines show attic")
+    .does(onStore, async (store, machine: string) => {
+      const answer = await runOn(store, showMachineRecord, { params: { machine } });
+      return { answer, text: machineFields(answer, store.clock.wall()) };
+    });
+  addPair(machines, context);
+  addStates(machines);
+  addRights(machines);
+  addDrain(machines);
+  return machines;
 }
 
 const modelsWidthMax = 80;
@@ -58,16 +61,6 @@ function columnsAt(nowMs: number): readonly Column<ShownMachineRecord>[] {
     ["seen", ({ last_seen_at: at }) => (at === null ? "-" : fromNow(Date.parse(at), nowMs))],
     ["changed", (record) => utcTime(record.changed_at)],
   ];
-}
-
-function addShow(machines: CliCommand): void {
-  machines
-    .sub("show", "show all that is known of a machine's record", machineArgument())
-    .more("\nExample:\n  trunkline machines show attic")
-    .does(onStore, async (store, machine: string) => {
-      const answer = await runOn(store, showMachineRecord, { params: { machine } });
-      return { answer, text: machineFields(answer, store.clock.wall()) };
-    });
 }
 
 function machineFields(shown: ShownMachineRecord, nowMs: number): string {

@@ -32,9 +32,38 @@ Examples:
   trunkline routes remove 'claude-*'
 ${whichStoreHelp}`);
   addSet(routes);
-  addList(routes);
-  addShow(routes);
-  addRemove(routes);
+  routes
+    .command("list", { isDefault: true })
+    .description("show every route")
+    .more("\nExamples:\n  trunkline routes list\n  trunkline routes list --json")
+    .does(onStore, async (store) => {
+      const { data, unread } = await runOn(store, listRoutes, {});
+      return {
+        answer: data,
+        unread,
+        ...listed(columns, data, "There is no route yet; `trunkline routes set` makes one."),
+      };
+    });
+  routes
+    .sub("show", "show what answers for a name", routeArgument())
+    .more("\nExample:\n  trunkline routes show claude-sonnet-4")
+    .does(onStore, async (store, route: string) => {
+      const answer = await runOn(store, showRoute, { params: { route } });
+      const text = fieldLines([
+        ["name", route],
+        ...answer.targets.map((target, place): Field => [place === 0 ? "target" : "then", targetText(target)]),
+        ["created", utcTime(answer.created_at)],
+        ["changed", utcTime(answer.changed_at)],
+      ]);
+      return { answer, text };
+    });
+  routes
+    .sub("remove", "remove a route; its name then means the model of that name again", routeArgument())
+    .more("\nExample:\n  trunkline routes remove claude-sonnet-4")
+    .does(onStore, async (store, route: string) => {
+      const { replicated } = await runOn(store, removeRoute, { params: { route } });
+      return { answer: { route, outcome: "removed", replicated }, text: `${route} is no route any more` };
+    });
   return routes;
 }
 
@@ -117,44 +146,3 @@ const columns: readonly Column<ShownModelRoute>[] = [
   ["targets", targetsText, "wrap"],
   ["changed", ({ changed_at: at }) => utcTime(at)],
 ];
-
-function addList(routes: CliCommand): void {
-  routes
-    .command("list", { isDefault: true })
-    .description("show every route")
-    .more("\nExamples:\n  trunkline routes list\n  trunkline routes list --json")
-    .does(onStore, async (store) => {
-      const { data, unread } = await runOn(store, listRoutes, {});
-      return {
-        answer: data,
-        unread,
-        ...listed(columns, data, "There is no route yet; `trunkline routes set` makes one."),
-      };
-    });
-}
-
-function addShow(routes: CliCommand): void {
-  routes
-    .sub("show", "show what answers for a name", routeArgument())
-    .more("\nExample:\n  trunkline routes show claude-sonnet-4")
-    .does(onStore, async (store, route: string) => {
-      const answer = await runOn(store, showRoute, { params: { route } });
-      const text = fieldLines([
-        ["name", route],
-        ...answer.targets.map((target, place): Field => [place === 0 ? "target" : "then", targetText(target)]),
-        ["created", utcTime(answer.created_at)],
-        ["changed", utcTime(answer.changed_at)],
-      ]);
-      return { answer, text };
-    });
-}
-
-function addRemove(routes: CliCommand): void {
-  routes
-    .sub("remove", "remove a route; its name then means the model of that name again", routeArgument())
-    .more("\nExample:\n  trunkline routes remove claude-sonnet-4")
-    .does(onStore, async (store, route: string) => {
-      const { replicated } = await runOn(store, removeRoute, { params: { route } });
-      return { answer: { route, outcome: "removed", replicated }, text: `${route} is no route any more` };
-    });
-}

@@ -25,21 +25,11 @@ interface Welcome {
 }
 
 /** Returns the message that `trunkline up` prints when it is ready: the URL, the key, and a command to paste. */
-export function welcome({
-  publicUrl,
-  console: { url: consoleUrl, link },
-  key,
-  keyFile,
-  runtime,
-  machine,
-  models,
-  command,
-  platform = process.platform,
-  ...local
-}: Welcome): string {
+export function welcome(given: Welcome): string {
+  const { publicUrl, key, keyFile, models, command, platform = process.platform } = given;
   const shell = shellOn(platform);
   const chats = models.find(({ capabilities }) => capabilities.completion);
-  const baseUrl = publicUrl === undefined ? local.baseUrl : `${publicUrl}/v1`;
+  const baseUrl = publicUrl === undefined ? given.baseUrl : `${publicUrl}/v1`;
   const shownKey = keyFile === undefined ? key : shell.fileText(keyFile);
   const chat = chats && `${command} chat ${wordOf(chats.id, shell)} 'Hello!'`;
   const byHttp = chats && shell.chat({ baseUrl, key: shownKey, model: chats.id });
@@ -50,7 +40,7 @@ export function welcome({
       : [`${firstChat}\n\n  ${chat}\n\nThe same by HTTP, as events of a stream:\n\n${byHttp}`]),
     ...(publicUrl === undefined && chat === undefined ? [noModelYet] : []),
   ];
-  const here = new URL(local.baseUrl).origin;
+  const here = new URL(given.baseUrl).origin;
   const leadsHere =
     publicUrl === undefined || publicUrl === here ? "" : `\n  Here      ${here}, to which ${publicUrl} must lead`;
   return `
@@ -58,11 +48,11 @@ Trunkline is ready.
 
   Base URL  ${baseUrl}${leadsHere}
   API key   ${keyFile === undefined ? key : `in the file ${keyFile}`}
-  Machine   ${machine}
-  Runtime   ${runtimeLine(runtime)}
+  Machine   ${given.machine}
+  Runtime   ${runtimeLine(given.runtime)}
   Models    ${models.length === 0 ? "none yet" : listed(models.map(({ id }) => id))}
   API page  ${new URL("/docs", baseUrl).href}
-  Console   ${link ?? `${consoleUrl}, where a link of \`${command} console\` signs you in`}
+  Console   ${given.console.link ?? `${given.console.url}, where a link of \`${command} console\` signs you in`}
 
 ${first.join("\n\n")}
 

@@ -1,5 +1,5 @@
 import { taggedName } from "#shared/protocol/model.ts";
-import { type Client, type FileChange, ownFile, type Places } from "./client.ts";
+import { type Client, type FileChange, ownFile, type Places, type SiteFacts } from "./client.ts";
 
 /** Returns a file of variables for the environment of a program. `docker run` takes values as they stand, without quotes. */
 function variablesFile(file: string, variables: Readonly<Record<string, string>>): FileChange {
@@ -14,40 +14,38 @@ function copiedFile(file: string, values: Readonly<Record<string, string>>): Fil
   return { kind: "whole", file, text: lines.join("") };
 }
 
+/** Returns Open WebUI with its connection as variables of its environment. */
+function openWebUi(
+  about: Pick<Client, "name" | "title">,
+  variables: (facts: SiteFacts) => Record<string, string>,
+): Client {
+  const file = (places: Places): string => ownFile(places, `${about.name}.env`);
+  return {
+    ...about,
+    files: (facts) => [variablesFile(file(facts.places), variables(facts))],
+    next: ({ places }) => [
+      `Start it with these variables: docker run --env-file '${file(places)}' …, or set them for open-webui serve.`,
+      "One that has run before keeps its own: enter URL and key in the admin settings, under Connections.",
+    ],
+  };
+}
+
 /** Tried with Open WebUI 0.12.4. With this connection and the next one it would list each model twice. */
-const openWebUi: Client = {
-  name: "open-webui",
-  title: "Open WebUI",
-  files: ({ origin, key, model, places }) => [
-    variablesFile(ownFile(places, "open-webui.env"), {
-      OPENAI_API_BASE_URL: `${origin}/v1`,
-      OPENAI_API_KEY: key,
-      DEFAULT_MODELS: model.id,
-    }),
-  ],
-  next: ({ places }) => startOpenWebUi(ownFile(places, "open-webui.env")),
-};
+const openWebUiByOpenAi = openWebUi({ name: "open-webui", title: "Open WebUI" }, ({ origin, key, model }) => ({
+  OPENAI_API_BASE_URL: `${origin}/v1`,
+  OPENAI_API_KEY: key,
+  DEFAULT_MODELS: model.id,
+}));
 
 /** Tried with Open WebUI 0.12.4, which finds no model whose name lacks a tag. */
-const openWebUiByOllama: Client = {
-  name: "open-webui-ollama",
-  title: "Open WebUI by its Ollama connection",
-  files: ({ origin, key, model, places }) => [
-    variablesFile(ownFile(places, "open-webui-ollama.env"), {
-      OLLAMA_BASE_URL: origin,
-      OLLAMA_API_CONFIGS: JSON.stringify({ 0: { enable: true, key } }),
-      DEFAULT_MODELS: taggedName(model.id),
-    }),
-  ],
-  next: ({ places }) => startOpenWebUi(ownFile(places, "open-webui-ollama.env")),
-};
-
-function startOpenWebUi(file: string): readonly string[] {
-  return [
-    `Start it with these variables: docker run --env-file '${file}' …, or set them for open-webui serve.`,
-    "One that has run before keeps its own: enter URL and key in the admin settings, under Connections.",
-  ];
-}
+const openWebUiByOllama = openWebUi(
+  { name: "open-webui-ollama", title: "Open WebUI by its Ollama connection" },
+  ({ origin, key, model }) => ({
+    OLLAMA_BASE_URL: origin,
+    OLLAMA_API_CONFIGS: JSON.stringify({ 0: { enable: true, key } }),
+    DEFAULT_MODELS: taggedName(model.id),
+  }),
+);
 
 /** Read in the sources of Home Assistant 2026.11.0, and its calls tried; the program was not run. */
 const homeAssistant: Client = {
@@ -118,7 +116,7 @@ http://${proxyAddress} {
 };
 
 export const chatApps: readonly Client[] = [
-  openWebUi,
+  openWebUiByOpenAi,
   openWebUiByOllama,
   homeAssistant,
   obsidianCopilot,

@@ -1,4 +1,4 @@
-import { Field, TextField } from "../forms.tsx";
+import { Field, TextField, type TextFieldProps } from "../forms.tsx";
 
 /** The parameters of a chat as a form has them: texts. */
 export type ChatOptions = Readonly<Record<"system" | "temperature" | "maxTokens" | "tools", string>>;
@@ -49,14 +49,7 @@ export function OptionFields({ options, onOptions }: OptionProps) {
   );
 }
 
-interface AreaProps {
-  readonly label: string;
-  readonly hint?: string;
-  readonly value: string;
-  readonly onText: (text: string) => void;
-}
-
-function Area({ label, hint, value, onText }: AreaProps) {
+function Area({ label, hint, value, onText }: Pick<TextFieldProps, "label" | "hint" | "value" | "onText">) {
   return (
     <Field label={label} hint={hint}>
       {(id) => <textarea id={id} rows={2} value={value} onInput={(event) => onText(event.currentTarget.value)} />}

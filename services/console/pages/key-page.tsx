@@ -111,7 +111,7 @@ function TrailOf({ id }: { readonly id: string }) {
   return (
     <Section title="Its trail">
       <Answered of={trail}>
-        {({ data }) => <TrailTable caption="Trail of this key" entries={data.toReversed()} />}
+        {({ data }) => <TrailTable caption="Trail of this key" rows={data.toReversed()} />}
       </Answered>
     </Section>
   );

@@ -57,35 +57,24 @@ function Now() {
   const { value } = now;
   if (value === undefined) return <p class="quiet">The gateway is asked for its figures…</p>;
   const failed = value.failed_last_minute;
+  const figures: readonly (readonly [name: string, value: string, aside?: string | false])[] = [
+    ["Running", numberText(value.running), `of ${value.slots} slots`],
+    ["Waiting", numberText(value.waiting)],
+    ["Requests, last minute", numberText(value.ended_last_minute), failed > 0 && `${failed} failed`],
+    ["Tokens a second, last minute", shortNumber(value.tokens_per_second)],
+  ];
   return (
     <dl class="figures" aria-label="Now">
-      <Figure name="Running" value={numberText(value.running)} unit={`of ${value.slots} slots`} />
-      <Figure name="Waiting" value={numberText(value.waiting)} />
-      <Figure
-        name="Requests, last minute"
-        value={numberText(value.ended_last_minute)}
-        unit={failed > 0 ? `${failed} failed` : undefined}
-      />
-      <Figure name="Tokens a second, last minute" value={shortNumber(value.tokens_per_second)} />
+      {figures.map(([name, text, aside]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            {text}
+            {aside && <small>{aside}</small>}
+          </dd>
+        </div>
+      ))}
     </dl>
-  );
-}
-
-interface FigureProps {
-  readonly name: string;
-  readonly value: string;
-  readonly unit?: string | undefined;
-}
-
-function Figure({ name, value, unit }: FigureProps) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>
-        {value}
-        {unit && <small>{unit}</small>}
-      </dd>
-    </div>
   );
 }
 

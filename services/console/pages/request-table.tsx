@@ -1,6 +1,6 @@
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { to } from "../address.ts";
-import { Badge, type Column, MachineLink, Name, None, orDash, Table, Time } from "../parts.tsx";
+import { Badge, type Column, MachineLink, Name, None, orDash, Table, type TableProps, Time } from "../parts.tsx";
 import { KeyName, useKeyNames } from "./key-name.tsx";
 import { msText, numberText } from "../quantity.ts";
 
@@ -29,13 +29,7 @@ const columns: readonly Column<ShownRequest>[] = [
   ["tokens/s", (request) => orDash(request.tokens_per_second, numberText), "right wide"],
 ];
 
-interface RequestTableProps {
-  readonly caption: string;
-  readonly rows: readonly ShownRequest[];
-  readonly empty: string;
-}
-
-export function RequestTable(table: RequestTableProps) {
+export function RequestTable(table: Pick<TableProps<ShownRequest>, "caption" | "rows" | "empty">) {
   const names = useKeyNames();
   const keyColumn: Column<ShownRequest> = ["key", ({ key }) => <KeyName id={key} name={names.get(key)} />, "wide"];
   return <Table {...table} columns={[...columns, keyColumn]} keyOf={({ id }) => id} />;

@@ -21,7 +21,7 @@ export function Trail() {
               <FindField hint="A name, an action or a key id." />
             </Filters>
             <UnreadNotice unread={unread} />
-            <TrailTable caption="Trail" entries={data.toReversed().filter((each) => textOf(each).includes(words))} />
+            <TrailTable caption="Trail" rows={data.toReversed().filter((each) => textOf(each).includes(words))} />
             {limit === shownAtFirst && data.length === limit && (
               <div class="actions">
                 <Button text={`Show the latest ${shownMax}`} onDo={() => setQuery("all", "yes")} />

@@ -1,6 +1,6 @@
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import { to } from "../address.ts";
-import { type Column, MachineLink, ModelLink, Name, Table, Time } from "../parts.tsx";
+import { type Column, MachineLink, ModelLink, Name, Table, type TableProps, Time } from "../parts.tsx";
 import { KeyName } from "./key-name.tsx";
 import { actionWords, detailWords } from "../trail-words.ts";
 
@@ -14,15 +14,10 @@ const columns: readonly Column<TrailEntry>[] = [
   ["detail", ({ detail }) => <bdi class="quiet">{detailWords(detail)}</bdi>, "wide"],
 ];
 
-interface TrailTableProps {
-  readonly caption: string;
-  readonly entries: readonly TrailEntry[];
-}
-
 /** A table of changes, the latest first. */
-export function TrailTable({ caption, entries }: TrailTableProps) {
-  const keyOf = ({ at }: TrailEntry, place: number): string => `${at} ${entries.length - place}`;
-  return <Table caption={caption} columns={columns} rows={entries} keyOf={keyOf} empty="No change is found." />;
+export function TrailTable({ caption, rows }: Pick<TableProps<TrailEntry>, "caption" | "rows">) {
+  const keyOf = ({ at }: TrailEntry, place: number): string => `${at} ${rows.length - place}`;
+  return <Table caption={caption} columns={columns} rows={rows} keyOf={keyOf} empty="No change is found." />;
 }
 
 function Subject({ entry }: { readonly entry: TrailEntry }) {

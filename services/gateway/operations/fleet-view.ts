@@ -245,23 +245,15 @@ function perSecond(tokenMs: number): number {
   return Math.round(10_000 / Math.max(0.001, tokenMs)) / 10;
 }
 
-function shownCost({
-  loadMs,
-  slotMs,
-  backlogMs,
-  promptMs,
-  answerMs,
-  delayMs,
-  totalMs,
-}: Cost): ShownRouteMachine["cost_ms"] {
+function shownCost(cost: Cost): ShownRouteMachine["cost_ms"] {
   return {
-    load: Math.round(loadMs),
-    slot: Math.round(slotMs),
-    backlog: Math.round(backlogMs),
-    prompt: Math.round(promptMs),
-    answer: Math.round(answerMs),
-    delay: Math.round(delayMs),
-    total: Math.round(totalMs),
+    load: Math.round(cost.loadMs),
+    slot: Math.round(cost.slotMs),
+    backlog: Math.round(cost.backlogMs),
+    prompt: Math.round(cost.promptMs),
+    answer: Math.round(cost.answerMs),
+    delay: Math.round(cost.delayMs),
+    total: Math.round(cost.totalMs),
   };
 }
 
