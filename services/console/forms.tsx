@@ -202,7 +202,7 @@ export function ActionForm(props: ActionProps & { readonly children?: ComponentC
   );
 }
 
-interface DialogProps {
+export interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
 }

@@ -23,8 +23,8 @@ export type TermRow = Row &
         readonly kind: "machines" | "count" | "budget";
         /** The word for a key without the term; "none" if absent. */
         readonly without?: string;
-        /** True if answers say null for a key without the term. They leave other terms out. */
-        readonly orNull?: true;
+        /** True if answers leave it out for a key without the term. They say null for others of these kinds. */
+        readonly leftOut?: true;
         readonly unit?: string;
         /** A value as the command line takes it. */
         readonly example?: string;
@@ -56,14 +56,12 @@ export const keyTerms = {
     title: "Only on these machines",
     words: "the machines that may serve it",
     without: "any",
-    orNull: true,
   },
   rpm: {
     kind: "count",
     stored: "requestsPerMinute",
     title: "Requests a minute",
     words: "requests a minute at most",
-    orNull: true,
     unit: "rpm",
     max: 1_000_000,
   },
@@ -73,7 +71,6 @@ export const keyTerms = {
     title: "Tokens a minute",
     words: "tokens a minute at most",
     example: "100k",
-    orNull: true,
     unit: "tpm",
     max: 1_000_000_000,
   },
@@ -82,7 +79,6 @@ export const keyTerms = {
     stored: "concurrency",
     title: "Requests at once",
     words: "requests under way at once at most",
-    orNull: true,
     unit: "at once",
     max: 10_000,
   },
@@ -92,7 +88,6 @@ export const keyTerms = {
     title: "Budget",
     words: "tokens a calendar day or month (UTC)",
     example: "2M/month",
-    orNull: true,
     unit: "tokens",
   },
   loads: {
@@ -101,6 +96,7 @@ export const keyTerms = {
     title: "Loads a minute",
     words: "models a minute that may be loaded for it in place of others",
     without: `the usual ${loadsPerMinuteDefault}`,
+    leftOut: true,
     unit: "loads/min",
     min: 0,
     max: 10_000,
@@ -159,13 +155,12 @@ export type TermValue<Name extends TermName> = Rows[Name] extends {
     ? false
     : true;
 
+type LeftOut = { readonly kind: "mark" } | { readonly leftOut: true };
 /** The terms of a key as answers show them. */
 export type ShownTerms = {
-  readonly [Name in TermName as Rows[Name] extends { readonly orNull: true } ? Name : never]: TermValue<Name> | null;
+  readonly [Name in TermName as Rows[Name] extends LeftOut ? never : Name]: TermValue<Name> | null;
 } & {
-  readonly [Name in TermName as Rows[Name] extends { readonly orNull: true } ? never : Name]?:
-    | TermValue<Name>
-    | undefined;
+  readonly [Name in TermName as Rows[Name] extends LeftOut ? Name : never]?: TermValue<Name> | undefined;
 };
 
 /** The terms that an issuer sets. An omitted term stays as it is; null removes the term. */

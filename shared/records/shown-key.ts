@@ -14,7 +14,7 @@ type ShownShape = {
 const termShape = Object.fromEntries(
   termRows.map(([name, row]) => {
     const about = wordsOf(row);
-    if (row.kind === "mark" || !row.orNull)
+    if (row.kind === "mark" || row.leftOut)
       return [name, termSchema(row).optional().describe(`${about} Absent otherwise.`)];
     return [name, termSchema(row).nullable().describe(about)];
   }),
@@ -64,7 +64,7 @@ export function showKey(record: KeyRecord, nowMs: number): ShownKey {
 export function shownTerms({ kind, scopes, expiresAt, ...record }: KeyRecord) {
   const stored: Readonly<Record<string, unknown>> = { ...record, ...record.limits };
   const terms = termRows.flatMap(([name, row]) => {
-    const value = stored[row.stored] ?? ("orNull" in row ? null : undefined);
+    const value = stored[row.stored] ?? (row.kind === "mark" || row.leftOut ? undefined : null);
     return value === undefined ? [] : [[name, value]];
   });
   return { kind, scopes, ...(Object.fromEntries(terms) as ShownTerms), expires_at: isoTime(expiresAt) };

@@ -8,7 +8,7 @@ import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { exitCodes } from "#shared/process/lifecycle.ts";
-import { interruptedCode } from "../../services/cli/terminal/command-line.ts";
+import { interruptedCode } from "../../services/cli/terminal/interrupt.ts";
 import { readJson } from "../../services/cli/connect/edit-json.ts";
 import { trunkline } from "../../services/cli/trunkline.ts";
 import { findBinary } from "../harness/find-binary.ts";

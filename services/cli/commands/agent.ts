@@ -1,18 +1,18 @@
 import { addAgentOptions, readJoinLine, type StartOptions, withOptions } from "./start-options.ts";
 import { rmSync } from "node:fs";
-import type { Command } from "commander";
 import { type Environment, wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { pairingFile, readPairing, writePairing } from "#shared/site/pairing-file.ts";
 import packageJson from "../../../package.json" with { type: "json" };
-import { type CliCommand, commandIn, readBy, type CliContext, untilInterrupted } from "../terminal/command-line.ts";
+import { type CliCommand, commandIn, readBy, type CliContext } from "../terminal/command-line.ts";
+import { untilInterrupted } from "../terminal/interrupt.ts";
 
 interface AgentOptions extends StartOptions {
   readonly settings?: string;
   readonly logFile?: string;
 }
 
-export function agentCommand(context: CliContext): Command {
+export function agentCommand(context: CliContext): CliCommand {
   const agent = commandIn("agent", context)
     .description("run an agent on a GPU machine, beside its model server; or install it as a service")
     .enablePositionalOptions();
@@ -83,10 +83,8 @@ Examples:
   sudo trunkline agent install                          # before anybody logs in, under a user of its own`)
     .action(async (given: StartOptions) => {
       const joinLine = await readJoinLine(given, context);
-      const [{ installService }, { thisHost }] = await Promise.all([
-        import("../service/install-service.ts"),
-        import("../service/service-host.ts"),
-      ]);
+      const { installService } = await import("../service/install-service.ts");
+      const { thisHost } = await import("../service/service-host.ts");
       const say = (line: string): void => void stdout.write(`${line}\n`);
       const environment = withOptions(context.environment, given);
       const before = environment["TRUNKLINE_STATE_DIR"] || ".trunkline";
@@ -132,10 +130,8 @@ function addUninstall(agent: CliCommand, { environment, stdout, clock }: CliCont
     .option("--purge", "remove its settings, its log and its pairing too")
     .more("\nExamples:\n  trunkline agent uninstall\n  trunkline agent uninstall --purge")
     .action(async ({ purge = false }: { readonly purge?: boolean }) => {
-      const [{ uninstallService }, { thisHost }] = await Promise.all([
-        import("../service/install-service.ts"),
-        import("../service/service-host.ts"),
-      ]);
+      const { uninstallService } = await import("../service/install-service.ts");
+      const { thisHost } = await import("../service/service-host.ts");
       const say = (line: string): void => void stdout.write(`${line}\n`);
       await uninstallService({ host: await thisHost(environment), clock, say }, { purge });
     });
@@ -150,10 +146,8 @@ function addLogs(agent: CliCommand, { environment, stdout, clock }: CliContext):
     .option("--lines <count>", "how many of the latest lines", readBy(wholeNumber(1, 100_000)), linesDefault)
     .more("\nExamples:\n  trunkline agent logs\n  trunkline agent logs --follow --lines 10")
     .action(async ({ follow = false, lines }: { readonly follow?: boolean; readonly lines: number }) => {
-      const [{ serviceManager, thisHost }, { readableLog, showLogFile }] = await Promise.all([
-        import("../service/service-host.ts"),
-        import("../service/log-file.ts"),
-      ]);
+      const { serviceManager, thisHost } = await import("../service/service-host.ts");
+      const { readableLog, showLogFile } = await import("../service/log-file.ts");
       const host = await thisHost(environment);
       const { logs, places } = serviceManager(host.facts);
       const asText = stdout.isTTY && environment["TRUNKLINE_LOG_FORMAT"] !== "json";

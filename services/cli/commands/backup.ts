@@ -1,10 +1,9 @@
 import { resolve } from "node:path";
-import type { Command } from "commander";
-import { commandIn, here, type JsonOption, type CliContext } from "../terminal/command-line.ts";
+import { type CliCommand, commandIn, here, type JsonOption, type CliContext } from "../terminal/command-line.ts";
 import { alignedTable } from "../terminal/table-text.ts";
 import { onStore, whichStoreHelp, withKeyStore } from "../site/with-key-store.ts";
 
-export function backupCommand(context: CliContext): Command {
+export function backupCommand(context: CliContext): CliCommand {
   return commandIn("backup", context)
     .description("write the keys, limits, machines, routes, usage and audit trail of a site to a file")
     .argument("<file>", "the file, for its owner only; replaced if it is there")
@@ -28,7 +27,7 @@ ${whichStoreHelp}`)
     });
 }
 
-export function restoreCommand(context: CliContext): Command {
+export function restoreCommand(context: CliContext): CliCommand {
   return commandIn("restore", context)
     .argument("<file>", "the file that `trunkline backup` made")
     .option("--replace", "remove everything that the store has")

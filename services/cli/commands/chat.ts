@@ -1,9 +1,9 @@
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import type { Command } from "commander";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { type SentMessage, streamChat } from "../site/chat-client.ts";
-import { commandIn, interruptedCode, readBy, type CliContext, untilInterrupted } from "../terminal/command-line.ts";
+import { type CliCommand, commandIn, readBy, type CliContext } from "../terminal/command-line.ts";
+import { interruptedCode, untilInterrupted } from "../terminal/interrupt.ts";
 import { baseUrlOf, findKey, siteUrl } from "../site/find-gateway.ts";
 
 interface Options {
@@ -11,7 +11,7 @@ interface Options {
   readonly baseUrl?: string;
 }
 
-export function chatCommand(context: CliContext): Command {
+export function chatCommand(context: CliContext): CliCommand {
   return commandIn("chat", context)
     .argument("<model>", "the model, as clients name it")
     .argument("[prompt...]", "one message; without it, what comes on standard input, or a chat on a terminal")

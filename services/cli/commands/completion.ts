@@ -155,10 +155,8 @@ const plainWord = /^[\w.@/+][\w.@/+:-]*$/;
 /** Returns the models of the live site. Empty if it does not list them in time, or refuses to. */
 async function modelsAt(url: string | undefined, { environment }: CliContext): Promise<readonly CompletionChoice[]> {
   try {
-    const [{ baseUrlOf, findKey }, { listSiteModels }] = await Promise.all([
-      import("../site/find-gateway.ts"),
-      import("../site/chat-client.ts"),
-    ]);
+    const { baseUrlOf, findKey } = await import("../site/find-gateway.ts");
+    const { listSiteModels } = await import("../site/chat-client.ts");
     const { token: key } = findKey("model", environment);
     const site = { baseUrl: baseUrlOf(environment, url), key, option: "--url" };
     const signal = AbortSignal.timeout(Math.max(askMsMin, modelsWithinMs - Math.ceil(performance.now())));

@@ -5,15 +5,7 @@ import { defaultGraceMs } from "#shared/records/change-key.ts";
 import { adminTtlMsMax } from "#shared/records/issue-key.ts";
 import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
 import { durationOrNone, formatDuration, type ShownKey } from "#shared/records/shown-key.ts";
-import {
-  type CliCommand,
-  commandIn,
-  type JsonOption,
-  readBy,
-  type CliContext,
-  type Place,
-  type Told,
-} from "../terminal/command-line.ts";
+import { type CliCommand, commandIn, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
 import {
   givenTerms,
   keyArgument,
@@ -27,7 +19,7 @@ import {
 import { addChanges } from "./keys-change.ts";
 import { addLog, addViews, keyFields } from "./keys-show.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
-import { type CommandStore, onStore, replicationLine, whichStoreHelp } from "../site/with-key-store.ts";
+import { onStore, replicationLine, whichStoreHelp } from "../site/with-key-store.ts";
 
 const { issueKey, rotateKey } = keyOperations;
 
@@ -56,7 +48,7 @@ function quietOption(): Option {
 }
 
 /** The store, as silent with `--quiet` as with `--json`. */
-const onStoreForScripts: Place<CommandStore> = {
+const onStoreForScripts: typeof onStore = {
   open: (context, given: OutputOptions, work) => onStore.open(context, { json: given.json ?? given.quiet }, work),
 };
 
@@ -147,7 +139,7 @@ function secretTold(
   key: string,
   { id, ...shown }: ShownKey,
   { quiet, nowMs }: Pick<OutputOptions, "quiet"> & { readonly nowMs: number },
-): Told & { readonly warning: string } {
+) {
   return {
     answer: { id, key, ...shown },
     text: quiet ? key : keyFields({ id, ...shown }, { nowMs, key }),

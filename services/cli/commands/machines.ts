@@ -1,8 +1,7 @@
-import type { Command } from "commander";
 import { runOn } from "#shared/admin/run-on.ts";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
-import { commandIn } from "../terminal/command-line.ts";
+import { type CliCommand, commandIn } from "../terminal/command-line.ts";
 import { addRights, addStates, machineArgument, modelsText } from "./machines-change.ts";
 import { addDrain } from "./machines-drain.ts";
 import { addPair, type PairContext } from "./machines-pair.ts";
@@ -12,7 +11,7 @@ import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
 const { listMachineRecords, showMachineRecord } = machineOperations;
 
-export function machinesCommand(context: PairContext): Command {
+export function machinesCommand(context: PairContext): CliCommand {
   const machines = commandIn("machines", context).more(`
 All gateways follow a change within a second. "trunkline status" shows which machines are there.
 

@@ -1,26 +1,12 @@
 import { z } from "zod";
-import type { Command } from "commander";
-import {
-  type Ability,
-  isAble,
-  modelIdCharactersMax,
-  type ModelListing,
-  type ShownModel,
-} from "#shared/protocol/model.ts";
+import { type Ability, isAble, modelIdCharactersMax, type ShownModel } from "#shared/protocol/model.ts";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import { notListed } from "#shared/fleet/fleet-words.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
-import {
-  type CliCommand,
-  commandIn,
-  type JsonOption,
-  interruptedCode,
-  readBy,
-  type CliContext,
-  untilInterrupted,
-} from "../terminal/command-line.ts";
+import { type CliCommand, commandIn, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
+import { interruptedCode, untilInterrupted } from "../terminal/interrupt.ts";
 import { atGateway, type OperationsPort, whichGatewayHelp } from "../site/operations-port.ts";
 import { byteSize, grouped } from "../terminal/quantity-text.ts";
 import { addKeep, addPlan } from "./models-keep.ts";
@@ -28,7 +14,7 @@ import { addPulls, pullingMachine } from "./models-pulls.ts";
 import { showProgress } from "../terminal/show-progress.ts";
 import { type Column, tableOf } from "../terminal/table-text.ts";
 
-export function modelsCommand(context: CliContext): Command {
+export function modelsCommand(context: CliContext): CliCommand {
   const models = commandIn("models", context).more(`
 Examples:
   trunkline models
@@ -84,7 +70,7 @@ Examples:
     });
 }
 
-function listModels(port: OperationsPort, machine?: string): Promise<ModelListing> {
+function listModels(port: OperationsPort, machine?: string) {
   return port.ask(machineOperations.listModels, { query: { machine } });
 }
 

@@ -1,13 +1,12 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { Command } from "commander";
 import { reasonOf } from "#shared/fault/fault.ts";
 import type { NatsSite, NatsSiteFile } from "#shared/broker/nats-site.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { type CliCommand, commandIn, here, type CliContext } from "../terminal/command-line.ts";
 import { alignedTable } from "../terminal/table-text.ts";
 
-export function natsCommand(context: CliContext): Command {
+export function natsCommand(context: CliContext): CliCommand {
   const nats = commandIn("nats", context)
     .description("make the credentials and the configuration of a NATS server for a site with several gateways")
     .more("\nExample:\n  trunkline nats init ./nats");

@@ -1,4 +1,3 @@
-import type { Command } from "commander";
 import { z } from "zod";
 import { sleep } from "#shared/process/clock.ts";
 import { wholeNumber } from "#shared/process/config.ts";
@@ -12,13 +11,14 @@ import { lookedAtMax, type Range, type RequestPage } from "#shared/requests/requ
 import { stepsOf } from "#shared/requests/request-steps.ts";
 import { showRequest, type ShownRequest } from "#shared/requests/shown-request.ts";
 import {
+  type CliCommand,
   type CliContext,
   commandIn,
   type JsonOption,
   readBy,
-  untilInterrupted,
   widthOf,
 } from "../terminal/command-line.ts";
+import { untilInterrupted } from "../terminal/interrupt.ts";
 import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
 import { type Column, type Field, fieldLines, tableOf, wrapText } from "../terminal/table-text.ts";
@@ -40,7 +40,7 @@ const limitMax = 1_000;
 /** The interval at which `--follow` looks for new records. */
 const lookEveryMs = 1_000;
 
-export function requestsCommand(context: CliContext): Command {
+export function requestsCommand(context: CliContext): CliCommand {
   const { stdout, stderr, clock } = context;
   const requests = commandIn("requests", context)
     .enablePositionalOptions()

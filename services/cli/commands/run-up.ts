@@ -62,29 +62,20 @@ export async function runUp(context: CliContext, { json, hideKey, quiet, ...give
       const ownMeans = { stateDir: forGateway.stateDir, store, lifecycle, clock: store.clock, log };
       const key = await ownKey(ownMeans);
       const adminKey = await keepAdminKey(ownMeans);
+      const parts = { lifecycle, clock, log };
       const agent = await startAgent({
+        ...parts,
         config: forAgent,
         broker: agentSide,
         alone: forGateway.natsUrl === undefined,
-        lifecycle,
-        clock,
-        log,
         // Paired machines serve a public site, and no demonstration is to answer among them.
         fallbackToScripted: forGateway.publicUrl === undefined,
         exit: refuseToExit,
       });
-      const { baseUrl, operationsUrl, publicUrl, consoleUrl } = await startGateway({
-        config: forGateway,
-        broker: gatewaySide,
-        brokerFor,
-        store,
-        lifecycle,
-        clock,
-        log,
-        requestLog,
-      });
+      const gateway = { ...parts, config: forGateway, broker: gatewaySide, brokerFor, store, requestLog };
+      const { baseUrl, operationsUrl, publicUrl, consoleUrl } = await startGateway(gateway);
       noteAddresses(forGateway.stateDir, { baseUrl, operationsUrl }, lifecycle);
-      const { runtime, models } = agent;
+      const { runtime, models, machine } = agent;
       const { argv, execPath, platform } = process;
       const program = { script: argv[1], execPath, isExecutable: isSea(), platform };
       const command = ownCommand({ environment: context.environment, ...program });
@@ -92,21 +83,10 @@ export async function runUp(context: CliContext, { json, hideKey, quiet, ...give
       const isSeen = stdout.isTTY === true && !hideKey && !json;
       const link = isSeen ? await signInLink(adminKey, { store, consoleUrl }) : undefined;
       const keyFile = hideKey && resolve(forGateway.stateDir, upFiles.apiKey);
-      stdout.write(
-        json
-          ? `${JSON.stringify({ base_url: baseUrl, api_key: key, runtime, public_url: publicUrl })}\n`
-          : welcome({
-              baseUrl,
-              publicUrl,
-              console: { url: consoleUrl, link },
-              key,
-              keyFile,
-              runtime,
-              models,
-              machine: agent.machine,
-              command,
-            }),
-      );
+      const shown = { key, keyFile, runtime, models, machine, command, console: { url: consoleUrl, link } };
+      if (json)
+        stdout.write(`${JSON.stringify({ base_url: baseUrl, api_key: key, runtime, public_url: publicUrl })}\n`);
+      else stdout.write(welcome({ baseUrl, publicUrl, ...shown }));
     },
   });
 }

@@ -1,4 +1,3 @@
-import type { Command } from "commander";
 import { machineTones, machineWord } from "#shared/fleet/fleet-words.ts";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import type { FleetListing, ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
@@ -6,14 +5,15 @@ import { sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import {
+  type CliCommand,
   commandIn,
   type JsonOption,
   type Output,
   type CliContext,
   type Told,
-  untilInterrupted,
   widthOf,
 } from "../terminal/command-line.ts";
+import { untilInterrupted } from "../terminal/interrupt.ts";
 import { atGateway, type OperationsPort } from "../site/operations-port.ts";
 import { agoText, utcTime } from "../terminal/quantity-text.ts";
 import { type Column, tableOf, wrapText } from "../terminal/table-text.ts";
@@ -24,7 +24,7 @@ interface Options extends JsonOption {
 
 const redrawMs = 1_000;
 
-export function statusCommand(context: CliContext): Command {
+export function statusCommand(context: CliContext): CliCommand {
   return commandIn("status", context)
     .description("show every machine of the fleet, what it is busy with, and why it gets no work")
     .option("--watch", "show it anew each second until Ctrl-C")

@@ -52,11 +52,9 @@ interface Prepared extends AsyncDisposable {
 
 async function prepare(given: Side | undefined, { environment, clock }: CliContext): Promise<Prepared> {
   const version = packageJson.version;
-  const [{ serviceManager, thisHost }, { settingsIn, trustAuthorities }, { tryTo }] = await Promise.all([
-    import("../service/service-host.ts"),
-    import("../service/service-settings.ts"),
-    import("./run-checks.ts"),
-  ]);
+  const { serviceManager, thisHost } = await import("../service/service-host.ts");
+  const { settingsIn, trustAuthorities } = await import("../service/service-settings.ts");
+  const { tryTo } = await import("./run-checks.ts");
   const host = await thisHost(environment);
   const manager = tryTo(() => serviceManager(host.facts));
   const hasService = manager !== undefined && existsSync(manager.places.definition);

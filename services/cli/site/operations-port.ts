@@ -132,19 +132,11 @@ export class OperationsPort {
 
   async #ask({ method, path, body }: AdminCall, signal: AbortSignal): Promise<IncomingMessage> {
     const { key, ca, clock } = this.#dependencies;
-    const headers = {
-      authorization: `Bearer ${key.token.reveal()}`,
-      ...(body === undefined ? {} : { "content-type": "application/json" }),
-    };
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const type = text === undefined ? {} : { "content-type": "application/json" };
+    const headers = { authorization: `Bearer ${key.token.reveal()}`, ...type };
     const url = new URL(`${this.#url}${apiPath}${path}`);
-    const sent = openRequest(url, {
-      method,
-      headers,
-      body: body === undefined ? body : JSON.stringify(body),
-      signal,
-      ca,
-      clock,
-    });
+    const sent = openRequest(url, { method, headers, body: text, signal, ca, clock });
     const response = await sent.catch((error: unknown) => {
       throw this.#unreachable(error);
     });

@@ -162,17 +162,6 @@ export function readByUnless<Value>(
   return (text) => (words.includes(text) ? none : read(text));
 }
 
-/** The exit code that shells report for a command that Ctrl-C ended. */
-export const interruptedCode = 130;
-
-/** Returns a signal that aborts at the first Ctrl-C, until it is disposed of. The second Ctrl-C ends the process, as usual. */
-export function untilInterrupted(): Disposable & { readonly signal: AbortSignal } {
-  const interrupted = new AbortController();
-  const interrupt = (): void => interrupted.abort();
-  process.once("SIGINT", interrupt);
-  return { signal: interrupted.signal, [Symbol.dispose]: () => void process.off("SIGINT", interrupt) };
-}
-
 /** Returns the code of a system error, such as `ECONNREFUSED`, or the text of another error. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : String(error);

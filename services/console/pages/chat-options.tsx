@@ -1,3 +1,4 @@
+import type { Signal } from "@preact/signals";
 import { Field, TextField, type TextFieldProps } from "../forms.tsx";
 
 /** The parameters of a chat as a form has them: texts. */
@@ -22,15 +23,10 @@ function toolsIn(text: string): unknown {
   }
 }
 
-interface OptionProps {
-  readonly options: ChatOptions;
-  readonly onOptions: (options: ChatOptions) => void;
-}
-
-export function OptionFields({ options, onOptions }: OptionProps) {
+export function OptionFields({ options }: { readonly options: Signal<ChatOptions> }) {
   const field = (name: keyof ChatOptions) => ({
-    value: options[name],
-    onText: (text: string) => onOptions({ ...options, [name]: text }),
+    value: options.value[name],
+    onText: (text: string) => (options.value = { ...options.value, [name]: text }),
   });
   return (
     <details class="options">

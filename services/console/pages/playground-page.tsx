@@ -56,7 +56,7 @@ function ChatWith({ models }: { readonly models: readonly Model[] }) {
     <>
       <div class="stack">
         <QueryChoice name="model" label="Model" value={chosen} options={names} />
-        <OptionFields options={options.value} onOptions={(next) => (options.value = next)} />
+        <OptionFields options={options} />
       </div>
       {model?.owned_by === "trunkline-demonstration" && (
         <Notice>

@@ -62,7 +62,17 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
           </button>
         </form>
       )}
-      {state.at === "pulling" && <Pulling model={model} machine={machine} line={state.line} onStop={stopPull} />}
+      {state.at === "pulling" && (
+        <>
+          <p>
+            <Name>{machine}</Name> pulls <Name>{model}</Name>. It goes on when you close this window.
+          </p>
+          <Progress line={state.line} />
+          <div class="actions">
+            <Button text="Stop" onDo={() => stopPull().catch(() => undefined)} />
+          </div>
+        </>
+      )}
       {state.at === "done" && (
         <Notice tone="good">
           <Name>{model}</Name> is on <Name>{machine}</Name>. <a href={to(["models", "of", model])}>Look at it</a>
@@ -78,21 +88,11 @@ function labelOf({ machine, memory }: ShownFleetMachine): string {
   return `${machine}: ${sizeText(memory.total_mb)} of memory${disk}${memory.can_pull ? "" : ", may not pull"}`;
 }
 
-interface PullingProps {
-  readonly model: string;
-  readonly machine: string;
-  readonly line: ProgressLine | undefined;
-  readonly onStop: () => Promise<void>;
-}
-
-function Pulling({ model, machine, line, onStop }: PullingProps) {
+function Progress({ line }: { readonly line: ProgressLine | undefined }) {
   const { completed_bytes: done = null, total_bytes: total = null } = line ?? {};
   const far = done !== null && total !== null ? `${bytesText(done)} of ${bytesText(total)}` : undefined;
   return (
     <>
-      <p>
-        <Name>{machine}</Name> pulls <Name>{model}</Name>. It goes on when you close this window.
-      </p>
       {far !== undefined && (
         <p>
           <Bar part={done ?? 0} whole={total ?? 0} label={far} /> {far}
@@ -101,9 +101,6 @@ function Pulling({ model, machine, line, onStop }: PullingProps) {
       <p class="quiet" role="status">
         <bdi>{line?.status ?? "The machine is asked…"}</bdi>
       </p>
-      <div class="actions">
-        <Button text="Stop" onDo={() => onStop().catch(() => undefined)} />
-      </div>
     </>
   );
 }

@@ -78,50 +78,44 @@ function Filter({ name, label, type }: FilterProps) {
 
 function Found({ asked, given }: { readonly asked: RequestFilter; readonly given: Given }) {
   const found = useAnswer("GET /requests", { query: asked });
-  return (
-    <Answered of={found} waiting="Requests are looked for…">
-      {(first) => <FoundRequests first={first} asked={asked} given={given} />}
-    </Answered>
-  );
-}
-
-interface FoundProps {
-  readonly first: RequestListing;
-  readonly asked: RequestFilter;
-  readonly given: Given;
-}
-
-function FoundRequests({ first, asked, given }: FoundProps) {
   const names = useKeyNames();
   const [older, setOlder] = useState<readonly RequestListing[]>([]);
   const [failure, setFailure] = useState<ApiFault>();
-  const pages = [first, ...older];
-  const found = pages.flatMap(({ data }) => data);
-  const known = new Set(found.map(({ id }) => id));
-  const isNew = (each: ShownRequest): boolean => !known.has(each.id) && isWanted(each, given, names);
-  const live = given["until"] === undefined ? ended.value.filter(isNew) : [];
-  const next = pages.at(-1)?.next ?? null;
-  const unread = pages.reduce((sum, each) => sum + each.unread, 0);
-  const more = (): Promise<void> =>
-    read("GET /requests", { query: { ...asked, before: next ?? undefined } }).then(
+  const more = (before: string): Promise<void> =>
+    read("GET /requests", { query: { ...asked, before } }).then(
       (page) => setOlder([...older, page]),
       (error: unknown) => setFailure(faultOf(error)),
     );
   return (
-    <section>
-      {unread > 0 && <Notice tone="warn">{unread} records of another version of Trunkline are missing here.</Notice>}
-      <RequestTable
-        caption="Requests"
-        rows={[...live, ...found]}
-        empty="No request matches. Records are kept for 7 days unless TRUNKLINE_REQUESTS_DAYS says otherwise."
-      />
-      <FaultNotice fault={failure} />
-      {next !== null && (
-        <div class="actions">
-          <Button text="Show older ones" onDo={more} />
-        </div>
-      )}
-    </section>
+    <Answered of={found} waiting="Requests are looked for…">
+      {(first) => {
+        const pages = [first, ...older];
+        const kept = pages.flatMap(({ data }) => data);
+        const known = new Set(kept.map(({ id }) => id));
+        const isNew = (each: ShownRequest): boolean => !known.has(each.id) && isWanted(each, given, names);
+        const live = given["until"] === undefined ? ended.value.filter(isNew) : [];
+        const next = pages.at(-1)?.next ?? null;
+        const unread = pages.reduce((sum, each) => sum + each.unread, 0);
+        return (
+          <section>
+            {unread > 0 && (
+              <Notice tone="warn">{unread} records of another version of Trunkline are missing here.</Notice>
+            )}
+            <RequestTable
+              caption="Requests"
+              rows={[...live, ...kept]}
+              empty="No request matches. Records are kept for 7 days unless TRUNKLINE_REQUESTS_DAYS says otherwise."
+            />
+            <FaultNotice fault={failure} />
+            {next !== null && (
+              <div class="actions">
+                <Button text="Show older ones" onDo={() => more(next)} />
+              </div>
+            )}
+          </section>
+        );
+      }}
+    </Answered>
   );
 }
 

@@ -3,7 +3,7 @@ import type { RouteTarget, ShownModelRoute } from "#shared/records/route-record.
 import { allows } from "#shared/records/match-scope.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { Button, Check, Confirm, FormDialog, listIn, TextField } from "../forms.tsx";
+import { Button, Check, Confirm, type DialogProps, FormDialog, listIn, TextField } from "../forms.tsx";
 import { Answered, Badge, type Column, ModelLink, Name, Page, Table, Time, UnreadNotice } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 import { MatchingModels } from "./matching-models.tsx";
@@ -103,10 +103,7 @@ interface Draft {
 }
 const emptyDraft: Draft = { model: "", machines: "", label: "", external: false };
 
-interface RouteProps {
-  readonly route: ShownModelRoute | undefined;
-  readonly onClose: () => void;
-}
+type RouteProps = Pick<DialogProps, "onClose"> & { readonly route: ShownModelRoute | undefined };
 
 function RouteDialog({ route, onClose }: RouteProps) {
   const [name, setName] = useState(route?.route ?? "");
