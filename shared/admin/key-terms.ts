@@ -155,12 +155,12 @@ export type TermValue<Name extends TermName> = Rows[Name] extends {
     ? false
     : true;
 
-type LeftOut = { readonly kind: "mark" } | { readonly leftOut: true };
+type LeftOutTerm = { readonly kind: "mark" } | { readonly leftOut: true };
 /** The terms of a key as answers show them. */
 export type ShownTerms = {
-  readonly [Name in TermName as Rows[Name] extends LeftOut ? never : Name]: TermValue<Name> | null;
+  readonly [Name in TermName as Rows[Name] extends LeftOutTerm ? never : Name]: TermValue<Name> | null;
 } & {
-  readonly [Name in TermName as Rows[Name] extends LeftOut ? Name : never]?: TermValue<Name> | undefined;
+  readonly [Name in TermName as Rows[Name] extends LeftOutTerm ? Name : never]?: TermValue<Name> | undefined;
 };
 
 /** The terms that an issuer sets. An omitted term stays as it is; null removes the term. */

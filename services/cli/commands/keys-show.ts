@@ -13,11 +13,11 @@ import { commaList, wholeNumber } from "#shared/process/config.ts";
 import { type CliCommand, readBy } from "../terminal/command-line.ts";
 import { connectMark, givenKeys, keyArgument } from "../terminal/key-options.ts";
 import { countText, fromNow, utcTime } from "../terminal/quantity-text.ts";
-import { type Column, cutText, type Field, fieldLines, listed } from "../terminal/table-text.ts";
+import { type TextColumn, cutText, type Field, fieldLines, listed } from "../terminal/table-text.ts";
 import { onStore } from "../site/with-key-store.ts";
 
 /** Each column with the keys of which it tells something. It is left out where there is none of them. */
-const columns: readonly (readonly [Column<ShownKey>, tells?: (key: ShownKey) => boolean])[] = [
+const columns: readonly (readonly [TextColumn<ShownKey>, tells?: (key: ShownKey) => boolean])[] = [
   [["id", ({ id }) => id]],
   [["name", ({ name }) => cut(name), "wrap"]],
   [["kind", ({ kind }) => kind], ({ kind }) => kind !== "model"],
@@ -43,7 +43,7 @@ const states: z.ZodType<readonly KeyState[], string> = commaList.pipe(
   z.array(z.enum(keyStates, `must be one or more of ${keyStates.join(", ")}`)),
 );
 
-interface ListOptions {
+interface KeyListOptions {
   readonly state?: readonly KeyState[];
   readonly all?: true;
 }
@@ -63,7 +63,7 @@ Examples:
   trunkline keys list --state valid,disabled
   trunkline keys list --all
   trunkline keys list --json`)
-    .does(onStore, async (store, { state, all: isAll }: ListOptions) => {
+    .does(onStore, async (store, { state, all: isAll }: KeyListOptions) => {
       const everyKey = { params: {}, query: { limit: Infinity }, body: {} };
       const { data: all, unread } = await keyOperations.listKeys.run(everyKey, store);
       const isOld = (key: ShownKey): boolean => key.state === "revoked" && key.name.endsWith(connectMark);
@@ -101,7 +101,7 @@ const detailWidthMax = 80;
 
 type LogEntry = AnswerTo<"GET /log">["data"][number];
 
-const logColumns: readonly Column<LogEntry>[] = [
+const logColumns: readonly TextColumn<LogEntry>[] = [
   ["time", ({ at }) => utcTime(at)],
   ["who", ({ by }) => by, "wrap"],
   ["what", ({ action }) => action],

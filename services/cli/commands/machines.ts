@@ -6,7 +6,7 @@ import { addRights, addStates, machineArgument, modelsText } from "./machines-ch
 import { addDrain } from "./machines-drain.ts";
 import { addPair, type PairContext } from "./machines-pair.ts";
 import { fromNow, utcTime } from "../terminal/quantity-text.ts";
-import { type Column, cutText, fieldLines, listed } from "../terminal/table-text.ts";
+import { type TextColumn, cutText, fieldLines, listed } from "../terminal/table-text.ts";
 import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
 const { listMachineRecords, showMachineRecord } = machineOperations;
@@ -52,7 +52,7 @@ Examples:
 
 const modelsWidthMax = 80;
 
-function columnsAt(nowMs: number): readonly Column<ShownMachineRecord>[] {
+function columnsAt(nowMs: number): readonly TextColumn<ShownMachineRecord>[] {
   return [
     ["machine", ({ machine }) => machine, "wrap"],
     ["state", ({ state, external }) => (external ? `${state}, external` : state)],

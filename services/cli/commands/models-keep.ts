@@ -12,7 +12,7 @@ import { atGateway } from "../site/operations-port.ts";
 import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 import { type CliCommand, readBy } from "../terminal/command-line.ts";
 import { countWithin } from "../terminal/quantity-text.ts";
-import { type Column, listed } from "../terminal/table-text.ts";
+import { type TextColumn, listed } from "../terminal/table-text.ts";
 
 const { removeKeep, setKeep, showPlan } = keepOperations;
 
@@ -82,7 +82,7 @@ ${whichStoreHelp}`)
     });
 }
 
-const planColumns: readonly Column<ShownPlan["data"][number]>[] = [
+const planColumns: readonly TextColumn<ShownPlan["data"][number]>[] = [
   ["model", ({ model }) => model, "wrap"],
   ["machine", ({ machine }) => machine ?? "-", "wrap"],
   ["state", ({ state }) => keptWords[state][1]],

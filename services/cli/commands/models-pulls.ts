@@ -8,12 +8,12 @@ import { roomiest } from "#shared/placing/roomiest.ts";
 import { atGateway, type OperationsPort, operationsUrlOption, whichGatewayHelp } from "../site/operations-port.ts";
 import { type CliCommand, readBy } from "../terminal/command-line.ts";
 import { byteSize } from "../terminal/quantity-text.ts";
-import { type Column, listed } from "../terminal/table-text.ts";
+import { type TextColumn, listed } from "../terminal/table-text.ts";
 
 type ShownPull = NonNullable<ShownFleetMachine["memory"]>["pulls"][number];
 type PullAt = ShownPull & { readonly machine: string };
 
-const pullColumns: readonly Column<PullAt>[] = [
+const pullColumns: readonly TextColumn<PullAt>[] = [
   ["model", ({ model }) => model, "wrap"],
   ["machine", ({ machine }) => machine, "wrap"],
   ["state", ({ state }) => state],

@@ -12,7 +12,7 @@ import { byteSize, grouped } from "../terminal/quantity-text.ts";
 import { addKeep, addPlan } from "./models-keep.ts";
 import { addPulls, pullingMachine } from "./models-pulls.ts";
 import { showProgress } from "../terminal/show-progress.ts";
-import { type Column, tableOf } from "../terminal/table-text.ts";
+import { type TextColumn, tableOf } from "../terminal/table-text.ts";
 
 export function modelsCommand(context: CliContext): CliCommand {
   const models = commandIn("models", context).more(`
@@ -89,7 +89,7 @@ const words: readonly (readonly [Ability, string])[] = [
   ["thinking", "think"],
 ];
 
-const columns: readonly Column<ShownModel>[] = [
+const columns: readonly TextColumn<ShownModel>[] = [
   ["id", ({ id }) => id, "wrap"],
   ["machine", ({ machine }) => machine, "wrap"],
   ["runtime", ({ runtime }) => runtime ?? "-"],
@@ -201,7 +201,7 @@ Example:
   }
 }
 
-interface Managed extends MachineOption {
+interface ManagedModel extends MachineOption {
   readonly action: ManageAction;
   readonly model: string;
 }
@@ -209,7 +209,7 @@ interface Managed extends MachineOption {
 /** Manages a model, and returns the machine on which it did. */
 async function manage(
   port: OperationsPort,
-  { action, model, machine: named = "" }: Managed,
+  { action, model, machine: named = "" }: ManagedModel,
   progress: ReturnType<typeof showProgress>,
 ): Promise<string> {
   using interrupted = untilInterrupted();

@@ -21,7 +21,7 @@ import {
 import { untilInterrupted } from "../terminal/interrupt.ts";
 import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
-import { type Column, type Field, fieldLines, tableOf, wrapText } from "../terminal/table-text.ts";
+import { type TextColumn, type Field, fieldLines, tableOf, wrapText } from "../terminal/table-text.ts";
 import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
 interface Options extends JsonOption {
@@ -156,7 +156,7 @@ interface ListTerms {
 
 function tableOfRequests(requests: readonly ShownRequest[], { names, widthMax, nowMs }: ListTerms): string {
   const tokens = ({ machine }: ShownRequest, count: number): string => (machine === null ? "-" : grouped.format(count));
-  const columns: readonly Column<ShownRequest>[] = [
+  const columns: readonly TextColumn<ShownRequest>[] = [
     ["time", ({ at }) => localTime(at, nowMs)],
     ["id", ({ id }) => id],
     ["status", ({ status }) => String(status), "right"],

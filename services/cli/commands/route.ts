@@ -7,7 +7,7 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { commandIn, readBy, type CliContext } from "../terminal/command-line.ts";
 import { atGateway } from "../site/operations-port.ts";
 import { grouped } from "../terminal/quantity-text.ts";
-import { type Column, tableOf } from "../terminal/table-text.ts";
+import { type TextColumn, tableOf } from "../terminal/table-text.ts";
 
 interface Options {
   readonly kind: "chat" | "complete" | "embed" | (typeof furtherAbilities)[number];
@@ -64,13 +64,13 @@ function whyNobody({ refusal, machines }: ShownRoute): string | undefined {
   return hasRoom ? undefined : "No machine would take it just now: all their queues are full.";
 }
 
-const columns: readonly Column<ShownRouteMachine>[] = [
+const columns: readonly TextColumn<ShownRouteMachine>[] = [
   ["rank", ({ rank }) => textOf(rank, String), "right"],
   ["machine", ({ machine }) => machine, "wrap"],
   ["model", ({ model }) => model ?? "-", "wrap"],
   ["free", ({ free_slots: free, slots }) => `${free}/${slots}`, "right"],
   ["queued", ({ queued }) => String(queued), "right"],
-  ["window", (machine) => textOf(machine.context_window, grouped.format), "right"],
+  ["window", (machine) => textOf(machine.context_window, (tokens) => grouped.format(tokens)), "right"],
   ["cost", ({ cost_ms: cost }) => textOf(cost?.total, msText), "right"],
   ["first token", (machine) => textOf(machine.first_token_ms, msText), "right"],
   ["tokens/s", (machine) => textOf(machine.tokens_per_second, (speed) => speed.toFixed(1)), "right"],

@@ -15,7 +15,7 @@ import {
 } from "#shared/records/route-record.ts";
 import { type CliCommand, commandIn, readBy, type CliContext } from "../terminal/command-line.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
-import { type Column, type Field, fieldLines, listed } from "../terminal/table-text.ts";
+import { type TextColumn, type Field, fieldLines, listed } from "../terminal/table-text.ts";
 import { unknownTargets } from "../site/unknown-targets.ts";
 import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
@@ -141,7 +141,7 @@ function targetsText({ targets }: Pick<ShownModelRoute, "targets">): string {
   return targets.map(targetText).join(", then ");
 }
 
-const columns: readonly Column<ShownModelRoute>[] = [
+const columns: readonly TextColumn<ShownModelRoute>[] = [
   ["name", ({ route }) => route, "wrap"],
   ["targets", targetsText, "wrap"],
   ["changed", ({ changed_at: at }) => utcTime(at)],

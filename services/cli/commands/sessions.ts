@@ -5,12 +5,12 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import { commandIn, type CliContext, readBy } from "../terminal/command-line.ts";
 import { atGateway } from "../site/operations-port.ts";
-import { type Column, tableOf } from "../terminal/table-text.ts";
+import { type TextColumn, tableOf } from "../terminal/table-text.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
 
 const { listSessions, endSession, endSessions } = sessionOperations;
 
-const columns: readonly Column<AnswerTo<"GET /sessions">["data"][number]>[] = [
+const columns: readonly TextColumn<AnswerTo<"GET /sessions">["data"][number]>[] = [
   ["id", ({ id }) => id],
   ["kind", ({ kind }) => kind],
   ["role", ({ role }) => role],

@@ -10,13 +10,13 @@ import {
   type JsonOption,
   type Output,
   type CliContext,
-  type Told,
+  type CommandResult,
   widthOf,
 } from "../terminal/command-line.ts";
 import { untilInterrupted } from "../terminal/interrupt.ts";
 import { atGateway, type OperationsPort } from "../site/operations-port.ts";
 import { agoText, utcTime } from "../terminal/quantity-text.ts";
-import { type Column, tableOf, wrapText } from "../terminal/table-text.ts";
+import { type TextColumn, tableOf, wrapText } from "../terminal/table-text.ts";
 
 interface Options extends JsonOption {
   readonly watch?: true;
@@ -46,7 +46,7 @@ Examples:
     });
 }
 
-async function lookOnce(port: OperationsPort, context: CliContext): Promise<Told> {
+async function lookOnce(port: OperationsPort, context: CliContext): Promise<CommandResult> {
   const fleet = await port.ask(machineOperations.listMachines, {});
   const isAnyReady = fleet.data.some(isReady);
   return {
@@ -111,7 +111,7 @@ function tableFor(machines: readonly ShownFleetMachine[], { stdout, environment 
   return fleetTable(machines, { widthMax: widthOf(stdout), coloured: stdout.isTTY && !environment["NO_COLOR"] });
 }
 
-const columns: readonly Column<ShownFleetMachine>[] = [
+const columns: readonly TextColumn<ShownFleetMachine>[] = [
   ["machine", ({ machine }) => machine, "wrap"],
   ["state", machineWord],
   ["paired", (machine) => (isKnown(machine) ? (machine.connection ?? "away") : "no")],

@@ -18,7 +18,7 @@ import {
 import { type CliCommand, commandIn, readBy, type CliContext } from "../terminal/command-line.ts";
 import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
-import { type Column, cutText, listed } from "../terminal/table-text.ts";
+import { type TextColumn, cutText, listed } from "../terminal/table-text.ts";
 import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
 interface Options {
@@ -91,23 +91,23 @@ ${whichStoreHelp}`)
 const textWidthMax = 40;
 
 /** A sum of usage, or the total, which has no part. */
-type UsageRow = UsageFigures & Partial<Pick<SummedUsage, "part">>;
+type UsageLine = UsageFigures & Partial<Pick<SummedUsage, "part">>;
 type NameOf = (keyId: string | undefined) => string | undefined;
 
 /** Returns the columns of usage. Those on the left are in the order of `by`; the first one has the word for the total. */
-function columnsOf(by: readonly UsagePart[], nameOf: NameOf): readonly Column<UsageRow>[] {
+function columnsOf(by: readonly UsagePart[], nameOf: NameOf): readonly TextColumn<UsageLine>[] {
   const headings = by.flatMap((part) => (part === "key" ? (["key", "name"] as const) : [part]));
-  const parts = headings.map((heading, at): Column<UsageRow> => {
-    const cell = ({ part }: UsageRow): string => {
+  const left = headings.map((heading, at): TextColumn<UsageLine> => {
+    const cell = ({ part }: UsageLine): string => {
       if (part === undefined) return at === 0 ? "total" : "";
       return cutText((heading === "name" ? nameOf(part.key) : part[heading]) ?? "-", textWidthMax);
     };
     return heading === "name" || heading === "model" ? [heading, cell, "wrap"] : [heading, cell];
   });
-  return [...parts, ...figureColumns];
+  return [...left, ...figureColumns];
 }
 
-const figureColumns: readonly Column<UsageRow>[] = [
+const figureColumns: readonly TextColumn<UsageLine>[] = [
   ["requests", ({ requests }) => grouped.format(requests), "right"],
   ["failed", ({ failed }) => grouped.format(failed), "right"],
   ["tokens in", (figures) => grouped.format(figures.prompt_tokens), "right"],

@@ -9,7 +9,7 @@ import packageJson from "../../../package.json" with { type: "json" };
 import { commandIn, here, type JsonOption, type Output, type CliContext, widthOf } from "../terminal/command-line.ts";
 import { notedUrl } from "../site/find-gateway.ts";
 import { clearLine } from "../terminal/show-progress.ts";
-import { type Column, cutText, tableOf } from "../terminal/table-text.ts";
+import { type TextColumn, cutText, tableOf } from "../terminal/table-text.ts";
 import type { Check, CheckOutcome, CheckResult } from "./run-checks.ts";
 
 const sides = ["machine", "site"] as const;
@@ -112,7 +112,7 @@ const colours: Readonly<Record<CheckOutcome, string>> = {
 };
 const plain = "\u001b[0m";
 
-const columns: readonly Column<CheckResult>[] = [
+const columns: readonly TextColumn<CheckResult>[] = [
   ["check", ({ name }) => name],
   ["outcome", ({ outcome }) => outcome],
   ["finding", ({ finding }) => finding, "wrap"],

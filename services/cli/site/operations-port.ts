@@ -20,7 +20,7 @@ import { LineCutter } from "#shared/process/cut-lines.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
-import { type CliContext, type JsonOption, type Place, readBy } from "../terminal/command-line.ts";
+import { type CliContext, type JsonOption, type Workplace, readBy } from "../terminal/command-line.ts";
 import { findKey, type KeyAtHand, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";
 
 export interface OperationsOptions extends JsonOption {
@@ -38,7 +38,7 @@ the one on this machine: at TRUNKLINE_OPERATIONS_PORT, or where a "trunkline up"
 "trunkline up" keeps in that folder.`;
 
 /** The gateway that the command line or the environment names, for `CliCommand.does`. */
-export const atGateway: Place<OperationsPort> = {
+export const atGateway: Workplace<OperationsPort> = {
   prepare: (command) => command.addOption(operationsUrlOption()).more(whichGatewayHelp),
   open: (context, given, work) => work(givenOperations(given, context)),
 };

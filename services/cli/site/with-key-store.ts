@@ -7,7 +7,7 @@ import { keyStoreSettings } from "#shared/store/key-store-settings.ts";
 import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import type { JsonOption, CliContext, Place } from "../terminal/command-line.ts";
+import type { JsonOption, CliContext, Workplace } from "../terminal/command-line.ts";
 
 /**
  * Timeout of the key store. An operator prefers to wait for a far Redis, or for another process's write, to a failure.
@@ -57,7 +57,7 @@ export async function withKeyStore<Result>(
 }
 
 /** The key store that the environment names, for `CliCommand.does`. */
-export const onStore: Place<CommandStore> = {
+export const onStore: Workplace<CommandStore> = {
   open: (context, given, work) =>
     withKeyStore(context, given, async (store) => {
       const told = await work(store);

@@ -35,8 +35,8 @@ export interface CliContext {
   readonly clock: Clock;
 }
 
-/** What a command found or did. */
-export interface Told {
+/** The result of a command: the things that it found or did. */
+export interface CommandResult {
   /** The line of JSON for programs. */
   readonly answer: unknown;
   /** The text for people, on standard output. A function gets the width of the terminal. */
@@ -52,14 +52,18 @@ export interface Told {
 }
 
 /** The place of a command's work: the store, or a gateway. */
-export interface Place<Means> {
+export interface Workplace<Means> {
   /** Adds the options and the help that belong to the place. */
   prepare?(command: CliCommand): unknown;
-  open(context: CliContext, given: JsonOption, work: (means: Means) => Promise<Told | undefined>): Promise<unknown>;
+  open(
+    context: CliContext,
+    given: JsonOption,
+    work: (means: Means) => Promise<CommandResult | undefined>,
+  ): Promise<unknown>;
 }
 
 /** For commands that need neither the store nor a gateway. */
-export const here: Place<CliContext> = { open: (context, _, work) => work(context) };
+export const here: Workplace<CliContext> = { open: (context, _, work) => work(context) };
 
 /** A command of Trunkline, with what many of its commands have. Subcommands are of this class too. */
 export class CliCommand extends Command {
@@ -94,16 +98,16 @@ export class CliCommand extends Command {
    * Has the command work at a place and tell the result, with `--json` as JSON. `run` gets the arguments and the options. It
    * returns undefined if it has told all itself.
    */
-  does<Means, Given extends readonly unknown[]>(
-    place: Place<Means>,
-    run: (means: Means, ...given: Given) => Promise<Told | undefined>,
+  does<Means>(
+    place: Workplace<Means>,
+    run: (means: Means, ...given: never[]) => Promise<CommandResult | undefined>,
   ): this {
     place.prepare?.(this);
-    return this.json().action(async (...given: Given) => {
+    return this.json().action(async (...given: readonly unknown[]) => {
       // Behind the arguments, Commander passes the options and the command.
       const options: JsonOption = Object(given.at(-2));
       await place.open(this.context, options, async (means) => {
-        const told = await run(means, ...given);
+        const told = await run(means, ...(given as never[]));
         if (told !== undefined) tell(told, options, this.context);
         return told;
       });
@@ -111,7 +115,11 @@ export class CliCommand extends Command {
   }
 }
 
-function tell({ answer, text = "", remark = "", warning = "", failure }: Told, { json }: JsonOption, out: CliContext) {
+function tell(
+  { answer, text = "", remark = "", warning = "", failure }: CommandResult,
+  { json }: JsonOption,
+  out: CliContext,
+) {
   if (json) out.stdout.write(`${JSON.stringify(answer)}\n`);
   else out.stdout.write(asLines(typeof text === "string" ? text : text(widthOf(out.stdout))));
   out.stderr.write(asLines(warning) + (json ? "" : asLines(remark)));

@@ -63,11 +63,11 @@ export function alignedTable(
 }
 
 /** A column of a table: its heading, the text of a row in it, and how it is laid out (see `TableLayout`). */
-export type Column<Row> = readonly [heading: string, cell: (row: Row) => string, layout?: "right" | "wrap"];
+export type TextColumn<Row> = readonly [heading: string, cell: (row: Row) => string, layout?: "right" | "wrap"];
 
 /** Formats rows by their columns. Empty without rows. */
 export function tableOf<Row>(
-  columns: readonly Column<Row>[],
+  columns: readonly TextColumn<Row>[],
   rows: readonly Row[],
   layout: Pick<TableLayout, "widthMax" | "paint"> = {},
 ): string {
@@ -80,8 +80,8 @@ export function tableOf<Row>(
   );
 }
 
-/** Returns the table of a list for `Told`, or the remark for a list without rows. */
-export function listed<Row>(columns: readonly Column<Row>[], rows: readonly Row[], none: string) {
+/** Returns the table of a list for `CommandResult`, or the remark for a list without rows. */
+export function listed<Row>(columns: readonly TextColumn<Row>[], rows: readonly Row[], none: string) {
   const text = (widthMax: number | undefined): string => tableOf(columns, rows, { widthMax });
   return { text, remark: rows.length === 0 ? none : undefined };
 }

@@ -7,9 +7,9 @@ import { fleet } from "../live.ts";
 import { Answered, Badge, type Column, MachineLink, None, Section, Table } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 
-type Step = ShownPlan["data"][number];
+type PlanStep = ShownPlan["data"][number];
 
-const columns: readonly Column<Step>[] = [
+const columns: readonly Column<PlanStep>[] = [
   ["machine", ({ machine }) => (machine === null ? <None text="none" /> : <MachineLink name={machine} />)],
   ["state", ({ state }) => <Badge tone={keptWords[state][0]}>{keptWords[state][1]}</Badge>],
   ["why", ({ why }) => <bdi>{why}</bdi>],

@@ -119,13 +119,12 @@ export function serveOperation(
   });
 }
 
-function readInput<Of extends AdminOperation>({ params, query, body }: Of, request: FastifyRequest): InputOf<Of> {
-  const input: Input = {
+function readInput({ params, query, body }: AdminOperation, request: FastifyRequest): Input {
+  return {
     params: readShape(params, { ...Object(request.params) }).value,
     query: readShape(query, { ...Object(request.query) }).value,
     body: readShape(body, readBody(request.body)).value,
   };
-  return input as InputOf<Of>;
 }
 
 /** Converts a path with parameters in braces to the router's syntax. */
