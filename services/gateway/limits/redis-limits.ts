@@ -26,11 +26,12 @@ import {
   type LimitsBook,
   type LimitStatus,
   type Refusal,
+  type RunningUsage,
   type Settled,
   type Settlement,
 } from "./limits.ts";
 import type { LocalLimits } from "./local-limits.ts";
-import { settleLua } from "./settlement-lua.ts";
+import { settlementLua } from "./settlement-lua.ts";
 import type { Settlements } from "./settlements.ts";
 
 /** An empty key, to which the connection adds its prefix. */
@@ -57,16 +58,25 @@ interface BookOptions {
   readonly isThereForMs?: number;
 }
 
+/** A gateway is noted this often within the time for which it counts as present. Absent gateways are looked for then. */
+const notedTimes = 15;
+
 /** The book of all gateways together, exact at any moment. */
 export class RedisLimitsBook implements LimitsBook {
   readonly #redis: RedisConnection;
-  readonly #options: Required<BookOptions>;
+  readonly #clock: Pick<Clock, "wall">;
+  readonly #notedForMs: number;
   readonly #settle: RedisScript<SettleReply>;
+  /** The latest gateway that was noted as present, and how many there were. */
+  #noted = { gateway: "", wallMs: -Infinity, gateways: 1 };
 
   constructor(redis: RedisConnection, options: BookOptions) {
+    const { clock, kept = keptRequestsDefault, isThereForMs = gatewayIsThereForMs } = options;
+    const terms = { seatLivesMs, ...options, isThereForMs, requestsMax: kept.max, requestsKeptMs: kept.ms };
     this.#redis = redis;
-    this.#options = { kept: keptRequestsDefault, seatLivesMs, isThereForMs: gatewayIsThereForMs, ...options };
-    this.#settle = redis.script(settleLua, 1);
+    this.#clock = clock;
+    this.#notedForMs = isThereForMs / notedTimes;
+    this.#settle = redis.script(settlementLua(terms), 1);
   }
 
   async limitStatus({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
@@ -83,33 +93,33 @@ export class RedisLimitsBook implements LimitsBook {
     });
   }
 
-  async settle({ ended, charges, renewed, growing, demands, usage, running, requests, ...numbers }: Settlement) {
-    const { clock, kept, ...lives } = this.#options;
-    const wallMs = clock.wall();
+  async settle(settlement: Settlement) {
+    const { gateway, sequence, acknowledged, ended, charges, growing, demands, usage, running, over } = settlement;
+    const wallMs = this.#clock.wall();
+    const noted = this.#noted;
+    const notes = noted.gateway !== gateway || Math.abs(wallMs - noted.wallMs) >= this.#notedForMs;
+    if (notes) this.#noted = { ...noted, gateway, wallMs };
     const text = JSON.stringify({
-      ...numbers,
-      ...lives,
-      changes: [...ended.map(changeOfEnd), ...charges.map(changeOf)],
-      renewed: renewed
-        .filter(({ limits }) => needsSeat(limits))
-        .map(({ keyId, seat, limits, budgetTokens }) => ({ keyId, seat, budgetTokens: limits.budget && budgetTokens })),
-      growing: growing.map((each) => growthOf(each, wallMs)),
-      demands: demands.map((each) => demandOf(each, wallMs)),
-      ...usedOf(usage),
-      running: running.map(({ id, usage: used, answer, request }) => {
-        const moved = answer && { answer, movedUsage: usedOf([{ ...used, failed: 0 }]).usage };
-        const made = { ...usedOf([used]), made: madeOf(used), ...moved };
-        return { id, keyId: used.keyId, used: JSON.stringify(made), answer, request };
-      }),
-      requestsMax: kept.max,
-      requestsKeptMs: kept.ms,
+      gateway,
+      sequence,
+      acknowledged,
+      notes,
+      changes: some([...ended.map(changeOfEnd), ...charges.map(changeOf)]),
+      renewed: some(settlement.renewed.filter(({ limits }) => needsSeat(limits)).map(renewalOf)),
+      growing: some(growing.map((each) => growthOf(each, wallMs))),
+      demands: some(demands.map((each) => demandOf(each, wallMs))),
+      ...(usage.length > 0 && usedOf(usage)),
+      running: some(running.map(toldOf)),
+      over: some(over),
     });
     const purpose = demands.length > 0 ? "admit requests" : "write down what has ended";
-    const [gateways, grants, replies] = await this.#settle(purpose, prefixOnly, text, ...requests);
-    if (gateways === 0) {
+    const [count, grants, replies] = await this.#settle(purpose, prefixOnly, text, ...settlement.requests);
+    if (count === 0) {
       const [message, internal] = ["Usage cannot be booked just now.", "an earlier settlement is missing"];
       throw new Fault("backend_unavailable", { message, internal });
     }
+    if (count > 0) this.#noted = { ...this.#noted, gateways: count };
+    const { gateways } = this.#noted;
     const grown = growing.map(({ hold }, at): Hold => {
       const [tokens, budgetTokens] = grants[at] ?? [0, 0];
       return { ...hold, tokens: hold.tokens + tokens, budgetTokens: hold.budgetTokens + budgetTokens };
@@ -133,6 +143,11 @@ function admissionOf(reply: AdmitReply, demand: Demand, wallMs: number): Admissi
   }
   const hold: Hold = { keyId, limits, seat, tokens: Math.min(tokens, tokensPerMinute), budgetTokens, kept: "shared" };
   return { outcome: "admitted", hold, limitStatus, spent };
+}
+
+/** Returns a list, unless it is empty. */
+function some<Each>(list: readonly Each[]): readonly Each[] | undefined {
+  return list.length === 0 ? undefined : list;
 }
 
 function demandOf(demand: Demand, wallMs: number) {
@@ -162,6 +177,17 @@ function growthOf({ hold, usedTokens }: Growth, wallMs: number) {
   const { tokensPerMinute, budget } = limits;
   const at = budget && spentAt(hold.keyId, budgetPeriodAt(budget.per, wallMs).name);
   return { ...held, tokensPerMinute, budget: budget?.tokens, spentAt: at, wanted: usedTokens + growthTokens };
+}
+
+function renewalOf({ keyId, seat, limits, budgetTokens }: Hold) {
+  return { keyId, seat, budgetTokens: limits.budget && budgetTokens };
+}
+
+/** Returns the use of a request under way, as it is booked if its gateway is gone. */
+function toldOf({ id, usage, answer, request }: RunningUsage) {
+  const moved = answer && { answer, movedUsage: usedOf([{ ...usage, failed: 0 }]).usage };
+  const used = JSON.stringify({ ...usedOf([usage]), made: madeOf(usage), ...moved });
+  return { id, keyId: usage.keyId, used, answer, request };
 }
 
 /** Returns what is added to the books for these rows. */

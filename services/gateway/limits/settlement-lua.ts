@@ -2,6 +2,15 @@ import { redisRequestsAt } from "#shared/requests/request-records.ts";
 import { redisUsageDaysAt, usageKeptDays } from "#shared/usage/usage.ts";
 import { bucketsAndSeatsLua, decideLua } from "./decisions-lua.ts";
 
+/** The settings of the script. They are a part of its text, so that no settlement repeats them. */
+interface SettlementTerms {
+  readonly seatLivesMs: number;
+  readonly isThereForMs: number;
+  /** The most records of requests that are kept, and for how long. */
+  readonly requestsMax: number;
+  readonly requestsKeptMs: number;
+}
+
 /** The lifetime of a settlement's number. It is longer than any gateway can stay unaware that it was booked. */
 const sequenceKeptForMs = 24 * 3_600_000;
 /** The tokens spent in a period are kept this long after its end, for operators who want to look. */
@@ -11,10 +20,10 @@ const seatedForMs = 20 * 60_000;
 /** The use of requests under way waits for a gateway that books it, if all are gone, for as long as this. */
 const runningKeptForMs = 7 * 24 * 3_600_000;
 const daySeconds = 86_400;
-/** A gateway is noted as present, and absent ones are looked for, this often within the time for which it counts as present. */
-const notedTimes = 15;
 
 const bookLua = `
+local none, requests = {}, prefix .. "${redisRequestsAt}"
+
 -- Adds to a count, and returns it, unless it is too large to grow: such a count is left out of sums, and fails none.
 local function add(...)
   local reply = redis.pcall(...)
@@ -31,9 +40,12 @@ local function count(used, times)
     end
   end
   for _, each in ipairs(used.usage) do
-    local name = prefix .. each.at
-    for _, field in ipairs(each.fields) do add("HINCRBY", name, field[1], times * field[2]) end
-    if call("TTL", name) < ${(usageKeptDays - 1) * daySeconds} then
+    local name, isNew = prefix .. each.at, false
+    for _, field in ipairs(each.fields) do
+      local by = times * field[2]
+      if add("HINCRBY", name, field[1], by) == by then isNew = true end
+    end
+    if isNew then
       call("EXPIRE", name, ${usageKeptDays * daySeconds})
       call("ZADD", prefix .. "${redisUsageDaysAt}", 0, each.day)
       call("ZREMRANGEBYRANK", prefix .. "${redisUsageDaysAt}", 0, -${usageKeptDays + 2})
@@ -45,7 +57,7 @@ end
 local function recordCut(text, made)
   local record = cjson.decode(text)
   for field, value in pairs(made) do record[field] = value end
-  return call("XADD", prefix .. "${redisRequestsAt}", "*", "record", cjson.encode(record))
+  return call("XADD", requests, "*", "record", cjson.encode(record))
 end
 
 -- What requests under way used so far is booked once their gateway is gone. It may be back later and book them itself.
@@ -78,74 +90,78 @@ end
 local function follow(settlement)
   local gateway = settlement.gateway
   local running, cut, booked = prefix .. "running:" .. gateway, prefix .. "cut:" .. gateway, prefix .. "booked:" .. gateway
-  for _, each in ipairs(settlement.running) do
+  local under = settlement.running or none
+  for _, each in ipairs(under) do
     if call("HEXISTS", booked, each.id) == 0 then
       local isNew = call("HSET", running, each.id, each.used) == 1
       if isNew and each.answer then seatAnswer(each.keyId, each.answer) end
       if each.request then call("HSET", cut, each.id, each.request) end
     end
   end
-  if #settlement.running > 0 then
+  if #under > 0 then
     call("PEXPIRE", running, ${runningKeptForMs})
     call("PEXPIRE", cut, ${runningKeptForMs})
   end
-  for _, id in ipairs(settlement.over) do
+  for _, id in ipairs(settlement.over or none) do
     call("HDEL", cut, id)
     local earlier = call("HDEL", running, id) == 0 and call("HGET", booked, id)
     if earlier then
       local used = cjson.decode(earlier)
       count(used, -1)
-      if used.entry then call("XDEL", prefix .. "${redisRequestsAt}", used.entry) end
+      if used.entry then call("XDEL", requests, used.entry) end
       call("HDEL", booked, id)
     end
   end
 end
-
--- Notes now and then that the gateway is present, books those that are gone, and drops old records of requests.
-local function noteGateway(settlement)
-  local gateways = prefix .. "gateways"
-  local noted = call("ZSCORE", gateways, settlement.gateway)
-  if noted and math.abs(nowMs - noted) < settlement.isThereForMs / ${notedTimes} then return end
-  local goneAt = nowMs - settlement.isThereForMs
-  call("ZADD", gateways, nowMs, settlement.gateway)
-  for _, gone in ipairs(call("ZRANGEBYSCORE", gateways, "-inf", goneAt)) do bookOf(gone) end
-  call("ZREMRANGEBYSCORE", gateways, "-inf", goneAt)
-  call("PEXPIRE", gateways, ${runningKeptForMs})
-  call("XTRIM", prefix .. "${redisRequestsAt}", "MINID", nowMs - settlement.requestsKeptMs)
-end
 `;
 
 /**
- * Books a settlement. ARGV: the settlement as JSON, and the records of its requests. Replies the number of present
- * gateways, or 0 if an earlier settlement of the gateway is missing, what each hold that is to grow got of both limits,
- * and the decision on each demand. Ends come first, so that a demand finds what they free. The script notes the number
- * before it books anything: if Redis cannot finish a settlement, a retry must not add half of it again and again.
+ * Returns the script that books a settlement. ARGV: the settlement as JSON without its empty parts, and the records of its
+ * requests. Replies the number of present gateways, or 0 if an earlier settlement of the gateway is missing, or -1 unless
+ * the settlement notes its gateway; what each hold that is to grow got of both limits; and the decision on each demand. Ends
+ * come first, so that a demand finds what they free. The script notes the number before it books anything: if Redis cannot
+ * finish a settlement, a retry must not add half of it again and again.
  */
-export const settleLua = `${bucketsAndSeatsLua}${decideLua}${bookLua}
+export function settlementLua({ seatLivesMs, isThereForMs, requestsMax, requestsKeptMs }: SettlementTerms): string {
+  return `${bucketsAndSeatsLua}${decideLua}${bookLua}
+-- Notes that the gateway is present, books those that are gone, and drops old records of requests.
+local function noteGateway(gateway)
+  local gateways, goneAt = prefix .. "gateways", nowMs - ${isThereForMs}
+  call("ZADD", gateways, nowMs, gateway)
+  for _, gone in ipairs(call("ZRANGEBYSCORE", gateways, "-inf", goneAt)) do bookOf(gone) end
+  call("ZREMRANGEBYSCORE", gateways, "-inf", goneAt)
+  call("PEXPIRE", gateways, ${runningKeptForMs})
+  call("XTRIM", requests, "MINID", nowMs - ${requestsKeptMs})
+  return call("ZCARD", gateways)
+end
+
 local settlement = cjson.decode(ARGV[1])
-local livesMs, requests = settlement.seatLivesMs, prefix .. "${redisRequestsAt}"
-local written = prefix .. "written:" .. settlement.gateway
-local last = tonumber(call("GET", written) or 0)
-if settlement.sequence > math.max(last, settlement.acknowledged) + 1 then return { 0, {}, {} } end
-if settlement.sequence > last then
-  call("SET", written, settlement.sequence, "PX", ${sequenceKeptForMs})
-  for _, each in ipairs(settlement.changes) do
+local sequence, written = settlement.sequence, prefix .. "written:" .. settlement.gateway
+local last = call("SET", written, sequence, "PX", ${sequenceKeptForMs}, "GET")
+local booked = tonumber(last or 0)
+local isMissing = sequence > math.max(booked, settlement.acknowledged) + 1
+if isMissing or sequence <= booked then
+  if last then call("SET", written, last, "PX", ${sequenceKeptForMs}) else call("DEL", written) end
+end
+if isMissing then return { 0, {}, {} } end
+if sequence > booked then
+  for _, each in ipairs(settlement.changes or none) do
     local requestsLimit, tokensLimit = each.requestsPerMinute, each.tokensPerMinute
     change(each.keyId, "requests", requestsLimit, requestsLimit, each.requests)
     change(each.keyId, "tokens", tokensLimit, math.huge, each.tokens)
     if each.seat then free(each.keyId, each.seat, each.hasReserved) end
   end
-  count(settlement, 1)
+  if settlement.usage then count(settlement, 1) end
   follow(settlement)
-  for each = 2, #ARGV do call("XADD", requests, "MAXLEN", "~", settlement.requestsMax, "*", "record", ARGV[each]) end
-  if settlement.requestsMax == 0 then call("UNLINK", requests) end
+  for each = 2, #ARGV do call("XADD", requests, "MAXLEN", "~", ${requestsMax}, "*", "record", ARGV[each]) end
+  ${requestsMax === 0 ? 'call("UNLINK", requests)' : ""}
 end
 
-for _, each in ipairs(settlement.renewed) do renew(each.keyId, each.seat, livesMs, each.budgetTokens) end
-local grants, admissions = {}, {}
-for _, each in ipairs(settlement.growing) do table.insert(grants, grow(each, livesMs)) end
-for _, each in ipairs(settlement.demands) do table.insert(admissions, admit(each, livesMs)) end
+local livesMs, grants, admissions = ${seatLivesMs}, {}, {}
+for _, each in ipairs(settlement.renewed or none) do renew(each.keyId, each.seat, livesMs, each.budgetTokens) end
+for _, each in ipairs(settlement.growing or none) do table.insert(grants, grow(each, livesMs)) end
+for _, each in ipairs(settlement.demands or none) do table.insert(admissions, admit(each, livesMs)) end
 keepBuckets()
-noteGateway(settlement)
-return { call("ZCARD", prefix .. "gateways"), grants, admissions }
+return { settlement.notes and noteGateway(settlement.gateway) or -1, grants, admissions }
 `;
+}
