@@ -413,28 +413,22 @@ function natsHeaders(headers: Readonly<Record<string, string>>): MsgHdrs {
   return lines;
 }
 
-/** Reads a part of a message when it is asked for: most handlers read no headers, and a machine can send any. */
+/** Reads the headers of a message when they are asked for: most handlers read none, and a machine can send any. */
 class NatsMessage implements BrokerMessage {
+  readonly subject: string;
+  readonly data: Uint8Array;
+  readonly noResponders: boolean;
   readonly #message: Msg;
 
   constructor(message: Msg) {
+    this.subject = message.subject;
+    this.data = message.data;
+    this.noResponders = this.data.byteLength === 0 && message.headers?.code === 503;
     this.#message = message;
-  }
-
-  get subject(): string {
-    return this.#message.subject;
-  }
-
-  get data(): Uint8Array {
-    return this.#message.data;
   }
 
   get reply(): string | undefined {
     return this.#message.reply === "" ? undefined : this.#message.reply;
-  }
-
-  get noResponders(): boolean {
-    return this.#message.data.byteLength === 0 && this.#message.headers?.code === 503;
   }
 
   get headers(): Readonly<Record<string, string>> | undefined {

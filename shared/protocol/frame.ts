@@ -196,12 +196,17 @@ const [zero, nine] = [0x30, 0x39];
 /** More digits than this are no length, whatever the reader's limit. */
 const digitsMax = 9;
 
+interface BegunRecord {
+  readonly head: RecordHead;
+  readonly pieces: string[];
+}
+
 /** Reads the records of a job's data frames. `broken` makes the error to throw when the payload is invalid. */
 export class RecordReader {
   readonly #textMax: number;
   readonly #broken: (what: string) => Error;
   /** The record that goes on in the next frame: its pieces so far, and the units that are missing. */
-  #begun: { readonly head: RecordHead; readonly pieces: string[] } | undefined;
+  #begun: BegunRecord | undefined;
   #missing = 0;
 
   constructor(options: { readonly textMax: number; readonly broken: (what: string) => Error }) {
@@ -217,9 +222,12 @@ export class RecordReader {
   /** Returns the records that this payload completes. */
   read(payload: Uint8Array): DataRecord[] {
     if (!isUtf8(payload)) throw this.#broken("a data frame that is not UTF-8");
-    const text = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString();
+    const bytes = Buffer.isBuffer(payload)
+      ? payload
+      : Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+    const text = bytes.toString();
     const records: DataRecord[] = [];
-    let at = this.#goOn(text, records);
+    let at = this.#begun === undefined ? 0 : this.#goOn(this.#begun, text, records);
     while (at < text.length) {
       const head = text[at];
       if (head !== "t" && head !== "r" && head !== "v" && head !== "b" && head !== "j")
@@ -239,9 +247,7 @@ export class RecordReader {
   }
 
   /** Takes the rest of a record that began in an earlier frame, and returns where the next one begins. */
-  #goOn(text: string, records: DataRecord[]): number {
-    if (this.#begun === undefined) return 0;
-    const { head, pieces } = this.#begun;
+  #goOn({ head, pieces }: BegunRecord, text: string, records: DataRecord[]): number {
     const piece = text.slice(0, this.#missing);
     pieces.push(piece);
     this.#missing -= piece.length;

@@ -1,8 +1,9 @@
-import type { FaultCode } from "#shared/fault/fault.ts";
+import type { Fault, FaultCode } from "#shared/fault/fault.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, EndPayload, LoadNews, ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import type { DeliveredAnswer } from "./continue-answer.ts";
+import type { JobOutcome } from "./job-events.ts";
 
 /** Counts refused offers, streams and implausible usage. */
 export interface AnswerMeter {
@@ -55,9 +56,28 @@ export interface AnswerWriter {
   unreadBytes(): number | undefined;
 }
 
+/** The bytes of a stream, besides its answer, as an API writes them. */
+export interface StreamEnds {
+  /** The media type of the stream; that of server-sent events unless given. */
+  readonly media?: string;
+  /** Sent after a success, and only then. */
+  readonly whole: Uint8Array;
+  /**
+   * True if the stream has no place for a comment or an error, as audio has none. The status line then waits for the
+   * first piece, and a failure cuts the connection.
+   */
+  readonly isBare?: boolean;
+  /** Returns the bytes that report a failure after the first piece. */
+  failed(fault: Fault): Uint8Array;
+  /** Returns the bytes that keep a waiting client's connection alive and say what it waits for. */
+  waiting(reason: string): Uint8Array;
+}
+
 /** Bounds the length of an answer by what its key has left. */
 export interface AnswerBound {
-  /** Called with the tokens of the answer so far. It may cancel the job. */
+  /** The tokens that the answer may have before anything is asked. */
+  readonly upToTokens: number;
+  /** Called with the tokens of an answer that has more. It may cancel the job. */
   used(outputTokens: number): void;
   /** True while it is unknown if the answer may go on. */
   readonly isGrowing: boolean;
@@ -77,6 +97,19 @@ export interface JobOffer {
   readonly job: string;
   readonly chosen: Chosen;
   readonly next: readonly Chosen[];
+}
+
+/** A job of an answer at one machine, which hears what the answer hears of it. */
+export interface Attempt {
+  /** The machine has the job. `resumed` is what it tells of an answer that is resumed. */
+  accepted(resumed: ResumedAnswer | undefined): void;
+  /** The machine has begun to answer; told more than once for an answer that comes in one piece. */
+  begun(): void;
+  /** A part of the answer was passed on, so that no other machine can give the whole. */
+  said(): void;
+  over(outcome: JobOutcome): void;
+  /** True if another machine has room to go on with the answer now. */
+  mayGoOn(): boolean;
 }
 
 /** An offer to a machine, and the code with which the machine refused it or failed. */

@@ -18,7 +18,8 @@ const roundTripMsNoticed = 100;
 /** The line of this gateway to the broker: whether it holds, and since when. Its gaps are no silence of machines. */
 export class BrokerLine {
   readonly #options: BrokerLineOptions;
-  #tickedAtMs: number;
+  /** Until then this process has not stood still, as far as its ticks tell. */
+  awakeUntilMs = Infinity;
   #sinceMs: number;
   /** The time at which the connection was last lost or came back. */
   #turnedAtMs = -Infinity;
@@ -28,7 +29,8 @@ export class BrokerLine {
 
   constructor(options: BrokerLineOptions) {
     this.#options = options;
-    this.#sinceMs = this.#tickedAtMs = options.clock.now();
+    this.#sinceMs = options.clock.now();
+    this.ticked(this.#sinceMs);
   }
 
   /** Whether the gateway is connected, and since when it could hear its machines. */
@@ -44,7 +46,8 @@ export class BrokerLine {
 
   /** Throws while this gateway is cut off, because it then does not know which machines are present. */
   assertConnection(): void {
-    this.noticePause(this.#options.clock.now());
+    const nowMs = this.#options.clock.now();
+    if (nowMs > this.awakeUntilMs) this.paused(nowMs);
     if (!this.#options.broker.connected) throw cutOff();
   }
 
@@ -68,11 +71,6 @@ export class BrokerLine {
     return Promise.race([answered, sleep(clock, timing.acceptWaitMs + 3 * broker.roundTripMs).then(() => false)]);
   }
 
-  /** Resolves when this gateway has read all that the broker had for it during a pause. Undefined without a pause. */
-  caughtUp(): Promise<unknown> | undefined {
-    return this.wasAway ? this.#options.broker.flush().catch(() => undefined) : undefined;
-  }
-
   /** Returns the line from this gateway to the machine. Each end counts only a long round trip to the broker. */
   to({ machine }: Target): Line & { readonly roundTripMs: number } {
     const { broker, clock, roster } = this.#options;
@@ -87,18 +85,18 @@ export class BrokerLine {
   }
 
   ticked(nowMs: number): void {
-    this.noticePause(nowMs);
-    this.#tickedAtMs = nowMs;
+    if (nowMs > this.awakeUntilMs) this.paused(nowMs);
+    this.awakeUntilMs = nowMs + this.#options.timing.probeAfterMs;
   }
 
   /**
-   * Detects a pause of this process: no tick came for `probeAfterMs`. Messages that arrived meanwhile are still unread,
+   * Called when this process stood still: no tick came for `probeAfterMs`. Messages that arrived meanwhile are still unread,
    * so the silence of machines does not count. A frame, a request or a timer may come first after a pause, so each of
-   * them calls this.
+   * them looks at `awakeUntilMs`.
    */
-  noticePause(nowMs: number): void {
-    if (nowMs - this.#tickedAtMs <= this.#options.timing.probeAfterMs) return;
-    this.#tickedAtMs = this.#sinceMs = this.#backSinceMs = nowMs;
+  paused(nowMs: number): void {
+    this.awakeUntilMs = nowMs + this.#options.timing.probeAfterMs;
+    this.#sinceMs = this.#backSinceMs = nowMs;
     this.#options.roster.reconnected(nowMs);
   }
 }

@@ -52,9 +52,12 @@ export class DeliveredAnswer {
   body: Uint8Array | undefined;
   /** The part that earlier machines made. */
   #before: Made = { text: "", thought: "", thoughtTokens: 0 };
-  /** The records of the present machine, as they came: only an answer that breaks off is read once more. */
-  #records = nothing;
-  #recordBytes = 0;
+  /**
+   * The records of the present machine, as they came: only an answer that breaks off is read once more. Whoever passes
+   * records on adds them behind the others, and takes them off `freeBytes`.
+   */
+  records = nothing;
+  freeBytes = 0;
   #heldBytes = 0;
   #isOver = false;
 
@@ -67,19 +70,10 @@ export class DeliveredAnswer {
     if (this.body === undefined && this.#hold(body.byteLength)) this.body = body;
   }
 
-  /** Takes the records of a frame that was passed on to the client. */
-  take(payload: Uint8Array): void {
-    if (this.#isOver) return;
-    const bytes = this.#recordBytes + payload.byteLength;
-    if (bytes > this.#records.byteLength && !this.#grow(bytes)) return;
-    this.#records.set(payload, this.#recordBytes);
-    this.#recordBytes = bytes;
-  }
-
   /** Called when another machine goes on with the answer. Returns the tokens of its thought so far. */
   movedOn(): number {
     this.#before = this.#made() ?? this.#before;
-    this.#recordBytes = 0;
+    this.freeBytes = this.records.byteLength;
     return this.#before.thoughtTokens;
   }
 
@@ -87,8 +81,8 @@ export class DeliveredAnswer {
   end(): void {
     this.#isOver = true;
     this.body = undefined;
-    this.#records = nothing;
-    this.#recordBytes = 0;
+    this.records = nothing;
+    this.freeBytes = 0;
     this.#room.giveBack(this.#heldBytes);
     this.#heldBytes = 0;
   }
@@ -117,7 +111,7 @@ export class DeliveredAnswer {
   #made(): Made | undefined {
     let { text, thought, thoughtTokens } = this.#before;
     const reader = new RecordReader({ textMax: Infinity, broken: (what) => new Error(what) });
-    for (const record of reader.read(this.#records.subarray(0, this.#recordBytes))) {
+    for (const record of reader.read(this.records.subarray(0, this.records.byteLength - this.freeBytes))) {
       const event = eventOf(record);
       if (event?.kind === "usage") continue;
       const isText = event?.kind === "text" || event?.kind === "reasoning";
@@ -131,12 +125,15 @@ export class DeliveredAnswer {
     return { text, thought, thoughtTokens };
   }
 
-  #grow(bytes: number): boolean {
-    const grown = Math.max(recordBytesMin, this.#records.byteLength * 2, bytes);
-    if (!this.#hold(grown - this.#records.byteLength)) return false;
+  /** Makes room for so many bytes of records. False if there is none, or the answer is over. */
+  grows(bytes: number): boolean {
+    const usedBytes = this.records.byteLength - this.freeBytes;
+    const grown = Math.max(recordBytesMin, this.records.byteLength * 2, usedBytes + bytes);
+    if (!this.#hold(grown - this.records.byteLength)) return false;
     const records = new Uint8Array(grown);
-    records.set(this.#records);
-    this.#records = records;
+    records.set(this.records);
+    this.records = records;
+    this.freeBytes = grown - usedBytes;
     return true;
   }
 

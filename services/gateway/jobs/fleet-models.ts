@@ -2,7 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { showModel, type ModelListing, type ShownMachine, manageLineBytesMax } from "#shared/protocol/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Target, Roster, RosterMachine } from "../fleet/roster.ts";
-import { RecordsOf } from "./job-events.ts";
+import { recordsOf } from "./job-events.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import type { LiveModels, MachineAnswer } from "./live-models.ts";
 import { RecordReader } from "#shared/protocol/frame.ts";
@@ -50,7 +50,7 @@ export class FleetModels {
       target: this.#targetOf(machine),
       head: { id: newToken(), kind: "manage", model, remainingMs: manageTotalMs },
       body: encodeJson({ action } satisfies ManageBody),
-      owner: new RecordsOf((payload) => {
+      owner: recordsOf((payload) => {
         for (const { text } of reader.read(payload)) {
           const progress = decodeJson(manageProgress, Buffer.from(text));
           if (progress === undefined) throw unreadable();

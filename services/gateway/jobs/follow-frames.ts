@@ -12,87 +12,53 @@ import {
 } from "#shared/protocol/frame-payload.ts";
 import { tokenCountMax } from "#shared/protocol/answer-events.ts";
 import type { Frame } from "#shared/protocol/frame.ts";
-import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
-import { Acceptance } from "./acceptance.ts";
+import { attachRefused, isEarlier } from "./attach-frames.ts";
+import { type LineState, Patience } from "./await-machine.ts";
 import { Credit } from "./credit.ts";
-import { FrameOrder } from "./frame-order.ts";
-import type { FrameMeter, JobMessage, JobOutcome, JobOwner } from "./job-events.ts";
+import type { FollowedJob, JobEnder, JobOutcome, JobOwner } from "./job-events.ts";
+import { LostFrames } from "./lost-frames.ts";
 import {
-  answerNotFound,
   leftTooLong,
   machineBrokeRules,
   machineDisconnected,
   machineFault,
-  machineOffline,
   rejectFault,
   resumedElsewhere,
+  streamGap,
 } from "./machine-fault.ts";
-
-interface FollowOptions {
-  readonly kind: JobKind;
-  readonly remainingMs: number;
-  /** Bytes of records that the machine may send ahead of what its client has read. */
-  readonly creditBytes: number;
-  /** Time limit for the machine's first frame. Afterwards the job counts as not taken. */
-  readonly acceptWithinMs: number;
-  /** Names the request by which a client resumes an answer here: the job was given to its machine before. */
-  readonly resumes: string | undefined;
-  /** True if the answer may be resumed, so that the machine may have been granted more by another gateway. */
-  readonly isResumable: boolean;
-  readonly owner: JobOwner;
-  readonly send: (message: JobMessage) => void;
-  /** Called when a part of the answer was passed on: no other machine is asked for the whole answer from then on. */
-  readonly said: () => void;
-  /** Called when the machine is unreachable: the broker reported no responders, or the machine stayed silent. */
-  readonly notReached: () => void;
-  readonly meter: FrameMeter | undefined;
-  readonly timing: Timing;
-  readonly nowMs: number;
-  readonly settle: (outcome: JobOutcome) => void;
-}
 
 /**
  * Follows one job at its gateway, from the first message to its one outcome. It detects missing frames and requests
  * them again. It ends the job when they do not arrive. It detects a silent machine. It does not parse the answer: its
  * owner does.
  */
-export class FrameFollower {
-  readonly #options: FollowOptions;
+export class FrameFollower implements JobEnder {
+  readonly #job: FollowedJob;
   /** Undefined once the machine has the whole body, because the sender holds that body in memory. */
   #parts: PartSender | undefined;
-  readonly #credit: Credit;
-  readonly #order: FrameOrder;
   readonly #startedAtMs: number;
   #heardAtMs: number;
   /** The course of a job: offered until the machine has it, then running, then settled with its one outcome. */
-  #phase: Acceptance | "running" | "settled";
+  #phase: "offered" | "running" | "settled" = "offered";
+  /** The sequence number of the frame that comes next. */
+  #next = 1;
+  #receivedBytes = 0;
+  /** Set once credit is counted, a frame did not come in its turn, or the machine is waited for. */
+  #credit: Credit | undefined;
+  #lost: LostFrames | undefined;
+  #patience: Patience | undefined;
   /** `tick` returns at once until this time, unless the job awaits something or the connection is down. */
   #restsUntilMs = 0;
-  #probedAtMs = 0;
   #said = false;
   #row: BeatRow | undefined;
-  /** The tokens up to which the machine was told that a resumable answer is counted here. */
-  #toldTokens: number | undefined;
 
   /** `parts` sends a body that is too large for one message. */
-  constructor(options: FollowOptions, parts?: PartSender) {
-    const { timing, nowMs, creditBytes, isResumable, meter, send } = options;
-    this.#options = options;
+  constructor(job: FollowedJob, nowMs: number, parts?: PartSender) {
+    this.#job = job;
     this.#parts = parts;
     this.#startedAtMs = nowMs;
     this.#heardAtMs = nowMs;
-    this.#phase = new Acceptance({ timing, withinMs: options.acceptWithinMs, nowMs });
-    this.#credit = new Credit(creditBytes, isResumable ? limits.resumableBytes : 0);
-    this.#order = new FrameOrder({
-      timing,
-      ask: (from) => {
-        meter?.replayAsked();
-        send({ kind: "attach", from, credit: this.#credit.limit });
-      },
-      filled: (frames) => meter?.gapFilled(frames),
-    });
   }
 
   /** True once the machine has taken the job, so that it is of this job's key. */
@@ -105,54 +71,35 @@ export class FrameFollower {
     return this.#phase === "settled";
   }
 
-  /** The job while its machine has not accepted it. */
-  get #offered(): Acceptance | undefined {
-    return this.#phase instanceof Acceptance ? this.#phase : undefined;
-  }
-
-  submit(): void {
-    this.#offered?.submitted();
-    this.#options.send({ kind: "job" });
-  }
-
   frame(frame: Frame, nowMs: number): void {
-    if (this.#isSettled) return;
+    const { kind, sequence } = frame;
+    const { resumes } = this.#job;
+    if (this.#phase === "settled") return;
     this.#heardAtMs = nowMs;
-    if (this.#isEarlier(frame)) return;
-    if (frame.kind !== "reject") this.#accept(frame, nowMs);
-    switch (frame.kind) {
-      case "reject": {
-        const payload = decodeJson(rejectPayload, frame.payload);
-        if (this.#offered !== undefined) this.#fail(rejectFault(payload), { taken: false });
+    if (resumes !== undefined && isEarlier(frame, resumes, this.#phase === "offered")) return;
+    if (this.#phase === "offered" && kind !== "reject") this.#accept(frame, nowMs);
+    switch (kind) {
+      case "data":
+        if (this.#isNext(sequence, nowMs)) this.#take(frame);
         return;
-      }
+      case "fault":
+      case "end":
+        if (kind === "fault" && sequence === 0) attachRefused(this, frame, this.#job, this.#next);
+        else if (this.#isNext(sequence, nowMs)) this.#finish(frame);
+        return;
       case "part-ack": {
         const payload = decodeJson(partAckPayload, frame.payload);
         if (payload !== undefined) this.#parts?.acknowledge(payload.received, nowMs);
         if (this.#parts?.complete) this.#parts = undefined;
         return;
       }
-      case "data":
-        if (this.#order.take(frame.sequence, nowMs)) this.#take(frame);
-        return;
-      case "fault":
-      case "end":
-        if (frame.kind === "fault" && frame.sequence === 0) this.#attachRefused(frame);
-        else if (this.#order.take(frame.sequence, nowMs)) this.#finish(frame);
+      case "reject":
+        if (this.#phase === "offered")
+          this.fail(rejectFault(decodeJson(rejectPayload, frame.payload)), { taken: false });
         return;
       case "accept":
       case "beat":
-        return;
     }
-  }
-
-  /** True for a frame that was sent to an earlier request of the same client, and was still under way. */
-  #isEarlier({ kind, sequence, payload }: Frame): boolean {
-    const { resumes } = this.#options;
-    if (resumes === undefined) return false;
-    if (sequence > 0) return this.#offered !== undefined;
-    const fault = kind === "fault" ? decodeJson(faultPayload, payload) : undefined;
-    return fault?.code === "job_moved" && fault.movedFrom !== resumes;
   }
 
   /** Takes the job's row from a beat of its machine. Undefined means that the machine no longer has the job. */
@@ -160,101 +107,68 @@ export class FrameFollower {
     if (this.#phase !== "running") return;
     if (row === undefined) {
       // The machine tells whether the job moved to another gateway.
-      if (this.#options.isResumable) this.#order.ask(nowMs);
-      else this.#fail(machineDisconnected("the machine's beat has no row for this job"));
+      if (this.#job.isResumable) this.#lostFrames().ask(this.#next, nowMs);
+      else this.fail(machineDisconnected("the machine's beat has no row for this job"));
       return;
     }
     this.#heardAtMs = nowMs;
     this.#row = row;
-    const { owner, send } = this.#options;
+    const { owner } = this.#job;
     owner.on({ kind: "beat", row, load });
     const [, , , tokens, lastSequence, credit] = row;
     // An answer in one piece comes at its end; a beat shows before that it has begun.
-    if (tokens > 0 && this.#isGathered) owner.on({ kind: "begun" });
-    this.#order.sent(lastSequence, nowMs);
-    const lost = this.#credit.known(credit);
-    if (lost !== undefined) send({ kind: "credit", ...lost });
+    if (tokens > 0 && owner.unreadBytes() === undefined) owner.on({ kind: "begun" });
+    if (lastSequence >= this.#next) this.#lostFrames().missing(lastSequence, this.#next, nowMs);
+    this.#credit?.known(credit);
   }
 
   /** Returns the bytes that the client has read, if the next lease should report them to the machine. */
   tellTaken(): number | undefined {
-    return this.#credit.forLease(this.#unreadBytes);
-  }
-
-  /** Returns the tokens up to which a resumable answer is counted here, if they are more than at the last call. */
-  tellCounted(): number | undefined {
-    const tokens = this.#options.isResumable ? this.#options.owner.countTokens() : undefined;
-    if (tokens === this.#toldTokens) return undefined;
-    this.#toldTokens = tokens;
-    return tokens;
+    if (this.#receivedBytes < limits.takenStepBytes) return undefined;
+    return this.#counted().forLease(this.#receivedBytes);
   }
 
   /**
    * Called when this gateway's own connection is back. Messages sent while it was down are lost, in both directions.
    */
   reconnected(nowMs: number): void {
-    this.#offered?.reconnected(nowMs);
-    if (this.#phase === "running") {
+    if (this.#phase === "offered") this.#waiting().reconnected(nowMs);
+    else if (this.#phase === "running") {
       this.#parts?.repeat(nowMs);
-      this.#order.ask(nowMs);
+      this.#lostFrames().ask(this.#next, nowMs);
     }
   }
 
   /** Handles the broker's 503 (no responders) for the machine's subject, which is final only for a job that was never accepted. */
   noResponders(nowMs: number, machine: { readonly isAwaited: boolean }): void {
-    if (this.#offered?.isNobodyThere(nowMs, machine)) this.#notReached(this.#offered);
+    if (this.#phase === "offered") this.#waiting().nobodyThere(nowMs, machine, this);
   }
 
   /**
    * Checks the timeouts of the job. Call it as often as the job's shortest timeout requires. It returns at once while
    * no timeout can expire.
    */
-  tick(nowMs: number, { connected, sinceMs }: { connected: boolean; sinceMs: number }): void {
-    if (nowMs < this.#restsUntilMs && connected && !this.#awaitsAnything()) return;
+  tick(nowMs: number, line: LineState): void {
+    if (nowMs < this.#restsUntilMs && line.connected && !this.#awaitsAnything()) return;
     if (this.#isSettled) return;
-    const { timing, owner, remainingMs } = this.#options;
-    const silentAtMs = Math.max(nowMs, this.#heardAtMs + timing.probeAfterMs);
-    this.#restsUntilMs = Math.min(nowMs + timing.beatIntervalMs, silentAtMs);
+    const { timing, owner, remainingMs } = this.#job;
+    const silentAtMs = this.#heardAtMs + timing.probeAfterMs;
+    const lateAtMs = this.#startedAtMs + remainingMs + timing.lostAfterMs;
+    this.#restsUntilMs = Math.min(nowMs + timing.beatIntervalMs, Math.max(nowMs, silentAtMs));
     owner.on({ kind: "tick", nowMs, row: this.#row });
+    if (this.#phase === "running") this.#goOn(nowMs, line);
     if (this.#isSettled) return;
-    if (nowMs - this.#startedAtMs > remainingMs + timing.lostAfterMs) {
-      this.#cancel(
-        new Fault("upstream_timeout", { message: `The request took longer than ${remainingMs} ms in all.` }),
-      );
-      return;
-    }
-    if (this.#offered !== undefined && connected) {
-      return this.#awaitAcceptance(this.#offered, nowMs, Math.max(this.#startedAtMs, sinceMs));
-    }
-    this.#giveCredit();
-    if (!connected) return this.#judgeCutOff(nowMs - sinceMs);
+    const heardAtMs = this.#phase === "running" ? this.#heardAtMs : undefined;
+    const isWell = heardAtMs !== undefined && line.connected && nowMs <= Math.min(silentAtMs, lateAtMs);
+    if (!isWell) this.#waiting().judge(nowMs, line, heardAtMs, this);
+  }
+
+  /** Asks again for what a running job waits for. */
+  #goOn(nowMs: number, { connected, sinceMs }: LineState): void {
+    this.#credit?.give(this.#receivedBytes);
+    if (!connected) return;
     this.#parts?.tick(nowMs);
-    if (this.#order.isLost(nowMs, sinceMs)) this.#gap(`frame ${this.#order.next} did not come again`);
-    if (!this.#isSettled) this.#judgeSilence(nowMs, nowMs - Math.max(this.#heardAtMs, sinceMs));
-  }
-
-  /** Ends the job of a gateway that was cut off for too long. */
-  #judgeCutOff(cutOffMs: number): void {
-    const { timing, owner, isResumable } = this.#options;
-    if (cutOffMs <= timing.cutOffAfterMs) return;
-    // The client may be at another gateway by now, which counts from where the machine was told.
-    if (isResumable && owner.hasLeft()) this.moved(this.#toldTokens);
-    else this.#fail(new Fault("backend_unavailable", { message: "The gateway lost its connection to the broker." }));
-  }
-
-  /**
-   * Silence counts only while the gateway's own connection is up, and starts anew when the connection comes back: a
-   * machine is not blamed for messages that the gateway could not receive.
-   */
-  #judgeSilence(nowMs: number, silentMs: number): void {
-    const { timing, send, notReached } = this.#options;
-    if (silentMs > timing.lostAfterMs) {
-      notReached();
-      this.#cancel(machineDisconnected(`nothing was heard of the job for ${timing.lostAfterMs} ms`));
-    } else if (silentMs > timing.probeAfterMs && nowMs - this.#probedAtMs >= timing.parkRetryMs) {
-      this.#probedAtMs = nowMs;
-      send({ kind: "probe" });
-    }
+    if (this.#lost?.isLost(this.#next, nowMs, sinceMs)) this.stop(streamGap(`frame ${this.#next} did not come again`));
   }
 
   /**
@@ -264,19 +178,14 @@ export class FrameFollower {
    */
   cancel(fault: Fault): void {
     if (this.#isSettled) return;
-    if (this.#offered?.mayHaveBegun) this.#options.owner.on({ kind: "accepted" });
-    this.#cancel(fault);
+    if (this.#phase === "offered" && this.#waiting().mayHaveBegun) this.#job.owner.on({ kind: "accepted" });
+    this.stop(fault);
   }
 
-  /** Ends the follower and leaves the job to whoever resumes its answer. */
-  leave(fault: Fault): void {
-    this.#fail(fault);
-  }
-
-  /** Ends the follower, because the client resumes the answer by another request. Returns the tokens counted up to here. */
-  moved(countedTokens = this.#options.owner.countTokens()): number {
-    if (!this.#isSettled) this.#options.owner.on({ kind: "moved", countedTokens });
-    this.#fail(resumedElsewhere());
+  /** Ends the job, because the client resumes its answer by another request. Returns the tokens counted up to here. */
+  moved(countedTokens = this.#job.owner.countTokens()): number {
+    if (!this.#isSettled) this.#job.owner.on({ kind: "moved", countedTokens });
+    this.fail(resumedElsewhere());
     return countedTokens;
   }
 
@@ -285,43 +194,57 @@ export class FrameFollower {
    * lost.
    */
   #accept(frame: Frame, nowMs: number): void {
-    if (this.#offered === undefined) return;
     this.#phase = "running";
     const { state, resumed } = (frame.kind === "accept" && decodeJson(acceptPayload, frame.payload)) || {};
     if (state === "receiving") this.#parts?.start(nowMs);
-    this.#options.owner.on({ kind: "accepted", state, resumed });
+    this.#job.owner.on({ kind: "accepted", state, resumed });
+  }
+
+  /** Takes the number of a frame. True if the frame is the next one. */
+  #isNext(sequence: number, nowMs: number): boolean {
+    const isInTurn = this.#lost === undefined && sequence === this.#next;
+    if (!isInTurn && !this.#lostFrames().take(sequence, this.#next, nowMs)) return false;
+    this.#next += 1;
+    return true;
+  }
+
+  #lostFrames(): LostFrames {
+    return (this.#lost ??= new LostFrames(this.#job, this.#counted()));
+  }
+
+  #counted(): Credit {
+    return (this.#credit ??= new Credit(this.#job));
+  }
+
+  #waiting(): Patience {
+    return (this.#patience ??= new Patience(this.#job, this.#startedAtMs));
   }
 
   #take({ payload, outputTokens }: Frame): void {
-    const { owner } = this.#options;
-    if (this.#credit.receivedBytes === 0) owner.on({ kind: "begun" });
+    const { owner, creditStepBytes } = this.#job;
+    if (this.#receivedBytes === 0) owner.on({ kind: "begun" });
+    this.#receivedBytes += payload.byteLength;
+    const isCounted = this.#receivedBytes >= creditStepBytes;
     try {
-      this.#credit.received(payload.byteLength);
+      if (isCounted) this.#counted().assertGranted(this.#receivedBytes);
       if (outputTokens > tokenCountMax)
         throw machineBrokeRules(`it told of ${outputTokens} tokens, and an answer has ${tokenCountMax} at most`);
       owner.on({ kind: "data", payload, outputTokens });
     } catch (thrown) {
-      this.#cancel(Fault.from(thrown));
+      this.stop(Fault.from(thrown));
       return;
     }
     if (!this.#said && owner.hasSaid()) {
       this.#said = true;
-      this.#options.said();
+      this.#job.said();
     }
-    if (this.#credit.receivedBytes > limits.resumableBytes && owner.hasLeft()) this.cancel(leftTooLong());
-    else if (!this.#isGathered) this.#giveCredit();
+    if (isCounted && !this.#isSettled) this.#counts(owner);
   }
 
-  /**
-   * True if the gateway collects the answer: no client's reading holds it back. Its credit is sent with ticks, since
-   * credit after every frame would limit nothing.
-   */
-  get #isGathered(): boolean {
-    return this.#options.owner.unreadBytes() === undefined;
-  }
-
-  get #unreadBytes(): number {
-    return this.#options.owner.unreadBytes() ?? 0;
+  /** Judges what came. The credit of an answer that is gathered goes with ticks: after every frame it would limit nothing. */
+  #counts(owner: JobOwner): void {
+    if (this.#receivedBytes > limits.resumableBytes && owner.hasLeft()) this.cancel(leftTooLong());
+    else if (owner.unreadBytes() !== undefined) this.#counted().give(this.#receivedBytes);
   }
 
   /**
@@ -329,91 +252,48 @@ export class FrameFollower {
    * or its client's reading.
    */
   #awaitsAnything(): boolean {
-    return this.#offered !== undefined || this.#parts !== undefined || this.#order.hasGap || this.#credit.isDue;
+    const waits = this.#lost?.hasGap || this.#credit?.isDue(this.#receivedBytes);
+    return this.#phase === "offered" || this.#parts !== undefined || waits === true;
   }
 
-  /** Sends credit once the client has read another step of the answer. */
-  #giveCredit(): void {
-    if (this.#isSettled) return;
-    const granted = this.#credit.next(this.#unreadBytes);
-    if (granted !== undefined) this.#options.send({ kind: "credit", ...granted });
-  }
-
-  #awaitAcceptance(offered: Acceptance, nowMs: number, askedSinceMs: number): void {
-    const due = offered.due(nowMs, askedSinceMs);
-    if (due === "send again") this.submit();
-    if (due !== "give up") return;
-    // The job of an answer that is resumed may still run for another attempt to resume it.
-    if (this.#options.resumes === undefined) this.#options.send({ kind: "cancel", reason: "gave_up" });
-    this.#notReached(offered);
-  }
-
-  #notReached({ diedWithIt }: Acceptance): void {
-    this.#options.notReached();
-    this.#fail(machineOffline(diedWithIt ? "machine" : undefined), { taken: diedWithIt });
-  }
-
-  /**
-   * Handles a fault frame with sequence 0. A machine sends it when it cannot resend the frames that an attach asked for, or
-   * when the client resumes the answer at another gateway.
-   */
-  #attachRefused(frame: Frame): void {
-    const { code, countedTokens } = decodeJson(faultPayload, frame.payload) ?? {};
-    if (code === "job_moved") this.moved(countedTokens);
-    else if (this.#options.resumes !== undefined) this.#fail(answerNotFound());
-    else if (code === "stream_gap") this.#gap(`the machine has frame ${this.#order.next} no more`);
-    else this.#fail(machineDisconnected("the machine does not know the job any more"));
-  }
-
-  #finish(frame: Frame): void {
-    const { kind, owner, send } = this.#options;
-    send({ kind: "finish" });
-    if (frame.kind === "fault") {
-      const payload = decodeJson(faultPayload, frame.payload);
-      if (payload?.usage) owner.on({ kind: "usage", usage: payload.usage });
-      this.#fail(machineFault(payload, kind));
-      return;
+  #finish({ kind, payload }: Frame): void {
+    const { owner } = this.#job;
+    this.#job.send({ kind: "finish" });
+    if (kind === "fault") {
+      const reported = decodeJson(faultPayload, payload);
+      if (reported?.usage) owner.on({ kind: "usage", usage: reported.usage });
+      return this.fail(machineFault(reported, this.#job.kind));
     }
-    const end = decodeJson(endPayload, frame.payload);
-    if (end === undefined) {
-      this.#fail(machineDisconnected("the end frame could not be read"));
-      return;
-    }
+    const end = decodeJson(endPayload, payload);
+    if (end === undefined) return this.fail(machineDisconnected("the end frame could not be read"));
     if (end.usage) owner.on({ kind: "usage", usage: end.usage });
-    const { receivedBytes, heldBack } = this.#credit;
+    const { heldBack = false } = this.#credit ?? {};
     try {
-      this.#settle({ kind: "end", end, receivedBytes, heldBack });
+      this.#settle({ kind: "end", end, receivedBytes: this.#receivedBytes, heldBack });
     } catch (thrown) {
-      this.#fail(Fault.from(thrown));
+      this.fail(Fault.from(thrown));
     }
   }
 
-  #gap(what: string): void {
-    this.#cancel(
-      new Fault("stream_gap", {
-        message: "Part of the answer was lost between the machine and the gateway.",
-        internal: what,
-      }),
-    );
-  }
-
-  #cancel(fault: Fault): void {
+  /** Tells the machine to stop, and ends the job. */
+  stop(fault: Fault): void {
     const reason = fault.code === "client_closed" || fault.code === "slow_client" ? fault.code : "gave_up";
-    this.#options.send({ kind: "cancel", reason });
-    this.#fail(fault);
+    this.#job.send({ kind: "cancel", reason });
+    this.fail(fault);
   }
 
-  #fail(fault: Fault, { taken } = { taken: true }): void {
+  /** Ends the job at this gateway, and leaves an answer that can be resumed to whoever resumes it. */
+  fail(fault: Fault, { taken } = { taken: true }): void {
     this.#settle({ kind: "fault", fault, taken });
   }
 
   /** Tells the owner the outcome. The owner may refuse an end, or leave the job then. */
   #settle(outcome: JobOutcome): void {
     if (this.#isSettled) return;
-    if (outcome.kind === "end") this.#options.owner.on(outcome);
+    if (outcome.kind === "end") this.#job.owner.on(outcome);
     if (this.#isSettled) return;
     this.#phase = "settled";
-    if (outcome.kind === "fault") this.#options.owner.on(outcome);
-    this.#options.settle(outcome);
+    if (outcome.kind === "fault") this.#job.owner.on(outcome);
+    this.#job.settled(outcome);
   }
 }

@@ -1,7 +1,8 @@
 import type { Fault, FaultCode } from "#shared/fault/fault.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, EndPayload, JobState, LoadNews, ResumedAnswer } from "#shared/protocol/frame-payload.ts";
-import type { Granted } from "./credit.ts";
+import type { JobKind } from "#shared/protocol/job.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
 
 /** The one outcome of a job. */
 export type JobOutcome =
@@ -57,10 +58,46 @@ export type JobMessage =
   | { readonly kind: "job" }
   /** Asks for all frames from this sequence number on. */
   | { readonly kind: "attach"; readonly from: number; readonly credit: number }
-  | ({ readonly kind: "credit" } & Granted)
+  /** The bytes that the client has read, and those up to which the machine may send. */
+  | { readonly kind: "credit"; readonly taken: number; readonly limit: number }
   | { readonly kind: "cancel"; readonly reason: "client_closed" | "slow_client" | "gave_up" }
   | { readonly kind: "probe" }
   | { readonly kind: "finish" };
+
+/** A job as its follower knows it: its terms, and who hears of it. */
+export interface FollowedJob {
+  readonly kind: JobKind;
+  readonly remainingMs: number;
+  /** Bytes of records that the machine may send ahead of what its client has read. */
+  readonly creditBytes: number;
+  /** The bytes that its client has to read before the machine gets more. */
+  readonly creditStepBytes: number;
+  /** Time limit for the machine's first frame. Afterwards the job counts as not taken. */
+  readonly acceptWithinMs: number;
+  /** Names the request by which a client resumes an answer here: the job was given to its machine before. */
+  readonly resumes: string | undefined;
+  /** True if the answer may be resumed, so that the machine may have been granted more by another gateway. */
+  readonly isResumable: boolean;
+  /** The tokens up to which the machine was told that a resumable answer is counted. */
+  readonly toldTokens: number | undefined;
+  readonly owner: JobOwner;
+  readonly meter: FrameMeter | undefined;
+  readonly timing: Timing;
+  send(message: JobMessage): void;
+  /** Called when a part of the answer was passed on: no other machine is asked for the whole answer from then on. */
+  said(): void;
+  /** Called when the machine is unreachable: the broker reported no responders, or the machine stayed silent. */
+  notReached(): void;
+  settled(outcome: JobOutcome): void;
+}
+
+/** The follower of a job, which ends it. */
+export interface JobEnder {
+  /** Tells the machine to stop, and ends the job. */
+  stop(fault: Fault): void;
+  fail(fault: Fault, told?: { readonly taken: boolean }): void;
+  moved(countedTokens: number | undefined): void;
+}
 
 /** Counts failovers, empty retry budgets and opened breakers. */
 export interface PlacementMeter {
@@ -76,35 +113,16 @@ export interface FrameMeter {
   frameDropped(reason: "unknown_job" | "other_machine" | "malformed" | "unknown_kind" | "other_version"): void;
 }
 
-/** The owner of a job of the gateway itself, whose records are read as they come. */
-export class RecordsOf implements JobOwner {
-  readonly #read: (payload: Uint8Array) => void;
-
-  constructor(read: (payload: Uint8Array) => void) {
-    this.#read = read;
-  }
-
-  on(event: JobEvent): void {
-    if (event.kind === "data") this.#read(event.payload);
-  }
-
-  unreadBytes(): undefined {
-    return undefined;
-  }
-
-  hasSaid(): boolean {
-    return true;
-  }
-
-  hasLeft(): boolean {
-    return false;
-  }
-
-  countTokens(): number {
-    return 0;
-  }
-
-  mayGoOn(): boolean {
-    return false;
-  }
+/** Returns the owner of a job of the gateway itself, whose records are read as they come. */
+export function recordsOf(read: (payload: Uint8Array) => void): JobOwner {
+  return {
+    on(event) {
+      if (event.kind === "data") read(event.payload);
+    },
+    unreadBytes: () => undefined,
+    hasSaid: () => true,
+    hasLeft: () => false,
+    countTokens: () => 0,
+    mayGoOn: () => false,
+  };
 }

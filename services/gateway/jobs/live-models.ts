@@ -10,7 +10,7 @@ import {
 import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import { RecordsOf } from "./job-events.ts";
+import { recordsOf } from "./job-events.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import { RecordReader } from "#shared/protocol/frame.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
@@ -233,7 +233,7 @@ export async function askCatalogue(options: {
     head: { id: newToken(), kind: "models", remainingMs: Math.ceil(withinMs) },
     body: new Uint8Array(),
     acceptWithinMs: withinMs,
-    owner: new RecordsOf((payload) => {
+    owner: recordsOf((payload) => {
       for (const { text } of reader.read(payload)) answer = readCatalogue(text);
     }),
     signal: late.signal,

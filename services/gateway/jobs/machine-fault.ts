@@ -114,3 +114,20 @@ export function leftTooLong(): Fault {
     message: `The client left, and the answer is longer than the ${limits.resumableBytes} bytes that are kept for it (resumableBytes).`,
   });
 }
+
+/** Returns the fault of a gateway that was cut off from its broker for too long. */
+export function cutOffTooLong(): Fault {
+  return new Fault("backend_unavailable", { message: "The gateway lost its connection to the broker." });
+}
+
+export function tookTooLong(remainingMs: number): Fault {
+  return new Fault("upstream_timeout", { message: `The request took longer than ${remainingMs} ms in all.` });
+}
+
+/** Returns the fault of an answer of which frames did not come again. */
+export function streamGap(internal: string): Fault {
+  return new Fault("stream_gap", {
+    message: "Part of the answer was lost between the machine and the gateway.",
+    internal,
+  });
+}

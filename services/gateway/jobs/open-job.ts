@@ -6,15 +6,14 @@ import type { BrokerLine } from "./broker-line.ts";
 import { PartSender } from "./send-parts.ts";
 import { createHash } from "node:crypto";
 import { Fault } from "#shared/fault/fault.ts";
-import { type Control, encodeHead, type Headers, type JobHead } from "#shared/protocol/job.ts";
+import { type Control, encodeHead, type Headers, type JobHead, type JobKind } from "#shared/protocol/job.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { machineSubject, replySubject } from "#shared/protocol/subjects.ts";
 import { timingOver, type Timing } from "#shared/protocol/timing.ts";
 import { FrameFollower } from "./follow-frames.ts";
-import type { FrameMeter, JobMessage, JobOutcome, JobOwner } from "./job-events.ts";
-import type { Roster } from "../fleet/roster.ts";
-import { type Target } from "../fleet/roster.ts";
+import type { FollowedJob, FrameMeter, JobMessage, JobOutcome, JobOwner } from "./job-events.ts";
+import type { Roster, Target } from "../fleet/roster.ts";
 
 export interface OpenJobsOptions {
   readonly broker: Broker;
@@ -55,111 +54,107 @@ interface JobsAround {
 
 const nothing = new Uint8Array();
 
-/** An open job: its body while that may be needed, its follower, and the messages to its machine. */
-export class OpenJob {
+/** An open job: its terms, its body while that may be needed, its follower, and the messages to its machine. */
+export class OpenJob implements FollowedJob {
   readonly id: string;
   readonly keyId: string;
   readonly target: Target;
   /** The reply subject of the job's answers, which no other job has. */
   readonly reply: string;
-  readonly follower: FrameFollower;
-  /** True if its answer may be resumed at any gateway. */
+  readonly kind: JobKind;
+  readonly remainingMs: number;
+  readonly creditBytes: number;
+  readonly creditStepBytes: number;
+  readonly acceptWithinMs: number;
+  readonly resumes: string | undefined;
   readonly isResumable: boolean;
+  readonly owner: JobOwner;
+  readonly meter: FrameMeter | undefined;
+  readonly timing: Timing;
+  toldTokens: number | undefined;
+  readonly follower: FrameFollower;
   readonly outcome: Promise<JobOutcome>;
   readonly #dependencies: OpenJobsOptions;
   readonly #around: JobsAround;
-  readonly #owner: JobOwner;
   readonly #headers: Headers;
   readonly #inParts: boolean;
-  /** Names this request, if it resumes the answer of an earlier one. */
-  readonly #resumes: string | undefined;
-  readonly #creditBytes: number;
   /** The tokens of a resumed answer that this gateway counts for the request before. */
   readonly #countedTokens: number | undefined;
+  readonly #resolve: (outcome: JobOutcome) => void;
   #body: Uint8Array;
 
   constructor(
-    submission: JobSubmission,
+    { target, head, body, sha256, owner, signal, resumes = false, acceptWithinMs: offeredMs }: JobSubmission,
     dependencies: OpenJobsOptions,
     around: JobsAround,
     countedTokens: number | undefined,
   ) {
-    const { target, head, body, owner, signal, resumes = false } = submission;
+    const { gateway, clock, meter } = dependencies;
+    const line = around.line.to(target);
     this.id = head.id;
     this.keyId = head.keyId ?? "";
     this.target = target;
-    this.reply = replySubject({ gateway: dependencies.gateway, machine: target.machine, job: head.id });
+    this.reply = replySubject({ gateway, machine: target.machine, job: head.id });
+    this.kind = head.kind;
+    this.remainingMs = head.remainingMs;
+    this.owner = owner;
+    this.meter = meter;
+    this.timing = timingOver(dependencies.timing, line);
+    this.acceptWithinMs = offeredMs === undefined ? this.timing.lostAfterMs : offeredMs + line.roundTripMs;
+    this.resumes = resumes ? newToken() : undefined;
+    this.isResumable = resumes || head.resumable !== undefined;
+    const streamCreditBytes = resumes ? limits.resumableBytes : limits.streamCreditBytes;
+    this.creditBytes = owner.unreadBytes() === undefined ? limits.wholeCreditBytes : streamCreditBytes;
+    this.creditStepBytes = Math.min(this.creditBytes / 2, limits.creditStepBytes);
     this.#dependencies = dependencies;
     this.#around = around;
-    this.#owner = owner;
-    this.#body = body;
-    this.#resumes = resumes ? newToken() : undefined;
-    this.isResumable = resumes || head.resumable !== undefined;
     this.#countedTokens = countedTokens;
+    this.#body = body;
     this.#inParts = body.byteLength > limits.partBytes;
-    const streamCreditBytes = resumes ? limits.resumableBytes : limits.streamCreditBytes;
-    this.#creditBytes = owner.unreadBytes() === undefined ? limits.wholeCreditBytes : streamCreditBytes;
     this.#headers = encodeHead({
       ...head,
       remainingMs: Math.ceil(head.remainingMs),
       bodyBytes: body.byteLength,
-      sha256: this.#inParts ? (submission.sha256 ?? createHash("sha256").update(body).digest("hex")) : undefined,
-      credit: this.#creditBytes,
+      sha256: this.#inParts ? (sha256 ?? createHash("sha256").update(body).digest("hex")) : undefined,
+      credit: this.creditBytes,
     });
     const { promise, resolve } = Promise.withResolvers<JobOutcome>();
     this.outcome = promise;
-    this.follower = this.#follow(submission, resolve);
+    this.#resolve = resolve;
+    this.follower = new FrameFollower(this, clock.now(), this.#inParts ? this.#partsOf(body) : undefined);
     // The signal lives as long as the request, and a settled job ignores a cancel. Removing the listener would cost
     // time and gain nothing.
     signal.addEventListener("abort", () => this.follower.cancel(Fault.from(signal.reason)), { once: true });
   }
 
-  #follow({ head, acceptWithinMs: offeredMs }: JobSubmission, resolve: (outcome: JobOutcome) => void): FrameFollower {
-    const { timing: siteTiming, clock, roster, meter } = this.#dependencies;
-    const line = this.#around.line.to(this.target);
-    const timing = timingOver(siteTiming, line);
-    const send = (offset: number, part: Uint8Array): void => this.#sendPart(offset, part);
-    return new FrameFollower(
-      {
-        kind: head.kind,
-        creditBytes: this.#creditBytes,
-        acceptWithinMs: offeredMs === undefined ? timing.lostAfterMs : offeredMs + line.roundTripMs,
-        remainingMs: head.remainingMs,
-        resumes: this.#resumes,
-        isResumable: this.isResumable,
-        owner: this.#owner,
-        send: (message) => this.#send(message),
-        said: () => this.#release(),
-        notReached: () => roster.notReached(this.target),
-        meter,
-        timing,
-        nowMs: clock.now(),
-        settle: (outcome) => {
-          this.#around.closed(this);
-          this.#release();
-          resolve(outcome);
-        },
-      },
-      this.#inParts ? new PartSender({ body: this.#body, timing, send }) : undefined,
-    );
-  }
-
   /** Returns the tokens up to which a resumable answer is counted here, if they are more than at the last call. */
   countedNews(): [string, number][] {
-    const tokens = this.follower.tellCounted();
-    return tokens === undefined ? [] : [[this.id, tokens]];
+    const tokens = this.isResumable ? this.owner.countTokens() : undefined;
+    if (tokens === undefined || tokens === this.toldTokens) return [];
+    this.toldTokens = tokens;
+    return [[this.id, tokens]];
   }
 
-  /** True if another machine has room to go on with the answer now. */
-  mayGoOn(): boolean {
-    return this.#owner.mayGoOn();
+  said(): void {
+    this.#around.bodyReleased(this.#body.byteLength);
+    this.#body = nothing;
   }
 
-  #send(message: JobMessage): void {
+  notReached(): void {
+    this.#dependencies.roster.notReached(this.target);
+  }
+
+  settled(outcome: JobOutcome): void {
+    this.#around.closed(this);
+    this.said();
+    this.#resolve(outcome);
+  }
+
+  send(message: JobMessage): void {
     switch (message.kind) {
       case "job":
-        if (this.#resumes === undefined) return this.#sendJob();
-        return this.#attach({ from: 1, credit: this.#creditBytes }, this.#resumes, this.#countedTokens);
+        if (this.resumes === undefined) return this.#sendJob();
+        return this.#attach({ from: 1, credit: this.creditBytes }, this.resumes, this.#countedTokens);
       case "attach":
         return this.#attach(message);
       case "probe":
@@ -179,9 +174,12 @@ export class OpenJob {
     this.#dependencies.broker.publish(machineSubject(this.target, "job"), body, { reply, headers: this.#headers });
   }
 
-  #sendPart(offset: number, part: Uint8Array): void {
-    const headers = encodeHead({ id: this.id, offset });
-    this.#dependencies.broker.publish(machineSubject(this.target, "part"), part, { headers });
+  #partsOf(body: Uint8Array): PartSender {
+    const send = (offset: number, part: Uint8Array): void => {
+      const headers = encodeHead({ id: this.id, offset });
+      this.#dependencies.broker.publish(machineSubject(this.target, "part"), part, { headers });
+    };
+    return new PartSender({ body, timing: this.timing, send });
   }
 
   #attach(
@@ -194,10 +192,5 @@ export class OpenJob {
 
   #tell(control: Control): void {
     this.#around.tell(this.target, control, this.reply);
-  }
-
-  #release(): void {
-    this.#around.bodyReleased(this.#body.byteLength);
-    this.#body = nothing;
   }
 }

@@ -96,8 +96,8 @@ export class OpenJobs {
     this.#followers.set(job.id, job);
     this.#byMachine.getOrInsertComputed(target.machine, () => new Set()).add(job);
     this.#teller.greet(target);
-    job.follower.submit();
-    this.#teller.tellCounted(job);
+    job.send({ kind: "job" });
+    if (job.isResumable) this.#teller.tellCounted(job);
     return job.outcome;
   }
 
@@ -116,7 +116,7 @@ export class OpenJobs {
     const fault = new Fault("shutting_down", { message: "The GPU machine drains and hands its answers over." });
     try {
       for (const job of this.#byMachine.get(machine) ?? []) {
-        if (job.mayGoOn()) job.follower.cancel(fault);
+        if (job.owner.mayGoOn()) job.follower.cancel(fault);
         await nextTurn();
       }
     } finally {
@@ -132,7 +132,7 @@ export class OpenJobs {
     this.#isStopping = true;
     this.#teller.tellCounts(this.#byMachine);
     for (const { follower, isResumable } of this.#followers.values()) {
-      if (isResumable) follower.leave(fault);
+      if (isResumable) follower.fail(fault);
       else follower.cancel(fault);
     }
   }
@@ -166,31 +166,31 @@ export class OpenJobs {
   #receive(message: BrokerMessage): void {
     const { subject } = message;
     const nowMs = this.#options.clock.now();
-    this.line.noticePause(nowMs);
-    const open = this.#openAt(subject);
+    if (nowMs > this.line.awakeUntilMs) this.line.paused(nowMs);
+    // A reply subject ends in the id of its job.
+    const open = this.#followers.get(subject.slice(-tokenCharacters));
+    const isOpen = open?.reply === subject;
     if (message.noResponders) {
-      const isAwaited = open !== undefined && this.#options.roster.awaited(open.target.machine);
-      open?.follower.noResponders(nowMs, { isAwaited });
+      if (isOpen) this.#nobodyThere(open, nowMs);
       return;
     }
     const decoded = decodeFrame(message.data);
     if (decoded.outcome !== "frame") this.#tellUnreadable(subject, decoded.outcome);
-    else if (open !== undefined && decoded.frame.kind !== "beat") this.#deliver(open, decoded.frame, nowMs);
-    else this.#receiveOther(subject, decoded.frame, nowMs);
+    else if (!isOpen || decoded.frame.kind === "beat") this.#receiveOther(subject, decoded.frame, nowMs);
+    else if (open.isResumable && this.line.wasAway) this.#deliverLate(open, decoded.frame);
+    else open.follower.frame(decoded.frame, nowMs);
+  }
+
+  #nobodyThere({ follower, target }: OpenJob, nowMs: number): void {
+    follower.noResponders(nowMs, { isAwaited: this.#options.roster.awaited(target.machine) });
   }
 
   /** A gateway that slept may have the end of an answer that moved before: the message of the move comes behind it. */
-  #deliver({ follower, isResumable }: OpenJob, frame: Frame, nowMs: number): void {
-    const isEnd = isResumable && isTerminal(frame.kind) && frame.sequence > 0;
-    const sure = isEnd ? this.line.caughtUp() : undefined;
-    if (sure === undefined) follower.frame(frame, nowMs);
-    else void sure.then(() => follower.frame(frame, this.#options.clock.now()));
-  }
-
-  /** A reply subject ends in the id of its job. */
-  #openAt(subject: string): OpenJob | undefined {
-    const open = this.#followers.get(subject.slice(-tokenCharacters));
-    return open?.reply === subject ? open : undefined;
+  #deliverLate({ follower }: OpenJob, frame: Frame): void {
+    const deliver = (): void => follower.frame(frame, this.#options.clock.now());
+    const isEnd = isTerminal(frame.kind) && frame.sequence > 0;
+    if (isEnd) void this.#options.broker.flush().then(deliver, deliver);
+    else deliver();
   }
 
   /** Handles frames that belong to no open job: beats of machines, and late or misdirected frames. */

@@ -7,6 +7,7 @@ import type { Catalogues } from "../fleet/catalogues.ts";
 import type { Roster } from "../fleet/roster.ts";
 import { resumedChosen } from "../routing/rank-machines.ts";
 import type { AnswerCourse } from "./answer-course.ts";
+import type { Attempt, JobOffer } from "./answer-parts.ts";
 import { answerNotFound } from "./machine-fault.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 
@@ -48,6 +49,21 @@ interface Resuming {
   readonly signal: AbortSignal;
 }
 
+/** Returns the job of an answer that its client resumes: its machine tells what it is when it accepts. */
+export function resumedJob(course: AnswerCourse, offerOf: (modelId: string) => JobOffer | undefined): Attempt {
+  const nothing = (): void => undefined;
+  return {
+    accepted(resumed) {
+      const offer = resumed && offerOf(resumed.model);
+      if (resumed !== undefined && offer !== undefined) course.onResumed(offer, resumed);
+    },
+    begun: nothing,
+    said: nothing,
+    over: nothing,
+    mayGoOn: () => false,
+  };
+}
+
 /**
  * Follows a job that another request gave to its machine, for a client that lost that request. The machine knows the job
  * by its id and its key, so any gateway can do this, and no other key can.
@@ -86,10 +102,11 @@ export class AnswerResumer {
     const { jobs, catalogues, timing } = this.#parts;
     const { job } = place;
     const presence = this.machineOf(place);
-    course.resumes((resumed) => {
-      const model = catalogues.of(presence).find(({ id }) => id === resumed?.model);
+    const attempt = resumedJob(course, (modelId) => {
+      const model = catalogues.of(presence).find(({ id }) => id === modelId);
       return model && { job, chosen: resumedChosen(presence, model), next: [] };
     });
+    course.attempts(attempt);
     const outcome = await jobs.run({
       target: presence,
       head: { id: job, kind: "chat", keyId, remainingMs: timing.jobTotalMs },

@@ -1,27 +1,127 @@
 import type { ServerResponse } from "node:http";
+import type { Clock } from "#shared/process/clock.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
 import type { BeatRow, LoadNews } from "#shared/protocol/frame-payload.ts";
+import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { AnswerWriter } from "./answer-parts.ts";
+import type { AnswerMeter, AnswerRenderer, AnswerRendering, AnswerWriter, StreamEnds } from "./answer-parts.ts";
+import { type DeliveredAnswer, wholeUsage } from "./continue-answer.ts";
+import type { JobEvent } from "./job-events.ts";
+import { machineBrokeRules } from "./machine-fault.ts";
+import { StreamNews } from "./stream-news.ts";
 
 /** Limits the bytes that a client leaves unread in this process, if its machine ignores credit. */
 export const clientBacklogBytesMax = 8 * 1024 * 1024;
 
-/** The bytes of a stream, besides its answer, as an API writes them. */
-export interface StreamEnds {
-  /** The media type of the stream; that of server-sent events unless given. */
-  readonly media?: string;
-  /** Sent after a success, and only then. */
-  readonly whole: Uint8Array;
-  /**
-   * True if the stream has no place for a comment or an error, as audio has none. The status line then waits for the
-   * first piece, and a failure cuts the connection.
-   */
-  readonly isBare?: boolean;
-  /** Returns the bytes that report a failure after the first piece. */
-  failed(fault: Fault): Uint8Array;
-  /** Returns the bytes that keep a waiting client's connection alive and say what it waits for. */
-  waiting(reason: string): Uint8Array;
+const readerOptions = { textMax: limits.answerRecordCharactersMax, broken };
+
+/**
+ * The way of an answer from the frames of its machine to the writer for its client: it reads the records, renders their
+ * events, and passes the bytes on.
+ */
+export abstract class AnswerFlow {
+  /** The tokens of a resumed answer that other gateways have counted, and its prompt with them. */
+  countedTokens: number | undefined;
+  /** The answer so far; undefined if no other machine may go on with it. */
+  delivered: DeliveredAnswer | undefined;
+  firstAtMs: number | undefined;
+  /** Tokens of the answer that were delivered so far. */
+  outputTokens = 0;
+  /** The model by its id on the machine that was last offered the job. */
+  model: string | undefined;
+  protected readonly clock: Pick<Clock, "now">;
+  protected readonly meter: AnswerMeter | undefined;
+  protected writer: AnswerWriter | undefined;
+  protected rendering: AnswerRendering | undefined;
+  protected abstract renderer: AnswerRenderer;
+  protected receivedTokens = 0;
+  /** The tokens and the thought of an answer that earlier machines began. */
+  protected earlier = { tokens: 0, thought: 0 };
+  #reader = new RecordReader(readerOptions);
+  /** The choices that have their finish. */
+  protected readonly finished = new Set<number>();
+  #latestAtMs = 0;
+  protected gaps: { observe(seconds: number): void } | undefined;
+  #heldBytes = 0;
+
+  constructor({ clock, meter }: { readonly clock: Pick<Clock, "now">; readonly meter?: AnswerMeter | undefined }) {
+    this.clock = clock;
+    this.meter = meter;
+  }
+
+  on(event: JobEvent): void {
+    if (event.kind === "data") this.#data(event.payload, event.outputTokens);
+    else this.heard(event);
+  }
+
+  /** Called with every event but data. */
+  protected abstract heard(event: Exclude<JobEvent, { kind: "data" }>): void;
+  /** Called with the first part of the answer that is passed on. */
+  protected abstract said(): void;
+
+  hasSaid(): boolean {
+    return this.firstAtMs !== undefined;
+  }
+
+  /** Another machine gives the answer, or what is missing of it. */
+  protected begin(): void {
+    if (this.#reader.hasBegun) this.#reader = new RecordReader(readerOptions);
+    this.finished.clear();
+    this.#heldBytes = 0;
+  }
+
+  #data(payload: Uint8Array, newTokens: number): void {
+    const { delivered, rendering, earlier, countedTokens = 0 } = this;
+    const outputTokens = earlier.tokens + newTokens;
+    const events: AnswerEvent[] = [];
+    for (const record of this.#reader.read(payload)) {
+      const event = eventOf(record);
+      if (event === undefined) throw broken("a record that is no answer event");
+      if (event.kind === "finish") this.finished.add(event.choice ?? 0);
+      events.push(event.kind === "usage" && earlier.tokens > 0 ? wholeUsage(event, earlier) : event);
+    }
+    const rendered = this.renderer.push(events);
+    if (delivered !== undefined && (payload.byteLength <= delivered.freeBytes || delivered.grows(payload.byteLength))) {
+      delivered.records.set(payload, delivered.records.byteLength - delivered.freeBytes);
+      delivered.freeBytes -= payload.byteLength;
+    }
+    this.receivedTokens = outputTokens;
+    // A part of a resumed answer that its client has already is not passed on, and yet counted.
+    if (rendered.byteLength > 0 || this.countedTokens !== undefined) this.outputTokens = outputTokens;
+    if (rendered.byteLength > 0) {
+      this.passing();
+      this.writer?.onData(rendered);
+    } else {
+      this.#heldBytes += payload.byteLength;
+      this.writer?.onHold(this.#heldBytes);
+    }
+    const { bound } = rendering ?? {};
+    if (bound !== undefined && outputTokens - countedTokens > bound.upToTokens)
+      bound.used(outputTokens - countedTokens);
+  }
+
+  /** Throws if an answer that its machine calls whole is not. */
+  protected assertWhole(): void {
+    if (this.#reader.hasBegun || this.finished.size === 0) throw broken("an answer without its end");
+  }
+
+  /** Notes the time of a piece that is passed on. */
+  protected passing(): void {
+    this.#heldBytes = 0;
+    const nowMs = this.clock.now();
+    if (this.firstAtMs === undefined) {
+      this.firstAtMs = nowMs;
+      this.said();
+      if (this.rendering?.streamed) this.gaps = this.meter?.streamBegan(this.model ?? "");
+    } else this.gaps?.observe((nowMs - this.#latestAtMs) / 1_000);
+    this.#latestAtMs = nowMs;
+  }
+}
+
+function broken(what: string): Error {
+  return machineBrokeRules(`it sent ${what}`);
 }
 
 interface WriterOptions {
@@ -38,11 +138,6 @@ interface WriterOptions {
 const streamMedia = "text/event-stream; charset=utf-8";
 const streamLines = ["cache-control", "no-cache", "x-accel-buffering", "no"] as const;
 
-/** Response header that names the machine that gave the answer, or failed to. */
-export const machineHeader = "x-trunkline-machine";
-/** Response header that names the model that gave the answer, if a route led to it. */
-export const modelHeader = "x-trunkline-model";
-
 const nothing = new Uint8Array();
 
 /**
@@ -51,17 +146,15 @@ const nothing = new Uint8Array();
  * `statusHeldMs`. Later comments keep the connection alive, and report what the request waits for.
  */
 export class StreamWriter implements AnswerWriter {
+  /** True once the status line was written, so that a failure can only be reported inside the stream. */
+  begun = false;
   readonly #options: WriterOptions;
   readonly #body: TurnWriter;
-  #begun = false;
-  #acceptedAtMs: number | undefined;
-  #writtenAtMs = 0;
-  #writtenSinceTick = false;
-  #cutOff = false;
-  #acceptPending = false;
-  #toldWaitingFor = "";
+  #news: StreamNews | undefined;
   #machine = "";
-  #answering = false;
+  #hasWritten = false;
+  #writtenAtMs: number | undefined;
+  #cutOff = false;
   #last: Uint8Array = nothing;
 
   constructor(options: WriterOptions) {
@@ -69,15 +162,9 @@ export class StreamWriter implements AnswerWriter {
     this.#body = new TurnWriter(options.response);
   }
 
-  /** True if the status line was written, so that a failure can only be reported inside the stream. */
-  get begun(): boolean {
-    return this.#begun;
-  }
-
   onAccept(machine: string, model: string): void {
     this.#options.onAccept(machine, model);
     this.#machine = machine;
-    this.#acceptPending = true;
   }
 
   hasLeft(): boolean {
@@ -94,10 +181,9 @@ export class StreamWriter implements AnswerWriter {
   }
 
   onData(bytes: Uint8Array): void {
-    this.#begin();
+    if (!this.begun) this.#begin();
+    this.#hasWritten = true;
     this.#write(bytes);
-    this.#answering = true;
-    this.#writtenSinceTick = true;
   }
 
   onLast(bytes: Uint8Array): void {
@@ -111,28 +197,15 @@ export class StreamWriter implements AnswerWriter {
   onHold(): void {}
 
   onTick(nowMs: number, row: BeatRow | undefined, load?: LoadNews): void {
-    const { timing } = this.#options;
-    if (this.#acceptPending) {
-      this.#acceptPending = false;
-      this.#acceptedAtMs ??= nowMs;
-    }
-    if (this.#writtenSinceTick) {
-      this.#writtenSinceTick = false;
-      this.#writtenAtMs = nowMs;
-    }
-    if (this.#acceptedAtMs === undefined || this.#options.ends.isBare) return;
-    if (!this.begun) {
-      if (nowMs - this.#acceptedAtMs < timing.statusHeldMs) return;
-      this.#begin();
-      this.#comment(this.#waitFor(row, load), nowMs);
-      return;
-    }
-    const silentMs = nowMs - this.#writtenAtMs;
-    if (silentMs < (this.#answering ? timing.commentIntervalMs : timing.newsIntervalMs)) return;
-    const waitingFor = this.#waitFor(row, load);
-    const intervalMs = load === undefined ? timing.commentIntervalMs : timing.loadNewsIntervalMs;
-    // A new place in the queue, or a load that went on, is reported before the usual interval ends.
-    if (silentMs >= intervalMs || waitingFor !== this.#toldWaitingFor) this.#comment(waitingFor, nowMs);
+    const { ends, timing } = this.#options;
+    const machine = this.#machine;
+    if (this.#hasWritten) this.#writtenAtMs = nowMs;
+    const isWaiting = !this.#hasWritten && machine !== "" && !ends.isBare;
+    this.#hasWritten = false;
+    if (!isWaiting) return;
+    this.#news ??= new StreamNews(timing, nowMs);
+    const comment = this.#news.due({ nowMs, machine, row, load, begun: this.begun, writtenAtMs: this.#writtenAtMs });
+    if (comment !== undefined) this.tell(comment);
   }
 
   /** Writes a comment, which no client takes for a part of the answer. */
@@ -158,23 +231,9 @@ export class StreamWriter implements AnswerWriter {
     else this.#body.end(ends.failed(fault));
   }
 
-  #waitFor(row: BeatRow | undefined, load: LoadNews | undefined): string {
-    if (row === undefined) return "waiting";
-    const [, state, place] = row;
-    if (load === undefined) return state === "queued" && place > 0 ? `queued at ${place}` : state;
-    const seconds = Math.ceil(load.leftMs / 1_000);
-    return `loading ${load.model} on ${this.#machine}, ${load.percent} %, about ${seconds} s`;
-  }
-
-  #comment(waitingFor: string, nowMs: number): void {
-    this.#write(this.#options.ends.waiting(waitingFor));
-    this.#toldWaitingFor = waitingFor;
-    this.#writtenAtMs = nowMs;
-  }
-
   #begin(): void {
-    if (this.#begun) return;
-    this.#begun = true;
+    if (this.begun) return;
+    this.begun = true;
     if (this.#options.response.headersSent) return;
     const lines = this.#options.headers();
     lines.push("content-type", this.#options.ends.media ?? streamMedia, ...streamLines);
@@ -211,7 +270,7 @@ export class TurnWriter {
 
   write(bytes: Uint8Array): void {
     if (bytes.byteLength === 0 || this.#response.destroyed || this.#response.writableEnded) return;
-    if (this.#pieces.push(bytes) === 1) process.nextTick(() => this.#writePieces());
+    if (this.#pieces.push(bytes) === 1) process.nextTick(this.#writePieces);
     this.#pieceBytes += bytes.byteLength;
   }
 
@@ -220,10 +279,10 @@ export class TurnWriter {
     this.#response.end(this.#takePieces());
   }
 
-  #writePieces(): void {
+  readonly #writePieces = (): void => {
     const chunk = this.#takePieces();
     if (chunk !== undefined && !this.#response.destroyed) this.#response.write(chunk);
-  }
+  };
 
   #takePieces(): Uint8Array | undefined {
     const pieces = this.#pieces;

@@ -28,27 +28,18 @@ export interface Decision {
 
 const unlimited: Decision = { limitStatus: {}, fault: undefined };
 
-/** The prompt of a request, and what it may use in all. */
-type Sized = Pick<Demand, "tokens" | "promptTokens">;
+/** A request asks this of the limits of its key. A count of tokens runs no model, and takes no seat. */
+export type AskedLimits = Omit<Demand, "keyId" | "limits">;
 
 /** Asks for admission of a request under the limits of its key. */
-export function admitRequest(key: KeyRecord, sized: Sized, signal: AbortSignal, parts: AdmitParts): Promise<Decision> {
-  return ask(key, { ...sized, seat: newToken() }, signal, parts);
-}
-
-/** Asks for admission of a count of tokens, which runs no model. */
-export async function admitCount(key: KeyRecord, signal: AbortSignal, parts: AdmitParts): Promise<Decision> {
-  if (key.limits?.requestsPerMinute === undefined) return unlimited;
-  return ask(key, { tokens: 0, seat: noSeat }, signal, parts);
-}
-
-async function ask(
+export async function askLimits(
   { id: keyId, limits }: KeyRecord,
-  asked: Omit<Demand, "keyId" | "limits">,
+  asked: AskedLimits,
   signal: AbortSignal,
   { limits: book, early, clock }: AdmitParts,
 ): Promise<Decision> {
-  if (limits === undefined) return unlimited;
+  const isCount = asked.seat === noSeat;
+  if (limits === undefined || (isCount && limits.requestsPerMinute === undefined)) return unlimited;
   const demand = { keyId, limits, ...asked };
   let admission = await book.admit(demand);
   if (isRetryable(admission)) {
@@ -57,7 +48,7 @@ async function ask(
   }
   const { limitStatus } = admission;
   if (admission.outcome === "admitted")
-    return { limitStatus, hold: demand.seat === noSeat ? undefined : admission.hold, fault: undefined };
+    return { limitStatus, hold: isCount ? undefined : admission.hold, fault: undefined };
   early?.note(limits, admission);
   return { limitStatus, fault: limitFault(admission, demand), by: admission.by };
 }

@@ -11,14 +11,6 @@ interface GrowingRequest extends Pick<ToldRequest, "hold" | "isResuming" | "dema
   grew(hold: Hold): void;
 }
 
-/** The bound of an answer by what the limits of its key have left. */
-export interface AnswerAllowance {
-  /** Undefined for an answer that no limit can end. */
-  readonly bound: AnswerBound | undefined;
-  /** Returns the limit at which the answer was left. */
-  readonly spent: () => string | undefined;
-}
-
 /** True if an answer may become longer than what its request holds. */
 export function mayGrow({
   hold,
@@ -34,88 +26,82 @@ export function mayGrow({
 
 /**
  * Lets the reservation of a request grow with its answer. The answer is left through `leaving` where the limits of its key
- * have nothing left for it.
+ * have nothing left for it. Undefined for an answer that no limit can end.
  */
-export function allow(request: GrowingRequest, leaving: AbortController, settlements: Settlements): AnswerAllowance {
+export function allow(
+  request: GrowingRequest,
+  leaving: AbortController,
+  settlements: Pick<Settlements, "grow">,
+): GrowingHold | undefined {
   const { hold, demanded } = request;
-  if (hold === undefined || !mayGrow(request)) return { bound: undefined, spent: () => undefined };
-  let limit: string | undefined;
-  const onSpent = (by: string): void => {
-    if (request.isOver || leaving.signal.aborted) return;
-    limit = by;
-    leaving.abort(new Fault("insufficient_quota", { message: "The key of this request has no tokens left." }));
-  };
-  const holder = {
-    hold,
-    grew: (grown: typeof hold) => {
-      holder.hold = grown;
-      request.grew(grown);
-    },
-  };
-  const { promptTokens = 0 } = demanded ?? {};
-  return { bound: new GrowingHold({ holder, promptTokens, settlements, onSpent }), spent: () => limit };
-}
-
-/** The owner of a hold. */
-interface Holder {
-  readonly hold: Hold;
-  /** Takes the hold as it has grown. */
-  grew(hold: Hold): void;
+  if (hold === undefined || !mayGrow(request)) return undefined;
+  return new GrowingHold({ request, hold, promptTokens: demanded?.promptTokens ?? 0, leaving, settlements });
 }
 
 interface GrowingOptions {
-  readonly holder: Holder;
+  readonly request: GrowingRequest;
+  readonly hold: Hold;
   readonly promptTokens: number;
+  readonly leaving: AbortController;
   readonly settlements: Pick<Settlements, "grow">;
-  /** Called when the limits of the key have nothing left for the answer, with the limit that is reached. */
-  readonly onSpent: (by: "tokens" | "budget") => void;
 }
 
 /**
  * The hold of a request that a model answers. Each time the answer has used it up, the hold grows by what the limits of
  * the key have left. The answer goes on meanwhile, by no more than its machine may send ahead.
  */
-export class GrowingHold {
+class GrowingHold implements AnswerBound {
+  /** The limit at which the answer was left. */
+  spent: string | undefined;
+  upToTokens = 0;
+  /** True while it is unknown if the answer may go on, so that its machine gets no more credit. */
+  isGrowing = false;
   readonly #options: GrowingOptions;
+  #hold: Hold;
   #usedTokens = 0;
-  #isGrowing = false;
   #isLast = false;
 
   constructor(options: GrowingOptions) {
     this.#options = options;
+    this.#hold = options.hold;
+    this.upToTokens = boundOf(options.hold).tokens - options.promptTokens;
   }
 
-  /** True while it is unknown if the answer may go on, so that its machine gets no more credit. */
-  get isGrowing(): boolean {
-    return this.#isGrowing;
-  }
-
-  /** Takes the tokens of the answer so far. */
+  /** Takes the tokens of an answer that has more than `upToTokens`. */
   used(outputTokens: number): void {
-    const { holder, promptTokens, settlements } = this.#options;
+    const { promptTokens, settlements } = this.#options;
     this.#usedTokens = promptTokens + outputTokens;
-    const { tokens, by } = boundOf(holder.hold);
-    if (this.#usedTokens <= tokens || this.#isGrowing) return;
-    if (this.#isLast) {
-      this.#options.onSpent(by);
-      return;
-    }
+    if (this.isGrowing) return;
+    if (this.#isLast) return this.#leave();
     const usedTokens = this.#usedTokens;
-    const grow = (grown: Hold): void => {
-      this.#isGrowing = false;
-      this.#isLast = boundOf(grown).tokens < usedTokens + growthTokens;
-      holder.grew(grown);
-      this.used(this.#usedTokens - promptTokens);
-    };
-    const grown = settlements.grow({ hold: holder.hold, usedTokens });
-    if (!(grown instanceof Promise)) return grow(grown);
-    this.#isGrowing = true;
-    void grown.then(grow);
+    const grown = settlements.grow({ hold: this.#hold, usedTokens });
+    if (!(grown instanceof Promise)) return this.#grew(grown, usedTokens);
+    this.isGrowing = true;
+    void grown.then((hold) => this.#grew(hold, usedTokens));
+  }
+
+  /** The hold was asked for more than so many tokens. */
+  #grew(hold: Hold, usedTokens: number): void {
+    const { request, promptTokens } = this.#options;
+    const { tokens } = boundOf(hold);
+    this.#hold = hold;
+    this.isGrowing = false;
+    this.#isLast = tokens < usedTokens + growthTokens;
+    this.upToTokens = tokens - promptTokens;
+    request.grew(hold);
+    if (this.#usedTokens > tokens) this.used(this.#usedTokens - promptTokens);
+  }
+
+  #leave(): void {
+    const { request, leaving } = this.#options;
+    if (request.isOver || leaving.signal.aborted) return;
+    this.spent = boundOf(this.#hold).by;
+    leaving.abort(new Fault("insufficient_quota", { message: "The key of this request has no tokens left." }));
   }
 }
 
 /** Returns the tokens that a request may use under its hold, and the limit that is reached then. */
-export function boundOf({ limits, tokens, budgetTokens }: Hold): {
+function boundOf({ limits, tokens, budgetTokens }: Hold): {
   readonly tokens: number;
   readonly by: "tokens" | "budget";
 } {

@@ -4,10 +4,9 @@ import type { Clock } from "#shared/process/clock.ts";
 import { RateBucket } from "#shared/process/rate-buckets.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
-/** A request that can be told from others. Two keys never have the same request. */
+/** A request that can be told from others by its fingerprint. Two keys never have the same request. */
 export interface Fingerprinted {
-  /** The fingerprint, if it was made before. */
-  readonly madePrint: string | undefined;
+  readonly work: { readonly madePrint: string | undefined };
   /** Makes the fingerprint. Undefined once the body is released. */
   print(): string | undefined;
 }
@@ -33,11 +32,14 @@ interface Deaths {
  * success clears the request.
  */
 export class DeadlyRequests {
+  /** The deaths by the fingerprint of their request. While there are none, `refuse` need not be called. */
+  readonly remembered: { readonly size: number };
   readonly #timing: Timing;
   readonly #deaths = new LRUCache<string, Deaths>({ max: requestsMax });
 
   constructor(timing: Timing) {
     this.#timing = timing;
+    this.remembered = this.#deaths;
   }
 
   died(what: keyof typeof weights, machine: string, request: Fingerprinted, nowMs: number): void {
@@ -52,14 +54,12 @@ export class DeadlyRequests {
 
   /** Forgets a request that a machine answered, if `died` or `refuse` fingerprinted it before. */
   worked(request: Fingerprinted): void {
-    if (request.madePrint !== undefined) this.#deaths.delete(request.madePrint);
+    const { madePrint } = request.work;
+    if (madePrint !== undefined) this.#deaths.delete(madePrint);
   }
 
-  /**
-   * Throws `poison_request` if enough machines died under this request. It costs nothing while no death is remembered.
-   */
+  /** Throws `poison_request` if enough machines died under this request. */
   refuse(request: Fingerprinted, nowMs: number): void {
-    if (this.#deaths.size === 0) return;
     const print = request.print();
     const known = print === undefined ? undefined : this.#deaths.get(print);
     if (known === undefined || nowMs >= known.untilMs) return;
@@ -97,21 +97,25 @@ const reserve = { atOnce: 20, intervalMs: 1_000 };
 /** Limits how often failed requests are placed once more. */
 export class RetryBudget {
   readonly #clock: Pick<Clock, "now">;
+  readonly #requests: { readonly count: number };
   readonly #terms: BudgetTerms;
   readonly #reserve = new RateBucket(reserve);
   #saved = 0;
+  /** The requests that have added their part. */
+  #counted = 0;
 
-  constructor(clock: Pick<Clock, "now">, terms: BudgetTerms = retries) {
+  /** `requests` counts the requests that came. */
+  constructor(clock: Pick<Clock, "now">, requests: { readonly count: number }, terms: BudgetTerms = retries) {
     this.#clock = clock;
+    this.#requests = requests;
     this.#terms = terms;
-  }
-
-  asked(): void {
-    this.#saved = Math.min(this.#terms.saved, this.#saved + this.#terms.share);
   }
 
   /** Takes one retry. True if the budget held one. */
   take(): boolean {
+    const { count } = this.#requests;
+    this.#saved = Math.min(this.#terms.saved, this.#saved + this.#terms.share * (count - this.#counted));
+    this.#counted = count;
     if (this.#saved < 1) return this.#reserve.take(this.#clock.now()) === 0;
     this.#saved -= 1;
     return true;

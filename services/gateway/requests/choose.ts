@@ -39,49 +39,38 @@ export function wantedBy({ targets, kind, needs }: TargetedWork, signal: AbortSi
   return targets.map((target) => ({ ...target, kind, needs, signal }));
 }
 
-/** Ranks the machines of the targets of a request, of one target after the other. */
-export class TargetRanking {
-  readonly #ranking: MachineRanking;
-  readonly #placements: Pick<JobPlacements, "rankNow">;
+/** The parts that rank machines: without waiting, and with it. */
+interface Rankers {
+  readonly ranking: MachineRanking;
+  readonly placements: Pick<JobPlacements, "rankNow">;
+}
 
-  constructor({
-    ranking,
-    placements,
-  }: {
-    readonly ranking: MachineRanking;
-    readonly placements: Pick<JobPlacements, "rankNow">;
-  }) {
-    this.#ranking = ranking;
-    this.#placements = placements;
+/** Ranks the machines of the first target that has some, from a place in the route on. Undefined if none has. */
+export function rankNow({ placements }: Rankers, targets: readonly Wanted[], from = 0): RankedTarget | undefined {
+  for (const [place, wanted] of targets.entries()) {
+    const ranked = place < from ? undefined : placements.rankNow(wanted);
+    if (ranked !== undefined) return rankedTarget(wanted, place, ranked);
   }
+  return undefined;
+}
 
-  /** Ranks the machines of the first target that has some. All targets wait together for machines that are away. */
-  async rankFirst(targets: readonly Wanted[]): Promise<RankedTarget> {
-    const now = this.#rankNow(targets, 0);
-    if (now !== undefined) return now;
-    return anyOf(targets.map(async (wanted, place) => rankedTarget(wanted, place, await this.#ranking.rank(wanted))));
-  }
+/** Waits for the machines of all targets together, where none of them has some. */
+export function rankAwaited({ ranking }: Rankers, targets: readonly Wanted[]): Promise<RankedTarget> {
+  return anyOf(targets.map(async (wanted, place) => rankedTarget(wanted, place, await ranking.rank(wanted))));
+}
 
-  /** Ranks the machines of the next target that has some. Only the last target waits for machines that are away. */
-  async rankNext(
-    targets: readonly Wanted[],
-    { after, waits }: { readonly after: number; readonly waits: boolean },
-  ): Promise<RankedTarget | undefined> {
-    const now = this.#rankNow(targets, after + 1);
-    const place = targets.length - 1;
-    const last = targets[place];
-    if (now !== undefined || !waits || last === undefined || place <= after) return now;
-    const ranked = await this.#ranking.rank(last).catch(() => undefined);
-    return ranked && rankedTarget(last, place, ranked);
-  }
-
-  #rankNow(targets: readonly Wanted[], from: number): RankedTarget | undefined {
-    for (const [place, wanted] of targets.entries()) {
-      const ranked = place < from ? undefined : this.#placements.rankNow(wanted);
-      if (ranked !== undefined) return rankedTarget(wanted, place, ranked);
-    }
-    return undefined;
-  }
+/** Ranks the machines of the next target that has some. Only the last target waits for machines that are away. */
+export async function rankNext(
+  rankers: Rankers,
+  targets: readonly Wanted[],
+  { after, waits }: { readonly after: number; readonly waits: boolean },
+): Promise<RankedTarget | undefined> {
+  const now = rankNow(rankers, targets, after + 1);
+  const place = targets.length - 1;
+  const last = targets[place];
+  if (now !== undefined || !waits || last === undefined || place <= after) return now;
+  const ranked = await rankers.ranking.rank(last).catch(() => undefined);
+  return ranked && rankedTarget(last, place, ranked);
 }
 
 function rankedTarget(wanted: Wanted, place: number, ranked: readonly Chosen[]): RankedTarget {

@@ -4,7 +4,7 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
 import type { JobPlacements } from "../routing/job-placements.ts";
-import { RecordsOf } from "../jobs/job-events.ts";
+import { recordsOf } from "../jobs/job-events.ts";
 import type { OpenJobs } from "../jobs/open-jobs.ts";
 import { wantedBy } from "./choose.ts";
 import type { ModelRequest } from "./request.ts";
@@ -56,7 +56,7 @@ export class PromptCounter {
       body: chat.work.body,
       sha256: chat.work.sha256,
       acceptWithinMs: acceptWaitMs * 2,
-      owner: new RecordsOf(() => undefined),
+      owner: recordsOf(() => undefined),
       signal: AbortSignal.any([signal, late.signal]),
     });
     signal.throwIfAborted();

@@ -1,21 +1,10 @@
-import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyReply } from "fastify";
-import { resumableHeader } from "./resumable-answer.ts";
 
 /** Names ignored fields in a header of the answer. */
 export function nameIgnored(reply: FastifyReply, ignored: readonly string[]): void {
   const names = ignoredHeader(ignored);
   if (names === undefined) reply.removeHeader("x-trunkline-ignored");
   else reply.header("x-trunkline-ignored", names);
-}
-
-/** Anthropic's clients name features of its service here, and models need none of them. */
-const betaHeader = "anthropic-beta";
-
-/** Returns the headers of a request that mean nothing for its answer. */
-export function ignoredHeaders(headers: IncomingHttpHeaders, isResumable: boolean): readonly string[] {
-  const meaningless = isResumable ? [betaHeader] : [betaHeader, resumableHeader];
-  return meaningless.filter((header) => header in headers);
 }
 
 const nameCharactersMax = 100;

@@ -8,7 +8,7 @@ import { callerOf } from "../keys/authenticate.ts";
 import { sinceArrivalMs } from "../http/timed-response.ts";
 import type { AnswerResumer } from "../jobs/resume-answer.ts";
 import { KeyedCounts } from "../http/bound-uploads.ts";
-import { resumedPlace, resumesAnswer } from "./resumable-answer.ts";
+import { lastEventHeader, resumedPlace } from "./resumable-answer.ts";
 import { adoptError, type BodyLimit } from "../http/answer-faults.ts";
 import { seatAgainMs } from "./admit.ts";
 import { ModelRequest, type RequestParts } from "./request.ts";
@@ -47,7 +47,7 @@ export function keepAccounts(
     closeWith(reply, () => asked.close(reply.statusCode));
     // An answer that is resumed was admitted before, and may still have its seat.
     const { endpoint } = request.routeOptions.config;
-    if (endpoint?.isResumable === true && resumesAnswer(request.headers))
+    if (endpoint?.isResumable === true && request.headers[lastEventHeader] !== undefined)
       return enterResume(request, reply, { ...dependencies, resuming });
     const fault = early.judge(key);
     // A client's next request may overtake the close of the connection that it has just left.
@@ -83,8 +83,7 @@ async function enterResume(
   reply: FastifyReply,
   { clock, resumer, resuming }: { clock: Clock; resumer: Pick<AnswerResumer, "machineOf">; resuming: KeyedCounts },
 ): Promise<void> {
-  const place = resumedPlace(request.headers);
-  if (place !== undefined) resumer.machineOf(place);
+  resumer.machineOf(resumedPlace(request.headers));
   const { key, leaving } = callerOf(request);
   while (resuming.of(key.id) >= resumesReadMax) await sleep(clock, resumeAgainMs, leaving.signal);
   leaving.signal.throwIfAborted();

@@ -7,16 +7,14 @@ import { type AnswerClaims, type Claim, type ClaimName, claimsPerKeyMax } from "
 import type { AnswerPlace, Wait } from "../jobs/resume-answer.ts";
 
 /** Names an answer that is made once, however often its request is repeated. */
-const idempotencyHeader = "idempotency-key";
+export const idempotencyHeader = "idempotency-key";
 /** Tells that an answer was made for an earlier request with the same name. */
 export const replayedHeader = "idempotent-replayed";
 
 const nameCharactersMax = 255;
 
-/** Returns the name that a client gives its answer, as a digest. Undefined for a request without one. */
-export function onceName(headers: IncomingHttpHeaders, keyId: string): ClaimName | undefined {
-  const name = headers[idempotencyHeader];
-  if (name === undefined || name === "") return undefined;
+/** Returns the name that a client gives its answer, as a digest. */
+export function onceName({ [idempotencyHeader]: name }: IncomingHttpHeaders, keyId: string): ClaimName {
   if (typeof name !== "string" || name.length > nameCharactersMax) {
     const message = `The header 'Idempotency-Key' must have at most ${nameCharactersMax} characters (nameCharactersMax).`;
     throw refusal("invalid_value", message);

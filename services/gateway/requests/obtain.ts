@@ -2,10 +2,10 @@ import type { FastifyReply } from "fastify";
 import { callerOf } from "../keys/authenticate.ts";
 import type { Endpoint, ModelExchange, Incoming, InferenceDependencies } from "./endpoint.ts";
 import { requestOf } from "./keep-accounts.ts";
-import { onceName } from "./made-once.ts";
+import { idempotencyHeader } from "./made-once.ts";
 import { answerOnce } from "./answer-once.ts";
-import { keepingOf, resumeAnswer } from "./resume-request.ts";
-import { resumedPlace } from "./resumable-answer.ts";
+import { resumeAnswer, sendResumable } from "./resume-request.ts";
+import { lastEventHeader, resumableHeader, resumedPlace } from "./resumable-answer.ts";
 import { runRequest } from "./run-request.ts";
 
 /** Returns the handler of an endpoint that asks models for something. */
@@ -18,11 +18,11 @@ export function answerRequest(endpoint: Endpoint, dependencies: InferenceDepende
 }
 
 /** Obtains an answer that may be kept for its client: by a new job, from the job that a client resumes, or made once. */
-async function obtainKept(exchange: ModelExchange, dependencies: InferenceDependencies): Promise<void> {
+function obtainKept(exchange: ModelExchange, dependencies: InferenceDependencies): Promise<void> {
   const { headers } = exchange.incoming;
-  const place = resumedPlace(headers);
-  if (place !== undefined) return resumeAnswer(exchange, { place }, dependencies);
-  const name = onceName(headers, exchange.request.key.id);
-  if (name !== undefined) return answerOnce(exchange, name, dependencies);
-  return runRequest(exchange, dependencies, { keeps: ({ stream }) => keepingOf(exchange, stream, dependencies) });
+  if (headers[lastEventHeader] !== undefined)
+    return resumeAnswer(exchange, { place: resumedPlace(headers) }, dependencies);
+  if (headers[idempotencyHeader]) return answerOnce(exchange, dependencies);
+  if (headers[resumableHeader] !== undefined) return runRequest(exchange, dependencies, { send: sendResumable });
+  return runRequest(exchange, dependencies);
 }

@@ -4,6 +4,7 @@ import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import type { Needs } from "../routing/choose-machine.ts";
 import type { ModelTarget } from "../routing/job-placements.ts";
+import type { AnswerPlace } from "../jobs/resume-answer.ts";
 import type { TargetedWork } from "./choose.ts";
 import { type AskedEffort, jobBody, type ReadRequest } from "./read-request.ts";
 
@@ -18,25 +19,32 @@ interface WorkTerms {
   readonly ignored: readonly string[];
 }
 
+type JobPlace = Omit<AnswerPlace, "event">;
+
 const nothing = new Uint8Array();
 /** The client's own trace in the W3C form. */
 const traceForm = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
-/** The part of a request that machines work on: its body, and the metadata of its jobs. */
+/** The part of a request that machines work on: its body, and the metadata of its jobs. Its own methods alone change it. */
 export class RequestWork implements TargetedWork {
   readonly kind: JobKind;
   readonly needs: Needs;
   readonly targets: readonly ModelTarget[];
   readonly streamed: boolean;
+  /** Released with the first part of the answer: bodies are large, and answers take long. */
+  body: Uint8Array;
+  /** SHA-256 of a body that is sent in parts. */
+  sha256: string | undefined;
+  /** The effort of a request without which the job may run where the model or runtime lacks it. */
+  effort: AskedEffort | undefined;
+  /** The fields that are ignored, as the client named them. */
+  ignored: readonly string[];
+  /** The fingerprint of the request and its key, if it was made before. */
+  madePrint: string | undefined;
   readonly #terms: WorkTerms;
   readonly #tellsStop: true | undefined;
-  readonly #ignored: string[];
-  /** Released with the first part of the answer: bodies are large, and answers take long. */
-  #body: Uint8Array;
-  #sha256: string | undefined;
-  #effort: AskedEffort | undefined;
   #resumable: Resumable | undefined;
-  #print: string | undefined;
+  #given: ((place: JobPlace) => void) | undefined;
 
   constructor(asked: ReadRequest, terms: WorkTerms) {
     const { kind, needs, stream, tellsStop, body, sha256, effort } = asked;
@@ -49,55 +57,43 @@ export class RequestWork implements TargetedWork {
       cacheSalt === undefined || needs.prompt === undefined ? needs : { ...needs, prompt: { ...needs.prompt, keyId } };
     this.#terms = terms;
     this.#tellsStop = tellsStop ? true : undefined;
-    this.#ignored = [...ignored];
-    this.#body = body;
-    this.#sha256 = sha256;
-    this.#effort = effort;
-  }
-
-  get body(): Uint8Array {
-    return this.#body;
-  }
-
-  /** SHA-256 of a body that is sent in parts. */
-  get sha256(): string | undefined {
-    return this.#sha256;
-  }
-
-  /** The effort of a request without which the job may run where the model or runtime lacks it. */
-  get effort(): AskedEffort | undefined {
-    return this.#effort;
-  }
-
-  get ignored(): readonly string[] {
-    return this.#ignored;
+    this.ignored = ignored;
+    this.body = body;
+    this.sha256 = sha256;
+    this.effort = effort;
   }
 
   /** Takes a body with what was fetched for it. */
   changeBody({ body, sha256 }: Pick<ReadRequest, "body" | "sha256">): void {
-    this.#body = body;
-    this.#sha256 = sha256;
+    this.body = body;
+    this.sha256 = sha256;
   }
 
   /** Lets go of the body, and returns it. */
   releaseBody(): Uint8Array {
-    const body = this.#body;
-    this.#body = nothing;
+    const { body } = this;
+    this.body = nothing;
     return body;
   }
 
   /** Leaves an effort out that the model or the runtime lacks. */
   leaveEffort(): void {
-    if (this.#effort === undefined) return;
-    const { reasoning_effort: _, ...body } = JSON.parse(Buffer.from(this.#body).toString()) as ChatBody;
+    if (this.effort === undefined) return;
+    const { reasoning_effort: _, ...body } = JSON.parse(Buffer.from(this.body).toString()) as ChatBody;
     this.changeBody(jobBody(body));
-    this.#ignored.push(this.#effort.field);
-    this.#effort = undefined;
+    this.ignored = [...this.ignored, this.effort.field];
+    this.effort = undefined;
   }
 
-  /** Lets any gateway go on with the answer, which has this name in its API. */
-  canBeResumed(made: Resumable): void {
+  /** Lets any gateway go on with the answer, which has this name in its API. `given` hears which machine has the job. */
+  canBeResumed(made: Resumable, given?: (place: JobPlace) => void): void {
     this.#resumable = made;
+    this.#given = given;
+  }
+
+  /** Called when a machine has a job that can be resumed, with its whole body. */
+  given(place: JobPlace): void {
+    this.#given?.(place);
   }
 
   /** Returns the metadata of a job. A machine that goes on with an answer has a part of it only. */
@@ -114,16 +110,11 @@ export class RequestWork implements TargetedWork {
     };
   }
 
-  /** The fingerprint of the request and its key, if it was made before. */
-  get madePrint(): string | undefined {
-    return this.#print;
-  }
-
   /** Makes the fingerprint of the request with its body, which may be kept elsewhere by now. */
   print(body: Uint8Array | undefined): string | undefined {
-    const whole = this.#body.byteLength > 0 ? this.#body : body;
-    if (whole === undefined) return this.#print;
+    const whole = this.body.byteLength > 0 ? this.body : body;
+    if (whole === undefined) return this.madePrint;
     const name = `${this.#terms.keyId} ${this.kind} ${this.targets[0]?.modelId} `;
-    return (this.#print ??= createHash("sha256").update(name).update(whole).digest("base64"));
+    return (this.madePrint ??= createHash("sha256").update(name).update(whole).digest("base64"));
   }
 }

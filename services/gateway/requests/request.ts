@@ -7,8 +7,8 @@ import { AnswerCourse } from "../jobs/answer-course.ts";
 import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
 import type { TokenCeiling } from "../limits/token-estimates.ts";
 import { assertMayLoad, type CausedLoad } from "../limits/load-limit.ts";
-import type { Hold, Limits, SeatedAnswer } from "../limits/limits.ts";
-import { admitCount, admitRequest, type Decision } from "./admit.ts";
+import { noSeat, type Hold, type Limits, type SeatedAnswer } from "../limits/limits.ts";
+import { type AskedLimits, askLimits, type Decision } from "./admit.ts";
 import { mayGrow } from "./allow.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
 import type { RequestSender } from "./record-request.ts";
@@ -54,7 +54,8 @@ type RequestPhase = "open" | "asking" | "left" | "settled";
  * the work for machines, their answer, and one usage record at that end. The book knows what each request under way used
  * some 100 ms ago, for the case that its gateway is killed. A machine reports token counts as usage of an end or fault
  * frame, output tokens of data frames, and progress of beats. All of them are clamped to what is possible before they
- * are booked, logged or measured. Usage in an answer's own bytes reaches its client as the machine wrote it.
+ * are booked, logged or measured. Usage in an answer's own bytes reaches its client as the machine wrote it. Its own
+ * methods alone change its fields.
  */
 export class ModelRequest implements ToldRequest {
   readonly id: string;
@@ -62,23 +63,22 @@ export class ModelRequest implements ToldRequest {
   readonly startedAtMs: number;
   readonly answer: AnswerCourse;
   readonly from: RequestSender;
+  asked: AskedModel | undefined;
+  demanded: Demanded | undefined;
+  hold: Hold | undefined;
+  limit: string | undefined;
+  outcome: RequestOutcome | undefined;
+  endedAtMs: number | undefined;
+  isResuming = false;
+  once: ToldRequest["once"];
+  status = 0;
   readonly #parts: RequestParts;
   #state: RequestPhase = "open";
-  #asked: AskedModel | undefined;
   #work: RequestWork | undefined;
-  #demanded: Demanded | undefined;
-  #hold: Hold | undefined;
-  /** The limit that has ended the answer, or refused the request. */
-  #limit: string | undefined;
   #mayLoad: Promise<void> | undefined;
-  #outcome: RequestOutcome | undefined;
-  #endedAtMs: number | undefined;
-  /** True for a request that resumes an answer. */
-  #isResuming = false;
-  /** True for a request with an `Idempotency-Key`. All requests with one name count as one, unless the answer is made anew. */
-  #once: ToldRequest["once"];
+  /** Set once the request is settled. */
+  #facts: RequestFacts | undefined;
   #stays: Promise<unknown> | undefined;
-  #status = 0;
 
   constructor({ id, key, from, arrivedAtMs }: OpenedRequest, parts: RequestParts) {
     this.id = id;
@@ -90,45 +90,8 @@ export class ModelRequest implements ToldRequest {
     parts.settlements.follow(this);
   }
 
-  get asked(): AskedModel | undefined {
-    return this.#asked;
-  }
-
-  get demanded(): Demanded | undefined {
-    return this.#demanded;
-  }
-
-  get outcome(): RequestOutcome | undefined {
-    return this.#outcome;
-  }
-
-  get endedAtMs(): number | undefined {
-    return this.#endedAtMs;
-  }
-
   get facts(): RequestFacts {
-    return factsOf(this);
-  }
-
-  /** The hold of the request on its key's limits; undefined for a key without limits. */
-  get hold(): Hold | undefined {
-    return this.#hold;
-  }
-
-  get limit(): string | undefined {
-    return this.#limit;
-  }
-
-  get status(): number {
-    return this.#status;
-  }
-
-  get once(): ToldRequest["once"] {
-    return this.#once;
-  }
-
-  get isResuming(): boolean {
-    return this.#isResuming;
+    return this.#facts ?? factsOf(this);
   }
 
   /** True if several machines made the answer, none of which has all of it. */
@@ -141,7 +104,7 @@ export class ModelRequest implements ToldRequest {
   }
 
   asksFor(asked: AskedModel): void {
-    this.#asked = asked;
+    this.asked = asked;
   }
 
   /** Takes the work of the request for its machines. */
@@ -166,46 +129,42 @@ export class ModelRequest implements ToldRequest {
     return this.work.headOf({ isWhole, inPieces: this.work.streamed || mayGrow(this) });
   }
 
-  get madePrint(): string | undefined {
-    return this.work.madePrint;
-  }
-
   print(): string | undefined {
     return this.work.print(this.answer.delivered?.body);
   }
 
   /** Notes that the answer is made once for its name; anew after a machine that has lost it. */
   isMadeOnce(anewAfter?: string): void {
-    this.#once = { anewAfter };
+    this.once = { anewAfter };
   }
 
   /**
    * Asks for admission under the key's limits. The request may run unless the returned fault names the limit that it
    * would break.
    */
-  async admit({ tokens, ...demanded }: Demanded & { readonly tokens: number }, signal: AbortSignal): Promise<Decision> {
+  admit({ tokens, ...demanded }: Demanded & { readonly tokens: number }, signal: AbortSignal): Promise<Decision> {
     // An aborted request is already settled: nothing would release a hold that it takes from now on.
     signal.throwIfAborted();
-    if (this.#isResuming) this.#leaveResumed();
-    this.#demanded = demanded;
+    if (this.isResuming) this.#leaveResumed();
+    this.demanded = demanded;
     const { promptTokens } = demanded;
-    return this.#ask(() => admitRequest(this.key, { tokens, promptTokens }, signal, this.#parts));
+    return this.#ask({ tokens, promptTokens, seat: newToken() }, signal);
   }
 
   /** Asks for admission of a count of tokens, which runs no model. */
-  async admitCount(signal: AbortSignal): Promise<Decision> {
+  admitCount(signal: AbortSignal): Promise<Decision> {
     signal.throwIfAborted();
-    return this.#ask(() => admitCount(this.key, signal, this.#parts));
+    return this.#ask({ tokens: 0, seat: noSeat }, signal);
   }
 
-  async #ask(asked: () => Promise<Decision>): Promise<Decision> {
+  async #ask(asked: AskedLimits, signal: AbortSignal): Promise<Decision> {
     this.#state = "asking";
     try {
-      const decision = await asked();
+      const decision = await askLimits(this.key, asked, signal, this.#parts);
       const { hold, by } = decision;
-      if (by !== undefined) this.#limit = by;
+      if (by !== undefined) this.limit = by;
       if (hold !== undefined) this.#parts.settlements.begin(hold);
-      this.#hold = hold ?? this.#hold;
+      this.hold = hold ?? this.hold;
       return decision;
     } finally {
       if (this.#isLeft()) this.#settle();
@@ -222,37 +181,37 @@ export class ModelRequest implements ToldRequest {
   resumes(ceiling: TokenCeiling): void {
     const { id: keyId, limits } = this.key;
     this.#leaveResumed();
-    this.#isResuming = true;
-    this.#demanded = { promptTokens: 0, ceiling };
-    if (limits !== undefined) this.#hold = this.#parts.limits.occupy({ keyId, limits, seat: newToken() });
+    this.isResuming = true;
+    this.demanded = { promptTokens: 0, ceiling };
+    if (limits !== undefined) this.hold = this.#parts.limits.occupy({ keyId, limits, seat: newToken() });
   }
 
   /** Forgets an answer that could not be resumed, so that the request can ask for a new one. */
   #leaveResumed(): void {
-    if (this.#hold !== undefined) this.#parts.settlements.leave(this.#hold);
-    this.#hold = undefined;
-    this.#isResuming = false;
+    if (this.hold !== undefined) this.#parts.settlements.leave(this.hold);
+    this.hold = undefined;
+    this.isResuming = false;
     this.answer.forgetResumed();
   }
 
   /** The answer grew, and its reservation with it. */
   grew(hold: Hold): void {
-    this.#hold = hold;
+    this.hold = hold;
   }
 
   /** Throws the fault of a request whose key may not cause a load now. A request pays for one load at most. */
   async assertMayLoad(load: CausedLoad): Promise<void> {
     this.#mayLoad ??= assertMayLoad(this.key, load, this.#parts.limits);
     await this.#mayLoad.catch((thrown: unknown) => {
-      this.#limit = "loads";
+      this.limit = "loads";
       throw thrown;
     });
   }
 
   /** Ends an answer that was left at a limit of its key, as if it had reached `max_tokens`. */
   endShort(limit: string): void {
-    this.#limit = limit;
-    const { promptTokens = 0, ceiling } = this.#demanded ?? {};
+    this.limit = limit;
+    const { promptTokens = 0, ceiling } = this.demanded ?? {};
     this.answer.endShort({ promptTokens, answers: ceiling?.answers ?? 1 });
   }
 
@@ -260,9 +219,9 @@ export class ModelRequest implements ToldRequest {
    * Records the outcome. Only the first call counts: a failure that the first outcome leads to is not another outcome.
    */
   endedIn(outcome: RequestOutcome): void {
-    if (this.#outcome !== undefined) return;
-    this.#outcome = outcome;
-    this.#endedAtMs = this.#parts.clock.now();
+    if (this.outcome !== undefined) return;
+    this.outcome = outcome;
+    this.endedAtMs = this.#parts.clock.now();
   }
 
   /** Keeps the request open until `over`, also if the client leaves before: it may come back for its answer. */
@@ -295,7 +254,7 @@ export class ModelRequest implements ToldRequest {
 
   #close(status: number): void {
     if (this.isOver) return;
-    this.#status = status;
+    this.status = status;
     this.endedIn("client_closed");
     this.answer.end();
     if (this.#state === "asking") this.#state = "left";
@@ -317,11 +276,11 @@ export class ModelRequest implements ToldRequest {
     const { tried, toldTokens, countedTokens } = this.answer;
     const job = tried.at(-1)?.offer.job;
     if (toldTokens === undefined || job === undefined) return undefined;
-    return { job, seat: this.#hold?.seat ?? this.id, isResumed: countedTokens !== undefined };
+    return { job, seat: this.hold?.seat ?? this.id, isResumed: countedTokens !== undefined };
   }
 
   #settle(): void {
     this.#state = "settled";
-    settle(this, this.#parts);
+    this.#facts = settle(this, this.#parts);
   }
 }

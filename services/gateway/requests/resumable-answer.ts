@@ -8,7 +8,7 @@ import { type AnswerPlace, eventId, readEventId } from "../jobs/resume-answer.ts
 
 /** Asks for a stream whose events have ids, so that its client can resume it; the answer has it too, if it can be. */
 export const resumableHeader = "x-trunkline-resumable";
-const lastEventHeader = "last-event-id";
+export const lastEventHeader = "last-event-id";
 
 /** True if a request asks for an answer that can be resumed. */
 export function asksResumable(headers: IncomingHttpHeaders): boolean {
@@ -20,10 +20,8 @@ export function resumesAnswer(headers: IncomingHttpHeaders): boolean {
   return headers[lastEventHeader] !== undefined;
 }
 
-/** Returns the place after which a request resumes an answer; undefined for a request that asks for a new one. */
-export function resumedPlace(headers: IncomingHttpHeaders): AnswerPlace | undefined {
-  const id = headers[lastEventHeader];
-  if (id === undefined) return undefined;
+/** Returns the place after which a request resumes an answer. */
+export function resumedPlace({ [lastEventHeader]: id }: IncomingHttpHeaders): AnswerPlace {
   if (id === lostId) throw answerNotFound();
   const place = typeof id === "string" ? readEventId(id) : undefined;
   if (place !== undefined) return place;

@@ -1,20 +1,67 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerPlace } from "../jobs/resume-answer.ts";
-import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";
+import { callerOf } from "../keys/authenticate.ts";
+import type { Endpoint, ModelExchange, InferenceDependencies } from "./endpoint.ts";
 import type { ReadRequest } from "./read-request.ts";
-import { asksResumable, resumableHeader, resumesAnswer } from "./resumable-answer.ts";
+import { asksResumable, NumberedEvents, resumableHeader, resumesAnswer, staying } from "./resumable-answer.ts";
 import { readBody, take } from "./run-request.ts";
-import { type Keeping, sendAnswer } from "./send-answer.ts";
+import { sendAnswer, type Sending } from "./send-answer.ts";
 
-/** Returns how a new answer is kept: a stream whose client asks for that has numbered events, and outlasts its client. */
-export function keepingOf(
-  { incoming, reply }: Pick<ModelExchange, "incoming" | "reply">,
-  streamed: boolean,
-  { timing }: Pick<InferenceDependencies, "timing">,
-): Keeping {
-  if (!streamed || !asksResumable(incoming.headers)) return {};
-  reply.header(resumableHeader, "1");
-  return { staysMs: timing.resumableForMs, numberedFrom: 0 };
+/** How an answer is kept for its client. */
+interface Keeping {
+  /** Time for which the job goes on without its client. */
+  readonly staysMs: number;
+  /** The number of the last event that the client has; undefined if events have no ids. */
+  readonly numberedFrom?: number | undefined;
+  /** Called when a machine has the job, with its whole body. */
+  readonly given?: (place: Omit<AnswerPlace, "event">) => void;
+}
+
+/** Sends an answer that outlasts its client. It is still counted as one of this request. */
+function sendKept(
+  exchange: ModelExchange,
+  sending: Sending,
+  { staysMs, numberedFrom, given }: Keeping,
+  dependencies: InferenceDependencies,
+): Promise<void> {
+  const { endpoint, incoming, request, leaving } = exchange;
+  leaving.signal.throwIfAborted();
+  if (sending.made !== undefined) request.work.canBeResumed(sending.made, given);
+  const stay = staying(leaving.signal, staysMs);
+  const ended = callerOf(incoming).begin?.(stay);
+  const numbered = numberedFrom === undefined ? endpoint : numberedFromEvent(endpoint, numberedFrom);
+  const sent = sendAnswer({ ...exchange, endpoint: numbered, leaving: stay }, sending, dependencies);
+  const over = sent.finally(() => ended?.());
+  request.staysUntil(over);
+  return over;
+}
+
+/** Returns an endpoint whose streams have events with ids, from the one after `skipped` on. */
+function numberedFromEvent(endpoint: Endpoint, skipped: number): Endpoint {
+  return {
+    ...endpoint,
+    rendering(asked, requestId) {
+      const rendering = endpoint.rendering(asked, requestId);
+      const render: typeof rendering.render = (head, offer) =>
+        new NumberedEvents(rendering.render(head, offer), offer, skipped);
+      return { ...rendering, render };
+    },
+  };
+}
+
+/** Sends a new answer as it is kept: a stream whose client asks for that has numbered events, and outlasts its client. */
+export function sendResumable(
+  exchange: ModelExchange,
+  sending: Sending,
+  dependencies: InferenceDependencies,
+  once?: Keeping,
+): Promise<void> {
+  const { incoming, reply } = exchange;
+  const isNumbered = sending.asked.stream && asksResumable(incoming.headers);
+  if (isNumbered) reply.header(resumableHeader, "1");
+  const numbered = isNumbered ? { staysMs: dependencies.timing.resumableForMs, numberedFrom: 0 } : undefined;
+  if (once === undefined && numbered === undefined) return sendAnswer(exchange, sending, dependencies);
+  return sendKept(exchange, sending, { staysMs: 0, ...once, ...numbered }, dependencies);
 }
 
 interface ResumedPlace {
@@ -50,7 +97,7 @@ export async function resumeAnswer(
   };
   const keeping = {
     staysMs: staysMs ?? dependencies.timing.resumableForMs,
-    ...(isNumbered && { numberedFrom: place.event }),
+    numberedFrom: isNumbered ? place.event : undefined,
   };
-  return sendAnswer(exchange, { asked, run, keeping }, dependencies);
+  return sendKept(exchange, { asked, run }, keeping, dependencies);
 }

@@ -1,83 +1,39 @@
-import { type FaultCode, Fault } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { type Breakers, contradictionsMax } from "../routing/breakers.ts";
+import type { Attempt } from "../jobs/answer-parts.ts";
+import type { JobOutcome } from "../jobs/job-events.ts";
+import { machineOffline } from "../jobs/machine-fault.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
-import { isSame } from "../jobs/continue-answer.ts";
-import type { JobOutcome, PlacementMeter } from "../jobs/job-events.ts";
-import type { JobPlacements } from "../routing/job-placements.ts";
-import { machineDisconnected, machineOffline } from "../jobs/machine-fault.ts";
-import { cutOff } from "../jobs/broker-line.ts";
-import type { OpenJobs } from "../jobs/open-jobs.ts";
-import { type MachineRanking, modelNotFound, type Wanted } from "../routing/rank-machines.ts";
-import { afterFault, isAvoidable } from "./after-fault.ts";
-import { DeadlyRequests, moves, RetryBudget } from "./bound-failover.ts";
-import { anyOf, type TargetedWork, type RankedTarget, TargetRanking, type Unfinished, wantedBy } from "./choose.ts";
-import { OfferedJob } from "./offered-job.ts";
-import type { RefusedEfforts } from "./refused-efforts.ts";
-import type { AnswerPlace } from "../jobs/resume-answer.ts";
+import type { PlacedJob } from "../routing/placement-memory.ts";
+import {
+  anyOf,
+  type TargetedWork,
+  rankAwaited,
+  type RankedTarget,
+  rankNow,
+  type Unfinished,
+  wantedBy,
+} from "./choose.ts";
+import { barredFrom, type JobRun, NextMachine, type NextMachineOptions } from "./next-machine.ts";
 import type { ModelRequest } from "./request.ts";
-
-interface JobRunnerOptions {
-  readonly ranking: MachineRanking;
-  readonly breakers: Breakers;
-  readonly placements: Pick<
-    JobPlacements,
-    "canPlace" | "placed" | "rankNow" | "retryAfterSeconds" | "saidBusy" | "took"
-  >;
-  readonly refusedEfforts: RefusedEfforts;
-  readonly jobs: OpenJobs;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly meter?: PlacementMeter | undefined;
-}
-
-/** A request on its way from machine to machine. */
-interface JobRun {
-  readonly request: ModelRequest;
-  readonly targets: readonly Wanted[];
-  /** Ends the job; the reason must be a Fault. */
-  readonly signal: AbortSignal;
-  /** Called when a machine has a job that can be resumed, with its whole body. */
-  readonly given: (place: Pick<AnswerPlace, "machine" | "job">) => void;
-  readonly deadlineMs: number;
-}
 
 /** Limits the machines that one round offers a job to. */
 const offersMax = 8;
 /** The machines next in the ranking that the record of a request names. */
 const nextTold = 3;
 
-/** A machine with one of these has no slot for an answer that another one could finish. */
-const occupied: ReadonlySet<Chosen["reason"]> = new Set(["busy", "full"] as const);
-
-/** Faults that a request may owe to the broker between its gateway and its machine. */
-const absences: ReadonlySet<FaultCode> = new Set(["agent_disconnected", "agent_offline"]);
-
-/** Faults of requests whose keys may not cause a load. A machine with the model in memory still takes them. */
-const loadLimits: ReadonlySet<FaultCode> = new Set(["rate_limit_loads", "loads_not_allowed"]);
-
 /**
  * Finds a machine for a request and follows its job to the end, or throws the fault of the request. A job that fails
  * before any part of its answer was passed on is placed on another machine. The client then loses only time.
  */
 export class JobRunner {
-  readonly #options: JobRunnerOptions;
-  readonly #budget: RetryBudget;
-  readonly #moves: RetryBudget;
-  readonly #deadly: DeadlyRequests;
-  readonly #targets: TargetRanking;
+  readonly #options: NextMachineOptions;
+  readonly #next: NextMachine;
 
-  constructor(options: JobRunnerOptions) {
+  constructor(options: NextMachineOptions) {
     this.#options = options;
-    this.#budget = new RetryBudget(options.clock);
-    this.#moves = new RetryBudget(options.clock, moves);
-    this.#deadly = new DeadlyRequests(options.timing);
-    this.#targets = new TargetRanking(options);
+    this.#next = new NextMachine(options);
   }
 
   /**
@@ -93,33 +49,30 @@ export class JobRunner {
     try {
       await anyOf(targets.map((target) => ranking.rank(target)));
     } catch (thrown) {
-      throw await this.#forClient(Fault.from(thrown), request, sinceMs);
+      throw await this.#next.forClient(Fault.from(thrown), request, sinceMs);
     }
   }
 
-  /**
-   * Runs a request on one machine after the other, as `afterFault` decides, until one has answered it. `given` is told which
-   * machine has a job that can be resumed.
-   */
-  async run(request: ModelRequest, signal: AbortSignal, given: JobRun["given"] = () => undefined): Promise<void> {
+  /** Runs a request on one machine after the other, as `afterFault` decides, until one has answered it. */
+  async run(request: ModelRequest, signal: AbortSignal): Promise<void> {
     const { jobs, clock, timing, refusedEfforts } = this.#options;
+    const { deadly, requests } = this.#next;
+    const { work } = request;
     jobs.line.assertConnection();
     const sinceMs = clock.now();
-    this.#deadly.refuse(request, sinceMs);
-    this.#budget.asked();
-    this.#moves.asked();
-    if (refusedEfforts.has(request.work)) request.work.leaveEffort();
-    const targets = wantedBy(request.work, signal);
-    const run = { request, targets, signal, given, deadlineMs: sinceMs + timing.jobTotalMs };
+    if (deadly.remembered.size > 0) deadly.refuse(request, sinceMs);
+    requests.count += 1;
+    if (work.effort !== undefined && refusedEfforts.has(work)) work.leaveEffort();
+    const run = { request, targets: wantedBy(work, signal), signal, deadlineMs: sinceMs + timing.jobTotalMs };
     try {
-      let at = await this.#targets.rankFirst(targets);
+      let at = rankNow(this.#options, run.targets) ?? (await rankAwaited(this.#options, run.targets));
       for (;;) {
         const unfinished = await this.#offerInTurn(run, at);
         if (unfinished === undefined) return;
-        at = await this.#next(run, at, unfinished);
+        at = await this.#next.after(run, at, unfinished);
       }
     } catch (thrown) {
-      throw await this.#forClient(Fault.from(thrown), request, sinceMs);
+      throw await this.#next.forClient(Fault.from(thrown), request, sinceMs);
     }
   }
 
@@ -145,19 +98,17 @@ export class JobRunner {
       }
       if (outcome.kind === "end") {
         breakers.worked(by.machine, by.model.id);
-        this.#deadly.worked(request);
+        if (request.work.madePrint !== undefined) this.#next.deadly.worked(request);
         return undefined;
       }
       const { fault } = outcome;
       if (outcome.taken) {
-        this.#blame(run, fault, by);
+        this.#next.blame(run, fault, by);
         return { fault, by };
       }
-      if (fault.code === "server_is_overloaded") this.#noteBusy(by);
-      if (refusal === undefined || loadLimits.has(refusal.code) || fault.code === "server_is_overloaded")
-        refusal = fault;
+      refusal = this.#next.refusedBy(by, fault, refusal);
     }
-    return { fault: this.#withRetryAfter(refusal ?? machineOffline(), at.wanted) };
+    return { fault: this.#next.withRetryAfter(refusal ?? machineOffline(), at.wanted) };
   }
 
   #offer(
@@ -166,28 +117,17 @@ export class JobRunner {
     { by: chosen, place, isLast }: { readonly by: Chosen; readonly place: number; readonly isLast: boolean },
   ): Promise<JobOutcome> {
     const { timing, jobs, placements, clock } = this.#options;
-    const { request, signal, given } = run;
+    const { request, signal } = run;
     const { wanted, continuation } = at;
     const { work, answer } = request;
     const job = newToken();
-    answer.onOffer({ job, chosen, next: at.ranked.slice(place + 1, place + 1 + nextTold) });
     const body = continuation?.body ?? work.body;
     const head = request.headOf({ isWhole: continuation === undefined });
-    const owner = new OfferedJob({
-      answer,
-      placed: placements.placed(chosen, wanted, { whole: head.whole }),
-      // The gateway that has the body has to send all of its parts.
-      inParts: body.byteLength > limits.partBytes,
-      taken: () => placements.took(chosen),
-      given() {
-        if (head.resumable !== undefined) given({ machine: chosen.machine, job });
-      },
-      said: () => request.releaseBody(),
-      mayGoOn: () => {
-        const [first] = this.#elsewhere(run, at, chosen)?.ranked ?? [];
-        return first !== undefined && !occupied.has(first.reason);
-      },
-    });
+    answer.onOffer({ job, chosen, next: at.ranked.slice(place + 1, place + 1 + nextTold) });
+    const placed = placements.placed(chosen, wanted, { whole: head.whole });
+    const inParts = body.byteLength > limits.partBytes;
+    const isKept = head.resumable !== undefined;
+    answer.attempts(new OfferedJob({ run, at, chosen, job, placed, inParts, isKept, placements, next: this.#next }));
     return jobs.run({
       target: chosen,
       head: { id: job, model: chosen.model.id, remainingMs: Math.max(0, run.deadlineMs - clock.now()), ...head },
@@ -195,163 +135,66 @@ export class JobRunner {
       sha256: continuation === undefined ? work.sha256 : undefined,
       // No other machine is asked after the last one, so it has more time to answer.
       ...(!isLast && { acceptWithinMs: timing.acceptWaitMs * 2 }),
-      owner,
+      owner: answer,
       signal,
     });
   }
-
-  /** Returns the machines to ask next, as `afterFault` decides, or throws the fault in which the request ends. */
-  async #next(run: JobRun, at: RankedTarget, { fault, by }: Unfinished): Promise<RankedTarget> {
-    const { ranking, placements, clock, refusedEfforts } = this.#options;
-    const { request } = run;
-    const { work, answer } = request;
-    const failures = by === undefined ? at.failures : [...at.failures, { fault, by }];
-    const here = { ...at, failures };
-    const last = failures.at(-1)?.fault ?? fault;
-    const hasSaid = answer.hasSaid();
-    const tried = new Set(failures.map((failed) => failed.by.machine));
-    const others = by === undefined || hasSaid ? [] : (placements.rankNow(at.wanted, tried) ?? []);
-    const elsewhere = by && hasSaid ? this.#elsewhere(run, here, by) : undefined;
-    const facts = {
-      code: fault.code,
-      taken: by !== undefined,
-      hasSaid,
-      isLeaving: run.signal.aborted || answer.hasLeft() || this.#options.jobs.isStopping,
-      lacksEffort: work.effort !== undefined && fault.param === "reasoning_effort",
-      canGoOn: elsewhere !== undefined,
-      failures: failures.length,
-      others: others.length,
-      rounds: at.rounds,
-      isLastTarget: at.place === run.targets.length - 1,
-    };
-    const step = afterFault(facts);
-    if (by !== undefined && !facts.isLeaving && isAvoidable(facts)) this.#deadly.refuse(request, clock.now());
-    if (step === "end") throw last;
-    if (step === "without effort") {
-      refusedEfforts.note(work);
-      request.work.leaveEffort();
-      return this.#targets.rankFirst(run.targets);
-    }
-    if (step === "go on elsewhere") {
-      if (elsewhere === undefined || !this.#moves.take()) throw last;
-      const fields = { model: by?.model.id, tokens: answer.outputTokens };
-      this.#tellStep(request, { fault, by }, fields, "another machine goes on with an answer");
-      return { ...here, ...elsewhere };
-    }
-    if (step === "another machine" && this.#hasBudget()) {
-      this.#tellStep(request, { fault, by }, { model: by?.model.id }, "a job goes to another machine");
-      return { ...here, ranked: others };
-    }
-    if (step !== "rank again") return this.#nextTarget(run, here, { fault, by });
-    const ranked = await ranking.rank(at.wanted).catch((thrown: unknown) => {
-      throw run.signal.aborted ? thrown : (at.worst ?? thrown);
-    });
-    return { ...here, ranked, rounds: at.rounds + 1 };
-  }
-
-  /** Returns the machines of the next target, or throws the fault that says most. */
-  async #nextTarget(run: JobRun, at: RankedTarget, unfinished: Unfinished): Promise<RankedTarget> {
-    const { request, targets } = run;
-    const last: Unfinished = at.failures.at(-1) ?? unfinished;
-    // The fault of a machine that worked on the request says more than that nobody took it.
-    const worst = last.by !== undefined || at.worst === undefined ? last.fault : at.worst;
-    const next = await this.#targets.rankNext(targets, { after: at.place, waits: last.by === undefined });
-    if (next === undefined || (last.by !== undefined && !this.#moves.take())) throw worst;
-    const fields = { route: request.asked?.routed, model: next.wanted.modelId };
-    this.#tellStep(request, last, fields, "a job goes to the next target of its route");
-    return { ...next, worst };
-  }
-
-  /**
-   * Returns the machines that could go on with the answer that the client has a part of, undefined if there is none. Those
-   * that failed under this request are not asked again; one that was drained may be back.
-   */
-  #elsewhere({ request }: JobRun, { wanted, failures }: RankedTarget, from: Chosen) {
-    const { delivered, outputTokens } = request.answer;
-    if (delivered?.body === undefined) return undefined;
-    const failed = failures.filter(({ fault }) => fault.code !== "shutting_down").map(({ by }) => by.machine);
-    const others = this.#options.placements.rankNow(wanted, new Set([from.machine, ...failed])) ?? [];
-    const same = others.filter(({ model }) => isSame(model, from.model));
-    const continuation = same.length === 0 ? undefined : delivered.continuation(outputTokens);
-    if (continuation === undefined) return undefined;
-    const ranked = same.filter(({ model }) => model.continues?.includes(continuation.seam));
-    return ranked.length === 0 ? undefined : { ranked, continuation };
-  }
-
-  #tellStep(
-    { id: request, key: { id: key } }: ModelRequest,
-    { fault, by }: Unfinished,
-    fields: object,
-    message: string,
-  ) {
-    const { log, meter } = this.#options;
-    log.info({ request, key, ...fields, machine: by?.machine, code: fault.code, internal: fault.reason }, message);
-    if (by !== undefined) meter?.failedOver(by.machine, fault.code);
-  }
-
-  /**
-   * Returns the fault as its client is told. A broker that was away has one code for each request that has no part of its
-   * answer, and another for each that has one. A model that does not exist is named as the client named it.
-   */
-  async #forClient(fault: Fault, { asked, answer }: ModelRequest, sinceMs: number): Promise<Fault> {
-    const { code, reason = code } = fault;
-    if (code === "model_not_found" && asked?.routed !== undefined) return modelNotFound(asked.routed);
-    if (answer.hasSaid()) return code === "backend_unavailable" ? machineDisconnected(reason) : fault;
-    const isBrokers = absences.has(code) && !(await this.#options.jobs.line.answeredSince(sinceMs));
-    return isBrokers ? cutOff(reason) : fault;
-  }
-
-  #hasBudget(): boolean {
-    const hasIt = this.#budget.take();
-    if (!hasIt) this.#options.meter?.retryBudgetEmpty();
-    return hasIt;
-  }
-
-  /**
-   * Counts a fault against its machine if it is the machine's own. Counts a death of a runtime or a machine against the
-   * request.
-   */
-  #blame({ request, signal }: JobRun, fault: Fault, { machine, model }: Chosen): void {
-    const { breakers, jobs, clock, log, meter } = this.#options;
-    // Machines drop the jobs of a gateway that stood still or was cut off. That is no failure of the machine.
-    const wasAway = fault.died === "machine" && jobs.line.wasAway;
-    if (signal.aborted || wasAway) return;
-    const nowMs = clock.now();
-    const { code, told, reason = told } = fault;
-    if (told !== undefined) log.debug({ request: request.id, machine, code, told }, "a machine said why it failed");
-    if (breakers.failed(machine, model.id, { code, nowMs, reason })) {
-      meter?.breakerOpened(machine);
-      log.warn({ machine, model: model.id }, "this model fails all the time on this machine, which is asked last");
-    }
-    if (fault.died === undefined) return;
-    // Lost machines of one target count as one: a request by a route may still move to the next target.
-    const isOneOfTarget = fault.died === "machine" && request.asked?.routed !== undefined;
-    this.#deadly.died(fault.died, isOneOfTarget ? `the machines of ${model.id}` : machine, request, nowMs);
-  }
-
-  /** Counts a busy that contradicts the machine's own presence. */
-  #noteBusy(by: Chosen): void {
-    const { placements, log } = this.#options;
-    if (!placements.saidBusy(by)) return;
-    const { machine, model } = by;
-    log.warn(
-      { machine, model: model.id, contradictionsMax },
-      "a machine said busy again and again though its presence told a free slot; it is asked last",
-    );
-  }
-
-  /** Adds the expected retry time to a fault that says that all machines are full. */
-  #withRetryAfter(refusal: Fault, wanted: Wanted): Fault {
-    if (refusal.code !== "server_is_overloaded") return refusal;
-    return refusal.with({ retryAfterSeconds: this.#options.placements.retryAfterSeconds(wanted) });
-  }
 }
 
-/** Returns why a request may not go to a machine: its model would have to be loaded there, and its key may not cause that. */
-function barredFrom(request: ModelRequest, { model, causes }: Chosen): Promise<Fault | undefined> {
-  if (causes === undefined) return Promise.resolve(undefined);
-  return request.assertMayLoad({ model: model.id, ...causes }).then(
-    () => undefined,
-    (thrown: unknown) => Fault.from(thrown),
-  );
+interface OfferedOptions extends Pick<NextMachineOptions, "placements"> {
+  readonly run: JobRun;
+  readonly at: RankedTarget;
+  readonly chosen: Chosen;
+  readonly job: string;
+  readonly placed: PlacedJob;
+  /** True if the body follows the job in parts, which the gateway that has the body has to send. */
+  readonly inParts: boolean;
+  /** True if the answer can be resumed at any gateway. */
+  readonly isKept: boolean;
+  readonly next: NextMachine;
+}
+
+/** A job of a request at one machine, as the memory of routing hears of it. */
+class OfferedJob implements Attempt {
+  readonly #options: OfferedOptions;
+  #isOver = false;
+
+  constructor(options: OfferedOptions) {
+    this.#options = options;
+  }
+
+  accepted(): void {
+    const { placed, placements, chosen, inParts } = this.#options;
+    placed.accepted();
+    if (!inParts) this.#given();
+    placements.took(chosen);
+  }
+
+  begun(): void {
+    const { placed, inParts } = this.#options;
+    placed.answering();
+    if (inParts) this.#given();
+  }
+
+  said(): void {
+    this.#options.run.request.releaseBody();
+  }
+
+  /** An answer that refuses its end leaves the job meanwhile: then the failure came first. */
+  over(outcome: JobOutcome): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#options.placed.ended(outcome.kind === "end" ? outcome : undefined);
+  }
+
+  mayGoOn(): boolean {
+    const { next, run, at, chosen } = this.#options;
+    return next.mayGoOn(run, at, chosen);
+  }
+
+  /** The machine has the job with its whole body: no gateway is needed any more to run it. */
+  #given(): void {
+    const { run, chosen, job, isKept } = this.#options;
+    if (isKept) run.request.work.given({ machine: chosen.machine, job });
+  }
 }

@@ -1,16 +1,18 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { formBoundary } from "../http/guard-edge.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";
-import { ignoredHeaders, nameIgnored } from "./ignored-fields.ts";
+import { nameIgnored } from "./ignored-fields.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { RequestWork } from "./request-work.ts";
 import { resolveModel } from "./resolve-model.ts";
-import { type Keeping, sendAnswer } from "./send-answer.ts";
+import { resumableHeader } from "./resumable-answer.ts";
+import { sendAnswer } from "./send-answer.ts";
 
 interface RunTerms {
-  /** Returns how the answer is kept; it ends with its client unless given. */
-  readonly keeps?: (asked: ReadRequest) => Keeping;
+  /** Sends the answer; it ends with its client unless given. */
+  readonly send?: typeof sendAnswer;
   /** The request as it was read, if it was. */
   readonly asked?: ReadRequest | undefined;
 }
@@ -23,7 +25,7 @@ interface RunTerms {
 export async function runRequest(
   exchange: ModelExchange,
   dependencies: InferenceDependencies,
-  { keeps, asked: given }: RunTerms = {},
+  { send = sendAnswer, asked: given }: RunTerms = {},
 ): Promise<void> {
   const { endpoint, reply, request, leaving } = exchange;
   const { runner, clock } = dependencies;
@@ -39,11 +41,8 @@ export async function runRequest(
     return void reply.send(answer);
   }
   await admit(exchange, asked, dependencies);
-  const keeping = keeps?.(asked) ?? {};
   const made = { answer: newToken(endpoint.idPrefix), created: Math.floor(clock.wall() / 1_000) };
-  if (keeping.staysMs !== undefined) request.work.canBeResumed(made);
-  const run = (signal: AbortSignal): Promise<void> => runner.run(request, signal, keeping.given);
-  return sendAnswer(exchange, { asked, made, run, keeping }, dependencies);
+  return send(exchange, { asked, made, run: (signal) => runner.run(request, signal) }, dependencies);
 }
 
 /** Resolves the model that a request asks for within the scopes of its key, and takes the request for its machines. */
@@ -59,13 +58,28 @@ export function take(
   const routes = modelRoutes.table;
   const model = endpoint.meantModel?.(asked.model, key, routes) ?? asked.model;
   request.asksFor({ model, streamed });
-  const { targets, ...routed } = resolveModel(model, key, routes);
-  request.asksFor({ model, streamed, ...routed });
-  const ignored = [...asked.ignored, ...ignoredHeaders(incoming.headers, streamed && endpoint.isResumable === true)];
-  nameIgnored(reply, ignored);
+  const { targets, routed, routedTo } = resolveModel(model, key, routes);
+  if (routed !== undefined) request.asksFor({ model, streamed, routed, routedTo });
+  const ignored = withIgnoredHeaders(asked.ignored, incoming.headers, streamed && endpoint.isResumable === true);
+  if (ignored.length > 0) nameIgnored(reply, ignored);
   const trace = typeof traceparent === "string" ? traceparent : undefined;
   const terms = { keyId: key.id, targets, cacheSalt: cacheSaltOf?.(key), traceparent: trace, ignored };
   request.takes(new RequestWork(asked, terms));
+}
+
+/** Anthropic's clients name features of its service here, and models need none of them. */
+const betaHeader = "anthropic-beta";
+
+/** Returns the ignored fields of a request, with those of its headers that mean nothing for its answer. */
+function withIgnoredHeaders(
+  fields: readonly string[],
+  headers: IncomingHttpHeaders,
+  isResumable: boolean,
+): readonly string[] {
+  const hasNone = headers[betaHeader] === undefined && (isResumable || headers[resumableHeader] === undefined);
+  if (hasNone) return fields;
+  const meaningless = isResumable ? [betaHeader] : [betaHeader, resumableHeader];
+  return [...fields, ...meaningless.filter((header) => header in headers)];
 }
 
 /** Asks the limits of the key, and then fetches the images of the request. */

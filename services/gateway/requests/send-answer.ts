@@ -3,88 +3,115 @@ import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import type { Resumable } from "#shared/protocol/frame-payload.ts";
 import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-response.ts";
 import { logFieldsOf } from "../http/request-state.ts";
-import { machineHeader, modelHeader, type StreamEnds, StreamWriter } from "../jobs/write-answer.ts";
+import { StreamWriter } from "../jobs/write-answer.ts";
 import { CollectedAnswer } from "../jobs/collect-answer.ts";
-import type { AnswerCourse } from "../jobs/answer-course.ts";
-import type { AnswerWriter } from "../jobs/answer-parts.ts";
+import type { AnswerRendering, AnswerWriter, StreamEnds } from "../jobs/answer-parts.ts";
 import { DeliveredAnswer } from "../jobs/continue-answer.ts";
-import type { AnswerPlace } from "../jobs/resume-answer.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import { allow } from "./allow.ts";
 import type { ModelExchange, InferenceDependencies, Rendering } from "./endpoint.ts";
 import { nameIgnored } from "./ignored-fields.ts";
 import { rateLimitLines } from "./limit-responses.ts";
 import type { ReadRequest } from "./read-request.ts";
-import { NumberedEvents, staying } from "./resumable-answer.ts";
-
-/** How an answer is kept for its client. */
-export interface Keeping {
-  /** Time for which the job goes on without its client; undefined if it ends with it. */
-  readonly staysMs?: number;
-  /** The number of the last event that the client has; undefined if events have no ids. */
-  readonly numberedFrom?: number;
-  /** Called when a machine has the job, with its whole body. */
-  readonly given?: (place: Omit<AnswerPlace, "event">) => void;
-}
 
 /** An answer to be sent. */
-interface Sending {
+export interface Sending {
   readonly asked: ReadRequest;
   /** The name of a new answer; undefined for one that a machine has already. */
   readonly made?: Resumable | undefined;
   /** Runs the job that makes the answer. */
   readonly run: (signal: AbortSignal) => Promise<void>;
-  readonly keeping: Keeping;
-}
-
-/** Where an answer goes: piece by piece, or at once when it is complete. */
-interface Outlet {
-  readonly writer: AnswerWriter;
-  tellLimit(limit: string): void;
-  changeLast(change: (bytes: Uint8Array) => Uint8Array): void;
-  /** Ends an answer that failed. Returns false if its fault can still become an answer with a status. */
-  fail(fault: Fault): boolean;
-  /** Sends the last bytes. */
-  end(): void;
 }
 
 /** Names the limit of the key that ended an answer: in the headers of a whole answer, in a comment of a stream. */
 const limitHeader = "x-trunkline-limit";
 
-/** Runs a request and sends its answer. An answer that outlives its client is still counted as one of this request. */
+/** Response header that names the machine that gave the answer, or failed to. */
+const machineHeader = "x-trunkline-machine";
+/** Response header that names the model that gave the answer, if a route led to it. */
+const modelHeader = "x-trunkline-model";
+
+/**
+ * Runs the job of a request and sends its answer. A failure before its first piece is thrown, and becomes an answer with a
+ * status. A later failure is reported inside the stream.
+ */
 export function sendAnswer(
   exchange: ModelExchange,
   sending: Sending,
   dependencies: InferenceDependencies,
 ): Promise<void> {
-  const { request, leaving } = exchange;
+  const { endpoint, request, leaving } = exchange;
+  const { asked } = sending;
   leaving.signal.throwIfAborted();
-  const sent = send(exchange, sending, dependencies);
-  if (sending.keeping.staysMs !== undefined) request.staysUntil(sent);
-  return sent;
+  const rendering = endpoint.rendering(asked, request.id);
+  return (asked.stream ? sendStream : sendWhole)(exchange, { ...sending, rendering }, dependencies);
 }
 
-/**
- * Sends an answer. A failure before its first piece is thrown, and becomes an answer with a status. A later failure is
- * reported inside the stream.
- */
-async function send(exchange: ModelExchange, sending: Sending, dependencies: InferenceDependencies): Promise<void> {
-  const { endpoint, request } = exchange;
-  const { asked } = sending;
-  const rendering = endpoint.rendering(asked, request.id);
-  const outlet = asked.stream ? streamOutlet(exchange, rendering, dependencies) : wholeOutlet(exchange, rendering);
+interface Rendered extends Sending {
+  readonly rendering: Rendering;
+}
+
+/** Sends an answer piece by piece. */
+async function sendStream(
+  exchange: ModelExchange,
+  sending: Rendered,
+  dependencies: InferenceDependencies,
+): Promise<void> {
+  const { reply, request } = exchange;
+  const { ends, adaptFault, keep } = sending.rendering;
+  const writer = streamOf({ reply, request, ends }, dependencies);
+  const tellLimit = (limit: string): void => writer.tell(`${limitHeader}: ${limit}`);
   try {
-    await runWithinLimits(exchange, { ...sending, rendering, outlet }, dependencies);
+    await runWithinLimits(exchange, { ...sending, writer, tellLimit }, dependencies);
   } catch (thrown) {
-    const fault = rendering.adaptFault(Fault.from(thrown));
-    if (!outlet.fail(fault)) throw fault;
-    return;
+    const fault = adaptFault(Fault.from(thrown));
+    // The request may still be answered: its caller makes an answer anew that is gone.
+    if (!writer.begun && !isBrokenOff(fault)) throw fault;
+    return failStream(exchange, { writer, fault, log: dependencies.log });
   }
   // An answer that is to be kept is there before its client gets the last byte, which says so if it could not be kept.
-  const change = await rendering.keep?.(request.key.id, dependencies);
-  if (change !== undefined) outlet.changeLast(change);
+  const change = await keep?.(request.key.id, dependencies);
+  if (change !== undefined) writer.changeLast(change);
   await request.ended(200);
-  outlet.end();
+  reply.hijack();
+  if (!reply.raw.destroyed) writer.end();
+}
+
+const jsonMedia = "application/json; charset=utf-8";
+
+/** Sends an answer at once when it is complete. */
+async function sendWhole(
+  exchange: ModelExchange,
+  sending: Rendered,
+  dependencies: InferenceDependencies,
+): Promise<void> {
+  const { reply, request, leaving } = exchange;
+  const { adaptFault, keep, media = jsonMedia } = sending.rendering;
+  const writer = new CollectedAnswer({
+    onTooLarge: (fault) => leaving.abort(fault),
+    onAccept: (machine, model) => nameSource({ reply, request }, machine, model),
+    hasLeft: () => reply.raw.destroyed,
+    onGrow: (bytes) => {
+      if (reply.raw instanceof TimedResponse) reply.raw.keptBytes = bytes;
+    },
+  });
+  const tellLimit = (limit: string): void => void reply.header(limitHeader, limit);
+  try {
+    await runWithinLimits(exchange, { ...sending, writer, tellLimit }, dependencies);
+  } catch (thrown) {
+    const fault = adaptFault(Fault.from(thrown));
+    if (!isBrokenOff(fault)) throw fault;
+    request.endedIn(fault.code);
+    reply.hijack();
+    reply.raw.destroy();
+    return;
+  }
+  const change = await keep?.(request.key.id, dependencies);
+  if (change !== undefined) writer.changeLast(change);
+  await request.ended(200);
+  const lines = rateLimitLines(reply.request);
+  lines.push("content-type", media);
+  writeWhole(reply, lines, writer.bytes());
 }
 
 /**
@@ -93,30 +120,25 @@ async function send(exchange: ModelExchange, sending: Sending, dependencies: Inf
  */
 async function runWithinLimits(
   exchange: ModelExchange,
-  { run, made, keeping, rendering, outlet }: Omit<Sending, "asked"> & { rendering: Rendering; outlet: Outlet },
+  { run, made, rendering, writer, tellLimit }: Rendered & { writer: AnswerWriter; tellLimit: (limit: string) => void },
   dependencies: InferenceDependencies,
 ): Promise<void> {
   const { incoming, request, leaving } = exchange;
-  const { staysMs } = keeping;
-  const stay = staysMs === undefined ? leaving : staying(leaving.signal, staysMs);
-  const ended = staysMs === undefined ? undefined : callerOf(incoming).begin?.(stay);
-  const { bound, spent } = allow(request, stay, dependencies.settlements);
-  request.answer.following(outlet.writer, {
+  const bound = allow(request, leaving, dependencies.settlements);
+  request.answer.following(writer, {
     streamed: request.work.streamed,
-    render: rendererOf(exchange, { rendering, made, keeping }),
+    render: rendererOf(exchange, rendering, made),
     bound,
     delivered: deliveredOf(exchange, dependencies),
   });
   try {
-    await run(stay.signal);
+    await run(leaving.signal);
   } catch (thrown) {
-    const limit = spent();
+    const limit = bound?.spent;
     if (limit === undefined) throw thrown;
     incoming.state.reason = `the answer ended at a limit of its key (${limit})`;
-    outlet.tellLimit(limit);
+    tellLimit(limit);
     request.endShort(limit);
-  } finally {
-    ended?.();
   }
 }
 
@@ -130,23 +152,24 @@ function deliveredOf(
   return mayContinue && continuations !== undefined ? new DeliveredAnswer(continuations) : undefined;
 }
 
-/** Returns the rendering of an answer in the words of its client, with numbered events where it is kept. */
+/** Returns the rendering of an answer in the words of its client. */
 function rendererOf(
   { reply, request }: ModelExchange,
-  { rendering, made, keeping }: Pick<Sending, "made" | "keeping"> & { readonly rendering: Rendering },
-): Parameters<AnswerCourse["following"]>[1]["render"] {
-  const { numberedFrom } = keeping;
+  rendering: Rendering,
+  made: Resumable | undefined,
+): AnswerRendering["render"] {
   return (by, offer, resumed) => {
-    nameIgnored(reply, [...request.work.ignored, ...(rendering.unheldBy?.(offer) ?? [])]);
+    const { ignored } = request.work;
+    if (ignored.length > 0 || rendering.unheldBy !== undefined)
+      nameIgnored(reply, [...ignored, ...(rendering.unheldBy?.(offer) ?? [])]);
     const { answer: id = "", created: createdSeconds = 0 } = resumed ?? made ?? {};
-    const renderer = rendering.render({ id, createdSeconds, model: request.asked?.routed ?? by }, offer);
-    return numberedFrom === undefined ? renderer : new NumberedEvents(renderer, offer, numberedFrom);
+    return rendering.render({ id, createdSeconds, model: request.asked?.routed ?? by }, offer);
   };
 }
 
 /** Opens the stream of an answer. Its status line is written once, by whichever writer of the response begins first. */
 export function streamOf(
-  { reply, request, leaving, ends }: ModelExchange & { readonly ends: StreamEnds },
+  { reply, request, ends }: Pick<ModelExchange, "reply" | "request"> & { readonly ends: StreamEnds },
   { timing }: Pick<InferenceDependencies, "timing">,
 ): StreamWriter {
   return new StreamWriter({
@@ -159,28 +182,9 @@ export function streamOf(
       return lines;
     },
     onAccept: (machine, model) => nameSource({ reply, request }, machine, model),
-    onSlow: (fault) => leaving.abort(fault),
+    // The client is left, and not an answer that outlasts it.
+    onSlow: (fault) => callerOf(reply.request).leaving.abort(fault),
   });
-}
-
-function streamOutlet(exchange: ModelExchange, { ends }: Rendering, dependencies: InferenceDependencies): Outlet {
-  const { reply } = exchange;
-  const writer = streamOf({ ...exchange, ends }, dependencies);
-  return {
-    writer,
-    tellLimit: (limit) => writer.tell(`${limitHeader}: ${limit}`),
-    changeLast: (change) => writer.changeLast(change),
-    fail(fault) {
-      // The request may still be answered: its caller makes an answer anew that is gone.
-      if (!writer.begun && !isBrokenOff(fault)) return false;
-      failStream(exchange, { writer, fault, log: dependencies.log });
-      return true;
-    },
-    end() {
-      reply.hijack();
-      if (!reply.raw.destroyed) writer.end();
-    },
-  };
 }
 
 /** Ends a stream that has begun with the event of its fault, and breaks that of a client that has left. */
@@ -204,36 +208,6 @@ export function failStream(
  */
 function isBrokenOff({ code }: Fault): boolean {
   return code === "slow_client" || code === "client_closed";
-}
-
-const jsonMedia = "application/json; charset=utf-8";
-
-function wholeOutlet({ reply, request, leaving }: ModelExchange, { media = jsonMedia }: Rendering): Outlet {
-  const collected = new CollectedAnswer({
-    onTooLarge: (fault) => leaving.abort(fault),
-    onAccept: (machine, model) => nameSource({ reply, request }, machine, model),
-    hasLeft: () => reply.raw.destroyed,
-    onGrow: (bytes) => {
-      if (reply.raw instanceof TimedResponse) reply.raw.keptBytes = bytes;
-    },
-  });
-  return {
-    writer: collected,
-    tellLimit: (limit) => void reply.header(limitHeader, limit),
-    changeLast: (change) => collected.changeLast(change),
-    fail(fault) {
-      if (!isBrokenOff(fault)) return false;
-      request.endedIn(fault.code);
-      reply.hijack();
-      reply.raw.destroy();
-      return true;
-    },
-    end() {
-      const lines = rateLimitLines(reply.request);
-      lines.push("content-type", media);
-      writeWhole(reply, lines, collected.bytes());
-    },
-  };
 }
 
 /** Names the machine that answers in the headers, and the model if it has another name than the client asked for. */

@@ -69,17 +69,19 @@ export interface SettleParts {
   readonly meter?: AnswerMeter | undefined;
 }
 
-/** Books an ended request, and writes its record: the one place for both. */
-export function settle(request: ToldRequest & RunningRequest, parts: SettleParts): void {
+/** Books an ended request, and writes its record: the one place for both. Returns its facts, which change no more. */
+export function settle(request: ToldRequest & RunningRequest, parts: SettleParts): RequestFacts {
   const { early, settlements, recorded, clock } = parts;
   const { hold, answer, outcome = "client_closed", status } = request;
   const { machine, tried } = answer;
-  const counted = takenTokens(request);
+  const reported = reportedTokens(request);
+  const counted = believed(request, reported);
+  const facts = factsOf(request, counted);
   const usage = usageRow(request, counted, outcome, clock);
   if (hold !== undefined && machine === undefined) early?.forget(hold.limits);
   const refusedBefore = outcome !== "ok" && tried.length === 0 ? recorded?.refused(request.key.id) : 0;
   const isRecorded = recorded !== undefined && refusedBefore !== undefined;
-  const ended = { outcome, status, totalMs: usage.durationMs, refusedBefore };
+  const ended = { facts, status, totalMs: usage.durationMs, refusedBefore: refusedBefore || undefined };
   settlements.end({
     hold,
     ran: machine !== undefined || request.isResuming,
@@ -88,14 +90,15 @@ export function settle(request: ToldRequest & RunningRequest, parts: SettleParts
     request: isRecorded ? recordText(request, ended, clock) : undefined,
     running: request,
   });
-  tellNotBelieved(request, counted, parts);
+  if (reported !== counted) tellNotBelieved(request, { reported, counted }, parts);
+  return facts;
 }
 
 /** Returns what is booked of a request if its gateway is killed now; undefined while no machine works for it. */
 export function usedNow(request: ToldRequest, { clock }: SettleParts): UsageRow | undefined {
   const { machine, toldTokens = Infinity, countedTokens = 0 } = request.answer;
   if (machine === undefined) return undefined;
-  const taken = takenTokens(request);
+  const taken = believed(request, reportedTokens(request));
   const completionTokens = Math.min(taken.completionTokens, Math.max(0, toldTokens - countedTokens));
   return usageRow(request, { ...taken, completionTokens }, request.outcome ?? "gateway_lost", clock);
 }
@@ -104,35 +107,30 @@ export function usedNow(request: ToldRequest, { clock }: SettleParts): UsageRow 
 export function recordNow(request: ToldRequest, { recorded, clock }: SettleParts): string | undefined {
   if (recorded === undefined) return undefined;
   const totalMs = Math.round(clock.now() - request.startedAtMs);
-  return recordText(request, { outcome: request.outcome ?? "gateway_lost", status: 200, totalMs }, clock);
+  const facts = { ...factsOf(request), outcome: request.outcome ?? "gateway_lost" };
+  return recordText(request, { facts, status: 200, totalMs, refusedBefore: undefined }, clock);
 }
 
 function recordText(
-  request: ToldRequest,
-  {
-    outcome,
-    refusedBefore,
-    ...ended
-  }: Pick<EndedRecord, "status" | "totalMs"> & { refusedBefore?: number | undefined } & { outcome: RequestOutcome },
+  { id, from, answer, startedAtMs, limit, once }: ToldRequest,
+  ended: Pick<EndedRecord, "facts" | "status" | "totalMs" | "refusedBefore">,
   clock: Clock,
 ): string {
-  const { id, from, answer, startedAtMs, limit, once } = request;
-  const facts = { ...factsOf(request), outcome };
   const at = clock.wall() - ended.totalMs;
-  const record = { id, at, from, facts, answer, startedAtMs, limit, anewAfter: once?.anewAfter, ...ended };
-  return JSON.stringify(recordOf({ ...record, refusedBefore: refusedBefore || undefined }));
+  return JSON.stringify(recordOf({ id, at, from, answer, startedAtMs, limit, anewAfter: once?.anewAfter, ...ended }));
 }
 
-function tellNotBelieved(request: ToldRequest, counted: TokenCounts, { log, meter }: SettleParts): void {
+function tellNotBelieved(
+  request: ToldRequest,
+  told: { readonly reported: TokenCounts; readonly counted: TokenCounts },
+  { log, meter }: SettleParts,
+): void {
   const { machine } = request.answer;
-  const reported = reportedTokens(request);
-  const isBelieved =
-    reported.promptTokens === counted.promptTokens && reported.completionTokens === counted.completionTokens;
-  if (isBelieved || machine === undefined) return;
+  if (machine === undefined) return;
   meter?.usageNotBelieved(machine);
   const { id, key, asked } = request;
   log.warn(
-    { request: id, key: key.id, model: asked?.model, machine, window: windowOf(request), reported, counted },
+    { request: id, key: key.id, model: asked?.model, machine, window: windowOf(request), ...told },
     "a machine reported more tokens than the request can have used, of which only the possible ones are counted; if the window of its model is larger, set context_window in its TRUNKLINE_MODELS_FILE",
   );
 }
@@ -144,9 +142,12 @@ const inventedIn: ReadonlySet<string> = new Set(["model_not_found", "backend_una
 const leftIn: ReadonlySet<string> = new Set(["client_closed", "slow_client", "key_invalid", "key_expired"]);
 
 /** Returns the tokens that are booked, logged and measured. A machine is believed up to what is possible. */
-function takenTokens(told: ToldRequest): TokenCounts {
-  const reported = reportedTokens(told);
-  return told.demanded === undefined ? reported : clampTokens(reported, told.demanded.ceiling, windowOf(told));
+function believed(told: ToldRequest, reported: TokenCounts): TokenCounts {
+  if (told.demanded === undefined) return reported;
+  const counted = clampTokens(reported, told.demanded.ceiling, windowOf(told));
+  const isPossible =
+    reported.promptTokens === counted.promptTokens && reported.completionTokens === counted.completionTokens;
+  return isPossible ? reported : counted;
 }
 
 /**
@@ -157,7 +158,7 @@ function takenTokens(told: ToldRequest): TokenCounts {
 function reportedTokens(told: ToldRequest): TokenCounts {
   const { answer, outcome, demanded, asked } = told;
   const { promptTokens: estimated = 0, tokensPerSecond: perSecond, ceiling } = demanded ?? {};
-  const { usage, outputTokens, madeTokens, hasBegun, firstAtMs, countedTokens, isMoved } = answer;
+  const { usage, outputTokens, madeTokens, firstAtMs, countedTokens, isMoved } = answer;
   if (countedTokens !== undefined) {
     const completionTokens = Math.max(0, (usage?.completionTokens ?? outputTokens) - countedTokens);
     return { promptTokens: 0, completionTokens };
@@ -168,7 +169,7 @@ function reportedTokens(told: ToldRequest): TokenCounts {
   const most = windowOf(told) * (ceiling?.prompts ?? 1);
   // A recording of silence has an empty text, which comes without a token.
   const isOver = firstAtMs !== undefined || outcome === "ok";
-  const worked = hasBegun && leftIn.has(outcome ?? "client_closed");
+  const worked = leftIn.has(outcome ?? "client_closed") && answer.hasBegun;
   return {
     promptTokens: isOver || worked || isMoved ? Math.min(estimated, most) : 0,
     completionTokens:
@@ -223,7 +224,7 @@ function bookedModel({ answer, asked }: ToldRequest, outcome: RequestOutcome): s
 }
 
 /** Returns the facts of a request for its log line, its metrics and its record. */
-export function factsOf(told: ToldRequest): RequestFacts {
+export function factsOf(told: ToldRequest, counted = believed(told, reportedTokens(told))): RequestFacts {
   const { tried, machine, model, failovers, acceptedAtMs, loadWaitMs } = told.answer;
   const since = (atMs: number | undefined): number | undefined =>
     atMs === undefined ? undefined : atMs - told.startedAtMs;
@@ -241,7 +242,7 @@ export function factsOf(told: ToldRequest): RequestFacts {
       loadWaitMs,
       firstTokenMs: since(firstTokenAtMs(told)),
       endedMs: since(told.endedAtMs),
-      ...takenTokens(told),
+      ...counted,
     },
   };
 }

@@ -15,6 +15,13 @@ import { end } from "./follower-on-a-wire.ts";
 const asked = { messages: [{ role: "user", content: "Count to four." }], max_tokens: 10 } satisfies ChatBody;
 const body = (chat: Partial<ChatBody> = {}): Buffer => Buffer.from(JSON.stringify({ ...asked, ...chat }));
 
+/** Passes records of an answer on, as its course does. */
+function passOn(answer: DeliveredAnswer, records: Uint8Array): void {
+  if (records.byteLength > answer.freeBytes && !answer.grows(records.byteLength)) return;
+  answer.records.set(records, answer.records.byteLength - answer.freeBytes);
+  answer.freeBytes -= records.byteLength;
+}
+
 /** An answer of which the client has this much. */
 function delivered(
   text: string,
@@ -25,8 +32,8 @@ function delivered(
   }: { chat?: Partial<ChatBody>; thought?: string; room?: ContinuationRoom } = {},
 ): DeliveredAnswer {
   const answer = new DeliveredAnswer(room);
-  if (thought !== "") answer.take(payloadOf({ kind: "reasoning", text: thought }));
-  if (text !== "") answer.take(payloadOf({ kind: "text", text }));
+  if (thought !== "") passOn(answer, payloadOf({ kind: "reasoning", text: thought }));
+  if (text !== "") passOn(answer, payloadOf({ kind: "text", text }));
   answer.keep(body(chat));
   return answer;
 }
@@ -80,16 +87,16 @@ test.each<[string, DeliveredAnswer]>([
 
 test("the rest of an answer is asked for never within a call, nor after the end", () => {
   const calling = delivered("One");
-  calling.take(payloadOf({ kind: "tool-call-start", index: 0, name: "add" }));
+  passOn(calling, payloadOf({ kind: "tool-call-start", index: 0, name: "add" }));
   const over = delivered("One");
-  over.take(payloadOf({ kind: "finish", reason: "stop" }));
+  passOn(over, payloadOf({ kind: "finish", reason: "stop" }));
   expect([calling.continuation(1), over.continuation(1)]).toEqual([undefined, undefined]);
 });
 
 describe("the rest of a continued text", () => {
   const begun = (fields: Partial<CompleteBody> = {}): DeliveredAnswer => {
     const answer = new DeliveredAnswer(new ContinuationRoom());
-    answer.take(payloadOf({ kind: "text", text: "two, three" }));
+    passOn(answer, payloadOf({ kind: "text", text: "two, three" }));
     answer.keep(Buffer.from(JSON.stringify({ prompts: ["One, "], max_tokens: 10, ...fields })));
     return answer;
   };

@@ -4,7 +4,7 @@ import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { FrameFollower } from "../../../services/gateway/jobs/follow-frames.ts";
-import type { JobEvent, JobMessage, JobOutcome } from "../../../services/gateway/jobs/job-events.ts";
+import type { FollowedJob, JobEvent, JobMessage, JobOutcome } from "../../../services/gateway/jobs/job-events.ts";
 
 const tickMs = 50;
 export const timing = timingAt(1);
@@ -50,15 +50,16 @@ export class FollowerOnAWire {
     const send = (offset: number): void => void said.push(`part ${offset / limits.partBytes}`);
     const parts =
       partsBytes === undefined ? undefined : new PartSender({ body: new Uint8Array(partsBytes), timing, send });
-    const follow: ConstructorParameters<typeof FrameFollower>[0] = {
+    const job: FollowedJob = {
       kind,
       remainingMs,
       creditBytes,
+      creditStepBytes: Math.min(creditBytes / 2, limits.creditStepBytes),
       acceptWithinMs,
       timing,
-      nowMs: 0,
       resumes,
       isResumable: resumes !== undefined,
+      toldTokens: undefined,
       meter: undefined,
       owner: {
         on: (event) => this.#tell(event),
@@ -71,10 +72,10 @@ export class FollowerOnAWire {
       send: (message) => void said.push(textOf(message)),
       said: () => void (this.bodiesTaken += 1),
       notReached: () => void said.push("not reached"),
-      settle: (outcome) => void outcomes.push(outcome),
+      settled: (outcome) => void outcomes.push(outcome),
     };
-    this.follower = new FrameFollower(follow, parts);
-    this.follower.submit();
+    this.follower = new FrameFollower(job, 0, parts);
+    job.send({ kind: "job" });
   }
 
   #tell(event: JobEvent): void {

@@ -17,7 +17,7 @@ import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";
 import { beatsSubject, machinePattern, parseMachineSubject, replySubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { RecordsOf } from "../../../services/gateway/jobs/job-events.ts";
+import { recordsOf } from "../../../services/gateway/jobs/job-events.ts";
 import { toldOf } from "./follower-on-a-wire.ts";
 import type { JobSubmission } from "../../../services/gateway/jobs/open-job.ts";
 import { OpenJobs } from "../../../services/gateway/jobs/open-jobs.ts";
@@ -135,11 +135,13 @@ export function gatewayOnBroker({
     if (aborted) leave();
     const id = newToken();
     const head = { id, kind: "chat", model: "llama3", keyId: "key", remainingMs: 599_999.5 } as const;
-    const owner = new RecordsOf((bytes) => void told.push(Buffer.from(bytes).toString()));
-    const read = owner.on.bind(owner);
-    owner.on = (event) => {
-      if (event.kind === "accepted") told.push(event.kind);
-      else read(event);
+    const records = recordsOf((bytes) => void told.push(Buffer.from(bytes).toString()));
+    const owner: JobSubmission["owner"] = {
+      ...records,
+      on(event) {
+        if (event.kind === "accepted") told.push(event.kind);
+        else records.on(event);
+      },
     };
     const target = { machine: machine?.name ?? "", epoch: machine?.epoch ?? "" };
     const noteOutcome = async (): Promise<void> => {

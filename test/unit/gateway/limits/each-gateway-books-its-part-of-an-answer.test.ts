@@ -4,6 +4,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Settlement } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
 import type { AnswerRenderer } from "../../../../services/gateway/jobs/answer-parts.ts";
+import { resumedJob } from "../../../../services/gateway/jobs/resume-answer.ts";
 import { ModelRequest } from "../../../../services/gateway/requests/request.ts";
 import { staying } from "../../../../services/gateway/requests/resumable-answer.ts";
 import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
@@ -84,7 +85,7 @@ test("an answer that another gateway goes on with is one request, with its promp
   first.close(499);
   const second = open();
   const after = follow(second);
-  after.resumes(() => offerOf("attic"));
+  after.attempts(resumedJob(after, () => offerOf("attic")));
   after.on({ kind: "accepted", state: "running", resumed: resumed(40) });
   after.on({ kind: "usage", usage: { promptTokens: 10, completionTokens: 90 } });
   second.endedIn("ok");
@@ -95,7 +96,7 @@ test("an answer that another gateway goes on with is one request, with its promp
 test("an answer that another gateway goes on with is booked as far as it came also where its client has it all already, and leaves again", async () => {
   const account = open();
   const course = follow(account, nothing);
-  course.resumes(() => offerOf("attic"));
+  course.attempts(resumedJob(course, () => offerOf("attic")));
   course.on({ kind: "accepted", state: "running", resumed: resumed(5) });
   course.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 500 });
   account.close(499);
@@ -114,7 +115,7 @@ test("a request that resumes an answer is booked with no more tokens than it may
   const account = open();
   account.resumes(ceiling);
   const course = follow(account);
-  course.resumes(() => offerOf("attic"));
+  course.attempts(resumedJob(course, () => offerOf("attic")));
   course.on({ kind: "accepted", state: "running", resumed: resumed(0) });
   course.on({ kind: "usage", usage: { promptTokens: 5, completionTokens: 50_000_001 } });
   account.endedIn("ok");
