@@ -115,13 +115,13 @@ export function WindowButton(props: {
   readonly name?: string;
   readonly value: string;
   readonly isPrimary?: boolean;
-  readonly children: (close: () => void) => ComponentChildren;
+  readonly window: (close: () => void) => ComponentChildren;
 }) {
-  const { text, name = "do", value, isPrimary, children } = props;
+  const { text, name = "do", value, isPrimary, window } = props;
   return (
     <>
       <Button text={text} look={isPrimary ? "primary" : ""} onDo={() => setQuery(name, value)} />
-      {query.value.get(name) === value && children(() => setQuery(name, undefined))}
+      {query.value.get(name) === value && window(() => setQuery(name, undefined))}
     </>
   );
 }
@@ -260,12 +260,9 @@ interface TextActionProps extends Omit<TextFieldProps, "value" | "onText"> {
 }
 
 /** A button that opens a window with one field, which closes once its text was taken. */
-export function TextAction({ name, action, ...window }: TextActionProps) {
-  return (
-    <WindowButton text={action} value={name}>
-      {(close) => <TextDialog action={action} {...window} onClose={close} />}
-    </WindowButton>
-  );
+export function TextAction({ name, ...asked }: TextActionProps) {
+  const window = (close: () => void) => <TextDialog {...asked} onClose={close} />;
+  return <WindowButton text={asked.action} value={name} window={window} />;
 }
 
 function TextDialog(props: Omit<TextActionProps, "name"> & { readonly onClose: () => void }) {

@@ -1,10 +1,8 @@
-/** The parts of which pages are made: tables, facts, notices, times, names. */
+/** The parts of which pages are made: sections, tables, facts, notices. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { to } from "./address.ts";
 import type { ApiFault, Shown } from "./admin-api.ts";
-import { clock } from "./live.ts";
-import { localTime, spanText } from "./quantity.ts";
+import { None, type Tone } from "./values.tsx";
 
 /** A page with its title, what can be done there, and its sections. */
 export function Page(props: {
@@ -44,27 +42,6 @@ export function Section(props: {
       </header>
       {props.children}
     </section>
-  );
-}
-
-export type Tone = "good" | "warn" | "bad" | "plain";
-
-/** A short word with a meaning. The word says it; the colour only helps. */
-export function Badge(props: { readonly tone?: Tone; readonly title?: string; readonly children: ComponentChildren }) {
-  return (
-    <span class={`badge ${props.tone ?? "plain"}`} title={props.title}>
-      {props.children}
-    </span>
-  );
-}
-
-export function Badges({ words }: { readonly words: readonly string[] }) {
-  return (
-    <span class="badges">
-      {words.map((word) => (
-        <Badge key={word}>{word}</Badge>
-      ))}
-    </span>
   );
 }
 
@@ -167,11 +144,6 @@ export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
   );
 }
 
-/** Stands for a value that is not there. */
-export function None({ text = "–" }: { readonly text?: string }) {
-  return <span class="quiet">{text}</span>;
-}
-
 /** Text to be copied: a key, a line for a shell. */
 export function CopyText({ label, text }: { readonly label: string; readonly text: string }) {
   const [copied, setCopied] = useState(false);
@@ -190,74 +162,5 @@ export function CopyText({ label, text }: { readonly label: string; readonly tex
         {copied ? "Copied" : "Copy"}
       </button>
     </div>
-  );
-}
-
-/** A time in the viewer's zone; UTC when it is pointed at. */
-export function Time({ at }: { readonly at: string | null | undefined }) {
-  if (!at) return <None />;
-  return (
-    <time dateTime={at} title={`${at.replace("T", " ").replace(/(?:\.\d+)?Z$/, "")} UTC`}>
-      {localTime(at)}
-    </time>
-  );
-}
-
-/** The age of something, counting up. */
-export function Age({ sinceMs }: { readonly sinceMs: number }) {
-  return (
-    <span title={`${new Date(sinceMs).toISOString().slice(0, 19).replace("T", " ")} UTC`}>
-      {spanText(clock.value - sinceMs)}
-    </span>
-  );
-}
-
-/** A name that a machine, a client or a person chose: always text, in its own direction. */
-export function Name({ children }: { readonly children: string }) {
-  return (
-    <bdi class="name" title={children}>
-      {children}
-    </bdi>
-  );
-}
-
-/** Names after each other. */
-export function Names({ of }: { readonly of: readonly string[] }) {
-  return of.flatMap((name) => [<Name key={name}>{name}</Name>, " "]);
-}
-
-export function MachineLink({ name }: { readonly name: string }) {
-  return (
-    <a href={to(["machines", name])}>
-      <Name>{name}</Name>
-    </a>
-  );
-}
-
-export function ModelLink({ id }: { readonly id: string }) {
-  return (
-    <a href={to(["models", "of", id])}>
-      <Name>{id}</Name>
-    </a>
-  );
-}
-
-/** Returns a figure as text; a dash for none. */
-export function orDash(figure: number | null, text: (figure: number) => string): string {
-  return figure === null ? "–" : text(figure);
-}
-
-/** A share of a whole, with its numbers in words. */
-export function Bar({ part, whole, label }: { readonly part: number; readonly whole: number; readonly label: string }) {
-  return (
-    <meter
-      class="bar"
-      min={0}
-      max={Math.max(1, whole)}
-      value={Math.min(part, whole)}
-      high={whole * 0.9}
-      aria-label={label}
-      title={label}
-    />
   );
 }

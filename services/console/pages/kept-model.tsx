@@ -4,8 +4,9 @@ import type { ShownPlan } from "#shared/fleet/shown-plan.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { ActionForm, Confirm, listIn, TextField } from "../forms.tsx";
 import { fleet } from "../live.ts";
-import { Answered, Badge, type Column, MachineLink, None, Section, Table } from "../parts.tsx";
+import { Answered, type Column, Section, Table } from "../parts.tsx";
 import { mayChange } from "../session.ts";
+import { Badge, MachineLink, None } from "../values.tsx";
 
 type PlanStep = ShownPlan["data"][number];
 

@@ -6,13 +6,13 @@ import type { ShownKey } from "#shared/records/shown-key.ts";
 import { to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { ActionForm, Choice, Confirm, Dialog, FormDialog, LinkButton, TextAction, WindowButton } from "../forms.tsx";
-import { Answered, Badge, Bar, type Fact, Facts, FaultNotice, Name, Names, Page, Section, Time } from "../parts.tsx";
+import { Answered, type Fact, Facts, FaultNotice, Page, Section } from "../parts.tsx";
 import { numberText, shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
 import { sumBy, sumOf } from "../usage-sums.ts";
+import { Bar, KeyName, KeyState, Name, Names, Time } from "../values.tsx";
 import { type Issued, KeyOnce } from "./issue-key.tsx";
 import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
-import { keyTones } from "./key-tones.ts";
 import { TrailTable } from "./trail-table.tsx";
 import { UsageTable } from "./usage-table.tsx";
 
@@ -40,11 +40,11 @@ export function OneKey({ id }: { readonly id: string }) {
       <Section title="Terms">
         <Facts
           facts={[
-            ["State", <Badge tone={keyTones[key.state]}>{key.state}</Badge>],
+            ["State", <KeyState state={key.state} />],
             ["Expires", <Time at={key.expires_at} />],
             ["May call", kind === "model" ? <Names of={key.scopes} /> : "no models"],
             ...(kind === "model" ? termFacts(key) : []),
-            ["Issued", [<Time at={key.created_at} />, issuer && [" by ", <Issuer id={issuer} />]]],
+            ["Issued", [<Time at={key.created_at} />, issuer && [" by ", <KeyName id={issuer} name={undefined} />]]],
             ["Old secrets good until", ends.length === 0 ? null : ends.map((at) => <Time key={at} at={at} />)],
           ]}
         />
@@ -55,14 +55,6 @@ export function OneKey({ id }: { readonly id: string }) {
         <LinkButton text="Its requests" href={to(["requests"], { key: id })} />
       </p>
     </Page>
-  );
-}
-
-function Issuer({ id }: { readonly id: string }) {
-  return (
-    <a href={to(["keys", id])}>
-      <Name>{id}</Name>
-    </a>
   );
 }
 
@@ -123,9 +115,11 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
   return (
     <>
       {key.kind === "model" && (
-        <WindowButton text="Change terms" value="terms">
-          {(close) => <TermsDialog shown={key} onClose={close} />}
-        </WindowButton>
+        <WindowButton
+          text="Change terms"
+          value="terms"
+          window={(close) => <TermsDialog shown={key} onClose={close} />}
+        />
       )}
       <TextAction
         name="extend"
@@ -136,9 +130,7 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
         required
         onText={(ttl) => change("POST /keys/{id}/extend", { ...at, body: { ttl } })}
       />
-      <WindowButton text="New secret" value="rotate">
-        {(close) => <RotateDialog shown={key} onClose={close} />}
-      </WindowButton>
+      <WindowButton text="New secret" value="rotate" window={(close) => <RotateDialog shown={key} onClose={close} />} />
       {key.state === "disabled" ? (
         <Confirm
           action="Enable"

@@ -3,11 +3,11 @@ import type { ShownKey } from "#shared/records/shown-key.ts";
 import { query, to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { Filters, FindField, QueryChoice, WindowButton } from "../forms.tsx";
-import { Answered, Badge, type Column, Name, Names, None, Page, Table, Time, UnreadNotice } from "../parts.tsx";
+import { Answered, type Column, Page, Table, UnreadNotice } from "../parts.tsx";
 import { shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
+import { KeyState, Name, Names, None, Time } from "../values.tsx";
 import { IssueDialog } from "./issue-key.tsx";
-import { keyTones } from "./key-tones.ts";
 import { OneKey } from "./key-page.tsx";
 
 export function Keys({ rest: [id] }: { readonly rest: readonly string[] }) {
@@ -23,7 +23,7 @@ const columns: readonly Column<ShownKey>[] = [
       </a>
     ),
   ],
-  ["state", ({ state }) => <Badge tone={keyTones[state]}>{state}</Badge>],
+  ["state", ({ state }) => <KeyState state={state} />],
   ["kind", ({ kind }) => (kind === "model" ? "models" : kind)],
   ["may call", ({ kind, scopes }) => (kind === "model" ? <Names of={scopes} /> : <None text="no models" />), "wide"],
   ["limits", (key) => limitsText(key, shortNumber) || <None text="none" />, "wide"],
@@ -33,6 +33,8 @@ const columns: readonly Column<ShownKey>[] = [
 ];
 
 const states = ["valid", "disabled", "expired", "revoked"] as const;
+
+const issuing = (close: () => void) => <IssueDialog onClose={close} />;
 
 function KeyList() {
   const state = query.value.get("state") ?? "valid";
@@ -45,11 +47,7 @@ function KeyList() {
       title="Keys"
       about="Keys call models; admin and viewer keys use this console and the admin API."
       actions={
-        mayChangeKeys() && (
-          <WindowButton text="Issue a key" name="issue" value="new" isPrimary>
-            {(close) => <IssueDialog onClose={close} />}
-          </WindowButton>
-        )
+        mayChangeKeys() && <WindowButton text="Issue a key" name="issue" value="new" isPrimary window={issuing} />
       }
     >
       <Filters label="Filters">

@@ -59,9 +59,12 @@ export function MachineActions({ record: { machine, state, models } }: { readonl
         }}
       />
       {!isPaired && (
-        <WindowButton text="Pair" value="pair" isPrimary>
-          {(close) => <PairDialog name={machine} onClose={close} />}
-        </WindowButton>
+        <WindowButton
+          text="Pair"
+          value="pair"
+          isPrimary
+          window={(close) => <PairDialog name={machine} onClose={close} />}
+        />
       )}
       {isPaired && (
         <Confirm

@@ -5,29 +5,12 @@ import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { LinkButton } from "../forms.tsx";
 import { fleet, inMemory, stale } from "../live.ts";
-import {
-  Age,
-  Badge,
-  Badges,
-  Bar,
-  type Column,
-  type Fact,
-  Facts,
-  FaultNotice,
-  ModelLink,
-  Name,
-  Names,
-  Notice,
-  Page,
-  Section,
-  Table,
-  Time,
-} from "../parts.tsx";
+import { type Column, type Fact, Facts, FaultNotice, Notice, Page, Section, Table } from "../parts.tsx";
 import { numberText, sizeText, windowText } from "../quantity.ts";
 import { memoryText } from "../model-rows.ts";
 import { mayChange } from "../session.ts";
+import { Age, Badge, Badges, Bar, MachineState, ModelLink, Name, Names, Time } from "../values.tsx";
 import { MachineActions } from "./machine-actions.tsx";
-import { MachineState } from "./machine-state.tsx";
 
 export function OneMachine({ name }: { readonly name: string }) {
   const records = useAnswer("GET /machines", {});

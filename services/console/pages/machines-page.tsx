@@ -1,9 +1,9 @@
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { WindowButton } from "../forms.tsx";
 import { fleet } from "../live.ts";
-import { Age, Bar, type Column, MachineLink, None, Page, Table } from "../parts.tsx";
+import { type Column, Page, Table } from "../parts.tsx";
 import { mayChange } from "../session.ts";
-import { MachineState } from "./machine-state.tsx";
+import { Age, Bar, MachineLink, MachineState, None } from "../values.tsx";
 import { OneMachine } from "./machine-page.tsx";
 import { PairDialog } from "./pair-machine.tsx";
 
@@ -34,19 +34,15 @@ const columns: readonly Column<ShownFleetMachine>[] = [
   ["why", ({ why }) => (why === null ? <None /> : <bdi>{why}</bdi>), "wide"],
 ];
 
+const pairing = (close: () => void) => <PairDialog onClose={close} />;
+
 function MachineList() {
   const { value } = fleet;
   return (
     <Page
       title="Machines"
       about="Every machine as this gateway sees it, live."
-      actions={
-        mayChange() && (
-          <WindowButton text="Pair a machine" name="pair" value="new" isPrimary>
-            {(close) => <PairDialog onClose={close} />}
-          </WindowButton>
-        )
-      }
+      actions={mayChange() && <WindowButton text="Pair a machine" name="pair" value="new" isPrimary window={pairing} />}
     >
       {value === undefined ? (
         <p class="quiet">The gateway is asked for its fleet…</p>

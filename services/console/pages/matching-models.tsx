@@ -1,5 +1,5 @@
 import { useAnswer } from "../admin-api.ts";
-import { Names, None } from "../parts.tsx";
+import { Names, None } from "../values.tsx";
 
 interface Matching {
   readonly matches: (id: string) => boolean;

@@ -5,26 +5,12 @@ import { query, to } from "../address.ts";
 import { type ApiFault, faultOf, useAnswer, work } from "../admin-api.ts";
 import { inMemory } from "../live.ts";
 import { Button, Confirm, Filters, LinkButton, QueryChoice, QueryField } from "../forms.tsx";
-import {
-  Answered,
-  Badge,
-  type Column,
-  FaultNotice,
-  MachineLink,
-  Name,
-  Names,
-  None,
-  Notice,
-  orDash,
-  Page,
-  Section,
-  Table,
-} from "../parts.tsx";
+import { Answered, type Column, FaultNotice, Notice, Page, Section, Table } from "../parts.tsx";
 import { memoryText } from "../model-rows.ts";
 import { msText, numberText, sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
+import { Badge, MachineLink, ModelBadges, Name, Names, None, orDash } from "../values.tsx";
 import { KeptModel } from "./kept-model.tsx";
-import { ModelBadges } from "./model-badges.tsx";
 
 export function OneModel({ id }: { readonly id: string }) {
   const { answer, fault } = useAnswer("GET /models", {}, inMemory.value);

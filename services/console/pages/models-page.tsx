@@ -5,10 +5,10 @@ import { useAnswer } from "../admin-api.ts";
 import { groupModels, type ModelRow, rangeText } from "../model-rows.ts";
 import { Filters, FindField, WindowButton } from "../forms.tsx";
 import { inMemory } from "../live.ts";
-import { Answered, type Column, MachineLink, ModelLink, Name, Notice, Page, Table } from "../parts.tsx";
+import { Answered, type Column, Notice, Page, Table } from "../parts.tsx";
 import { sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
-import { ModelBadges } from "./model-badges.tsx";
+import { MachineLink, ModelBadges, ModelLink, Name } from "../values.tsx";
 import { ModelTabs } from "./model-tabs.tsx";
 import { OneModel } from "./model-page.tsx";
 import { PullDialog } from "./pull-model.tsx";
@@ -39,6 +39,8 @@ const columns: readonly Column<ModelRow>[] = [
   ],
 ];
 
+const pulling = (close: () => void) => <PullDialog onClose={close} />;
+
 function ModelList() {
   const listing = useAnswer("GET /models", {}, inMemory.value);
   const words = (query.value.get("find") ?? "").toLowerCase();
@@ -46,13 +48,7 @@ function ModelList() {
     <Page
       title="Models"
       about="Every model that the machines offer at this moment."
-      actions={
-        mayChange() && (
-          <WindowButton text="Pull a model" name="pull" value="new" isPrimary>
-            {(close) => <PullDialog onClose={close} />}
-          </WindowButton>
-        )
-      }
+      actions={mayChange() && <WindowButton text="Pull a model" name="pull" value="new" isPrimary window={pulling} />}
     >
       <ModelTabs at="models" />
       <Answered of={listing} waiting="The machines are asked for their models…">

@@ -3,9 +3,10 @@ import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { clock, ended, fleet, now } from "../live.ts";
 import { findTroubles } from "../machine-words.ts";
-import { MachineLink, Notice, Page, Section } from "../parts.tsx";
+import { Notice, Page, Section } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
 import { msText, numberText, shortNumber } from "../quantity.ts";
+import { MachineLink } from "../values.tsx";
 import { RequestTable } from "./request-table.tsx";
 
 export function Overview() {

@@ -7,9 +7,10 @@ import { type ApiFault, faultOf, useRead } from "../admin-api.ts";
 import { ask, beginChat, stopAnswer, type Turn, turns } from "../chat-state.ts";
 import type { Message, Part } from "../chat-stream.ts";
 import { Button, Field, QueryChoice } from "../forms.tsx";
-import { Answered, FaultNotice, MachineLink, Name, Notice, Page } from "../parts.tsx";
+import { Answered, FaultNotice, Notice, Page } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
+import { MachineLink, Name } from "../values.tsx";
 import { defaultOptions, OptionFields, parametersOf } from "./chat-options.tsx";
 
 const options = signal(defaultOptions);

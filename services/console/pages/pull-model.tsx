@@ -6,8 +6,9 @@ import { to } from "../address.ts";
 import { type ApiFault, faultOf, work } from "../admin-api.ts";
 import { fleet } from "../live.ts";
 import { Button, Choice, Dialog, TextField } from "../forms.tsx";
-import { Bar, FaultNotice, Name, Notice } from "../parts.tsx";
+import { FaultNotice, Notice } from "../parts.tsx";
 import { bytesText, sizeText } from "../quantity.ts";
+import { Bar, Name } from "../values.tsx";
 
 type State =
   | { readonly at: "form"; readonly fault?: ApiFault | undefined }

@@ -1,8 +1,8 @@
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { to } from "../address.ts";
-import { Badge, type Column, MachineLink, Name, None, orDash, Table, type TableProps, Time } from "../parts.tsx";
-import { KeyName, useKeyNames } from "./key-name.tsx";
+import { type Column, Table, type TableProps } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
+import { Badge, KeyName, MachineLink, Name, None, orDash, Time, useKeyNames } from "../values.tsx";
 
 const columns: readonly Column<ShownRequest>[] = [
   [

@@ -6,21 +6,9 @@ import { query, setQuery } from "../address.ts";
 import { type ApiFault, faultOf, read, useAnswer } from "../admin-api.ts";
 import { ended } from "../live.ts";
 import { Button, Filters, QueryChoice, TextField } from "../forms.tsx";
-import {
-  Answered,
-  CopyText,
-  type Fact,
-  Facts,
-  FaultNotice,
-  MachineLink,
-  Name,
-  Notice,
-  Page,
-  Section,
-  Time,
-} from "../parts.tsx";
+import { Answered, CopyText, type Fact, Facts, FaultNotice, Notice, Page, Section } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
-import { KeyName, useKeyNames } from "./key-name.tsx";
+import { KeyName, MachineLink, Name, Time, useKeyNames } from "../values.tsx";
 import { Outcome, RequestTable } from "./request-table.tsx";
 
 type RequestFilter = NonNullable<SentTo<"GET /requests">["query"]>;

@@ -4,8 +4,9 @@ import { allows } from "#shared/records/match-scope.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { Button, Check, Confirm, type DialogProps, FormDialog, listIn, TextField } from "../forms.tsx";
-import { Answered, Badge, type Column, ModelLink, Name, Page, Table, Time, UnreadNotice } from "../parts.tsx";
+import { Answered, type Column, Page, Table, UnreadNotice } from "../parts.tsx";
 import { mayChange } from "../session.ts";
+import { Badge, ModelLink, Name, Time } from "../values.tsx";
 import { MatchingModels } from "./matching-models.tsx";
 import { ModelTabs } from "./model-tabs.tsx";
 

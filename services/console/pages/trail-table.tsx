@@ -1,8 +1,8 @@
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import { to } from "../address.ts";
-import { type Column, MachineLink, ModelLink, Name, Table, type TableProps, Time } from "../parts.tsx";
-import { KeyName } from "./key-name.tsx";
+import { type Column, Table, type TableProps } from "../parts.tsx";
 import { actionWords, detailWords } from "../trail-words.ts";
+import { KeyName, MachineLink, ModelLink, Name, Time } from "../values.tsx";
 
 export type TrailEntry = AnswerTo<"GET /log">["data"][number];
 

@@ -1,8 +1,8 @@
-import { MachineLink, ModelLink, None, orDash, Table } from "../parts.tsx";
+import { Table } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
-import { KeyName, useKeyNames } from "./key-name.tsx";
 import type { UsagePart } from "#shared/usage/sum-usage.ts";
 import type { UsageSum } from "../usage-sums.ts";
+import { KeyName, MachineLink, ModelLink, None, orDash, useKeyNames } from "../values.tsx";
 
 interface UsageTableProps {
   readonly caption: string;

@@ -1,0 +1,155 @@
+/** How pages show values: words with a tone, times, figures, and the machines, models and keys of a site by their names. */
+import type { ComponentChildren } from "preact";
+import { machineTones, machineWord } from "#shared/fleet/fleet-words.ts";
+import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import type { ShownModel } from "#shared/protocol/model.ts";
+import type { ShownKey } from "#shared/records/shown-key.ts";
+import { to } from "./address.ts";
+import { useAnswer } from "./admin-api.ts";
+import { clock } from "./live.ts";
+import { localTime, spanText } from "./quantity.ts";
+
+export type Tone = "good" | "warn" | "bad" | "plain";
+
+/** A short word with a meaning. The word says it; the colour only helps. */
+export function Badge(props: { readonly tone?: Tone; readonly title?: string; readonly children: ComponentChildren }) {
+  return (
+    <span class={`badge ${props.tone ?? "plain"}`} title={props.title}>
+      {props.children}
+    </span>
+  );
+}
+
+export function Badges({ words }: { readonly words: readonly string[] }) {
+  return (
+    <span class="badges">
+      {words.map((word) => (
+        <Badge key={word}>{word}</Badge>
+      ))}
+    </span>
+  );
+}
+
+/** Stands for a value that is not there. */
+export function None({ text = "–" }: { readonly text?: string }) {
+  return <span class="quiet">{text}</span>;
+}
+
+/** A time in the viewer's zone; UTC when it is pointed at. */
+export function Time({ at }: { readonly at: string | null | undefined }) {
+  if (!at) return <None />;
+  return (
+    <time dateTime={at} title={`${at.replace("T", " ").replace(/(?:\.\d+)?Z$/, "")} UTC`}>
+      {localTime(at)}
+    </time>
+  );
+}
+
+/** The age of something, counting up. */
+export function Age({ sinceMs }: { readonly sinceMs: number }) {
+  return (
+    <span title={`${new Date(sinceMs).toISOString().slice(0, 19).replace("T", " ")} UTC`}>
+      {spanText(clock.value - sinceMs)}
+    </span>
+  );
+}
+
+/** A name that a machine, a client or a person chose: always text, in its own direction. */
+export function Name({ children }: { readonly children: string }) {
+  return (
+    <bdi class="name" title={children}>
+      {children}
+    </bdi>
+  );
+}
+
+/** Names after each other. */
+export function Names({ of }: { readonly of: readonly string[] }) {
+  return of.flatMap((name) => [<Name key={name}>{name}</Name>, " "]);
+}
+
+export function MachineLink({ name }: { readonly name: string }) {
+  return (
+    <a href={to(["machines", name])}>
+      <Name>{name}</Name>
+    </a>
+  );
+}
+
+export function ModelLink({ id }: { readonly id: string }) {
+  return (
+    <a href={to(["models", "of", id])}>
+      <Name>{id}</Name>
+    </a>
+  );
+}
+
+/** Returns a figure as text; a dash for none. */
+export function orDash(figure: number | null, text: (figure: number) => string): string {
+  return figure === null ? "–" : text(figure);
+}
+
+/** A share of a whole, with its numbers in words. */
+export function Bar({ part, whole, label }: { readonly part: number; readonly whole: number; readonly label: string }) {
+  return (
+    <meter
+      class="bar"
+      min={0}
+      max={Math.max(1, whole)}
+      value={Math.min(part, whole)}
+      high={whole * 0.9}
+      aria-label={label}
+      title={label}
+    />
+  );
+}
+
+export function MachineState({ machine }: { readonly machine: ShownFleetMachine }) {
+  const word = machineWord(machine);
+  return <Badge tone={machineTones[word]}>{word}</Badge>;
+}
+
+const keyTones: Readonly<Record<ShownKey["state"], Tone>> = {
+  valid: "good",
+  disabled: "warn",
+  expired: "plain",
+  revoked: "bad",
+};
+
+export function KeyState({ state }: Pick<ShownKey, "state">) {
+  return <Badge tone={keyTones[state]}>{state}</Badge>;
+}
+
+type KeyNames = ReadonlyMap<string, string>;
+
+/** Returns the names of keys by their ids. */
+export function useKeyNames(): KeyNames {
+  const { answer } = useAnswer("GET /keys", { query: { limit: 1_000 } });
+  return new Map(answer?.data.map(({ id, name }) => [id, name]));
+}
+
+/** A key by its name with the id beside, or by its id alone where it has no name any more. */
+export function KeyName({ id, name }: { readonly id: string; readonly name: string | undefined }) {
+  return (
+    <>
+      <a href={to(["keys", id])}>{name === undefined ? <Name>{id}</Name> : <bdi>{name}</bdi>}</a>
+      {name !== undefined && (
+        <small>
+          {" "}
+          <Name>{id}</Name>
+        </small>
+      )}
+    </>
+  );
+}
+
+const capabilityWords = { vision: "vision", tools: "tools", thinking: "thinking", embedding: "embeddings" } as const;
+
+/** The capabilities of a model, on all or on some of its machines. */
+export function ModelBadges({ offers }: { readonly offers: readonly ShownModel[] }) {
+  const words = Object.entries(capabilityWords).flatMap(([capability, word]) => {
+    const able = offers.filter(({ capabilities }) => capabilities[capability as keyof typeof capabilityWords]).length;
+    return able === 0 ? [] : [able === offers.length ? word : `${word} on ${able} of ${offers.length}`];
+  });
+  return <Badges words={offers.some((each) => each.apple_mlx) ? [...words, "MLX"] : words} />;
+}
