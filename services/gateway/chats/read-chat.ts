@@ -42,12 +42,13 @@ export function readAsChat<Form>(
   const promptTokens = estimatePrompt(body);
   const job = jobBody(body);
   const places = prompt.turns.map(({ place }) => place);
+  const bounds = body.response_format?.type === "json_schema" ? boundsOf(body) : undefined;
   const upper = reading.counts === true ? upperEstimate(body, places) : undefined;
   return {
     ...request,
     kind: "chat",
     ignored: [...request.ignored, ...ignored],
-    form: { ...request.form, toolNames, bounds: boundsOf(body), upper },
+    form: { ...request.form, toolNames, bounds, upper },
     needs: {
       capability: "completion",
       tools: body.tools !== undefined,
@@ -66,7 +67,6 @@ export function readAsChat<Form>(
 
 /** Returns the paths of the bounds of numbers in the schema of an answer; undefined if there are none. */
 function boundsOf({ response_format }: ChatBody): readonly string[] | undefined {
-  if (response_format?.type !== "json_schema") return undefined;
   const withoutBounds: unknown = JSON.parse(JSON.stringify({ response_format }), (key, value: unknown) =>
     typeof value === "number" && numberBounds.includes(key) ? undefined : value,
   );

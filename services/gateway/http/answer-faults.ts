@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { scrub } from "#shared/process/clean-text.ts";
 import type { Log } from "#shared/process/log.ts";
-import { pathOf, logFieldsOf } from "./request-state.ts";
+import { logFieldsOf } from "./request-state.ts";
 
 interface Dependencies extends BodyLimit {
   readonly log: Log;
@@ -76,7 +76,7 @@ const reference = "/docs";
 
 /** Returns the fault for an unknown URL, with a hint when the intended URL is plain. */
 export function unknownUrl(request: FastifyRequest): Fault {
-  const path = pathOf(request).slice(0, shownPathCharactersMax);
+  const path = request.state.path.slice(0, shownPathCharactersMax);
   return new Fault("unknown_url", { message: `No endpoint at ${request.method} ${path}.${hint(request, path)}` });
 }
 

@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { unknownUrl } from "./answer-faults.ts";
 import { headerLinesMax } from "./guard-edge.ts";
-import { pathOf } from "./request-state.ts";
 
 const anyOrigin = "*";
 
@@ -50,7 +49,7 @@ export function allowCrossOrigin(
   if (origins.length === 0) return;
   const allowed = (request: FastifyRequest): string | undefined => {
     const { origin } = request.headers;
-    if (origin === undefined || !openPaths.test(pathOf(request))) return undefined;
+    if (origin === undefined || !openPaths.test(request.state.path)) return undefined;
     if (origins.includes(anyOrigin)) return anyOrigin;
     return origins.includes(origin) ? origin : undefined;
   };

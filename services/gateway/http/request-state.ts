@@ -60,6 +60,8 @@ export interface RequestState {
   reason: string | undefined;
   /** Reports the facts of the request, once an account is kept of it. */
   reporter: { readonly facts: RequestFacts } | undefined;
+  /** The path of the request, without its query. */
+  readonly path: string;
   /** The shape of errors that the client of the request reads; undefined for OpenAI's. */
   readonly faultShape: FaultShape | undefined;
 }
@@ -85,12 +87,15 @@ declare module "fastify" {
 
 export const newRequestId = (): string => newToken("req_");
 
-function faultShapeOf(request: FastifyRequest, shapes: readonly FaultShape[]): FaultShape | undefined {
-  const path = pathOf(request);
+function faultShapeOf(
+  path: string,
+  headers: IncomingHttpHeaders,
+  shapes: readonly FaultShape[],
+): FaultShape | undefined {
   let byHeader: FaultShape | undefined;
   for (const shape of shapes) {
     if (path === shape.prefix || path.startsWith(`${shape.prefix}/`)) return shape;
-    if (shape.header !== undefined && shape.header in request.headers) byHeader ??= shape;
+    if (shape.header !== undefined && shape.header in headers) byHeader ??= shape;
   }
   return byHeader;
 }
@@ -103,8 +108,8 @@ function factsOf(request: FastifyRequest): RequestFacts {
 }
 
 /** Returns the fields that all log lines of a request share, here and on the machine that ran it. */
-export function logFieldsOf(request: FastifyRequest, facts = factsOf(request)): Readonly<Record<string, unknown>> {
-  const { key, model, answer } = facts;
+export function logFieldsOf(request: FastifyRequest): Readonly<Record<string, unknown>> {
+  const { key, model, answer } = factsOf(request);
   return { request: request.id, key, model, ...jobFieldsOf(answer?.jobs), machine: answer?.machine };
 }
 
@@ -137,8 +142,11 @@ export interface Exchange {
  */
 export function followRequest(exchange: Exchange, dependencies: FollowParts): void {
   const { request, reply } = exchange;
-  const faultShape = faultShapeOf(request, dependencies.faultShapes);
-  request.state = { key: undefined, faultCode: undefined, reason: undefined, reporter: undefined, faultShape };
+  const { url, headers } = request;
+  const query = url.indexOf("?");
+  const path = query === -1 ? url : url.slice(0, query);
+  const faultShape = faultShapeOf(path, headers, dependencies.faultShapes);
+  request.state = { key: undefined, faultCode: undefined, reason: undefined, reporter: undefined, path, faultShape };
   reply.header("x-request-id", request.id);
   if (faultShape?.idHeader !== undefined) reply.header(faultShape.idHeader, request.id);
   dependencies.meter?.requestBegan();
@@ -175,7 +183,7 @@ function endFieldsOf({ request, reply }: Exchange, { ms, facts }: Pick<EndedRequ
     request: request.id,
     ...("x-client-request-id" in request.headers && clientRequest(request.headers)),
     method: request.method,
-    path: pathOf(request),
+    path: request.state.path,
     status: reply.statusCode,
     ms: Math.round(ms),
     outcome,
@@ -191,11 +199,6 @@ function endFieldsOf({ request, reply }: Exchange, { ms, facts }: Pick<EndedRequ
     completionTokens: answered?.completionTokens,
     failovers: answered?.failovers === 0 ? undefined : answered?.failovers,
   };
-}
-
-export function pathOf(request: FastifyRequest): string {
-  const query = request.url.indexOf("?");
-  return query === -1 ? request.url : request.url.slice(0, query);
 }
 
 /** Characters of a client's own request id; OpenAI accepts as many. */

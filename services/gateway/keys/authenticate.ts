@@ -44,7 +44,7 @@ export function bearerText(authorization: string | undefined): string | undefine
  * of other headers: some clients send a placeholder there, others in `x-api-key`.
  */
 export function sentKey(headers: IncomingHttpHeaders): string | undefined {
-  const own = bearerText(headers.authorization);
+  const own = bearer.exec(headers.authorization ?? "")?.[1];
   const other = headers["x-api-key"] || headers["api-key"];
   if (typeof other !== "string") return own;
   return own !== undefined && parseKeyToken(own).outcome === "parsed" ? own : other;
@@ -68,6 +68,7 @@ export function authenticate(
   if (parsed.outcome !== "parsed") return validKey({ outcome: "invalid" });
   const { token } = parsed;
   const known = knownKeys.recall(token);
+  if (known?.outcome === "valid") return known.proven.record;
   if (known !== undefined) return validKey(known);
 
   if (token.kind !== "model") {

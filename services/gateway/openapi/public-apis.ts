@@ -1,8 +1,38 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { Api } from "../apis/api.ts";
 import { apis } from "../apis/apis.ts";
-import type { ApiDescription } from "../apis/description.ts";
-import { describeHealth, describeReference } from "./describe-site.ts";
+import { type ApiDescription, get } from "../apis/description.ts";
+import { error } from "../apis/openai-answers.ts";
+
+const health = z.object({
+  status: z.literal("ok").describe("Always `ok`: a process that does not run says nothing."),
+});
+const readiness = z.object({
+  ready: z.boolean(),
+  checks: z.object({ serving: z.boolean(), broker: z.boolean(), keys: z.boolean() }),
+  reasons: z.array(z.string()),
+});
+
+const describeHealth: ApiDescription = {
+  tag: "Health",
+  open: true,
+  schemas: [{ health, readiness, error }],
+  operations: [
+    get("getHealth", "/healthz", health),
+    get("getReadiness", "/readyz", readiness, { answersWith: 503 }),
+    get("getHealthAsBenchmarksDo", "/health", readiness, { answersWith: 503 }),
+  ],
+};
+
+const describeReference: ApiDescription = {
+  tag: "Reference",
+  open: true,
+  schemas: [],
+  operations: [
+    get("getOpenApi", "/openapi.json", z.looseObject({})),
+    get("getDocs", "/docs", z.string(), { media: "text/html" }),
+  ],
+};
 
 /** A section of the document: operations of an API, with its endpoints and the shape of its errors. */
 export type Section = ApiDescription & Pick<Api, "prefix" | "endpoints" | "faults">;

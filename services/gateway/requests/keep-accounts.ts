@@ -2,7 +2,6 @@ import { Fault } from "#shared/fault/fault.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { EarlyLimits } from "./limit-responses.ts";
 import { RecordedRefusals } from "./record-request.ts";
-import { pathOf } from "../http/request-state.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf } from "../keys/authenticate.ts";
 import { sinceArrivalMs } from "../http/timed-response.ts";
@@ -39,7 +38,7 @@ export function keepAccounts(
   scope.addHook("onRequest", (request, reply, done) => {
     const arrivedAtMs = clock.now() - sinceArrivalMs(reply.raw);
     const { key } = callerOf(request);
-    const from = { address: request.ip, path: pathOf(request), headers: request.headers };
+    const from = { address: request.ip, path: request.state.path, headers: request.headers };
     const asked = new ModelRequest({ id: request.id, key, from, arrivedAtMs }, requestParts);
     const state = request.state;
     state.asked = asked;
