@@ -113,9 +113,11 @@ export function openFleet({
   const book = placements.memory;
   // No other gateway can have the same store unless it is Redis.
   const sharing =
-    state.kind === "redis" ? new PlacementSharing({ broker, gateway, book, peppers, timing, clock, log }) : undefined;
+    state.kind === "redis"
+      ? new PlacementSharing({ broker, gateway, book, peppers, site, timing, clock, log })
+      : undefined;
   if (sharing !== undefined) {
-    // A gateway that is alone has none to tell at once. A gateway that comes is told within `placementsRepeatMs`.
+    // A gateway that is alone tells nobody. A gateway that comes is told within `placementsRepeatMs`.
     book.onChange(() => {
       if (site.gateways > 1 || sharing.others.size > 0) sharing.changed();
     });

@@ -36,7 +36,16 @@ describe.skipIf(lentOnly("nats") || foundServers().nats.by !== "binary")("placem
     const broker = await connectNats({ url, name: "test", clock: systemClock, log });
     const book = new TestBook();
     const [id, peppers, timing] = [newToken(), peppersOf("a"), timingAt(1)];
-    const sharing = new PlacementSharing({ broker, gateway: id, book, peppers, timing, clock, log });
+    const sharing = new PlacementSharing({
+      broker,
+      gateway: id,
+      book,
+      peppers,
+      site: { gateways: 2 },
+      timing,
+      clock,
+      log,
+    });
     onTestFinished(async () => {
       sharing.stop();
       await broker.close();

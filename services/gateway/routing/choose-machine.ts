@@ -114,14 +114,17 @@ export function chooseMachine(options: {
 }): MachineChoice {
   const { needs, candidates, random } = options;
   const able: Fit[] = [];
+  const speeds: (MeasuredSpeed | undefined)[] = [];
   const leftOut: LeftOut[] = [];
   for (const candidate of candidates) {
     const { model } = candidate;
     const reason = whyNot(candidate, needs);
-    if (reason === undefined && model !== undefined) able.push({ candidate, model });
-    else leftOut.push({ candidate, reason: reason ?? "no_model" });
+    if (reason === undefined && model !== undefined) {
+      able.push({ candidate, model });
+      speeds.push(candidate.speed);
+    } else leftOut.push({ candidate, reason: reason ?? "no_model" });
   }
-  const usual = usualSpeed(able.map(({ candidate }) => candidate.speed));
+  const usual = usualSpeed(speeds);
   const weighed = orderMachines(
     able.map((fit) => weigh(fit, needs, usual)),
     random,
@@ -224,24 +227,25 @@ const excessForSaved = 4;
  * drawn, so that gateways do not all choose the same machine.
  */
 function orderMachines(machines: readonly Weighed[], random: () => number): readonly Ranked[] {
-  const groups = Map.groupBy(machines, penaltyOf);
-  const penalties = [...groups.keys()].toSorted((one, other) => one - other);
-  return penalties.flatMap((penalty) => orderAlike(groups.get(penalty) ?? [], random));
-}
-
-/** Sorts machines with one penalty. */
-function orderAlike(group: readonly Weighed[], random: () => number): Ranked[] {
-  const leastMs = Math.min(...group.map(({ cost }) => cost.totalMs));
-  const drawn = group.map((machine) => {
-    const { cost, cachedTokens } = machine;
-    const excessMs = Math.max(0, cost.totalMs - leastMs - alikeMs);
-    const isNear = excessMs <= Math.min(excessMsMax, excessForSaved * cost.savedMs);
-    return { machine, excessMs, isNear, cachedTokens: isNear ? cachedTokens : -1, draw: random() };
-  });
-  drawn.sort(
-    (one, other) => other.cachedTokens - one.cachedTokens || one.excessMs - other.excessMs || one.draw - other.draw,
-  );
-  return drawn.map(({ machine, isNear }) => ({ machine, reason: rankReasonOf(machine, isNear, group.length) }));
+  const groups = [...Map.groupBy(machines, penaltyOf)].toSorted(([one], [other]) => one - other);
+  const ranked: Ranked[] = [];
+  for (const [, group] of groups) {
+    let leastMs = Infinity;
+    for (const { cost } of group) leastMs = Math.min(leastMs, cost.totalMs);
+    const drawn = [];
+    for (const machine of group) {
+      const { cost, cachedTokens } = machine;
+      const excessMs = Math.max(0, cost.totalMs - leastMs - alikeMs);
+      const isNear = excessMs <= Math.min(excessMsMax, excessForSaved * cost.savedMs);
+      drawn.push({ machine, excessMs, isNear, cachedTokens: isNear ? cachedTokens : -1, draw: random() });
+    }
+    drawn.sort(
+      (one, other) => other.cachedTokens - one.cachedTokens || one.excessMs - other.excessMs || one.draw - other.draw,
+    );
+    for (const { machine, isNear } of drawn)
+      ranked.push({ machine, reason: rankReasonOf(machine, isNear, group.length) });
+  }
+  return ranked;
 }
 
 /** Returns the penalty of a machine. Each criterion outweighs all those after it. */

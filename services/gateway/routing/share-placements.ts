@@ -17,6 +17,8 @@ interface Dependencies {
   readonly gateway: string;
   readonly book: PlacementBook;
   readonly peppers: Pick<Peppers, "placementsKeys">;
+  /** The site, with the number of its gateways as their store counts them. */
+  readonly site: { readonly gateways: number };
   readonly timing: Timing;
   /** The clock of the key store, which is the same at all gateways. */
   readonly clock: Clock;
@@ -104,12 +106,12 @@ export class PlacementSharing {
   }
 
   #tell(): void {
-    const { book, broker, clock } = this.#parts;
+    const { book, broker, site, clock } = this.#parts;
     this.#telling?.cancel();
     this.#telling = undefined;
     // Taken in any case: prompts that cannot be told now would be old news later.
     const prompts = book.takePrompts();
-    if (!broker.connected || this.#denied.size > 0) return;
+    if (!broker.connected || this.#denied.size > 0 || (site.gateways === 1 && this.others.size === 0)) return;
     this.#toldAtMs = clock.now();
     const loads = book.loads();
     if (loads.length > 0 || prompts.length > 0 || this.#toldLoads) this.#send({ loads, prompts });

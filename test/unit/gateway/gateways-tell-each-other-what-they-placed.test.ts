@@ -34,7 +34,16 @@ function site() {
     const broker = network.connect();
     const book = new TestBook();
     const id = newToken();
-    const sharing = new PlacementSharing({ broker, gateway: id, book, peppers, timing, clock, log });
+    const sharing = new PlacementSharing({
+      broker,
+      gateway: id,
+      book,
+      peppers,
+      site: { gateways: 2 },
+      timing,
+      clock,
+      log,
+    });
     onTestFinished(() => sharing.stop());
     return { id, broker, book, sharing };
   }
