@@ -19,10 +19,9 @@ interface JoinWish extends Pick<JoinMeans, "replace" | "say"> {
 export async function joinMachine(environment: Environment, { line, ...wish }: JoinWish): Promise<Pairing> {
   const { natsUrl, stateDir } = agentConfig(environment);
   if (natsUrl !== undefined) {
-    throw new StartFailure(
-      exitCodes.config,
-      "TRUNKLINE_NATS_URL is set, and a machine that joins a site needs no NATS: unset it, or start the agent without --join.",
-    );
+    const message =
+      "TRUNKLINE_NATS_URL is set, and a machine that joins a site needs no NATS: unset it, or start the agent without --join.";
+    throw new StartFailure(exitCodes.config, message);
   }
   return joinSite(line, { ...wish, stateDir: resolve(stateDir), environment, clock });
 }
@@ -50,8 +49,6 @@ export async function runAgent(environment: Environment): Promise<void> {
 function assertPairing({ stateDir, chosenMachine }: AgentConfig): Pairing {
   const pairing = readPairing(stateDir);
   if (pairing !== undefined) return pairing;
-  throw new StartFailure(
-    exitCodes.config,
-    `This machine is not paired (there is no ${resolve(pairingFile(stateDir))}), and TRUNKLINE_NATS_URL is not set. Pair it with the line that "trunkline machines pair ${chosenMachine ?? "<name>"}" prints on the site, or set TRUNKLINE_NATS_URL to the site's NATS. "trunkline up" runs everything in one process.`,
-  );
+  const message = `This machine is not paired (there is no ${resolve(pairingFile(stateDir))}), and TRUNKLINE_NATS_URL is not set. Pair it with the line that "trunkline machines pair ${chosenMachine ?? "<name>"}" prints on the site, or set TRUNKLINE_NATS_URL to the site's NATS. "trunkline up" runs everything in one process.`;
+  throw new StartFailure(exitCodes.config, message);
 }

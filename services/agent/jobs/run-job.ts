@@ -245,10 +245,8 @@ export class AnswerAssembly {
 }
 
 function brokenOff(): Fault {
-  return new Fault("upstream_error", {
-    message: "The model's answer broke off before its end.",
-    internal: "the runtime ended its answer without a finish reason",
-  });
+  const message = "The model's answer broke off before its end.";
+  return new Fault("upstream_error", { message, internal: "the runtime ended its answer without a finish reason" });
 }
 
 function irregular(what: string): Fault {

@@ -88,8 +88,6 @@ function fencedBy(data: Uint8Array): string | undefined {
 }
 
 function superseded(machine: string): StartFailure {
-  return new StartFailure(
-    exitCodes.config,
-    `Another agent has started as '${machine}', and the one that started last counts: give each machine a name of its own (TRUNKLINE_MACHINE), or stop the other agent.`,
-  );
+  const message = `Another agent has started as '${machine}', and the one that started last counts: give each machine a name of its own (TRUNKLINE_MACHINE), or stop the other agent.`;
+  return new StartFailure(exitCodes.config, message);
 }

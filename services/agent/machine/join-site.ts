@@ -118,8 +118,6 @@ async function pairWith(site: Site, { line, before, draft }: Joining, means: Joi
 /** A machine has one site. A pairing with another one is replaced only where a person says so. */
 function assertLeave(before: Pairing | undefined, site: string, { replace, stateDir }: JoinMeans): void {
   if (before === undefined || before.site === site || replace) return;
-  throw new StartFailure(
-    exitCodes.config,
-    `This machine is '${before.machine}' of ${before.origin} already (${pairingFile(stateDir)}): add --replace to leave that site, or set TRUNKLINE_STATE_DIR to another folder to be in both.`,
-  );
+  const message = `This machine is '${before.machine}' of ${before.origin} already (${pairingFile(stateDir)}): add --replace to leave that site, or set TRUNKLINE_STATE_DIR to another folder to be in both.`;
+  throw new StartFailure(exitCodes.config, message);
 }

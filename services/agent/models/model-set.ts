@@ -37,7 +37,9 @@ export class ModelSet {
 
   constructor(runtimes: readonly Runtime[], served: readonly ServedModel[]) {
     this.runtimes = runtimes;
-    this.served = served.slice(0, modelsPerMachineMax);
+    // A model that a runtime lists twice is offered once.
+    const once = new Map(served.map((each) => [each.model.id, each]));
+    this.served = [...once.values()].slice(0, modelsPerMachineMax);
     this.catalogue = this.served.map(({ model }) => model);
     const lasting = this.catalogue.map(({ loaded, ...model }) => ({ ...model, tellsLoaded: loaded !== undefined }));
     this.digest = createHash("sha256").update(JSON.stringify(lasting)).digest("hex").slice(0, 24);

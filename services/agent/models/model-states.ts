@@ -46,38 +46,34 @@ export class ModelStates {
     for (const [id, state] of this.#states) if (!models.includes(id)) state.suspendedUntilMs = -Infinity;
   }
 
-  of(id: string): Readonly<ModelState> {
-    return this.#of(id);
-  }
-
   /** True if a model is to be in memory now although no request waits for it. */
   isKept(id: string): boolean {
     return this.kept.includes(id) && this.suspendedForMs(id) === 0;
   }
 
   suspendedForMs(id: string): number {
-    return Math.max(0, this.#of(id).suspendedUntilMs - this.#options.clock.now());
+    return Math.max(0, this.of(id).suspendedUntilMs - this.#options.clock.now());
   }
 
   /** Returns why requests for a model are refused: it could not be loaded lately. */
   failureOf(id: string): Fault | undefined {
-    const { failure } = this.#of(id);
+    const { failure } = this.of(id);
     return failure !== undefined && failure.untilMs > this.#options.clock.now() ? failure.fault : undefined;
   }
 
   loaded(id: string): void {
-    const state = this.#of(id);
+    const state = this.of(id);
     state.isOurs = true;
     state.failure = undefined;
   }
 
   leaving(id: string): void {
-    this.#of(id).isLeaving = true;
+    this.of(id).isLeaving = true;
   }
 
   /** Notes that a model could not be loaded. Returns how often in a row, and for how long it is not tried again. */
   failed(id: string, fault: Fault): { readonly times: number; readonly standsMs: number } {
-    const state = this.#of(id);
+    const state = this.of(id);
     const times = (state.failure?.times ?? 0) + 1;
     const standsMs = Math.min(failureStandsMaxMs, failureStandsMs * 2 ** (times - 1));
     state.failure = { fault, untilMs: this.#options.clock.now() + standsMs, times };
@@ -102,11 +98,11 @@ export class ModelStates {
       state.seenOn = undefined;
       state.isOurs = state.isLeaving = false;
     }
-    for (const [id, on] of loadedOn) this.#of(id).seenOn = on;
+    for (const [id, on] of loadedOn) this.of(id).seenOn = on;
     return taken;
   }
 
-  #of(id: string): ModelState {
+  of(id: string): ModelState {
     return this.#states.getOrInsertComputed(id, () => ({
       seenOn: undefined,
       isOurs: false,

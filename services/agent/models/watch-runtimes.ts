@@ -154,10 +154,12 @@ export class RuntimeWatch {
     if (found.length > 0) this.#standIn = undefined;
     const offering = this.#standIn === undefined ? found : [{ place: standInPlace, ...this.#standIn }];
     const runtimes = offering.map(({ runtime }) => runtime);
-    const served = offering.flatMap((here) =>
-      inOrder(here.models).flatMap((described) => this.#servedBy(here, described)),
-    );
-    this.#take(runtimes.length === 0 ? undefined : new ModelSet(runtimes, withoutTwins(served)));
+    const served = offering.flatMap((here) => {
+      // Runtimes change the order of their lists, which is no change of the offer.
+      const inOrder = here.models.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+      return inOrder.flatMap((described) => this.#servedBy(here, described));
+    });
+    this.#take(runtimes.length === 0 ? undefined : new ModelSet(runtimes, served));
     this.seams.look();
   }
 
@@ -216,14 +218,4 @@ export class RuntimeWatch {
       log.info({ runtime: offer.names, models: offer.catalogue.length }, "the catalogue of this machine");
     for (const listener of this.#listeners) listener();
   }
-}
-
-/** Sorts models by id: runtimes change the order of their lists, which is no change of the offer. */
-function inOrder(models: readonly DescribedModel[]): readonly DescribedModel[] {
-  return models.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-}
-
-/** Removes duplicates: a model that a runtime lists twice is offered once. */
-function withoutTwins(served: readonly ServedModel[]): ServedModel[] {
-  return [...new Map(served.map((each) => [each.model.id, each])).values()];
 }

@@ -126,17 +126,13 @@ export async function embedInBatches(
     promptTokens += embedded.promptTokens;
     const { vectors } = embedded;
     if (vectors.length !== texts.length) {
-      throw new Fault("upstream_error", {
-        message: "The runtime did not answer with one vector for each text.",
-        internal: `${vectors.length} vectors for ${texts.length} texts`,
-      });
+      const message = "The runtime did not answer with one vector for each text.";
+      throw new Fault("upstream_error", { message, internal: `${vectors.length} vectors for ${texts.length} texts` });
     }
     const wrong = vectors.find((vector) => dimensions !== undefined && vector.length !== dimensions);
     if (wrong !== undefined) {
-      throw new Fault("unsupported_parameter", {
-        message: `The runtime of this model does not support 'dimensions': its vectors have ${wrong.length} numbers.`,
-        param: "dimensions",
-      });
+      const message = `The runtime of this model does not support 'dimensions': its vectors have ${wrong.length} numbers.`;
+      throw new Fault("unsupported_parameter", { message, param: "dimensions" });
     }
     await emit(vectors.map((vector, at): AnswerEvent => ({ kind: "embedding", index: from + at, vector })));
   }

@@ -9,10 +9,8 @@ export function refuseIncapable(chat: { model: string; capabilities: Capabilitie
     throw new Fault("unsupported_value", { message: `The model '${model}' does not support chat.`, param: "model" });
   }
   if (body.tools !== undefined && !capabilities.tools) {
-    throw new Fault("model_does_not_support_tools", {
-      message: `The model '${model}' does not support tools.`,
-      param: "tools",
-    });
+    const message = `The model '${model}' does not support tools.`;
+    throw new Fault("model_does_not_support_tools", { message, param: "tools" });
   }
   if (!capabilities.vision) {
     const image = firstImage(body);
@@ -22,10 +20,8 @@ export function refuseIncapable(chat: { model: string; capabilities: Capabilitie
   }
   const effort = body.reasoning_effort;
   if (effort !== undefined && effort !== "none" && !capabilities.thinking) {
-    throw new Fault("unsupported_parameter", {
-      message: `The model '${model}' has no thinking mode, so 'reasoning_effort' can only be 'none'.`,
-      param: "reasoning_effort",
-    });
+    const message = `The model '${model}' has no thinking mode, so 'reasoning_effort' can only be 'none'.`;
+    throw new Fault("unsupported_parameter", { message, param: "reasoning_effort" });
   }
 }
 
@@ -113,10 +109,8 @@ export function refuseUnsupported(
   for (const [field, value] of Object.entries(body) as [ChatField | TextField, unknown][]) {
     const isInput = field === "messages" || field === "prompt";
     if (isInput || value === undefined || honoured.has(field) || field in sampling || neutral[field]?.(body)) continue;
-    throw new Fault("unsupported_parameter", {
-      message: `The runtime of this model does not support '${field}' with this value.`,
-      param: field,
-    });
+    const message = `The runtime of this model does not support '${field}' with this value.`;
+    throw new Fault("unsupported_parameter", { message, param: field });
   }
 }
 
@@ -125,10 +119,8 @@ export function refuseUnsupported(
  * prompt.
  */
 export function nothingToContinue(): Fault {
-  return new Fault("invalid_value", {
-    message: "'prompt' must not be empty.",
-    param: "prompt",
-  });
+  const message = "'prompt' must not be empty.";
+  return new Fault("invalid_value", { message, param: "prompt" });
 }
 
 /**
@@ -140,11 +132,9 @@ export function modelsChoice({ tools, tool_choice: choice = "auto" }: Pick<ChatB
 } {
   if (choice === "auto") return { tools };
   if (choice === "none") return {};
-  throw new Fault("unsupported_value", {
-    message:
-      "The runtime of this model leaves it to the model whether to call a tool: 'tool_choice' can be auto or none.",
-    param: "tool_choice",
-  });
+  const message =
+    "The runtime of this model leaves it to the model whether to call a tool: 'tool_choice' can be auto or none.";
+  throw new Fault("unsupported_value", { message, param: "tool_choice" });
 }
 
 /** Returns the arguments of a call as an object; empty arguments are none. Anything but a JSON object is refused. */

@@ -102,11 +102,8 @@ export function tellOverflow(
   const leavesNoRoom = tokensMax !== undefined && promptTokens !== undefined && promptTokens <= windowTokens;
   const end = leavesNoRoom ? `, which leaves no room for the ${tokensMax} of 'max_tokens'.` : ".";
   const param = promptField(body);
-  return new Fault("context_length_exceeded", {
-    message: `This model's maximum context length is ${windowTokens} tokens on this machine. However, ${takers[param]} ${told} tokens${end}`,
-    param,
-    internal: error.internal,
-  });
+  const message = `This model's maximum context length is ${windowTokens} tokens on this machine. However, ${takers[param]} ${told} tokens${end}`;
+  return new Fault("context_length_exceeded", { message, param, internal: error.internal });
 }
 
 /** Rules of thumb for estimates: four bytes of text for a token, and the tokens of an image with most models. */
@@ -248,10 +245,8 @@ export function silenceFault(error: unknown, of: { hasAnswered: boolean; isRetri
 /** Returns the fault for a body with a line that no stream of events has. */
 export function noEvents(line: string): Fault {
   const looksLike = line.trimStart().startsWith("<") ? "HTML" : line.trimStart().startsWith("{") ? "JSON" : "text";
-  return new Fault("upstream_error", {
-    message: "The runtime did not answer with server-sent events.",
-    internal: `${looksLike} where server-sent events were asked for`,
-  });
+  const message = "The runtime did not answer with server-sent events.";
+  return new Fault("upstream_error", { message, internal: `${looksLike} where server-sent events were asked for` });
 }
 
 export function tooLong(what: "a line" | "an event", bytesMax: number): Fault {

@@ -96,11 +96,8 @@ export async function answer(
     if (!ended.signal.aborted) {
       await sequence.clearHistory();
       if (error instanceof Fault) throw error;
-      throw new Fault("upstream_error", {
-        message: "The runtime failed during its answer.",
-        internal: originOf(error),
-        cause: error,
-      });
+      const message = "The runtime failed during its answer.";
+      throw new Fault("upstream_error", { message, internal: originOf(error), cause: error });
     }
   }
   events.text("text", cutter.end());

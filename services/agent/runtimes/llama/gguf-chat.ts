@@ -262,12 +262,8 @@ function promptTokens(
     const state = given.wrapper.generateContextState({ chatHistory, availableFunctions: given.functions });
     return state.contextText.tokenize(given.model.tokenizer);
   } catch (error) {
-    throw new Fault("invalid_value", {
-      message: "The chat template of this model does not take a conversation of this form.",
-      param: "messages",
-      internal: originOf(error),
-      cause: error,
-    });
+    const message = "The chat template of this model does not take a conversation of this form.";
+    throw new Fault("invalid_value", { message, param: "messages", internal: originOf(error), cause: error });
   }
 }
 

@@ -121,10 +121,8 @@ function engineFolder(dir: string | undefined): string {
     // A package that is missing gets the message below.
   }
   const where = dir === undefined ? "" : ` in ${dir} (TRUNKLINE_ENGINE_DIR)`;
-  throw new StartFailure(
-    exitCodes.unavailable,
-    `Serving a GGUF file needs ${engineName}, which is not installed${where}: ${installCommand}`,
-  );
+  const message = `Serving a GGUF file needs ${engineName}, which is not installed${where}: ${installCommand}`;
+  throw new StartFailure(exitCodes.unavailable, message);
 }
 
 // Trunkline's own types for the part of node-llama-cpp that it uses. The package is not installed with Trunkline, so the

@@ -133,9 +133,6 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
 }
 
 function noRoom(error: unknown): Fault {
-  return new Fault("upstream_error", {
-    message: "The model could not be loaded on its machine.",
-    internal: originOf(error),
-    cause: error,
-  });
+  const message = "The model could not be loaded on its machine.";
+  return new Fault("upstream_error", { message, internal: originOf(error), cause: error });
 }

@@ -93,10 +93,8 @@ export class OllamaAnswer {
     const text = typeof error === "string" ? error : JSON.stringify(error);
     const { max_tokens: tokensMax } = this.#request;
     if (tokensMax !== undefined && brokenCall.test(text)) return this.#cutOff(tokensMax);
-    throw new Fault("upstream_error", {
-      message: "The runtime failed during its answer.",
-      internal: `Ollama reported an error (${causeOf(text)})`,
-    });
+    const message = "The runtime failed during its answer.";
+    throw new Fault("upstream_error", { message, internal: `Ollama reported an error (${causeOf(text)})` });
   }
 
   /** Ends an answer that was cut off. Ollama does not report its usage, so the prompt is estimated. */
@@ -182,10 +180,8 @@ function parseLine(line: string, onValue: (value: unknown) => void): void {
     value = JSON.parse(line);
   } catch {
     // Drops the parser's own error: its message quotes a part of the line, which may be a user's answer.
-    throw new Fault("upstream_error", {
-      message: "The runtime sent a line that is not JSON.",
-      internal: `not JSON, ${line.length} characters`,
-    });
+    const message = "The runtime sent a line that is not JSON.";
+    throw new Fault("upstream_error", { message, internal: `not JSON, ${line.length} characters` });
   }
   onValue(value);
 }

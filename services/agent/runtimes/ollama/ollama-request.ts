@@ -62,10 +62,8 @@ function think({ reasoning_effort: effort }: ChatBody, { isGptOss }: OllamaShow)
   if (effort === undefined) return undefined;
   if (effort !== "none") return isGptOss && levels[effort] === "max" ? "high" : levels[effort];
   if (!isGptOss) return false;
-  throw new Fault("unsupported_value", {
-    message: "This model always thinks: 'reasoning_effort' can be minimal, low, medium, high, xhigh or max.",
-    param: "reasoning_effort",
-  });
+  const message = "This model always thinks: 'reasoning_effort' can be minimal, low, medium, high, xhigh or max.";
+  throw new Fault("unsupported_value", { message, param: "reasoning_effort" });
 }
 
 function ollamaMessages(messages: readonly ChatMessage[]): unknown[] {
@@ -121,10 +119,8 @@ function assertImageTypes(content: Content, path: string): void {
     const head = url.slice(0, Math.max(url.indexOf(","), 0)).toLowerCase();
     if (imageTypes.some((type) => head === `data:${type};base64`)) continue;
     const param = `${path}.content[${place}].image_url.url`;
-    throw new Fault("invalid_value", {
-      message: `'${param}' must be a data URL with base64 of one of the types ${imageTypes.join(", ")}.`,
-      param,
-    });
+    const message = `'${param}' must be a data URL with base64 of one of the types ${imageTypes.join(", ")}.`;
+    throw new Fault("invalid_value", { message, param });
   }
 }
 
@@ -168,17 +164,7 @@ export function ollamaTextRequest(entry: OllamaEntry, body: TextToContinue): Rea
  * `shift`), and overrides no default of the model.
  */
 function ollamaOptions(body: ChatBody | TextToContinue): Readonly<Record<string, unknown>> {
-  return {
-    num_predict: body.max_tokens,
-    temperature: body.temperature,
-    top_p: body.top_p,
-    frequency_penalty: body.frequency_penalty,
-    presence_penalty: body.presence_penalty,
-    seed: body.seed,
-    stop: body.stop,
-    top_k: body.top_k,
-    min_p: body.min_p,
-    typical_p: body.typical_p,
-    repeat_penalty: body.repeat_penalty,
-  };
+  const { max_tokens: num_predict, temperature, top_p, frequency_penalty, presence_penalty, seed, stop } = body;
+  const own = Object.fromEntries(sampling.map((field) => [field, body[field]]));
+  return { num_predict, temperature, top_p, frequency_penalty, presence_penalty, seed, stop, ...own };
 }

@@ -227,13 +227,9 @@ function pullFault(error: string): Fault {
     return new Fault("model_not_found", { message: "The registry has no model with this name.", param: "model" });
   }
   if (/no space left|disk quota|not enough (disk )?space/i.test(error)) {
-    return new Fault("upstream_error", {
-      message: "The disk where the runtime keeps its models is full. Remove a model there, or make room.",
-      internal: "the disk of the models is full",
-    });
+    const message = "The disk where the runtime keeps its models is full. Remove a model there, or make room.";
+    return new Fault("upstream_error", { message, internal: "the disk of the models is full" });
   }
-  return new Fault("upstream_error", {
-    message: "The runtime could not pull the model.",
-    internal: "its log says why",
-  });
+  const message = "The runtime could not pull the model.";
+  return new Fault("upstream_error", { message, internal: "its log says why" });
 }

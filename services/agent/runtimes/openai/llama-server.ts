@@ -16,6 +16,7 @@ import {
   idByPlace,
   type ListedModel,
   openAiModelList,
+  optional,
   optionalCount,
   optionalText,
   organisationIn,
@@ -69,10 +70,8 @@ export const llamaServer: OpenAiProfile = {
 function refuseBesideTools({ logprobs, grammar, tools }: ChatBody): void {
   const param = logprobs === true ? "logprobs" : grammar === undefined ? undefined : "grammar";
   if (param === undefined || tools === undefined) return;
-  throw new Fault("unsupported_parameter", {
-    message: `The runtime of this model does not support '${param}' together with 'tools'.`,
-    param,
-  });
+  const message = `The runtime of this model does not support '${param}' together with 'tools'.`;
+  throw new Fault("unsupported_parameter", { message, param });
 }
 
 /** The slots of a llama-server that does not report them: its default of `--parallel`. */
@@ -84,22 +83,21 @@ const loadPollMs = 500;
 /** The fields of llama-server's `/props` that matter here. A router has a `role`, and no properties of a model. */
 export const llamaServerProps = z.object({
   role: optionalText,
-  default_generation_settings: z
-    .object({ n_ctx: optionalCount, params: ownSampling.optional().catch(undefined) })
-    .nullish()
-    .catch(undefined),
+  default_generation_settings: optional(
+    z.object({ n_ctx: optionalCount, params: ownSampling.optional().catch(undefined) }),
+  ),
   total_slots: optionalCount,
-  modalities: z.object({ vision: z.boolean() }).partial().nullish().catch(undefined),
+  modalities: optional(z.object({ vision: z.boolean() }).partial()),
   chat_template: optionalText,
-  chat_template_caps: z
-    .object({ supports_tools: z.boolean(), supports_tool_calls: z.boolean(), supports_reasoning_effort: z.boolean() })
-    .partial()
-    .nullish()
-    .catch(undefined),
+  chat_template_caps: optional(
+    z
+      .object({ supports_tools: z.boolean(), supports_tool_calls: z.boolean(), supports_reasoning_effort: z.boolean() })
+      .partial(),
+  ),
   model_path: optionalText,
   model_ftype: optionalText,
   build_info: optionalText,
-  is_sleeping: z.boolean().nullish().catch(undefined),
+  is_sleeping: optional(z.boolean()),
 });
 type LlamaServerProps = z.infer<typeof llamaServerProps>;
 

@@ -6,7 +6,7 @@ import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import { modelNotFound } from "../runtime-faults.ts";
 import type { DescribedModel, ManageRun } from "../runtime.ts";
-import { openAiModelList, optionalCount, optionalText } from "./openai-models.ts";
+import { openAiModelList, optional, optionalCount, optionalText } from "./openai-models.ts";
 import {
   choiceInWords,
   plainServer,
@@ -43,10 +43,9 @@ const lmStudioSlotsDefault = 4;
 function chosenTools(wanted: Tools, model: RuntimeModel): Tools {
   const choice = wanted.tool_choice ?? "auto";
   if (model.onAppleMlx !== true || choice === "auto" || choice === "none") return choiceInWords(wanted);
-  throw new Fault("unsupported_value", {
-    message: "LM Studio's MLX engine leaves it to the model whether to call a tool: 'tool_choice' can be auto or none.",
-    param: "tool_choice",
-  });
+  const message =
+    "LM Studio's MLX engine leaves it to the model whether to call a tool: 'tool_choice' can be auto or none.";
+  throw new Fault("unsupported_value", { message, param: "tool_choice" });
 }
 
 /** LM Studio supports only JSON schemas. `json_object` becomes the schema of any object. */
@@ -59,10 +58,8 @@ function responseFormat(format: NonNullable<ChatBody["response_format"]>): unkno
 function thinking(effort: Effort, thinks: boolean): Readonly<Record<string, unknown>> {
   if (effort === "none" && !thinks) return {};
   if (effort === "low" || effort === "medium" || effort === "high") return { reasoning_effort: effort };
-  throw new Fault("unsupported_value", {
-    message: "The runtime of this model takes 'reasoning_effort' as low, medium or high.",
-    param: "reasoning_effort",
-  });
+  const message = "The runtime of this model takes 'reasoning_effort' as low, medium or high.";
+  throw new Fault("unsupported_value", { message, param: "reasoning_effort" });
 }
 
 /**
@@ -147,6 +144,8 @@ export class LmStudioServer implements OpenAiServer {
   }
 }
 
+const flag = z.boolean().nullish();
+
 /** The answer of `/api/v1/models`, since LM Studio 0.4. */
 export const lmStudioModels = z.object({
   models: z
@@ -155,30 +154,24 @@ export const lmStudioModels = z.object({
         type: z.string().nullish(),
         key: z.string(),
         publisher: z.string().nullish(),
-        size_bytes: z.number().positive().nullish().catch(undefined),
+        size_bytes: optional(z.number().positive()),
         max_context_length: optionalCount,
         format: z.string().nullish(),
         loaded_instances: z
           .array(
             z.object({
               id: z.string(),
-              config: z.object({ context_length: optionalCount, parallel: optionalCount }).nullish().catch(undefined),
+              config: optional(z.object({ context_length: optionalCount, parallel: optionalCount })),
             }),
           )
           .nullish(),
-        capabilities: z
-          .object({
-            vision: z.boolean().nullish(),
-            trained_for_tool_use: z.boolean().nullish(),
-            reasoning: z.unknown(),
-          })
-          .partial()
-          .nullish()
-          .catch(undefined),
+        capabilities: optional(
+          z.object({ vision: flag, trained_for_tool_use: flag, reasoning: z.unknown() }).partial(),
+        ),
         selected_variant: optionalText,
         architecture: optionalText,
         params_string: optionalText,
-        quantization: z.object({ name: optionalText }).nullish().catch(undefined),
+        quantization: optional(z.object({ name: optionalText })),
       }),
     )
     .transform((models) => models.slice(0, modelsPerMachineMax)),
@@ -199,7 +192,7 @@ export const lmStudioModelsBefore = z.object({
         loaded_context_length: optionalCount,
         arch: optionalText,
         quantization: optionalText,
-        capabilities: z.array(z.string()).nullish().catch(undefined),
+        capabilities: optional(z.array(z.string())),
       }),
     )
     .transform((models) => models.slice(0, modelsPerMachineMax)),

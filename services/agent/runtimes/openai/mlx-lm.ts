@@ -69,18 +69,14 @@ function refuseUnknownTokens(body: Pick<ChatBody, "logit_bias">, { tokenCount }:
   const biased = Object.keys(body.logit_bias ?? {});
   if (biased.length === 0) return;
   if (tokenCount === undefined) {
-    throw new Fault("unsupported_parameter", {
-      message:
-        "The runtime of this model does not support 'logit_bias', since it does not tell which tokens there are.",
-      param: "logit_bias",
-    });
+    const message =
+      "The runtime of this model does not support 'logit_bias', since it does not tell which tokens there are.";
+    throw new Fault("unsupported_parameter", { message, param: "logit_bias" });
   }
   const unknown = biased.find((key) => !/^\d{1,9}$/.test(key) || Number(key) >= tokenCount);
   if (unknown === undefined) return;
-  throw new Fault("invalid_value", {
-    message: `'logit_bias' names ${unknown.slice(0, shownMax)}, which is no token of this model.`,
-    param: "logit_bias",
-  });
+  const message = `'logit_bias' names ${unknown.slice(0, shownMax)}, which is no token of this model.`;
+  throw new Fault("invalid_value", { message, param: "logit_bias" });
 }
 
 const shownMax = 32;

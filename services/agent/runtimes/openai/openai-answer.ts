@@ -191,10 +191,8 @@ export class OpenAiAnswer {
     const most = this.#topLogprobs;
     const logprobs = value && most !== undefined ? logprobsIn(value, most) : undefined;
     if (logprobs !== undefined || !this.#needsLogprobs || this.textPieces > 0) return logprobs;
-    throw new Fault("unsupported_parameter", {
-      message: "The runtime of this model does not support 'logprobs'.",
-      param: "logprobs",
-    });
+    const message = "The runtime of this model does not support 'logprobs'.";
+    throw new Fault("unsupported_parameter", { message, param: "logprobs" });
   }
 }
 

@@ -211,10 +211,8 @@ async function openAiEmbed({ body, cacheSalt, signal }: EmbedRun, target: Served
   const byIndex = new Map(data.map(({ index, embedding }, at) => [index ?? at, embedding]));
   const vectors = input.map((_, index) => byIndex.get(index) ?? []);
   if (data.length !== input.length || vectors.some((vector) => vector.length === 0)) {
-    throw new Fault("upstream_error", {
-      message: "The runtime did not answer with one vector for each text.",
-      internal: `${data.length} vectors for ${input.length} texts`,
-    });
+    const message = "The runtime did not answer with one vector for each text.";
+    throw new Fault("upstream_error", { message, internal: `${data.length} vectors for ${input.length} texts` });
   }
   return { vectors, promptTokens: usage?.prompt_tokens ?? 0 };
 }

@@ -50,10 +50,8 @@ export function refusalFault(refusal: RuntimeRefusal): Fault {
 export function answerFault(error: unknown, { hasOutput }: { readonly hasOutput: boolean }): Fault {
   const complaint = complaintIn(error, undefined);
   if (!hasOutput) return complaintFault(complaint);
-  return new Fault("upstream_error", {
-    message: "The runtime failed during its answer.",
-    internal: `it reported an error (${causeOf(complaint.text)})`,
-  });
+  const message = "The runtime failed during its answer.";
+  return new Fault("upstream_error", { message, internal: `it reported an error (${causeOf(complaint.text)})` });
 }
 
 function complaintFault(complaint: Complaint): Fault {

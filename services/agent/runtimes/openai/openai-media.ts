@@ -98,10 +98,8 @@ const readers: Readonly<Record<MediaBody["answer"], Reader>> = {
 
 function assertType({ mediaType }: RuntimeAnswer, isRight: boolean, wanted: string): void {
   if (isRight) return;
-  throw new Fault("upstream_error", {
-    message: `The runtime did not answer with ${wanted}.`,
-    internal: `it answered with '${mediaType.slice(0, 100)}'`,
-  });
+  const message = `The runtime did not answer with ${wanted}.`;
+  throw new Fault("upstream_error", { message, internal: `it answered with '${mediaType.slice(0, 100)}'` });
 }
 
 const count = z.int().nonnegative().optional().catch(undefined);

@@ -4,9 +4,12 @@ import { modelsPerMachineMax } from "#shared/protocol/model.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 
-/** Fields that only describe a model. A malformed one counts as missing. */
-export const optionalCount = z.int().positive().nullish().catch(undefined);
-export const optionalText = z.string().nullish().catch(undefined);
+/** Returns the schema of a field that only describes a model. A malformed one counts as missing. */
+export function optional<Schema extends z.ZodType>(schema: Schema) {
+  return schema.nullish().catch(undefined);
+}
+export const optionalCount = optional(z.int().positive());
+export const optionalText = optional(z.string());
 
 /** The answer of `/v1/models`, with the extra fields of some servers. An empty list may be null. */
 export const openAiModelList = z.object({
@@ -22,22 +25,19 @@ export const openAiModelList = z.object({
         parent: optionalText,
         max_model_len: optionalCount,
         // llama-server
-        status: z
-          .object({ value: z.string(), args: z.array(z.string()).nullish().catch(undefined) })
-          .nullish()
-          .catch(undefined),
+        status: optional(z.object({ value: z.string(), args: optional(z.array(z.string())) })),
         path: optionalText,
         context_length: optionalCount,
-        meta: z
-          .object({
-            n_ctx: z.int().positive(),
-            size: z.number().positive(),
-            n_params: optionalCount,
-            ftype: optionalText,
-          })
-          .partial()
-          .nullish()
-          .catch(undefined),
+        meta: optional(
+          z
+            .object({
+              n_ctx: z.int().positive(),
+              size: z.number().positive(),
+              n_params: optionalCount,
+              ftype: optionalText,
+            })
+            .partial(),
+        ),
       }),
     )
     .nullable()

@@ -54,10 +54,8 @@ function thinkingFields(profile: OpenAiProfile, body: ChatBody, thinks: boolean)
 function prefill(profile: OpenAiProfile, last: number): Fields {
   if (profile.prefill === "as-the-template") return {};
   if (profile.prefill === "continues") return { continue_final_message: true, add_generation_prompt: false };
-  throw new Fault("unsupported_value", {
-    message: "The runtime of this model cannot go on from a last message with the role 'assistant'.",
-    param: `messages[${last}]`,
-  });
+  const message = "The runtime of this model cannot go on from a last message with the role 'assistant'.";
+  throw new Fault("unsupported_value", { message, param: `messages[${last}]` });
 }
 
 /** Renders the messages, with the images of results where the server takes them. Only results of tools may have to move. */

@@ -165,10 +165,8 @@ function toolToCall(body: ChatBody, script: Script | undefined): ScriptedAnswer[
   if (choice === "auto" || choice === "none") return undefined;
   const [name] = callable;
   if (name !== undefined) return { name, arguments: "{}" };
-  throw new Fault("invalid_value", {
-    message: "'tool_choice' names a tool that 'tools' does not contain.",
-    param: "tool_choice",
-  });
+  const message = "'tool_choice' names a tool that 'tools' does not contain.";
+  throw new Fault("invalid_value", { message, param: "tool_choice" });
 }
 
 function callableTools(body: ChatBody): string[] {

@@ -213,10 +213,8 @@ export const scriptedModelIds: readonly string[] = models.map(({ id }) => id);
 function chooseScriptedModels(ids: readonly string[]): ScriptedModel[] {
   const unknown = ids.find((id) => !scriptedModelIds.includes(id));
   if (unknown !== undefined) {
-    throw new StartFailure(
-      exitCodes.config,
-      `There is no demonstration model "${unknown}"; choose from ${scriptedModelIds.join(", ")}.`,
-    );
+    const message = `There is no demonstration model "${unknown}"; choose from ${scriptedModelIds.join(", ")}.`;
+    throw new StartFailure(exitCodes.config, message);
   }
   return models.filter(({ id }) => ids.includes(id));
 }
