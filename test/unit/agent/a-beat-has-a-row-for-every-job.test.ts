@@ -2,14 +2,13 @@ import { expect, test } from "vitest";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 test("a beat comes every beatIntervalMs while there are jobs, and not without", async () => {
-  const { gateway, runtime, pass, settle, timing } = await agentOnBroker();
+  const { gateway, runtime, pass, timing } = await agentOnBroker();
   await pass(timing.beatIntervalMs * 3);
   expect(gateway.beats).toHaveLength(0);
   const id = await gateway.send();
   await pass(timing.beatIntervalMs * 3);
   expect(gateway.beats).toHaveLength(3);
-  runtime.begun().finish();
-  await settle();
+  await runtime.begun().finish().settled();
   await gateway.say({ kind: "finish", jobs: [id] });
   await pass(timing.beatIntervalMs * 3);
   expect(gateway.beats).toHaveLength(3);
@@ -24,7 +23,7 @@ test("a beat comes half as often while the line is full", async () => {
 });
 
 test("a beat says of each job how it stands: its state, its place in the queue and its last frame", async () => {
-  const { gateway, runtime, pass, settle, timing } = await agentOnBroker({ slots: 2, queueMax: 5 });
+  const { gateway, runtime, pass, timing } = await agentOnBroker({ slots: 2, queueMax: 5 });
   const [ended, running, first, second] = [
     await gateway.send(),
     await gateway.send(),
@@ -32,12 +31,9 @@ test("a beat says of each job how it stands: its state, its place in the queue a
     await gateway.send({ sha256: "0".repeat(64), bodyBytes: 10 }),
   ];
   const third = await gateway.send();
-  runtime.begun(0).finish();
-  await settle();
-  runtime.begun(1).text("a");
-  await settle();
-  runtime.begun(1).text("b");
-  await settle();
+  await runtime.begun(0).finish().settled();
+  await runtime.begun(1).text("a").settled();
+  await runtime.begun(1).text("b").settled();
   await pass(timing.beatIntervalMs);
   const rows = [ended, running, first, second, third].map((id) => gateway.row(id));
   expect(rows).toEqual([
@@ -51,13 +47,12 @@ test("a beat says of each job how it stands: its state, its place in the queue a
 });
 
 test.each([false, true])("a beat shows how many tokens there are of an answer, whole: %s", async (whole) => {
-  const { gateway, runtime, pass, settle, timing } = await agentOnBroker();
+  const { gateway, runtime, pass, timing } = await agentOnBroker();
   const id = await gateway.send({ whole });
   const shown: unknown[] = [];
   for (const text of ["", "a", "", "b"]) {
     runtime.begun().run.onProgress();
-    if (text !== "") runtime.begun().text(text);
-    await settle();
+    if (text !== "") await runtime.begun().text(text).settled();
     await pass(timing.beatIntervalMs);
     const [, state, , tokens] = gateway.row(id) ?? [];
     shown.push([state, tokens]);

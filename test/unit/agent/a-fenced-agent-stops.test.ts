@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
-import { Lifecycle, exitCodes } from "#shared/process/lifecycle.ts";
+import { Lifecycle } from "#shared/process/lifecycle.ts";
 import { createLog } from "#shared/process/log.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { newEpoch } from "#shared/protocol/identifiers.ts";
@@ -34,14 +34,6 @@ async function heardAgent() {
     gateway.publish(machineSubject({ machine, epoch }, "control"), encodeJson({ kind: "fence", epoch: by }));
   return { lifecycle, heard, epoch, fence };
 }
-
-test("an agent stops with a reason when a gateway fences it for a newer one", async () => {
-  const { lifecycle, epoch, fence } = await heardAgent();
-  fence(newEpoch(0, [epoch]));
-  const failure = await lifecycle.failed;
-  expect(failure).toMatchObject({ exitCode: exitCodes.config });
-  expect(failure.message).toContain(`Another agent has started as '${machine}'`);
-});
 
 test("an agent that is fenced for an older one announces itself and goes on", async () => {
   const { lifecycle, heard, fence } = await heardAgent();

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Broker } from "#shared/broker/broker.ts";
 import { decodeFrame, encodeFrame, type Frame, type DataRecord } from "#shared/protocol/frame.ts";
 import { Outbox } from "../../../services/agent/jobs/outbox.ts";
-import { nextBase, nextWindow, startWindowBytes, turnBytes, Uplink } from "../../../services/agent/jobs/uplink.ts";
+import { nextBase, nextWindow, startWindowBytes, Uplink } from "../../../services/agent/jobs/uplink.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { recordsIn } from "../../harness/answer-payload.ts";
 
@@ -94,159 +94,146 @@ test("a stream on a full uplink holds its runtime back once its credit is full",
   expect(write(frames, 2_000)).toBeInstanceOf(Promise);
 });
 
-describe("slow", () => {
-  test("slow streams share a slow uplink alike, a new one goes first, and events that waited leave joined", async () => {
-    const line = stuckLine();
-    await line.drain(1);
-    const streams = ["a", "b", "c", "d"].map((subject) => line.stream(subject));
-    for (const frames of streams) void write(frames, 1_000);
-    for (let times = 0; times < 20; times += 1) await line.drain(150);
-    const bytesOf = (subject: string): number => line.of(subject).reduce((sum, { bytes }) => sum + bytes, 0);
-    const shares = ["a", "b", "c", "d"].map(bytesOf);
-    expect(Math.max(...shares) / Math.min(...shares)).toBeLessThan(1.5);
+test("slow streams share a slow uplink alike, a new one goes first, and events that waited leave joined", async () => {
+  const line = stuckLine();
+  await line.drain(1);
+  const streams = ["a", "b", "c", "d"].map((subject) => line.stream(subject));
+  for (const frames of streams) void write(frames, 1_000);
+  for (let times = 0; times < 20; times += 1) await line.drain(150);
+  const bytesOf = (subject: string): number => line.of(subject).reduce((sum, { bytes }) => sum + bytes, 0);
+  const shares = ["a", "b", "c", "d"].map(bytesOf);
+  expect(Math.max(...shares) / Math.min(...shares)).toBeLessThan(1.5);
 
-    const before = line.sent.length;
-    void write(line.stream("late"), 1);
-    await line.settle();
-    expect(line.sent.length).toBe(before);
-    await line.drain(150);
-    expect(line.sent[before]?.subject).toBe("late");
+  const before = line.sent.length;
+  void write(line.stream("late"), 1);
+  await line.settle();
+  expect(line.sent.length).toBe(before);
+  await line.drain(150);
+  expect(line.sent[before]?.subject).toBe("late");
 
-    const frames = line.of("a").map(({ frame }) => frame);
-    expect(frames.map(({ sequence }) => sequence)).toEqual(frames.map((_, place) => place + 1));
-    expect(frames.every(({ payload }) => recordsIn(payload).length > 0)).toBe(true);
-    const mean = frames.reduce((sum, { payload }) => sum + payload.byteLength, 0) / frames.length;
-    expect(mean).toBeGreaterThan(2 * word.text.length);
-  });
-
-  test("texts that come while the uplink is full are joined, and a text longer than a turn is cut", async () => {
-    const line = stuckLine();
-    await line.drain(1);
-    const other = line.stream("other");
-    const frames = line.stream("a");
-    void write(other, 1_000);
-    await line.settle();
-    expect(line.uplink.isFull).toBe(true);
-    const tokens = Array.from({ length: 3_000 }, (_, at) => ` ${at}`);
-    for (const text of tokens) void frames.write([{ head: "t", text }], 1);
-    frames.end("end", end);
-    for (let times = 0; times < 60; times += 1) await line.drain(150);
-    const payloads = line.of("a").map(({ frame }) => frame.payload);
-    const records = payloads.slice(0, -1).flatMap(recordsIn);
-    expect(records.map(({ text }) => text).join("")).toBe(tokens.join(""));
-    expect(records.length).toBeLessThan(tokens.length / 50);
-    expect(line.of("a").at(-1)?.frame.kind).toBe("end");
-  });
+  const frames = line.of("a").map(({ frame }) => frame);
+  expect(frames.map(({ sequence }) => sequence)).toEqual(frames.map((_, place) => place + 1));
+  expect(frames.every(({ payload }) => recordsIn(payload).length > 0)).toBe(true);
+  const mean = frames.reduce((sum, { payload }) => sum + payload.byteLength, 0) / frames.length;
+  expect(mean).toBeGreaterThan(2 * word.text.length);
 });
 
-describe("attach", () => {
-  const sequencesOf = (line: ReturnType<typeof stuckLine>): number[] => line.of("a").map(({ frame }) => frame.sequence);
-  const ask = (frames: Outbox, from: number): boolean => frames.attach({ from, credit: 2 * creditBytes }, "a");
+test("texts that come while the uplink is full are joined, and a text longer than a turn is cut", async () => {
+  const line = stuckLine();
+  await line.drain(1);
+  const other = line.stream("other");
+  const frames = line.stream("a");
+  void write(other, 1_000);
+  await line.settle();
+  expect(line.uplink.isFull).toBe(true);
+  const tokens = Array.from({ length: 3_000 }, (_, at) => ` ${at}`);
+  for (const text of tokens) void frames.write([{ head: "t", text }], 1);
+  frames.end("end", end);
+  for (let times = 0; times < 60; times += 1) await line.drain(150);
+  const payloads = line.of("a").map(({ frame }) => frame.payload);
+  const records = payloads.slice(0, -1).flatMap(recordsIn);
+  expect(records.map(({ text }) => text).join("")).toBe(tokens.join(""));
+  expect(records.length).toBeLessThan(tokens.length / 50);
+  expect(line.of("a").at(-1)?.frame.kind).toBe("end");
+});
 
-  test("frames on their way are not sent again, and those that arrived are", async () => {
-    const line = stuckLine();
-    await line.drain(1);
-    const frames = line.stream("a");
-    for (let times = 0; times < 3; times += 1) {
-      void write(frames, 1);
-      await line.settle();
-    }
-    for (let times = 0; times < 5; times += 1) expect(ask(frames, 2)).toBe(true);
-    await line.settle();
-    expect(sequencesOf(line)).toEqual([1, 2, 3]);
-    await line.drain(20);
-    expect(ask(frames, 2)).toBe(true);
-    expect(ask(frames, 2)).toBe(true);
-    await line.settle();
-    expect(sequencesOf(line)).toEqual([1, 2, 3, 2, 3]);
-  });
+const sequencesOf = (line: ReturnType<typeof stuckLine>): number[] => line.of("a").map(({ frame }) => frame.sequence);
+const ask = (frames: Outbox, from: number): boolean => frames.attach({ from, credit: 2 * creditBytes }, "a");
 
-  test("frames are sent again at once when their connection broke", async () => {
-    const line = stuckLine();
-    await line.drain(1);
-    const frames = line.stream("a");
+test("frames on their way are not sent again, and those that arrived are", async () => {
+  const line = stuckLine();
+  await line.drain(1);
+  const frames = line.stream("a");
+  for (let times = 0; times < 3; times += 1) {
     void write(frames, 1);
     await line.settle();
-    await line.breakAndHeal();
-    expect(ask(frames, 1)).toBe(true);
-    await line.settle();
-    expect(sequencesOf(line)).toEqual([1, 1]);
-  });
-
-  test("frames that are sent again take turns, and leave out those that the gateway got meanwhile", async () => {
-    const line = stuckLine();
-    await line.drain(1);
-    const frames = line.stream("a");
-    for (let times = 0; times < 40; times += 1) {
-      void write(frames, 5);
-      await line.drain(1);
-    }
-    await line.drain(200);
-    const before = line.sent.length;
-    await line.breakAndHeal();
-    expect(ask(frames, 1)).toBe(true);
-    await line.settle();
-    const sent = line.sent.slice(before).map(({ frame }) => frame.sequence);
-    expect(sent[0]).toBe(1);
-    expect(sent.length).toBeLessThan(40);
-    expect(ask(frames, 30)).toBe(true);
-    for (let times = 0; times < 10; times += 1) await line.drain(100);
-    const after = line.sent.slice(before + sent.length).map(({ frame }) => frame.sequence);
-    expect(after).toEqual([30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40]);
-  });
+  }
+  for (let times = 0; times < 5; times += 1) expect(ask(frames, 2)).toBe(true);
+  await line.settle();
+  expect(sequencesOf(line)).toEqual([1, 2, 3]);
+  await line.drain(20);
+  expect(ask(frames, 2)).toBe(true);
+  expect(ask(frames, 2)).toBe(true);
+  await line.settle();
+  expect(sequencesOf(line)).toEqual([1, 2, 3, 2, 3]);
 });
 
-describe("window", () => {
-  /** Runs the rule against a line of this rate and length until it rests. */
-  function settled(bytesPerMs: number, roundTripMs: number): { windowBytes: number; delayMs: number } {
-    let windowBytes = startWindowBytes;
-    let baseMs = roundTripMs;
-    let delayMs = 0;
-    for (let times = 0; times < 200; times += 1) {
-      delayMs = Math.max(roundTripMs, windowBytes / bytesPerMs);
-      baseMs = nextBase({ windowBytes, delayMs, baseMs });
-      windowBytes = nextWindow({ windowBytes, aheadBytes: windowBytes, delayMs, baseMs });
-    }
-    return { windowBytes, delayMs };
+test("frames are sent again at once when their connection broke", async () => {
+  const line = stuckLine();
+  await line.drain(1);
+  const frames = line.stream("a");
+  void write(frames, 1);
+  await line.settle();
+  await line.breakAndHeal();
+  expect(ask(frames, 1)).toBe(true);
+  await line.settle();
+  expect(sequencesOf(line)).toEqual([1, 1]);
+});
+
+test("frames that are sent again take turns, and leave out those that the gateway got meanwhile", async () => {
+  const line = stuckLine();
+  await line.drain(1);
+  const frames = line.stream("a");
+  for (let times = 0; times < 40; times += 1) {
+    void write(frames, 5);
+    await line.drain(1);
   }
+  await line.drain(200);
+  const before = line.sent.length;
+  await line.breakAndHeal();
+  expect(ask(frames, 1)).toBe(true);
+  await line.settle();
+  const sent = line.sent.slice(before).map(({ frame }) => frame.sequence);
+  expect(sent[0]).toBe(1);
+  expect(sent.length).toBeLessThan(40);
+  expect(ask(frames, 30)).toBe(true);
+  for (let times = 0; times < 10; times += 1) await line.drain(100);
+  const after = line.sent.slice(before + sent.length).map(({ frame }) => frame.sequence);
+  expect(after).toEqual([30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40]);
+});
 
-  test.each([
-    [16, 1],
-    [32, 30],
-    [125, 1],
-    [125, 300],
-    [125, 1_000],
-    [1_000, 20],
-  ])(
-    "the window keeps a line of %i bytes/ms and a round trip of %i ms busy, and its queue short",
-    (rate, roundTripMs) => {
-      const { windowBytes, delayMs } = settled(rate, roundTripMs);
-      expect(windowBytes).toBeGreaterThanOrEqual(rate * roundTripMs);
-      expect(delayMs - roundTripMs).toBeGreaterThan(20);
-      expect(delayMs - roundTripMs).toBeLessThanOrEqual(260);
-    },
-  );
+/** Runs the rule against a line of this rate and length until it rests. */
+function settled(bytesPerMs: number, roundTripMs: number): { windowBytes: number; delayMs: number } {
+  let windowBytes = startWindowBytes;
+  let baseMs = roundTripMs;
+  let delayMs = 0;
+  for (let times = 0; times < 200; times += 1) {
+    delayMs = Math.max(roundTripMs, windowBytes / bytesPerMs);
+    baseMs = nextBase({ windowBytes, delayMs, baseMs });
+    windowBytes = nextWindow({ windowBytes, aheadBytes: windowBytes, delayMs, baseMs });
+  }
+  return { windowBytes, delayMs };
+}
 
-  test("the window grows while a fast line answers at once, also where streams do not fill it", () => {
-    expect(nextWindow({ windowBytes: 16_384, aheadBytes: 4_096, delayMs: 2, baseMs: 1 })).toBe(32_768);
-    expect(nextWindow({ windowBytes: 16_384, aheadBytes: 700, delayMs: 2, baseMs: 1 })).toBe(16_384);
-    expect(settled(100_000, 1).windowBytes).toBe(4 * 1024 * 1024);
-  });
+test.each([
+  [16, 1],
+  [32, 30],
+  [125, 1],
+  [125, 300],
+  [125, 1_000],
+  [1_000, 20],
+])(
+  "the window keeps a line of %i bytes/ms and a round trip of %i ms busy, and its queue short",
+  (rate, roundTripMs) => {
+    const { windowBytes, delayMs } = settled(rate, roundTripMs);
+    expect(windowBytes).toBeGreaterThanOrEqual(rate * roundTripMs);
+    expect(delayMs - roundTripMs).toBeGreaterThan(20);
+    expect(delayMs - roundTripMs).toBeLessThanOrEqual(260);
+  },
+);
 
-  test("the window shrinks at once to what a line drains that has become slow", () => {
-    const windowBytes = nextWindow({ windowBytes: 4_000_000, aheadBytes: 120_000, delayMs: 1_000, baseMs: 10 });
-    expect(windowBytes).toBeLessThan(20_000);
-  });
+test("the window grows while a fast line answers at once, also where streams do not fill it", () => {
+  expect(nextWindow({ windowBytes: 16_384, aheadBytes: 4_096, delayMs: 2, baseMs: 1 })).toBe(32_768);
+  expect(nextWindow({ windowBytes: 16_384, aheadBytes: 700, delayMs: 2, baseMs: 1 })).toBe(16_384);
+  expect(settled(100_000, 1).windowBytes).toBe(4 * 1024 * 1024);
+});
 
-  test("a delay that the smallest window does not shorten counts as the round trip", () => {
-    expect(nextBase({ windowBytes: 2_048, delayMs: 600, baseMs: 20 })).toBe(600);
-    expect(nextBase({ windowBytes: 8_192, delayMs: 600, baseMs: 20 })).toBe(20);
-  });
+test("the window shrinks at once to what a line drains that has become slow", () => {
+  const windowBytes = nextWindow({ windowBytes: 4_000_000, aheadBytes: 120_000, delayMs: 1_000, baseMs: 10 });
+  expect(windowBytes).toBeLessThan(20_000);
+});
 
-  test("each of few streams has a long turn, and each of many a short one", () => {
-    expect(turnBytes(24_000, 1)).toBe(6_000);
-    expect(turnBytes(24_000, 60)).toBe(2_666);
-    expect(turnBytes(4_800, 60)).toBe(533);
-    expect(turnBytes(4_800, 600)).toBe(512);
-  });
+test("a delay that the smallest window does not shorten counts as the round trip", () => {
+  expect(nextBase({ windowBytes: 2_048, delayMs: 600, baseMs: 20 })).toBe(600);
+  expect(nextBase({ windowBytes: 8_192, delayMs: 600, baseMs: 20 })).toBe(20);
 });

@@ -81,21 +81,14 @@ test("a presence says waiting without a runtime, and draining before the goodbye
   expect(states()).toEqual(["waiting", "ready", "draining", "gone"]);
 });
 
-test("a presence comes no more after the goodbye: not by time, rollcall or connection", async () => {
-  const { announcer, states, gateway, broker, settle, pass, timing } = await announcing();
+test("a presence comes no more after the goodbye: not by time, rollcall, connection or another offer", async () => {
+  const { announcer, states, runtime, watch, gateway, broker, settle, pass, timing } = await announcing();
   await announcer.sayGoodbye();
   await settle();
   gateway.connection.publish(rollcallSubject, encodeJson(null));
   await pass(timing.presenceIntervalMs * 2);
   broker.cut();
   broker.restore();
-  await settle();
-  expect(states()).toEqual(["ready", "gone"]);
-});
-
-test("a presence comes no more after the goodbye when the offer changes in the last moment", async () => {
-  const { announcer, states, runtime, watch, settle } = await announcing();
-  await announcer.sayGoodbye();
   runtime.offered = [stubDescribed("qwen3")];
   await watch.ask();
   await settle();

@@ -46,10 +46,7 @@ test.each([
   ["has a value that this build does not know", chat("x".repeat(mib), { n: "2" })],
 ])("the body of a large job is refused as a small one is when it %s", async (_, body) => {
   const fault = await faultOf(() => readBody("chat", bytesOf(body)));
-  expect(fault).toMatchObject({
-    code: "unsupported_parameter",
-    param: expect.stringMatching(/^(temprature|mood|n)$/),
-  });
+  expect(fault).toMatchObject({ code: "unsupported_parameter", param: expect.stringMatching(/^(temprature|mood|n)$/) });
   expect(await faultOf(() => readAnyBody("chat", bytesOf(body)))).toEqual(fault);
 });
 

@@ -1,8 +1,7 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
 import { contentText } from "#shared/protocol/job-bodies.ts";
@@ -13,13 +12,13 @@ import { proof } from "../../../services/agent/models/seam-prover.ts";
 import { RuntimeWatch } from "../../../services/agent/models/watch-runtimes.ts";
 import type { ChatRun, DescribedModel, EmitEvents, Runtime } from "../../../services/agent/runtimes/runtime.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
+import { folderOfTest } from "../../harness/temporary-folder.ts";
 import { until } from "../../harness/until.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { stubDescribed, StubRuntime } from "./stub-runtime.ts";
 
 let folder: string;
-beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "trunkline-proofs-"))));
-afterEach(() => rmSync(folder, { recursive: true }));
+beforeEach(() => void (folder = folderOfTest()));
 
 const tokens = Array.from({ length: 40 }, (_, at) => ` word${at}`);
 
@@ -173,23 +172,6 @@ test("a proof waits until the agent is idle", async () => {
   isIdle = true;
   await look();
   expect(continues()).toEqual(["plain"]);
-});
-
-test("a proof ends at once when the agent has work, and begins anew afterwards", async () => {
-  const runtime = new Continuer();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  runtime.held = promise;
-  let isIdle = true;
-  const { watch, continues, look } = await agentWith(runtime, { idle: () => isIdle });
-  await until(() => runtime.chats === 1, { what: "the first request of the proof" });
-  isIdle = false;
-  await watch.seams.interrupt();
-  await look();
-  expect([continues(), runtime.chats, watch.seams.at]).toEqual([undefined, 1, undefined]);
-  resolve();
-  isIdle = true;
-  await look();
-  expect([continues(), runtime.chats]).toEqual([["plain"], 5]);
 });
 
 test("a job that comes during a proof ends it and begins at once, and the proof is no job of the machine", async () => {

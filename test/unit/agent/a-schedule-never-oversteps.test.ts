@@ -138,21 +138,6 @@ test("a schedule starts the first that are ready, never more than a lane has slo
   );
 });
 
-test("a schedule takes into a queue that is empty, also when a slower runtime left more running than there are slots", () => {
-  const schedule = scheduleOf("a", 3, 2);
-  for (const job of ["a", "b", "c"]) schedule.submit(job, { lane: "a", sender, ready: true });
-  schedule.resize("a", 1);
-  const outcomes = ["d", "e", "f"].map((job) => schedule.submit(job, { lane: "a", sender, ready: true }));
-  expect(outcomes).toEqual([[], [], undefined]);
-  expect([schedule.running.size, schedule.waiting.size]).toEqual([3, 2]);
-});
-
-test("a schedule without a queue takes a body in parts as long as a slot is free for it", () => {
-  const schedule = scheduleOf("a", 1, 0);
-  expect(schedule.submit("large", { lane: "a", sender, ready: false })).toEqual([]);
-  expect(schedule.setReady("large", true)).toEqual(["large"]);
-});
-
 test("a schedule lets senders take turns: who sends one job does not wait behind all those of another", () => {
   const schedule = scheduleOf("a", 1, 20);
   const order: string[] = [];

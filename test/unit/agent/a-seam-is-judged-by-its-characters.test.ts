@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { chatOf, cutsOf, differenceOf, Heard, seamOf, trialsOf } from "../../../services/agent/models/seam-trials.ts";
 
@@ -20,61 +20,44 @@ function heard(pieces: readonly string[], more: { thought?: string; calls?: bool
 
 const words = Array.from({ length: 20 }, (_, at) => `w${at} `);
 
-describe("an answer is cut", () => {
-  test("early, in mid-word near the middle, and late behind white space", () => {
-    const pieces = [
-      "One",
-      " two",
-      " three",
-      " un",
-      "believ",
-      "able",
-      " four",
-      " five",
-      "\n",
-      "six",
-      " seven",
-      " eight",
-    ];
-    expect(cutsOf(pieces)).toEqual([2, 5, 9]);
-  });
-
-  test("an answer is cut at three places in any case, and never at an end", () => {
-    expect(cutsOf(words.map((word) => ` ${word.trim()}`))).toEqual([3, 10, 16]);
-    for (const at of cutsOf(words.slice(0, 12))) {
-      expect(at).toBeGreaterThan(0);
-      expect(at).toBeLessThan(12);
-    }
-  });
+test("an answer is cut early, in mid-word near the middle, and late behind white space", () => {
+  const pieces = "One| two| three| un|believ|able| four| five|\n|six| seven| eight".split("|");
+  expect(cutsOf(pieces)).toEqual([2, 5, 9]);
 });
 
-describe("a continuation", () => {
-  const whole = heard(words, { whole: true });
-  const cutOff = heard(words);
-  const rest = words.slice(8);
+test("an answer is cut at three places in any case, and never at an end", () => {
+  expect(cutsOf(words.map((word) => ` ${word.trim()}`))).toEqual([3, 10, 16]);
+  for (const at of cutsOf(words.slice(0, 12))) {
+    expect(at).toBeGreaterThan(0);
+    expect(at).toBeLessThan(12);
+  }
+});
 
-  test("a continuation is right if it equals the rest, up to where the answer was read", () => {
-    expect(differenceOf(whole, 8, heard(rest, { whole: true }))).toBeUndefined();
-    expect(differenceOf(cutOff, 8, heard([...rest, "more"]))).toBeUndefined();
-  });
+const whole = heard(words, { whole: true });
+const cutOff = heard(words);
+const rest = words.slice(8);
 
-  test.each([
-    ["repeats the answer", heard(words), "it begins anew"],
-    ["drops a space", heard(["w8w9 ", ...rest.slice(2)]), "2 of 46 characters are equal"],
-    ["doubles a token", heard(["w8 ", ...rest]), "4 of 46 characters are equal"],
-    ["is too short", heard(rest.slice(0, -1)), "42 of 46 characters are equal"],
-    ["thinks again", heard(rest, { thought: "Well" }), "it thinks again"],
-    ["calls a tool", heard(rest, { calls: true }), "it calls a tool"],
-  ])("a continuation that %s is told so", (_, continued, difference) => {
-    expect(differenceOf(cutOff, 8, continued)).toBe(difference);
-  });
+test("a continuation is right if it equals the rest, up to where the answer was read", () => {
+  expect(differenceOf(whole, 8, heard(rest, { whole: true }))).toBeUndefined();
+  expect(differenceOf(cutOff, 8, heard([...rest, "more"]))).toBeUndefined();
+});
 
-  test("a continuation that goes on behind the end is wrong", () => {
-    expect(differenceOf(whole, 8, heard([...rest, "more"], { whole: true }))).toBe(
-      "it does not end where the answer ends",
-    );
-    expect(differenceOf(whole, 8, heard(rest))).toBe("it does not end where the answer ends");
-  });
+test.each([
+  ["repeats the answer", heard(words), "it begins anew"],
+  ["drops a space", heard(["w8w9 ", ...rest.slice(2)]), "2 of 46 characters are equal"],
+  ["doubles a token", heard(["w8 ", ...rest]), "4 of 46 characters are equal"],
+  ["is too short", heard(rest.slice(0, -1)), "42 of 46 characters are equal"],
+  ["thinks again", heard(rest, { thought: "Well" }), "it thinks again"],
+  ["calls a tool", heard(rest, { calls: true }), "it calls a tool"],
+])("a continuation that %s is told so", (_, continued, difference) => {
+  expect(differenceOf(cutOff, 8, continued)).toBe(difference);
+});
+
+test("a continuation that goes on behind the end is wrong", () => {
+  expect(differenceOf(whole, 8, heard([...rest, "more"], { whole: true }))).toBe(
+    "it does not end where the answer ends",
+  );
+  expect(differenceOf(whole, 8, heard(rest))).toBe("it does not end where the answer ends");
 });
 
 test("a whole answer is of the kind that it shows", () => {

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { createLog } from "#shared/process/log.ts";
@@ -16,10 +15,9 @@ import type { ModelNotes } from "../../../services/agent/models/model-notes.ts";
 import type { Proof } from "../../../services/agent/models/seam-prover.ts";
 import { RuntimeWatch } from "../../../services/agent/models/watch-runtimes.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
-import { StubRuntime } from "./stub-runtime.ts";
+import { settle, StubRuntime } from "./stub-runtime.ts";
 
 const machine = "gpu-1";
-const turnsMax = 12;
 
 /** A frame as its gateway reads it: the payload is JSON but for data. */
 export interface Heard {
@@ -82,28 +80,13 @@ export async function agentOnBroker(
     void watch.stop();
   });
 
-  /** Lets arrive and happen all that is under way in this process; nothing else but time moves it. */
-  async function settle(): Promise<void> {
-    for (let turn = 0; turn < turnsMax; turn += 1) await nextTurn();
-  }
   async function pass(ms: number): Promise<void> {
     await clock.advanceAwaiting(ms);
     await settle();
   }
   const self = { machine, epoch };
-  const connectGateway = (): Gateway => new Gateway({ network, self, settle });
-  return {
-    runtime,
-    clock,
-    timing,
-    broker,
-    jobs,
-    watch,
-    settle,
-    pass,
-    connectGateway,
-    gateway: connectGateway(),
-  };
+  const connectGateway = (): Gateway => new Gateway({ network, self });
+  return { runtime, clock, timing, broker, jobs, watch, settle, pass, connectGateway, gateway: connectGateway() };
 }
 
 /** What a gateway says and hears, without its judgement. */
@@ -111,19 +94,13 @@ export class Gateway {
   readonly id = newToken();
   readonly connection: ReturnType<MemoryBroker["connect"]>;
   readonly #self: { machine: string; epoch: string };
-  readonly #settle: () => Promise<void>;
   readonly #frames = new Map<string, Heard[]>();
   /** The rows of every beat so far. */
   readonly beats: BeatRow[][] = [];
 
-  constructor(options: {
-    network: MemoryBroker;
-    self: { machine: string; epoch: string };
-    settle: () => Promise<void>;
-  }) {
+  constructor(options: { network: MemoryBroker; self: { machine: string; epoch: string } }) {
     this.connection = options.network.connect();
     this.#self = options.self;
-    this.#settle = options.settle;
     this.connection.subscribe(replyPattern(this.id), ({ subject, data }) => this.#hear(subject, data));
   }
 
@@ -143,20 +120,20 @@ export class Gateway {
     const reply = replyTo ?? replySubject({ gateway: this.id, machine: this.#self.machine, job: id });
     const inside = head.sha256 === undefined ? body : new Uint8Array();
     this.connection.publish(machineSubject(this.#self, "job"), inside, { headers, reply });
-    await this.#settle();
+    await settle();
     return id;
   }
 
   async part(id: string, offset: number, bytes: Uint8Array): Promise<void> {
     const headers = encodeHead({ id, offset });
     this.connection.publish(machineSubject(this.#self, "part"), bytes, { headers });
-    await this.#settle();
+    await settle();
   }
 
   async say(control: Control, { of }: { of?: string } = {}): Promise<void> {
     const reply = of && replySubject({ gateway: this.id, machine: this.#self.machine, job: of });
     this.connection.publish(machineSubject(this.#self, "control"), encodeJson(control), { ...(reply && { reply }) });
-    await this.#settle();
+    await settle();
   }
 
   /** Asks for the frames of a job from this number on. */

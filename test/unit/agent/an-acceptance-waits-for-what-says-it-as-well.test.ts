@@ -4,11 +4,9 @@ import { agentOnBroker } from "./agent-on-a-broker.ts";
 const acceptHoldMs = 10;
 
 test("an acceptance is not told of a job that is answered at once", async () => {
-  const { gateway, runtime, settle, pass } = await agentOnBroker({ acceptHoldMs });
+  const { gateway, runtime, pass } = await agentOnBroker({ acceptHoldMs });
   const id = await gateway.send();
-  runtime.begun().text("Hello");
-  runtime.begun().finish();
-  await settle();
+  await runtime.begun().text("Hello").finish().settled();
   await pass(acceptHoldMs * 3);
   expect(gateway.kinds(id)).toEqual(["data", "end"]);
 });

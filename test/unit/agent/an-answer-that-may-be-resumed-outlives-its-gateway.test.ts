@@ -9,52 +9,10 @@ const head = { resumable, credit: limits.streamCreditBytes };
 const kindsOf = (gateway: Gateway, id: string): string[] =>
   gateway.frames(id).map(({ kind, sequence }) => (sequence > 0 ? `${kind} ${sequence}` : kind));
 
-test("an answer that may be resumed goes on when its gateway is gone, and comes whole to the one at which it is resumed", async () => {
-  const { gateway, connectGateway, runtime, settle, pass, timing } = await agentOnBroker();
-  const id = await gateway.send(head);
-  runtime.begun().text("One, ");
-  await settle();
-  gateway.connection.cut();
-  await pass(timing.gatewayGoneAfterMs + timing.beatIntervalMs * 2);
-  expect(runtime.begun().run.signal.aborted).toBe(false);
-  runtime.begun().text("two.");
-  await settle();
-  const other = connectGateway();
-  await other.attach(id, { from: 1, resumes: newToken() });
-  runtime.begun().finish();
-  await settle();
-  expect(kindsOf(other, id).slice(0, 3)).toEqual(["accept", "data 1", "data 2"]);
-  expect(other.frames(id)[0]?.payload).toMatchObject({
-    resumed: { ...resumable, model: "llama3", countedTokens: 1 },
-  });
-  expect(other.lastOf(id).kind).toBe("end");
-});
-
-test("an answer that may be resumed is moved from a gateway that still follows it, which is told so and has counted its part", async () => {
-  const { gateway, connectGateway, runtime, settle } = await agentOnBroker();
-  const id = await gateway.send(head);
-  runtime.begun().text("One, ");
-  await settle();
-  const other = connectGateway();
-  const resumes = newToken();
-  await other.attach(id, { from: 1, resumes });
-  expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "job_moved" } });
-  runtime.begun().text("two.");
-  await settle();
-  await other.attach(id, { from: 1, resumes });
-  const told = other.frames(id).filter(({ kind }) => kind === "accept");
-  expect(told.map(({ payload }) => payload)).toMatchObject(
-    [1, 1].map((countedTokens) => ({ resumed: { countedTokens } })),
-  );
-  await gateway.attach(id, { from: 1, resumes: newToken() });
-  expect(other.lastOf(id)).toMatchObject({ payload: { code: "job_moved", movedFrom: resumes } });
-});
-
 test("an answer that may be resumed is counted from the token on that the same gateway had, which drops what was still on its way", async () => {
-  const { gateway, connectGateway, runtime, settle } = await agentOnBroker();
+  const { gateway, connectGateway, runtime } = await agentOnBroker();
   const id = await gateway.send(head);
-  for (const text of ["One, ", "two, ", "three."]) runtime.begun().text(text);
-  await settle();
+  for (const text of ["One, ", "two, ", "three."]) await runtime.begun().text(text).settled();
   const countedAt = (at: Gateway): unknown => at.frames(id).findLast(({ kind }) => kind === "accept")?.payload;
   await gateway.attach(id, { from: 1, resumes: newToken(), countedTokens: 1 });
   expect(countedAt(gateway)).toMatchObject({ resumed: { countedTokens: 1 } });
@@ -67,10 +25,9 @@ test.each([
   ["misses the message of the move", false],
   ["was taken for gone before the move", true],
 ])("an answer that may be resumed never goes back to a gateway that froze and %s", async (_, isGone) => {
-  const { gateway, connectGateway, runtime, settle, pass, timing } = await agentOnBroker();
+  const { gateway, connectGateway, runtime, pass, timing } = await agentOnBroker();
   const id = await gateway.send(head);
-  runtime.begun().text("One, ");
-  await settle();
+  await runtime.begun().text("One, ").settled();
   gateway.connection.cut();
   if (isGone) await pass(timing.gatewayGoneAfterMs + timing.beatIntervalMs * 2);
   const other = connectGateway();
@@ -84,9 +41,7 @@ test.each([
   isTold();
   await gateway.cancel(id);
   expect(runtime.begun().run.signal.aborted).toBe(false);
-  runtime.begun().text("two.");
-  runtime.begun().finish();
-  await settle();
+  await runtime.begun().text("two.").finish().settled();
   isTold();
   expect(kindsOf(other, id)).toEqual(["accept", "data 1", "data 2", "end 3"]);
   // A late attach of the request that lost it is no new request.
@@ -98,20 +53,17 @@ test.each([
 });
 
 test("an answer that may be resumed is counted by the next gateway from where a killed one said that it counts, and the living one hears it", async () => {
-  const { gateway, connectGateway, runtime, settle, pass } = await agentOnBroker();
+  const { gateway, connectGateway, runtime, pass } = await agentOnBroker();
   const id = await gateway.send(head);
-  runtime.begun().text("One, ");
-  await settle();
+  await runtime.begun().text("One, ").settled();
   await gateway.say({ kind: "lease", gateway: gateway.id, counted: [[id, 1]] });
-  for (const text of ["into ", "the ", "void."]) runtime.begun().text(text);
-  await settle();
+  for (const text of ["into ", "the ", "void."]) await runtime.begun().text(text).settled();
   const other = connectGateway();
   await other.attach(id, { from: 1, resumes: newToken() });
   expect(other.frames(id)[0]?.payload).toMatchObject({ resumed: { countedTokens: 1 } });
   expect(gateway.lastOf(id).payload).toMatchObject({ code: "job_moved", countedTokens: 1 });
   // Neither a count nor a receipt of a gateway that lost the answer changes what the owner counts.
-  runtime.begun().finish();
-  await settle();
+  await runtime.begun().finish().settled();
   await gateway.say({ kind: "lease", gateway: gateway.id, counted: [[id, 4]] });
   await gateway.say({ kind: "finish", jobs: [id], gateway: gateway.id });
   await other.say({ kind: "lease", gateway: other.id, counted: [[id, 3]] });
@@ -122,13 +74,11 @@ test("an answer that may be resumed is counted by the next gateway from where a 
 });
 
 test("an answer that may be resumed is not counted again by the next gateway where the one before has its end and its receipt is on the way", async () => {
-  const { gateway, connectGateway, runtime, settle, pass } = await agentOnBroker();
+  const { gateway, connectGateway, runtime, pass } = await agentOnBroker();
   const id = await gateway.send(head);
-  for (const text of ["One, ", "two, ", "three."]) runtime.begun().text(text);
-  await settle();
+  for (const text of ["One, ", "two, ", "three."]) await runtime.begun().text(text).settled();
   await gateway.say({ kind: "lease", gateway: gateway.id, counted: [[id, 1]] });
-  runtime.begun().finish();
-  await settle();
+  await runtime.begun().finish().settled();
   const other = connectGateway();
   await other.attach(id, { from: 1, resumes: newToken() });
   expect(other.frames(id)).toEqual([]);
@@ -142,9 +92,7 @@ test("an answer that may be resumed is not counted again by the next gateway whe
 test("an answer that may be resumed stays with the request that resumed it last when attaches of both waited for a receipt", async () => {
   const { gateway, connectGateway, runtime, clock, settle } = await agentOnBroker();
   const id = await gateway.send(head);
-  runtime.begun().text("One.");
-  runtime.begun().finish();
-  await settle();
+  await runtime.begun().text("One.").finish().settled();
   const [former, latter] = [connectGateway(), connectGateway()];
   const [early, late] = [newToken(), newToken()];
   await former.attach(id, { from: 1, resumes: early });
@@ -159,10 +107,9 @@ test("an answer that may be resumed stays with the request that resumed it last 
 });
 
 test("an answer that may be resumed is sent again for resumesMax requests at most, since each time costs the line of its machine", async () => {
-  const { connectGateway, gateway, runtime, settle } = await agentOnBroker();
+  const { connectGateway, gateway, runtime } = await agentOnBroker();
   const id = await gateway.send(head);
-  runtime.begun().text("One, ");
-  await settle();
+  await runtime.begun().text("One, ").settled();
   const other = connectGateway();
   const requests = Array.from({ length: limits.resumesMax }, () => newToken());
   for (const resumes of [...requests, ...requests.slice(-1)]) {
@@ -174,16 +121,14 @@ test("an answer that may be resumed is sent again for resumesMax requests at mos
 });
 
 test("an answer that may be resumed goes on where a gateway that does not know it any more hears of it by a beat", async () => {
-  const { gateway, connectGateway, runtime, settle } = await agentOnBroker();
+  const { gateway, connectGateway, runtime } = await agentOnBroker();
   const id = await gateway.send(head);
-  runtime.begun().text("One, ");
-  await settle();
+  await runtime.begun().text("One, ").settled();
   await gateway.say({ kind: "cancel", job: id, reason: "gave_up" });
   expect(runtime.begun().run.signal.aborted).toBe(false);
   const other = connectGateway();
   await other.attach(id, { from: 1, resumes: newToken() });
-  runtime.begun().finish();
-  await settle();
+  await runtime.begun().finish().settled();
   expect(kindsOf(other, id).slice(0, 2)).toEqual(["accept", "data 1"]);
   expect(other.lastOf(id).kind).toBe("end");
 });
@@ -205,11 +150,9 @@ test("an answer that may be resumed is ended when nobody resumed it in time, but
 });
 
 test("an answer that may be resumed is kept for a while after its end, for its own key alone", async () => {
-  const { gateway, connectGateway, runtime, settle, pass, timing } = await agentOnBroker();
+  const { gateway, connectGateway, runtime, pass, timing } = await agentOnBroker();
   const id = await gateway.send(head);
-  runtime.begun().text("One.");
-  runtime.begun().finish();
-  await settle();
+  await runtime.begun().text("One.").finish().settled();
   await gateway.say({ kind: "finish", jobs: [id] });
   const [thief, owner, late] = [connectGateway(), connectGateway(), connectGateway()];
   await thief.attach(id, { from: 1, keyId: "another", resumes: newToken() });
@@ -223,12 +166,11 @@ test("an answer that may be resumed is kept for a while after its end, for its o
 });
 
 test("an answer that may be resumed is left with its gateway where it cannot be resumed: it was not asked to be, or failed without a word", async () => {
-  const { gateway, connectGateway, runtime, settle } = await agentOnBroker({ slots: 2 });
+  const { gateway, connectGateway, runtime } = await agentOnBroker({ slots: 2 });
   const plain = await gateway.send({ credit: limits.streamCreditBytes });
   runtime.begun().text("One.");
   const failed = await gateway.send(head);
-  runtime.begun(1).fail(new Error("the runtime is broken"));
-  await settle();
+  await runtime.begun(1).fail(new Error("the runtime is broken")).settled();
   const other = connectGateway();
   for (const id of [plain, failed]) await other.attach(id, { from: 1, resumes: newToken() });
   for (const id of [plain, failed])

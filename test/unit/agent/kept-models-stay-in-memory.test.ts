@@ -86,15 +86,6 @@ test("a model that is kept is held by its runtime although somebody else loaded 
   expect(keeps()).toEqual([{ model: "one", state: "loaded" }]);
 });
 
-test("a model that is kept is pulled where it is not installed, if the owner lets models be pulled, and loaded then", async () => {
-  const { runtime, keep, load, pass, keeps } = await keepingAgent({ one: 5_000 }, ["pull"]);
-  await keep("new");
-  await pass(2_000);
-  expect(runtime.steps).toEqual(["pull new", "load new"]);
-  await load("new");
-  expect(keeps()).toEqual([{ model: "new", state: "loaded" }]);
-});
-
 test("a model that is kept is told as missing where the owner lets nothing be pulled", async () => {
   const { runtime, keep, pass, keeps } = await keepingAgent({ one: 5_000 });
   await keep("new");

@@ -1,16 +1,13 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { measurement, ModelFacts } from "../../../services/agent/models/model-facts.ts";
 import { FirstSightings, ModelNotes } from "../../../services/agent/models/model-notes.ts";
+import { folderOfTest } from "../../harness/temporary-folder.ts";
 import { until } from "../../harness/until.ts";
 
 let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "trunkline-"));
-});
-afterEach(() => rmSync(folder, { recursive: true }));
+beforeEach(() => void (folder = folderOfTest()));
 
 function sightings(file: string, nowMs: number) {
   const warnings: string[] = [];
@@ -50,20 +47,18 @@ test("since when a model is known is written once for all that are seen in one l
   expect(Object.keys(JSON.parse(readFileSync(file, "utf8")) as object)).toHaveLength(2_000);
 });
 
-describe("the memory and the load time of a model", () => {
-  const log = { warn: () => undefined };
-  const factsBy = (file: string): ModelFacts =>
-    new ModelFacts({ clock: { now: () => 0 }, measurements: new ModelNotes({ file, note: measurement, log }) });
+const log = { warn: () => undefined };
+const factsBy = (file: string): ModelFacts =>
+  new ModelFacts({ clock: { now: () => 0 }, measurements: new ModelNotes({ file, note: measurement, log }) });
 
-  test("the memory and the load time of a model stay as they were measured over restarts, but not for another file under the same name", async () => {
-    const file = join(folder, "models-measured.json");
-    const model = { id: "llama3:8b", size_mb: 5_000 };
-    const before = factsBy(file);
-    before.learnt(model, 6_100);
-    before.loaded(model, 12_345.6, 6_100);
-    before.learnt(model, 6_100);
-    await until(() => existsSync(file) && readFileSync(file, "utf8").includes("12345"), { what: "the measurements" });
-    expect(factsBy(file).learnt(model, undefined)).toEqual({ memory_mb: 6_100, load_ms: 12_346 });
-    expect(factsBy(file).learnt({ ...model, size_mb: 9_000 }, undefined)).toEqual({});
-  });
+test("the memory and the load time of a model stay as they were measured over restarts, but not for another file under the same name", async () => {
+  const file = join(folder, "models-measured.json");
+  const model = { id: "llama3:8b", size_mb: 5_000 };
+  const before = factsBy(file);
+  before.learnt(model, 6_100);
+  before.loaded(model, 12_345.6, 6_100);
+  before.learnt(model, 6_100);
+  await until(() => existsSync(file) && readFileSync(file, "utf8").includes("12345"), { what: "the measurements" });
+  expect(factsBy(file).learnt(model, undefined)).toEqual({ memory_mb: 6_100, load_ms: 12_346 });
+  expect(factsBy(file).learnt({ ...model, size_mb: 9_000 }, undefined)).toEqual({});
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { ModelMemory } from "#shared/placing/make-room.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
@@ -18,15 +18,6 @@ test("a request for a model that is not in memory waits for its load, which the 
   expect(runtime.chats).toHaveLength(1);
   await answer(0);
   expect(gateway.lastOf(job).kind).toBe("end");
-});
-
-test("a request for a model that is not in memory joins the load that another one began, which goes on when that one leaves", async () => {
-  const { gateway, runtime, load } = await placingAgent({ small: 5_000 });
-  const first = await gateway.send({ model: "small" });
-  await gateway.send({ model: "small" });
-  await gateway.cancel(first);
-  await load("small");
-  expect([runtime.steps, runtime.chats.length]).toEqual([["load small"], 1]);
 });
 
 test("a request for a model that is not in memory loads the model although every client left meanwhile, and although its gateway is gone", async () => {
@@ -62,19 +53,6 @@ test("a request for a model that is not in memory takes free memory first, and t
   expect(runtime.steps.slice(2)).toEqual(["unload b", "load c"]);
 });
 
-test("a request for a model that is not in memory does not wait for a model that answers somebody, if another one can go", async () => {
-  const { gateway, runtime, load, pass } = await placingAgent({ a: 10_000, b: 10_000, c: 10_000 });
-  for (const model of ["a", "b"]) {
-    await gateway.send({ model });
-    await load(model);
-  }
-  runtime.begun(1).text("Hi");
-  runtime.begun(1).finish();
-  await pass(60_000);
-  await gateway.send({ model: "c" });
-  expect(runtime.steps.slice(2)).toEqual(["unload b", "load c"]);
-});
-
 test("a request for a model that is not in memory does not take the place of a model that began to answer while the memory was read", async () => {
   const { gateway, runtime, memory, load, answer, pass, settle } = await placingAgent({ one: 20_000, two: 20_000 });
   await gateway.send({ model: "one" });
@@ -103,24 +81,6 @@ test("a request for a model that is not in memory lets a model that answers fini
   expect([runtime.steps, runtime.chats.length]).toEqual([["load big"], 1]);
   await answer(0);
   expect(runtime.steps).toEqual(["load big", "unload big", "load huge"]);
-});
-
-test("a request for a model that is not in memory waits while requests for the model in memory come on, but not for ever", async () => {
-  const { gateway, runtime, load, answer, pass } = await placingAgent({ one: 20_000, two: 20_000 });
-  await gateway.send({ model: "one" });
-  await pass(2_000);
-  await load("one");
-  await gateway.send({ model: "two" });
-  let answered = 0;
-  while (runtime.steps.length === 1 && answered < 100) {
-    await gateway.send({ model: "one" });
-    await answer(answered++);
-    await pass(500);
-  }
-  expect(runtime.steps).toEqual(["load one", "unload one", "load two"]);
-  // It stays for four loads of two seconds each.
-  expect(answered).toBeGreaterThan(10);
-  expect(answered).toBeLessThan(25);
 });
 
 test("a model that cannot be loaded fails all who wait with the cause, and is not tried again for each request", async () => {
@@ -166,76 +126,63 @@ test("a machine whose owner does not let the agent place models loads nothing by
   expect([runtime.steps, runtime.chats.length]).toEqual([[], 1]);
 });
 
-test("a model that its owner unloads is loaded again for the next request", async () => {
-  const { gateway, runtime, load, answer, pass } = await placingAgent({ small: 5_000 });
-  await gateway.send({ model: "small" });
-  await load("small");
+test("the facts of an agent's memory name the models in it, what each takes there and whether it is in use, and the load under way", async () => {
+  const { gateway, runtime, load, answer, pass, jobs } = await placingAgent({ one: 5_000, two: 9_000 });
+  await gateway.send({ model: "one" });
+  await pass(3_000);
+  expect(jobs.runner.load.memory).toMatchObject({
+    totalMb: 24_000,
+    residents: [],
+    loading: { model: "one", percent: 50 },
+  });
+  await load("one");
+  const one = { model: "one", memoryMb: 5_000, returnMs: expect.any(Number) };
+  const inUse = [{ ...one, inUse: true }];
+  const { counts, ...memory } = jobs.runner.load.memory ?? {};
+  expect(memory).toEqual({ totalMb: 24_000, freeMb: 19_000, isPlaced: true, residents: inUse });
+  expect(counts).toMatchObject({ loads: 1, loadMs: 3_000, failures: 0 });
   await answer(0);
-  runtime.put("small", "unload");
-  await pass(1_000);
-  await gateway.send({ model: "small" });
-  expect(runtime.steps).toEqual(["load small", "load small"]);
+  runtime.put("two", "load");
+  await pass(2_000);
+  expect(jobs.runner.load.memory).toMatchObject({
+    freeMb: 10_000,
+    residents: [one, { model: "two", memoryMb: 9_000 }],
+  });
 });
 
-describe("the facts of an agent's memory", () => {
-  test("name the models in it, what each takes there and whether it is in use, and the load under way", async () => {
-    const { gateway, runtime, load, answer, pass, jobs } = await placingAgent({ one: 5_000, two: 9_000 });
-    await gateway.send({ model: "one" });
-    await pass(3_000);
-    expect(jobs.runner.load.memory).toMatchObject({
-      totalMb: 24_000,
-      residents: [],
-      loading: { model: "one", percent: 50 },
-    });
-    await load("one");
-    const one = { model: "one", memoryMb: 5_000, returnMs: expect.any(Number) };
-    const inUse = [{ ...one, inUse: true }];
-    const { counts, ...memory } = jobs.runner.load.memory ?? {};
-    expect(memory).toEqual({ totalMb: 24_000, freeMb: 19_000, isPlaced: true, residents: inUse });
-    expect(counts).toMatchObject({ loads: 1, loadMs: 3_000, failures: 0 });
-    await answer(0);
-    runtime.put("two", "load");
-    await pass(2_000);
-    expect(jobs.runner.load.memory).toMatchObject({
-      freeMb: 10_000,
-      residents: [one, { model: "two", memoryMb: 9_000 }],
-    });
-  });
+test("the facts of an agent's memory tell of a load that takes longer than expected that a tenth of its time is still to come", async () => {
+  const { gateway, pass, jobs } = await placingAgent({ one: 5_000 });
+  await gateway.send({ model: "one" });
+  await pass(60_000);
+  expect(jobs.runner.load.memory?.loading).toEqual({ model: "one", percent: 90, leftMs: 6_000 });
+});
 
-  test("tell of a load that takes longer than expected that a tenth of its time is still to come", async () => {
-    const { gateway, pass, jobs } = await placingAgent({ one: 5_000 });
-    await gateway.send({ model: "one" });
-    await pass(60_000);
-    expect(jobs.runner.load.memory?.loading).toEqual({ model: "one", percent: 90, leftMs: 6_000 });
-  });
+test("the facts of an agent's memory leave the catalogue's digest as it is while models come and go, and tell it what a load was measured to take", async () => {
+  const { gateway, runtime, load, answer, pass, watch } = await placingAgent({ one: 5_000 });
+  const before = watch.offer?.digest;
+  runtime.put("one", "load");
+  await pass(2_000);
+  expect(watch.offer?.catalogue[0]?.loaded).toBe(true);
+  expect(watch.offer?.digest).toBe(before);
+  runtime.put("one", "unload");
+  await pass(2_000);
+  await gateway.send({ model: "one" });
+  await pass(2_500);
+  await load("one");
+  await answer(0);
+  await pass(2_000);
+  expect(watch.offer?.catalogue[0]).toMatchObject({ memory_mb: 5_000, load_ms: 2_500 });
+  expect(watch.offer?.digest).not.toBe(before);
+});
 
-  test("leave the catalogue's digest as it is while models come and go, and tell it what a load was measured to take", async () => {
-    const { gateway, runtime, load, answer, pass, watch } = await placingAgent({ one: 5_000 });
-    const before = watch.offer?.digest;
-    runtime.put("one", "load");
-    await pass(2_000);
-    expect(watch.offer?.catalogue[0]?.loaded).toBe(true);
-    expect(watch.offer?.digest).toBe(before);
-    runtime.put("one", "unload");
-    await pass(2_000);
-    await gateway.send({ model: "one" });
-    await pass(2_500);
-    await load("one");
-    await answer(0);
-    await pass(2_000);
-    expect(watch.offer?.catalogue[0]).toMatchObject({ memory_mb: 5_000, load_ms: 2_500 });
-    expect(watch.offer?.digest).not.toBe(before);
-  });
-
-  test("fit into a presence although the machine has many models with long names in memory", async () => {
-    const sizes = Object.fromEntries(
-      Array.from({ length: 50 }, (_, place) => [`模型 ${place} ${"名".repeat(200)}`, 100]),
-    );
-    const { runtime, pass, jobs } = await placingAgent(sizes);
-    for (const model of Object.keys(sizes)) runtime.put(model, "load");
-    await pass(2_000);
-    const { memory } = jobs.runner.load;
-    expect(memory?.residents.length).toBeGreaterThan(3);
-    expect(Buffer.byteLength(JSON.stringify(memory))).toBeLessThan(8_000);
-  });
+test("the facts of an agent's memory fit into a presence although the machine has many models with long names in memory", async () => {
+  const sizes = Object.fromEntries(
+    Array.from({ length: 50 }, (_, place) => [`模型 ${place} ${"名".repeat(200)}`, 100]),
+  );
+  const { runtime, pass, jobs } = await placingAgent(sizes);
+  for (const model of Object.keys(sizes)) runtime.put(model, "load");
+  await pass(2_000);
+  const { memory } = jobs.runner.load;
+  expect(memory?.residents.length).toBeGreaterThan(3);
+  expect(Buffer.byteLength(JSON.stringify(memory))).toBeLessThan(8_000);
 });

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { makeRoom } from "#shared/placing/make-room.ts";
 import { MemoryReader } from "../../../services/agent/machine/model-memory.ts";
 
@@ -32,21 +32,19 @@ test("models that make room are those whose return is cheap for the memory that 
   expect(goes?.map(({ model }) => model)).toEqual(["asked for once"]);
 });
 
-describe("the memory for models", () => {
-  const lister = (text: string) => [
-    { command: process.execPath, args: ["-p", JSON.stringify(text)], read: () => ({ totalMb: 24_000, freeMb: 9_000 }) },
-  ];
+const lister = (text: string) => [
+  { command: process.execPath, args: ["-p", JSON.stringify(text)], read: () => ({ totalMb: 24_000, freeMb: 9_000 }) },
+];
 
-  test("the memory for models is that of the graphics cards, within the operator's bound", async () => {
-    expect(await new MemoryReader({ tools: lister("cards") }).read()).toEqual({ totalMb: 24_000, freeMb: 9_000 });
-    const bound = new MemoryReader({ boundMb: 20_000, tools: lister("cards") });
-    expect(await bound.read()).toEqual({ totalMb: 20_000, freeMb: 9_000 });
-  });
+test("the memory for models is that of the graphics cards, within the operator's bound", async () => {
+  expect(await new MemoryReader({ tools: lister("cards") }).read()).toEqual({ totalMb: 24_000, freeMb: 9_000 });
+  const bound = new MemoryReader({ boundMb: 20_000, tools: lister("cards") });
+  expect(await bound.read()).toEqual({ totalMb: 20_000, freeMb: 9_000 });
+});
 
-  test("the memory for models is that of the machine where no tool lists a card", async () => {
-    const absent = [{ command: "no-such-tool-anywhere", args: [], read: () => ({ totalMb: 1, freeMb: 1 }) }];
-    const { totalMb, freeMb } = await new MemoryReader({ tools: absent }).read();
-    expect(totalMb).toBeGreaterThan(100);
-    expect(freeMb).toBeGreaterThan(0);
-  });
+test("the memory for models is that of the machine where no tool lists a card", async () => {
+  const absent = [{ command: "no-such-tool-anywhere", args: [], read: () => ({ totalMb: 1, freeMb: 1 }) }];
+  const { totalMb, freeMb } = await new MemoryReader({ tools: absent }).read();
+  expect(totalMb).toBeGreaterThan(100);
+  expect(freeMb).toBeGreaterThan(0);
 });

@@ -20,8 +20,7 @@ export async function placingAgent(
   };
   /** Answers the request that was begun in this place. */
   const answer = async (place: number): Promise<void> => {
-    runtime.begun(place).text("Hi");
-    runtime.begun(place).finish();
+    runtime.begun(place).text("Hi").finish();
     await agent.settle();
     await agent.settle();
   };

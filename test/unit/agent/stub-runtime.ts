@@ -1,6 +1,14 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
 import type { ChatRun, DescribedModel, EmitEvents, Runtime } from "../../../services/agent/runtimes/runtime.ts";
+
+const turnsMax = 12;
+
+/** Lets arrive and happen all that is under way in this process; nothing else but time moves it. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < turnsMax; turn += 1) await nextTurn();
+}
 
 const createdSeconds = 1_767_225_600;
 
@@ -35,23 +43,31 @@ export class StubChat {
     this.run = run;
   }
 
-  say(...events: AnswerEvent[]): void {
-    this.#said.push(events);
-    this.#wake.resolve();
+  text(text: string): this {
+    return this.#say([{ kind: "text", text }]);
   }
 
-  text(text: string): void {
-    this.say({ kind: "text", text });
-  }
-
-  finish(): void {
+  finish(): this {
     this.#over = true;
-    this.say({ kind: "finish", reason: "stop" }, { kind: "usage", promptTokens: 5, completionTokens: 2 });
+    return this.#say([
+      { kind: "finish", reason: "stop" },
+      { kind: "usage", promptTokens: 5, completionTokens: 2 },
+    ]);
   }
 
-  fail(error: Error): void {
-    this.#said.push(error);
+  fail(error: Error): this {
+    return this.#say(error);
+  }
+
+  /** Resolves when all that was said has arrived and happened. */
+  settled(): Promise<void> {
+    return settle();
+  }
+
+  #say(said: readonly AnswerEvent[] | Error): this {
+    this.#said.push(said);
     this.#wake.resolve();
+    return this;
   }
 
   /** Like a runtime that hangs, it does not even notice that it was aborted. */

@@ -71,10 +71,7 @@ test("a legacy completion in one piece says what its stream says", () => {
       {
         text: "Once upon a time",
         index: 0,
-        logprobs: expect.objectContaining({
-          tokens: ["Once", " upon", " a", " time"],
-          text_offset: [0, 4, 9, 11],
-        }),
+        logprobs: expect.objectContaining({ tokens: ["Once", " upon", " a", " time"], text_offset: [0, 4, 9, 11] }),
         finish_reason: "length",
       },
       { text: "Two\n\ndata: [DONE]", index: 1, logprobs: null, finish_reason: "stop" },

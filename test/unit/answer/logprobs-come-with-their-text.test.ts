@@ -1,5 +1,5 @@
 import type { ChatCompletionTokenLogprob } from "openai/resources/chat/completions";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { chunksOf, head, regular, rendered, rendererFor, wholeOf } from "./answers.ts";
 import { eventsIn, payloadOf } from "../../harness/answer-payload.ts";
@@ -20,33 +20,31 @@ const events: AnswerEvent[] = [
   { kind: "finish", reason: "stop" },
 ];
 
-describe("logprobs", () => {
-  test("logprobs are on the chunk of their text in a stream, and null on every other", async () => {
-    const chunks = await chunksOf(rendered("chat-stream", regular(events)));
-    expect(chunks.map(({ choices }) => choices[0]?.logprobs)).toEqual([
-      null,
-      null,
-      { content: [probable("H"), probable("el")], refusal: null },
-      { content: [probable("lo")], refusal: null },
-      null,
-    ]);
-  });
+test("logprobs are on the chunk of their text in a stream, and null on every other", async () => {
+  const chunks = await chunksOf(rendered("chat-stream", regular(events)));
+  expect(chunks.map(({ choices }) => choices[0]?.logprobs)).toEqual([
+    null,
+    null,
+    { content: [probable("H"), probable("el")], refusal: null },
+    { content: [probable("lo")], refusal: null },
+    null,
+  ]);
+});
 
-  test("logprobs are those of all its tokens in a whole answer, and null where there are none", () => {
-    const { choices } = wholeOf(rendered("chat-whole", regular(events)));
-    const content = [probable("H"), probable("el"), probable("lo")];
-    expect(choices[0]?.logprobs).toEqual({ content, refusal: null });
-    const without = regular(events.filter(({ kind }) => kind !== "text"));
-    expect(wholeOf(rendered("chat-whole", without)).choices[0]?.logprobs).toBeNull();
-  });
+test("logprobs are those of all its tokens in a whole answer, and null where there are none", () => {
+  const { choices } = wholeOf(rendered("chat-whole", regular(events)));
+  const content = [probable("H"), probable("el"), probable("lo")];
+  expect(choices[0]?.logprobs).toEqual({ content, refusal: null });
+  const without = regular(events.filter(({ kind }) => kind !== "text"));
+  expect(wholeOf(rendered("chat-whole", without)).choices[0]?.logprobs).toBeNull();
+});
 
-  test("survive the wire", () => {
-    expect(eventsIn(payloadOf(...events))).toEqual(events);
-  });
+test("logprobs survive the wire", () => {
+  expect(eventsIn(payloadOf(...events))).toEqual(events);
+});
 
-  test("logprobs count in the length of a whole answer, since they are many times as long as their text", () => {
-    const renderer = rendererFor("chat-whole", head);
-    const logprobs = Array.from({ length: 150_000 }, () => probable("x"));
-    expect(() => renderer?.push([{ kind: "text", text: "x", logprobs }])).toThrow(/wholeAnswerCharactersMax/);
-  });
+test("logprobs count in the length of a whole answer, since they are many times as long as their text", () => {
+  const renderer = rendererFor("chat-whole", head);
+  const logprobs = Array.from({ length: 150_000 }, () => probable("x"));
+  expect(() => renderer?.push([{ kind: "text", text: "x", logprobs }])).toThrow(/wholeAnswerCharactersMax/);
 });

@@ -1,13 +1,13 @@
 import { type StartOptions, readJoinLine } from "../../../services/cli/commands/start-options.ts";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { joinLineText } from "#shared/protocol/pairing.ts";
 import { trunkline } from "../../../services/cli/trunkline.ts";
+import { folderOfTest } from "../../harness/temporary-folder.ts";
 
 const origin = "https://models.example.org";
 const secret = randomBytes(16);
@@ -24,8 +24,7 @@ async function read(given: StartOptions, { typed = "", isTTY = false } = {}) {
 }
 
 test("a join line comes from the argument, a file, or standard input", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "trunkline-line-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = folderOfTest();
   const joinFile = join(folder, "line");
   writeFileSync(joinFile, `${line}\n`);
   expect(await read({ join: line })).toEqual({ joinLine: parsed, said: "" });

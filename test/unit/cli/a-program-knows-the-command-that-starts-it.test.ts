@@ -1,13 +1,12 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { ownCommand, type ProgramStart } from "../../../services/cli/commands/welcome.ts";
+import { folderOfTest } from "../../harness/temporary-folder.ts";
 
 /** A folder with these files; a value that begins with `->` is a link. */
 function folderOf(files: Readonly<Record<string, string>>): string {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "trunkline-own-command-")));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = realpathSync(folderOfTest());
   for (const [name, text] of Object.entries(files)) {
     const file = join(folder, name);
     mkdirSync(dirname(file), { recursive: true });

@@ -132,39 +132,25 @@ test("a person is told last which store it was; a program is told nothing beside
     expect((await keys(...args, "--json")).err, args.join(" ")).toBe("");
 });
 
-const ofThat = ["list", "show", "rotate", "extend", "change", "disable", "enable", "revoke", "log", "issue"];
-test.each([[], ...ofThat.map((command) => [command])])("keys %s --help explains itself", async (...command) => {
-  const { keys } = await commandLine();
-  await expect(keys(...command, "--help")).rejects.toMatchObject({ exitCode: 0 });
-});
-
 test.each([
   [["issue"], "--name"],
-  [["issue", "--name", ""], "must not be empty"],
   [["issue", "--name", "a\nb"], "one line"],
   [["issue", "--name", "a", "--ttl", "1e20"], "such as 90d"],
   [["issue", "--name", "a", "--ttl", "0s"], "longer than nothing"],
   [["issue", "--name", "a", "--scopes", "a,,b"], "must not be empty"],
   [["issue", "--name", "a", "--machines", "Attic"], "--machines"],
-  [["issue", "--name", "a", "--machines", ""], "--machines"],
   [
     ["issue", "--name", "a", "--rpm", "0"],
     "--rpm <count>' argument '0' is invalid. It must be a whole number from 1 to 1M",
   ],
-  [["issue", "--name", "a", "--rpm", "2M"], "--rpm"],
   [["issue", "--name", "a", "--tpm", "1.5k"], "--tpm"],
-  [["issue", "--name", "a", "--tpm", "1_000"], "--tpm"],
   [["issue", "--name", "a", "--concurrency", "-1"], "--concurrency"],
   [["issue", "--name", "a", "--budget", "500k"], "such as 500k/day or 2M/month"],
-  [["issue", "--name", "a", "--budget", "500k/week"], "--budget"],
-  [["issue", "--name", "a", "--budget", "0/day"], "--budget"],
   [["issue", "--name", "a", "--budget", "2000000M/day"], "from 1 to 1000000M tokens"],
   [["issue", "--name", "a", "--admin", "--ttl", "91d"], "--ttl of an admin key must be at most 90d"],
   [["issue", "--name", "a", "--admin", "--scopes", "*"], "'--admin' cannot be used with option '--scopes <patterns>'"],
   [["issue", "--name", "a", "--admin", "--machines", "attic"], "--machines"],
   [["issue", "--name", "a", "--admin", "--rpm", "1"], "--rpm"],
-  [["issue", "--name", "a", "--admin", "--tpm", "1"], "--tpm"],
-  [["issue", "--name", "a", "--admin", "--concurrency", "1"], "--concurrency"],
   [["issue", "--name", "a", "--admin", "--budget", "1/day"], "--budget"],
   [["list", "--state", "valid,gone"], "one or more of valid, disabled, expired, revoked"],
   [["log", "--limit", "0"], "--limit"],

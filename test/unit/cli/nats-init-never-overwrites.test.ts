@@ -8,11 +8,6 @@ import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const secrets = ["gateway.creds", "machines.seed", "operator.seed", "system.creds"];
 
-async function emptyFolder(): Promise<string> {
-  const folder = folderOfTest();
-  return folder;
-}
-
 async function init(folder: string, ...flags: readonly string[]): Promise<{ out: string; err: string }> {
   const said = { out: "", err: "" };
   const command = natsCommand({
@@ -32,16 +27,8 @@ async function contentOf(folder: string): Promise<Readonly<Record<string, string
   );
 }
 
-test("nats init makes the folder and its files, and tells the use of each", async () => {
-  const folder = join(await emptyFolder(), "deep", "nats");
-  const { out, err } = await init(folder);
-  expect((await readdir(folder)).toSorted()).toEqual([...secrets, "nats.conf"].toSorted());
-  for (const name of await readdir(folder)) expect(out).toMatch(new RegExp(`^${name} `, "m"));
-  expect(err).toBe(`Made in ${folder}\n`);
-});
-
 test.skipIf(process.platform === "win32")("the secrets of nats init are for their owner only", async () => {
-  const folder = join(await emptyFolder(), "nats");
+  const folder = join(folderOfTest(), "nats");
   await init(folder);
   const modeOf = async (path: string): Promise<number> => (await stat(path)).mode & 0o777;
   expect(await Promise.all(secrets.map((name) => modeOf(join(folder, name))))).toEqual(secrets.map(() => 0o600));
@@ -49,7 +36,7 @@ test.skipIf(process.platform === "win32")("the secrets of nats init are for thei
 });
 
 test("no secret of nats init is in nats.conf or in what the command prints", async () => {
-  const folder = await emptyFolder();
+  const folder = folderOfTest();
   const { out, err } = await init(folder);
   const content = await contentOf(folder);
   const seeds = secrets.flatMap((name) => content[name]?.match(/\bS[OAU][A-Z2-7]{50,}/g) ?? []);
@@ -58,7 +45,7 @@ test("no secret of nats init is in nats.conf or in what the command prints", asy
 });
 
 test("a second nats init changes nothing and says so, also when operator.seed is kept elsewhere", async () => {
-  const folder = await emptyFolder();
+  const folder = folderOfTest();
   const first = JSON.parse((await init(folder, "--json")).out);
   expect(first).toMatchObject({ outcome: "made", folder });
   expect(Object.keys(first.files).toSorted()).toEqual([...secrets, "nats.conf"].toSorted());
@@ -72,7 +59,7 @@ test("a second nats init changes nothing and says so, also when operator.seed is
 });
 
 test("nats init refuses a folder with one of its files and without nats.conf, and leaves it as it is", async () => {
-  const folder = await emptyFolder();
+  const folder = folderOfTest();
   await writeFile(join(folder, "machines.seed"), "of another site");
   await expect(init(folder)).rejects.toMatchObject({
     exitCode: exitCodes.cannotCreate,
@@ -82,7 +69,7 @@ test("nats init refuses a folder with one of its files and without nats.conf, an
 });
 
 test("nats init says that it cannot write where it cannot", async () => {
-  const file = join(await emptyFolder(), "a-file");
+  const file = join(folderOfTest(), "a-file");
   await writeFile(file, "");
   await expect(init(join(file, "nats"))).rejects.toMatchObject({
     exitCode: exitCodes.cannotCreate,

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { timeOf, wayOf } from "../../../services/cli/commands/requests.ts";
 
@@ -55,47 +55,43 @@ const request: ShownRequest = {
   refused_before: 0,
 };
 
-describe("requests show", () => {
-  test("requests show tells the steps of a request in their order, and what to do about its fault", () => {
-    const text = wayOf(request, { keyName: "alice", widthMax: undefined });
-    expect(text).toContain("key      abcdefABCDEF (alice)\n");
-    expect(text).toContain("client   10.0.0.7, curl/8?[31m\n");
-    expect(text).toContain("tokens   1,000 of the prompt (900 cached), 80 of the answer\n");
-    const steps = text.split("\n\n")[1]?.split("\n");
-    expect(steps).toEqual([
-      "    0 ms  arrived",
-      "    2 ms  offered to attic, as llama3: costs least: 10 ms for the prompt",
-      "            cellar came after it: costs more, 90 ms",
-      "1,001 ms  attic refused it or failed: server_is_overloaded",
-      "1,001 ms  offered to cellar, as llama3:latest: costs more",
-      "1,010 ms  cellar took it",
-      "1,200 ms  first piece of the answer",
-      "2,000 ms  cellar refused it or failed: agent_disconnected",
-      "2,000 ms  ended by the machine: agent_disconnected, status 200, 99.5 tokens/s",
-    ]);
-    expect(text.trimEnd().endsWith("\n\nLook at the machine.")).toBe(true);
-  });
-
-  test("fits the terminal", () => {
-    const lines = wayOf(request, { keyName: "alice", widthMax: 40 }).split("\n\n")[1]?.split("\n") ?? [];
-    expect(lines.every(({ length }) => length <= 40)).toBe(true);
-  });
+test("requests show tells the steps of a request in their order, and what to do about its fault", () => {
+  const text = wayOf(request, { keyName: "alice", widthMax: undefined });
+  expect(text).toContain("key      abcdefABCDEF (alice)\n");
+  expect(text).toContain("client   10.0.0.7, curl/8?[31m\n");
+  expect(text).toContain("tokens   1,000 of the prompt (900 cached), 80 of the answer\n");
+  const steps = text.split("\n\n")[1]?.split("\n");
+  expect(steps).toEqual([
+    "    0 ms  arrived",
+    "    2 ms  offered to attic, as llama3: costs least: 10 ms for the prompt",
+    "            cellar came after it: costs more, 90 ms",
+    "1,001 ms  attic refused it or failed: server_is_overloaded",
+    "1,001 ms  offered to cellar, as llama3:latest: costs more",
+    "1,010 ms  cellar took it",
+    "1,200 ms  first piece of the answer",
+    "2,000 ms  cellar refused it or failed: agent_disconnected",
+    "2,000 ms  ended by the machine: agent_disconnected, status 200, 99.5 tokens/s",
+  ]);
+  expect(text.trimEnd().endsWith("\n\nLook at the machine.")).toBe(true);
 });
 
-describe("a time to search from", () => {
-  const nowMs = new Date(2026, 10, 27, 14, 30).getTime();
+test("requests show fits the terminal", () => {
+  const lines = wayOf(request, { keyName: "alice", widthMax: 40 }).split("\n\n")[1]?.split("\n") ?? [];
+  expect(lines.every(({ length }) => length <= 40)).toBe(true);
+});
 
-  test.each([
-    ["14:03", new Date(2026, 10, 27, 14, 3).getTime()],
-    ["15:00", new Date(2026, 10, 26, 15, 0).getTime()],
-    ["2026-11-20 09:00", new Date(2026, 10, 20, 9, 0).getTime()],
-    ["2026-11-20T09:00:00Z", Date.UTC(2026, 10, 20, 9)],
-    ["30m", nowMs - 1_800_000],
-    ["2026-11-20", new Date(2026, 10, 20).getTime()],
-    ["yesterday", undefined],
-    ["last week 5", undefined],
-    ["25:00", undefined],
-  ])("%s is the latest such time", (text, atMs) => {
-    expect(timeOf(text, nowMs)).toBe(atMs);
-  });
+const nowMs = new Date(2026, 10, 27, 14, 30).getTime();
+
+test.each([
+  ["14:03", new Date(2026, 10, 27, 14, 3).getTime()],
+  ["15:00", new Date(2026, 10, 26, 15, 0).getTime()],
+  ["2026-11-20 09:00", new Date(2026, 10, 20, 9, 0).getTime()],
+  ["2026-11-20T09:00:00Z", Date.UTC(2026, 10, 20, 9)],
+  ["30m", nowMs - 1_800_000],
+  ["2026-11-20", new Date(2026, 10, 20).getTime()],
+  ["yesterday", undefined],
+  ["last week 5", undefined],
+  ["25:00", undefined],
+])("the time to search from, %s, is the latest such time", (text, atMs) => {
+  expect(timeOf(text, nowMs)).toBe(atMs);
 });

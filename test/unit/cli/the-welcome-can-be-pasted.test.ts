@@ -24,13 +24,6 @@ const about = {
   console: { url: "http://127.0.0.1:8081/console", link: undefined },
 };
 
-test("the line to paste names a model that chats, whatever comes first in the list", () => {
-  const text = welcome({ ...about, models: [model("nomic-embed-text", false), model("llama3.2", true)] });
-  expect(text).toContain('{"model":"llama3.2","stream":true');
-  expect(text).toContain("\n  npx -y ./t.tgz chat llama3.2 'Hello!'\n");
-  expect(text).toContain("Models    nomic-embed-text, llama3.2");
-});
-
 test("without a model that chats there is nothing to paste, but what to do about it", () => {
   const text = welcome({ ...about, models: [] });
   expect(text).not.toContain("curl");

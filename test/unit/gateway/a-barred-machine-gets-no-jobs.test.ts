@@ -3,15 +3,9 @@ import { Fault } from "#shared/fault/fault.ts";
 import { chooseMachine, type Candidate } from "../../../services/gateway/routing/choose-machine.ts";
 import { explainChoice } from "../../../services/gateway/routing/explain-routing.ts";
 import type { Barred } from "../../../services/gateway/fleet/machine-records.ts";
-import { MachineRanking } from "../../../services/gateway/routing/rank-machines.ts";
-import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
-import { Breakers } from "../../../services/gateway/routing/breakers.ts";
-import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import type { KnownModels } from "#shared/store/known-models.ts";
-import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { candidate } from "./candidates-of-a-model.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
-import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+import { presenceOf } from "./machines-of-a-fleet.ts";
 
 const takenAway = new Fault("agent_offline", { message: "The machine was taken away." });
 const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
@@ -46,34 +40,6 @@ test("a revoked machine is forgotten and not taken into the roster again", () =>
   expect(roster.find("gpu-1", clock.now())).toBeUndefined();
   roster.forget("gpu-2");
   expect(roster.all(clock.now())).toEqual([]);
-});
-
-test("a cordoned machine is left out with the reason, and named when it alone has the model", async () => {
-  const barred = new Map<string, Barred>([["attic", "cordoned"]]);
-  const { clock, timing, log } = gatewayOnBroker();
-  const roster = new Roster(timing, (name) => barred.get(name));
-  const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
-  const catalogues = new Catalogues({ ask: async () => [modelOf("llama3")], knownModels, clock, log });
-  roster.announced(presenceOf("attic"), clock.now());
-  catalogues.follow(presenceOf("attic"));
-  await catalogues.settled();
-  const placements = new JobPlacements({
-    roster,
-    catalogues,
-    breakers: new Breakers(timing),
-    clock,
-    random: Math.random,
-  });
-  const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: 0, timing, clock });
-  const wish = { kind: "chat", modelId: "llama3", needs, machines: undefined } as const;
-  expect(placements.canPlace(wish)).toBe(false);
-  expect(explainChoice(placements.explain(wish))).toMatchObject([{ machine: "attic", reason: "cordoned" }]);
-  expect(await ranking.absence({ modelId: "llama3", machines: undefined })).toMatchObject({
-    code: "agent_offline",
-    message: expect.stringContaining("cordoned"),
-  });
-  barred.clear();
-  expect(placements.canPlace(wish)).toBe(true);
 });
 
 test("a cordoned machine keeps its place in the roster, so that its running jobs are followed to their ends", () => {

@@ -21,20 +21,6 @@ test("a claim outlasts a request that lost the broker or its client, once a mach
   expect(outcomes.map((outcome) => claim.outlasts(outcome))).toEqual([true, true, false, false, false]);
 });
 
-test("a claim that a repeat joined outlasts that repeat too, and leads the next one to the same machine", async () => {
-  const requestOf = requests();
-  const first = requestOf("one");
-  await first.take(neverWaits);
-  await first.placed({ machine: "attic", job: "j" });
-  const repeat = requestOf("two");
-  await expect(repeat.take(neverWaits)).rejects.toThrow("the request waits");
-  first.leave();
-  await repeat.take(neverWaits);
-  expect(repeat.outlasts("client_closed")).toBe(true);
-  repeat.leave();
-  expect(await requestOf("three").take(neverWaits)).toMatchObject({ machine: "attic", job: "j" });
-});
-
 test("a request that an older gateway placed, which takes no turn, is taken over at once", async () => {
   const clock = new TurnableClock();
   const answerClaims = new OwnClaims(clock);

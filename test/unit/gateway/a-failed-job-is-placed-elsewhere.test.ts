@@ -1,4 +1,4 @@
-import { expect, test, describe } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { rendererOf } from "../../harness/read-requests.ts";
@@ -21,86 +21,34 @@ test("a job that no machine takes goes to one that came while the others turned 
   expect([machine.name, await outcome]).toEqual(["gpu-2", "end"]);
 });
 
-test("a job that no machine takes is told so when there is none", async () => {
-  const { run, leave, settle, pass, timing } = await placing({ present: ["gpu-1"] });
-  leave("gpu-1");
-  const outcome = run();
+test("a job that fails before its first word is given whole to a machine that has not had it, twice at most, and its client hears of nothing else", async () => {
+  const { run, next, fail, heard, settle } = await placing();
+  const outcome = run("the request");
+  const first = await fail(broken);
+  const second = await fail({ code: "runtime_offline", message: "It does not answer." });
+  const { machine, job, body } = await next();
+  expect(new Set([first, second, machine.name]).size).toBe(3);
+  expect(body).toBe("the request");
+  machine.say(job, "data", hello + finish, 1);
+  machine.say(job, "end", end, 2);
   await settle();
-  await pass(timing.retryAfterNobodyMs);
-  expect(await outcome).toBe("agent_offline");
+  expect([await outcome, heard]).toEqual(["end", ["Hello"]]);
 });
 
-describe("a job that fails before its first word", () => {
-  test("a job that fails before its first word is given whole to a machine that has not had it, twice at most, and its client hears of nothing else", async () => {
-    const { run, next, fail, heard, settle } = await placing();
-    const outcome = run("the request");
-    const first = await fail(broken);
-    const second = await fail({ code: "runtime_offline", message: "It does not answer." });
-    const { machine, job, body } = await next();
-    expect(new Set([first, second, machine.name]).size).toBe(3);
-    expect(body).toBe("the request");
-    machine.say(job, "data", hello + finish, 1);
-    machine.say(job, "end", end, 2);
-    await settle();
-    expect([await outcome, heard]).toEqual(["end", ["Hello"]]);
-  });
-
-  test("three times ends as it failed last, although a fourth machine is there", async () => {
-    const { run, fail, placed } = await placing();
-    const outcome = run();
-    await fail(broken);
-    await fail(broken);
-    await fail({ code: "runtime_offline", message: "It does not answer." });
-    expect([await outcome, placed()]).toEqual(["runtime_offline", 3]);
-  });
-
-  test("a job that fails before its first word because its machine fell silent goes on elsewhere", async () => {
-    const { run, next, passWithout, timing, settle } = await placing();
-    const outcome = run();
-    const { machine, job } = await next();
-    machine.say(job, "accept", { state: "prefill" });
-    await passWithout(machine, timing.lostAfterMs + 100);
-    const other = await next();
-    expect(other.machine.name).not.toBe(machine.name);
-    other.machine.say(other.job, "data", finish, 1);
-    other.machine.say(other.job, "end", end, 2);
-    await settle();
-    expect(await outcome).toBe("end");
-  });
-
-  test.each(["context_length_exceeded", "unsupported_parameter", "upstream_timeout"])(
-    "a job that fails before its first word by %s fails at once: another machine would do no better",
-    async (code) => {
-      const { run, fail, placed } = await placing();
-      const outcome = run();
-      await fail({ code, message: "No." });
-      expect([await outcome, placed()]).toEqual([code, 1]);
-    },
-  );
-
-  test("a job that fails before its first word after its client has left is placed nowhere", async () => {
-    const { run, next, leaving, placed } = await placing();
-    const outcome = run();
-    await next();
-    leaving.abort(new Fault("client_closed", { message: "The client left." }));
-    expect([await outcome, placed()]).toEqual(["client_closed", 1]);
-  });
-
-  test.each([
-    ["though two more are there", undefined],
-    ["though no other is there", ["gpu-1", "gpu-2"]],
-  ])(
-    "a job that fails before its first word with two runtimes that died under it is given to no third %s, and not when it comes again",
-    async (_, present) => {
-      const { run, fail, placed } = await placing({ present });
-      const outcome = run("deadly");
-      await fail({ ...broken, runtimeDied: true });
-      await fail({ ...broken, runtimeDied: true });
-      expect([await outcome, placed()]).toEqual(["poison_request", 2]);
-      expect([await run("deadly"), placed()]).toEqual(["poison_request", 2]);
-    },
-  );
-});
+test.each([
+  ["though two more are there", undefined],
+  ["though no other is there", ["gpu-1", "gpu-2"]],
+])(
+  "a job that fails before its first word with two runtimes that died under it is given to no third %s, and not when it comes again",
+  async (_, present) => {
+    const { run, fail, placed } = await placing({ present });
+    const outcome = run("deadly");
+    await fail({ ...broken, runtimeDied: true });
+    await fail({ ...broken, runtimeDied: true });
+    expect([await outcome, placed()]).toEqual(["poison_request", 2]);
+    expect([await run("deadly"), placed()]).toEqual(["poison_request", 2]);
+  },
+);
 
 test("a machine that answers a request has it forgotten that another one died under it", async () => {
   const { run, next, fail, placed, settle } = await placing({ present: ["gpu-1", "gpu-2"] });
@@ -136,72 +84,45 @@ test.each([
   expect(breakers.avoids("gpu-1", "llama3", 0) !== undefined).toBe(isAvoided);
 });
 
-test("a job that fails after its first word ends there: no other machine can give the rest", async () => {
-  const { run, next, placed, settle } = await placing();
-  const outcome = run();
+const { terms } = readResponse().form;
+const about = { id: "resp_1", createdSeconds: 1 };
+const asResponse = (streamed: boolean): NonNullable<Wish["render"]> => {
+  const rendering = renderResponse(terms, { streamed });
+  return (model) => rendererOf(rendering, { ...about, model });
+};
+
+test("a job whose answer is rendered here goes to another machine for as long as nothing of the answer is out, whatever was told of it", async () => {
+  const { run, next, heard, settle } = await placing();
+  const outcome = run("the body", { whole: true, render: asResponse(false) });
+  const first = await next();
+  first.machine.say(first.job, "data", hello, 1);
+  first.machine.say(first.job, "fault", broken, 2);
+  await settle();
+  const second = await next();
+  expect([second.machine === first.machine, second.body]).toEqual([false, "the body"]);
+  second.machine.say(second.job, "data", hello + finish, 1);
+  second.machine.say(second.job, "end", end, 2);
+  expect(await outcome).toBe("end");
+  expect(heard.map((text) => (JSON.parse(text) as { status: string }).status)).toEqual(["completed"]);
+  expect(second.head.credit).toBe(limits.wholeCreditBytes);
+});
+
+test("a job whose answer is rendered here stays where it is once its client has something of it", async () => {
+  const { run, next, heard, placed } = await placing();
+  const outcome = run("the body", { render: asResponse(true) });
   const { machine, job } = await next();
   machine.say(job, "data", hello, 1);
   machine.say(job, "fault", broken, 2);
-  await settle();
-  expect([await outcome, placed()]).toEqual(["upstream_error", 1]);
+  expect(await outcome).toBe("upstream_error");
+  expect([heard.length, placed()]).toEqual([1, 1]);
 });
 
-test("failures use up the budget of second tries, and then cost each request its one machine only", async () => {
-  const { run, fail, placed } = await placing();
-  for (let request = 0; request < 40; request += 1) {
-    const before = placed();
-    const outcome = run(String(request));
-    for (let failures = 0; failures < 3 && (failures === 0 || placed() > before + failures); failures += 1) {
-      await fail(broken);
-    }
-    expect(await outcome).toBe("upstream_error");
-  }
-  // 20 in reserve, and a tenth of 40.
-  expect(placed()).toBeLessThanOrEqual(40 + 20 + 4);
-  expect(placed()).toBeGreaterThanOrEqual(40 + 20);
-});
-
-describe("a job whose answer is rendered here", () => {
-  const { terms } = readResponse().form;
-  const about = { id: "resp_1", createdSeconds: 1 };
-  const asResponse = (streamed: boolean): NonNullable<Wish["render"]> => {
-    const rendering = renderResponse(terms, { streamed });
-    return (model) => rendererOf(rendering, { ...about, model });
-  };
-
-  test("a job whose answer is rendered here goes to another machine for as long as nothing of the answer is out, whatever was told of it", async () => {
-    const { run, next, heard, settle } = await placing();
-    const outcome = run("the body", { whole: true, render: asResponse(false) });
-    const first = await next();
-    first.machine.say(first.job, "data", hello, 1);
-    first.machine.say(first.job, "fault", broken, 2);
-    await settle();
-    const second = await next();
-    expect([second.machine === first.machine, second.body]).toEqual([false, "the body"]);
-    second.machine.say(second.job, "data", hello + finish, 1);
-    second.machine.say(second.job, "end", end, 2);
-    expect(await outcome).toBe("end");
-    expect(heard.map((text) => (JSON.parse(text) as { status: string }).status)).toEqual(["completed"]);
-    expect(second.head.credit).toBe(limits.wholeCreditBytes);
-  });
-
-  test("a job whose answer is rendered here stays where it is once its client has something of it", async () => {
-    const { run, next, heard, placed } = await placing();
-    const outcome = run("the body", { render: asResponse(true) });
-    const { machine, job } = await next();
-    machine.say(job, "data", hello, 1);
-    machine.say(job, "fault", broken, 2);
-    expect(await outcome).toBe("upstream_error");
-    expect([heard.length, placed()]).toEqual([1, 1]);
-  });
-
-  test("a job whose answer is rendered here is not far ahead of its client, since what is made of it is long", async () => {
-    const { run, next, leaving } = await placing();
-    const writer = { onData: () => undefined, unreadBytes: () => 0 };
-    const outcome = run("the body", { render: asResponse(true), writer });
-    const { head } = await next();
-    expect(head.credit).toBe(limits.streamCreditBytes);
-    leaving.abort(new Fault("client_closed", { message: "The client left." }));
-    await outcome;
-  });
+test("a job whose answer is rendered here is not far ahead of its client, since what is made of it is long", async () => {
+  const { run, next, leaving } = await placing();
+  const writer = { onData: () => undefined, unreadBytes: () => 0 };
+  const outcome = run("the body", { render: asResponse(true), writer });
+  const { head } = await next();
+  expect(head.credit).toBe(limits.streamCreditBytes);
+  leaving.abort(new Fault("client_closed", { message: "The client left." }));
+  await outcome;
 });

@@ -34,15 +34,6 @@ test("a job that its machine has not accepted is sent once more when nobody is t
   expect(wire.take()).toEqual([]);
 });
 
-test("a job that its machine has not accepted runs when the second try finds its machine", () => {
-  const wire = new FollowerOnAWire();
-  wire.noResponders();
-  wire.pass(timing.retryAfterNobodyMs);
-  wire.accept();
-  wire.data(1, "Hello");
-  expect(wire.told).toEqual(["accepted", "Hello"]);
-});
-
 test("a job that its machine has not accepted is offered steadily while its machine may be just behind after an outage, for as long as it has time", () => {
   const wire = new FollowerOnAWire({ acceptWithinMs: timing.lostAfterMs });
   wire.awaited = true;

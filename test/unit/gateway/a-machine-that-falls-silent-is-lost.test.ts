@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { end, FollowerOnAWire, timing } from "./follower-on-a-wire.ts";
+import { FollowerOnAWire, timing } from "./follower-on-a-wire.ts";
 
 test("an accepted job whose machine is silent is probed, steadily and not at every tick, and then lost", () => {
   const wire = new FollowerOnAWire().accept();
@@ -13,16 +13,6 @@ test("an accepted job whose machine is silent is probed, steadily and not at eve
   wire.pass(50);
   expect(wire.take()).toEqual(["not reached", "cancel gave_up"]);
   expect(wire.told).toEqual(["accepted", "fault agent_disconnected"]);
-});
-
-test("an accepted job survives a freeze of two seconds", () => {
-  const wire = new FollowerOnAWire().accept();
-  wire.data(1, "Hel");
-  wire.pass(2_000);
-  wire.data(2, "lo");
-  wire.pass(2_000);
-  wire.hear("end", end, 3);
-  expect(wire.told).toEqual(["accepted", "Hel", "lo", "end"]);
 });
 
 test("an accepted job waits for its answer as long as it takes while beats tell of it", () => {

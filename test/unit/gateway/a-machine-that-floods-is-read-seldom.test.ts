@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
 import {
   announcementsAtOnceMax,
@@ -23,47 +23,38 @@ function guardAt(scale = 1) {
   return { clock, timing, guard, told, dropped, admitted };
 }
 
-describe("a machine's announcements", () => {
-  test("are all read while a hundred gateways call the roll at once", () => {
-    const { admitted, dropped } = guardAt();
-    expect(admitted(announcementsAtOnceMax)).toBe(announcementsAtOnceMax);
-    expect(dropped).toEqual([]);
-  });
+test("a machine's announcements are all read while a hundred gateways call the roll at once", () => {
+  const { admitted, dropped } = guardAt();
+  expect(admitted(announcementsAtOnceMax)).toBe(announcementsAtOnceMax);
+  expect(dropped).toEqual([]);
+});
 
-  test("the announcements of a machine that floods are read seldom, the others are counted, and the log tells it once a minute", () => {
-    const { clock, timing, admitted, told, dropped } = guardAt();
-    admitted(announcementsAtOnceMax);
-    for (let second = 0; second < 30; second += 1) {
-      clock.advance(timing.presenceIntervalMs);
-      expect(admitted(10_000)).toBe(announcementsPerIntervalMax);
-    }
-    expect(dropped).toHaveLength(30 * (10_000 - announcementsPerIntervalMax));
-    expect(told).toEqual([expect.objectContaining({ machine: "attic", kind: "presence" })]);
-    clock.advance(60_000);
-    admitted(10_000);
-    expect(told).toHaveLength(2);
-  });
+test("the announcements of a machine that floods are read seldom, the others are counted, and the log tells it once a minute", () => {
+  const { clock, timing, admitted, told, dropped } = guardAt();
+  admitted(announcementsAtOnceMax);
+  for (let second = 0; second < 30; second += 1) {
+    clock.advance(timing.presenceIntervalMs);
+    expect(admitted(10_000)).toBe(announcementsPerIntervalMax);
+  }
+  expect(dropped).toHaveLength(30 * (10_000 - announcementsPerIntervalMax));
+  expect(told).toEqual([expect.objectContaining({ machine: "attic", kind: "presence" })]);
+  clock.advance(60_000);
+  admitted(10_000);
+  expect(told).toHaveLength(2);
+});
 
-  test("are read again as soon as the flood is over", () => {
-    const { clock, timing, admitted } = guardAt();
-    admitted(10_000);
-    clock.advance(timing.presenceIntervalMs / announcementsPerIntervalMax);
-    expect(admitted(1)).toBe(1);
-  });
+test("a machine's announcements do not count for another machine, nor its beats for its presences", () => {
+  const { guard, admitted } = guardAt();
+  admitted(10_000);
+  expect(admitted(1, "cellar")).toBe(1);
+  expect(guard.admits("beat", "attic")).toBe(true);
+});
 
-  test("do not count for another machine, nor its beats for its presences", () => {
-    const { guard, admitted } = guardAt();
-    admitted(10_000);
-    expect(admitted(1, "cellar")).toBe(1);
-    expect(guard.admits("beat", "attic")).toBe(true);
-  });
-
-  test("at the pace of a shorter scale of time are all read", () => {
-    const { clock, timing, admitted, dropped } = guardAt(0.01);
-    for (let second = 0; second < 1_000; second += 1) {
-      clock.advance(timing.presenceIntervalMs);
-      admitted(2);
-    }
-    expect(dropped).toEqual([]);
-  });
+test("a machine's announcements at the pace of a shorter scale of time are all read", () => {
+  const { clock, timing, admitted, dropped } = guardAt(0.01);
+  for (let second = 0; second < 1_000; second += 1) {
+    clock.advance(timing.presenceIntervalMs);
+    admitted(2);
+  }
+  expect(dropped).toEqual([]);
 });

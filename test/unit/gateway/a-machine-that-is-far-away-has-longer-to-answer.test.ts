@@ -26,30 +26,16 @@ test("a far machine is offered a job once, and given up, only later by the round
   expect(told).toEqual(["not-taken agent_offline"]);
 });
 
-test("a job on a far machine is lost only when that is silent for longer by its round trip", async () => {
-  const { machine, run, pass, timing } = gatewayOfFarMachine();
-  const { id, told } = await run();
-  machine.say(id, "accept", { state: "running" });
-  await pass(timing.lostAfterMs + roundTripMs - 100);
-  expect(told).toEqual(["accepted"]);
-  await pass(300);
-  expect(told).toEqual(["accepted", "fault agent_disconnected"]);
-});
-
-test("a far machine is suspect and offline later by its round trip", () => {
-  const { machine, roster, clock, timing } = gatewayOfFarMachine();
+test.each([
+  ["a far machine", {}, 0],
+  ["a machine behind a tunnel", { tunnelled: true as const }, tunnelMs],
+])("%s (%o) is suspect later by its round trip, and offline later by that and %i ms", (_, line, moreMs) => {
+  const { machine, roster, clock, timing } = gatewayOfFarMachine(line);
   const statusAfter = (ms: number) => roster.find(machine.name, clock.now() + ms)?.status;
   expect(statusAfter(timing.suspectAfterMs + roundTripMs)).toBe("present");
-  expect(statusAfter(timing.offlineAfterMs + roundTripMs)).toBe("suspect");
-  expect(statusAfter(timing.offlineAfterMs + roundTripMs + 1)).toBe("offline");
-});
-
-test("a machine behind a tunnel is suspect as soon as any other, and offline 1.3 seconds later", () => {
-  const { machine, roster, clock, timing } = gatewayOfFarMachine({ tunnelled: true });
-  const statusAfter = (ms: number) => roster.find(machine.name, clock.now() + ms)?.status;
   expect(statusAfter(timing.suspectAfterMs + roundTripMs + 1)).toBe("suspect");
-  expect(statusAfter(timing.offlineAfterMs + tunnelMs + roundTripMs)).toBe("suspect");
-  expect(statusAfter(timing.offlineAfterMs + tunnelMs + roundTripMs + 1)).toBe("offline");
+  expect(statusAfter(timing.offlineAfterMs + moreMs + roundTripMs)).toBe("suspect");
+  expect(statusAfter(timing.offlineAfterMs + moreMs + roundTripMs + 1)).toBe("offline");
 });
 
 test("a job behind a tunnel is lost 1.3 seconds later, and goes to another machine as soon as any other", async () => {

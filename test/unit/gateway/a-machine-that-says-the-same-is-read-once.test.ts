@@ -58,12 +58,3 @@ test("nothing is kept of a machine that has said goodbye, not even its goodbye",
   expect(goodbye?.state).toBe("gone");
   expect(reader.read(said("gpu-1", { state: "gone" }))).not.toBe(goodbye);
 });
-
-test("a presence that is far longer than an agent's is read each time and not kept", () => {
-  const reader = new PresenceReader();
-  const data = encodeJson({ ...presenceOf("gpu-1"), laterField: "x".repeat(4_096) });
-  const long = { subject: presenceSubject("gpu-1"), data };
-  const first = reader.read(long);
-  expect(first?.machine).toBe("gpu-1");
-  expect(reader.read(long)).not.toBe(first);
-});

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
@@ -135,23 +135,10 @@ test.each([
   expect(streamed(events).at(-2)).toMatchObject({ type: "message_delta", delta: { stop_reason: told } });
 });
 
-test("a message names the stop sequence that ended it, whole and streamed", () => {
-  const told = { stop_reason: "stop_sequence", stop_sequence: "END" };
-  const events: AnswerEvent[] = [says("Hi."), { kind: "finish", reason: "stop", stop: "END" }, usage];
-  expect(whole(events)).toMatchObject(told);
-  expect(streamed(events).at(-2)).toMatchObject({ type: "message_delta", delta: told });
-});
-
 test("a message keeps the digits of a tool's input as the model wrote them", () => {
   const message = new WholeMessage(head);
   message.push([calls(0), given(0, '{"n":12345678901234567890,'), given(0, '"x":1.0}'), ...stop]);
   expect(Buffer.from(message.end()).toString()).toContain('"input":{"n":12345678901234567890,"x":1.0}');
-});
-
-test("a message keeps calls apart that come mixed", () => {
-  const events = [calls(0), calls(1), given(0, '{"a":'), given(1, '{"b":'), given(0, "1}"), given(1, "2}")];
-  expect(contentOf(events)).toMatchObject([{ input: { a: 1 } }, { input: { b: 2 } }]);
-  expect(contentIn(streamed([...events, ...stop]))).toEqual(contentOf(events));
 });
 
 test("a message has no input where a call has none, and fails where a call has other than an object", () => {
@@ -167,158 +154,92 @@ test("a message has a longest length, and says which", () => {
   expect(fault.message).toContain("(wholeAnswerCharactersMax)");
 });
 
-describe("its stream", () => {
-  test("begins with the message and tells each block from its beginning to its end", () => {
-    const events = [
-      thinks("Hm."),
-      says("Hello "),
-      says("there."),
-      calls(0),
-      given(0, '{"a":'),
-      given(0, "1}"),
-      ...stop,
-    ];
-    expect(streamed(events)).toEqual([
-      {
-        type: "message_start",
-        message: {
-          id: "msg_1",
-          type: "message",
-          role: "assistant",
-          model: "llama3",
-          content: [],
-          ...untold.ending,
-          stop_reason: null,
-          stop_sequence: null,
-          usage: {
-            ...untold.usage,
-            input_tokens: 0,
-            cache_creation_input_tokens: 0,
-            cache_read_input_tokens: 0,
-            output_tokens: 0,
-            output_tokens_details: null,
-          },
-        },
-      },
-      { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "", signature: "" } },
-      { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "Hm." } },
-      { type: "content_block_delta", index: 0, delta: { type: "signature_delta", signature: "trunkline" } },
-      { type: "content_block_stop", index: 0 },
-      { type: "content_block_start", index: 1, content_block: { ...textBlock, text: "" } },
-      { type: "content_block_delta", index: 1, delta: { type: "text_delta", text: "Hello " } },
-      { type: "content_block_delta", index: 1, delta: { type: "text_delta", text: "there." } },
-      { type: "content_block_stop", index: 1 },
-      {
-        type: "content_block_start",
-        index: 2,
-        content_block: { ...call, input: {} },
-      },
-      { type: "content_block_delta", index: 2, delta: { type: "input_json_delta", partial_json: '{"a":' } },
-      { type: "content_block_delta", index: 2, delta: { type: "input_json_delta", partial_json: "1}" } },
-      { type: "content_block_stop", index: 2 },
-      {
-        type: "message_delta",
-        delta: { ...untold.ending, stop_reason: "end_turn", stop_sequence: null },
-        usage: {
-          ...untold.usage,
-          input_tokens: 4,
-          cache_creation_input_tokens: 0,
-          cache_read_input_tokens: 3,
-          output_tokens: 5,
-          output_tokens_details: { thinking_tokens: 2 },
-        },
-      },
-      { type: "message_stop" },
-    ]);
-  });
+test("a message's stream ends a call as soon as its arguments are whole, so that the next one is not kept waiting", () => {
+  const stream = new MessageStream(head);
+  stream.push([calls(0), given(0, '{"a":"}"}'), calls(1)]);
+  const next = eventsIn(stream.push([given(1, '{"b":')]));
+  expect(next).toMatchObject([{ type: "content_block_delta", index: 1 }]);
+});
 
-  test("ends a call as soon as its arguments are whole, so that the next one is not kept waiting", () => {
-    const stream = new MessageStream(head);
-    stream.push([calls(0), given(0, '{"a":"}"}'), calls(1)]);
-    const next = eventsIn(stream.push([given(1, '{"b":')]));
-    expect(next).toMatchObject([{ type: "content_block_delta", index: 1 }]);
-  });
+test("a message's stream does not keep more than a limit waiting behind a call without arguments", () => {
+  const stream = new MessageStream(head);
+  stream.push([calls(0)]);
+  expect(stream.push([says("a".repeat(heldCharactersMax - 100))])).toHaveLength(0);
+  expect(eventsIn(stream.push([says("a".repeat(100))])).map(({ type }) => type)).toContain("content_block_stop");
+  expect(faultThrownBy(() => stream.push([given(0, "{}")])).code).toBe("upstream_error");
+});
 
-  test("does not keep more than a limit waiting behind a call without arguments", () => {
-    const stream = new MessageStream(head);
-    stream.push([calls(0)]);
-    expect(stream.push([says("a".repeat(heldCharactersMax - 100))])).toHaveLength(0);
-    expect(eventsIn(stream.push([says("a".repeat(100))])).map(({ type }) => type)).toContain("content_block_stop");
-    expect(faultThrownBy(() => stream.push([given(0, "{}")])).code).toBe("upstream_error");
-  });
+test("a message's stream says what the whole answer says, for anything a runtime says", () => {
+  fc.assert(
+    fc.property(runtimeEvents, (events) => {
+      const all = regular(events).flatMap((event): AnswerEvent[] =>
+        // Arguments are JSON here; what they are else is a fault of the whole answer, and told above.
+        event.kind === "tool-call-delta" ? [] : [event],
+      );
+      const told = streamed(all);
+      expect(contentIn(told)).toEqual(whole(all)["content"]);
+      expect(told.at(-1)).toEqual({ type: "message_stop" });
+      expect(told.at(-2)).toMatchObject({ usage: whole(all)["usage"] });
+    }),
+    { numRuns: 300 },
+  );
+});
 
-  test("says what the whole answer says, for anything a runtime says", () => {
-    fc.assert(
-      fc.property(runtimeEvents, (events) => {
-        const all = regular(events).flatMap((event): AnswerEvent[] =>
-          // Arguments are JSON here; what they are else is a fault of the whole answer, and told above.
-          event.kind === "tool-call-delta" ? [] : [event],
+test("a message's stream loses no byte of arguments, in whatever order they come", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.nat(2), fc.jsonValue()), { maxLength: 8 }),
+      fc.infiniteStream(fc.nat(9)),
+      (asked, pick) => {
+        const pieces = asked.map(([, value], index) => ({
+          index,
+          left: JSON.stringify({ value }).split(""),
+          started: false,
+        }));
+        const events: AnswerEvent[] = [];
+        while (pieces.some(({ left }) => left.length > 0)) {
+          const open = pieces.filter(({ left }) => left.length > 0);
+          const piece = open[pick.next().value % open.length];
+          if (piece === undefined) break;
+          if (!piece.started) events.push(calls(piece.index));
+          piece.started = true;
+          events.push(given(piece.index, piece.left.splice(0, 3).join("")));
+        }
+        const expected = events.flatMap((event) =>
+          event.kind === "tool-call-start" ? [{ value: asked[event.index]?.[1] }] : [],
         );
-        const told = streamed(all);
-        expect(contentIn(told)).toEqual(whole(all)["content"]);
-        expect(told.at(-1)).toEqual({ type: "message_stop" });
-        expect(told.at(-2)).toMatchObject({ usage: whole(all)["usage"] });
-      }),
-      { numRuns: 300 },
-    );
-  });
-
-  test("loses no byte of arguments, in whatever order they come", () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.tuple(fc.nat(2), fc.jsonValue()), { maxLength: 8 }),
-        fc.infiniteStream(fc.nat(9)),
-        (asked, pick) => {
-          const pieces = asked.map(([, value], index) => ({
-            index,
-            left: JSON.stringify({ value }).split(""),
-            started: false,
-          }));
-          const events: AnswerEvent[] = [];
-          while (pieces.some(({ left }) => left.length > 0)) {
-            const open = pieces.filter(({ left }) => left.length > 0);
-            const piece = open[pick.next().value % open.length];
-            if (piece === undefined) break;
-            if (!piece.started) events.push(calls(piece.index));
-            piece.started = true;
-            events.push(given(piece.index, piece.left.splice(0, 3).join("")));
-          }
-          const expected = events.flatMap((event) =>
-            event.kind === "tool-call-start" ? [{ value: asked[event.index]?.[1] }] : [],
-          );
-          const inputs = contentIn(streamed([...events, ...stop])).map(({ input }) => input);
-          expect(JSON.stringify(inputs)).toBe(JSON.stringify(expected));
-        },
-      ),
-      { numRuns: 200 },
-    );
-  });
-
-  test("a stream that breaks off says so in an event, and no end follows", () => {
-    const rendering = renderMessage({ streamed: true, requestId: "req_1" });
-    const { ends } = rendering;
-    rendererOf(rendering, head).push([says("Hel")]);
-    expect(ends.whole).toHaveLength(0);
-    expect(eventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })))).toEqual([
-      {
-        type: "error",
-        error: { type: "api_error", message: "The runtime failed.", code: "upstream_error", param: null },
-        request_id: "req_1",
+        const inputs = contentIn(streamed([...events, ...stop])).map(({ input }) => input);
+        expect(JSON.stringify(inputs)).toBe(JSON.stringify(expected));
       },
-    ]);
-  });
+    ),
+    { numRuns: 200 },
+  );
+});
 
-  test("pings while its client waits", () => {
-    const { ends } = renderMessage({ streamed: true, requestId: "req_1" });
-    expect(Buffer.from(ends.waiting("queued at 3")).toString()).toBe(
-      ': queued at 3\nevent: ping\ndata: {"type":"ping"}\n\n',
-    );
-  });
+test("a stream that breaks off says so in an event, and no end follows", () => {
+  const rendering = renderMessage({ streamed: true, requestId: "req_1" });
+  const { ends } = rendering;
+  rendererOf(rendering, head).push([says("Hel")]);
+  expect(ends.whole).toHaveLength(0);
+  expect(eventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })))).toEqual([
+    {
+      type: "error",
+      error: { type: "api_error", message: "The runtime failed.", code: "upstream_error", param: null },
+      request_id: "req_1",
+    },
+  ]);
+});
 
-  test("says nothing before there is something to say", () => {
-    expect(new MessageStream(head).push([])).toHaveLength(0);
-    expect(streamed(stop).map(({ type }) => type)).toEqual(["message_start", "message_delta", "message_stop"]);
-  });
+test("a message's stream pings while its client waits", () => {
+  const { ends } = renderMessage({ streamed: true, requestId: "req_1" });
+  expect(Buffer.from(ends.waiting("queued at 3")).toString()).toBe(
+    ': queued at 3\nevent: ping\ndata: {"type":"ping"}\n\n',
+  );
+});
+
+test("a message's stream says nothing before there is something to say", () => {
+  expect(new MessageStream(head).push([])).toHaveLength(0);
+  expect(streamed(stop).map(({ type }) => type)).toEqual(["message_start", "message_delta", "message_stop"]);
 });
 
 test.each([

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { type ReadRequest } from "../../../services/gateway/requests/read-request.ts";
 import { readRequest } from "../../harness/read-requests.ts";
@@ -107,87 +107,73 @@ test.each([
   expect(body).not.toHaveProperty("parallel_tool_calls");
 });
 
-describe("its conversation", () => {
-  test("has one message for each result of a tool, before what the user says", () => {
-    const question = [
-      user(text("Oslo and Rome?")),
-      assistant(text("Let me see."), used("a", { city: "Oslo" }), used("b")),
-    ];
-    expect(messagesOf([...question, user(text("Go on."), gave("a"), gave("b", { is_error: true }))])).toEqual([
-      { role: "user", content: "Oslo and Rome?" },
-      { role: "assistant", content: "Let me see.", tool_calls: [call("a", '{"city":"Oslo"}'), call("b")] },
-      { role: "tool", tool_call_id: "a", content: "12 °C" },
-      { role: "tool", tool_call_id: "b", content: "Error: 12 °C" },
-      { role: "user", content: "Go on." },
-    ]);
-  });
+test("the conversation of a message request has one message for each result of a tool, before what the user says", () => {
+  const question = [
+    user(text("Oslo and Rome?")),
+    assistant(text("Let me see."), used("a", { city: "Oslo" }), used("b")),
+  ];
+  expect(messagesOf([...question, user(text("Go on."), gave("a"), gave("b", { is_error: true }))])).toEqual([
+    { role: "user", content: "Oslo and Rome?" },
+    { role: "assistant", content: "Let me see.", tool_calls: [call("a", '{"city":"Oslo"}'), call("b")] },
+    { role: "tool", tool_call_id: "a", content: "12 °C" },
+    { role: "tool", tool_call_id: "b", content: "Error: 12 °C" },
+    { role: "user", content: "Go on." },
+  ]);
+});
 
-  test.each([
-    [undefined, ""],
-    [[], ""],
-    [[text("a"), text("b")], "ab"],
-    [[{ type: "document", title: "T", source: { type: "text", media_type: "text/plain", data: "d" } }], "T\nd"],
-    [[{ type: "search_result", title: "T", source: "S", content: [text("a")] }], "T\nS\na"],
-    [[{ type: "tool_reference", tool_name: "weather" }], "weather\n"],
-  ])("has the result %j as '%s'", (content, told) => {
-    const messages = messagesOf([hello, assistant(used("a")), user({ ...gave("a"), content })]) as unknown[];
-    expect(messages.at(-1)).toEqual({ role: "tool", tool_call_id: "a", content: told });
-  });
+test.each([
+  [undefined, ""],
+  [[], ""],
+  [[text("a"), text("b")], "ab"],
+  [[{ type: "document", title: "T", source: { type: "text", media_type: "text/plain", data: "d" } }], "T\nd"],
+  [[{ type: "search_result", title: "T", source: "S", content: [text("a")] }], "T\nS\na"],
+  [[{ type: "tool_reference", tool_name: "weather" }], "weather\n"],
+])("the conversation of a message request has the result %j as '%s'", (content, told) => {
+  const messages = messagesOf([hello, assistant(used("a")), user({ ...gave("a"), content })]) as unknown[];
+  expect(messages.at(-1)).toEqual({ role: "tool", tool_call_id: "a", content: told });
+});
 
-  test("a tool that a conversation loads again and again is loaded once", () => {
-    const content = Array.from({ length: 3 }, () => ({ type: "tool_reference", tool_name: "weather" }));
-    const tools = [{ ...weather, defer_loading: true }];
-    const messages = [hello, assistant(used("a")), user({ ...gave("a"), content })];
-    expect(readMessage({ messages, tools }).loadedTools).toEqual(["weather"]);
-  });
+test("a tool that a conversation loads again and again is loaded once", () => {
+  const content = Array.from({ length: 3 }, () => ({ type: "tool_reference", tool_name: "weather" }));
+  const tools = [{ ...weather, defer_loading: true }];
+  const messages = [hello, assistant(used("a")), user({ ...gave("a"), content })];
+  expect(readMessage({ messages, tools }).loadedTools).toEqual(["weather"]);
+});
 
-  test("shows the images of a result, and has one where nothing else is shown", () => {
-    const { body, imageParam } = readMessage({
-      messages: [hello, assistant(used("a")), user({ ...gave("a"), content: [text("See:"), pixel] })],
-    });
-    expect(body.messages.at(-1)).toMatchObject({ role: "tool", content: [text("See:"), pixelUrl] });
-    expect(imageParam).toBe("messages[2].content[0].content[1]");
+test("the conversation of a message request shows the images of a result, and has one where nothing else is shown", () => {
+  const { body, imageParam } = readMessage({
+    messages: [hello, assistant(used("a")), user({ ...gave("a"), content: [text("See:"), pixel] })],
   });
+  expect(body.messages.at(-1)).toMatchObject({ role: "tool", content: [text("See:"), pixelUrl] });
+  expect(imageParam).toBe("messages[2].content[0].content[1]");
+});
 
-  test("may have a system message between a call and its result", () => {
-    const messages = [hello, assistant(used("a")), { role: "system", content: "9 tokens left" }, user(gave("a"))];
-    expect(messagesOf(messages)).toHaveLength(4);
-  });
+test("the conversation of a message request may have a system message between a call and its result", () => {
+  const messages = [hello, assistant(used("a")), { role: "system", content: "9 tokens left" }, user(gave("a"))];
+  expect(messagesOf(messages)).toHaveLength(4);
+});
 
-  test("sends thoughts back to the model, and names blocks that only Anthropic can read", () => {
-    const thinking = { type: "thinking", thinking: "Hm.", signature: "abc" };
-    const redacted = { type: "redacted_thinking", data: "abc" };
-    const { body, ignored } = readMessage({
-      messages: [hello, assistant(thinking, redacted, text("Hi.")), user(text("And?"))],
-    });
-    expect(body.messages[1]).toEqual({ role: "assistant", content: "Hi.", reasoning_content: "Hm." });
-    expect(ignored).toEqual(["messages[1].content[1]"]);
+test("the conversation of a message request sends thoughts back to the model, and names blocks that only Anthropic can read", () => {
+  const thinking = { type: "thinking", thinking: "Hm.", signature: "abc" };
+  const redacted = { type: "redacted_thinking", data: "abc" };
+  const { body, ignored } = readMessage({
+    messages: [hello, assistant(thinking, redacted, text("Hi.")), user(text("And?"))],
   });
+  expect(body.messages[1]).toEqual({ role: "assistant", content: "Hi.", reasoning_content: "Hm." });
+  expect(ignored).toEqual(["messages[1].content[1]"]);
+});
 
-  test("makes one message of neighbours with one role", () => {
-    const messages = [hello, user(text("again"), pixel), assistant(text("Hi.")), assistant(used("a")), user(gave("a"))];
-    expect(messagesOf(messages)).toEqual([
-      { role: "user", content: [text("Hello"), text("again"), pixelUrl] },
-      { role: "assistant", content: "Hi.", tool_calls: [call("a")] },
-      { role: "tool", tool_call_id: "a", content: "12 °C" },
-    ]);
-  });
+test("the conversation of a message request makes one message of neighbours with one role", () => {
+  const messages = [hello, user(text("again"), pixel), assistant(text("Hi.")), assistant(used("a")), user(gave("a"))];
+  expect(messagesOf(messages)).toEqual([
+    { role: "user", content: [text("Hello"), text("again"), pixelUrl] },
+    { role: "assistant", content: "Hi.", tool_calls: [call("a")] },
+    { role: "tool", tool_call_id: "a", content: "12 °C" },
+  ]);
+});
 
-  test("leaves out messages without content", () => {
-    expect(messagesOf([hello, assistant(), user(), { role: "system", content: [] }])).toEqual([hello]);
-  });
-
-  test("keeps a system message where it stands", () => {
-    const messages = [hello, assistant(used("a")), user(gave("a")), { role: "system", content: "9 tokens left" }];
-    expect((messagesOf(messages) as unknown[]).at(-1)).toEqual({ role: "system", content: "9 tokens left" });
-  });
-
-  test("says where its first image is", () => {
-    expect(readMessage({ messages: [user(text("What is this?"), pixel)] })).toMatchObject({
-      imageParam: "messages[0].content[1]",
-      body: { messages: [{ role: "user", content: [text("What is this?"), pixelUrl] }] },
-    });
-  });
+test("the conversation of a message request leaves out messages without content", () => {
+  expect(messagesOf([hello, assistant(), user(), { role: "system", content: [] }])).toEqual([hello]);
 });
 
 const writtenMessages = ({ body }: ReadRequest): string =>
@@ -217,76 +203,62 @@ test("the job of a message begins with the same bytes in each turn, whatever the
   expect(one.ignored).toContain("x-anthropic-billing-header");
 });
 
-test("the job of a message needs no `max_tokens` where its tokens are counted", () => {
-  const asked = Buffer.from(JSON.stringify({ model: "llama3", messages: [hello] }));
-  expect(readRequest("count", asked).needs.answerTokensMax).toBeUndefined();
+const pdf = { type: "document", source: { type: "base64", media_type: "application/pdf", data: "" } };
+const search = { type: "web_search_20250305", name: "web_search" };
+test.each<[string, object, string, string | undefined]>([
+  ["no messages", { messages: undefined }, "missing_required_parameter", "messages"],
+  ["no `max_tokens`", { max_tokens: undefined }, "missing_required_parameter", "max_tokens"],
+  ["empty messages", { messages: [] }, "empty_array", "messages"],
+  ["nothing but empty messages", { messages: [user()] }, "invalid_value", "messages"],
+  ["an unknown role", { messages: [{ role: "tool", content: "a" }] }, "invalid_value", "messages[0].role"],
+  ["an unknown block", { messages: [user({ type: "video" })] }, "invalid_value", "messages[0].content[0].type"],
+  ["a PDF", { messages: [user(pdf)] }, "invalid_value", "messages[0].content[0].source.type"],
+  [
+    "an image elsewhere",
+    { messages: [user({ type: "image", source: { type: "url", url: "http://a.example/a.png" } })] },
+    "invalid_value",
+    "messages[0].content[0].source.url",
+  ],
+  ["a limit of 0", { max_tokens: 0 }, "integer_below_min_value", "max_tokens"],
+  ["a schema of no object", { tools: [{ ...weather, input_schema: [] }] }, "invalid_type", "tools[0].input_schema"],
+  [
+    "a forced tool that is not there",
+    { tools: [weather], tool_choice: { type: "tool", name: "a" } },
+    "invalid_value",
+    "tool_choice.name",
+  ],
+  [
+    "a tool of Anthropic's models",
+    { tools: [weather, { type: "bash_20250124", name: "bash" }] },
+    "unsupported_value",
+    "tools[1].type",
+  ],
+  ["a search and nothing else", { tools: [search] }, "unsupported_value", "tools[0].type"],
+  ["servers of tools", { mcp_servers: [{ type: "url" }] }, "unsupported_value", "mcp_servers"],
+  ["a field of chats", { stop: ["a"] }, "unsupported_parameter", "stop"],
+  [
+    "a result without its call",
+    { messages: [user(gave("a"))] },
+    "tool_messages_out_of_order",
+    "messages[0].content[0].tool_use_id",
+  ],
+  [
+    "a call without its result",
+    { messages: [hello, assistant(used("a")), hello] },
+    "tool_messages_out_of_order",
+    "messages[2]",
+  ],
+  ["two calls with one id", { messages: [hello, assistant(used("a"), used("a"))] }, "invalid_value", "messages[1]"],
+])("a request of the Messages API is refused with %s", (_what, fields, code, param) => {
+  expect(faultOf({ ...fields })).toEqual({ code, param });
 });
 
-test("the job of a message gives tools with odd names other ones", () => {
-  const asked = { model: "llama3", max_tokens: 9, messages: [hello], tools: [{ ...weather, name: "files.read" }] };
-  const { body, form } = readRequest("message", Buffer.from(JSON.stringify(asked)));
-  expect(Buffer.from(body).toString()).toContain('"name":"files_read"');
-  expect(form.toolNames?.get("files_read")).toBe("files.read");
+test("a request of the Messages API is refused with words that name the missing results", () => {
+  const { message } = thrownBy({ messages: [hello, assistant(used("call_1"))] });
+  expect(message).toBe("Each 'tool_use' needs a 'tool_result' in the next message. These calls have none: 'call_1'.");
 });
 
-describe("it is refused", () => {
-  const pdf = { type: "document", source: { type: "base64", media_type: "application/pdf", data: "" } };
-  const search = { type: "web_search_20250305", name: "web_search" };
-  test.each<[string, object, string, string | undefined]>([
-    ["no messages", { messages: undefined }, "missing_required_parameter", "messages"],
-    ["no `max_tokens`", { max_tokens: undefined }, "missing_required_parameter", "max_tokens"],
-    ["empty messages", { messages: [] }, "empty_array", "messages"],
-    ["nothing but empty messages", { messages: [user()] }, "invalid_value", "messages"],
-    ["an unknown role", { messages: [{ role: "tool", content: "a" }] }, "invalid_value", "messages[0].role"],
-    ["an unknown block", { messages: [user({ type: "video" })] }, "invalid_value", "messages[0].content[0].type"],
-    ["a PDF", { messages: [user(pdf)] }, "invalid_value", "messages[0].content[0].source.type"],
-    [
-      "an image elsewhere",
-      { messages: [user({ type: "image", source: { type: "url", url: "http://a.example/a.png" } })] },
-      "invalid_value",
-      "messages[0].content[0].source.url",
-    ],
-    ["a limit of 0", { max_tokens: 0 }, "integer_below_min_value", "max_tokens"],
-    ["a schema of no object", { tools: [{ ...weather, input_schema: [] }] }, "invalid_type", "tools[0].input_schema"],
-    [
-      "a forced tool that is not there",
-      { tools: [weather], tool_choice: { type: "tool", name: "a" } },
-      "invalid_value",
-      "tool_choice.name",
-    ],
-    [
-      "a tool of Anthropic's models",
-      { tools: [weather, { type: "bash_20250124", name: "bash" }] },
-      "unsupported_value",
-      "tools[1].type",
-    ],
-    ["a search and nothing else", { tools: [search] }, "unsupported_value", "tools[0].type"],
-    ["servers of tools", { mcp_servers: [{ type: "url" }] }, "unsupported_value", "mcp_servers"],
-    ["a field of chats", { stop: ["a"] }, "unsupported_parameter", "stop"],
-    [
-      "a result without its call",
-      { messages: [user(gave("a"))] },
-      "tool_messages_out_of_order",
-      "messages[0].content[0].tool_use_id",
-    ],
-    [
-      "a call without its result",
-      { messages: [hello, assistant(used("a")), hello] },
-      "tool_messages_out_of_order",
-      "messages[2]",
-    ],
-    ["two calls with one id", { messages: [hello, assistant(used("a"), used("a"))] }, "invalid_value", "messages[1]"],
-  ])("a request of the Messages API is refused with %s", (_what, fields, code, param) => {
-    expect(faultOf({ ...fields })).toEqual({ code, param });
-  });
-
-  test("a request of the Messages API is refused with words that name the missing results", () => {
-    const { message } = thrownBy({ messages: [hello, assistant(used("call_1"))] });
-    expect(message).toBe("Each 'tool_use' needs a 'tool_result' in the next message. These calls have none: 'call_1'.");
-  });
-
-  test("but not for a search that is offered beside other tools", () => {
-    const { body, ignored } = readMessage({ tools: [weather, search] });
-    expect([body.tools?.length, ignored]).toEqual([1, ["tools[1]"]]);
-  });
+test("a request of the Messages API is not refused for a search that is offered beside other tools", () => {
+  const { body, ignored } = readMessage({ tools: [weather, search] });
+  expect([body.tools?.length, ignored]).toEqual([1, ["tools[1]"]]);
 });

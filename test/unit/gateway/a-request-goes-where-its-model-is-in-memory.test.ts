@@ -45,13 +45,7 @@ async function twoMachines(
   hear(memory);
   await catalogues.settled();
   hear(memory);
-  const placements = new JobPlacements({
-    roster,
-    catalogues,
-    breakers: new Breakers(timing),
-    clock,
-    random: () => 0,
-  });
+  const placements = new JobPlacements({ roster, catalogues, breakers: new Breakers(timing), clock, random: () => 0 });
   const ranked = (): readonly Chosen[] => {
     const choice = placements.choose(query);
     return choice.outcome === "machines" ? choice.ranked : [];

@@ -1,7 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { rerankDocumentsMax } from "#shared/protocol/job-bodies.ts";
-import { rankingBy, scoredDocuments, scoreList } from "../../../services/gateway/apis/ranking/render-ranking.ts";
+import { rankingBy, scoredDocuments } from "../../../services/gateway/apis/ranking/render-ranking.ts";
 import { readRerankRequest, readScoreRequest } from "../../../services/gateway/apis/ranking/rerank-request.ts";
 import { readRequest, renderingOf } from "../../harness/read-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
@@ -45,95 +45,64 @@ test("a request to rerank counts the query once for each document in its estimat
   expect(ten.ceiling.promptTokens).toBeGreaterThan(ten.tokens);
 });
 
-describe("a request for scores", () => {
-  const scored = { model: "rank", text_1: "blue sky", text_2: ["grass", "the sky"] };
+const scored = { model: "rank", text_1: "blue sky", text_2: ["grass", "the sky"] };
 
-  test("a request for scores is a query and texts for machines, whether each text was written alone or in a list", () => {
-    expect(readScoreRequest({ ...scored, use_activation: true })).toMatchObject({ body, ignored: ["use_activation"] });
-    const alone = readScoreRequest({ ...scored, text_1: ["blue sky"], text_2: "grass" });
-    expect(alone.body).toEqual({ query: "blue sky", documents: ["grass"] });
-  });
+test("a request for scores is a query and texts for machines, whether each text was written alone or in a list", () => {
+  expect(readScoreRequest({ ...scored, use_activation: true })).toMatchObject({ body, ignored: ["use_activation"] });
+  const alone = readScoreRequest({ ...scored, text_1: ["blue sky"], text_2: "grass" });
+  expect(alone.body).toEqual({ query: "blue sky", documents: ["grass"] });
+});
 
-  test.each<[code: string, param: string, fields: Record<string, unknown>]>([
-    ["missing_required_parameter", "text_1", { text_1: null }],
-    ["missing_required_parameter", "text_2", { text_2: undefined }],
-    ["unsupported_value", "text_1", { text_1: ["a", "b"] }],
-    ["empty_array", "text_1", { text_1: [] }],
-    ["empty_array", "text_2", { text_2: [] }],
-    ["array_above_max_length", "text_2", { text_2: Array(rerankDocumentsMax + 1).fill("a") }],
-    ["invalid_type", "text_2[1]", { text_2: ["a", { text: "b" }] }],
-    ["invalid_value", "text_1", { text_1: "" }],
-  ])("a request for scores is refused with %s at %s", (code, param, fields) => {
-    expect(faultThrownBy(() => readScoreRequest({ ...scored, ...fields }))).toMatchObject({ code, param });
-  });
+test.each<[code: string, param: string, fields: Record<string, unknown>]>([
+  ["missing_required_parameter", "text_1", { text_1: null }],
+  ["missing_required_parameter", "text_2", { text_2: undefined }],
+  ["unsupported_value", "text_1", { text_1: ["a", "b"] }],
+  ["empty_array", "text_1", { text_1: [] }],
+  ["empty_array", "text_2", { text_2: [] }],
+  ["array_above_max_length", "text_2", { text_2: Array(rerankDocumentsMax + 1).fill("a") }],
+  ["invalid_type", "text_2[1]", { text_2: ["a", { text: "b" }] }],
+  ["invalid_value", "text_1", { text_1: "" }],
+])("a request for scores is refused with %s at %s", (code, param, fields) => {
+  expect(faultThrownBy(() => readScoreRequest({ ...scored, ...fields }))).toMatchObject({ code, param });
+});
 
-  test("a request for scores has the faults of its machine at its own fields", () => {
-    const { kind, form } = readRequest("score", Buffer.from(JSON.stringify(scored)));
-    expect(kind).toBe("rerank");
-    const fault = new Fault("context_length_exceeded", { message: "'documents' is too long.", param: "documents" });
-    expect(renderingOf("score", form, { streamed: false }).adaptFault(fault)).toMatchObject({
-      param: "text_2",
-      message: "'text_2' is too long.",
-    });
-  });
-
-  test("a request for scores with several first texts is refused with the way to send them", () => {
-    const fault = faultThrownBy(() => readScoreRequest({ ...scored, text_1: ["a", "b"] }));
-    expect(fault.message).toContain("send a request for each text");
+test("a request for scores has the faults of its machine at its own fields", () => {
+  const { kind, form } = readRequest("score", Buffer.from(JSON.stringify(scored)));
+  expect(kind).toBe("rerank");
+  const fault = new Fault("context_length_exceeded", { message: "'documents' is too long.", param: "documents" });
+  expect(renderingOf("score", form, { streamed: false }).adaptFault(fault)).toMatchObject({
+    param: "text_2",
+    message: "'text_2' is too long.",
   });
 });
 
-test("the answer to a request for scores has the scores in the order of the texts, with the time of the answer", () => {
-  const list = scoredDocuments({ id: "score-1", createdSeconds: 1, model: "rank" }, scoreList);
-  list.push([{ kind: "scores", scores: [-3, 2] }]);
+test("a request for scores with several first texts is refused with the way to send them", () => {
+  const fault = faultThrownBy(() => readScoreRequest({ ...scored, text_1: ["a", "b"] }));
+  expect(fault.message).toContain("send a request for each text");
+});
+
+const head = { id: "rerank-1", createdSeconds: 1, model: "rank" };
+const answer = (list: ReturnType<typeof scoredDocuments>, scores: number[]) => {
+  list.push([{ kind: "scores", scores }]);
   list.push([{ kind: "usage", promptTokens: 9, completionTokens: 0 }]);
-  expect(JSON.parse(Buffer.from(list.end()).toString())).toEqual({
-    id: "score-1",
+  return JSON.parse(Buffer.from(list.end()).toString()) as unknown;
+};
+
+test("the answer to a request to rerank has the most relevant documents first, only as many as were asked for, with their texts", () => {
+  const list = scoredDocuments(head, rankingBy({ topN: 2, documents: ["a", "b", "c"] }));
+  expect(answer(list, [-3, 2, 0.5])).toEqual({
+    id: "rerank-1",
     object: "list",
-    created: 1,
     model: "rank",
-    data: [
-      { index: 0, object: "score", score: -3 },
-      { index: 1, object: "score", score: 2 },
-    ],
     usage: { prompt_tokens: 9, total_tokens: 9 },
+    results: [
+      { index: 1, relevance_score: 2, document: { text: "b" } },
+      { index: 2, relevance_score: 0.5, document: { text: "c" } },
+    ],
   });
 });
 
-describe("the answer to a request to rerank", () => {
-  const head = { id: "rerank-1", createdSeconds: 1, model: "rank" };
-  const answer = (list: ReturnType<typeof scoredDocuments>, scores: number[]) => {
-    list.push([{ kind: "scores", scores }]);
-    list.push([{ kind: "usage", promptTokens: 9, completionTokens: 0 }]);
-    return JSON.parse(Buffer.from(list.end()).toString()) as unknown;
-  };
-
-  test("the answer to a request to rerank has the most relevant documents first, only as many as were asked for, with their texts", () => {
-    const list = scoredDocuments(head, rankingBy({ topN: 2, documents: ["a", "b", "c"] }));
-    expect(answer(list, [-3, 2, 0.5])).toEqual({
-      id: "rerank-1",
-      object: "list",
-      model: "rank",
-      usage: { prompt_tokens: 9, total_tokens: 9 },
-      results: [
-        { index: 1, relevance_score: 2, document: { text: "b" } },
-        { index: 2, relevance_score: 0.5, document: { text: "c" } },
-      ],
-    });
-  });
-
-  test("the answer to a request to rerank has equal scores in the order of the documents", () => {
-    const list = scoredDocuments(head, rankingBy({ topN: undefined, documents: undefined }));
-    expect(answer(list, [1, 1])).toMatchObject({
-      results: [
-        { index: 0, relevance_score: 1 },
-        { index: 1, relevance_score: 1 },
-      ],
-    });
-  });
-
-  test("the answer to a request to rerank without scores is a fault of the machine", () => {
-    const list = scoredDocuments(head, rankingBy({}));
-    expect(faultThrownBy(() => list.end())).toMatchObject({ code: "upstream_error" });
-  });
+test("the answer to a request to rerank without scores is a fault of the machine", () => {
+  const list = scoredDocuments(head, rankingBy({}));
+  expect(faultThrownBy(() => list.end())).toMatchObject({ code: "upstream_error" });
 });

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import {
@@ -138,11 +138,6 @@ test("a response calls a function of a namespace as its client named it", () => 
   expect(outputOf(events)[0]).not.toHaveProperty("namespace");
 });
 
-test("a response keeps calls apart that come mixed", () => {
-  const events = [calls(0), calls(1), given(0, '{"a":'), given(1, '{"b":'), given(0, "1}"), given(1, "2}")];
-  expect(outputOf([...events, ...stop])).toMatchObject([{ arguments: '{"a":1}' }, { arguments: '{"b":2}' }]);
-});
-
 test("a response tells thoughts as a summary to whoever asks for one, and nothing of them twice", () => {
   const asked = readResponse({ reasoning: { summary: "auto" } }).form.terms;
   const events = [thinks("Hm. "), thinks("Well."), says("Hi."), ...stop];
@@ -169,15 +164,6 @@ test.each([
   expect(answer["output"]).toMatchObject([{ status: "completed" }, { status: "incomplete" }]);
 });
 
-test("a response says how likely its tokens were, with bytes for every one", () => {
-  const odd = { token: "\ufffd", logprob: -3, bytes: null };
-  const logprobs = [{ token: "Hi", logprob: -0.5, bytes: [72, 105], top_logprobs: [odd] }];
-  const [message] = outputOf([{ kind: "text", text: "Hi", logprobs }, ...stop]);
-  expect(message).toMatchObject({
-    content: [{ logprobs: [{ token: "Hi", bytes: [72, 105], top_logprobs: [{ token: "\ufffd", bytes: [] }] }] }],
-  });
-});
-
 test("a response to an empty answer is complete and empty", () => {
   expect(whole(stop)).toMatchObject({ status: "completed", output: [] });
   expect(streamed(stop).map(({ type }) => type)).toEqual([
@@ -187,134 +173,75 @@ test("a response to an empty answer is complete and empty", () => {
   ]);
 });
 
-describe("its stream", () => {
-  const answer = [thinks("Hm."), says("Hello "), says("there."), calls(0), given(0, '{"a":'), given(0, "1}"), ...stop];
+const answer = [thinks("Hm."), says("Hello "), says("there."), calls(0), given(0, '{"a":'), given(0, "1}"), ...stop];
 
-  test("begins and ends with the response, and tells each item from its beginning to its end", () => {
-    expect(streamed(answer).map(({ type }) => String(type).replace("response.", ""))).toEqual([
-      "created",
-      "in_progress",
-      "output_item.added",
-      "content_part.added",
-      "reasoning_text.delta",
-      "reasoning_text.done",
-      "content_part.done",
-      "output_item.done",
-      "output_item.added",
-      "content_part.added",
-      "output_text.delta",
-      "output_text.delta",
-      "output_text.done",
-      "content_part.done",
-      "output_item.done",
-      "output_item.added",
-      "function_call_arguments.delta",
-      "function_call_arguments.delta",
-      "function_call_arguments.done",
-      "output_item.done",
-      "completed",
-    ]);
-  });
-
-  test("numbers its events without a gap", () => {
-    const numbers = streamed(answer).map(({ sequence_number }) => sequence_number);
-    expect(numbers).toEqual(numbers.map((_, place) => place));
-  });
-
-  test("ends in what the whole answer would have been", () => {
-    const { response } = streamed(answer).at(-1) ?? {};
-    expect(idsMasked(response)).toEqual(idsMasked(whole(answer)));
-  });
-
-  test("names the item in every piece of it, and ends each with all of it", () => {
-    const events = streamed(answer);
-    const added = events.filter(({ type }) => type === "response.output_item.added");
-    for (const { item, output_index } of added) {
-      const { id } = item as { id: string };
-      const ofItem = events.filter(({ item_id }) => item_id === id);
-      expect(ofItem.length).toBeGreaterThan(1);
-      expect(ofItem.every((event) => event["output_index"] === output_index)).toBe(true);
-    }
-    const deltas = events.filter(({ type }) => type === "response.output_text.delta").map(({ delta }) => delta);
-    const done = events.find(({ type }) => type === "response.output_text.done");
-    expect(deltas.join("")).toBe(done?.["text"]);
-  });
-
-  test("that was cut short ends in an event of that name", () => {
-    const cut: AnswerEvent[] = [says("Hel"), { kind: "finish", reason: "length" }, usage];
-    expect(streamed(cut).at(-1)).toMatchObject({ type: "response.incomplete", response: { status: "incomplete" } });
-  });
-
-  test("that breaks off says so as clients of either kind read it, with the next number", () => {
-    const stream = new ResponseRenderer(head, terms, { streamed: true });
-    const before = eventsIn(stream.push([says("Hel")])).length;
-    const error = { message: "The runtime failed.", type: "server_error", param: null, code: "upstream_error" };
-    const { type: _, ...flat } = error;
-    expect(eventsIn(stream.failed(new Fault("upstream_error", { message: error.message })))).toEqual([
-      { type: "error", sequence_number: before, error, ...flat },
-    ]);
-  });
-
-  test("says what the whole answer says, for anything a runtime says", () => {
-    fc.assert(
-      fc.property(runtimeEvents, (events) => {
-        const all = regular(events);
-        const told = streamed(all);
-        const { response } = told.at(-1) as { response: { output: Told[] } };
-        expect(idsMasked(response)).toEqual(idsMasked(whole(all)));
-        const items = response.output.map((_, place) =>
-          told.filter((each) => each["output_index"] === place && "delta" in each).map(({ delta }) => delta),
-        );
-        expect(items.map((deltas) => deltas.join(""))).toEqual(response.output.map(textIn));
-      }),
-      { numRuns: 300 },
-    );
-  });
-
-  test("begins anew where a request goes to another machine", () => {
-    const rendering = renderResponse(terms, { streamed: true });
-    const { ends } = rendering;
-    rendererOf(rendering, head).push([says("Hel")]);
-    const again = eventsIn(rendererOf(rendering, { ...head, model: "llama3:8b" }).push([says("Hello")]));
-    expect(again[0]).toMatchObject({ sequence_number: 0, response: { model: "llama3:8b" } });
-    const [error] = eventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })));
-    expect(error).toMatchObject({ type: "error", sequence_number: again.length });
-    expect(ends.whole).toHaveLength(0);
-  });
-
-  test("says nothing before there is something to say", () => {
-    expect(new ResponseRenderer(head, terms, { streamed: true }).push([])).toHaveLength(0);
-  });
+test("a response's stream numbers its events without a gap", () => {
+  const numbers = streamed(answer).map(({ sequence_number }) => sequence_number);
+  expect(numbers).toEqual(numbers.map((_, place) => place));
 });
 
-describe.each([
+test("a response's stream that breaks off says so as clients of either kind read it, with the next number", () => {
+  const stream = new ResponseRenderer(head, terms, { streamed: true });
+  const before = eventsIn(stream.push([says("Hel")])).length;
+  const error = { message: "The runtime failed.", type: "server_error", param: null, code: "upstream_error" };
+  const { type: _, ...flat } = error;
+  expect(eventsIn(stream.failed(new Fault("upstream_error", { message: error.message })))).toEqual([
+    { type: "error", sequence_number: before, error, ...flat },
+  ]);
+});
+
+test("a response's stream says what the whole answer says, for anything a runtime says", () => {
+  fc.assert(
+    fc.property(runtimeEvents, (events) => {
+      const all = regular(events);
+      const told = streamed(all);
+      const { response } = told.at(-1) as { response: { output: Told[] } };
+      expect(idsMasked(response)).toEqual(idsMasked(whole(all)));
+      const items = response.output.map((_, place) =>
+        told.filter((each) => each["output_index"] === place && "delta" in each).map(({ delta }) => delta),
+      );
+      expect(items.map((deltas) => deltas.join(""))).toEqual(response.output.map(textIn));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("a response's stream begins anew where a request goes to another machine", () => {
+  const rendering = renderResponse(terms, { streamed: true });
+  const { ends } = rendering;
+  rendererOf(rendering, head).push([says("Hel")]);
+  const again = eventsIn(rendererOf(rendering, { ...head, model: "llama3:8b" }).push([says("Hello")]));
+  expect(again[0]).toMatchObject({ sequence_number: 0, response: { model: "llama3:8b" } });
+  const [error] = eventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })));
+  expect(error).toMatchObject({ type: "error", sequence_number: again.length });
+  expect(ends.whole).toHaveLength(0);
+});
+
+test("a response's stream says nothing before there is something to say", () => {
+  expect(new ResponseRenderer(head, terms, { streamed: true }).push([])).toHaveLength(0);
+});
+
+test.each([
   ["a response", () => new ResponseRenderer(head, terms, { streamed: false })],
-  ["its stream", () => new ResponseRenderer(head, terms, { streamed: true })],
-])("%s has a longest length, since all of it is told once more at its end,", (_, begin) => {
-  test("and says which", () => {
-    const renderer = begin();
-    renderer.push([says("a".repeat(responseCharactersMax - 1_024))]);
-    const fault = faultThrownBy(() => renderer.push([says("a".repeat(1_024))]));
-    expect([fault.code, fault.message]).toEqual(["invalid_value", expect.stringContaining("(responseCharactersMax)")]);
-  });
-
-  test.each([
-    ["name", { id: "call_1", name: "a".repeat(responseCharactersMax) }],
-    ["id", { id: "a".repeat(responseCharactersMax), name: "weather" }],
-  ])("also where a call has a %s without end", (_what, called) => {
-    const renderer = begin();
-    const fault = faultThrownBy(() => renderer.push([{ kind: "tool-call-start", index: 0, ...called }]));
-    expect(fault.message).toContain("(responseCharactersMax)");
-  });
-
-  test.each<[string, (place: number) => AnswerEvent]>([
-    ["changes between thoughts and texts", (place) => (place % 2 === 0 ? says("a") : thinks("b"))],
-    ["calls", calls],
-  ])("however little each of many %s is", (_what, event) => {
-    const renderer = begin();
-    const events = Array.from({ length: 5_000 }, (_each, place) => event(place));
-    expect(faultThrownBy(() => renderer.push(events)).message).toContain("(responseCharactersMax)");
-  });
+  ["a response's stream", () => new ResponseRenderer(head, terms, { streamed: true })],
+])("%s has a longest length and says which, since all of it is told once more at its end", (_, begin) => {
+  const long = "a".repeat(responseCharactersMax);
+  const call = (called: { id: string; name: string }): AnswerEvent[] => [
+    { kind: "tool-call-start", index: 0, ...called },
+  ];
+  const many = (event: (place: number) => AnswerEvent) => Array.from({ length: 5_000 }, (_each, place) => event(place));
+  const tooLong = [
+    [says(long.slice(1_024)), says(long.slice(-1_024))],
+    call({ id: "call_1", name: long }),
+    call({ id: long, name: "weather" }),
+    many((place) => (place % 2 === 0 ? says("a") : thinks("b"))),
+    many(calls),
+  ];
+  begin().push([says(long.slice(1_024))]);
+  for (const events of tooLong) {
+    const { code, message } = faultThrownBy(() => begin().push(events));
+    expect([code, message]).toEqual(["invalid_value", expect.stringContaining("(responseCharactersMax)")]);
+  }
 });
 
 test("a response that was to be stored and is not says so in all of its last bytes, and changes nothing else", () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { repeatedCharactersMax } from "../../../services/gateway/apis/responses/response-tools.ts";
 import { called, faultOf, gave, readResponse, thrownBy, weather } from "./response-requests.ts";
@@ -119,9 +119,7 @@ test("a request of the Responses API leaves a search of the web out, and says so
     body,
     ignored,
     form: { terms },
-  } = readResponse({
-    tools: [{ type: "web_search", external_web_access: true }, weather],
-  });
+  } = readResponse({ tools: [{ type: "web_search", external_web_access: true }, weather] });
   expect([body.tools?.length, ignored]).toEqual([1, ["tools[0]"]]);
   expect(terms.repeated).not.toContain("web_search");
   const alone = readResponse({ tools: [{ type: "web_search_preview" }], tool_choice: "auto" });
@@ -143,264 +141,228 @@ test("a request of the Responses API names what it wishes for and nothing here g
   expect(readResponse({ store: false, truncation: "disabled", reasoning: { summary: "auto" } }).ignored).toEqual([]);
 });
 
-describe("its items", () => {
-  test("are messages, with or without saying so, a developer's as the system's", () => {
-    const input = [
-      { role: "developer", content: "Be brief." },
-      { type: "message", role: "user", content: [{ type: "input_text", text: "Hello" }] },
-      { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
-      { role: "user", content: [1, 2].map((at) => ({ type: "input_text", text: `${at}` })) },
-    ];
-    expect(messagesOf(input)).toEqual([
-      { role: "system", content: "Be brief." },
-      hello,
-      { role: "assistant", content: "No." },
-      { role: "user", content: [1, 2].map((at) => ({ type: "text", text: `${at}` })) },
-    ]);
-  });
+test("the items of a response request are messages, with or without saying so, a developer's as the system's", () => {
+  const input = [
+    { role: "developer", content: "Be brief." },
+    { type: "message", role: "user", content: [{ type: "input_text", text: "Hello" }] },
+    { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
+    { role: "user", content: [1, 2].map((at) => ({ type: "input_text", text: `${at}` })) },
+  ];
+  expect(messagesOf(input)).toEqual([
+    { role: "system", content: "Be brief." },
+    hello,
+    { role: "assistant", content: "No." },
+    { role: "user", content: [1, 2].map((at) => ({ type: "text", text: `${at}` })) },
+  ]);
+});
 
-  test("items of the model in a row are one turn, whatever order its thoughts, texts and calls are in", () => {
-    const turn = [thought("Hm."), called("a"), said("Let me see."), thought("So."), called("b"), said("Wait.")];
-    expect(messagesOf([hello, ...turn, gave("b"), gave("a"), said("12 °C.")])).toEqual([
-      hello,
-      {
-        role: "assistant",
-        content: "Let me see.\n\nWait.",
-        reasoning_content: "Hm.\n\nSo.",
-        tool_calls: [call("a"), call("b")],
-      },
-      { role: "tool", tool_call_id: "b", content: "12 °C" },
-      { role: "tool", tool_call_id: "a", content: "12 °C" },
-      { role: "assistant", content: "12 °C." },
-    ]);
-  });
+test("items of the model in a row are one turn, whatever order its thoughts, texts and calls are in", () => {
+  const turn = [thought("Hm."), called("a"), said("Let me see."), thought("So."), called("b"), said("Wait.")];
+  expect(messagesOf([hello, ...turn, gave("b"), gave("a"), said("12 °C.")])).toEqual([
+    hello,
+    {
+      role: "assistant",
+      content: "Let me see.\n\nWait.",
+      reasoning_content: "Hm.\n\nSo.",
+      tool_calls: [call("a"), call("b")],
+    },
+    { role: "tool", tool_call_id: "b", content: "12 °C" },
+    { role: "tool", tool_call_id: "a", content: "12 °C" },
+    { role: "assistant", content: "12 °C." },
+  ]);
+});
 
-  test("items of a turn that only calls have no text, and calls one after the other are turns of their own", () => {
-    expect(messagesOf([called("a"), gave("a"), called("b"), gave("b")])).toEqual([
-      { role: "assistant", tool_calls: [call("a")] },
-      { role: "tool", tool_call_id: "a", content: "12 °C" },
-      { role: "assistant", tool_calls: [call("b")] },
-      { role: "tool", tool_call_id: "b", content: "12 °C" },
-    ]);
-  });
+test("items without content are no turn", () => {
+  const locked = { type: "reasoning", summary: [], encrypted_content: "gAAAA" };
+  expect(messagesOf([hello, locked, hello])).toEqual([hello, hello]);
+  expect(readResponse({ input: [hello, locked] }).ignored).toEqual(["input[1].encrypted_content"]);
+});
 
-  test("items without content are no turn", () => {
-    const locked = { type: "reasoning", summary: [], encrypted_content: "gAAAA" };
-    expect(messagesOf([hello, locked, hello])).toEqual([hello, hello]);
-    expect(readResponse({ input: [hello, locked] }).ignored).toEqual(["input[1].encrypted_content"]);
-  });
+test("the items of a response request that tell their thoughts in short only are read so", () => {
+  const short = { type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] };
+  expect(messagesOf([hello, short, said("Well.")])).toEqual([
+    hello,
+    { role: "assistant", content: "Well.", reasoning_content: "Hm." },
+  ]);
+});
 
-  test("that tell their thoughts in short only are read so", () => {
-    const short = { type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] };
-    expect(messagesOf([hello, short, said("Well.")])).toEqual([
-      hello,
-      { role: "assistant", content: "Well.", reasoning_content: "Hm." },
-    ]);
+test("the items of a response request show images that were sent, as closely as a runtime can look", () => {
+  const image = { type: "input_image", image_url: pixel, detail: "original", file_id: null };
+  const { body, imageParam, ignored } = readResponse({
+    input: [hello, { role: "user", content: [{ type: "input_text", text: "And this?" }, image] }],
   });
+  expect([imageParam, ignored]).toEqual(["input[1].content[1]", []]);
+  expect(body.messages[1]?.content).toEqual([
+    { type: "text", text: "And this?" },
+    { type: "image_url", image_url: { url: pixel, detail: "high" } },
+  ]);
+});
 
-  test("show images that were sent, as closely as a runtime can look", () => {
-    const image = { type: "input_image", image_url: pixel, detail: "original", file_id: null };
-    const { body, imageParam, ignored } = readResponse({
-      input: [hello, { role: "user", content: [{ type: "input_text", text: "And this?" }, image] }],
-    });
-    expect([imageParam, ignored]).toEqual(["input[1].content[1]", []]);
-    expect(body.messages[1]?.content).toEqual([
-      { type: "text", text: "And this?" },
-      { type: "image_url", image_url: { url: pixel, detail: "high" } },
-    ]);
-  });
-
-  test("a function's output may have images", () => {
-    const image = { type: "input_image", image_url: pixel };
-    const { body, imageParam } = readResponse({ input: [hello, called("a"), { ...gave("a"), output: [image] }] });
-    expect(imageParam).toBe("input[2].output[0]");
-    expect(body.messages[2]).toEqual({
-      role: "tool",
-      tool_call_id: "a",
-      content: [{ type: "image_url", image_url: { url: pixel } }],
-    });
-  });
-
-  test("may be sent back as an answer had them", () => {
-    const asAnswered = { id: "x_1", status: "completed" };
-    const text = { type: "output_text", text: "Hi.", annotations: [], logprobs: [] };
-    const input = [
-      { ...thought("Hm."), ...asAnswered, encrypted_content: null },
-      { type: "message", role: "assistant", content: [text], ...asAnswered },
-      { ...called("a"), ...asAnswered },
-      { ...gave("a"), ...asAnswered, output: [{ type: "input_text", text: "12 °C" }] },
-    ];
-    expect(readResponse({ input }).ignored).toEqual([]);
+test("a function's output may have images", () => {
+  const image = { type: "input_image", image_url: pixel };
+  const { body, imageParam } = readResponse({ input: [hello, called("a"), { ...gave("a"), output: [image] }] });
+  expect(imageParam).toBe("input[2].output[0]");
+  expect(body.messages[2]).toEqual({
+    role: "tool",
+    tool_call_id: "a",
+    content: [{ type: "image_url", image_url: { url: pixel } }],
   });
 });
 
-describe("a refusal names the place of the fault:", () => {
-  const image = (url: string) => ({ type: "input_image", image_url: url });
-  test.each([
-    ["a model that is missing", { model: undefined }, "missing_required_parameter", "model"],
-    ["an input that is missing", { input: undefined }, "missing_required_parameter", "input"],
-    ["no items", { input: [] }, "empty_array", "input"],
-    ["an item that is none", { input: [{ type: "computer_call", id: "a" }] }, "invalid_value", "input[0].type"],
-    [
-      "an item by its id",
-      { input: [hello, { type: "item_reference", id: "a" }] },
-      "unsupported_value",
-      "input[1].type",
-    ],
-    ["a message of nobody", { input: [{ content: "a" }] }, "missing_required_parameter", "input[0].role"],
-    ["a role that is none", { input: [{ role: "tool", content: "a" }] }, "invalid_value", "input[0].role"],
-    [
-      "a part that is none",
-      { input: [{ role: "user", content: [{ type: "input_file", file_id: "a" }] }] },
-      "invalid_value",
-      "input[0].content[0].type",
-    ],
-    [
-      "an image elsewhere",
-      { input: [{ role: "user", content: [image("http://example.com/a.png")] }] },
-      "invalid_value",
-      "input[0].content[0].image_url",
-    ],
-    [
-      "an image of the model's",
-      { input: [hello, { role: "assistant", content: [image(pixel)] }] },
-      "invalid_value",
-      "input[1].content[0]",
-    ],
-    ["a tool of OpenAI's own", { tools: [weather, { type: "file_search" }] }, "invalid_value", "tools[1].type"],
-    [
-      "a choice of what is left out",
-      { tools: [{ type: "web_search" }], tool_choice: "required" },
-      "invalid_value",
-      "tool_choice",
-    ],
-    [
-      "a name that is too long",
-      { tools: [weather, home("a".repeat(257))] },
-      "string_too_long",
-      "tools[1].tools[0].name",
-    ],
-    [
-      "a name that two functions have",
-      { tools: [{ ...weather, name: "home__open" }, home("open")] },
-      "invalid_value",
-      "tools[1].tools[0].name",
-    ],
-    ["a choice without tools", { tool_choice: "required" }, "invalid_value", "tool_choice"],
-    [
-      "a choice that is not there",
-      { tools: [weather], tool_choice: { type: "function", name: "time" } },
-      "invalid_value",
-      "tool_choice.name",
-    ],
-    [
-      "an allowed tool that is not there",
-      {
-        tools: [weather],
-        tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "time" }] },
-      },
-      "invalid_value",
-      "tool_choice.tools[0].name",
-    ],
-    ["others without their token", { top_logprobs: 2 }, "invalid_value", "top_logprobs"],
-    ["nothing that was said", { input: [{ type: "reasoning", summary: [] }] }, "invalid_value", "input"],
-    ["a length by its name in chats", { max_tokens: 3 }, "unsupported_parameter", "max_tokens"],
-    [
-      "a form by its name in chats",
-      { response_format: { type: "json_object" } },
-      "unsupported_parameter",
-      "response_format",
-    ],
-    ["what only chats have", { stop: "END" }, "unsupported_parameter", "stop"],
-    ["several answers", { n: 2 }, "unsupported_value", "n"],
-    [
-      "more functions than there may be, in namespaces",
-      {
-        tools: [
-          weather,
-          { ...home("a"), tools: Array.from({ length: 512 }, (_each, at) => ({ ...weather, name: `f${at}` })) },
-        ],
-      },
-      "array_above_max_length",
-      "tools",
-    ],
-    [
-      "a long description of a namespace, which each of its functions would repeat",
-      {
-        tools: [
-          home("a"),
-          {
-            ...home("b"),
-            name: "car",
-            description: "x".repeat(100_000),
-            tools: Array.from({ length: 6 }, (_each, at) => ({ ...weather, name: `f${at}` })),
-          },
-        ],
-      },
-      "string_too_long",
-      "tools[1].description",
-    ],
-    [
-      "a name that two functions have, the other way round",
-      { tools: [home("open"), { ...weather, name: "home__open" }] },
-      "invalid_value",
-      "tools[1].name",
-    ],
-    ["how to stream without a stream", { stream_options: {} }, "invalid_value", "stream_options"],
-    [
-      "a response that is to go on",
-      { previous_response_id: "resp_1" },
-      "unsupported_parameter",
-      "previous_response_id",
-    ],
-    ["a conversation that is kept", { conversation: "conv_1" }, "unsupported_parameter", "conversation"],
-    ["a prompt that is kept", { prompt: { id: "pmpt_1" } }, "unsupported_parameter", "prompt"],
-    ["to go on without its client", { background: true }, "unsupported_value", "background"],
-    ["a length of words", { text: { verbosity: "high" } }, "unsupported_value", "text.verbosity"],
-    [
-      "notes without end",
-      { metadata: Object.fromEntries(Array.from({ length: 17 }, (_each, at) => `${at}`).map((at) => [at, at])) },
-      "invalid_value",
-      "metadata",
-    ],
-    ["an output to nothing", { input: [hello, gave("a")] }, "tool_messages_out_of_order", "input[1].call_id"],
-    ["a call without its output", { input: [called("a"), hello] }, "tool_messages_out_of_order", "input[1]"],
-    [
-      "a call at the very end",
-      { input: [hello, said("Well."), called("a")] },
-      "tool_messages_out_of_order",
-      "input[1]",
-    ],
-    [
-      "two calls that nobody can tell apart",
-      { input: [called("a"), called("a"), gave("a")] },
-      "invalid_value",
-      "input[0]",
-    ],
-    [
-      "a schema without end",
-      { text: { format: { type: "json_schema", name: "any", schema: { a: "a".repeat(300_000) } } } },
-      "string_too_long",
-      "text.format.schema",
-    ],
-  ])("%s", (_, fields, code, param) => {
-    expect(faultOf(fields)).toEqual({ code, param });
-  });
+test("the items of a response request may be sent back as an answer had them", () => {
+  const asAnswered = { id: "x_1", status: "completed" };
+  const text = { type: "output_text", text: "Hi.", annotations: [], logprobs: [] };
+  const input = [
+    { ...thought("Hm."), ...asAnswered, encrypted_content: null },
+    { type: "message", role: "assistant", content: [text], ...asAnswered },
+    { ...called("a"), ...asAnswered },
+    { ...gave("a"), ...asAnswered, output: [{ type: "input_text", text: "12 °C" }] },
+  ];
+  expect(readResponse({ input }).ignored).toEqual([]);
+});
 
-  test("parts that a response would repeat without end", () => {
-    const instructions = "a".repeat(repeatedCharactersMax);
-    expect(faultOf({ instructions })).toEqual({ code: "string_too_long", param: "instructions" });
-    expect(thrownBy({ instructions }).message).toContain("repeatedCharactersMax");
-    expect(readResponse({ input: instructions }).ignored).toEqual([]);
-    const tools = Array.from({ length: 8 }, () => ({ ...weather, description: "a".repeat(repeatedCharactersMax / 8) }));
-    expect(faultOf({ tools })).toEqual({ code: "string_too_long", param: "tools" });
-    const half = '"'.repeat(190_000);
-    const format = { type: "json_schema", name: "any", schema: { a: half.slice(0, 100_000) } };
-    expect(faultOf({ instructions: half, text: { format } })).toEqual({
-      code: "string_too_long",
-      param: "instructions",
-    });
-  });
+const image = (url: string) => ({ type: "input_image", image_url: url });
+test.each([
+  ["a model that is missing", { model: undefined }, "missing_required_parameter", "model"],
+  ["an input that is missing", { input: undefined }, "missing_required_parameter", "input"],
+  ["no items", { input: [] }, "empty_array", "input"],
+  ["an item that is none", { input: [{ type: "computer_call", id: "a" }] }, "invalid_value", "input[0].type"],
+  ["an item by its id", { input: [hello, { type: "item_reference", id: "a" }] }, "unsupported_value", "input[1].type"],
+  ["a message of nobody", { input: [{ content: "a" }] }, "missing_required_parameter", "input[0].role"],
+  ["a role that is none", { input: [{ role: "tool", content: "a" }] }, "invalid_value", "input[0].role"],
+  [
+    "a part that is none",
+    { input: [{ role: "user", content: [{ type: "input_file", file_id: "a" }] }] },
+    "invalid_value",
+    "input[0].content[0].type",
+  ],
+  [
+    "an image elsewhere",
+    { input: [{ role: "user", content: [image("http://example.com/a.png")] }] },
+    "invalid_value",
+    "input[0].content[0].image_url",
+  ],
+  [
+    "an image of the model's",
+    { input: [hello, { role: "assistant", content: [image(pixel)] }] },
+    "invalid_value",
+    "input[1].content[0]",
+  ],
+  ["a tool of OpenAI's own", { tools: [weather, { type: "file_search" }] }, "invalid_value", "tools[1].type"],
+  [
+    "a choice of what is left out",
+    { tools: [{ type: "web_search" }], tool_choice: "required" },
+    "invalid_value",
+    "tool_choice",
+  ],
+  ["a name that is too long", { tools: [weather, home("a".repeat(257))] }, "string_too_long", "tools[1].tools[0].name"],
+  [
+    "a name that two functions have",
+    { tools: [{ ...weather, name: "home__open" }, home("open")] },
+    "invalid_value",
+    "tools[1].tools[0].name",
+  ],
+  ["a choice without tools", { tool_choice: "required" }, "invalid_value", "tool_choice"],
+  [
+    "a choice that is not there",
+    { tools: [weather], tool_choice: { type: "function", name: "time" } },
+    "invalid_value",
+    "tool_choice.name",
+  ],
+  [
+    "an allowed tool that is not there",
+    {
+      tools: [weather],
+      tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "time" }] },
+    },
+    "invalid_value",
+    "tool_choice.tools[0].name",
+  ],
+  ["others without their token", { top_logprobs: 2 }, "invalid_value", "top_logprobs"],
+  ["nothing that was said", { input: [{ type: "reasoning", summary: [] }] }, "invalid_value", "input"],
+  ["a length by its name in chats", { max_tokens: 3 }, "unsupported_parameter", "max_tokens"],
+  [
+    "a form by its name in chats",
+    { response_format: { type: "json_object" } },
+    "unsupported_parameter",
+    "response_format",
+  ],
+  ["what only chats have", { stop: "END" }, "unsupported_parameter", "stop"],
+  ["several answers", { n: 2 }, "unsupported_value", "n"],
+  [
+    "more functions than there may be, in namespaces",
+    {
+      tools: [
+        weather,
+        { ...home("a"), tools: Array.from({ length: 512 }, (_each, at) => ({ ...weather, name: `f${at}` })) },
+      ],
+    },
+    "array_above_max_length",
+    "tools",
+  ],
+  [
+    "a long description of a namespace, which each of its functions would repeat",
+    {
+      tools: [
+        home("a"),
+        {
+          ...home("b"),
+          name: "car",
+          description: "x".repeat(100_000),
+          tools: Array.from({ length: 6 }, (_each, at) => ({ ...weather, name: `f${at}` })),
+        },
+      ],
+    },
+    "string_too_long",
+    "tools[1].description",
+  ],
+  [
+    "a name that two functions have, the other way round",
+    { tools: [home("open"), { ...weather, name: "home__open" }] },
+    "invalid_value",
+    "tools[1].name",
+  ],
+  ["how to stream without a stream", { stream_options: {} }, "invalid_value", "stream_options"],
+  ["a response that is to go on", { previous_response_id: "resp_1" }, "unsupported_parameter", "previous_response_id"],
+  ["a conversation that is kept", { conversation: "conv_1" }, "unsupported_parameter", "conversation"],
+  ["a prompt that is kept", { prompt: { id: "pmpt_1" } }, "unsupported_parameter", "prompt"],
+  ["to go on without its client", { background: true }, "unsupported_value", "background"],
+  ["a length of words", { text: { verbosity: "high" } }, "unsupported_value", "text.verbosity"],
+  [
+    "notes without end",
+    { metadata: Object.fromEntries(Array.from({ length: 17 }, (_each, at) => `${at}`).map((at) => [at, at])) },
+    "invalid_value",
+    "metadata",
+  ],
+  ["an output to nothing", { input: [hello, gave("a")] }, "tool_messages_out_of_order", "input[1].call_id"],
+  ["a call without its output", { input: [called("a"), hello] }, "tool_messages_out_of_order", "input[1]"],
+  ["a call at the very end", { input: [hello, said("Well."), called("a")] }, "tool_messages_out_of_order", "input[1]"],
+  [
+    "two calls that nobody can tell apart",
+    { input: [called("a"), called("a"), gave("a")] },
+    "invalid_value",
+    "input[0]",
+  ],
+  [
+    "a schema without end",
+    { text: { format: { type: "json_schema", name: "any", schema: { a: "a".repeat(300_000) } } } },
+    "string_too_long",
+    "text.format.schema",
+  ],
+])("a refusal names the place of the fault: %s", (_, fields, code, param) => {
+  expect(faultOf(fields)).toEqual({ code, param });
+});
+
+test("a refusal names the place of the fault: parts that a response would repeat without end", () => {
+  const instructions = "a".repeat(repeatedCharactersMax);
+  expect(faultOf({ instructions })).toEqual({ code: "string_too_long", param: "instructions" });
+  expect(thrownBy({ instructions }).message).toContain("repeatedCharactersMax");
+  expect(readResponse({ input: instructions }).ignored).toEqual([]);
+  const tools = Array.from({ length: 8 }, () => ({ ...weather, description: "a".repeat(repeatedCharactersMax / 8) }));
+  expect(faultOf({ tools })).toEqual({ code: "string_too_long", param: "tools" });
+  const half = '"'.repeat(190_000);
+  const format = { type: "json_schema", name: "any", schema: { a: half.slice(0, 100_000) } };
+  expect(faultOf({ instructions: half, text: { format } })).toEqual({ code: "string_too_long", param: "instructions" });
 });
 
 test("an item of a type that is none is told those that there are, and no others", () => {

@@ -1,15 +1,11 @@
 import { expect, test } from "vitest";
-import { Fault } from "#shared/fault/fault.ts";
 import { targetsPerRouteMax } from "#shared/records/route-record.ts";
 import type { WishedRequest } from "./request-of-a-test.ts";
-import { broken, hello, placing } from "./placed-requests.ts";
+import { broken, placing } from "./placed-requests.ts";
 
 /** Two machines with the first target of a route, and two with the second. */
 const models = { "gpu-1": ["large"], "gpu-2": ["large"], "gpu-3": ["small"], "gpu-4": ["small"] };
-const onRoute = (...targets: string[]): WishedRequest => ({
-  models: targets,
-  routed: "claude",
-});
+const onRoute = (...targets: string[]): WishedRequest => ({ models: targets, routed: "claude" });
 const route = onRoute("large", "small");
 
 test("a request by a route is answered by its first target while a machine of that is there", async () => {
@@ -41,18 +37,6 @@ test("a request by a route goes to the next target when all machines of the firs
   expect([await outcome, heard]).toEqual(["end", ["Hello"]]);
 });
 
-test("a request by a route goes to the next target when it lost one machine of the first after the other", async () => {
-  const large = Object.fromEntries(["gpu-1", "gpu-2", "gpu-3"].map((machine) => [machine, ["large"]]));
-  const { run, next, passWithout, timing, answer } = await placing({ models: { ...large, "gpu-4": ["small"] } });
-  const outcome = run("{}", route);
-  for (let lost = 0; lost < 3; lost += 1) {
-    const { machine, job } = await next();
-    machine.say(job, "accept", { state: "prefill" });
-    await passWithout(machine, timing.lostAfterMs + 100);
-  }
-  expect([await answer(), await outcome]).toEqual(["gpu-4 small", "end"]);
-});
-
 test("a request by a route goes to the next target when the machines of the first are full", async () => {
   const { run, next, settle, answer } = await placing({ models, present: ["gpu-1", "gpu-3"] });
   const outcome = run("{}", route);
@@ -68,26 +52,6 @@ test("a request by a route may come to a machine again that failed with another 
   expect([await fail(broken), await answer(), await outcome]).toEqual(["gpu-1", "gpu-1 small", "end"]);
 });
 
-test("a request by a route stays at its target once its client has something of the answer", async () => {
-  const { run, next, placed, settle } = await placing({ models });
-  const outcome = run("{}", route);
-  const { machine, job } = await next();
-  machine.say(job, "data", hello, 1);
-  machine.say(job, "fault", broken, 2);
-  await settle();
-  expect([await outcome, placed()]).toEqual(["upstream_error", 1]);
-});
-
-test.each(["context_length_exceeded", "unsupported_parameter", "upstream_timeout"])(
-  "a request by a route stays at its target after %s, since that is no failure of the machine",
-  async (code) => {
-    const { run, fail, placed } = await placing({ models });
-    const outcome = run("{}", route);
-    await fail({ code, message: "No." });
-    expect([await outcome, placed()]).toEqual([code, 1]);
-  },
-);
-
 test("a request by a route ends in the last failure of a machine when no target is left", async () => {
   const { run, fail } = await placing({ models, present: ["gpu-1", "gpu-3"] });
   const outcome = run("{}", route);
@@ -99,14 +63,6 @@ test("a request by a route ends in the last failure of a machine when no target 
 test("a request by a route is told that it is away, not unknown, when one target of several is known", async () => {
   const { run } = await placing({ models, present: [] });
   expect(await run("{}", route)).toBe("agent_offline");
-});
-
-test("a request by a route is not placed again after its client has left", async () => {
-  const { run, next, leaving, placed } = await placing({ models });
-  const outcome = run("{}", route);
-  await next();
-  leaving.abort(new Fault("client_closed", { message: "The client left." }));
-  expect([await outcome, placed()]).toEqual(["client_closed", 1]);
 });
 
 test("however many machines of a target fail at once, none of their requests is without a next target", async () => {

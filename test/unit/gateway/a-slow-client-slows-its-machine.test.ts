@@ -1,9 +1,10 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { limits } from "#shared/protocol/limits.ts";
 import { FollowerOnAWire } from "./follower-on-a-wire.ts";
 
 /** What a follower in these tests lets an answer be ahead of its client. */
 const creditBytes = 100;
+const { streamCreditBytes, creditStepBytes, takenStepBytes } = limits;
 const piece = "x".repeat(40);
 
 test("credit is given as the client takes the answer, once half of what there was is used up", () => {
@@ -15,7 +16,6 @@ test("credit is given as the client takes the answer, once half of what there wa
 });
 
 test("credit of a long answer is given by small steps, so that its machine need not keep much of what has arrived", () => {
-  const { streamCreditBytes, creditStepBytes } = limits;
   const wire = new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
   wire.data(1, "x".repeat(creditStepBytes - 1));
   expect(wire.take()).toEqual(["job"]);
@@ -55,51 +55,48 @@ test("credit is nothing that a machine of an older build is asked about", () => 
   expect(wire.take()).toEqual([]);
 });
 
-describe("the lease of a slow stream", () => {
-  const { streamCreditBytes, creditStepBytes, takenStepBytes } = limits;
-  const slow = (): FollowerOnAWire => new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
+const slow = (): FollowerOnAWire => new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
 
-  test("the lease of a slow stream is what its client took, once for each time that it came on", () => {
-    const wire = slow();
-    wire.backlog = limits.unreadBytesMax + 1;
-    wire.data(1, "x".repeat(takenStepBytes + 39));
-    expect(wire.follower.tellTaken()).toBeUndefined();
-    wire.backlog = 0;
-    expect(wire.follower.tellTaken()).toBe(takenStepBytes + 39);
-    expect(wire.follower.tellTaken()).toBeUndefined();
-  });
+test("the lease of a slow stream is what its client took, once for each time that it came on", () => {
+  const wire = slow();
+  wire.backlog = limits.unreadBytesMax + 1;
+  wire.data(1, "x".repeat(takenStepBytes + 39));
+  expect(wire.follower.tellTaken()).toBeUndefined();
+  wire.backlog = 0;
+  expect(wire.follower.tellTaken()).toBe(takenStepBytes + 39);
+  expect(wire.follower.tellTaken()).toBeUndefined();
+});
 
-  test("the lease of a slow stream takes the place of credit, as soon as a beat shows that the machine knows what to make of it", () => {
-    const wire = slow();
-    wire.take();
-    let taken = 0;
-    for (let sequence = 1; sequence <= 40; sequence += 1) {
-      wire.data(sequence, "x".repeat(creditStepBytes / 4));
-      taken += creditStepBytes / 4;
-      expect(wire.follower.tellTaken()).toBe(taken);
-      wire.beat("running", sequence, taken + streamCreditBytes);
-    }
-    expect(wire.take()).toEqual([]);
-  });
+test("the lease of a slow stream takes the place of credit, as soon as a beat shows that the machine knows what to make of it", () => {
+  const wire = slow();
+  wire.take();
+  let taken = 0;
+  for (let sequence = 1; sequence <= 40; sequence += 1) {
+    wire.data(sequence, "x".repeat(creditStepBytes / 4));
+    taken += creditStepBytes / 4;
+    expect(wire.follower.tellTaken()).toBe(taken);
+    wire.beat("running", sequence, taken + streamCreditBytes);
+  }
+  expect(wire.take()).toEqual([]);
+});
 
-  test("the lease of a slow stream is no credit to a machine of an older build, which is given it as before", () => {
-    const wire = slow();
-    wire.take();
-    for (let sequence = 1; sequence <= 4; sequence += 1) {
-      wire.data(sequence, "x".repeat(creditStepBytes / 4));
-      wire.follower.tellTaken();
-      wire.beat("running", sequence, streamCreditBytes);
-    }
-    expect(wire.take()).toContain(`credit ${creditStepBytes} ${creditStepBytes + streamCreditBytes}`);
-  });
+test("the lease of a slow stream is no credit to a machine of an older build, which is given it as before", () => {
+  const wire = slow();
+  wire.take();
+  for (let sequence = 1; sequence <= 4; sequence += 1) {
+    wire.data(sequence, "x".repeat(creditStepBytes / 4));
+    wire.follower.tellTaken();
+    wire.beat("running", sequence, streamCreditBytes);
+  }
+  expect(wire.take()).toContain(`credit ${creditStepBytes} ${creditStepBytes + streamCreditBytes}`);
+});
 
-  test("the lease of a slow stream bounds what a machine may say of its credit", () => {
-    const wire = slow();
-    wire.take();
-    wire.beat("running", 0, Number.MAX_SAFE_INTEGER);
-    wire.data(1, "x".repeat(creditStepBytes));
-    expect(wire.take()).toEqual([`credit ${creditStepBytes} ${creditStepBytes + streamCreditBytes}`]);
-  });
+test("the lease of a slow stream bounds what a machine may say of its credit", () => {
+  const wire = slow();
+  wire.take();
+  wire.beat("running", 0, Number.MAX_SAFE_INTEGER);
+  wire.data(1, "x".repeat(creditStepBytes));
+  expect(wire.take()).toEqual([`credit ${creditStepBytes} ${creditStepBytes + streamCreditBytes}`]);
 });
 
 test("a machine that exceeds its credit loses its job, and the frame that went too far is not passed on", () => {
@@ -113,7 +110,6 @@ test("a machine that exceeds its credit loses its job, and the frame that went t
 });
 
 test("a machine that exceeds its credit may use up all that a lease has told it, which counts as credit", () => {
-  const { streamCreditBytes, takenStepBytes } = limits;
   const wire = new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
   wire.data(1, "x".repeat(takenStepBytes));
   expect(wire.follower.tellTaken()).toBe(takenStepBytes);

@@ -137,17 +137,6 @@ test("the status of a stream is followed by the progress of the load that its re
   expect((await all()).toString()).toBe(`${told}${done}`);
 });
 
-test("the status of a stream is followed by no comment while pieces come faster than that", async () => {
-  const { writer, all } = await streamToAClient();
-  writer.onAccept("attic", "llama3");
-  for (let nowMs = 60_000; nowMs < 60_000 + 3 * timing.commentIntervalMs; nowMs += 1_000) {
-    writer.onTick(nowMs, prefill);
-    writer.onData(Buffer.from(event("a")));
-  }
-  writer.end();
-  expect((await all()).toString()).not.toContain(": prefill");
-});
-
 test("an answer says which machine gives it, and of several the last one that had it", async () => {
   const { writer, has, header } = await streamToAClient();
   writer.onAccept("attic", "llama3");

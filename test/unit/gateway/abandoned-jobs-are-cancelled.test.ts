@@ -112,13 +112,3 @@ test("a beat of another boot of its machine ends no job of this one", async () =
   await settle();
   expect(told).toEqual(["accepted"]);
 });
-
-test("a beat counts as presence, so that a busy machine is not taken for a dead one", async () => {
-  const { machine, roster, clock, timing, settle, pass } = gatewayOnBroker();
-  await pass(timing.offlineAfterMs - 100);
-  machine.beat();
-  await settle();
-  await pass(200);
-  expect(roster.find("gpu-1", clock.now())?.status).toBe("present");
-  expect(roster.find("gpu-2", clock.now())?.status).toBe("offline");
-});

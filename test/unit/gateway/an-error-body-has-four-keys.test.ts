@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { faultCodes, faultEntry, isFaultCode, type FaultCode, Fault } from "#shared/fault/fault.ts";
 import { faultBody, faultHeaders } from "../../../services/gateway/http/answer-faults.ts";
 
@@ -34,54 +34,44 @@ test("the error body of a bug says nothing of it", () => {
   expect(error.message).not.toMatch(/ECONNREFUSED|10\.0\.0\.7/);
 });
 
-describe("the headers of an error", () => {
-  const headersOf = (code: FaultCode, retryAfterSeconds?: number) =>
-    faultHeaders(new Fault(code, { message: "", retryAfterSeconds }));
+const headersOf = (code: FaultCode, retryAfterSeconds?: number) =>
+  faultHeaders(new Fault(code, { message: "", retryAfterSeconds }));
 
-  test("ask for a key on 401 and nowhere else", () => {
-    const asking = codes.filter((code) => headersOf(code)["www-authenticate"] === "Bearer");
-    expect(asking).toEqual(["key_invalid", "key_expired"]);
-  });
+test("the headers of an error ask for a key on 401 and nowhere else", () => {
+  const asking = codes.filter((code) => headersOf(code)["www-authenticate"] === "Bearer");
+  expect(asking).toEqual(["key_invalid", "key_expired"]);
+});
 
-  test("the headers of an error say when to try again on every 503, soon enough for clients to really wait", () => {
-    for (const code of codes.filter((each) => faultEntry(each).status === 503)) {
-      expect(headersOf(code)["retry-after"]).toMatch(/^[1-9]$|^[1-5]\d$/);
-    }
-    expect(headersOf("agent_offline", 17)["retry-after"]).toBe("17");
-  });
+test("the headers of an error say when to try again on every 503, soon enough for clients to really wait", () => {
+  for (const code of codes.filter((each) => faultEntry(each).status === 503)) {
+    expect(headersOf(code)["retry-after"]).toMatch(/^[1-9]$|^[1-5]\d$/);
+  }
+  expect(headersOf("agent_offline", 17)["retry-after"]).toBe("17");
+});
 
-  test("the headers of an error keep official clients from repeating what would fail again: they repeat 408, 409, 429 and from 500 on", () => {
-    const repeated = codes.filter(
-      (code) => [408, 409, 429].includes(faultEntry(code).status) || faultEntry(code).status >= 500,
-    );
-    const stopped = repeated.filter((code) => headersOf(code)["x-should-retry"] === "false");
-    expect(stopped).toEqual([
-      "request_timeout",
-      "key_change_refused",
-      "machine_change_refused",
-      "keep_change_refused",
-      "route_change_refused",
-      "idempotency_key_reused",
-      "join_used",
-      "machine_key_used",
-      "direct_unavailable",
-      "machine_name_used",
-      "machines_unavailable",
-      "insufficient_quota",
-      "internal_error",
-      "poison_request",
-      "upstream_timeout",
-    ]);
-  });
+test("the headers of an error keep official clients from repeating what would fail again: they repeat 408, 409, 429 and from 500 on", () => {
+  const repeated = codes.filter(
+    (code) => [408, 409, 429].includes(faultEntry(code).status) || faultEntry(code).status >= 500,
+  );
+  const stopped = repeated.filter((code) => headersOf(code)["x-should-retry"] === "false");
+  expect(stopped).toEqual(
+    `
+  request_timeout key_change_refused machine_change_refused keep_change_refused route_change_refused
+  idempotency_key_reused join_used machine_key_used direct_unavailable machine_name_used
+  machines_unavailable insufficient_quota internal_error poison_request upstream_timeout
+`
+      .trim()
+      .split(/\s+/),
+  );
+});
 
-  test.each([
-    ["key_invalid", 401],
-    ["key_expired", 401],
-    ["agent_offline", 503],
-    ["model_does_not_support_tools", 400],
-    ["model_not_found", 404],
-    ["request_too_large", 413],
-  ] as const)("the headers of an error and the status of %s is that of the contract, %i", (code, status) => {
-    expect(faultEntry(code).status).toBe(status);
-  });
+test.each([
+  ["key_invalid", 401],
+  ["key_expired", 401],
+  ["agent_offline", 503],
+  ["model_does_not_support_tools", 400],
+  ["model_not_found", 404],
+  ["request_too_large", 413],
+] as const)("the headers of an error and the status of %s is that of the contract, %i", (code, status) => {
+  expect(faultEntry(code).status).toBe(status);
 });

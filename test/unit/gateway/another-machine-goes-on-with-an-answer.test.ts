@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { ChatBody, CompleteBody } from "#shared/protocol/job-bodies.ts";
 import type { OfferedModel, Seam } from "#shared/protocol/model.ts";
 import {
@@ -93,29 +93,27 @@ test("the rest of an answer is asked for never within a call, nor after the end"
   expect([calling.continuation(1), over.continuation(1)]).toEqual([undefined, undefined]);
 });
 
-describe("the rest of a continued text", () => {
-  const begun = (fields: Partial<CompleteBody> = {}): DeliveredAnswer => {
-    const answer = new DeliveredAnswer(new ContinuationRoom());
-    passOn(answer, payloadOf({ kind: "text", text: "two, three" }));
-    answer.keep(Buffer.from(JSON.stringify({ prompts: ["One, "], max_tokens: 10, ...fields })));
-    return answer;
-  };
+const begun = (fields: Partial<CompleteBody> = {}): DeliveredAnswer => {
+  const answer = new DeliveredAnswer(new ContinuationRoom());
+  passOn(answer, payloadOf({ kind: "text", text: "two, three" }));
+  answer.keep(Buffer.from(JSON.stringify({ prompts: ["One, "], max_tokens: 10, ...fields })));
+  return answer;
+};
 
-  test("the rest of a continued text is asked for with what was delivered behind its prompt, and the tokens that are left", () => {
-    expect(asksFor(begun())).toEqual({ prompts: ["One, two, three"], max_tokens: 8, seam: "plain" });
-  });
-
-  test("the rest of a continued text has its prompt once, where the answer began with it", () => {
-    expect(asksFor(begun({ echo: true }))).toMatchObject({ prompts: ["two, three"] });
-  });
-
-  test.each<Partial<CompleteBody>>([{ prompts: ["One", "Two"] }, { n: 2 }, { logprobs: 0 }, { suffix: "five" }])(
-    "the rest of a continued text is never asked for with %o",
-    (fields) => {
-      expect(begun(fields).continuation(1)).toBeUndefined();
-    },
-  );
+test("the rest of a continued text is asked for with what was delivered behind its prompt, and the tokens that are left", () => {
+  expect(asksFor(begun())).toEqual({ prompts: ["One, two, three"], max_tokens: 8, seam: "plain" });
 });
+
+test("the rest of a continued text has its prompt once, where the answer began with it", () => {
+  expect(asksFor(begun({ echo: true }))).toMatchObject({ prompts: ["two, three"] });
+});
+
+test.each<Partial<CompleteBody>>([{ prompts: ["One", "Two"] }, { n: 2 }, { logprobs: 0 }, { suffix: "five" }])(
+  "the rest of a continued text is never asked for with %o",
+  (fields) => {
+    expect(begun(fields).continuation(1)).toBeUndefined();
+  },
+);
 
 test("the memory for answers that may go on elsewhere holds no more of one request than its bound, and gives everything back", () => {
   const room = new ContinuationRoom();
@@ -142,92 +140,86 @@ test("the usage of an answer of two machines has one prompt and all tokens of th
   });
 });
 
-describe("an answer whose machine is lost", () => {
-  const same: Partial<OfferedModel> = { digest: "sha256:a", continues: ["plain"] };
-  const wish = (): Wish => ({ delivered: new DeliveredAnswer(new ContinuationRoom()) });
-  const says = (text: string): string => payloadOf({ kind: "text", text }).toString();
+const same: Partial<OfferedModel> = { digest: "sha256:a", continues: ["plain"] };
+const wish = (): Wish => ({ delivered: new DeliveredAnswer(new ContinuationRoom()) });
+const says = (text: string): string => payloadOf({ kind: "text", text }).toString();
 
-  /** A request whose first machine has said a part of the answer and failed. */
-  async function brokenOff(told: Readonly<Record<string, Partial<OfferedModel>>>, wished = wish()) {
-    const requests = await placing({ told, present: Object.keys(told) });
-    const run = requests.run(body().toString(), wished);
-    const { machine, job } = await requests.next();
-    machine.say(job, "data", says("One, "), 1, 2);
-    machine.say(job, "fault", broken, 2);
-    await requests.settle();
-    return { ...requests, outcome: run };
-  }
+/** A request whose first machine has said a part of the answer and failed. */
+async function brokenOff(told: Readonly<Record<string, Partial<OfferedModel>>>, wished = wish()) {
+  const requests = await placing({ told, present: Object.keys(told) });
+  const run = requests.run(body().toString(), wished);
+  const { machine, job } = await requests.next();
+  machine.say(job, "data", says("One, "), 1, 2);
+  machine.say(job, "fault", broken, 2);
+  await requests.settle();
+  return { ...requests, outcome: run };
+}
 
-  test("an answer whose machine is lost goes on at a machine with the same model, as one answer with one usage", async () => {
-    const { next, heard, outcome, settle, courses } = await brokenOff({ "gpu-1": same, "gpu-2": same });
-    const { machine, job, body: continued } = await next();
-    expect(JSON.parse(continued).messages.at(-1)).toEqual({ role: "assistant", content: "One, " });
-    machine.say(job, "data", says("two.") + finish, 1, 2);
-    machine.say(job, "end", { ...end, usage: { promptTokens: 12, completionTokens: 2 } }, 2);
-    await settle();
-    expect(await outcome).toBe("end");
-    expect(heard.join("")).toBe("One, two.");
-    expect(courses[0]).toMatchObject({
-      usage: { promptTokens: 10, completionTokens: 4 },
-      outputTokens: 4,
-      failovers: 1,
-    });
-    expect(courses[0]?.tried.map(({ fromTokens }) => fromTokens)).toEqual([undefined, 2]);
-  });
+test("an answer whose machine is lost goes on at a machine with the same model, as one answer with one usage", async () => {
+  const { next, heard, outcome, settle, courses } = await brokenOff({ "gpu-1": same, "gpu-2": same });
+  const { machine, job, body: continued } = await next();
+  expect(JSON.parse(continued).messages.at(-1)).toEqual({ role: "assistant", content: "One, " });
+  machine.say(job, "data", says("two.") + finish, 1, 2);
+  machine.say(job, "end", { ...end, usage: { promptTokens: 12, completionTokens: 2 } }, 2);
+  await settle();
+  expect(await outcome).toBe("end");
+  expect(heard.join("")).toBe("One, two.");
+  expect(courses[0]).toMatchObject({ usage: { promptTokens: 10, completionTokens: 4 }, outputTokens: 4, failovers: 1 });
+  expect(courses[0]?.tried.map(({ fromTokens }) => fromTokens)).toEqual([undefined, 2]);
+});
 
-  test("an answer whose machine is lost goes on a second time, with what both machines said", async () => {
-    const { next, settle, outcome, leaving } = await brokenOff({ "gpu-1": same, "gpu-2": same, "gpu-3": same });
-    const second = await next();
-    second.machine.say(second.job, "data", says("two, "), 1, 2);
-    second.machine.say(second.job, "fault", { ...broken, code: "shutting_down" }, 2);
-    await settle();
-    const third = await next();
-    expect(JSON.parse(third.body).messages.at(-1).content).toBe("One, two, ");
-    expect(JSON.parse(third.body).max_tokens).toBe(6);
-    leaving.abort();
-    await outcome;
-  });
+test("an answer whose machine is lost goes on a second time, with what both machines said", async () => {
+  const { next, settle, outcome, leaving } = await brokenOff({ "gpu-1": same, "gpu-2": same, "gpu-3": same });
+  const second = await next();
+  second.machine.say(second.job, "data", says("two, "), 1, 2);
+  second.machine.say(second.job, "fault", { ...broken, code: "shutting_down" }, 2);
+  await settle();
+  const third = await next();
+  expect(JSON.parse(third.body).messages.at(-1).content).toBe("One, two, ");
+  expect(JSON.parse(third.body).max_tokens).toBe(6);
+  leaving.abort();
+  await outcome;
+});
 
-  test.each<[string, Partial<OfferedModel>]>([
-    ["has another model under the same name", { ...same, digest: "sha256:b" }],
-    ["has not proved that it goes on with such answers", { ...same, continues: ["thought"] }],
-    ["tells nothing of its model", {}],
-  ])("an answer whose machine is lost ends in the fault of its machine where the other one %s", async (_, other) => {
-    const { outcome, placed } = await brokenOff({ "gpu-1": same, "gpu-2": other });
-    expect(await outcome).toBe("upstream_error");
-    expect(placed()).toBe(1);
-  });
+test.each<[string, Partial<OfferedModel>]>([
+  ["has another model under the same name", { ...same, digest: "sha256:b" }],
+  ["has not proved that it goes on with such answers", { ...same, continues: ["thought"] }],
+  ["tells nothing of its model", {}],
+])("an answer whose machine is lost ends in the fault of its machine where the other one %s", async (_, other) => {
+  const { outcome, placed } = await brokenOff({ "gpu-1": same, "gpu-2": other });
+  expect(await outcome).toBe("upstream_error");
+  expect(placed()).toBe(1);
+});
 
-  test("an answer whose machine is lost ends in that fault where the machine that began it does not tell which model it is", async () => {
-    const unnamed: Partial<OfferedModel> = { continues: ["plain"] };
-    const { outcome } = await brokenOff({ "gpu-1": unnamed, "gpu-2": unnamed });
-    expect(await outcome).toBe("upstream_error");
-  });
+test("an answer whose machine is lost ends in that fault where the machine that began it does not tell which model it is", async () => {
+  const unnamed: Partial<OfferedModel> = { continues: ["plain"] };
+  const { outcome } = await brokenOff({ "gpu-1": unnamed, "gpu-2": unnamed });
+  expect(await outcome).toBe("upstream_error");
+});
 
-  test("an answer whose machine is lost ends in that fault where nothing may go on elsewhere", async () => {
-    const { outcome, placed } = await brokenOff({ "gpu-1": same, "gpu-2": same }, {});
-    expect(await outcome).toBe("upstream_error");
-    expect(placed()).toBe(1);
-  });
+test("an answer whose machine is lost ends in that fault where nothing may go on elsewhere", async () => {
+  const { outcome, placed } = await brokenOff({ "gpu-1": same, "gpu-2": same }, {});
+  expect(await outcome).toBe("upstream_error");
+  expect(placed()).toBe(1);
+});
 
-  test("an answer whose machine is lost ends in that fault where the machines that could go on are full", async () => {
-    const { next, outcome, settle } = await brokenOff({ "gpu-1": same, "gpu-2": same });
-    const { machine, job } = await next();
-    machine.say(job, "reject", { reason: "busy", message: "full" });
-    await settle();
-    expect(await outcome).toBe("upstream_error");
-  });
+test("an answer whose machine is lost ends in that fault where the machines that could go on are full", async () => {
+  const { next, outcome, settle } = await brokenOff({ "gpu-1": same, "gpu-2": same });
+  const { machine, job } = await next();
+  machine.say(job, "reject", { reason: "busy", message: "full" });
+  await settle();
+  expect(await outcome).toBe("upstream_error");
+});
 
-  test("an answer whose machine is lost goes nowhere when the runtimes of two machines died under it", async () => {
-    const { next, outcome, settle } = await brokenOff({ "gpu-1": same, "gpu-2": same, "gpu-3": same });
-    const died = { ...broken, runtimeDied: true };
-    const second = await next();
-    second.machine.say(second.job, "data", says("two, "), 1, 2);
-    second.machine.say(second.job, "fault", died, 2);
-    await settle();
-    const third = await next();
-    third.machine.say(third.job, "fault", died, 1);
-    await settle();
-    expect(await outcome).toBe("poison_request");
-  });
+test("an answer whose machine is lost goes nowhere when the runtimes of two machines died under it", async () => {
+  const { next, outcome, settle } = await brokenOff({ "gpu-1": same, "gpu-2": same, "gpu-3": same });
+  const died = { ...broken, runtimeDied: true };
+  const second = await next();
+  second.machine.say(second.job, "data", says("two, "), 1, 2);
+  second.machine.say(second.job, "fault", died, 2);
+  await settle();
+  const third = await next();
+  third.machine.say(third.job, "fault", died, 1);
+  await settle();
+  expect(await outcome).toBe("poison_request");
 });

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { createdSecondsMax, type DetailedModel, model as modelShape, showModel } from "#shared/protocol/model.ts";
 import { messageModelPage } from "../../../services/gateway/apis/models/list-models.ts";
 import { mergeCatalogues, readCatalogue } from "../../../services/gateway/jobs/live-models.ts";
@@ -68,12 +68,7 @@ test("the models of several machines say nothing to clients of what operators ar
 
 test("the models of several machines with the same id can what any can, in the largest window, since the oldest", () => {
   const one = modelOf("a", { capabilities: { ...nothing, tools: true }, context_window: 10, size_mb: 3, created: 9 });
-  const two = modelOf("a", {
-    capabilities: { ...nothing, vision: true },
-    context_window: 20,
-    size_mb: 2,
-    created: 5,
-  });
+  const two = modelOf("a", { capabilities: { ...nothing, vision: true }, context_window: 20, size_mb: 2, created: 5 });
   expect(mergeCatalogues([[one], [two]])).toEqual([
     modelOf("a", {
       capabilities: { ...nothing, tools: true, vision: true },
@@ -100,43 +95,41 @@ test("the models of several machines are Apple's only when they are so on every 
   expect(mergeCatalogues([[mlx], [plain], [mlx]])).toEqual([plain]);
 });
 
-describe("a list of models with extreme values", () => {
-  const numbers = [-1, 0, 1e-9, 1, createdSecondsMax, createdSecondsMax + 1, Number.MAX_SAFE_INTEGER, 2 ** 53, 1e308];
-  const others = ["", "a", "\ud800", "x".repeat(100_000), null, true, [], {}, { completion: true }];
-  const fields = ["id", "created", "owned_by", "capabilities", "context_window", "size_mb", "runtime_profile"] as const;
-  const odd = fields.flatMap((field) => [...numbers, ...others].map((value) => [field, value] as const));
+const numbers = [-1, 0, 1e-9, 1, createdSecondsMax, createdSecondsMax + 1, Number.MAX_SAFE_INTEGER, 2 ** 53, 1e308];
+const others = ["", "a", "\ud800", "x".repeat(100_000), null, true, [], {}, { completion: true }];
+const fields = ["id", "created", "owned_by", "capabilities", "context_window", "size_mb", "runtime_profile"] as const;
+const odd = fields.flatMap((field) => [...numbers, ...others].map((value) => [field, value] as const));
 
-  test.each(odd)(
-    "a list of models with extreme values whose %s is %j is listed in each shape, or left out with the reason",
-    (field, value) => {
-      const text = JSON.stringify([modelOf("plain"), { ...modelOf("odd"), [field]: value }]);
-      const { catalogue = [], leftOut = [] } = readCatalogue(text) ?? {};
-      expect(catalogue.length + leftOut.length).toBe(2);
-      expect(catalogue).toContainEqual(modelOf("plain"));
-      for (const reason of leftOut) expect(reason).toMatch(new RegExp(`: ${field}(\\.\\w+)?: .`));
-      const models = mergeCatalogues([catalogue]);
-      for (const { created_at } of messageModelPage(models, {}).data) {
-        expect(created_at).toMatch(/^\d{4}-\d\d-\d\dT/);
-      }
-      for (const each of catalogue) JSON.stringify(showModel(each, "attic"));
-    },
-  );
+test.each(odd)(
+  "a list of models with extreme values whose %s is %j is listed in each shape, or left out with the reason",
+  (field, value) => {
+    const text = JSON.stringify([modelOf("plain"), { ...modelOf("odd"), [field]: value }]);
+    const { catalogue = [], leftOut = [] } = readCatalogue(text) ?? {};
+    expect(catalogue.length + leftOut.length).toBe(2);
+    expect(catalogue).toContainEqual(modelOf("plain"));
+    for (const reason of leftOut) expect(reason).toMatch(new RegExp(`: ${field}(\\.\\w+)?: .`));
+    const models = mergeCatalogues([catalogue]);
+    for (const { created_at } of messageModelPage(models, {}).data) {
+      expect(created_at).toMatch(/^\d{4}-\d\d-\d\dT/);
+    }
+    for (const each of catalogue) JSON.stringify(showModel(each, "attic"));
+  },
+);
 
-  test.each([
-    ["too long", { family: "x".repeat(1_000), parameter_size: 7, quantization_level: "Q8_0" }, "x".repeat(60), "Q8_0"],
-    ["no object", "llama", undefined, undefined],
-  ])(
-    "a list of models with extreme values whose details are %s stays listed, with texts of a bounded length",
-    (_, details, family, quantization) => {
-      const { catalogue = [] } = readCatalogue(JSON.stringify([{ ...modelOf("a"), details }])) ?? {};
-      expect(catalogue).toMatchObject([{ id: "a" }]);
-      expect(catalogue[0]?.details?.family).toBe(family);
-      expect(catalogue[0]?.details?.quantization_level).toBe(quantization);
-      expect(catalogue[0]?.details?.parameter_size).toBeUndefined();
-    },
-  );
+test.each([
+  ["too long", { family: "x".repeat(1_000), parameter_size: 7, quantization_level: "Q8_0" }, "x".repeat(60), "Q8_0"],
+  ["no object", "llama", undefined, undefined],
+])(
+  "a list of models with extreme values whose details are %s stays listed, with texts of a bounded length",
+  (_, details, family, quantization) => {
+    const { catalogue = [] } = readCatalogue(JSON.stringify([{ ...modelOf("a"), details }])) ?? {};
+    expect(catalogue).toMatchObject([{ id: "a" }]);
+    expect(catalogue[0]?.details?.family).toBe(family);
+    expect(catalogue[0]?.details?.quantization_level).toBe(quantization);
+    expect(catalogue[0]?.details?.parameter_size).toBeUndefined();
+  },
+);
 
-  test("a list of models with extreme values is no list of models if it is not an array", () => {
-    for (const text of ["", "{}", "null", '"a"']) expect(readCatalogue(text)).toBeUndefined();
-  });
+test("a list of models with extreme values is no list of models if it is not an array", () => {
+  for (const text of ["", "{}", "null", '"a"']) expect(readCatalogue(text)).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { ResponseRenderer } from "../../../services/gateway/apis/responses/render-response.ts";
 import { readRequest, rendererOf, renderingOf } from "../../harness/read-requests.ts";
@@ -93,79 +93,74 @@ test("a custom tool of the Responses API is called in a stream by one piece of t
   expect(events.at(-1)).toMatchObject({ response: { tools: [{ ...patch, format: { type: "text" } }] } });
 });
 
-describe("a custom tool of a chat", () => {
-  const custom = { name: "apply_patch", description: "Changes files." };
-  const tool = { type: "custom", custom };
-  const weather = { type: "function", function: { name: "weather" } };
+const custom = { name: "apply_patch", description: "Changes files." };
+const tool = { type: "custom", custom };
+const weather = { type: "function", function: { name: "weather" } };
 
-  test("a custom tool of a chat is a function of one text to a model, which reads the grammar in its description", () => {
-    const { syntax, definition } = grammar;
-    const format = { type: "grammar", grammar: { syntax, definition } };
-    const { body, ignored } = readChat({ tools: [weather, { type: "custom", custom: { ...custom, format } }] });
-    expect(body.tools?.[1]).toEqual(readResponse({ tools: [{ ...patch, format: grammar }] }).body.tools?.[0]);
-    expect(ignored).toEqual(["tools[1].custom.format"]);
-    const plain = { ...custom, format: { type: "text" } };
-    expect(readChat({ tools: [{ type: "custom", custom: plain }] }).ignored).toEqual([]);
-  });
+test("a custom tool of a chat is a function of one text to a model, which reads the grammar in its description", () => {
+  const { syntax, definition } = grammar;
+  const format = { type: "grammar", grammar: { syntax, definition } };
+  const { body, ignored } = readChat({ tools: [weather, { type: "custom", custom: { ...custom, format } }] });
+  expect(body.tools?.[1]).toEqual(readResponse({ tools: [{ ...patch, format: grammar }] }).body.tools?.[0]);
+  expect(ignored).toEqual(["tools[1].custom.format"]);
+  const plain = { ...custom, format: { type: "text" } };
+  expect(readChat({ tools: [{ type: "custom", custom: plain }] }).ignored).toEqual([]);
+});
 
-  test("a custom tool of a chat may be chosen, alone or among others", () => {
-    const tool_choice = { type: "custom", custom: { name: "apply_patch" } };
-    const named = { type: "function", function: { name: "apply_patch" } };
-    expect(readChat({ tools: [tool, weather], tool_choice }).body.tool_choice).toEqual(named);
-    const allowed = { type: "allowed_tools", allowed_tools: { mode: "auto", tools: [tool_choice] } };
-    expect(readChat({ tools: [tool, weather], tool_choice: allowed }).body.tools).toHaveLength(1);
-  });
+test("a custom tool of a chat may be chosen, alone or among others", () => {
+  const tool_choice = { type: "custom", custom: { name: "apply_patch" } };
+  const named = { type: "function", function: { name: "apply_patch" } };
+  expect(readChat({ tools: [tool, weather], tool_choice }).body.tool_choice).toEqual(named);
+  const allowed = { type: "allowed_tools", allowed_tools: { mode: "auto", tools: [tool_choice] } };
+  expect(readChat({ tools: [tool, weather], tool_choice: allowed }).body.tools).toHaveLength(1);
+});
 
-  test("a custom tool of a chat was called with a text in an earlier turn", () => {
-    const call = { id: "call_1", type: "custom", custom: { name: "apply_patch", input: 'a\n"b"' } };
-    const result = { role: "tool", tool_call_id: "call_1", content: "Done." };
-    const { body, ignored } = readChat({
-      messages: [{ role: "assistant", tool_calls: [call] }, result],
-      tools: [tool],
-    });
-    const made = { name: "apply_patch", arguments: String.raw`{"input":"a\n\"b\""}` };
-    expect(body.messages).toEqual([
-      { role: "assistant", tool_calls: [{ id: "call_1", type: "function", function: made }] },
-      result,
-    ]);
-    expect(ignored).toEqual([]);
-  });
+test("a custom tool of a chat was called with a text in an earlier turn", () => {
+  const call = { id: "call_1", type: "custom", custom: { name: "apply_patch", input: 'a\n"b"' } };
+  const result = { role: "tool", tool_call_id: "call_1", content: "Done." };
+  const { body, ignored } = readChat({ messages: [{ role: "assistant", tool_calls: [call] }, result], tools: [tool] });
+  const made = { name: "apply_patch", arguments: String.raw`{"input":"a\n\"b\""}` };
+  expect(body.messages).toEqual([
+    { role: "assistant", tool_calls: [{ id: "call_1", type: "function", function: made }] },
+    result,
+  ]);
+  expect(ignored).toEqual([]);
+});
 
-  const two: AnswerEvent[] = [
-    { kind: "tool-call-start", index: 0, id: "call_1", name: "apply_patch" },
-    { kind: "tool-call-delta", index: 0, arguments: '{"inp' },
-    { kind: "tool-call-start", index: 1, id: "call_2", name: "weather" },
-    { kind: "tool-call-delta", index: 1, arguments: "{}" },
-    { kind: "tool-call-delta", index: 0, arguments: 'ut":"a\\nb"}' },
-    { kind: "finish", reason: "tool_calls" },
-  ];
-  const render = (streamed: boolean): string => {
-    const input = Buffer.from(JSON.stringify({ model: "llama3", messages: [hello], tools: [tool, weather] }));
-    const { form } = readRequest("chat", input);
-    const renderer = rendererOf(renderingOf("chat", form, { streamed }), head);
-    return Buffer.concat([renderer.push(two), renderer.end()]).toString();
-  };
+const two: AnswerEvent[] = [
+  { kind: "tool-call-start", index: 0, id: "call_1", name: "apply_patch" },
+  { kind: "tool-call-delta", index: 0, arguments: '{"inp' },
+  { kind: "tool-call-start", index: 1, id: "call_2", name: "weather" },
+  { kind: "tool-call-delta", index: 1, arguments: "{}" },
+  { kind: "tool-call-delta", index: 0, arguments: 'ut":"a\\nb"}' },
+  { kind: "finish", reason: "tool_calls" },
+];
+const render = (streamed: boolean): string => {
+  const input = Buffer.from(JSON.stringify({ model: "llama3", messages: [hello], tools: [tool, weather] }));
+  const { form } = readRequest("chat", input);
+  const renderer = rendererOf(renderingOf("chat", form, { streamed }), head);
+  return Buffer.concat([renderer.push(two), renderer.end()]).toString();
+};
 
-  test("a custom tool of a chat is called beside a function, each in its own shape", () => {
-    const { choices } = JSON.parse(render(false)) as { choices: { message: { tool_calls: object[] } }[] };
-    expect(choices[0]?.message.tool_calls).toEqual([
-      { id: "call_1", type: "custom", custom: { name: "apply_patch", input: "a\nb" } },
-      { id: "call_2", type: "function", function: { name: "weather", arguments: "{}" } },
-    ]);
-  });
+test("a custom tool of a chat is called beside a function, each in its own shape", () => {
+  const { choices } = JSON.parse(render(false)) as { choices: { message: { tool_calls: object[] } }[] };
+  expect(choices[0]?.message.tool_calls).toEqual([
+    { id: "call_1", type: "custom", custom: { name: "apply_patch", input: "a\nb" } },
+    { id: "call_2", type: "function", function: { name: "weather", arguments: "{}" } },
+  ]);
+});
 
-  test("a custom tool of a chat gets its text in one piece of a stream, before the finish", () => {
-    const chunks = [...render(true).matchAll(/^data: (\{.*)$/gm)].map(([, data = ""]) => JSON.parse(data) as Chunk);
-    const pieces = chunks.flatMap(({ choices: [choice] }) => choice?.delta.tool_calls ?? []);
-    expect(pieces).toEqual([
-      { index: 0, id: "call_1", type: "custom", custom: { name: "apply_patch", input: "" } },
-      { index: 1, id: "call_2", type: "function", function: { name: "weather", arguments: "" } },
-      { index: 1, function: { arguments: "{}" } },
-      { index: 0, custom: { input: "a\nb" } },
-    ]);
-    const last = chunks.filter(({ choices: [choice] }) => choice !== undefined).at(-1);
-    expect(last?.choices[0]).toMatchObject({ delta: {}, finish_reason: "tool_calls" });
-  });
+test("a custom tool of a chat gets its text in one piece of a stream, before the finish", () => {
+  const chunks = [...render(true).matchAll(/^data: (\{.*)$/gm)].map(([, data = ""]) => JSON.parse(data) as Chunk);
+  const pieces = chunks.flatMap(({ choices: [choice] }) => choice?.delta.tool_calls ?? []);
+  expect(pieces).toEqual([
+    { index: 0, id: "call_1", type: "custom", custom: { name: "apply_patch", input: "" } },
+    { index: 1, id: "call_2", type: "function", function: { name: "weather", arguments: "" } },
+    { index: 1, function: { arguments: "{}" } },
+    { index: 0, custom: { input: "a\nb" } },
+  ]);
+  const last = chunks.filter(({ choices: [choice] }) => choice !== undefined).at(-1);
+  expect(last?.choices[0]).toMatchObject({ delta: {}, finish_reason: "tool_calls" });
 });
 
 interface Chunk {

@@ -147,20 +147,6 @@ test("silence does not count while the own connection is down, nor while the own
   expect(other.book.ofOthers.has(one.id)).toBe(false);
 });
 
-test("a gateway whose connection is back tells its loads at once, and no prompt that was placed meanwhile", async () => {
-  const { gateway, pass, settle } = site();
-  const [one, other] = [gateway(), gateway()];
-  one.broker.cut();
-  one.book.own = [loadOn("attic", 2)];
-  one.book.placed.push(promptOn("attic", [1]));
-  one.sharing.changed();
-  await pass(timing.placementsToldMs);
-  expect(other.book.ofOthers.size).toBe(0);
-  one.broker.restore();
-  await settle();
-  expect(other.book.news.at(-1)).toEqual({ loads: [loadOn("attic", 2)], prompts: [] });
-});
-
 test("placements cannot be read on the wire, and no message repeats the bytes of another", async () => {
   const { gateway, pass, crossed } = site();
   const { book, sharing } = gateway();

@@ -116,12 +116,6 @@ test("a large request lets the loop go on while it is read", async () => {
   expect(turns).toBeGreaterThan(10);
 });
 
-test("a large request is answered in its turn, when several are sent at once", async () => {
-  const models = ["a", "b", "c", "d"];
-  const read = models.map(async (model) => await shared.read("chat", chat("x".repeat(mib), { model })));
-  expect((await Promise.all(read)).map(({ model }) => model)).toEqual(models);
-});
-
 test("a large request of 300 KB waits for none of 24 MiB", async () => {
   const done: string[] = [];
   const read = async (name: string, bytes: number): Promise<void> => {

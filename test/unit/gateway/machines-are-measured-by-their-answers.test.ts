@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { loadOf, secondsUntilRoom } from "../../../services/gateway/routing/expected-cost.ts";
 import {
   type MeasuredSpeed,
@@ -78,15 +78,6 @@ test("the speed of a machine with a model is not spoilt by a first answer for wh
   speeds.begun("cellar", "m", { promptTokens: 500, ms: 45_000 }, 0);
   const { beginMs = NaN, promptTokenMs = NaN } = speeds.of("cellar", "m", 0) ?? {};
   expect(beginMs + 500 * promptTokenMs).toBeLessThan(500);
-});
-
-test("the speed of a machine with a model is forgotten first of the model that was measured the longest ago", () => {
-  const speeds = new MeasuredSpeeds();
-  for (let model = 0; model <= 1_000; model += 1) {
-    speeds.begun("attic", "main", { promptTokens: 1, ms: 1 }, 0);
-    speeds.begun("attic", `model-${model}`, { promptTokens: 1, ms: 1 }, 0);
-  }
-  expect([speeds.of("attic", "model-0", 0), speeds.of("attic", "main", 0)]).toEqual([undefined, expect.anything()]);
 });
 
 test("the speed of a machine with a model is measured anew when nothing was for ten minutes: a model may have been loading", () => {
@@ -185,22 +176,20 @@ test("an estimate of prompts and answers comes near what machines count", () => 
   expect(all.workOf(limited).answerTokens).toBe(5);
 });
 
-describe("a machine has cached", () => {
-  test("no prompt that it did not accept", () => {
-    const { all, asked, attic, place } = memory();
-    place().ended();
-    expect(all.workOn(attic, asked).work.cachedTokens).toBe(0);
-    place().accepted();
-    expect(all.workOn(attic, asked).work.cachedTokens).toBeGreaterThan(950);
-  });
+test("a machine has cached no prompt that it did not accept", () => {
+  const { all, asked, attic, place } = memory();
+  place().ended();
+  expect(all.workOn(attic, asked).work.cachedTokens).toBe(0);
+  place().accepted();
+  expect(all.workOn(attic, asked).work.cachedTokens).toBeGreaterThan(950);
+});
 
-  test("no more of a prompt than its window holds", () => {
-    const { all, asked, attic } = memory();
-    all.placed(attic, { asked, slots: 4, window: 100, whole: false, isCold: false }).accepted();
-    const { cachedTokens } = all.workOn(attic, asked).work;
-    expect(cachedTokens).toBeGreaterThan(90);
-    expect(cachedTokens).toBeLessThan(130);
-  });
+test("a machine has cached no more of a prompt than its window holds", () => {
+  const { all, asked, attic } = memory();
+  all.placed(attic, { asked, slots: 4, window: 100, whole: false, isCold: false }).accepted();
+  const { cachedTokens } = all.workOn(attic, asked).work;
+  expect(cachedTokens).toBeGreaterThan(90);
+  expect(cachedTokens).toBeLessThan(130);
 });
 
 test("an answer that its client held back tells nothing of the machine's speed after the first token", () => {
@@ -224,14 +213,6 @@ test.each([false, true])("the load of a model makes its machine no slower (in on
   clock.advance(1_000);
   job.ended(end(101));
   expect(all.speeds.of("attic", "m", clock.now())).toBeUndefined();
-});
-
-test("the prompt of an answer in one piece leaves the backlog when the answer has begun", () => {
-  const { all, attic, place } = memory();
-  const job = place(bootAt(0), { whole: true });
-  expect(all.openLoads.of(attic).backlogTokens).toBe(1_000);
-  job.answering();
-  expect(all.openLoads.of(attic)).toEqual({ jobs: 1, backlogTokens: 0 });
 });
 
 test("the load of a machine is that of the gateway's own jobs, and the backlog is theirs until their first tokens", () => {
@@ -332,22 +313,20 @@ test("a gateway that tells others has its loads, and each prompt that it placed 
   expect(other.all.workOn(attic, asked).work.cachedTokens).toBeGreaterThan(950);
 });
 
-describe("a client that finds all machines full is told when there is room again", () => {
-  const machine = (slots: number, measured?: Speed) => ({
-    load: loadOf({ slots, queueMax: 4 }, { jobs: slots + 4, backlogTokens: 0 }),
-    speed: measured,
-  });
-  const taking = (ms: number): Speed => speed(0, { answerMs: ms });
+const machine = (slots: number, measured?: Speed) => ({
+  load: loadOf({ slots, queueMax: 4 }, { jobs: slots + 4, backlogTokens: 0 }),
+  speed: measured,
+});
+const taking = (ms: number): Speed => speed(0, { answerMs: ms });
 
-  test.each<[string, ReturnType<typeof machine>[], number | undefined]>([
-    ["by how long answers take", [machine(1, taking(8_000))], 8],
-    ["and how many run at once", [machine(4, taking(8_000))], 2],
-    ["on all machines together", [machine(1, taking(8_000)), machine(1, taking(8_000))], 4],
-    ["as far as they were measured", [machine(1, taking(8_000)), machine(1)], 8],
-    ["but not sooner than in a second", [machine(8, taking(100))], 1],
-    ["nor later than in a minute", [machine(1, taking(600_000))], 60],
-    ["and nothing is made up where nothing was measured", [machine(1)], undefined],
-  ])("%s", (_, machines, seconds) => {
-    expect(secondsUntilRoom(machines)).toBe(seconds);
-  });
+test.each<[string, ReturnType<typeof machine>[], number | undefined]>([
+  ["by how long answers take", [machine(1, taking(8_000))], 8],
+  ["and how many run at once", [machine(4, taking(8_000))], 2],
+  ["on all machines together", [machine(1, taking(8_000)), machine(1, taking(8_000))], 4],
+  ["as far as they were measured", [machine(1, taking(8_000)), machine(1)], 8],
+  ["but not sooner than in a second", [machine(8, taking(100))], 1],
+  ["nor later than in a minute", [machine(1, taking(600_000))], 60],
+  ["and nothing is made up where nothing was measured", [machine(1)], undefined],
+])("a client that finds all machines full is told when there is room again %s", (_, machines, seconds) => {
+  expect(secondsUntilRoom(machines)).toBe(seconds);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   framingFault,
   headerLinesMax,
@@ -19,23 +19,21 @@ function head(lines: readonly (readonly [string, string])[] = [], given: Partial
 
 const codeOf = (of: RequestHead): string | undefined => framingFault(of)?.code;
 
-describe("each limit is exact, and named when it is hit", () => {
-  const bytesAround = "Host: a\r\nX: \r\n".length;
-  test.each<[limit: string, max: number, code: string, of: (size: number) => RequestHead]>([
-    [
-      "headerLinesMax",
-      headerLinesMax,
-      "headers_too_large",
-      (size) => head(Array.from({ length: size - 1 }, () => ["X", ""] as const)),
-    ],
-    ["headersBytesMax", headersBytesMax, "headers_too_large", (size) => head([["X", "x".repeat(size - bytesAround)]])],
-    ["urlBytesMax", urlBytesMax, "uri_too_long", (size) => head([], { url: "/".padEnd(size, "x") })],
-    ["requestsAheadMax", requestsAheadMax, "bad_request", (size) => head([], { answersUnderWay: size })],
-  ])("%s", (limit, max, code, of) => {
-    expect(codeOf(of(max))).toBeUndefined();
-    expect(codeOf(of(max + 1))).toBe(code);
-    expect(framingFault(of(max + 1))?.message).toContain(limit);
-  });
+const bytesAround = "Host: a\r\nX: \r\n".length;
+test.each<[limit: string, max: number, code: string, of: (size: number) => RequestHead]>([
+  [
+    "headerLinesMax",
+    headerLinesMax,
+    "headers_too_large",
+    (size) => head(Array.from({ length: size - 1 }, () => ["X", ""] as const)),
+  ],
+  ["headersBytesMax", headersBytesMax, "headers_too_large", (size) => head([["X", "x".repeat(size - bytesAround)]])],
+  ["urlBytesMax", urlBytesMax, "uri_too_long", (size) => head([], { url: "/".padEnd(size, "x") })],
+  ["requestsAheadMax", requestsAheadMax, "bad_request", (size) => head([], { answersUnderWay: size })],
+])("each limit is exact, and named when it is hit %s", (limit, max, code, of) => {
+  expect(codeOf(of(max))).toBeUndefined();
+  expect(codeOf(of(max + 1))).toBe(code);
+  expect(framingFault(of(max + 1))?.message).toContain(limit);
 });
 
 test.each(["host", "authorization", "content-type", "content-encoding", "transfer-encoding", "expect"])(

@@ -1,6 +1,6 @@
 import { chosenOf } from "./offers.ts";
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { type KeyRecord } from "#shared/records/key-record.ts";
 import { allows } from "#shared/records/match-scope.ts";
@@ -178,54 +178,49 @@ test("a list of models has what only runs elsewhere under the name of such a rou
   );
 });
 
-describe("the mark of an external machine", () => {
-  const record = (name: string, fields: Partial<MachineRecord> = {}): MachineRecord => ({
-    name,
-    version: 1,
-    createdAt: 1,
-    changedAt: 1,
-    ...fields,
-  });
-  const marked = (version: number): MachineRecord => record("cloud", { version, external: true });
+const record = (name: string, fields: Partial<MachineRecord> = {}): MachineRecord => ({
+  name,
+  version: 1,
+  createdAt: 1,
+  changedAt: 1,
+  ...fields,
+});
+const marked = (version: number): MachineRecord => record("cloud", { version, external: true });
 
-  /** The marked machines, after the store held one list of records after the other. */
-  async function marks(...lists: readonly (readonly MachineRecord[])[]): Promise<readonly string[]> {
-    let kept: readonly MachineRecord[] = [];
-    const records = new MachineRecords({
-      machines: {
-        site: async () => ({ id: "s".repeat(22) }),
-        list: async () => kept,
-        find: async (name) => kept.find((each) => each.name === name),
-        findByKey: async () => undefined,
-      },
-      timing: timingAt(1),
-      clock: new TurnableClock(),
-      log: { info: () => undefined, warn: () => undefined },
-    });
-    for (const list of lists) {
-      kept = list;
-      await records.load();
-    }
-    return [...records.external];
+/** The marked machines, after the store held one list of records after the other. */
+async function marks(...lists: readonly (readonly MachineRecord[])[]): Promise<readonly string[]> {
+  let kept: readonly MachineRecord[] = [];
+  const records = new MachineRecords({
+    machines: {
+      site: async () => ({ id: "s".repeat(22) }),
+      list: async () => kept,
+      find: async (name) => kept.find((each) => each.name === name),
+      findByKey: async () => undefined,
+    },
+    timing: timingAt(1),
+    clock: new TurnableClock(),
+    log: { info: () => undefined, warn: () => undefined },
+  });
+  for (const list of lists) {
+    kept = list;
+    await records.load();
   }
+  return [...records.external];
+}
 
-  test("the mark of an external machine is set and taken off by its record", async () => {
-    expect(await marks([marked(1), record("attic")])).toEqual(["cloud"]);
-    expect(await marks([marked(1)], [record("cloud", { version: 2 })])).toEqual([]);
-  });
+test("the mark of an external machine is set and taken off by its record", async () => {
+  expect(await marks([marked(1), record("attic")])).toEqual(["cloud"]);
+  expect(await marks([marked(1)], [record("cloud", { version: 2 })])).toEqual([]);
+});
 
-  test.each([
-    ["the store was emptied", [[marked(1)], []]],
-    ["the store fell back to an older copy of itself", [[marked(2)], [record("cloud")]]],
-    [
-      "the machine was renamed and may still be heard under its old name",
-      [[marked(1)], [{ ...marked(2), name: "far" }]],
-    ],
-  ])("the mark of an external machine stays when %s", async (_, lists) => {
-    expect(await marks(...lists)).toContain("cloud");
-  });
+test.each([
+  ["the store was emptied", [[marked(1)], []]],
+  ["the store fell back to an older copy of itself", [[marked(2)], [record("cloud")]]],
+  ["the machine was renamed and may still be heard under its old name", [[marked(1)], [{ ...marked(2), name: "far" }]]],
+])("the mark of an external machine stays when %s", async (_, lists) => {
+  expect(await marks(...lists)).toContain("cloud");
+});
 
-  test("the mark of an external machine goes with the record of a revoked machine, whose name is then free", async () => {
-    expect(await marks([{ ...marked(2), revokedAt: 1 }], [])).toEqual([]);
-  });
+test("the mark of an external machine goes with the record of a revoked machine, whose name is then free", async () => {
+  expect(await marks([{ ...marked(2), revokedAt: 1 }], [])).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { AnswerTimings } from "../../../services/gateway/jobs/answer-parts.ts";
@@ -21,7 +21,6 @@ const head = { id: "a", createdSeconds: 7, model: "llama3" };
 const timings: AnswerTimings = { queuedMs: 10, firstTokenMs: 30, totalMs: 100, loadMs: 5 };
 const usage: AnswerEvent = { kind: "usage", promptTokens: 7, completionTokens: 5 };
 const stop: AnswerEvent[] = [{ kind: "finish", reason: "stop" }, usage];
-const says = (text: string): AnswerEvent => ({ kind: "text", text });
 const calls = (index: number): AnswerEvent => ({ kind: "tool-call-start", index, id: `c${index}`, name: "weather" });
 const given = (index: number, text: string): AnswerEvent => ({ kind: "tool-call-delta", index, arguments: text });
 
@@ -33,89 +32,59 @@ function rendered(events: readonly AnswerEvent[], streamed: boolean, own = terms
   return lines.map((line) => JSON.parse(line) as Told);
 }
 
-describe("an answer of Ollama's API", () => {
-  test("the last line tells the counts, and the durations in nanoseconds", () => {
-    for (const streamed of [true, false]) {
-      expect(rendered([says("Hi"), ...stop], streamed).at(-1)).toMatchObject({
-        model: "llama3:latest",
-        created_at: "1970-01-01T00:00:07.000Z",
-        done: true,
-        done_reason: "stop",
-        total_duration: 100_000_000,
-        load_duration: 5_000_000,
-        prompt_eval_count: 7,
-        prompt_eval_duration: 20_000_000,
-        eval_count: 5,
-        eval_duration: 70_000_000,
-      });
-    }
-  });
+test("calls whose arguments come interleaved, and over several lines, are whole in one line", () => {
+  const events = [calls(0), calls(1), given(0, '{"city":\n'), given(1, "{}"), given(0, '"Oslo"}'), ...stop];
+  const made = [
+    { id: "c0", function: { index: 0, name: "weather", arguments: { city: "Oslo" } } },
+    { id: "c1", function: { index: 1, name: "weather", arguments: {} } },
+  ];
+  const message = { role: "assistant", content: "", tool_calls: made };
+  expect(rendered(events, true)).toMatchObject([
+    { message, done: false },
+    { done: true, done_reason: "stop" },
+  ]);
+  expect(rendered(events, false)).toMatchObject([{ message, done: true, done_reason: "stop" }]);
+});
 
-  test("calls whose arguments come interleaved, and over several lines, are whole in one line", () => {
-    const events = [calls(0), calls(1), given(0, '{"city":\n'), given(1, "{}"), given(0, '"Oslo"}'), ...stop];
-    const made = [
-      { id: "c0", function: { index: 0, name: "weather", arguments: { city: "Oslo" } } },
-      { id: "c1", function: { index: 1, name: "weather", arguments: {} } },
-    ];
-    const message = { role: "assistant", content: "", tool_calls: made };
-    expect(rendered(events, true)).toMatchObject([
-      { message, done: false },
-      { done: true, done_reason: "stop" },
-    ]);
-    expect(rendered(events, false)).toMatchObject([{ message, done: true, done_reason: "stop" }]);
-  });
+test("arguments that are no object end the answer in a fault, since no client can read them", () => {
+  expect(faultThrownBy(() => rendered([calls(0), given(0, "Oslo"), ...stop], true)).code).toBe("upstream_error");
+});
 
-  test("arguments that are no object end the answer in a fault, since no client can read them", () => {
-    expect(faultThrownBy(() => rendered([calls(0), given(0, "Oslo"), ...stop], true)).code).toBe("upstream_error");
-  });
+test("the lines of a stream hold the same as the whole answer", () => {
+  fc.assert(
+    fc.property(runtimeEvents, (events) => {
+      const all = regular(events)
+        .filter((event) => !("choice" in event) || (event.choice ?? 0) === 0)
+        .map((event) => (event.kind === "tool-call-delta" ? { ...event, arguments: "" } : event));
+      const lines = rendered(all, true);
+      const [whole] = rendered(all, false);
+      const joined = (field: "content" | "thinking") => lines.map(({ message }) => message?.[field] ?? "").join("");
+      expect(joined("content")).toBe(whole?.message?.content);
+      expect(joined("thinking")).toBe(whole?.message?.thinking ?? "");
+      expect(lines.flatMap(({ message }) => message?.tool_calls ?? [])).toEqual(whole?.message?.tool_calls ?? []);
+    }),
+  );
+});
 
-  test("a prompt's answer has its text and its thoughts beside each other", () => {
-    const own = { ...terms, shape: "generate" as const };
-    const events: AnswerEvent[] = [{ kind: "reasoning", text: "Hm." }, says("Hi"), ...stop];
-    expect(rendered(events, true, own)).toMatchObject([
-      { response: "", thinking: "Hm.", done: false },
-      { response: "Hi", done: false },
-      { response: "", done: true },
-    ]);
-    expect(rendered(events, false, own)).toMatchObject([{ response: "Hi", thinking: "Hm.", done: true }]);
-  });
+test("a wait is told in a piece without text, and a failure in a line of its own", () => {
+  const { ends } = renderOllama(terms, { streamed: true });
+  const line = (bytes: Uint8Array): unknown => JSON.parse(Buffer.from(bytes).toString());
+  const waiting = { message: { role: "assistant", content: "" }, x_trunkline: "queued at 2", done: false };
+  expect(line(ends.waiting("queued at 2"))).toMatchObject(waiting);
+  const failed = line(ends.failed(new Fault("agent_disconnected", { message: "Gone." })));
+  expect(failed).toEqual({ error: "Gone.", code: "agent_disconnected", param: null });
+});
 
-  test("the lines of a stream hold the same as the whole answer", () => {
-    fc.assert(
-      fc.property(runtimeEvents, (events) => {
-        const all = regular(events)
-          .filter((event) => !("choice" in event) || (event.choice ?? 0) === 0)
-          .map((event) => (event.kind === "tool-call-delta" ? { ...event, arguments: "" } : event));
-        const lines = rendered(all, true);
-        const [whole] = rendered(all, false);
-        const joined = (field: "content" | "thinking") => lines.map(({ message }) => message?.[field] ?? "").join("");
-        expect(joined("content")).toBe(whole?.message?.content);
-        expect(joined("thinking")).toBe(whole?.message?.thinking ?? "");
-        expect(lines.flatMap(({ message }) => message?.tool_calls ?? [])).toEqual(whole?.message?.tool_calls ?? []);
-      }),
-    );
-  });
-
-  test("a wait is told in a piece without text, and a failure in a line of its own", () => {
-    const { ends } = renderOllama(terms, { streamed: true });
-    const line = (bytes: Uint8Array): unknown => JSON.parse(Buffer.from(bytes).toString());
-    const waiting = { message: { role: "assistant", content: "" }, x_trunkline: "queued at 2", done: false };
-    expect(line(ends.waiting("queued at 2"))).toMatchObject(waiting);
-    const failed = line(ends.failed(new Fault("agent_disconnected", { message: "Gone." })));
-    expect(failed).toEqual({ error: "Gone.", code: "agent_disconnected", param: null });
-  });
-
-  test.each([
-    ["chat", "max_tokens", "options.num_predict"],
-    ["chat", "repeat_penalty", "options.repeat_penalty"],
-    ["chat", "response_format.json_schema", "format"],
-    ["chat", "reasoning_effort", "think"],
-    ["chat", "messages[2].content[1].image_url.url", "messages[2].images"],
-    ["generate", "messages[0].content[1]", "images"],
-    ["generate", "prompts", "prompt"],
-  ] as const)("a fault of a %s that a machine finds in %s names %s", (shape, param, own) => {
-    const { adaptFault } = renderOllama({ ...terms, shape }, { streamed: true });
-    const fault = adaptFault(new Fault("unsupported_value", { message: `'${param}' is wrong.`, param }));
-    expect([fault.param, fault.message]).toEqual([own, `'${own}' is wrong.`]);
-  });
+test.each([
+  ["chat", "max_tokens", "options.num_predict"],
+  ["chat", "repeat_penalty", "options.repeat_penalty"],
+  ["chat", "response_format.json_schema", "format"],
+  ["chat", "reasoning_effort", "think"],
+  ["chat", "messages[2].content[1].image_url.url", "messages[2].images"],
+  ["generate", "messages[0].content[1]", "images"],
+  ["generate", "prompts", "prompt"],
+] as const)("a fault of a %s that a machine finds in %s names %s", (shape, param, own) => {
+  const { adaptFault } = renderOllama({ ...terms, shape }, { streamed: true });
+  const fault = adaptFault(new Fault("unsupported_value", { message: `'${param}' is wrong.`, param }));
+  expect([fault.param, fault.message]).toEqual([own, `'${own}' is wrong.`]);
 });

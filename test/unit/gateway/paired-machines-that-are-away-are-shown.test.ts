@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { MachineRecord, SeenMachine } from "#shared/records/machine-record.ts";
 import { newMachineKeyPair } from "#shared/protocol/pairing.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
@@ -16,45 +16,43 @@ const waiting = { ...attic, publicKey: undefined, join: { ...used, expiresAt: wa
 const lastSeen = new Map([[publicKey, { atMs: wallMs - 7_200_000, runtime: "ollama 0.9.1", models: 3 }]]);
 const show = (record: MachineRecord) => showAway(record, { wallMs, lastSeen });
 
-describe("a machine with a record that is not connected", () => {
-  test.each([
-    ["that is paired", attic, "paired", "paired, but not connected"],
-    [
-      "that is cordoned",
-      { ...attic, cordon: { reason: "new fans", at: 1, by: "o" } },
-      "cordoned",
-      "paired, but not connected; cordoned: new fans (trunkline machines uncordon)",
-    ],
-    [
-      "that was revoked",
-      { ...attic, revokedAt: wallMs - 1_000 },
-      "revoked",
-      "was revoked at 2025-12-31T23:59:59.000Z (trunkline machines pair attic makes a new line)",
-    ],
-    [
-      "that has not joined yet",
-      waiting,
-      "joining",
-      "has not used its join line yet, which is good until 2026-01-01T00:01:00.000Z",
-    ],
-  ] as const)("%s is shown as that", (_, record, pairing, why) => {
-    expect(show(record)).toMatchObject({ machine: "attic", pairing, why, status: "offline", takes_work: false });
-  });
+test.each([
+  ["that is paired", attic, "paired", "paired, but not connected"],
+  [
+    "that is cordoned",
+    { ...attic, cordon: { reason: "new fans", at: 1, by: "o" } },
+    "cordoned",
+    "paired, but not connected; cordoned: new fans (trunkline machines uncordon)",
+  ],
+  [
+    "that was revoked",
+    { ...attic, revokedAt: wallMs - 1_000 },
+    "revoked",
+    "was revoked at 2025-12-31T23:59:59.000Z (trunkline machines pair attic makes a new line)",
+  ],
+  [
+    "that has not joined yet",
+    waiting,
+    "joining",
+    "has not used its join line yet, which is good until 2026-01-01T00:01:00.000Z",
+  ],
+] as const)("a machine with a record that is not connected, %s, is shown as that", (_, record, pairing, why) => {
+  expect(show(record)).toMatchObject({ machine: "attic", pairing, why, status: "offline", takes_work: false });
+});
 
-  test("a machine with a record that is not connected is shown with the time when any gateway heard it last, and what it offered then", () => {
-    expect(show(attic)).toMatchObject({ heard_ms_ago: 7_200_000, runtime: "ollama 0.9.1", models: 3 });
-    expect(show(waiting)?.heard_ms_ago).toBeNull();
-  });
+test("a machine with a record that is not connected is shown with the time when any gateway heard it last, and what it offered then", () => {
+  expect(show(attic)).toMatchObject({ heard_ms_ago: 7_200_000, runtime: "ollama 0.9.1", models: 3 });
+  expect(show(waiting)?.heard_ms_ago).toBeNull();
+});
 
-  test("a machine with a record that is not connected is not expected when its record only permits models", () => {
-    const { publicKey: _, join: __, ...permitted } = attic;
-    expect([show(permitted), showAwayRank(permitted, wallMs)]).toEqual([undefined, undefined]);
-  });
+test("a machine with a record that is not connected is not expected when its record only permits models", () => {
+  const { publicKey: _, join: __, ...permitted } = attic;
+  expect([show(permitted), showAwayRank(permitted, wallMs)]).toEqual([undefined, undefined]);
+});
 
-  test("a machine with a record that is not connected is in no route's way, with the reason", () => {
-    expect(showAwayRank(attic, wallMs)).toMatchObject({ rank: null, reason: "offline" });
-    expect(showAwayRank({ ...attic, revokedAt: 1 }, wallMs)).toMatchObject({ rank: null, reason: "revoked" });
-  });
+test("a machine with a record that is not connected is in no route's way, with the reason", () => {
+  expect(showAwayRank(attic, wallMs)).toMatchObject({ rank: null, reason: "offline" });
+  expect(showAwayRank({ ...attic, revokedAt: 1 }, wallMs)).toMatchObject({ rank: null, reason: "revoked" });
 });
 
 test("a join line that was used again is told with both addresses for a day", () => {

@@ -54,9 +54,7 @@ export async function placing({
     log,
     settle,
     pass,
-  } = gatewayOnBroker({
-    names: ["gpu-1", "gpu-2", "gpu-3", "gpu-4"],
-  });
+  } = gatewayOnBroker({ names: ["gpu-1", "gpu-2", "gpu-3", "gpu-4"] });
   const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
   const catalogues = new Catalogues({
     ask: async ({ machine }) =>

@@ -56,12 +56,6 @@ test("the tokens of a prompt are counted by the next machine when the best one r
   expect(await counted).toBe(7);
 });
 
-test("the tokens of a prompt stay unknown when no machine counts, and none is asked", async () => {
-  const { start, asked } = counting({ able: [] });
-  expect(await start()).toBeUndefined();
-  expect(asked()).toEqual([]);
-});
-
 test("the tokens of a prompt stay unknown when the machine takes longer than countWaitMs", async () => {
   const { one, start, settle, pass, timing } = counting({ able: ["gpu-1"] });
   const counted = start();

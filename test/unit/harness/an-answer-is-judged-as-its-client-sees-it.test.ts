@@ -32,6 +32,6 @@ const rows: readonly [string, Partial<Received>, Outcome][] = [
   ["what somebody else was told", { text: textOf(scriptedChat({ tokens: 3 })) }, "foreign"],
 ];
 
-test.for(rows)("%s", ([, received, outcome]) => {
+test.for(rows)("an answer is judged as its client sees it: %s", ([, received, outcome]) => {
   expect(judgeAnswer(chat, { ...stream, ...received })).toBe(outcome);
 });

@@ -40,14 +40,6 @@ async function lendNats(): Promise<string> {
   return `nats://user:secret@127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
 }
 
-test("takes programs on the PATH and says their versions", async () => {
-  await program("nats-server", "nats-server: v2.9.10");
-  await program("redis-server", "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0");
-  const { nats, redis } = await find();
-  expect(nats).toMatchObject({ by: "binary", title: "nats-server 2.9.10 on the PATH" });
-  expect(redis).toMatchObject({ by: "binary", title: "redis-server 7.0.15 on the PATH" });
-});
-
 test("a lent NATS server goes before one on the PATH, and Redis is decided for itself", async () => {
   await program("nats-server", "nats-server: v2.9.10");
   await program("redis-server", "Redis server v=7.0.15");

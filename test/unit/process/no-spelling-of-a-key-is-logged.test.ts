@@ -59,7 +59,7 @@ test("neither the secret of a join line nor the private key of a machine or of N
   for (const kind of ["O", "A"] as const) expect(scrub(`the file ${Nkey.make(kind).seed}`)).toBe("the file [key]");
 });
 
-test("names of settings are logged as they are", () => {
+test("the names of settings are logged as they are", () => {
   expect(scrub("(TRUNKLINE_CONNECTIONS_MAX) 5 %")).toBe("(TRUNKLINE_CONNECTIONS_MAX) 5 %");
 });
 

@@ -1,28 +1,28 @@
 import { createAccount, createOperator, createUser, fromPublic, fromSeed } from "@nats-io/nkeys";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { isSignedBy, Nkey, type NkeyKind } from "#shared/protocol/nkey.ts";
 
 const text = Buffer.from("signed");
 const libraryKeys = { O: createOperator, A: createAccount, U: createUser } as const;
 
-describe.each(["O", "A", "U"] as const satisfies NkeyKind[])("a key of the kind %s", (kind) => {
-  test("has the public key and the signature that the library of NATS gives for its seed", () => {
-    const key = Nkey.make(kind);
-    const known = fromSeed(Buffer.from(key.seed));
-    expect(key.publicKey).toBe(known.getPublicKey());
-    expect(key.publicKey).toMatch(new RegExp(`^${kind}[A-Z2-7]{55}$`));
-    expect([...key.sign(text)]).toEqual([...known.sign(text)]);
-    expect(fromPublic(key.publicKey).verify(text, key.sign(text))).toBe(true);
-  });
+const kinds: NkeyKind[] = ["O", "A", "U"];
 
-  test("is read from a seed of the library, and verifies its signatures", () => {
-    const known = libraryKeys[kind]();
-    const seed = Buffer.from(known.getSeed()).toString();
-    const key = Nkey.fromSeed(kind, seed);
-    expect([key?.seed, key?.publicKey]).toEqual([seed, known.getPublicKey()]);
-    expect(isSignedBy(known.getPublicKey(), text, known.sign(text))).toBe(true);
-    expect(isSignedBy(Nkey.make(kind).publicKey, text, known.sign(text))).toBe(false);
-  });
+test.each(kinds)("a key of the kind %s has the public key and signature that the library of NATS gives", (kind) => {
+  const key = Nkey.make(kind);
+  const known = fromSeed(Buffer.from(key.seed));
+  expect(key.publicKey).toBe(known.getPublicKey());
+  expect(key.publicKey).toMatch(new RegExp(`^${kind}[A-Z2-7]{55}$`));
+  expect([...key.sign(text)]).toEqual([...known.sign(text)]);
+  expect(fromPublic(key.publicKey).verify(text, key.sign(text))).toBe(true);
+});
+
+test.each(kinds)("a key of the kind %s is read from a seed of the library, and verifies its signatures", (kind) => {
+  const known = libraryKeys[kind]();
+  const seed = Buffer.from(known.getSeed()).toString();
+  const key = Nkey.fromSeed(kind, seed);
+  expect([key?.seed, key?.publicKey]).toEqual([seed, known.getPublicKey()]);
+  expect(isSignedBy(known.getPublicKey(), text, known.sign(text))).toBe(true);
+  expect(isSignedBy(Nkey.make(kind).publicKey, text, known.sign(text))).toBe(false);
 });
 
 test.each([

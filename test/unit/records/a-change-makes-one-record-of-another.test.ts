@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { adminTtlMsMax } from "#shared/records/issue-key.ts";
 import { applyChange, type ChangedKey, type KeyChange } from "#shared/records/change-key.ts";
 import { keyRecord, replacedSecretsMax, type KeyRecord, type NewTerms } from "#shared/records/key-record.ts";
@@ -40,120 +40,110 @@ const apply = (before: KeyRecord, change: KeyChange): ChangedKey => {
 };
 
 /** Each makes a record that is one version newer and else differs in these fields alone; undefined is gone. */
-describe("changed fields", () => {
-  const secret = newSecret();
-  const before = { digest: record.digest, pepper: record.pepper };
-  const repeppered = { digest: token.digest(otherPepper), pepper: otherPepper.fingerprint };
-  test.each<[string, KeyRecord, KeyChange, { [Field in keyof KeyRecord]?: KeyRecord[Field] | undefined }]>([
-    ["extended: its time from now on", record, extended(60), { expiresAt: nowMs + 60 * dayMs }],
-    ["extended to the very time that it has", record, extended(30), { expiresAt }],
-    ["extended after it expired", expired, extended(1), { expiresAt: nowMs + dayMs }],
-    ["extended while disabled: it stays so", disabled, extended(60), { expiresAt: nowMs + 60 * dayMs }],
-    ["an admin key, extended to its limit", admin, extended(90), { expiresAt: nowMs + adminTtlMsMax }],
-    [
-      "rotated: another secret, and the one before for its grace",
-      record,
-      { action: "rotated", secret, graceMs: dayMs },
-      { ...secret, replaced: [{ ...before, validUntil: nowMs + dayMs }] },
-    ],
-    [
-      "rotated without any grace",
-      disabled,
-      { action: "rotated", secret, graceMs: 0 },
-      { ...secret, replaced: [{ ...before, validUntil: nowMs }] },
-    ],
-    ["disabled", record, { action: "disabled" }, { disabledAt: nowMs }],
-    ["enabled", disabled, { action: "enabled" }, { disabledAt: undefined }],
-    ["revoked", record, { action: "revoked" }, { revokedAt: nowMs }],
-    ["revoked after it expired", expired, { action: "revoked" }, { revokedAt: nowMs }],
-    ["revoked while disabled", disabled, { action: "revoked" }, { revokedAt: nowMs }],
-    [
-      "repeppered: the same secret, nothing replaced",
-      record,
-      { action: "repeppered", from: record.digest, secret: repeppered },
-      repeppered,
-    ],
-  ])("%s", (_, key, change, fields) => {
-    const expected = Object.entries({ ...key, ...fields, version: 8 }).filter(([, value]) => value !== undefined);
-    expect(apply(key, change)).toMatchObject({ outcome: "changed", record: Object.fromEntries(expected) });
-    expect(Object.keys(changedRecord(apply(key, change))).toSorted()).toEqual(expected.map(([field]) => field).sort());
-  });
-
-  test.each<[string, NewTerms, { [Field in keyof KeyRecord]?: KeyRecord[Field] | undefined }]>([
-    ["a name", { name: "bob" }, { name: "bob" }],
-    ["scopes", { scopes: ["*"] }, { scopes: ["*"] }],
-    ["other machines", { machines: ["cellar"] }, { machines: ["cellar"] }],
-    ["all machines", { machines: null }, { machines: undefined }],
-    ["one limit, beside those that it has", { limits: { concurrency: 3 } }, limited({ concurrency: 3 })],
-    ["one limit less", { limits: { concurrency: null } }, { limits: { requestsPerMinute: 60 } }],
-    ["no limits", { limits: { concurrency: null, requestsPerMinute: null } }, { limits: undefined }],
-    [
-      "a budget",
-      { limits: { budget: { tokens: 5, per: "day" } } },
-      limited({ budget: { tokens: 5, per: "day" as const } }),
-    ],
-  ])("terms: %s, and no others", (_, terms, fields) => {
-    const expected = Object.entries({ ...record, ...fields, version: 8 }).filter(([, value]) => value !== undefined);
-    expect(changedRecord(apply(record, { action: "changed", terms }))).toEqual(Object.fromEntries(expected));
-  });
-
-  test("a term that is named without a value stays as it is", () => {
-    const terms: NewTerms = { name: "bob", machines: undefined, limits: { concurrency: undefined } };
-    expect(changedRecord(apply(record, { action: "changed", terms }))).toEqual({ ...record, name: "bob", version: 8 });
-  });
-
-  test("an admin key takes another name from the command line, which names all limits without a value", () => {
-    const terms: NewTerms = { name: "console", limits: { requestsPerMinute: undefined, concurrency: undefined } };
-    expect(changedRecord(apply(admin, { action: "changed", terms }))).toEqual({
-      ...admin,
-      name: "console",
-      version: 8,
-    });
-  });
-
-  function limited(more: KeyRecord["limits"]) {
-    return { limits: { ...record.limits, ...more } };
-  }
+const secret = newSecret();
+const before = { digest: record.digest, pepper: record.pepper };
+const repeppered = { digest: token.digest(otherPepper), pepper: otherPepper.fingerprint };
+test.each<[string, KeyRecord, KeyChange, { [Field in keyof KeyRecord]?: KeyRecord[Field] | undefined }]>([
+  ["extended: its time from now on", record, extended(60), { expiresAt: nowMs + 60 * dayMs }],
+  ["extended to the very time that it has", record, extended(30), { expiresAt }],
+  ["extended after it expired", expired, extended(1), { expiresAt: nowMs + dayMs }],
+  ["extended while disabled: it stays so", disabled, extended(60), { expiresAt: nowMs + 60 * dayMs }],
+  ["an admin key, extended to its limit", admin, extended(90), { expiresAt: nowMs + adminTtlMsMax }],
+  [
+    "rotated: another secret, and the one before for its grace",
+    record,
+    { action: "rotated", secret, graceMs: dayMs },
+    { ...secret, replaced: [{ ...before, validUntil: nowMs + dayMs }] },
+  ],
+  [
+    "rotated without any grace",
+    disabled,
+    { action: "rotated", secret, graceMs: 0 },
+    { ...secret, replaced: [{ ...before, validUntil: nowMs }] },
+  ],
+  ["disabled", record, { action: "disabled" }, { disabledAt: nowMs }],
+  ["enabled", disabled, { action: "enabled" }, { disabledAt: undefined }],
+  ["revoked", record, { action: "revoked" }, { revokedAt: nowMs }],
+  ["revoked after it expired", expired, { action: "revoked" }, { revokedAt: nowMs }],
+  ["revoked while disabled", disabled, { action: "revoked" }, { revokedAt: nowMs }],
+  [
+    "repeppered: the same secret, nothing replaced",
+    record,
+    { action: "repeppered", from: record.digest, secret: repeppered },
+    repeppered,
+  ],
+])("changed fields %s", (_, key, change, fields) => {
+  const expected = Object.entries({ ...key, ...fields, version: 8 }).filter(([, value]) => value !== undefined);
+  expect(apply(key, change)).toMatchObject({ outcome: "changed", record: Object.fromEntries(expected) });
+  expect(Object.keys(changedRecord(apply(key, change))).toSorted()).toEqual(expected.map(([field]) => field).sort());
 });
 
-describe("values that are set already and make no version", () => {
-  test.each<[string, KeyRecord, KeyChange]>([
-    ["revoked again", revoked, { action: "revoked" }],
-    ["disabled again", disabled, { action: "disabled" }],
-    ["enabled without having been disabled", record, { action: "enabled" }],
-    ["the same terms", record, { action: "changed", terms: { name: "alice", limits: { concurrency: 2 } } }],
-    ["no terms", record, { action: "changed", terms: {} }],
-    ["a limit taken away that it has not", record, { action: "changed", terms: { limits: { budget: null } } }],
-    ["repeppered from a secret that it no longer has", record, repepperedFromAnother()],
-  ])("%s", (_, key, change) => {
-    expect(apply(key, change)).toEqual({ outcome: "unchanged", record: key });
-  });
-
-  function repepperedFromAnother(): KeyChange {
-    return { action: "repeppered", from: mintKeyToken().digest(pepper), secret: newSecret() };
-  }
+test.each<[string, NewTerms, { [Field in keyof KeyRecord]?: KeyRecord[Field] | undefined }]>([
+  ["a name", { name: "bob" }, { name: "bob" }],
+  ["scopes", { scopes: ["*"] }, { scopes: ["*"] }],
+  ["other machines", { machines: ["cellar"] }, { machines: ["cellar"] }],
+  ["all machines", { machines: null }, { machines: undefined }],
+  ["one limit, beside those that it has", { limits: { concurrency: 3 } }, limited({ concurrency: 3 })],
+  ["one limit less", { limits: { concurrency: null } }, { limits: { requestsPerMinute: 60 } }],
+  ["no limits", { limits: { concurrency: null, requestsPerMinute: null } }, { limits: undefined }],
+  [
+    "a budget",
+    { limits: { budget: { tokens: 5, per: "day" } } },
+    limited({ budget: { tokens: 5, per: "day" as const } }),
+  ],
+])("changed fields terms: %s, and no others", (_, terms, fields) => {
+  const expected = Object.entries({ ...record, ...fields, version: 8 }).filter(([, value]) => value !== undefined);
+  expect(changedRecord(apply(record, { action: "changed", terms }))).toEqual(Object.fromEntries(expected));
 });
 
-describe("refused changes and their reasons", () => {
-  const rotated: KeyChange = { action: "rotated", secret: newSecret(), graceMs: dayMs };
-  test.each<[string, KeyRecord, KeyChange, string]>([
-    ["a revoked key extended", revoked, extended(60), "was revoked"],
-    ["a revoked key enabled", { ...revoked, disabledAt: 1 }, { action: "enabled" }, "was revoked"],
-    ["a revoked key disabled", revoked, { action: "disabled" }, "was revoked"],
-    ["a revoked key rotated", revoked, rotated, "was revoked"],
-    ["a revoked key given other terms", revoked, { action: "changed", terms: { name: "bob" } }, "was revoked"],
-    ["an expired key rotated", expired, rotated, "extend it first"],
-    ["extended to less than it has", record, extended(29), "is valid until 2026-02-09T00:00:00.000Z already"],
-    ["an admin key extended beyond its limit", admin, extended(91), "90d at most"],
-    [
-      "an admin key given a limit",
-      admin,
-      { action: "changed", terms: { limits: { requestsPerMinute: 7 } } },
-      "only its name can be changed",
-    ],
-  ])("%s", (_, key, change, reason) => {
-    expect(apply(key, change)).toEqual({ outcome: "refused", reason: expect.stringContaining(reason) });
-  });
+test("a term that is named without a value stays as it is", () => {
+  const terms: NewTerms = { name: "bob", machines: undefined, limits: { concurrency: undefined } };
+  expect(changedRecord(apply(record, { action: "changed", terms }))).toEqual({ ...record, name: "bob", version: 8 });
+});
+
+test("an admin key takes another name from the command line, which names all limits without a value", () => {
+  const terms: NewTerms = { name: "console", limits: { requestsPerMinute: undefined, concurrency: undefined } };
+  expect(changedRecord(apply(admin, { action: "changed", terms }))).toEqual({ ...admin, name: "console", version: 8 });
+});
+
+function limited(more: KeyRecord["limits"]) {
+  return { limits: { ...record.limits, ...more } };
+}
+
+test.each<[string, KeyRecord, KeyChange]>([
+  ["revoked again", revoked, { action: "revoked" }],
+  ["disabled again", disabled, { action: "disabled" }],
+  ["enabled without having been disabled", record, { action: "enabled" }],
+  ["the same terms", record, { action: "changed", terms: { name: "alice", limits: { concurrency: 2 } } }],
+  ["no terms", record, { action: "changed", terms: {} }],
+  ["a limit taken away that it has not", record, { action: "changed", terms: { limits: { budget: null } } }],
+  ["repeppered from a secret that it no longer has", record, repepperedFromAnother()],
+])("values that are set already and make no version %s", (_, key, change) => {
+  expect(apply(key, change)).toEqual({ outcome: "unchanged", record: key });
+});
+
+function repepperedFromAnother(): KeyChange {
+  return { action: "repeppered", from: mintKeyToken().digest(pepper), secret: newSecret() };
+}
+
+const rotated: KeyChange = { action: "rotated", secret: newSecret(), graceMs: dayMs };
+test.each<[string, KeyRecord, KeyChange, string]>([
+  ["a revoked key extended", revoked, extended(60), "was revoked"],
+  ["a revoked key enabled", { ...revoked, disabledAt: 1 }, { action: "enabled" }, "was revoked"],
+  ["a revoked key disabled", revoked, { action: "disabled" }, "was revoked"],
+  ["a revoked key rotated", revoked, rotated, "was revoked"],
+  ["a revoked key given other terms", revoked, { action: "changed", terms: { name: "bob" } }, "was revoked"],
+  ["an expired key rotated", expired, rotated, "extend it first"],
+  ["extended to less than it has", record, extended(29), "is valid until 2026-02-09T00:00:00.000Z already"],
+  ["an admin key extended beyond its limit", admin, extended(91), "90d at most"],
+  [
+    "an admin key given a limit",
+    admin,
+    { action: "changed", terms: { limits: { requestsPerMinute: 7 } } },
+    "only its name can be changed",
+  ],
+])("refused changes and their reasons %s", (_, key, change, reason) => {
+  expect(apply(key, change)).toEqual({ outcome: "refused", reason: expect.stringContaining(reason) });
 });
 
 test("the latest of the replaced secrets are remembered, each with its own grace", () => {

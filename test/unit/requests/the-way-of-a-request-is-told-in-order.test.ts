@@ -44,18 +44,6 @@ const request: ShownRequest = {
   refused_before: 0,
 };
 
-test("a machine that failed stands before the one that answered, with its code and when it was given up", () => {
-  expect(stepsOf(request).map(({ atMs, text }) => [atMs, text])).toEqual([
-    [0, "arrived"],
-    [3, "offered to attic, as llama3.2: costs least"],
-    [1_505, "attic refused it or failed: agent_offline"],
-    [1_505, "offered to cellar, as llama3.2: costs least"],
-    [1_510, "cellar took it"],
-    [1_700, "first piece of the answer"],
-    [2_500, "ended by the machine: ok, status 200, 24 tokens/s"],
-  ]);
-});
-
 test("a machine that went on with an answer stands after the one that began it", () => {
   const continued = {
     ...request,

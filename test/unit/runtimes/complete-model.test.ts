@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { completeModel, modelSettingsFile, settingsOf } from "../../../services/agent/models/model-set.ts";
 import type { DescribedModel } from "../../../services/agent/runtimes/runtime.ts";
 
@@ -71,28 +71,26 @@ test("a model that its runtime says little of is left out when it can do nothing
   expect(completeModel({ ...facts, described: bare, id: "x".repeat(257) })).toBeUndefined();
 });
 
-describe("the operator's settings", () => {
-  const file = modelSettingsFile.parse({
-    "qwen*": { size_mb: 1 },
-    "qwen3:8b": { size_mb: 2 },
-    "*.gguf": { size_mb: 3 },
-    "a+b": { size_mb: 4 },
-  });
+const file = modelSettingsFile.parse({
+  "qwen*": { size_mb: 1 },
+  "qwen3:8b": { size_mb: 2 },
+  "*.gguf": { size_mb: 3 },
+  "a+b": { size_mb: 4 },
+});
 
-  test.each([
-    ["qwen3:8b", 2],
-    ["qwen3:4b", 1],
-    ["models/x.gguf", 3],
-    ["xxgguf", undefined],
-    ["a+b", 4],
-    ["aab", undefined],
-    ["toString", undefined],
-  ])("the operator's settings of %s are found by its id, or else by the first pattern that fits", (id, sizeMb) => {
-    expect(settingsOf(file, id)?.size_mb).toBe(sizeMb);
-  });
+test.each([
+  ["qwen3:8b", 2],
+  ["qwen3:4b", 1],
+  ["models/x.gguf", 3],
+  ["xxgguf", undefined],
+  ["a+b", 4],
+  ["aab", undefined],
+  ["toString", undefined],
+])("the operator's settings of %s are found by its id, or else by the first pattern that fits", (id, sizeMb) => {
+  expect(settingsOf(file, id)?.size_mb).toBe(sizeMb);
+});
 
-  test("with a field that nobody knows are refused", () => {
-    expect(modelSettingsFile.safeParse({ m: { contextwindow: 1 } }).success).toBe(false);
-    expect(modelSettingsFile.safeParse({ m: { capabilities: { tool: true } } }).success).toBe(false);
-  });
+test("the operator's settings with a field that nobody knows are refused", () => {
+  expect(modelSettingsFile.safeParse({ m: { contextwindow: 1 } }).success).toBe(false);
+  expect(modelSettingsFile.safeParse({ m: { capabilities: { tool: true } } }).success).toBe(false);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { answerSchema, parametersSchema, withoutNulls } from "../../../services/agent/runtimes/llama/gguf-schema.ts";
 
 const param = "response_format.json_schema.schema";
@@ -45,22 +45,20 @@ test.each([
   expect(() => answerSchema(schema, param)).toThrow(name);
 });
 
-describe("a schema of a tool's parameters", () => {
-  test("keeps what a grammar cannot express for the prompt", () => {
-    const parameters = { type: "object", properties: { code: { type: "string", pattern: "^a" } }, required: ["code"] };
-    expect(parametersSchema(parameters)).toMatchObject(parameters);
-  });
+test("a schema of a tool's parameters keeps what a grammar cannot express for the prompt", () => {
+  const parameters = { type: "object", properties: { code: { type: "string", pattern: "^a" } }, required: ["code"] };
+  expect(parametersSchema(parameters)).toMatchObject(parameters);
+});
 
-  test("lets an optional parameter be null, which a call then leaves out", () => {
-    const parameters = { type: "object", properties: { a: {}, b: { type: "string" } }, required: ["a"] };
-    expect(parametersSchema(parameters)).toMatchObject({
-      properties: { b: { oneOf: [{ type: "string" }, { type: "null" }] } },
-    });
-    expect(withoutNulls({ a: null, b: null }, parameters)).toBe(`{"a":null}`);
-    expect(withoutNulls(undefined, undefined)).toBe("{}");
+test("a schema of a tool's parameters lets an optional parameter be null, which a call then leaves out", () => {
+  const parameters = { type: "object", properties: { a: {}, b: { type: "string" } }, required: ["a"] };
+  expect(parametersSchema(parameters)).toMatchObject({
+    properties: { b: { oneOf: [{ type: "string" }, { type: "null" }] } },
   });
+  expect(withoutNulls({ a: null, b: null }, parameters)).toBe(`{"a":null}`);
+  expect(withoutNulls(undefined, undefined)).toBe("{}");
+});
 
-  test("is any object where it has another form", () => {
-    expect(parametersSchema({ allOf: [{ type: "object" }] })).toEqual({ type: "object", additionalProperties: true });
-  });
+test("a schema of a tool's parameters is any object where it has another form", () => {
+  expect(parametersSchema({ allOf: [{ type: "object" }] })).toEqual({ type: "object", additionalProperties: true });
 });

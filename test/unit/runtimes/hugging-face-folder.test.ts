@@ -1,14 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { readModelFiles } from "../../../services/agent/runtimes/openai/model-files.ts";
+import { folderOfTest } from "../../harness/temporary-folder.ts";
 
 let hub: string;
 let snapshot: string;
 
 beforeEach(() => {
-  hub = mkdtempSync(join(tmpdir(), "hub-"));
+  hub = folderOfTest();
   snapshot = join(hub, "models--org--name", "snapshots", "abc123");
   mkdirSync(snapshot, { recursive: true });
   mkdirSync(join(hub, "models--org--name", "refs"));
@@ -16,16 +16,6 @@ beforeEach(() => {
   writeFileSync(join(snapshot, "config.json"), JSON.stringify({ max_position_embeddings: 32_768 }));
   writeFileSync(join(snapshot, "model-00001-of-00002.safetensors"), Buffer.alloc(300));
   writeFileSync(join(snapshot, "model-00002-of-00002.safetensors"), Buffer.alloc(200));
-});
-
-afterEach(() => {
-  rmSync(hub, { recursive: true });
-});
-
-test("the files of a model are found in the cache by the model's name, and tell its size and its window", async () => {
-  const files = await readModelFiles("org/name", hub);
-  expect(files?.sizeBytes).toBe(500);
-  expect(files?.trainedTokens).toBe(32_768);
 });
 
 test("the files of a model are found in a folder that is named", async () => {

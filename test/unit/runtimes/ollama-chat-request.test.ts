@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
-import { Fault } from "#shared/fault/fault.ts";
+import type { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { ollamaChatRequest } from "../../../services/agent/runtimes/ollama/ollama-request.ts";
 import { ollamaShow } from "../../../services/agent/runtimes/ollama/ollama-catalogue.ts";
+import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 const everything = ["completion", "vision", "tools", "thinking"];
 const tools = [{ type: "function", function: { name: "look", parameters: { type: "object" } } }];
@@ -19,14 +20,7 @@ function requestFor(
   return JSON.parse(JSON.stringify(ollamaChatRequest(entry, { capabilities: show.capabilities, body })));
 }
 
-function refusalOf(...request: Parameters<typeof requestFor>): Fault {
-  try {
-    requestFor(...request);
-  } catch (error) {
-    return Fault.from(error);
-  }
-  throw new Error("the request was taken");
-}
+const refusalOf = (...request: Parameters<typeof requestFor>): Fault => faultThrownBy(() => requestFor(...request));
 
 test("a chat for Ollama has Ollama's own name for the model, and never lets it forget messages in silence", () => {
   expect(requestFor({})).toEqual({

@@ -2,17 +2,15 @@ import { expect, test } from "vitest";
 import { ollamaStatusFault } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
 
 /** As Ollama 0.33.0-rc2 passes on what the llama-server below it refuses. */
-function passedOn(error: object): string {
-  return JSON.stringify({ error: JSON.stringify({ error }) });
+function passedOn(code: number, message: string, more: object = { type: "invalid_request_error" }): string {
+  return JSON.stringify({ error: JSON.stringify({ error: { code, message, ...more } }) });
 }
 
 test.each([
   [
     "an image, by the engine below",
     500,
-    passedOn({
-      code: 500,
-      message: "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+    passedOn(500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", {
       type: "server_error",
     }),
     { code: "unsupported_value", param: "messages", message: "The model does not accept images." },
@@ -20,11 +18,7 @@ test.each([
   [
     "an image, with a template of its own",
     400,
-    passedOn({
-      code: 400,
-      message: "Multimodal data provided, but model does not support multimodal requests.",
-      type: "invalid_request_error",
-    }),
+    passedOn(400, "Multimodal data provided, but model does not support multimodal requests."),
     { code: "unsupported_value", param: "messages", message: "The model does not accept images." },
   ],
   [
@@ -36,38 +30,28 @@ test.each([
   [
     "likelihoods together with tools",
     400,
-    passedOn({ code: 400, message: "logprobs is not supported with tools + stream", type: "invalid_request_error" }),
+    passedOn(400, "logprobs is not supported with tools + stream"),
     { code: "unsupported_parameter", param: "logprobs" },
   ],
   [
     "a schema that is none",
     400,
-    passedOn({
-      code: 400,
-      message:
-        "Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #: unrecognized type nonsense",
-      type: "invalid_request_error",
-    }),
+    passedOn(
+      400,
+      "Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #: unrecognized type nonsense",
+    ),
     { code: "invalid_value" },
   ],
   [
     "two beginnings of an answer",
     400,
-    passedOn({
-      code: 400,
-      message: "Cannot have 2 or more assistant messages at the end of the list.",
-      type: "invalid_request_error",
-    }),
+    passedOn(400, "Cannot have 2 or more assistant messages at the end of the list."),
     { code: "unsupported_value", param: "messages" },
   ],
   [
     "calls without their results",
     400,
-    passedOn({
-      code: 400,
-      message: "Cannot continue an assistant message that contains tool calls.",
-      type: "invalid_request_error",
-    }),
+    passedOn(400, "Cannot continue an assistant message that contains tool calls."),
     { code: "unsupported_value", param: "messages" },
   ],
   ["a model that is not there", 404, '{"error":"model \'nope:latest\' not found"}', { code: "model_not_found" }],
@@ -107,13 +91,11 @@ test.each([
 });
 
 test("refusals of Ollama is a prompt that is too long, with both numbers of the engine below", () => {
-  const text = passedOn({
-    code: 400,
-    message: "request (14003 tokens) exceeds the available context size (4096 tokens), try increasing it",
-    type: "exceed_context_size_error",
-    n_prompt_tokens: 14_003,
-    n_ctx: 4_096,
-  });
+  const text = passedOn(
+    400,
+    "request (14003 tokens) exceeds the available context size (4096 tokens), try increasing it",
+    { type: "exceed_context_size_error", n_prompt_tokens: 14_003, n_ctx: 4_096 },
+  );
   expect(ollamaStatusFault({ status: 400, text })).toMatchObject({
     code: "context_length_exceeded",
     overflow: { promptTokens: 14_003, windowTokens: 4_096 },
@@ -129,10 +111,7 @@ test.each([[401], [403]])(
   "refusals of Ollama of the agent itself (%i) tells the operator which setting gives a key",
   (status) => {
     const fault = ollamaStatusFault({ status, text: '{"error":"unauthorized"}' });
-    expect(fault).toMatchObject({
-      code: "upstream_error",
-      message: "The runtime refused the agent of this machine.",
-    });
+    expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime refused the agent of this machine." });
     expect(fault.internal).toContain("TRUNKLINE_RUNTIME_KEY");
   },
 );

@@ -1,9 +1,10 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
 import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
+import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 /** A chat with tools, to a server that gives several answers. */
 const usual = chatBody.parse({
@@ -36,14 +37,7 @@ function said(chunks: readonly unknown[], facts: Facts = {}): AnswerEvent[] {
   return chunks.flatMap((chunk) => take(chunk));
 }
 
-function faultOf(chunks: readonly unknown[], facts: Facts = {}): Fault {
-  try {
-    said(chunks, facts);
-  } catch (error) {
-    return Fault.from(error);
-  }
-  throw new Error("the answer was taken");
-}
+const faultOf = (chunks: readonly unknown[], facts: Facts = {}): Fault => faultThrownBy(() => said(chunks, facts));
 
 function delta(content: object, finishReason: string | null = null): unknown {
   return { choices: [{ index: 0, delta: content, finish_reason: finishReason }] };
@@ -52,167 +46,130 @@ function delta(content: object, finishReason: string | null = null): unknown {
 const finished = delta({}, "stop");
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 
-describe("an OpenAI-shaped answer", () => {
-  test("an OpenAI-shaped answer names the stop string that ended it, where the server names one and no token", () => {
-    const ended = (stop_reason: unknown) => ({
-      choices: [{ index: 0, delta: {}, finish_reason: "stop", stop_reason }],
-    });
-    expect(said([ended("END")])).toEqual([{ ...stop, stop: "END" }]);
-    expect(said([ended(128_009)])).toEqual([stop]);
-    expect(said([ended(null)])).toEqual([stop]);
-  });
+test("an OpenAI-shaped answer names the stop string that ended it, where the server names one and no token", () => {
+  const ended = (stop_reason: unknown) => ({ choices: [{ index: 0, delta: {}, finish_reason: "stop", stop_reason }] });
+  expect(said([ended("END")])).toEqual([{ ...stop, stop: "END" }]);
+  expect(said([ended(128_009)])).toEqual([stop]);
+  expect(said([ended(null)])).toEqual([stop]);
+});
 
-  test("an OpenAI-shaped answer says nothing by the chunk that only tells the role, with or without content", () => {
-    const roles = [delta({ role: "assistant", content: null }), delta({ role: "assistant", content: "" }), delta({})];
-    expect(said(roles)).toEqual([]);
-  });
+test("an OpenAI-shaped answer says nothing by the chunk that only tells the role, with or without content", () => {
+  const roles = [delta({ role: "assistant", content: null }), delta({ role: "assistant", content: "" }), delta({})];
+  expect(said(roles)).toEqual([]);
+});
 
-  test("an OpenAI-shaped answer may tell its end on a chunk of its own, or with the last text", () => {
-    const text: AnswerEvent = { kind: "text", text: "hi" };
-    expect(said([delta({ content: "hi" }), finished])).toEqual([text, stop]);
-    expect(said([delta({ content: "hi" }, "stop")])).toEqual([text, stop]);
-  });
+test("an OpenAI-shaped answer may tell its end on a chunk of its own, or with the last text", () => {
+  const text: AnswerEvent = { kind: "text", text: "hi" };
+  expect(said([delta({ content: "hi" }), finished])).toEqual([text, stop]);
+  expect(said([delta({ content: "hi" }, "stop")])).toEqual([text, stop]);
+});
 
-  test.each([
-    ["stop", "stop"],
-    ["length", "length"],
-    ["content_filter", "content_filter"],
-    ["function_call", "tool_calls"],
-    ["eos_found", "stop"],
-  ])("an OpenAI-shaped answer that ends with %s has the finish reason %s", (told, reason) => {
-    expect(said([delta({ content: "x" }, told)]).at(-1)).toEqual({ kind: "finish", reason });
-  });
+test.each([
+  ["stop", "stop"],
+  ["length", "length"],
+  ["content_filter", "content_filter"],
+  ["function_call", "tool_calls"],
+  ["eos_found", "stop"],
+])("an OpenAI-shaped answer that ends with %s has the finish reason %s", (told, reason) => {
+  expect(said([delta({ content: "x" }, told)]).at(-1)).toEqual({ kind: "finish", reason });
+});
 
-  test("an OpenAI-shaped answer has no end yet while its reason is empty, and has one when the stream says so", () => {
-    const { answer, take } = answerOf();
-    take(delta({ content: "hi" }, ""));
-    expect(answer.isComplete).toBe(false);
-    expect(take("[DONE]")).toEqual([stop]);
-    expect([answer.isComplete, answer.isOver]).toEqual([true, true]);
-  });
+test("an OpenAI-shaped answer has no end yet while its reason is empty, and has one when the stream says so", () => {
+  const { answer, take } = answerOf();
+  take(delta({ content: "hi" }, ""));
+  expect(answer.isComplete).toBe(false);
+  expect(take("[DONE]")).toEqual([stop]);
+  expect([answer.isComplete, answer.isOver]).toEqual([true, true]);
+});
 
-  test("an answer that has begun is done by [DONE] without a finish reason", () => {
-    const { answer, take } = answerOf();
-    take(delta({ content: "hi" }));
-    expect(take("[DONE]")).toEqual([stop]);
-    expect([answer.isComplete, answer.isOver, answer.endedBare]).toEqual([true, true, true]);
-  });
+test("an answer that has begun is done by [DONE] without a finish reason", () => {
+  const { answer, take } = answerOf();
+  take(delta({ content: "hi" }));
+  expect(take("[DONE]")).toEqual([stop]);
+  expect([answer.isComplete, answer.isOver, answer.endedBare]).toEqual([true, true, true]);
+});
 
-  test("an answer of which only [DONE] came, or only one of its two choices, is not done", () => {
-    const { answer: empty, take: end } = answerOf();
-    expect([end("[DONE]"), empty.isComplete, empty.isOver]).toEqual([[], false, true]);
-    const { answer: half, take } = answerOf({ body: { n: 2 } });
-    take(delta({ content: "hi" }));
-    expect([take("[DONE]"), half.isComplete, half.isOver]).toEqual([[stop], false, true]);
-  });
+test("an answer of which only [DONE] came, or only one of its two choices, is not done", () => {
+  const { answer: empty, take: end } = answerOf();
+  expect([end("[DONE]"), empty.isComplete, empty.isOver]).toEqual([[], false, true]);
+  const { answer: half, take } = answerOf({ body: { n: 2 } });
+  take(delta({ content: "hi" }));
+  expect([take("[DONE]"), half.isComplete, half.isOver]).toEqual([[stop], false, true]);
+});
 
-  test("[DONE] without a finish reason fails a tool call whose arguments were cut off", () => {
-    const call = { index: 0, id: "c", function: { name: "f", arguments: '{"city":' } };
-    expect(faultOf([delta({ tool_calls: [call] }), "[DONE]"]).code).toBe("upstream_error");
-  });
+test("[DONE] without a finish reason fails a tool call whose arguments were cut off", () => {
+  const call = { index: 0, id: "c", function: { name: "f", arguments: '{"city":' } };
+  expect(faultOf([delta({ tool_calls: [call] }), "[DONE]"]).code).toBe("upstream_error");
+});
 
-  test("[DONE] without a finish reason is a failure of a server that interrupts its streams", () => {
-    expect(faultOf([delta({ content: "hi" }), "[DONE]"], { interrupts: true }).code).toBe("upstream_error");
-    expect(said([delta({ content: "hi" }, "stop"), "[DONE]"], { interrupts: true }).at(-1)).toEqual(stop);
-  });
+test("[DONE] without a finish reason is a failure of a server that interrupts its streams", () => {
+  expect(faultOf([delta({ content: "hi" }), "[DONE]"], { interrupts: true }).code).toBe("upstream_error");
+  expect(said([delta({ content: "hi" }, "stop"), "[DONE]"], { interrupts: true }).at(-1)).toEqual(stop);
+});
 
-  test("an OpenAI-shaped answer says nothing after [DONE]", () => {
-    expect(said([finished, "[DONE]", delta({ content: "more" })])).toEqual([stop]);
-  });
+test("an OpenAI-shaped answer says nothing after [DONE]", () => {
+  expect(said([finished, "[DONE]", delta({ content: "more" })])).toEqual([stop]);
+});
 
-  test.each([["reasoning"], ["reasoning_content"]])("an OpenAI-shaped answer thinks in the field %s", (field) => {
-    expect(said([delta({ [field]: "hm", content: "" })])).toEqual([{ kind: "reasoning", text: "hm" }]);
-  });
+test.each([["reasoning"], ["reasoning_content"]])("an OpenAI-shaped answer thinks in the field %s", (field) => {
+  expect(said([delta({ [field]: "hm", content: "" })])).toEqual([{ kind: "reasoning", text: "hm" }]);
+});
 
-  test("an OpenAI-shaped answer thinks once where both fields say the same, and where one of them is empty", () => {
-    const both = delta({ reasoning: "hm", reasoning_content: "hm" });
-    const oneEmpty = delta({ reasoning: "hm", reasoning_content: "" });
-    const oneNull = delta({ reasoning: null, reasoning_content: "hm" });
-    const thought: AnswerEvent = { kind: "reasoning", text: "hm" };
-    expect(said([both, oneEmpty, oneNull])).toEqual([thought, thought, thought]);
-  });
+test("an OpenAI-shaped answer thinks once where both fields say the same, and where one of them is empty", () => {
+  const both = delta({ reasoning: "hm", reasoning_content: "hm" });
+  const oneEmpty = delta({ reasoning: "hm", reasoning_content: "" });
+  const oneNull = delta({ reasoning: null, reasoning_content: "hm" });
+  const thought: AnswerEvent = { kind: "reasoning", text: "hm" };
+  expect(said([both, oneEmpty, oneNull])).toEqual([thought, thought, thought]);
+});
 
-  test("an OpenAI-shaped answer tells usage wherever it stands, with details where they are known", () => {
-    const usage = { prompt_tokens: 5, completion_tokens: 6, prompt_tokens_details: { cached_tokens: 4 } };
-    const told: AnswerEvent = { kind: "usage", promptTokens: 5, completionTokens: 6, cachedTokens: 4 };
-    expect(said([{ choices: [], usage }])).toEqual([told]);
-    expect(said([{ object: "chat.completion", usage, choices: [] }])).toEqual([told]);
-    expect(said([{ ...(finished as object), usage }])).toEqual([stop, told]);
-    expect(said([{ choices: null, usage: null }])).toEqual([]);
-  });
+test("an OpenAI-shaped answer tells usage wherever it stands, with details where they are known", () => {
+  const usage = { prompt_tokens: 5, completion_tokens: 6, prompt_tokens_details: { cached_tokens: 4 } };
+  const told: AnswerEvent = { kind: "usage", promptTokens: 5, completionTokens: 6, cachedTokens: 4 };
+  expect(said([{ choices: [], usage }])).toEqual([told]);
+  expect(said([{ object: "chat.completion", usage, choices: [] }])).toEqual([told]);
+  expect(said([{ ...(finished as object), usage }])).toEqual([stop, told]);
+  expect(said([{ choices: null, usage: null }])).toEqual([]);
+});
 
-  test("an OpenAI-shaped answer may have a text and a call in one chunk, of which the text comes first", () => {
-    const call = { index: 0, id: "c", type: "function", function: { name: "f", arguments: "{}" } };
-    expect(said([delta({ content: "I look", tool_calls: [call] })]).map(({ kind }) => kind)).toEqual([
-      "text",
-      "tool-call-start",
-      "tool-call-delta",
-    ]);
-  });
+test("an OpenAI-shaped answer may have a text and a call in one chunk, of which the text comes first", () => {
+  const call = { index: 0, id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+  expect(said([delta({ content: "I look", tool_calls: [call] })]).map(({ kind }) => kind)).toEqual([
+    "text",
+    "tool-call-start",
+    "tool-call-delta",
+  ]);
+});
 
-  test("an OpenAI-shaped answer keeps several answers to one request apart, and is done when all are", () => {
-    const { answer, take } = answerOf({ body: { n: 2 } });
-    const second = { choices: [{ index: 1, delta: { content: "b" }, finish_reason: "stop" }] };
-    expect(take(second)).toEqual([
-      { kind: "text", choice: 1, text: "b" },
-      { kind: "finish", choice: 1, reason: "stop" },
-    ]);
-    expect(answer.isComplete).toBe(false);
-    take(finished);
-    expect(answer.isComplete).toBe(true);
-  });
+test("an OpenAI-shaped answer tells of no more alternatives than were asked for, where llama-server tells of twenty unasked", () => {
+  const other = { id: 4, token: "ho", logprob: -2, bytes: [104, 111] };
+  const content = [
+    { id: 3, token: "hi", logprob: -0.5, bytes: [104, 105], top_logprobs: Array.from({ length: 20 }, () => other) },
+  ];
+  const chunk = { choices: [{ index: 0, delta: { content: "hi" }, logprobs: { content } }] };
+  const asked = (topLogprobs: number) => said([chunk], { body: { top_logprobs: topLogprobs } });
+  expect(asked(0)).toMatchObject([{ logprobs: [{ token: "hi", top_logprobs: [] }] }]);
+  expect(asked(2)).toMatchObject([{ logprobs: [{ top_logprobs: [{ token: "ho" }, { token: "ho" }] }] }]);
+});
 
-  test("an OpenAI-shaped answer carries the likelihood of its tokens in OpenAI's form", () => {
-    const content = [
-      { id: 3, token: "hi", logprob: -0.5, bytes: [104, 105], top_logprobs: [{ id: 4, token: "ho", logprob: -2 }] },
-    ];
-    const chunk = { choices: [{ index: 0, delta: { content: "hi" }, logprobs: { content } }] };
-    expect(said([chunk])).toEqual([
-      {
-        kind: "text",
-        text: "hi",
-        logprobs: [
-          {
-            token: "hi",
-            logprob: -0.5,
-            bytes: [104, 105],
-            top_logprobs: [{ token: "ho", logprob: -2, bytes: null }],
-          },
-        ],
-      },
-    ]);
-  });
+test("an OpenAI-shaped answer does not attach the likelihoods of thoughts to the text, which llama-server tells from the first token on", () => {
+  const lp = (token: string) => ({ content: [{ id: 1, token, logprob: 0, bytes: [1], top_logprobs: [] }] });
+  const chunk = (fields: object, token: string) => ({ choices: [{ index: 0, delta: fields, logprobs: lp(token) }] });
+  const events = said([
+    chunk({ role: "assistant", content: null }, "<think>"),
+    chunk({ reasoning_content: "I" }, "I"),
+    chunk({ content: "Hello" }, "Hello"),
+  ]);
+  expect(events).toMatchObject([
+    { kind: "reasoning", text: "I" },
+    { kind: "text", text: "Hello", logprobs: [{ token: "Hello" }] },
+  ]);
+  expect(events[0]).not.toHaveProperty("logprobs");
+});
 
-  test("an OpenAI-shaped answer tells of no more alternatives than were asked for, where llama-server tells of twenty unasked", () => {
-    const other = { id: 4, token: "ho", logprob: -2, bytes: [104, 111] };
-    const content = [
-      { id: 3, token: "hi", logprob: -0.5, bytes: [104, 105], top_logprobs: Array.from({ length: 20 }, () => other) },
-    ];
-    const chunk = { choices: [{ index: 0, delta: { content: "hi" }, logprobs: { content } }] };
-    const asked = (topLogprobs: number) => said([chunk], { body: { top_logprobs: topLogprobs } });
-    expect(asked(0)).toMatchObject([{ logprobs: [{ token: "hi", top_logprobs: [] }] }]);
-    expect(asked(2)).toMatchObject([{ logprobs: [{ top_logprobs: [{ token: "ho" }, { token: "ho" }] }] }]);
-  });
-
-  test("an OpenAI-shaped answer does not attach the likelihoods of thoughts to the text, which llama-server tells from the first token on", () => {
-    const lp = (token: string) => ({ content: [{ id: 1, token, logprob: 0, bytes: [1], top_logprobs: [] }] });
-    const chunk = (fields: object, token: string) => ({ choices: [{ index: 0, delta: fields, logprobs: lp(token) }] });
-    const events = said([
-      chunk({ role: "assistant", content: null }, "<think>"),
-      chunk({ reasoning_content: "I" }, "I"),
-      chunk({ content: "Hello" }, "Hello"),
-    ]);
-    expect(events).toMatchObject([
-      { kind: "reasoning", text: "I" },
-      { kind: "text", text: "Hello", logprobs: [{ token: "Hello" }] },
-    ]);
-    expect(events[0]).not.toHaveProperty("logprobs");
-  });
-
-  test("an OpenAI-shaped answer without the likelihoods that were asked for is refused by name, where a server may ignore them", () => {
-    const fault = faultOf([delta({ content: "hi" })], { body: { logprobs: true } });
-    expect(fault).toMatchObject({ code: "unsupported_parameter", param: "logprobs" });
-  });
+test("an OpenAI-shaped answer without the likelihoods that were asked for is refused by name, where a server may ignore them", () => {
+  const fault = faultOf([delta({ content: "hi" })], { body: { logprobs: true } });
+  expect(fault).toMatchObject({ code: "unsupported_parameter", param: "logprobs" });
 });
 
 test.each([

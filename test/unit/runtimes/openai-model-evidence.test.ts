@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { templateTakesTools, templateThinks } from "../../../services/agent/runtimes/openai/model-files.ts";
 import {
   capabilitiesByProps,
@@ -12,19 +12,6 @@ import {
   lmStudioModelsBefore,
 } from "../../../services/agent/runtimes/openai/lm-studio.ts";
 import { loadIn } from "../../../services/agent/runtimes/openai/slots-by-load.ts";
-
-test("model information of llama-server is what it can do, by its properties and its template", () => {
-  const props = llamaServerProps.parse({
-    modalities: { vision: true, audio: false },
-    chat_template: "{{ '<think>' }}",
-    chat_template_caps: { supports_tool_calls: true },
-  });
-  expect(capabilitiesByProps(props)).toEqual({ vision: true, tools: true, thinking: true });
-  expect(capabilitiesByProps(llamaServerProps.parse({ chat_template: "plain" }))).toEqual({
-    tools: false,
-    thinking: false,
-  });
-});
 
 test("model information of llama-server is nothing where it tells nothing, also in a form that is not known", () => {
   expect(capabilitiesByProps(llamaServerProps.parse({}))).toEqual({});
@@ -66,10 +53,6 @@ test("the load in metrics of vLLM is how many requests run and wait, over all of
   expect(loadIn("vllm:num_requests_running 0\n")).toEqual({ running: 0, waiting: 0 });
 });
 
-test("the load in metrics may be nothing", () => {
-  expect(loadIn("process_start_time_seconds 1\n")).toBeUndefined();
-});
-
 test.each([
   ["{{ '<think>\\n' }}", true],
   ["{%- if enable_thinking is false %}", true],
@@ -84,83 +67,53 @@ test("a chat template takes tools where it speaks of them", () => {
   expect([templateTakesTools("{% if tools %}"), templateTakesTools("{{ messages }}")]).toEqual([true, false]);
 });
 
-describe("model information of LM Studio", () => {
-  const listed = {
-    type: "llm",
-    publisher: "qwen",
-    key: "qwen/qwen3-8b",
-    size_bytes: 5_000_000_000,
-    max_context_length: 40_960,
-    format: "gguf",
-    loaded_instances: [],
-    capabilities: { vision: false, trained_for_tool_use: true },
-  };
-  const described = (entry: object) => lmStudioModels.parse({ models: [entry] }).models.map(lmStudioModel)[0];
-  const describedBefore = (entry: object) =>
-    lmStudioModelsBefore.parse({ data: [entry] }).data.map(lmStudioModelBefore)[0];
+const listed = {
+  type: "llm",
+  publisher: "qwen",
+  key: "qwen/qwen3-8b",
+  size_bytes: 5_000_000_000,
+  max_context_length: 40_960,
+  format: "gguf",
+  loaded_instances: [],
+  capabilities: { vision: false, trained_for_tool_use: true },
+};
+const described = (entry: object) => lmStudioModels.parse({ models: [entry] }).models.map(lmStudioModel)[0];
+const describedBefore = (entry: object) =>
+  lmStudioModelsBefore.parse({ data: [entry] }).data.map(lmStudioModelBefore)[0];
 
-  test("model information of LM Studio is everything of one that is not loaded", () => {
-    expect(described(listed)).toEqual({
-      id: "qwen/qwen3-8b",
-      name: "qwen/qwen3-8b",
-      instances: [],
-      ownedBy: "qwen",
-      capabilities: { completion: true, embedding: false, vision: false, tools: true, thinking: false },
-      contextTokens: 40_960,
-      sizeBytes: 5_000_000_000,
-      details: {},
-      onAppleMlx: false,
-      loaded: false,
-    });
+test("model information of LM Studio is the variant that is meant, MLX, and thinking", () => {
+  const variant = { ...listed, selected_variant: "qwen/qwen3-8b@4bit", format: "mlx" };
+  const model = described({ ...variant, capabilities: { reasoning: { allowed_options: ["off", "on"] } } });
+  expect(model).toMatchObject({
+    name: "qwen/qwen3-8b",
+    id: "qwen/qwen3-8b:4bit",
+    onAppleMlx: true,
+    capabilities: { thinking: true, tools: false },
   });
+});
 
-  test("model information of LM Studio is the window it was loaded with, and how much it takes at once", () => {
-    const instance = { id: "qwen/qwen3-8b:2", config: { context_length: 4_096, parallel: 2 } };
-    const loaded = described({ ...listed, loaded_instances: [instance] });
-    expect(loaded).toMatchObject({ contextTokens: 4_096, loaded: true });
-    expect(loaded?.instances).toEqual([{ id: "qwen/qwen3-8b:2", slots: 2 }]);
+test("model information of LM Studio is that a model embeds, and does nothing else", () => {
+  const embedding = { completion: false, embedding: true, vision: false, tools: false, thinking: false };
+  expect(described({ type: "embedding", key: "nomic" })?.capabilities).toEqual(embedding);
+  expect(describedBefore({ type: "embeddings", id: "nomic" })?.capabilities).toEqual(embedding);
+});
+
+test("model information of LM Studio was less before, and is no more than was told", () => {
+  const before = { id: "qwen", type: "vlm", publisher: "qwen", compatibility_type: "mlx", max_context_length: 40_960 };
+  expect(describedBefore({ ...before, state: "loaded", loaded_context_length: 4_096 })).toEqual({
+    id: "qwen",
+    name: "qwen",
+    instances: [{ id: "qwen", slots: undefined }],
+    ownedBy: "qwen",
+    capabilities: { completion: true, embedding: false, vision: true },
+    details: {},
+    contextTokens: 4_096,
+    onAppleMlx: true,
+    loaded: true,
   });
-
-  test("model information of LM Studio is the variant that is meant, MLX, and thinking", () => {
-    const variant = { ...listed, selected_variant: "qwen/qwen3-8b@4bit", format: "mlx" };
-    const model = described({ ...variant, capabilities: { reasoning: { allowed_options: ["off", "on"] } } });
-    expect(model).toMatchObject({
-      name: "qwen/qwen3-8b",
-      id: "qwen/qwen3-8b:4bit",
-      onAppleMlx: true,
-      capabilities: { thinking: true, tools: false },
-    });
-  });
-
-  test("model information of LM Studio is that a model embeds, and does nothing else", () => {
-    const embedding = { completion: false, embedding: true, vision: false, tools: false, thinking: false };
-    expect(described({ type: "embedding", key: "nomic" })?.capabilities).toEqual(embedding);
-    expect(describedBefore({ type: "embeddings", id: "nomic" })?.capabilities).toEqual(embedding);
-  });
-
-  test("model information of LM Studio was less before, and is no more than was told", () => {
-    const before = {
-      id: "qwen",
-      type: "vlm",
-      publisher: "qwen",
-      compatibility_type: "mlx",
-      max_context_length: 40_960,
-    };
-    expect(describedBefore({ ...before, state: "loaded", loaded_context_length: 4_096 })).toEqual({
-      id: "qwen",
-      name: "qwen",
-      instances: [{ id: "qwen", slots: undefined }],
-      ownedBy: "qwen",
-      capabilities: { completion: true, embedding: false, vision: true },
-      details: {},
-      contextTokens: 4_096,
-      onAppleMlx: true,
-      loaded: true,
-    });
-    expect(describedBefore({ ...before, state: "not-loaded", capabilities: ["tool_use"] })).toMatchObject({
-      contextTokens: 40_960,
-      capabilities: { tools: true },
-      loaded: false,
-    });
+  expect(describedBefore({ ...before, state: "not-loaded", capabilities: ["tool_use"] })).toMatchObject({
+    contextTokens: 40_960,
+    capabilities: { tools: true },
+    loaded: false,
   });
 });

@@ -1,7 +1,6 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import type { OpenAiServerKind } from "../../../services/agent/runtimes/openai/openai-profile.ts";
@@ -11,6 +10,7 @@ import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { until } from "../../harness/until.ts";
 import type { Embeddings } from "../../../services/agent/runtimes/runtime.ts";
 import { emittedBy, managed } from "../../harness/ask-runtime.ts";
+import { folderOfTest } from "../../harness/temporary-folder.ts";
 
 // What real servers answered, byte for byte but for ids and times that mean nothing: llama-server 0.7.0, mlx-lm 0.32.2
 // and vLLM 0.32.0.
@@ -43,8 +43,7 @@ async function runtimeAt(wanted: OpenAiServerKind, replays: Readonly<Record<stri
 }
 
 function folder(name: string, files: Readonly<Record<string, unknown>>): string {
-  const parent = mkdtempSync(join(tmpdir(), "models-"));
-  onTestFinished(() => rmSync(parent, { recursive: true }));
+  const parent = folderOfTest();
   mkdirSync(join(parent, name));
   for (const [file, content] of Object.entries(files)) {
     writeFileSync(join(parent, name, file), typeof content === "string" ? content : JSON.stringify(content));
@@ -52,214 +51,128 @@ function folder(name: string, files: Readonly<Record<string, unknown>>): string 
   return join(parent, name);
 }
 
-describe("mlx-lm", () => {
-  const word = (text: string): string =>
-    `data: {"id": "c", "object": "chat.completion.chunk", "model": "default_model", "created": 1, "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "content": ${JSON.stringify(text)}}}]}\n\n`;
-
-  test("mlx-lm is left before it reads a prompt that is longer than the window, which it would do for minutes", async () => {
-    const held = Promise.withResolvers<void>();
-    onTestFinished(() => held.resolve());
-    const body = [": keepalive 0/190004\n\n", held.promise];
-    const { answer } = await runtimeAt("mlx-lm", { [chats]: { body } });
-    await expect(answer()).rejects.toMatchObject({
-      code: "context_length_exceeded",
-      message:
-        "This model's maximum context length is 8192 tokens on this machine. However, your messages resulted in 190004 tokens.",
-    });
-  });
-
-  test("mlx-lm reads a prompt that fits", async () => {
-    const last =
-      'data: {"id": "c", "choices": [{"index": 0, "finish_reason": "stop", "delta": {"role": "assistant"}}]}\n\n';
-    const body = [": keepalive 0/8192\n\n", ": keepalive 8192/8192\n\n", word("hi"), last, "data: [DONE]\n\n"];
-    const { answer } = await runtimeAt("mlx-lm", { [chats]: { body } });
-    expect(await answer()).toEqual([
-      { kind: "text", text: "hi" },
-      { kind: "finish", reason: "stop" },
-    ]);
-  });
-
-  test("mlx-lm is ended at a stop string, since it knows it only by the tokens that it would write it with", async () => {
-    const held = Promise.withResolvers<void>();
-    onTestFinished(() => held.resolve());
-    const body = [": keepalive 1/1\n\n", ...["alpha", " beta", " gamma", " delta"].map(word), held.promise];
-    const { server, answer } = await runtimeAt("mlx-lm", { [chats]: { body } });
-    const events = await answer({ stop: ["gamma"] });
-    expect(events.map((event) => (event.kind === "text" ? event.text : event.kind))).toEqual([
-      "alpha",
-      " beta",
-      " ",
-      "finish",
-      "usage",
-    ]);
-    expect(server.requestsTo(chats)[0]?.body).not.toHaveProperty("stop");
-  });
-
-  test("mlx-lm does not make a call of what nobody offered a tool for", async () => {
-    const body = [
-      'data: {"id": "c", "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "tool_calls": [{"function": {"name": "get_weather", "arguments": "{\\"city\\": \\"Rome\\"}"}, "type": "function", "id": "4a72", "index": 0}]}}]}\n\n',
-      'data: {"id": "c", "choices": [{"index": 0, "finish_reason": "tool_calls", "delta": {"role": "assistant"}}]}\n\n',
-      "data: [DONE]\n\n",
-    ];
-    const { answer } = await runtimeAt("mlx-lm", { [chats]: { body } });
-    expect(await answer()).toEqual([
-      { kind: "text", text: '{"name": "get_weather", "arguments": {"city": "Rome"}}' },
-      { kind: "finish", reason: "stop" },
-    ]);
-    const tools = [{ type: "function", function: { name: "get_weather" } }];
-    expect(await answer({ tools })).toMatchObject([
-      { kind: "tool-call-start", name: "get_weather" },
-      { kind: "tool-call-delta", arguments: '{"city": "Rome"}' },
-      { kind: "finish", reason: "tool_calls" },
-    ]);
-  });
-
-  test("mlx-lm tells no client in which folder its model lies, and is asked for that folder", async () => {
-    const place = folder("tiny-qwen3-tool", { "config.json": { max_position_embeddings: 8_192 } });
-    const models = { body: `{"object": "list", "data": [{"id": "${place}", "object": "model", "created": 1}]}` };
-    const { server, runtime, answer } = await runtimeAt("mlx-lm", {
-      "/v1/models": models,
-      [chats]: { body: word("hi") },
-    });
-    expect(await runtime.catalogue(signal)).toMatchObject([{ id: "tiny-qwen3-tool", contextTokens: 8_192 }]);
-    await expect(answer({}, "tiny-qwen3-tool")).rejects.toMatchObject({ code: "upstream_error" });
-    expect(server.requestsTo(chats)[0]?.body).toMatchObject({ model: place });
+test("mlx-lm is left before it reads a prompt that is longer than the window, which it would do for minutes", async () => {
+  const held = Promise.withResolvers<void>();
+  onTestFinished(() => held.resolve());
+  const body = [": keepalive 0/190004\n\n", held.promise];
+  const { answer } = await runtimeAt("mlx-lm", { [chats]: { body } });
+  await expect(answer()).rejects.toMatchObject({
+    code: "context_length_exceeded",
+    message:
+      "This model's maximum context length is 8192 tokens on this machine. However, your messages resulted in 190004 tokens.",
   });
 });
 
-describe("vLLM", () => {
-  const whole = [
-    'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}\n\n',
-    'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{"content":"Hello"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}]}\n\n',
-    'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[],"usage":{"prompt_tokens":11,"total_tokens":12,"completion_tokens":1,"prompt_tokens_details":null,"completion_tokens_details":{"reasoning_tokens":0}}}\n\n',
-    "data: [DONE]\n\n",
-  ];
+const whole = [
+  'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}\n\n',
+  'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{"content":"Hello"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}]}\n\n',
+  'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[],"usage":{"prompt_tokens":11,"total_tokens":12,"completion_tokens":1,"prompt_tokens_details":null,"completion_tokens_details":{"reasoning_tokens":0}}}\n\n',
+  "data: [DONE]\n\n",
+];
 
-  test("vLLM is asked once for each of several answers without chance, which it refuses to give at once", async () => {
-    const { server, answer } = await runtimeAt("vllm", { [chats]: { body: whole } });
-    expect(await answer({ n: 2, temperature: 0 })).toEqual([
-      { kind: "text", choice: 0, text: "Hello" },
-      { kind: "finish", choice: 0, reason: "length" },
-      { kind: "text", choice: 1, text: "Hello" },
-      { kind: "finish", choice: 1, reason: "length" },
-      { kind: "usage", promptTokens: 11, completionTokens: 2, reasoningTokens: 0 },
-    ]);
-    const asked = server.requestsTo(chats).map(({ body }) => body);
-    expect(asked).toHaveLength(2);
-    for (const body of asked) expect(body).not.toHaveProperty("n");
-  });
-
-  test("vLLM starts a call with two pieces of the same index, the first without arguments, and it is one call", async () => {
-    const body = [
-      'data: {"id":"c","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"id":"chatcmpl-tool-bc3a","type":"function","index":0,"function":{"name":"get_weather"}},{"index":0,"function":{"arguments":"{"}}]},"logprobs":null,"finish_reason":null}]}\n\n',
-      'data: {"id":"c","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"index":0,"function":{"arguments":"}"}}]},"logprobs":null,"finish_reason":null}]}\n\n',
-      'data: {"id":"c","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}]}\n\n',
-      "data: [DONE]\n\n",
-    ];
-    const { answer } = await runtimeAt("vllm", { [chats]: { body } });
-    expect(await answer({ tools: [{ type: "function", function: { name: "get_weather" } }] })).toEqual([
-      { kind: "tool-call-start", index: 0, id: "chatcmpl-tool-bc3a", name: "get_weather" },
-      { kind: "tool-call-delta", index: 0, arguments: "{" },
-      { kind: "tool-call-delta", index: 0, arguments: "}" },
-      { kind: "finish", reason: "tool_calls" },
-    ]);
-  });
-
-  test("vLLM that only embeds, or only chats, does not have the other interface, and the model is what cannot", async () => {
-    const nowhere = { status: 404, body: '{"detail":"Not Found"}' };
-    const { answer, embedding } = await runtimeAt("vllm", { [chats]: nowhere, [vectors]: nowhere });
-    await expect(answer()).rejects.toMatchObject({ code: "unsupported_value", param: "model" });
-    await expect(embedding()).rejects.toMatchObject({
-      code: "unsupported_value",
-      message: "The model does not embed.",
-    });
-  });
-
-  test("vLLM tells by the files of its model whether that thinks and sees, and no client where they lie", async () => {
-    const place = folder("tiny", {
-      "config.json": { vision_config: {} },
-      "chat_template.jinja": "{% if enable_thinking %}<think>{% endif %}",
-    });
-    const listed = `{"id":"${place}","object":"model","created":1,"owned_by":"vllm","root":"${place}","parent":null,"max_model_len":8192}`;
-    const { server, runtime, answer } = await runtimeAt("vllm", {
-      "/v1/models": { body: `{"object":"list","data":[${listed}]}` },
-      [chats]: { body: whole },
-    });
-    expect(await runtime.catalogue(signal)).toMatchObject([
-      {
-        id: "tiny",
-        ownedBy: "vllm",
-        capabilities: { thinking: true, vision: true, tools: true },
-        contextTokens: 8_192,
-      },
-    ]);
-    await answer({}, "tiny");
-    expect(server.requestsTo(chats).at(-1)?.body).toMatchObject({ model: place });
-  });
-
-  test("vLLM reads the files of its model again when they were missing, since they may still have been on their way", async () => {
-    const place = join(folder("hub", {}), "tiny");
-    const listed = `{"id":"${place}","object":"model","created":1,"owned_by":"vllm","root":"${place}","parent":null,"max_model_len":8192}`;
-    const { runtime } = await runtimeAt("vllm", {
-      "/v1/models": { body: `{"object":"list","data":[${listed}]}` },
-      [chats]: { body: whole },
-    });
-    const sees = async () => (await runtime.catalogue(signal))[0]?.capabilities?.vision;
-    expect(await sees()).not.toBe(true);
-    mkdirSync(place);
-    writeFileSync(join(place, "config.json"), '{"vision_config":{}}');
-    expect(await sees()).toBe(true);
-  });
+test("vLLM is asked once for each of several answers without chance, which it refuses to give at once", async () => {
+  const { server, answer } = await runtimeAt("vllm", { [chats]: { body: whole } });
+  expect(await answer({ n: 2, temperature: 0 })).toEqual([
+    { kind: "text", choice: 0, text: "Hello" },
+    { kind: "finish", choice: 0, reason: "length" },
+    { kind: "text", choice: 1, text: "Hello" },
+    { kind: "finish", choice: 1, reason: "length" },
+    { kind: "usage", promptTokens: 11, completionTokens: 2, reasoningTokens: 0 },
+  ]);
+  const asked = server.requestsTo(chats).map(({ body }) => body);
+  expect(asked).toHaveLength(2);
+  for (const body of asked) expect(body).not.toHaveProperty("n");
 });
 
-describe("llama-server as a router", () => {
-  const props = { body: '{"role":"router","max_instances":2,"model_path":"none","build_info":"b11669-Debian"}' };
-  const listed = (status: string): Replay => ({
-    body: `{"data":[{"id":"tiny","object":"model","owned_by":"llamacpp","status":{"value":"${status}","args":["/bin/llama-server","--alias","tiny","--model","/nowhere/tiny.gguf"]},"source":"models_dir","context_length":8192}],"object":"list"}`,
-  });
+test("vLLM that only embeds, or only chats, does not have the other interface, and the model is what cannot", async () => {
+  const nowhere = { status: 404, body: '{"detail":"Not Found"}' };
+  const { answer, embedding } = await runtimeAt("vllm", { [chats]: nowhere, [vectors]: nowhere });
+  await expect(answer()).rejects.toMatchObject({ code: "unsupported_value", param: "model" });
+  await expect(embedding()).rejects.toMatchObject({ code: "unsupported_value", message: "The model does not embed." });
+});
 
-  test("llama-server as a router tells the window of a model that is not loaded", async () => {
-    const { runtime } = await runtimeAt("llama-server", { "/props": props, "/models": listed("unloaded") });
-    expect(await runtime.catalogue(signal)).toMatchObject([{ id: "tiny", contextTokens: 8_192, loaded: false }]);
+test("vLLM tells by the files of its model whether that thinks and sees, and no client where they lie", async () => {
+  const place = folder("tiny", {
+    "config.json": { vision_config: {} },
+    "chat_template.jinja": "{% if enable_thinking %}<think>{% endif %}",
   });
-
-  test.each([
-    ["load", "loaded"],
-    ["unload", "unloaded"],
-  ] as const)(
-    "llama-server as a router is not told to %s what is %s already, which it would refuse",
-    async (action, status) => {
-      const running = { status: 400, body: '{"error":{"code":400,"message":"model is already running"}}' };
-      const refusals = { "/models/load": running, "/models/unload": running };
-      const router = { "/props": props, "/models": listed(status), ...refusals };
-      const { server, runtime } = await runtimeAt("llama-server", router);
-      await runtime.catalogue(signal);
-      const manage = (model: string) => managed(runtime, { action, model, signal });
-      expect(await manage("tiny")).toEqual([{ status }]);
-      await expect(manage("nope")).rejects.toMatchObject({ code: "model_not_found" });
-      expect(server.requestsTo(`/models/${action}`)).toEqual([]);
+  const listed = `{"id":"${place}","object":"model","created":1,"owned_by":"vllm","root":"${place}","parent":null,"max_model_len":8192}`;
+  const { server, runtime, answer } = await runtimeAt("vllm", {
+    "/v1/models": { body: `{"object":"list","data":[${listed}]}` },
+    [chats]: { body: whole },
+  });
+  expect(await runtime.catalogue(signal)).toMatchObject([
+    {
+      id: "tiny",
+      ownedBy: "vllm",
+      capabilities: { thinking: true, vision: true, tools: true },
+      contextTokens: 8_192,
     },
-  );
+  ]);
+  await answer({}, "tiny");
+  expect(server.requestsTo(chats).at(-1)?.body).toMatchObject({ model: place });
+});
 
-  test("llama-server as a router has unloaded a model once its list says so, and not when it is told to", async () => {
-    const router = { "/props": props, "/models": listed("loaded"), "/models/unload": { body: '{"success":true}' } };
-    const { server, runtime, clock } = await runtimeAt("llama-server", router);
-    await runtime.catalogue(signal);
-    const unloading = managed(runtime, { action: "unload", model: "tiny", signal });
-    await until(() => clock.timersWaiting > 0, { what: "the list to be asked once more later" });
-    server.answers("/models", listed("unloaded"));
-    clock.advance(500);
-    expect(await unloading).toEqual([{ status: "unloading" }, { status: "unloaded" }]);
+test("vLLM reads the files of its model again when they were missing, since they may still have been on their way", async () => {
+  const place = join(folder("hub", {}), "tiny");
+  const listed = `{"id":"${place}","object":"model","created":1,"owned_by":"vllm","root":"${place}","parent":null,"max_model_len":8192}`;
+  const { runtime } = await runtimeAt("vllm", {
+    "/v1/models": { body: `{"object":"list","data":[${listed}]}` },
+    [chats]: { body: whole },
   });
+  const sees = async () => (await runtime.catalogue(signal))[0]?.capabilities?.vision;
+  expect(await sees()).not.toBe(true);
+  mkdirSync(place);
+  writeFileSync(join(place, "config.json"), '{"vision_config":{}}');
+  expect(await sees()).toBe(true);
+});
 
-  test("works on nothing for a model that was unloaded just now", async () => {
-    const router = { "/props": props, "/models": listed("loaded") };
+const props = { body: '{"role":"router","max_instances":2,"model_path":"none","build_info":"b11669-Debian"}' };
+const listed = (status: string): Replay => ({
+  body: `{"data":[{"id":"tiny","object":"model","owned_by":"llamacpp","status":{"value":"${status}","args":["/bin/llama-server","--alias","tiny","--model","/nowhere/tiny.gguf"]},"source":"models_dir","context_length":8192}],"object":"list"}`,
+});
+
+test("llama-server as a router tells the window of a model that is not loaded", async () => {
+  const { runtime } = await runtimeAt("llama-server", { "/props": props, "/models": listed("unloaded") });
+  expect(await runtime.catalogue(signal)).toMatchObject([{ id: "tiny", contextTokens: 8_192, loaded: false }]);
+});
+
+test.each([
+  ["load", "loaded"],
+  ["unload", "unloaded"],
+] as const)(
+  "llama-server as a router is not told to %s what is %s already, which it would refuse",
+  async (action, status) => {
+    const running = { status: 400, body: '{"error":{"code":400,"message":"model is already running"}}' };
+    const refusals = { "/models/load": running, "/models/unload": running };
+    const router = { "/props": props, "/models": listed(status), ...refusals };
     const { server, runtime } = await runtimeAt("llama-server", router);
     await runtime.catalogue(signal);
-    const slots = "/slots?model=tiny&autoload=false";
-    server.answers(slots, { body: '[{"id":0,"is_processing":true},{"id":1,"is_processing":false}]' });
-    expect(await runtime.working?.(signal)).toBe(1);
-    server.answers(slots, { status: 400, body: '{"error":{"code":400,"message":"model is not running"}}' });
-    expect(await runtime.working?.(signal)).toBe(0);
-  });
+    const manage = (model: string) => managed(runtime, { action, model, signal });
+    expect(await manage("tiny")).toEqual([{ status }]);
+    await expect(manage("nope")).rejects.toMatchObject({ code: "model_not_found" });
+    expect(server.requestsTo(`/models/${action}`)).toEqual([]);
+  },
+);
+
+test("llama-server as a router has unloaded a model once its list says so, and not when it is told to", async () => {
+  const router = { "/props": props, "/models": listed("loaded"), "/models/unload": { body: '{"success":true}' } };
+  const { server, runtime, clock } = await runtimeAt("llama-server", router);
+  await runtime.catalogue(signal);
+  const unloading = managed(runtime, { action: "unload", model: "tiny", signal });
+  await until(() => clock.timersWaiting > 0, { what: "the list to be asked once more later" });
+  server.answers("/models", listed("unloaded"));
+  clock.advance(500);
+  expect(await unloading).toEqual([{ status: "unloading" }, { status: "unloaded" }]);
+});
+
+test("llama-server as a router works on nothing for a model that was unloaded just now", async () => {
+  const router = { "/props": props, "/models": listed("loaded") };
+  const { server, runtime } = await runtimeAt("llama-server", router);
+  await runtime.catalogue(signal);
+  const slots = "/slots?model=tiny&autoload=false";
+  server.answers(slots, { body: '[{"id":0,"is_processing":true},{"id":1,"is_processing":false}]' });
+  expect(await runtime.working?.(signal)).toBe(1);
+  server.answers(slots, { status: 400, body: '{"error":{"code":400,"message":"model is not running"}}' });
+  expect(await runtime.working?.(signal)).toBe(0);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
 import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
@@ -28,23 +28,6 @@ test("an answer of /v1/completions may tell its finish with its last text, and i
   expect(answer).toMatchObject({ hasOutput: true, isComplete: true, isOver: true, promptTokens: 2 });
 });
 
-test("an answer of /v1/completions is done by [DONE] without a finish reason when it has begun, and not before", () => {
-  const { events, answer } = read([said("a"), "[DONE]"]);
-  expect(events.at(-1)).toEqual({ kind: "finish", reason: "stop" });
-  expect(answer).toMatchObject({ isComplete: true, isOver: true, endedBare: true });
-  expect(read(["[DONE]"]).answer).toMatchObject({ isComplete: false, isOver: true });
-});
-
-test("an answer of /v1/completions whose finish is empty is finished by the end of the stream, and not before", () => {
-  const { events, answer } = read([said("a", { finish_reason: "" })]);
-  expect(events).toEqual([{ kind: "text", text: "a" }]);
-  expect(answer.isComplete).toBe(false);
-  expect(read([said("a", { finish_reason: "" }), "[DONE]"]).events.at(-1)).toEqual({
-    kind: "finish",
-    reason: "stop",
-  });
-});
-
 test.each([
   ["an error", { error: { message: "it broke", code: 500 } }],
   ["a finish that is an error", said("", { finish_reason: "error" })],
@@ -65,53 +48,51 @@ test("an answer of /v1/completions that begins with an error of the caller's is 
   expect(() => read([{ error }])).toThrow(expect.objectContaining({ code: "bad_request", param: "logit_bias" }));
 });
 
-describe("how likely tokens were", () => {
-  const lists = {
-    text_offset: [0],
-    token_logprobs: [-0.5],
-    tokens: [" b"],
-    top_logprobs: [{ " c": -2, " b": -0.5, " d": -1 }],
-  };
-  const asInChats = {
-    content: [
-      { id: 1, token: " b", bytes: [32, 98], logprob: -0.5, top_logprobs: [{ id: 2, token: " d", logprob: -1 }] },
-    ],
-  };
+const lists = {
+  text_offset: [0],
+  token_logprobs: [-0.5],
+  tokens: [" b"],
+  top_logprobs: [{ " c": -2, " b": -0.5, " d": -1 }],
+};
+const asInChats = {
+  content: [
+    { id: 1, token: " b", bytes: [32, 98], logprob: -0.5, top_logprobs: [{ id: 2, token: " d", logprob: -1 }] },
+  ],
+};
 
-  test("how likely tokens were is read from lists side by side, the likeliest others first and no more than were asked for", () => {
-    expect(read([said(" b", { logprobs: lists })], { logprobs: 2 }).events).toEqual([
-      {
-        kind: "text",
-        text: " b",
-        logprobs: [
-          {
-            token: " b",
-            logprob: -0.5,
-            bytes: null,
-            top_logprobs: [
-              { token: " b", logprob: -0.5, bytes: null },
-              { token: " d", logprob: -1, bytes: null },
-            ],
-          },
-        ],
-      },
-    ]);
-  });
+test("how likely tokens were is read from lists side by side, the likeliest others first and no more than were asked for", () => {
+  expect(read([said(" b", { logprobs: lists })], { logprobs: 2 }).events).toEqual([
+    {
+      kind: "text",
+      text: " b",
+      logprobs: [
+        {
+          token: " b",
+          logprob: -0.5,
+          bytes: null,
+          top_logprobs: [
+            { token: " b", logprob: -0.5, bytes: null },
+            { token: " d", logprob: -1, bytes: null },
+          ],
+        },
+      ],
+    },
+  ]);
+});
 
-  test("how likely tokens were is read as in chats, where a server tells it so", () => {
-    const [event] = read([said(" b", { logprobs: asInChats })], { logprobs: 1 }).events;
-    expect(event).toMatchObject({ logprobs: [{ token: " b", bytes: [32, 98], top_logprobs: [{ token: " d" }] }] });
-  });
+test("how likely tokens were is read as in chats, where a server tells it so", () => {
+  const [event] = read([said(" b", { logprobs: asInChats })], { logprobs: 1 }).events;
+  expect(event).toMatchObject({ logprobs: [{ token: " b", bytes: [32, 98], top_logprobs: [{ token: " d" }] }] });
+});
 
-  test("how likely tokens were is left out where nobody asked", () => {
-    expect(read([said(" b", { logprobs: lists })]).events).toEqual([{ kind: "text", text: " b" }]);
-  });
+test("how likely tokens were is left out where nobody asked", () => {
+  expect(read([said(" b", { logprobs: lists })]).events).toEqual([{ kind: "text", text: " b" }]);
+});
 
-  test("how likely tokens were may be missing later on, but not of the first text", () => {
-    const { events } = read([said(" b", { logprobs: lists }), said("c", { logprobs: null })], { logprobs: 0 });
-    expect(events.at(-1)).toEqual({ kind: "text", text: "c" });
-    expect(() => read([said("c", { logprobs: null })], { logprobs: 0 })).toThrow(
-      expect.objectContaining({ code: "unsupported_parameter", param: "logprobs" }),
-    );
-  });
+test("how likely tokens were may be missing later on, but not of the first text", () => {
+  const { events } = read([said(" b", { logprobs: lists }), said("c", { logprobs: null })], { logprobs: 0 });
+  expect(events.at(-1)).toEqual({ kind: "text", text: "c" });
+  expect(() => read([said("c", { logprobs: null })], { logprobs: 0 })).toThrow(
+    expect.objectContaining({ code: "unsupported_parameter", param: "logprobs" }),
+  );
 });

@@ -2,10 +2,8 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { Dispatcher } from "undici";
 import { systemClock } from "#shared/process/clock.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { RuntimeAnswer, waitingBytesMax } from "../../../services/agent/runtimes/runtime-answer.ts";
 import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-connection.ts";
 import { until } from "../../harness/until.ts";
 
@@ -151,37 +149,9 @@ test("a request that its runtime had for a second is not sent again", async () =
   expect(asked).toEqual(["/first", "/second"]);
 });
 
-test("a request that is given up while it is sent once more closes its connection", async () => {
-  const leaving = new AbortController();
-  const sockets: Socket[] = [];
-  const server = createTcpServer((socket) => {
-    sockets.push(socket);
-    let served = false;
-    socket.on("error", () => undefined);
-    socket.on("data", () => {
-      if (sockets.length > 1) return leaving.abort(gone);
-      if (served) return void socket.destroy();
-      served = true;
-      socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
-    });
-  });
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const connection = new RuntimeConnection({ url, faultOf: () => new Fault("bad_request", { message: "no" }) });
-  onTestFinished(async () => {
-    await connection.close();
-    server.close();
-  });
-  const ask = () => connection.text({ path: "/x", body: {}, signal: leaving.signal });
-  await ask();
-  await kept();
-  await expect(ask()).rejects.toBe(gone);
-  await until(() => sockets.length === 2 && sockets[1]?.destroyed, { what: "the second connection is closed" });
-});
-
 test("the text of a refusal is read to its end, but no further than its limit", async () => {
   const { ask, answerAt } = await connected();
-  const refused = ask().read(nothing);
+  const refused = ask().read(() => expect.unreachable("a refusal is handed to nobody"));
   const short = await answerAt(0);
   short.statusCode = 418;
   short.write("no ");
@@ -236,34 +206,6 @@ test("an answer that is read by a taker without room is not taken without end, a
   room.resolve();
   await all;
   expect(bytes).toBe(written);
-});
-
-test("pieces that come with the room that a taker makes are handed over, also when nothing more comes", async () => {
-  const asked = Promise.withResolvers<Dispatcher.DispatchHandler>();
-  const answer = new RuntimeAnswer({
-    signal: new AbortController().signal,
-    faultOf: ({ text: told }) => new Fault("bad_request", { message: told }),
-    ask: (handler) => {
-      asked.resolve(handler);
-      return undefined;
-    },
-  });
-  const taken: number[] = [];
-  const all = answer.read((piece) => void taken.push(piece.byteLength));
-  const handler = await asked.promise;
-  const waiting = [Buffer.alloc(7)];
-  const controller = {
-    pause: () => undefined,
-    resume: () => waiting.splice(0).forEach((piece) => handler.onResponseData?.(controller, piece)),
-    abort: () => undefined,
-  } as unknown as Dispatcher.DispatchController;
-  handler.onRequestStart?.(controller, undefined);
-  handler.onResponseStart?.(controller, 200, {});
-  handler.onResponseData?.(controller, Buffer.alloc(waitingBytesMax));
-  await until(() => taken.length === 2, { what: "both pieces are taken" });
-  expect(taken).toEqual([waitingBytesMax, 7]);
-  handler.onResponseEnd?.(controller, {});
-  await all;
 });
 
 test("a taker that is done is handed no more, and the connection is kept", async () => {
@@ -354,16 +296,6 @@ test("the part that came of an answer that breaks off is handed over first", asy
   sockets[0]?.destroy();
   await told;
   expect(taken).toEqual(["one"]);
-});
-
-test("a refusal is handed to nobody", async () => {
-  const { ask, answerAt } = await connected();
-  const refused = expect(ask().read(() => expect.unreachable())).rejects.toThrow("418: no tea");
-  const sent = await answerAt(0);
-  sent.statusCode = 418;
-  sent.write("no ");
-  sent.end("tea");
-  await refused;
 });
 
 test.each([

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { ollamaShow } from "../../../services/agent/runtimes/ollama/ollama-catalogue.ts";
@@ -98,8 +98,9 @@ const runtimes: readonly (readonly [name: string, chat: Ask, text: Ask, names: P
   ],
 ];
 
-describe("sampling fields beyond OpenAI's", () => {
-  test.each(runtimes)("%s gets those that it knows by its own names, and refuses the others by name", (...row) => {
+test.each(runtimes)(
+  "sampling fields beyond OpenAI's %s gets those that it knows by its own names, and refuses the others by name",
+  (...row) => {
     const [, chat, text, names] = row;
     for (const ask of [chat, text]) {
       for (const [field, value] of Object.entries(all)) {
@@ -109,63 +110,59 @@ describe("sampling fields beyond OpenAI's", () => {
         else expect(faultThrownBy(() => ask(wished))).toMatchObject({ code: "unsupported_parameter", param: field });
       }
     }
-  });
+  },
+);
 
-  test.each(runtimes)("%s takes values that change nothing", (_, chat, text) => {
-    const neutral = { top_k: 0, min_p: 0, typical_p: 1, repeat_penalty: 1, ignore_eos: false, min_tokens: 0 };
-    expect(() => [chat(neutral), text(neutral)]).not.toThrow();
-  });
+test.each(runtimes)("sampling fields beyond OpenAI's %s takes values that change nothing", (_, chat, text) => {
+  const neutral = { top_k: 0, min_p: 0, typical_p: 1, repeat_penalty: 1, ignore_eos: false, min_tokens: 0 };
+  expect(() => [chat(neutral), text(neutral)]).not.toThrow();
 });
 
-describe("arguments of a chat template", () => {
-  const kwargs = { lang: "de" };
-  test.each([
-    ["vllm", vllm, { lang: "de", enable_thinking: false, thinking: false }],
-    ["llama-server", llamaServer, { lang: "de", enable_thinking: false }],
-    ["mlx-lm", mlxLm, { lang: "de", enable_thinking: false }],
-  ] as const)("arguments of a chat template reach %s beside those that switch its thinking", (_, profile, both) => {
-    expect(chatOn(profile)({ chat_template_kwargs: kwargs })).toMatchObject({ chat_template_kwargs: kwargs });
-    const sent = chatOn(profile)({ chat_template_kwargs: kwargs, reasoning_effort: "none" });
-    expect(sent["chat_template_kwargs"]).toEqual(both);
-  });
-
-  test.each([
-    ["lm-studio", chatOn(lmStudio)],
-    ["another server", chatOn(otherServer)],
-    ["ollama", ollamaChat("gguf")],
-  ])("arguments of a chat template are refused by %s, unless they ask for thinking, which is the default", (_, ask) => {
-    const refused = faultThrownBy(() => ask({ chat_template_kwargs: kwargs }));
-    expect(refused).toMatchObject({ code: "unsupported_parameter", param: "chat_template_kwargs" });
-    expect(ask({ chat_template_kwargs: { enable_thinking: true } })).not.toHaveProperty("chat_template_kwargs");
-  });
+const kwargs = { lang: "de" };
+test.each([
+  ["vllm", vllm, { lang: "de", enable_thinking: false, thinking: false }],
+  ["llama-server", llamaServer, { lang: "de", enable_thinking: false }],
+  ["mlx-lm", mlxLm, { lang: "de", enable_thinking: false }],
+] as const)("arguments of a chat template reach %s beside those that switch its thinking", (_, profile, both) => {
+  expect(chatOn(profile)({ chat_template_kwargs: kwargs })).toMatchObject({ chat_template_kwargs: kwargs });
+  const sent = chatOn(profile)({ chat_template_kwargs: kwargs, reasoning_effort: "none" });
+  expect(sent["chat_template_kwargs"]).toEqual(both);
 });
 
-describe("a rule for the whole answer", () => {
-  const grammar = 'root ::= "a"';
-  const choice = { choice: ["a", "b"] };
+test.each([
+  ["lm-studio", chatOn(lmStudio)],
+  ["another server", chatOn(otherServer)],
+  ["ollama", ollamaChat("gguf")],
+])("arguments of a chat template are refused by %s, unless they ask for thinking, which is the default", (_, ask) => {
+  const refused = faultThrownBy(() => ask({ chat_template_kwargs: kwargs }));
+  expect(refused).toMatchObject({ code: "unsupported_parameter", param: "chat_template_kwargs" });
+  expect(ask({ chat_template_kwargs: { enable_thinking: true } })).not.toHaveProperty("chat_template_kwargs");
+});
 
-  test("a rule for the whole answer goes to vLLM in one field", () => {
-    expect(chatOn(vllm)({ grammar })).toMatchObject({ structured_outputs: { grammar } });
-    expect(chatOn(vllm)({ structured_outputs: choice })).toMatchObject({ structured_outputs: choice });
-  });
+const grammar = 'root ::= "a"';
+const choice = { choice: ["a", "b"] };
 
-  test("a rule for the whole answer goes to llama-server as a grammar, without tools", () => {
-    expect(chatOn(llamaServer)({ grammar })).toMatchObject({ grammar });
-    const tools: ChatBody["tools"] = [{ type: "function", function: { name: "f" } }];
-    const fault = faultThrownBy(() => chatOn(llamaServer)({ grammar, tools }));
-    expect(fault).toMatchObject({ code: "unsupported_parameter", param: "grammar" });
-  });
+test("a rule for the whole answer goes to vLLM in one field", () => {
+  expect(chatOn(vllm)({ grammar })).toMatchObject({ structured_outputs: { grammar } });
+  expect(chatOn(vllm)({ structured_outputs: choice })).toMatchObject({ structured_outputs: choice });
+});
 
-  test.each<[string, Ask, Partial<ChatBody>]>([
-    ["llama-server", chatOn(llamaServer), { structured_outputs: choice }],
-    ["mlx-lm", chatOn(mlxLm), { grammar }],
-    ["lm-studio", chatOn(lmStudio), { grammar }],
-    ["ollama", ollamaChat("gguf"), { grammar }],
-    ["ollama", ollamaChat("gguf"), { structured_outputs: choice }],
-    ["another server", chatOn(otherServer), { grammar }],
-  ])("a rule for the whole answer is refused by %s, which would leave it out", (_, ask, fields) => {
-    const fault = faultThrownBy(() => ask(fields));
-    expect(fault).toBeInstanceOf(Fault);
-    expect(fault).toMatchObject({ code: "unsupported_parameter", param: Object.keys(fields)[0] });
-  });
+test("a rule for the whole answer goes to llama-server as a grammar, without tools", () => {
+  expect(chatOn(llamaServer)({ grammar })).toMatchObject({ grammar });
+  const tools: ChatBody["tools"] = [{ type: "function", function: { name: "f" } }];
+  const fault = faultThrownBy(() => chatOn(llamaServer)({ grammar, tools }));
+  expect(fault).toMatchObject({ code: "unsupported_parameter", param: "grammar" });
+});
+
+test.each<[string, Ask, Partial<ChatBody>]>([
+  ["llama-server", chatOn(llamaServer), { structured_outputs: choice }],
+  ["mlx-lm", chatOn(mlxLm), { grammar }],
+  ["lm-studio", chatOn(lmStudio), { grammar }],
+  ["ollama", ollamaChat("gguf"), { grammar }],
+  ["ollama", ollamaChat("gguf"), { structured_outputs: choice }],
+  ["another server", chatOn(otherServer), { grammar }],
+])("a rule for the whole answer is refused by %s, which would leave it out", (_, ask, fields) => {
+  const fault = faultThrownBy(() => ask(fields));
+  expect(fault).toBeInstanceOf(Fault);
+  expect(fault).toMatchObject({ code: "unsupported_parameter", param: Object.keys(fields)[0] });
 });

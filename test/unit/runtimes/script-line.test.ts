@@ -1,25 +1,15 @@
 import { expect, test } from "vitest";
-import { Fault } from "#shared/fault/fault.ts";
+import type { Fault } from "#shared/fault/fault.ts";
 import { readScript } from "../../../services/agent/runtimes/scripted/scripted-answer.ts";
+import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
-function refusalOf(message: string): Fault {
-  try {
-    readScript(message);
-  } catch (error) {
-    return Fault.from(error);
-  }
-  throw new Error("the script line was taken");
-}
+const refusalOf = (message: string): Fault => faultThrownBy(() => readScript(message));
 
 test("a script line is read from the beginning of a message, up to its first line break", () => {
   const script = readScript(
     '/script tokens=200 delay_ms=20 nonce=abc first_ms=5 tool=f args={"a":1}\r\ntokens=7 and more',
   );
   expect(script).toMatchObject({ tokens: 200, delayMs: 20, nonce: "abc", firstMs: 5, tool: "f", args: '{"a":1}' });
-});
-
-test("a script line has a default for every word", () => {
-  expect(readScript("/script")).toMatchObject({ tokens: 10, nonce: "token", think: 0, firstMs: 0, delayMs: 0 });
 });
 
 test("a script line needs no slash before one of its words, since some clients take the slash for a command of their own", () => {
@@ -61,8 +51,4 @@ test.each([
   const fault = refusalOf(line);
   expect(fault).toMatchObject({ code: "invalid_value", param: "messages" });
   expect(fault.message).toContain(problem);
-});
-
-test("a script line is never repeated at length in a message", () => {
-  expect(refusalOf(`/script ${"x".repeat(10_000)}=1`).message.length).toBeLessThan(300);
 });

@@ -1,4 +1,3 @@
-import { checkKey } from "#shared/records/judge-key.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -35,12 +34,6 @@ async function issueOn(settings: KeyStoreSettings): Promise<KeyToken> {
   const { token } = await issueKey({ name: "alice", scopes: ["*"], ttlMs: 60_000 }, means);
   await keys.close();
   return token;
-}
-async function outcomeOf(token: KeyToken, settings: KeyStoreSettings): Promise<string> {
-  const { keys, peppers } = await openKeyStore(settings, { clock });
-  const { outcome } = await checkKey({ token, keys, peppers, nowMs: clock.wall() });
-  await keys.close();
-  return outcome;
 }
 const refusal = (exitCode: number, message: string): object => ({
   name: "StartFailure",
@@ -85,22 +78,6 @@ test("any pepper will do until a key was issued, and then that key's", async () 
   const first = openAndClose({ stateDir: folder, keyPepper: pepper });
   await expect(first).rejects.toMatchObject(refusal(exitCodes.config, "another pepper"));
   expect(await openAndClose({ stateDir: folder, keyPepper: otherPepper })).toBe(otherPepper.fingerprint);
-});
-
-test("a new pepper takes an old one's place without a key becoming invalid, while both are known", async () => {
-  const before = { stateDir: folder, keyPepper: pepper };
-  const during = { stateDir: folder, keyPepper: otherPepper, keyPepperAlso: pepper };
-  const stillToFollow = { stateDir: folder, keyPepper: pepper, keyPepperAlso: otherPepper };
-  const old = await issueOn(before);
-  await expect(openAndClose({ stateDir: folder, keyPepper: otherPepper })).rejects.toMatchObject(
-    refusal(exitCodes.config, "TRUNKLINE_KEY_PEPPER_ALSO"),
-  );
-  expect(await openAndClose(stillToFollow)).toBe(pepper.fingerprint);
-  expect(await openAndClose(during)).toBe(otherPepper.fingerprint);
-  const young = await issueOn(during);
-  for (const settings of [during, stillToFollow]) {
-    for (const token of [old, young]) expect(await outcomeOf(token, settings)).toBe("valid");
-  }
 });
 
 test("when an old pepper is no longer given, the start says that keys may still be under it", async () => {

@@ -1,7 +1,6 @@
 import { chmod, readdir, readFile, rm, stat, symlink, writeFile, lstat, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { keyId } from "#shared/keys/key-token.ts";
 import { Connections, isChanged, readText } from "../../../../services/cli/connect/connections.ts";
 import type { PlannedFile } from "../../../../services/cli/connect/plan-connection.ts";
 import { folderOfTest } from "../../../harness/temporary-folder.ts";
@@ -86,21 +85,6 @@ test("a file counts as changed once it is neither what was written nor what was 
   expect(changed()).toEqual([at("a"), at("b")]);
   await rm(at("a"));
   expect(changed()).toContain(at("a"));
-});
-
-test("a connection that replaces another one is undone to what was before both", async () => {
-  const { connections, plan, write, undo, found, at } = await home();
-  await writeFile(at("a"), "before", { mode: 0o640 });
-  write(plan("a", "first"), plan("left", "first"));
-  const earlier = found();
-  const key = { id: keyId.parse("0aB1cD2eF3gH"), place: "/state" };
-  connections.write("claude", [{ ...plan("a", "second"), before: "before" }], { key, earlier });
-  expect(await readFile(at("a"), "utf8")).toBe("second");
-  expect(readText(at("left"))).toBeUndefined();
-  expect(found().key).toEqual(key);
-  undo();
-  expect(await readFile(at("a"), "utf8")).toBe("before");
-  expect(await modeOf(at("a"))).toBe(0o640);
 });
 
 test("a file that is no UTF-8 text is refused, since an edit would lose bytes", async () => {

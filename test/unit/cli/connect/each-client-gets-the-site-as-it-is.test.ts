@@ -1,6 +1,6 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { parse } from "yaml";
-import type { Client, Places, SiteFacts } from "../../../../services/cli/connect/client.ts";
+import type { Places, SiteFacts } from "../../../../services/cli/connect/client.ts";
 import { chatApps } from "../../../../services/cli/connect/chat-apps.ts";
 import { codingAgents } from "../../../../services/cli/connect/coding-agents.ts";
 import { editors } from "../../../../services/cli/connect/editors.ts";
@@ -26,8 +26,9 @@ function filesOf(name: string, more: Partial<SiteFacts> = {}): Readonly<Record<s
   return Object.fromEntries(plan.map(({ file, after }) => [file, after]));
 }
 
-describe.each(clients)("$title", (client: Client) => {
-  test("is told the address, the key and the first model, in files of the person's home", () => {
+test.each(clients)(
+  "$title is told the address, the key and the first model, in files of the person's home",
+  (client) => {
     const plan = planConnection(client, facts, () => undefined);
     const all = plan.map(({ after }) => after).join("");
     expect(all).toContain(facts.origin);
@@ -38,15 +39,15 @@ describe.each(clients)("$title", (client: Client) => {
       expect(holdsKey).toBe(after.includes(key));
     }
     expect(client.next(facts).join("")).not.toContain(key);
-  });
+  },
+);
 
-  test("is planned a second time without any change", () => {
-    const texts = new Map(planConnection(client, facts, () => undefined).map(({ file, after }) => [file, after]));
-    for (const { before, after, overwrites } of planConnection(client, facts, (file) => texts.get(file))) {
-      expect(after).toBe(before);
-      expect(overwrites).toEqual([]);
-    }
-  });
+test.each(clients)("$title is planned a second time without any change", (client) => {
+  const texts = new Map(planConnection(client, facts, () => undefined).map(({ file, after }) => [file, after]));
+  for (const { before, after, overwrites } of planConnection(client, facts, (file) => texts.get(file))) {
+    expect(after).toBe(before);
+    expect(overwrites).toEqual([]);
+  }
 });
 
 test("Claude Code is told the true window, and a threshold for compaction that it takes", () => {
@@ -172,15 +173,6 @@ test("the ollama command reaches the site by a proxy on this host, which adds th
   const [listens] = /http:\/\/127\.0\.0\.1:\d+/.exec(proxy ?? "") ?? expect.fail("no address on this host");
   const client = clients.find(({ name }) => name === "ollama");
   expect(client?.next(facts).join()).toContain(`OLLAMA_HOST=${listens.replace("http://", "")} ollama run`);
-});
-
-test("a default model of the person's own stays, in OpenCode and in Zed", () => {
-  const zed = clients.find(({ name }) => name === "zed") ?? expect.fail("no Zed");
-  const own = '{\n  "agent": { "default_model": { "provider": "mine", "model": "m" } }, // mine\n}\n';
-  const [settings] = planConnection(zed, facts, (file) => (file.endsWith("settings.json") ? own : undefined));
-  expect(settings?.after).toContain('"default_model": { "provider": "mine", "model": "m" } }, // mine');
-  expect(settings?.overwrites).toEqual([]);
-  expect(settings?.holdsKey).toBe(false);
 });
 
 test("configurations lie where each system keeps them, and where variables of the client say", () => {

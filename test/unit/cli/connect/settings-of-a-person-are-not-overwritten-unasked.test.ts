@@ -59,12 +59,6 @@ test("a plan names each setting of the person's own that it replaces, and no equ
   expect(whole?.overwrites).toEqual(["the whole file"]);
 });
 
-test("a plan changes nothing in files that hold its settings already", () => {
-  const [first, second] = planFor({});
-  const again = planFor({ "/settings.json": first?.after ?? "", "/own.toml": second?.after ?? "" });
-  expect(again.map(({ before, after }) => before === after)).toEqual([true, true]);
-});
-
 test("a default of the person's own stays", () => {
   const [settings] = planFor({ "/settings.json": '{"default": "mine"}' });
   expect(JSON.parse(settings?.after ?? "")).toMatchObject({ default: "mine" });

@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { sideOf } from "../../../../services/cli/doctor/doctor.ts";
+import { folderOfTest } from "../../../harness/temporary-folder.ts";
 
 const addresses = ["addresses.json", JSON.stringify({ baseUrl: "http://127.0.0.1:9/v1" })] as const;
 const pairing = ["pairing.json", "{}"] as const;
@@ -12,8 +12,7 @@ type Files = readonly (readonly [name: string, text: string])[];
 
 /** Makes the state folder of a command and that of an installed agent. */
 function host(own: Files, agents: Files) {
-  const folder = mkdtempSync(join(tmpdir(), "trunkline-side-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = folderOfTest();
   const environments = [own, agents].map((files, at) => {
     const stateDir = join(folder, String(at));
     mkdirSync(stateDir);

@@ -1,14 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { LogFile, readableLog, showLogFile } from "../../../../services/cli/service/log-file.ts";
 import { until } from "../../../harness/until.ts";
+import { folderOfTest } from "../../../harness/temporary-folder.ts";
 
 function log(bytesMax: number) {
-  const folder = mkdtempSync(join(tmpdir(), "trunkline-log-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = folderOfTest();
   const path = join(folder, "logs/agent.log");
   return { path, file: new LogFile(path, { bytesMax }) };
 }

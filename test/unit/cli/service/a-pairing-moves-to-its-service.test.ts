@@ -1,10 +1,10 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { newMachineKeyPair } from "#shared/protocol/pairing.ts";
 import { type Pairing, pairingFile, readPairing, writePairing } from "#shared/site/pairing-file.ts";
 import { assertWay } from "../../../../services/cli/commands/agent.ts";
+import { folderOfTest } from "../../../harness/temporary-folder.ts";
 
 const pairedIn = (year: number): Pairing => ({
   ...newMachineKeyPair(),
@@ -16,8 +16,7 @@ const pairedIn = (year: number): Pairing => ({
 });
 
 function folders() {
-  const root = mkdtempSync(join(tmpdir(), "trunkline-way-"));
-  onTestFinished(() => rmSync(root, { recursive: true }));
+  const root = folderOfTest();
   const [before, stateDir] = [join(root, "before"), join(root, "service")];
   const said: string[] = [];
   const bring = (settings: Readonly<Record<string, string>> = {}): void =>

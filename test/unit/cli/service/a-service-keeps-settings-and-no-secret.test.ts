@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { agentSettingNames as names } from "../../../../services/agent/config.ts";
 import { settingsIn, settingsText, settingsToKeep } from "../../../../services/cli/service/service-settings.ts";
+import { folderOfTest } from "../../../harness/temporary-folder.ts";
 
 const kept = (environment: Readonly<Record<string, string>>): Record<string, string> =>
   settingsToKeep(environment, { names, folder: "/srv/here", platform: "linux" });
@@ -40,8 +40,7 @@ test.each([
 });
 
 test("a settings file is read as it was written, whatever its values hold", () => {
-  const folder = mkdtempSync(join(tmpdir(), "trunkline-settings-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = folderOfTest();
   const file = join(folder, "agent.env");
   const settings = { A: 'x y $z #"\\n', B: "C:\\Users\\new", C: "llama*,qwen*" };
   writeFileSync(file, settingsText({ ...settings, EMPTY: "", UNSET: undefined }));

@@ -1,13 +1,12 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { findProgram, placeProgram } from "../../../../services/cli/service/copy-program.ts";
+import { folderOfTest } from "../../../harness/temporary-folder.ts";
 
 /** A folder with a Node of one version, links to it, and a package. */
 function host() {
-  const root = realpathSync(mkdtempSync(join(tmpdir(), "trunkline-node-")));
-  onTestFinished(() => rmSync(root, { recursive: true }));
+  const root = realpathSync(folderOfTest());
   const file = (path: string, text: string): string => {
     mkdirSync(join(root, path, ".."), { recursive: true });
     writeFileSync(join(root, path), text);

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { mintKeyToken, type KeyToken } from "#shared/keys/key-token.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { validKey } from "../../../../services/gateway/keys/authenticate.ts";
@@ -40,66 +40,44 @@ function hearFor(ms: number): void {
   }
 }
 
-describe("a key that is known", () => {
-  test("a key that is known is checked without asking, for as long as the store is heard", async () => {
-    const { token } = issue();
-    expect(await outcome(token)).toBe("valid");
-    hearFor(600_000);
-    expect(await outcome(token)).toBe("valid");
-    expect(store.asked).toBe(1);
-  });
+test("a key that is known expires at its time without asking, and its old secret at the end of its grace", async () => {
+  const { token } = issue(5_000);
+  await outcome(token);
+  hearFor(4_000);
+  expect(known.recall(token)?.outcome).toBe("valid");
+  clock.advance(1_000);
+  expect(known.recall(token)?.outcome).toBe("expired");
 
-  test("expires at its time without asking, and its old secret at the end of its grace", async () => {
-    const { token } = issue(5_000);
-    await outcome(token);
-    hearFor(4_000);
-    expect(known.recall(token)?.outcome).toBe("valid");
-    clock.advance(1_000);
-    expect(known.recall(token)?.outcome).toBe("expired");
+  const rotated = issue();
+  const replaced = [{ digest: rotated.record.digest, pepper: rotated.record.pepper, validUntil: clock.wall() + 2_000 }];
+  store.change(rotated.token.id, { replaced, digest: mintKeyToken().digest(peppers.current) });
+  expect(await outcome(rotated.token)).toBe("valid");
+  hearFor(2_000);
+  expect(known.recall(rotated.token)?.outcome).toBe("replaced");
+});
 
-    const rotated = issue();
-    const replaced = [
-      { digest: rotated.record.digest, pepper: rotated.record.pepper, validUntil: clock.wall() + 2_000 },
-    ];
-    store.change(rotated.token.id, { replaced, digest: mintKeyToken().digest(peppers.current) });
-    expect(await outcome(rotated.token)).toBe("valid");
-    hearFor(2_000);
-    expect(known.recall(rotated.token)?.outcome).toBe("replaced");
-  });
+test("a key that is known is asked for again, like all, after changes may have been missed", async () => {
+  const { token } = issue();
+  await outcome(token);
+  known.forgetAll();
+  expect(known.recall(token)).toBeUndefined();
+});
 
-  test("a key that is known is asked for again after a change of it, and only it", async () => {
-    const [changed, other] = [issue(), issue()];
-    await Promise.all([outcome(changed.token), outcome(other.token)]);
-    store.change(changed.token.id, { revokedAt: clock.wall() });
-    known.forget(changed.token.id);
-    expect(await outcome(changed.token)).toBe("invalid");
-    expect(await outcome(other.token)).toBe("valid");
-    expect(store.asked).toBe(3);
-  });
+test("a key that is known is asked for again when the store was not heard for 3 s, though nobody said that it is away", async () => {
+  const { token } = issue();
+  await outcome(token);
+  clock.advance(3_001);
+  await outcome(token);
+  expect(store.asked).toBe(2);
+});
 
-  test("a key that is known is asked for again, like all, after changes may have been missed", async () => {
-    const { token } = issue();
-    await outcome(token);
-    known.forgetAll();
-    expect(known.recall(token)).toBeUndefined();
-  });
-
-  test("a key that is known is asked for again when the store was not heard for 3 s, though nobody said that it is away", async () => {
-    const { token } = issue();
-    await outcome(token);
-    clock.advance(3_001);
-    await outcome(token);
-    expect(store.asked).toBe(2);
-  });
-
-  test("a key that is known is not another that begins like it", async () => {
-    const { token } = issue();
-    await outcome(token);
-    const other = mintKeyToken("model", token.id);
-    expect(other.reveal().slice(0, 23)).toBe(token.reveal().slice(0, 23));
-    expect(known.recall(other)).toBeUndefined();
-    expect(await outcome(other)).toBe("invalid");
-  });
+test("a key that is known is not another that begins like it", async () => {
+  const { token } = issue();
+  await outcome(token);
+  const other = mintKeyToken("model", token.id);
+  expect(other.reveal().slice(0, 23)).toBe(token.reveal().slice(0, 23));
+  expect(known.recall(other)).toBeUndefined();
+  expect(await outcome(other)).toBe("invalid");
 });
 
 test("a key that the store is asked for is asked for once by all who want to know at the same time", async () => {
@@ -132,66 +110,41 @@ test("a key that the store is asked for under a pepper that this gateway does no
   expect(() => validKey({ outcome: "unjudged" })).toThrow(expect.objectContaining({ code: "auth_unavailable" }));
 });
 
-test("a key that the store is asked for under the pepper that is being replaced is valid, and told of", async () => {
+test("while the store is away known keys go on for their bounded time, unknown ones are not judged, and its return heals all", async () => {
   const { token } = issue();
-  const old: string[] = [];
-  const both = new Peppers(pepperText.parse("another pepper, long enough to be one"), peppers.current);
-  expect(
-    await outcome(
-      token,
-      knownKeys(awayMs, both, ({ id }) => old.push(id)),
-    ),
-  ).toBe("valid");
-  expect(old).toEqual([token.id]);
+  const unknown = issue();
+  await outcome(token);
+  store.away = true;
+  known.away();
+  for (let passedMs = 0; passedMs < awayMs; passedMs += 1_000) {
+    expect(await outcome(token)).toBe("valid");
+    await expect(outcome(unknown.token)).rejects.toMatchObject({ code: "auth_unavailable" });
+    clock.advance(1_000);
+  }
+  await expect(outcome(token)).rejects.toMatchObject({ code: "auth_unavailable" });
+  store.away = false;
+  known.heard();
+  expect(await outcome(token)).toBe("valid");
+  expect(await outcome(unknown.token)).toBe("valid");
 });
 
-describe("while the store is away", () => {
-  test("known keys go on for their bounded time, unknown ones are not judged, and its return heals all", async () => {
-    const { token } = issue();
-    const unknown = issue();
-    await outcome(token);
-    store.away = true;
-    known.away();
-    for (let passedMs = 0; passedMs < awayMs; passedMs += 1_000) {
-      expect(await outcome(token)).toBe("valid");
-      await expect(outcome(unknown.token)).rejects.toMatchObject({ code: "auth_unavailable" });
-      clock.advance(1_000);
-    }
-    await expect(outcome(token)).rejects.toMatchObject({ code: "auth_unavailable" });
-    store.away = false;
-    known.heard();
-    expect(await outcome(token)).toBe("valid");
-    expect(await outcome(unknown.token)).toBe("valid");
-  });
+test("while the store is away known keys do not each wait for it: it is asked about them once a second", async () => {
+  const { token } = issue();
+  await outcome(token);
+  store.away = true;
+  known.away();
+  clock.advance(2_000);
+  for (let request = 0; request < 100; request += 1) await outcome(token);
+  expect(store.asked).toBe(2);
+});
 
-  test("known keys do not each wait for it: it is asked about them once a second", async () => {
-    const { token } = issue();
-    await outcome(token);
-    store.away = true;
-    known.away();
-    clock.advance(2_000);
-    for (let request = 0; request < 100; request += 1) await outcome(token);
-    expect(store.asked).toBe(2);
-  });
-
-  test("no key goes on where none is to", async () => {
-    const strict = knownKeys(0);
-    const { token } = issue();
-    await outcome(token, strict);
-    expect(strict.recall(token)?.outcome).toBe("valid");
-    store.away = true;
-    strict.away();
-    await expect(outcome(token, strict)).rejects.toMatchObject({ code: "auth_unavailable" });
-  });
-
-  test("changes that are not heard do not keep a key for long when the store itself answers", async () => {
-    const { token } = issue();
-    await outcome(token);
-    known.away();
-    store.change(token.id, { revokedAt: clock.wall() });
-    clock.advance(1_001);
-    expect(await outcome(token)).toBe("invalid");
-  });
+test("while the store is away changes that are not heard do not keep a key for long when the store itself answers", async () => {
+  const { token } = issue();
+  await outcome(token);
+  known.away();
+  store.change(token.id, { revokedAt: clock.wall() });
+  clock.advance(1_001);
+  expect(await outcome(token)).toBe("invalid");
 });
 
 test("no more keys are kept than a gateway has room for, and those that were used last stay", async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Admission, Demand, Hold, LimitsBook, Settlement } from "../../../../services/gateway/limits/limits.ts";
@@ -69,156 +69,139 @@ function holdOf(admission: Admission): Hold {
   return admission.hold;
 }
 
-describe("limits that are shared", () => {
-  test("shared limits of a budget are what was left of it when the store last said, however often it goes away", async () => {
-    const { ask, store, local, clock } = await open({ gateways: 1 });
-    const budget = { budget: { tokens: 100, per: "day" } } as const;
-    store.spent = 60;
-    const last = holdOf(await ask(budget, 10));
-    local.settle({ hold: last, ran: true, usedTokens: 15 });
-    store.failure = awayFault;
-    const first = await ask(budget, 10);
-    expect(holdOf(first).budgetTokens).toBe(10);
-    local.settle({ hold: holdOf(first), ran: true, usedTokens: 25 });
-    expect(keptOf(await ask(budget, 10))).toBe("budget");
-    clock.advance(3_600_000);
-    expect(keptOf(await ask(budget, 10))).toBe("budget");
-    clock.advance(86_400_000);
-    expect(keptOf(await ask(budget, 10))).toBe("here");
-  });
+test("shared limits of a budget are what was left of it when the store last said, however often it goes away", async () => {
+  const { ask, store, local, clock } = await open({ gateways: 1 });
+  const budget = { budget: { tokens: 100, per: "day" } } as const;
+  store.spent = 60;
+  const last = holdOf(await ask(budget, 10));
+  local.settle({ hold: last, ran: true, usedTokens: 15 });
+  store.failure = awayFault;
+  const first = await ask(budget, 10);
+  expect(holdOf(first).budgetTokens).toBe(10);
+  local.settle({ hold: holdOf(first), ran: true, usedTokens: 25 });
+  expect(keptOf(await ask(budget, 10))).toBe("budget");
+  clock.advance(3_600_000);
+  expect(keptOf(await ask(budget, 10))).toBe("budget");
+  clock.advance(86_400_000);
+  expect(keptOf(await ask(budget, 10))).toBe("here");
+});
 
-  test("limits that are shared are the store's while it answers", async () => {
-    const { ask, store } = await open();
-    for (let each = 0; each < 5; each += 1) expect(keptOf(await ask({ requestsPerMinute: 1 }))).toBe("shared");
-    expect(store.asked).toBe(5);
-  });
+test("the store knows the end of a request before it admits the next one of the same turn", async () => {
+  const { ask, store, settlements } = await open();
+  const hold = holdOf(await ask({ concurrency: 1 }));
+  settlements.release(hold);
+  await ask({ concurrency: 1 });
+  expect(store.endsKnownAtAdmission).toEqual([hold.seat]);
+});
 
-  test("the store knows the end of a request before it admits the next one of the same turn", async () => {
-    const { ask, store, settlements } = await open();
-    const hold = holdOf(await ask({ concurrency: 1 }));
-    settlements.release(hold);
-    await ask({ concurrency: 1 });
-    expect(store.endsKnownAtAdmission).toEqual([hold.seat]);
-  });
+test("while the store is away a gateway grants its share of each limit, and no request fails for it", async () => {
+  const { ask, store } = await open();
+  store.failure = awayFault;
+  const kept = [];
+  for (let each = 0; each < 4; each += 1) kept.push(keptOf(await ask({ requestsPerMinute: 4 })));
+  expect(kept).toEqual(["here", "here", "requests", "requests"]);
+});
 
-  test("limits that are shared are this gateway's share while it does not: no request fails for it", async () => {
-    const { ask, store } = await open();
-    store.failure = awayFault;
-    const kept = [];
-    for (let each = 0; each < 4; each += 1) kept.push(keptOf(await ask({ requestsPerMinute: 4 })));
-    expect(kept).toEqual(["here", "here", "requests", "requests"]);
-  });
+test("a gateway grants its share for a moment more, until the others have told the store what they granted", async () => {
+  const { ask, store, clock } = await open();
+  store.failure = awayFault;
+  const kept = async () => keptOf(await ask({ requestsPerMinute: 2 }));
+  expect([await kept(), await kept()]).toEqual(["here", "requests"]);
+  store.failure = undefined;
+  await clock.advanceAwaiting(1_000);
+  expect([await kept(), store.asked]).toEqual(["requests", 1]);
+  await clock.advanceAwaiting(3_000);
+  expect(await kept()).toBe("shared");
+});
 
-  test("limits that are shared are that share for a moment more, until the other gateways have told the store what they granted", async () => {
-    const { ask, store, clock } = await open();
-    store.failure = awayFault;
-    const kept = async () => keptOf(await ask({ requestsPerMinute: 2 }));
-    expect([await kept(), await kept()]).toEqual(["here", "requests"]);
-    store.failure = undefined;
-    await clock.advanceAwaiting(1_000);
-    expect([await kept(), store.asked]).toEqual(["requests", 1]);
-    await clock.advanceAwaiting(3_000);
-    expect(await kept()).toBe("shared");
-  });
+test("a store that is away is asked once in a second, by no request", async () => {
+  const { ask, store, clock } = await open();
+  store.failure = awayFault;
+  for (let each = 0; each < 10; each += 1) await ask({});
+  expect(store.asked).toBe(1);
+  await clock.advanceAwaiting(5_000);
+  await Promise.all(Array.from({ length: 10 }, () => ask({})));
+  expect(store.asked).toBe(1);
+  store.failure = undefined;
+  await clock.advanceAwaiting(4_000);
+  expect(keptOf(await ask({}))).toBe("shared");
+});
 
-  test("a store that is away is asked once in a second, by no request", async () => {
-    const { ask, store, clock } = await open();
-    store.failure = awayFault;
-    for (let each = 0; each < 10; each += 1) await ask({});
-    expect(store.asked).toBe(1);
-    await clock.advanceAwaiting(5_000);
-    await Promise.all(Array.from({ length: 10 }, () => ask({})));
-    expect(store.asked).toBe(1);
-    store.failure = undefined;
-    await clock.advanceAwaiting(4_000);
-    expect(keptOf(await ask({}))).toBe("shared");
-  });
+test("the fall and the return of a store that limits share are told once, and the store is asked again for every request", async () => {
+  const { ask, store, clock, logged } = await open();
+  store.failure = awayFault;
+  await Promise.all(Array.from({ length: 5 }, () => ask({})));
+  await clock.advanceAwaiting(3_000);
+  store.failure = undefined;
+  await clock.advanceAwaiting(4_000);
+  for (let each = 0; each < 3; each += 1) expect(keptOf(await ask({}))).toBe("shared");
+  expect(logged).toEqual([expect.stringContaining("its share"), expect.stringContaining("again")]);
+});
 
-  test("both changes are told once, and the store is asked again for every request", async () => {
-    const { ask, store, clock, logged } = await open();
-    store.failure = awayFault;
-    await Promise.all(Array.from({ length: 5 }, () => ask({})));
-    await clock.advanceAwaiting(3_000);
-    store.failure = undefined;
-    await clock.advanceAwaiting(4_000);
-    for (let each = 0; each < 3; each += 1) expect(keptOf(await ask({}))).toBe("shared");
-    expect(logged).toEqual([expect.stringContaining("its share"), expect.stringContaining("again")]);
-  });
+test("the share granted meanwhile is charged before the store admits anything again, and once", async () => {
+  const { ask, store, clock } = await open({ gateways: 1 });
+  const limits: KeyLimits = { requestsPerMinute: 60 };
+  await ask(limits);
+  store.failure = awayFault;
+  for (let each = 0; each < 10; each += 1) await ask(limits);
+  await clock.advanceAwaiting(900);
+  store.failure = undefined;
+  await clock.advanceAwaiting(200);
+  expect(keptOf(await ask(limits))).toBe("shared");
+  await clock.advanceAwaiting(10_000);
+  const charges = store.settlements.flatMap((settlement) => settlement.charges);
+  // One of the eleven drains in the second.
+  expect(charges).toMatchObject([{ keyId: "abcdefABCDEF", limits, tokens: 0 }]);
+  expect(charges[0]?.requests).toBeCloseTo(10, 0);
+});
 
-  test("the share granted meanwhile is charged before the store admits anything again, and once", async () => {
-    const { ask, store, clock } = await open({ gateways: 1 });
-    const limits: KeyLimits = { requestsPerMinute: 60 };
-    await ask(limits);
-    store.failure = awayFault;
-    for (let each = 0; each < 10; each += 1) await ask(limits);
-    await clock.advanceAwaiting(900);
-    store.failure = undefined;
-    await clock.advanceAwaiting(200);
-    expect(keptOf(await ask(limits))).toBe("shared");
-    await clock.advanceAwaiting(10_000);
-    const charges = store.settlements.flatMap((settlement) => settlement.charges);
-    // One of the eleven drains in the second.
-    expect(charges).toMatchObject([{ keyId: "abcdefABCDEF", limits, tokens: 0 }]);
-    expect(charges[0]?.requests).toBeCloseTo(10, 0);
-  });
+test("requests that the store admitted count in the share from the moment of the fall", async () => {
+  const { ask, store, local } = await open();
+  const limits: KeyLimits = { concurrency: 4, requestsPerMinute: 100, tokensPerMinute: 200 };
+  const first = holdOf(await ask(limits, 40));
+  await ask(limits, 40);
+  store.failure = awayFault;
+  expect(keptOf(await ask(limits))).toBe("concurrency");
+  local.settle({ hold: first, ran: true, usedTokens: 40 });
+  expect(keptOf(await ask(limits, 30))).toBe("tokens");
+  expect(keptOf(await ask(limits, 20))).toBe("here");
+});
 
-  test("requests that the store admitted count in the share from the moment of the fall", async () => {
-    const { ask, store, local } = await open();
-    const limits: KeyLimits = { concurrency: 4, requestsPerMinute: 100, tokensPerMinute: 200 };
-    const first = holdOf(await ask(limits, 40));
-    await ask(limits, 40);
-    store.failure = awayFault;
-    expect(keptOf(await ask(limits))).toBe("concurrency");
-    local.settle({ hold: first, ran: true, usedTokens: 40 });
-    expect(keptOf(await ask(limits, 30))).toBe("tokens");
-    expect(keptOf(await ask(limits, 20))).toBe("here");
-  });
+test("a seat that the store may have given unheard is freed in it, and the request runs on another", async () => {
+  const { ask, store, clock } = await open();
+  store.failure = awayFault;
+  const hold = holdOf(await ask({ concurrency: 2 }));
+  expect(hold.kept).toBe("here");
+  await ask({ concurrency: 2 });
+  await ask({ requestsPerMinute: 5 });
+  store.failure = undefined;
+  await clock.advanceAwaiting(1_000);
+  const freed = store.settlements.flatMap(({ ended }) => ended);
+  expect(freed).toMatchObject([{ hold: { seat: hold.seat, kept: "shared", tokens: 0 }, ran: true, usedTokens: 0 }]);
+});
 
-  test("a seat that the store may have given unheard is freed in it, and the request runs on another", async () => {
-    const { ask, store, clock } = await open();
-    store.failure = awayFault;
-    const hold = holdOf(await ask({ concurrency: 2 }));
-    expect(hold.kept).toBe("here");
-    await ask({ concurrency: 2 });
-    await ask({ requestsPerMinute: 5 });
-    store.failure = undefined;
-    await clock.advanceAwaiting(1_000);
-    const freed = store.settlements.flatMap(({ ended }) => ended);
-    expect(freed).toMatchObject([{ hold: { seat: hold.seat, kept: "shared", tokens: 0 }, ran: true, usedTokens: 0 }]);
-  });
+test("an answer grows by this gateway's share alone while the store is away, and the store hears of it", async () => {
+  const { ask, store, settlements, clock } = await open();
+  const limits: KeyLimits = { tokensPerMinute: 4_000 };
+  const hold = holdOf(await ask(limits, 500));
+  store.failure = awayFault;
+  const asked = settlements.grow({ hold, usedTokens: 501 });
+  await clock.advanceAwaiting(0);
+  expect(await asked).toEqual({ ...hold, tokens: 1_501 });
+  expect(await settlements.grow({ hold: await asked, usedTokens: 1_502 })).toEqual({ ...hold, tokens: 2_000 });
+  store.failure = undefined;
+  await clock.advanceAwaiting(1_000);
+  const charges = store.settlements.flatMap((settlement) => settlement.charges);
+  expect(charges).toMatchObject([{ keyId: hold.keyId, limits, requests: 0 }]);
+  expect(charges[0]?.tokens).toBeCloseTo(1_500, -2);
+});
 
-  test("an answer grows by this gateway's share alone while the store is away, and the store hears of it", async () => {
-    const { ask, store, settlements, clock } = await open();
-    const limits: KeyLimits = { tokensPerMinute: 4_000 };
-    const hold = holdOf(await ask(limits, 500));
-    store.failure = awayFault;
-    const asked = settlements.grow({ hold, usedTokens: 501 });
-    await clock.advanceAwaiting(0);
-    expect(await asked).toEqual({ ...hold, tokens: 1_501 });
-    expect(await settlements.grow({ hold: await asked, usedTokens: 1_502 })).toEqual({ ...hold, tokens: 2_000 });
-    store.failure = undefined;
-    await clock.advanceAwaiting(1_000);
-    const charges = store.settlements.flatMap((settlement) => settlement.charges);
-    expect(charges).toMatchObject([{ keyId: hold.keyId, limits, requests: 0 }]);
-    expect(charges[0]?.tokens).toBeCloseTo(1_500, -2);
-  });
-
-  test("how a key stands is told by whoever decides", async () => {
-    const { limits, store } = await open();
-    const key = { keyId: "abcdefABCDEF", limits: { requestsPerMinute: 10 } };
-    expect(await limits.limitStatus(key)).toEqual({});
-    store.failure = awayFault;
-    expect(await limits.limitStatus(key)).toMatchObject({ requests: { limit: 5, remaining: 5 } });
-  });
-
-  test("a bug is told to who asked, and all is the store's again once it is gone", async () => {
-    const { ask, store, clock } = await open();
-    store.failure = new TypeError("a bug");
-    await expect(ask({})).rejects.toBe(store.failure);
-    store.failure = undefined;
-    await clock.advanceAwaiting(4_000);
-    expect(keptOf(await ask({}))).toBe("shared");
-  });
+test("how a key stands with shared limits is told by whoever decides", async () => {
+  const { limits, store } = await open();
+  const key = { keyId: "abcdefABCDEF", limits: { requestsPerMinute: 10 } };
+  expect(await limits.limitStatus(key)).toEqual({});
+  store.failure = awayFault;
+  expect(await limits.limitStatus(key)).toMatchObject({ requests: { limit: 5, remaining: 5 } });
 });
 
 test("a share is at least one of everything, however many gateways there are", async () => {
@@ -243,41 +226,32 @@ test("a share of a budget is what is left of it, divided: what was spent was spe
   expect(keptOf(await ask())).toBe("budget_reserved");
 });
 
-describe("the memory of a gateway", () => {
-  test("the memory of a gateway keeps nothing of keys that are idle", async () => {
-    const clock = new TurnableClock();
-    const local = new LocalLimits({ clock, spent: () => 0 });
-    const ask = async (keyId: string, limits: KeyLimits, tokens = 1) =>
-      local.admit({ keyId, limits, seat: keyId, tokens });
-    for (let key = 0; key < 1_000; key += 1) {
-      const hold = holdOf(await ask(`key-${key}`, { concurrency: 1, requestsPerMinute: 60 }));
-      local.settle({ hold, ran: true, usedTokens: 1 });
-    }
-    await ask("under way", { concurrency: 1 });
-    const indebted = holdOf(await ask("indebted", { tokensPerMinute: 10 }));
-    local.settle({ hold: indebted, ran: true, usedTokens: 1_000 });
-    expect(local.size).toBe(1_002);
-    clock.advance(60_000);
-    await ask("newcomer", { requestsPerMinute: 60 });
-    expect(local.size).toBe(3);
-    expect(keptOf(await ask("under way", { concurrency: 1 }))).toBe("concurrency");
-    expect(keptOf(await ask("indebted", { tokensPerMinute: 10 }))).toBe("tokens");
-  });
+test("the memory of a gateway keeps nothing of keys that are idle", async () => {
+  const clock = new TurnableClock();
+  const local = new LocalLimits({ clock, spent: () => 0 });
+  const ask = async (keyId: string, limits: KeyLimits, tokens = 1) =>
+    local.admit({ keyId, limits, seat: keyId, tokens });
+  for (let key = 0; key < 1_000; key += 1) {
+    const hold = holdOf(await ask(`key-${key}`, { concurrency: 1, requestsPerMinute: 60 }));
+    local.settle({ hold, ran: true, usedTokens: 1 });
+  }
+  await ask("under way", { concurrency: 1 });
+  const indebted = holdOf(await ask("indebted", { tokensPerMinute: 10 }));
+  local.settle({ hold: indebted, ran: true, usedTokens: 1_000 });
+  expect(local.size).toBe(1_002);
+  clock.advance(60_000);
+  await ask("newcomer", { requestsPerMinute: 60 });
+  expect(local.size).toBe(3);
+  expect(keptOf(await ask("under way", { concurrency: 1 }))).toBe("concurrency");
+  expect(keptOf(await ask("indebted", { tokensPerMinute: 10 }))).toBe("tokens");
+});
 
-  test("knows nothing of keys that were only refused", () => {
-    const local = new LocalLimits({ clock: new TurnableClock(), spent: () => 100 });
-    const limits: KeyLimits = { budget: { tokens: 100, per: "day" } };
-    expect(keptOf(local.admit({ keyId: "spent", limits, seat: "seat", tokens: 1 }))).toBe("budget");
-    expect(local.size).toBe(0);
-  });
-
-  test("the memory of a gateway lets a key in again when the period of its budget has ended", async () => {
-    const clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 31, 23, 59, 59) });
-    const local = new LocalLimits({ clock, spent: (_, period) => (period === "2026-01" ? 100 : 0) });
-    const limits: KeyLimits = { budget: { tokens: 100, per: "month" } };
-    const ask = async () => local.admit({ keyId: "spent", limits, seat: "seat", tokens: 1 });
-    expect(await ask()).toMatchObject({ by: "budget", waitMs: 1_000 });
-    clock.advance(1_000);
-    expect(keptOf(await ask())).toBe("here");
-  });
+test("the memory of a gateway lets a key in again when the period of its budget has ended", async () => {
+  const clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 31, 23, 59, 59) });
+  const local = new LocalLimits({ clock, spent: (_, period) => (period === "2026-01" ? 100 : 0) });
+  const limits: KeyLimits = { budget: { tokens: 100, per: "month" } };
+  const ask = async () => local.admit({ keyId: "spent", limits, seat: "seat", tokens: 1 });
+  expect(await ask()).toMatchObject({ by: "budget", waitMs: 1_000 });
+  clock.advance(1_000);
+  expect(keptOf(await ask())).toBe("here");
 });

@@ -1,5 +1,5 @@
 import { setImmediate as turnEnd } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import type {
@@ -214,14 +214,6 @@ test("the end of a request frees no seat that has expired long ago", async () =>
   expect(book.requests()).toBe(3);
 });
 
-test("a hold that the book may have made unheard is freed, and gives nothing back", async () => {
-  const { clock, book, freed, settlements } = await open();
-  settlements.release(holdOf("unheard", { tokens: 0 }));
-  await clock.advanceAwaiting(0);
-  expect(book.written[0]?.ended).toMatchObject([{ hold: { seat: "unheard" }, ran: true, usedTokens: 0 }]);
-  expect(freed).toEqual([]);
-});
-
 test("the end of a request is kept up to a bound while it cannot be booked, and requests beyond it are reported", async () => {
   const { clock, book, logged, end } = await open({ rowsMax: 10 });
   book.state = "away";
@@ -239,124 +231,99 @@ test("the end of a request is kept up to a bound while it cannot be booked, and 
   expect(logged.filter((line) => line.startsWith("error"))).toHaveLength(1);
 });
 
-describe("a gateway's heartbeat", () => {
-  test("goes out every five seconds, renews the seats of what is under way, and says how many gateways there are", async () => {
-    const { clock, book, local, settlements, end } = await open();
-    expect(local.gateways).toBe(1);
-    const [stays, leaves] = [holdOf("stays"), holdOf("leaves")];
-    for (const hold of [stays, leaves, holdOf("no seat", { limits: { requestsPerMinute: 5 } })])
-      settlements.begin(hold);
-    end({ hold: leaves });
-    book.gateways = 3;
-    await clock.advanceAwaiting(3_000);
-    expect(book.sent.flatMap(({ renewed }) => renewed)).toEqual([]);
-    await clock.advanceAwaiting(10_000);
-    expect(book.sent.flatMap(({ renewed }) => renewed)).toEqual([stays, stays]);
-    expect(local.gateways).toBe(3);
-  });
+test("a gateway's heartbeat goes out every five seconds, renews the seats of what is under way, and says how many gateways there are", async () => {
+  const { clock, book, local, settlements, end } = await open();
+  expect(local.gateways).toBe(1);
 
-  test("that is not heard is no reason to wait at the end", async () => {
-    const { clock, book, settlements } = await open();
-    book.state = "away";
-    await clock.advanceAwaiting(6_000);
-    expect(book.sent.length).toBeGreaterThan(1);
-    await settlements.stop(new AbortController().signal);
-    expect(clock.timersWaiting).toBe(0);
-  });
+  const [stays, leaves] = [holdOf("stays"), holdOf("leaves")];
+  for (const hold of [stays, leaves, holdOf("no seat", { limits: { requestsPerMinute: 5 } })]) settlements.begin(hold);
+  end({ hold: leaves });
+  book.gateways = 3;
+  await clock.advanceAwaiting(3_000);
+  expect(book.sent.flatMap(({ renewed }) => renewed)).toEqual([]);
+  await clock.advanceAwaiting(10_000);
+  expect(book.sent.flatMap(({ renewed }) => renewed)).toEqual([stays, stays]);
+  expect(local.gateways).toBe(3);
 });
 
-describe("a gateway that stops", () => {
-  test("a gateway that stops writes what there is at once, and leaves nothing behind", async () => {
-    const { clock, book, settlements, end } = await open();
-    end();
-    await clock.advanceAwaiting(0);
-    end();
-    await settlements.stop(new AbortController().signal);
-    expect(book.requests()).toBe(2);
-    expect(clock.timersWaiting).toBe(0);
-  });
-
-  test("tries until its deadline, and says what it could not write", async () => {
-    const { clock, book, logged, settlements, end } = await open();
-    book.state = "away";
-    end();
-    await clock.advanceAwaiting(0);
-    end();
-    const deadline = new AbortController();
-    const stopped = settlements.stop(deadline.signal);
-    await clock.advanceAwaiting(2_000);
-    deadline.abort();
-    await stopped;
-    expect(logged.at(-1)).toMatch(/^error: 2 requests were not counted/);
-    expect(clock.timersWaiting).toBe(0);
-  });
-
-  test("a gateway that stops has written all when a flush resolves", async () => {
-    const { clock, book, settlements, end } = await open();
-    book.state = "away";
-    end();
-    const flushed = settlements.flush();
-    end();
-    await clock.advanceAwaiting(500);
-    book.state = "there";
-    await clock.advanceAwaiting(500);
-    await flushed;
-    expect(book.requests()).toBe(2);
-    await settlements.flush();
-  });
+test("a gateway's heartbeat that is not heard is no reason to wait at the end", async () => {
+  const { clock, book, settlements } = await open();
+  book.state = "away";
+  await clock.advanceAwaiting(6_000);
+  expect(book.sent.length).toBeGreaterThan(1);
+  await settlements.stop(new AbortController().signal);
+  expect(clock.timersWaiting).toBe(0);
 });
 
-describe("requests under way", () => {
-  const running = (completionTokens: number) => ({ usedSoFar: () => rowOf({ failed: 1, completionTokens }) });
+test("a gateway that stops tries until its deadline, and says what it could not write", async () => {
+  const { clock, book, logged, settlements, end } = await open();
+  book.state = "away";
+  end();
+  await clock.advanceAwaiting(0);
+  end();
+  const deadline = new AbortController();
+  const stopped = settlements.stop(deadline.signal);
+  await clock.advanceAwaiting(2_000);
+  deadline.abort();
+  await stopped;
+  expect(logged.at(-1)).toMatch(/^error: 2 requests were not counted/);
+  expect(clock.timersWaiting).toBe(0);
+});
 
-  test("requests under way are told by their numbers, without those that no machine has taken", async () => {
-    const { clock, book, settlements } = await open();
-    for (const each of [running(10), { usedSoFar: () => undefined }, running(20)]) settlements.follow(each);
-    await clock.advanceAwaiting(100);
-    expect(book.sent).toHaveLength(1);
-    expect(book.sent[0]?.running).toEqual([
-      { id: 1, usage: rowOf({ failed: 1, completionTokens: 10 }) },
-      { id: 2, usage: rowOf({ failed: 1, completionTokens: 20 }) },
-    ]);
-  });
+test("a gateway that stops has written all when a flush resolves", async () => {
+  const { clock, book, settlements, end } = await open();
+  book.state = "away";
+  end();
+  const flushed = settlements.flush();
+  end();
+  await clock.advanceAwaiting(500);
+  book.state = "there";
+  await clock.advanceAwaiting(500);
+  await flushed;
+  expect(book.requests()).toBe(2);
+  await settlements.flush();
+});
 
-  test("requests under way are over in the settlement that books their end", async () => {
-    const { clock, book, end, settlements } = await open();
-    const request = running(10);
-    settlements.follow(request);
-    await clock.advanceAwaiting(100);
-    end({ running: request, usage: rowOf({ completionTokens: 12 }) });
-    await clock.advanceAwaiting(100);
-    expect(book.sent.at(-1)).toMatchObject({ running: [], over: [1], usage: [{ completionTokens: 12 }] });
-    await clock.advanceAwaiting(2_000);
-    expect(book.sent).toHaveLength(2);
-  });
+const running = (completionTokens: number) => ({ usedSoFar: () => rowOf({ failed: 1, completionTokens }) });
 
-  test("requests under way that end soon are told only at their end", async () => {
-    const { clock, book, end, settlements } = await open();
-    const request = running(10);
-    settlements.follow(request);
-    end({ running: request });
-    await clock.advanceAwaiting(1_000);
-    expect(book.sent).toMatchObject([{ running: [], over: [] }]);
-  });
+test("requests under way are told by their numbers, without those that no machine has taken", async () => {
+  const { clock, book, settlements } = await open();
+  for (const each of [running(10), { usedSoFar: () => undefined }, running(20)]) settlements.follow(each);
+  await clock.advanceAwaiting(100);
+  expect(book.sent).toHaveLength(1);
+  expect(book.sent[0]?.running).toEqual([
+    { id: 1, usage: rowOf({ failed: 1, completionTokens: 10 }) },
+    { id: 2, usage: rowOf({ failed: 1, completionTokens: 20 }) },
+  ]);
+});
 
-  test("requests under way are told in turns where they are many", async () => {
-    const { clock, book, settlements } = await open();
-    for (let each = 0; each < 750; each += 1) settlements.follow(running(each));
-    await clock.advanceAwaiting(400);
-    const told = book.sent.map((each) => each.running.map(({ usage }) => usage.completionTokens));
-    expect(told.map(({ length }) => length)).toEqual([200, 200, 200, 200]);
-    expect(new Set(told.flat()).size).toBe(750);
-  });
+test("requests under way are over in the settlement that books their end", async () => {
+  const { clock, book, end, settlements } = await open();
+  const request = running(10);
+  settlements.follow(request);
+  await clock.advanceAwaiting(100);
+  end({ running: request, usage: rowOf({ completionTokens: 12 }) });
+  await clock.advanceAwaiting(100);
+  expect(book.sent.at(-1)).toMatchObject({ running: [], over: [1], usage: [{ completionTokens: 12 }] });
+  await clock.advanceAwaiting(2_000);
+  expect(book.sent).toHaveLength(2);
+});
 
-  test("requests under way are told again after an outage of the book, in their latest state", async () => {
-    const { clock, book, settlements } = await open();
-    settlements.follow(running(10));
-    book.state = "away";
-    await clock.advanceAwaiting(3_000);
-    book.state = "there";
-    await clock.advanceAwaiting(3_000);
-    expect(book.written.at(-1)?.running).toEqual([{ id: 1, usage: rowOf({ failed: 1, completionTokens: 10 }) }]);
-  });
+test("requests under way are told in turns where they are many", async () => {
+  const { clock, book, settlements } = await open();
+  for (let each = 0; each < 750; each += 1) settlements.follow(running(each));
+  await clock.advanceAwaiting(400);
+  const told = book.sent.map((each) => each.running.map(({ usage }) => usage.completionTokens));
+  expect(told.map(({ length }) => length)).toEqual([200, 200, 200, 200]);
+  expect(new Set(told.flat()).size).toBe(750);
+});
+
+test("requests under way are told again after an outage of the book, in their latest state", async () => {
+  const { clock, book, settlements } = await open();
+  settlements.follow(running(10));
+  book.state = "away";
+  await clock.advanceAwaiting(3_000);
+  book.state = "there";
+  await clock.advanceAwaiting(3_000);
+  expect(book.written.at(-1)?.running).toEqual([{ id: 1, usage: rowOf({ failed: 1, completionTokens: 10 }) }]);
 });

@@ -1,7 +1,7 @@
 import { writerOf } from "../writer-of-a-test.ts";
 import { modelOf } from "../machines-of-a-fleet.ts";
 import { offerOf } from "../offers.ts";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Admission, Demand, Limits, Settled, Settlement } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
@@ -12,6 +12,7 @@ import type { UsageRow } from "#shared/usage/usage.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { payloadOf, plainly } from "../../../harness/answer-payload.ts";
 import { StoreOfATest } from "../keys/keys-of-a-test.ts";
+import type { AnswerCourse } from "../../../../services/gateway/jobs/answer-course.ts";
 
 let clock: TurnableClock;
 let written: Settlement[];
@@ -62,6 +63,14 @@ const ceiling = { promptTokens: 1_000, prompts: 1, answers: 1, answerTokens: 100
 const demanded = { promptTokens: 10, tokens: 110, ceiling };
 const admit = (account: ModelRequest, signal = new AbortController().signal) => account.admit(demanded, signal);
 
+/** The request is admitted, and offered to a machine. */
+async function offered(account: ModelRequest, more: Parameters<typeof offerOf>[1] = {}): Promise<AnswerCourse> {
+  await admit(account);
+  const following = account.answer.following(told, rendering);
+  following.onOffer(offerOf("attic", more));
+  return following;
+}
+
 async function usage(): Promise<UsageRow[]> {
   await clock.advanceAwaiting(1_000);
   return written.flatMap((settlement) => settlement.usage);
@@ -70,9 +79,7 @@ async function usage(): Promise<UsageRow[]> {
 test("the usage of a request is what its machine says, with the machine, the first token, and how it ended", async () => {
   const { account, keyId } = open();
   account.asksFor({ model: "llama3", streamed: true });
-  await admit(account);
-  const following = account.answer.following(told, rendering);
-  following.onOffer(offerOf("attic"));
+  const following = await offered(account);
   clock.advance(40);
   following.on({ kind: "accepted" });
   clock.advance(60);
@@ -92,9 +99,7 @@ test("the usage of a request is what its machine says, with the machine, the fir
 test("the usage of a request has no first token of an answer that its client gets whole", async () => {
   const { account } = open();
   account.asksFor({ model: "llama3", streamed: false });
-  await admit(account);
-  const following = account.answer.following(told, rendering);
-  following.onOffer(offerOf("attic"));
+  const following = await offered(account);
   clock.advance(100);
   following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 1 });
   account.endedIn("ok");
@@ -105,9 +110,7 @@ test("the usage of a request has no first token of an answer that its client get
 
 test("the usage of a request is what was delivered when the client leaves: the tokens so far, and the prompt as it was estimated", async () => {
   const { account } = open();
-  await admit(account);
-  const following = account.answer.following(told, rendering);
-  following.onOffer(offerOf("attic"));
+  const following = await offered(account);
   following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 7 });
   account.close(200);
   expect(await usage()).toMatchObject([{ failed: 1, promptTokens: 10, completionTokens: 7 }]);
@@ -123,30 +126,16 @@ test.each([
   ["while its model is loaded", ["loading", 7], { promptTokens: 0, completionTokens: 0 }],
 ] as const)("a whole answer that is left %s is booked for what a GPU worked", async (_, row, counts) => {
   const { account } = open();
-  await admit(account);
-  const following = account.answer.following(told, rendering);
-  following.onOffer(offerOf("attic"));
+  const following = await offered(account);
   following.on({ kind: "accepted" });
   if (row !== undefined) following.on({ kind: "beat", row: ["job", row[0], 0, row[1], 0, 0], load: undefined });
   account.close(200);
   expect(await usage()).toMatchObject([{ requests: 1, failed: 1, answered: 0, ...counts }]);
 });
 
-test("a whole answer that its machine accepted into its queue is booked with nothing when its client leaves", async () => {
-  const { account } = open();
-  await admit(account);
-  const following = account.answer.following(told, rendering);
-  following.onOffer(offerOf("attic"));
-  following.on({ kind: "accepted", state: "queued" });
-  account.close(200);
-  expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
-});
-
 test("a whole answer that failed on its machine is booked with nothing, whatever the machine had made of it", async () => {
   const { account } = open();
-  await admit(account);
-  const following = account.answer.following(told, rendering);
-  following.onOffer(offerOf("attic"));
+  const following = await offered(account);
   following.on({ kind: "accepted" });
   following.on({ kind: "beat", row: ["job", "running", 0, 50, 0, 0], load: undefined });
   account.endedIn("upstream_error");
@@ -216,88 +205,58 @@ test.each([
   expect(await usage()).toMatchObject([counts]);
 });
 
-test("a stream that its client leaves is booked with what is possible, whatever its data frames say", async () => {
-  const { account } = open();
-  account.asksFor({ model: "llama3", streamed: true });
-  await admit(account);
-  const following = account.answer.following(told, rendering);
-  following.onOffer(offerOf("attic"));
-  following.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 4_000_000_000 });
+const concurrency = { concurrency: 1 };
+
+test("the hold of a request on its key is settled with what it took", async () => {
+  const { account } = open({ tokensPerMinute: 1_000 });
+  const following = await offered(account);
+  following.on({ kind: "accepted" });
+  following.on({ kind: "usage", usage: { promptTokens: 12, completionTokens: 34 } });
   account.close(200);
-  expect(await usage()).toMatchObject([{ promptTokens: 10, completionTokens: 100 }]);
+  expect(settled).toMatchObject([{ ran: true, usedTokens: 46, hold: { tokens: 110 } }]);
 });
 
-describe("the holdings of a request from its key", () => {
-  const concurrency = { concurrency: 1 };
+test("the hold of a request on its key is given back whole when no machine took it", async () => {
+  const { account } = open({ requestsPerMinute: 1 });
+  await admit(account);
+  account.endedIn("agent_offline");
+  account.close(200);
+  expect(settled).toMatchObject([{ ran: false, usedTokens: 0 }]);
+});
 
-  test("the hold of a request on its key is settled with what it took", async () => {
-    const { account } = open({ tokensPerMinute: 1_000 });
-    await admit(account);
-    const following = account.answer.following(told, rendering);
-    following.onOffer(offerOf("attic"));
-    following.on({ kind: "accepted" });
-    following.on({ kind: "usage", usage: { promptTokens: 12, completionTokens: 34 } });
-    account.close(200);
-    expect(settled).toMatchObject([{ ran: true, usedTokens: 46, hold: { tokens: 110 } }]);
-  });
+test("the hold of a request on its key is given back when the client leaves while it is being admitted", async () => {
+  const asked = Promise.withResolvers<void>();
+  const slow = limits;
+  limits = {
+    ...slow,
+    admit: async (demand: Demand): Promise<Admission> => {
+      await asked.promise;
+      return slow.admit(demand);
+    },
+  };
+  const { account } = open(concurrency);
+  const admitting = admit(account);
+  account.close(200);
+  expect(settled).toEqual([]);
+  asked.resolve();
+  await admitting;
+  expect(await usage()).toHaveLength(1);
+  expect(settled).toMatchObject([{ ran: false }]);
+});
 
-  test("the hold of a request on its key is given back whole when no machine took it", async () => {
-    const { account } = open({ requestsPerMinute: 1 });
-    await admit(account);
-    account.endedIn("agent_offline");
-    account.close(200);
-    expect(settled).toMatchObject([{ ran: false, usedTokens: 0 }]);
-  });
-
-  test("the hold of a request on its key is given back when the client leaves while it is being admitted", async () => {
-    const asked = Promise.withResolvers<void>();
-    const slow = limits;
-    limits = {
-      ...slow,
-      admit: async (demand: Demand): Promise<Admission> => {
-        await asked.promise;
-        return slow.admit(demand);
-      },
-    };
-    const { account } = open(concurrency);
-    const admitting = admit(account);
-    account.close(200);
-    expect(settled).toEqual([]);
-    asked.resolve();
-    await admitting;
-    expect(await usage()).toHaveLength(1);
-    expect(settled).toMatchObject([{ ran: false }]);
-  });
-
-  test("a request that takes from its key is admitted at the second attempt when a seat was just left at another gateway, and refused after it", async () => {
-    const { account } = open(concurrency);
-    const refusal = { outcome: "refused", by: "concurrency", waitMs: 1_000, limitStatus: {} } as const;
-    const real = limits;
-    let attempts = 0;
-    limits = {
-      ...real,
-      admit: async (demand) => ((attempts += 1) === 1 ? refusal : real.admit(demand)),
-    };
-    const second = new ModelRequest(
-      { id: "req_2", key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record, from },
-      { limits, settlements, clock, log: { warn: () => undefined } },
-    );
-    const admitted = admit(second);
-    await clock.advanceAwaiting(150);
-    expect((await admitted).fault).toBeUndefined();
-    expect(attempts).toBe(2);
-    account.close(200);
-  });
-
-  test("a request that takes from its key names the limit that it would break", async () => {
-    const { account } = open({ requestsPerMinute: 1 });
-    await admit(account);
-    const { fault, limitStatus } = await admit(account);
-    expect(fault).toMatchObject({
-      code: "rate_limit_requests",
-      message: expect.stringContaining("1 request a minute"),
-    });
-    expect(limitStatus).toMatchObject({ requests: { limit: 1, remaining: 0 } });
-    account.close(200);
-  });
+test("a request that takes from its key is admitted at the second attempt when a seat was just left at another gateway, and refused after it", async () => {
+  const { account } = open(concurrency);
+  const refusal = { outcome: "refused", by: "concurrency", waitMs: 1_000, limitStatus: {} } as const;
+  const real = limits;
+  let attempts = 0;
+  limits = { ...real, admit: async (demand) => ((attempts += 1) === 1 ? refusal : real.admit(demand)) };
+  const second = new ModelRequest(
+    { id: "req_2", key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record, from },
+    { limits, settlements, clock, log: { warn: () => undefined } },
+  );
+  const admitted = admit(second);
+  await clock.advanceAwaiting(150);
+  expect((await admitted).fault).toBeUndefined();
+  expect(attempts).toBe(2);
+  account.close(200);
 });

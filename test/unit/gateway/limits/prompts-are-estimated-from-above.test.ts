@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { blocksOfChat } from "../../../../services/gateway/routing/prompt-blocks.ts";
 import {
@@ -15,24 +15,26 @@ import corpus from "./token-corpus.json" with { type: "json" };
 const { texts, conversation } = corpus;
 const { messages, tools, turns } = conversation;
 
-describe("an estimated text has never fewer tokens than a model makes of it", () => {
-  test.each(texts.map(({ name, ...each }) => [name, each] as const))("%s", (_, { text, tokens }) => {
+test.each(texts.map(({ name, ...each }) => [name, each] as const))(
+  "%s is estimated at no less than any tokenizer makes of it",
+  (_, { text, tokens }) => {
     expect(upperTokens(text)).toBeGreaterThanOrEqual(Math.max(...Object.values(tokens)));
-  });
-});
+  },
+);
 
 const bodyOf = (count: number) => chatBody.parse({ messages: messages.slice(0, count), tools });
 const models = ["Qwen 3", "Llama 3", "Gemma 3", "gpt-oss", "GPT-4"] as const;
 
-describe.each(models)("a conversation with the tokenizer of %s", (model) => {
-  test("has a first turn that is estimated at most 30 % over", () => {
-    const [first] = turns;
-    const { tokens } = upperEstimate(bodyOf(first?.messages ?? 0), []);
-    expect(tokens / (first?.tokens[model] ?? 0)).toBeGreaterThanOrEqual(1);
-    expect(tokens / (first?.tokens[model] ?? 0)).toBeLessThanOrEqual(1.3);
-  });
+test.each(models)("a first turn is estimated at most 30 % over, with the tokenizer of %s", (model) => {
+  const [first] = turns;
+  const { tokens } = upperEstimate(bodyOf(first?.messages ?? 0), []);
+  expect(tokens / (first?.tokens[model] ?? 0)).toBeGreaterThanOrEqual(1);
+  expect(tokens / (first?.tokens[model] ?? 0)).toBeLessThanOrEqual(1.3);
+});
 
-  test("has later turns that are estimated at most 5 % over, from the last turn that was counted", () => {
+test.each(models)(
+  "later turns are estimated at most 5 % over the last one that was counted, with the tokenizer of %s",
+  (model) => {
     for (const [place, turn] of turns.entries()) {
       const before = turns[place - 1];
       if (before === undefined) continue;
@@ -45,8 +47,8 @@ describe.each(models)("a conversation with the tokenizer of %s", (model) => {
       expect(estimate / turn.tokens[model]).toBeGreaterThanOrEqual(1);
       expect(estimate / turn.tokens[model]).toBeLessThanOrEqual(1.05);
     }
-  });
-});
+  },
+);
 
 test("a text over the limit counts its bytes, and the newer messages are still estimated", () => {
   const newer = { role: "user" as const, content: "Hello there" };

@@ -42,32 +42,6 @@ async function told(changes: Partial<typeof parts> = {}): Promise<Readiness> {
   return answer;
 }
 
-test("whether a gateway can serve is said without reasons while it can", async () => {
-  const checks = { serving: true, broker: true, keys: true };
-  expect(await told()).toEqual({ ready: true, checks, reasons: [] });
-});
-
-test("whether a gateway can serve is not so when it is about to stop", async () => {
-  const checks = { serving: false, broker: true, keys: true };
-  expect(await told({ draining: () => true })).toEqual({
-    ready: false,
-    checks,
-    reasons: ["this gateway shuts down"],
-  });
-});
-
-test("whether a gateway can serve is not so without NATS, and it says for how long; once it is back, that is forgotten", async () => {
-  turn(false);
-  clock.advance(3_000);
-  turn(false);
-  const { ready, reasons } = await told();
-  expect([ready, reasons]).toEqual([false, ["the broker is away for 3 s: NATS cannot be reached"]]);
-  turn(true);
-  expect(await told()).toMatchObject({ ready: true, reasons: [] });
-  turn(false);
-  expect((await told()).reasons).toEqual(["the broker is away for 0 s: NATS cannot be reached"]);
-});
-
 test.each([
   ["fails", failing, /^the key store cannot be asked, .*\(TRUNKLINE_KEYS_AWAY_MS\)$/],
   ["hangs", hanging, /^the key store does not answer within 150 ms, .*\(TRUNKLINE_KEYS_AWAY_MS\)$/],

@@ -110,25 +110,6 @@ test("a tunnel whose machine is not proven in time is closed", async () => {
   expect(socket.sent.at(-1)).toContain(`-ERR 'Authentication Timeout (${connectWaitMs} ms)'`);
 });
 
-test("a tunnel whose machine is proven has no such time", async () => {
-  const { clock, proven } = openSite();
-  const { socket, say } = await proven();
-  for (let passedMs = 0; passedMs < 3 * connectWaitMs; passedMs += 1_000) {
-    clock.advance(1_000);
-    say("PING\r\n");
-  }
-  expect(socket.state).toBe("open");
-});
-
-test("a tunnel tells its machine's name, and neither the broker nor another name", async () => {
-  const { tunnel } = openSite();
-  const { socket } = tunnel();
-  await setImmediate();
-  const info = JSON.parse((socket.sent[0] ?? "").slice(5));
-  expect(Object.keys(info)).not.toContain("machine");
-  expect(info).toMatchObject({ site, server_id: "G", max_payload: 1_000, headers: true, auth_required: true });
-});
-
 test("a tunnel answers a ping when the broker has received all that came before, and not earlier", async () => {
   const { connection, proven } = openSite();
   const { socket, say } = await proven();
@@ -264,26 +245,6 @@ test.each([
   expect(socket.state).toBe("open");
 });
 
-test("a tunnel is closed with its connection to the broker, and the other way round", async () => {
-  const { connection, proven } = openSite();
-  const first = await proven();
-  connection.cut();
-  expect(first.socket.state).toBe("ended");
-  connection.restore();
-  const second = openSite();
-  const { tunnel, say } = await second.proven();
-  say("SUB tl1.rollcall 1\r\n");
-  tunnel.socketClosed();
-  const speaker = second.broker.connect();
-  const heard: boolean[] = [];
-  speaker.subscribe("reply", ({ noResponders }) => void heard.push(noResponders));
-  speaker.publish("tl1.rollcall", new Uint8Array(), { reply: "reply" });
-  await setImmediate();
-  expect(heard).toEqual([true]);
-  await setImmediate();
-  expect(second.connection.connected).toBe(false);
-});
-
 test("a tunnel leaves no timer behind", async () => {
   const { clock, tunnel, proven, open } = openSite();
   await proven();
@@ -301,16 +262,4 @@ test("a tunnel fails alone when the gateway makes a mistake", async () => {
   say("PUB tl1.presence.attic 0\r\n\r\n");
   expect([socket.state, open.machines]).toEqual(["ended", 0]);
   expect(socket.sent.at(-1)).toContain("Authorization Violation: unavailable");
-});
-
-test("a gateway that stops asks its machines to move one after the other, spread over the time", async () => {
-  const { clock, proven, open } = openSite();
-  const sockets = [(await proven("attic")).socket, (await proven("cellar")).socket];
-  const told = (): unknown[] => sockets.flatMap(({ sent }) => sent.map((text) => JSON.parse(text.slice(5))));
-  const moving = open.move(1_000, new AbortController().signal);
-  await clock.advanceAwaiting(499);
-  expect(told()).toEqual([expect.objectContaining({ ldm: true, machine: "attic", site })]);
-  await clock.advanceAwaiting(501);
-  await moving;
-  expect(told()).toHaveLength(2);
 });

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   type Command,
   controlLineBytesMax,
@@ -83,111 +83,92 @@ const plain = (commands: readonly Command[]): unknown =>
     return { ...rest, headers: headers && { ...headers }, data: Buffer.from(data).toString("latin1") };
   });
 
-describe("the commands of a tunnel", () => {
-  test("the commands of a tunnel are read unchanged, wherever their bytes are split", () => {
-    const commands = fc.array(command, { maxLength: 12 });
-    fc.assert(
-      fc.property(commands, fc.array(fc.nat(), { maxLength: 30 }), (sent, cuts) => {
-        const bytes = Buffer.concat(sent.map(wireText));
-        const places = [...cuts.map((cut) => cut % (bytes.length + 1)), 0, bytes.length].sort((a, b) => a - b);
-        const parser = parserOf();
-        const read = places.slice(1).flatMap((place, at) => {
-          parser.push(bytes.subarray(places[at], place));
-          return commandsIn(parser);
-        });
-        expect(plain(read)).toEqual(plain(sent));
-      }),
-      { numRuns: 500 },
-    );
-  });
+test("the commands of a tunnel are read unchanged, wherever their bytes are split", () => {
+  const commands = fc.array(command, { maxLength: 12 });
+  fc.assert(
+    fc.property(commands, fc.array(fc.nat(), { maxLength: 30 }), (sent, cuts) => {
+      const bytes = Buffer.concat(sent.map(wireText));
+      const places = [...cuts.map((cut) => cut % (bytes.length + 1)), 0, bytes.length].sort((a, b) => a - b);
+      const parser = parserOf();
+      const read = places.slice(1).flatMap((place, at) => {
+        parser.push(bytes.subarray(places[at], place));
+        return commandsIn(parser);
+      });
+      expect(plain(read)).toEqual(plain(sent));
+    }),
+    { numRuns: 500 },
+  );
+});
 
-  test("the commands of a tunnel are read one byte at a time", () => {
-    const sent: Command[] = [
-      {
-        op: "publish",
-        message: { subject: "a.b", reply: "c", headers: { x: "y z" }, data: Buffer.from("\r\nPING\r\n") },
-      },
-      { op: "subscribe", pattern: "a.*.>", sid: "7" },
-      { op: "ping" },
-    ];
-    const parser = parserOf();
-    const read = Array.from(Buffer.concat(sent.map(wireText))).flatMap((byte) => {
-      parser.push(Buffer.from([byte]));
-      return commandsIn(parser);
-    });
-    expect(plain(read)).toEqual(plain(sent));
+test("the commands of a tunnel are copied: no chunk of a message is kept, and no later byte changes it", () => {
+  const data = "0123456789".repeat(payloadBytesMax / 10);
+  const parser = parserOf(`PUB a ${payloadBytesMax}\r\n${data[0]}`);
+  const chunk = Buffer.alloc(1);
+  const read = Array.from(`${data.slice(1)}\r\n`).flatMap((byte) => {
+    chunk.write(byte);
+    parser.push(chunk);
+    return commandsIn(parser);
   });
+  parser.push(Buffer.from("PUB b 1\r\nx\r\n"));
+  expect(commandsIn(parser)).toHaveLength(1);
+  expect(plain(read)).toEqual([{ subject: "a", reply: undefined, headers: undefined, data }]);
+});
 
-  test("the commands of a tunnel are copied: no chunk of a message is kept, and no later byte changes it", () => {
-    const data = "0123456789".repeat(payloadBytesMax / 10);
-    const parser = parserOf(`PUB a ${payloadBytesMax}\r\n${data[0]}`);
-    const chunk = Buffer.alloc(1);
-    const read = Array.from(`${data.slice(1)}\r\n`).flatMap((byte) => {
-      chunk.write(byte);
-      parser.push(chunk);
-      return commandsIn(parser);
-    });
-    parser.push(Buffer.from("PUB b 1\r\nx\r\n"));
-    expect(commandsIn(parser)).toHaveLength(1);
-    expect(plain(read)).toEqual([{ subject: "a", reply: undefined, headers: undefined, data }]);
-  });
+test("the commands of a tunnel take twice their bytes at most while they come a byte at a time", () => {
+  const parser = parserOf();
+  parser.payloadBytesMax = 1_000_000;
+  parser.push(Buffer.from("PUB a 1000000\r\n"));
+  const before = heldBytes();
+  for (let sent = 0; sent < 1_000_000; sent += 1) {
+    parser.push(Buffer.from("x"));
+    parser.next();
+  }
+  expect(heldBytes() - before).toBeLessThan(4_000_000);
+  parser.push(Buffer.from("\r\n"));
+  expect(commandsIn(parser)).toHaveLength(1);
+});
 
-  test("the commands of a tunnel take twice their bytes at most while they come a byte at a time", () => {
-    const parser = parserOf();
-    parser.payloadBytesMax = 1_000_000;
-    parser.push(Buffer.from("PUB a 1000000\r\n"));
-    const before = heldBytes();
-    for (let sent = 0; sent < 1_000_000; sent += 1) {
-      parser.push(Buffer.from("x"));
-      parser.next();
-    }
-    expect(heldBytes() - before).toBeLessThan(4_000_000);
-    parser.push(Buffer.from("\r\n"));
-    expect(commandsIn(parser)).toHaveLength(1);
-  });
+test("the commands of a tunnel of the largest size are read", () => {
+  const data = "x".repeat(payloadBytesMax);
+  const pattern = "p".repeat(1_024);
+  expect(commandsIn(parserOf(`PUB a ${payloadBytesMax}\r\n${data}\r\nSUB ${pattern} 1\r\n`))).toHaveLength(2);
+});
 
-  test("the commands of a tunnel of the largest size are read", () => {
-    const data = "x".repeat(payloadBytesMax);
-    const pattern = "p".repeat(1_024);
-    expect(commandsIn(parserOf(`PUB a ${payloadBytesMax}\r\n${data}\r\nSUB ${pattern} 1\r\n`))).toHaveLength(2);
-  });
+test.each([
+  ["an unknown operation", "INFO {}\r\n", "Unknown Protocol Operation"],
+  ["small letters", "ping\r\n", "Unknown Protocol Operation"],
+  ["an empty line", "\r\n", "Unknown Protocol Operation"],
+  ["more after a ping", "PING x\r\n", "Unknown Protocol Operation"],
+  ["a line that ends without CR", "PING\n", "Parser Error"],
+  ["two spaces", "SUB a  1\r\n", "Parser Error"],
+  ["a queue group", "SUB a group 1\r\n", "Parser Error"],
+  ["a limited subscription", "UNSUB 1 5\r\n", "Parser Error"],
+  ["a subscription without a number", "SUB a\r\n", "Parser Error"],
+  ["an empty token", "SUB a..b 1\r\n", "Invalid Subject"],
+  ["a wildcard inside a token", "SUB a* 1\r\n", "Invalid Subject"],
+  ["> before the end", "SUB a.>.b 1\r\n", "Invalid Subject"],
+  ["a subject beyond its limit", `SUB ${"p".repeat(1_025)} 1\r\n`, "Invalid Subject"],
+  ["a letter beyond ASCII", "SUB ä 1\r\n", "Invalid Subject"],
+  ["a wildcard to publish to", "PUB a.* 1\r\nx\r\n", "Invalid Publish Subject"],
+  ["a wildcard as a reply", "PUB a > 1\r\nx\r\n", "Invalid Publish Subject"],
+  ["no subject", "PUB 1\r\nx\r\n", "Parser Error"],
+  ["a size with a sign", "PUB a -1\r\n", "Parser Error"],
+  ["a size that is no number", "PUB a 1e3\r\n", "Parser Error"],
+  ["a fourth field", "PUB a b c 1\r\nx\r\n", "Parser Error"],
+  ["a message that is longer than its size", "PUB a 1\r\nxy\r\n", "Parser Error"],
+  ["a message above the limit", `PUB a ${payloadBytesMax + 1}\r\n`, "Maximum Payload Violation"],
+  ["headers that are longer than their message", "HPUB a 20 10\r\n", "Maximum Headers Exceeded"],
+  ["headers above the limit", `HPUB a ${controlLineBytesMax + 1} 9000\r\n`, "Maximum Headers Exceeded"],
+  ["headers with a status", "HPUB a 16 16\r\nNATS/1.0 503\r\n\r\n\r\n", "Parser Error"],
+  ["headers without an end", "HPUB a 10 10\r\nNATS/1.0\r\n\r\n", "Parser Error"],
+  ["a header without a colon", "HPUB a 15 15\r\nNATS/1.0\r\nx\r\n\r\n\r\n", "Parser Error"],
+  ["a line above the limit", `SUB ${"p".repeat(controlLineBytesMax)}`, "Maximum Control Line Exceeded"],
+])("the commands of a tunnel %s: are refused", (_, text, reason) => {
+  expect(() => commandsIn(parserOf(Buffer.from(text, "latin1")))).toThrow(reason);
+});
 
-  test.each([
-    ["an unknown operation", "INFO {}\r\n", "Unknown Protocol Operation"],
-    ["small letters", "ping\r\n", "Unknown Protocol Operation"],
-    ["an empty line", "\r\n", "Unknown Protocol Operation"],
-    ["more after a ping", "PING x\r\n", "Unknown Protocol Operation"],
-    ["a line that ends without CR", "PING\n", "Parser Error"],
-    ["two spaces", "SUB a  1\r\n", "Parser Error"],
-    ["a queue group", "SUB a group 1\r\n", "Parser Error"],
-    ["a limited subscription", "UNSUB 1 5\r\n", "Parser Error"],
-    ["a subscription without a number", "SUB a\r\n", "Parser Error"],
-    ["an empty token", "SUB a..b 1\r\n", "Invalid Subject"],
-    ["a wildcard inside a token", "SUB a* 1\r\n", "Invalid Subject"],
-    ["> before the end", "SUB a.>.b 1\r\n", "Invalid Subject"],
-    ["a subject beyond its limit", `SUB ${"p".repeat(1_025)} 1\r\n`, "Invalid Subject"],
-    ["a letter beyond ASCII", "SUB ä 1\r\n", "Invalid Subject"],
-    ["a wildcard to publish to", "PUB a.* 1\r\nx\r\n", "Invalid Publish Subject"],
-    ["a wildcard as a reply", "PUB a > 1\r\nx\r\n", "Invalid Publish Subject"],
-    ["no subject", "PUB 1\r\nx\r\n", "Parser Error"],
-    ["a size with a sign", "PUB a -1\r\n", "Parser Error"],
-    ["a size that is no number", "PUB a 1e3\r\n", "Parser Error"],
-    ["a fourth field", "PUB a b c 1\r\nx\r\n", "Parser Error"],
-    ["a message that is longer than its size", "PUB a 1\r\nxy\r\n", "Parser Error"],
-    ["a message above the limit", `PUB a ${payloadBytesMax + 1}\r\n`, "Maximum Payload Violation"],
-    ["headers that are longer than their message", "HPUB a 20 10\r\n", "Maximum Headers Exceeded"],
-    ["headers above the limit", `HPUB a ${controlLineBytesMax + 1} 9000\r\n`, "Maximum Headers Exceeded"],
-    ["headers with a status", "HPUB a 16 16\r\nNATS/1.0 503\r\n\r\n\r\n", "Parser Error"],
-    ["headers without an end", "HPUB a 10 10\r\nNATS/1.0\r\n\r\n", "Parser Error"],
-    ["a header without a colon", "HPUB a 15 15\r\nNATS/1.0\r\nx\r\n\r\n\r\n", "Parser Error"],
-    ["a line above the limit", `SUB ${"p".repeat(controlLineBytesMax)}`, "Maximum Control Line Exceeded"],
-  ])("%s: are refused", (_, text, reason) => {
-    expect(() => commandsIn(parserOf(Buffer.from(text, "latin1")))).toThrow(reason);
-  });
-
-  test("the commands of a tunnel that carry a message are refused as long as no machine is proven", () => {
-    const parser = new ProtocolParser();
-    parser.push(Buffer.from("PUB a 1\r\nx\r\n"));
-    expect(() => parser.next()).toThrow("Maximum Payload Violation");
-  });
+test("the commands of a tunnel that carry a message are refused as long as no machine is proven", () => {
+  const parser = new ProtocolParser();
+  parser.push(Buffer.from("PUB a 1\r\nx\r\n"));
+  expect(() => parser.next()).toThrow("Maximum Payload Violation");
 });
