@@ -16,12 +16,12 @@ import {
   termOptions,
   ttlOption,
 } from "../terminal/key-options.ts";
-import { addChanges } from "./keys-change.ts";
+import { addStates } from "./keys-change.ts";
 import { addLog, addViews, keyFields } from "./keys-show.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
 import { onStore, replicationLine, whichStoreHelp } from "../site/with-key-store.ts";
 
-const { issueKey, rotateKey } = keyOperations;
+const { changeKey, extendKey, issueKey, rotateKey } = keyOperations;
 
 export function keysCommand(context: CliContext): Command {
   const keys = commandIn("keys", context).more(`
@@ -33,7 +33,8 @@ ${whichStoreHelp}`);
   addIssue(keys);
   addViews(keys);
   addRotate(keys);
-  addChanges(keys);
+  addTerms(keys);
+  addStates(keys);
   addLog(keys);
   return keys;
 }
@@ -96,6 +97,57 @@ Examples:
       const body = { kind, name, scopes, ttl: formatDuration(ttl), ...givenTerms(given) } as const;
       const { key, ...shown } = await runOn(store, issueKey, { body });
       return secretTold(key, shown, { ...given, nowMs: store.clock.wall() });
+    });
+}
+
+interface ChangeOptions {
+  readonly name?: string;
+  readonly scopes?: readonly string[];
+}
+
+/** Adds the commands that change for how long a key is valid, and its other terms. */
+function addTerms(keys: CliCommand): void {
+  keys
+    .sub("extend", "make a key valid for longer", keyArgument())
+    .addOption(ttlOption("how long it is valid from now on, such as 90d or 12h"))
+    .more(`
+A key that expired less than 90 days ago is valid again. To make a key's time shorter, disable or revoke it.
+
+Example:
+  trunkline keys extend 0aB1cD2eF3gH --ttl 365d`)
+    .does(onStore, async (store, id: KeyId, { ttl }: { readonly ttl: number }) => {
+      const answer = await runOn(store, extendKey, { params: { id }, body: { ttl: formatDuration(ttl) } });
+      const { name, state, expires_at: until } = answer;
+      const still = state === "disabled" ? ", and stays disabled" : "";
+      return { answer, text: `${id} (${name}) expires ${utcTime(until)}${still}` };
+    });
+
+  const { clock } = keys.context;
+  const terms = [nameOption(), scopesOption(), ...termOptions(true)];
+  const change = keys
+    .sub("change", "change what a key is called, what it may call, and its limits")
+    .addArgument(keyArgument());
+  for (const option of terms) change.addOption(option);
+  const assertChange = (): void => {
+    if (terms.some((option) => change.getOptionValueSource(option.attributeName()) !== undefined)) return;
+    change.error(`error: say what to change: ${terms.map(({ long }) => long).join(", ")}.`);
+  };
+  change
+    .hook("preAction", assertChange)
+    .more(`
+What is not named stays as it is; none takes a limit away, and any frees the key from its machines.
+${scopesHelp}
+${limitsHelp}
+
+Examples:
+  trunkline keys change 0aB1cD2eF3gH --name "alice's laptop" --rpm 120
+  trunkline keys change 0aB1cD2eF3gH --machines any --budget none`)
+    .does(onStore, async (store, id: KeyId, given: ChangeOptions) => {
+      const body = { name: given.name, scopes: given.scopes, ...givenTerms(given) };
+      const answer = await runOn(store, changeKey, { params: { id }, body });
+      const { outcome, ...shown } = answer;
+      const remark = outcome === "unchanged" ? "Nothing was changed: the key was so before." : "";
+      return { answer, text: keyFields(shown, { nowMs: clock.wall() }), remark };
     });
 }
 

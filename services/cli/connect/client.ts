@@ -72,8 +72,7 @@ export function ownFile(places: Places, name: string): string {
 export const plainId = /^[\p{L}\p{M}\p{N} ._:/@+~,()=-]+$/u;
 
 /** The name of the site in a client's list of providers. */
-export const providerName = "Trunkline";
-export const providerId = "trunkline";
+export const site = { name: "Trunkline", id: "trunkline" } as const;
 
 /** Maximum tokens of one answer. Clients that know no model's own limit ask for as many. */
 const outputTokensMax = 32_000;

@@ -8,8 +8,7 @@ import {
   outputTokens,
   ownFile,
   type Places,
-  providerId,
-  providerName,
+  site,
   type Setting,
 } from "./client.ts";
 
@@ -63,20 +62,20 @@ const codex: Client = {
   files({ origin, key, model, places }) {
     const folder = places.environment["CODEX_HOME"] || join(places.home, ".codex");
     const text = `model = ${tomlText(model.id)}
-model_provider = "${providerId}"
+model_provider = "${site.id}"
 model_context_window = ${model.context_window}
 model_auto_compact_token_limit = ${compactionTokens(model)}
 
-[model_providers.${providerId}]
-name = "${providerName}"
+[model_providers.${site.id}]
+name = "${site.name}"
 base_url = ${tomlText(`${origin}/v1`)}
 wire_api = "responses"
 experimental_bearer_token = ${tomlText(key)}
 `;
-    return [{ kind: "whole", file: join(folder, `${providerId}.config.toml`), text }];
+    return [{ kind: "whole", file: join(folder, `${site.id}.config.toml`), text }];
   },
   next: () => [
-    `Start it: codex --profile ${providerId}`,
+    `Start it: codex --profile ${site.id}`,
     "It warns that it has no metadata of the model, and still takes the window and the threshold for compaction.",
     "Codex without --profile stays as it was. Its extensions for editors know no profiles.",
   ],
@@ -95,21 +94,21 @@ const openCode: Client = {
   files({ origin, key, model, models, places }) {
     const provider = {
       npm: "@ai-sdk/openai-compatible",
-      name: providerName,
+      name: site.name,
       options: { baseURL: `${origin}/v1`, apiKey: key },
       models: Object.fromEntries(models.map((each) => [each.id, openCodeModel(each)])),
     };
     const settings: Setting[] = [
       // OpenCode writes it into a file without one, after which an undo is refused.
       { path: ["$schema"], value: "https://opencode.ai/config.json", givesWay: true },
-      { path: ["provider", providerId], value: provider },
-      { path: ["model"], value: `${providerId}/${model.id}`, givesWay: true },
+      { path: ["provider", site.id], value: provider },
+      { path: ["model"], value: `${site.id}/${model.id}`, givesWay: true },
     ];
     const { OPENCODE_CONFIG, XDG_CONFIG_HOME } = places.environment;
     const folder = XDG_CONFIG_HOME || join(places.home, ".config");
     return [{ kind: "settings", file: OPENCODE_CONFIG || join(folder, "opencode", "opencode.json"), settings }];
   },
-  next: ({ model }) => [`Start it: opencode --model '${providerId}/${model.id}', or choose the model with /models.`],
+  next: ({ model }) => [`Start it: opencode --model '${site.id}/${model.id}', or choose the model with /models.`],
 };
 
 function openCodeModel(model: Model): object {
@@ -149,7 +148,7 @@ const qwenCode: Client = {
 function qwenModel(model: Model, baseUrl: string): Setting {
   const value = {
     id: model.id,
-    name: `${model.id} (${providerName})`,
+    name: `${model.id} (${site.name})`,
     baseUrl,
     envKey: qwenKeyVariable,
     generationConfig: {
@@ -195,7 +194,7 @@ function aiderFile(places: Places): string {
   return ownFile(places, "aider.conf.yml");
 }
 
-const gooseProvider = `custom_${providerId}`;
+const gooseProvider = `custom_${site.id}`;
 
 /** Read in Goose's sources; not run. The key is a header: otherwise Goose looks for it in the system's key ring. */
 const goose: Client = {
@@ -206,7 +205,7 @@ const goose: Client = {
     const provider = {
       name: gooseProvider,
       engine: "openai",
-      display_name: providerName,
+      display_name: site.name,
       description: `The models of ${origin}`,
       base_url: origin,
       base_path: "v1/chat/completions",

@@ -7,8 +7,7 @@ import {
   outputTokens,
   ownFile,
   type Places,
-  providerId,
-  providerName,
+  site,
   type Setting,
 } from "./client.ts";
 
@@ -54,7 +53,7 @@ const continueDev: Client = {
   title: "Continue",
   files({ origin, key, models, places }) {
     const config = {
-      name: providerName,
+      name: site.name,
       version: "1.0.0",
       schema: "v1",
       models: models.map((each) => continueModel(each, { apiBase: `${origin}/v1`, apiKey: key })),
@@ -62,13 +61,13 @@ const continueDev: Client = {
     return [{ kind: "whole", file: continueFile(places), text: jsonText(config) }];
   },
   next: ({ places }) => [
-    `In an editor: reload its window, then choose the configuration ${providerName} in Continue.`,
+    `In an editor: reload its window, then choose the configuration ${site.name} in Continue.`,
     `In a terminal: cn --config '${continueFile(places)}'`,
   ],
 };
 
 function continueFile({ home, environment }: Places): string {
-  return join(environment["CONTINUE_GLOBAL_DIR"] || join(home, ".continue"), "agents", `${providerId}.yaml`);
+  return join(environment["CONTINUE_GLOBAL_DIR"] || join(home, ".continue"), "agents", `${site.id}.yaml`);
 }
 
 function continueModel(model: Model, address: object): object {
@@ -91,8 +90,8 @@ const zed: Client = {
   files({ origin, key, model, models, places }) {
     const provider = { api_url: `${origin}/v1`, available_models: models.map(zedModel) };
     const settings: Setting[] = [
-      { path: ["language_models", "openai_compatible", providerName], value: provider },
-      { path: ["agent", "default_model"], value: { provider: providerName, model: model.id }, givesWay: true },
+      { path: ["language_models", "openai_compatible", site.name], value: provider },
+      { path: ["agent", "default_model"], value: { provider: site.name, model: model.id }, givesWay: true },
     ];
     const { home, platform, environment } = places;
     const { XDG_CONFIG_HOME } = environment;
@@ -106,7 +105,7 @@ const zed: Client = {
     ];
   },
   next: ({ places }) => [
-    `Enter the key of ${ownFile(places, "zed.env")} in Zed's agent settings, under LLM Providers, ${providerName}.`,
+    `Enter the key of ${ownFile(places, "zed.env")} in Zed's agent settings, under LLM Providers, ${site.name}.`,
     `Or start Zed with it: env $(cat '${ownFile(places, "zed.env")}') zed`,
   ],
 };
@@ -127,7 +126,7 @@ const vsCode: Client = {
   name: "vscode",
   title: "VS Code",
   files({ origin, key, models, places }) {
-    const element = { name: providerName, vendor: "customendpoint" };
+    const element = { name: site.name, vendor: "customendpoint" };
     const url = `${origin}/v1/chat/completions`;
     const value = {
       ...element,
@@ -140,7 +139,7 @@ const vsCode: Client = {
     const file = join(folder, "Code", "User", "chatLanguageModels.json");
     return [{ kind: "settings", file, settings: [{ path: [], element, value }] }];
   },
-  next: () => [`Needs VS Code 1.122 or newer. Reload its window, then choose a model of ${providerName} in the chat.`],
+  next: () => [`Needs VS Code 1.122 or newer. Reload its window, then choose a model of ${site.name} in the chat.`],
 };
 
 function vsCodeModel(model: Model, url: string): object {
