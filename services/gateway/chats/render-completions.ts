@@ -87,18 +87,12 @@ export abstract class ChunkStream implements AnswerRenderer {
     this.#includeUsage = includeUsage;
   }
 
-  /** Returns the chunk or chunks of an event; empty when it has none. */
-  protected abstract chunk(event: ContentEvent): string;
+  abstract push(events: readonly AnswerEvent[]): Uint8Array;
 
-  push(events: readonly AnswerEvent[]): Uint8Array {
-    let text = "";
-    for (const event of events) {
-      if (event.kind === "usage") {
-        if (this.#includeUsage) text += `${this.open}],"usage":${JSON.stringify(tokenUsage(event))}}\n\n`;
-      } else if (event.kind !== "embedding" && event.kind !== "scores" && event.kind !== "audio")
-        text += this.chunk(event);
-    }
-    return Buffer.from(text);
+  /** Returns the chunk of an event that belongs to no choice; empty when it has none. */
+  protected rest(event: Exclude<AnswerEvent, ContentEvent>): string {
+    if (event.kind !== "usage" || !this.#includeUsage) return "";
+    return `${this.open}],"usage":${JSON.stringify(tokenUsage(event))}}\n\n`;
   }
 
   end(): Uint8Array {

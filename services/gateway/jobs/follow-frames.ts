@@ -124,8 +124,7 @@ export class FrameFollower implements JobEnder {
 
   /** Returns the bytes that the client has read, if the next lease should report them to the machine. */
   tellTaken(): number | undefined {
-    if (this.#receivedBytes < limits.takenStepBytes) return undefined;
-    return this.#counted().forLease(this.#receivedBytes);
+    return this.#receivedBytes < limits.takenStepBytes ? undefined : this.#counted().forLease(this.#receivedBytes);
   }
 
   /**
@@ -151,16 +150,18 @@ export class FrameFollower implements JobEnder {
   tick(nowMs: number, line: LineState): void {
     if (nowMs < this.#restsUntilMs && line.connected && !this.#awaitsAnything()) return;
     if (this.#isSettled) return;
-    const { timing, owner, remainingMs } = this.#job;
+    const { timing, owner, remainingMs, acceptWithinMs } = this.#job;
     const silentAtMs = this.#heardAtMs + timing.probeAfterMs;
     const lateAtMs = this.#startedAtMs + remainingMs + timing.lostAfterMs;
     this.#restsUntilMs = Math.min(nowMs + timing.beatIntervalMs, Math.max(nowMs, silentAtMs));
     owner.on({ kind: "tick", nowMs, row: this.#row });
-    if (this.#phase === "running") this.#goOn(nowMs, line);
+    const isRunning = this.#phase === "running";
+    if (isRunning) this.#goOn(nowMs, line);
     if (this.#isSettled) return;
-    const heardAtMs = this.#phase === "running" ? this.#heardAtMs : undefined;
-    const isWell = heardAtMs !== undefined && line.connected && nowMs <= Math.min(silentAtMs, lateAtMs);
-    if (!isWell) this.#waiting().judge(nowMs, line, heardAtMs, this);
+    const offeredUntilMs = this.#startedAtMs + Math.min(timing.acceptWaitMs, acceptWithinMs);
+    const isQuiet = nowMs < (isRunning ? Math.min(silentAtMs, lateAtMs) : offeredUntilMs);
+    if (isQuiet && line.connected && (isRunning || this.#patience === undefined)) return;
+    this.#waiting().judge(nowMs, line, isRunning ? this.#heardAtMs : undefined, this);
   }
 
   /** Asks again for what a running job waits for. */

@@ -48,6 +48,16 @@ export class ChatChunks extends ChunkStream {
     this.#closeText = `}${this.#closePlain}`;
   }
 
+  override push(events: readonly AnswerEvent[]): Uint8Array {
+    let text = "";
+    for (const event of events) {
+      const { kind } = event;
+      if (kind === "usage" || kind === "embedding" || kind === "scores" || kind === "audio") text += this.rest(event);
+      else text += this.chunk(event);
+    }
+    return Buffer.from(text);
+  }
+
   /** Returns the first chunk of a choice, or an empty text when the choice has begun. */
   protected begin(choice: number): string {
     if (this.#begun.has(choice)) return "";
@@ -55,7 +65,7 @@ export class ChatChunks extends ChunkStream {
     return this.delta(choice, `{"role":"assistant","content":"","refusal":null}`);
   }
 
-  protected override chunk(event: ContentEvent): string {
+  protected chunk(event: ContentEvent): string {
     const { choice = 0 } = event;
     const first = this.begin(choice);
     switch (event.kind) {

@@ -10,7 +10,17 @@ export class TextChunks extends ChunkStream {
     super(head, "text_completion", includeUsage);
   }
 
-  protected override chunk(event: ContentEvent): string {
+  override push(events: readonly AnswerEvent[]): Uint8Array {
+    let text = "";
+    for (const event of events) {
+      const { kind } = event;
+      if (kind === "usage" || kind === "embedding" || kind === "scores" || kind === "audio") text += this.rest(event);
+      else text += this.#chunk(event);
+    }
+    return Buffer.from(text);
+  }
+
+  #chunk(event: ContentEvent): string {
     if (event.kind === "text") return this.#said(event);
     if (event.kind !== "finish") return "";
     return this.#choice(event.choice ?? 0, `"",`, "null", `"${textFinish(event.reason)}"`);
