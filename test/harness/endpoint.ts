@@ -48,9 +48,15 @@ export interface ModelsTold {
   readonly unanswered: string | null;
 }
 
+/** What a request has beside its key, its path and its body. */
+export interface Sending {
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Trunkline as a client with a key sees it. */
 export class Endpoint {
-  /** With `/v1` at its end. */
+  /** With `/v1` at its end; the admin API, for an admin key, is at `<operationsUrl>/admin/v1`. */
   readonly baseUrl: string;
   readonly key: string;
 
@@ -69,7 +75,35 @@ export class Endpoint {
   }
 
   get(path: string): Promise<Response> {
-    return fetch(`${this.baseUrl}${path}`, { headers: { authorization: `Bearer ${this.key}` } });
+    return this.send("GET", path);
+  }
+
+  post(path: string, body: object, sending?: Sending): Promise<Response> {
+    return this.send("POST", path, body, sending);
+  }
+
+  /** Sends a form as it is, and any other body as JSON. A path that is a whole URL replaces the base URL. */
+  send(method: string, path: string, body?: object, { headers, signal }: Sending = {}): Promise<Response> {
+    const isJson = body !== undefined && !(body instanceof FormData);
+    return fetch(path.includes("://") ? path : this.baseUrl + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${this.key}`,
+        ...(isJson && { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: isJson ? JSON.stringify(body) : body }),
+      ...(signal && { signal }),
+    });
+  }
+
+  /** Resolves when these models are listed. */
+  async untilListed(...models: readonly string[]): Promise<void> {
+    const isListed = async (): Promise<boolean> => {
+      const { ids } = await this.models();
+      return models.every((model) => ids.includes(model));
+    };
+    await until(isListed, { what: `${models.join(", ")} to be listed`, timeoutMs: 15_000 });
   }
 
   async models(): Promise<ModelsTold> {
@@ -92,15 +126,15 @@ export class Endpoint {
 
   chat({ says, ...fields }: ChatFields, signal?: AbortSignal): Promise<Response> {
     const messages = says === undefined ? {} : { messages: [{ role: "user", content: says }] };
-    return this.#post("/chat/completions", { ...messages, ...fields }, signal);
+    return this.post("/chat/completions", { ...messages, ...fields }, { signal });
   }
 
   embed(fields: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<Response> {
-    return this.#post("/embeddings", fields, signal);
+    return this.post("/embeddings", fields, { signal });
   }
 
   rerank(fields: Readonly<Record<string, unknown>>): Promise<Response> {
-    return this.#post("/rerank", fields);
+    return this.post("/rerank", fields);
   }
 
   /** A whole answer's text, or an error that says what came instead. */
@@ -117,20 +151,17 @@ export class Endpoint {
     if (response.status !== 200) throw new Error(`the stream began with ${response.status}: ${await response.text()}`);
     return new EventStream(response);
   }
-
-  #post(path: string, fields: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<Response> {
-    return fetch(`${this.baseUrl}${path}`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${this.key}`, "content-type": "application/json" },
-      body: JSON.stringify(fields),
-      ...(signal === undefined ? {} : { signal }),
-    });
-  }
 }
 
 /** The error of a response, which must have exactly the four keys of the contract. */
 export async function errorOf(response: Response): Promise<ErrorTold> {
   return faultBody.parse(await response.json()).error;
+}
+
+/** The error of a response with its status, which no error has. */
+export async function refusalOf(asked: Response | Promise<Response>): Promise<ErrorTold & { readonly status: number }> {
+  const response = await asked;
+  return { status: response.status, ...(await errorOf(response)) };
 }
 
 /** The error that an event inside a stream tells. */

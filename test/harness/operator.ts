@@ -8,6 +8,7 @@ import { systemClock as clock } from "#shared/process/clock.ts";
 import { joinLineText } from "#shared/protocol/pairing.ts";
 import { addUsage, openUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { testPepper } from "./trunkline-command.ts";
+import { until } from "./until.ts";
 
 /** A store may stand still for longer than a gateway waits for it, and so may the process of a test. */
 const patienceMs = 5_000;
@@ -62,6 +63,15 @@ export class Operator implements AsyncDisposable {
   async usageSum(keyId?: KeyId): Promise<UsageRow | undefined> {
     const [first, ...others] = await this.usage(keyId);
     return first && others.reduce(addUsage, first);
+  }
+
+  /** The usage of a key, once it fits: by default once there is any. */
+  booked(keyId: KeyId, fits: (sum: UsageRow) => boolean = () => true): Promise<UsageRow> {
+    const look = async (): Promise<UsageRow | false> => {
+      const sum = await this.usageSum(keyId);
+      return sum !== undefined && fits(sum) && sum;
+    };
+    return until(look, { what: "the usage of the key to be booked" });
   }
 
   [Symbol.asyncDispose](): Promise<void> {

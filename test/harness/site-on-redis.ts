@@ -1,4 +1,5 @@
 import type { IssuedKey, NewKey } from "#shared/records/issue-key.ts";
+import { keysCommand } from "../../services/cli/commands/keys.ts";
 import type { LogLevel } from "#shared/process/config.ts";
 import { Endpoint } from "./endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "./gateway-in-process.ts";
@@ -6,7 +7,8 @@ import { Operator } from "./operator.ts";
 import type { OwnServer } from "./own-server.ts";
 import { startRedisServer } from "./redis-server.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
-import type { Settings } from "./trunkline-command.ts";
+import { testPepper, type Settings } from "./trunkline-command.ts";
+import { commandHere } from "./trunkline-here.ts";
 import { until } from "./until.ts";
 
 /** A key, and the gateway at which it is used. */
@@ -51,6 +53,17 @@ export class SiteOnRedis implements AsyncDisposable {
   async unknownKey(terms?: Partial<NewKey>): Promise<KeyInUse> {
     const issued = await this.operator.issue(terms);
     return { ...issued, endpoint: new Endpoint({ baseUrl: this.gateway.baseUrl, key: issued.token.reveal() }) };
+  }
+
+  /** The admin API of the gateway, with a new admin key. */
+  async admin(): Promise<Endpoint> {
+    return (await this.unknownKey({ kind: "admin" })).endpoint.at(`${this.gateway.operationsUrl}/admin/v1`);
+  }
+
+  /** Runs `trunkline keys <args>` in this process, on the store itself. */
+  keys(...args: string[]): Promise<{ readonly out: string; readonly err: string }> {
+    const environment = { TRUNKLINE_REDIS_URL: this.redis.url, TRUNKLINE_KEY_PEPPER: testPepper };
+    return commandHere(keysCommand, args, { environment });
   }
 
   /** A key that the gateway knows, and has nothing more to hear of. */

@@ -57,12 +57,16 @@ export interface Fleet extends AsyncDisposable {
   readonly natsMonitorUrl: string | undefined;
   readonly redis: OwnServer;
   readonly gateways: readonly GatewayProcess[];
+  /** The one that holds the first place now. */
+  readonly gateway: GatewayProcess;
   /** One for each gateway, all with one key that may use every model. */
   readonly endpoints: readonly Endpoint[];
   /** The first of them, for tests that need one. */
   readonly endpoint: Endpoint;
   /** The settings that name its key store, for the command line. */
   readonly keyStore: Settings;
+  /** The admin API of the first gateway, with a new admin key. */
+  admin(): Promise<Endpoint>;
   /** The settings of an operator with a new admin key and the first gateway's operations port, for the command line. */
   operatorSettings(): Promise<Settings>;
   agent(machine: string): AgentProcess;
@@ -172,10 +176,19 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
     natsMonitorUrl: broker.natsMonitorUrl,
     redis,
     gateways,
+    get gateway() {
+      const [first] = gateways;
+      if (first === undefined) throw new Error("this fleet has no gateway");
+      return first;
+    },
     formerGateways,
     endpoints,
     endpoint,
     keyStore,
+    async admin() {
+      const { token } = await operator.issue({ kind: "admin" });
+      return new Endpoint({ baseUrl: `${gateways[0]?.operationsUrl}/admin/v1`, key: token.reveal() });
+    },
     async operatorSettings() {
       const { token } = await operator.issue({ kind: "admin" });
       return {

@@ -1,21 +1,20 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { interruptedCode } from "../../services/cli/terminal/interrupt.ts";
 import { readJson } from "../../services/cli/connect/edit-json.ts";
-import { trunkline } from "../../services/cli/trunkline.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { freePort } from "../harness/free-port.ts";
+import { serverOfTest } from "../harness/server-of-test.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import { folderOfTest } from "../harness/temporary-folder.ts";
 import type { Settings } from "../harness/trunkline-command.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 import { until } from "../harness/until.ts";
 import { modelOf } from "../unit/cli/connect/model-of.ts";
 
@@ -32,17 +31,8 @@ async function person(settings: Settings = {}) {
     TRUNKLINE_BASE_URL: new URL(up.endpoint.baseUrl).origin,
     ...settings,
   };
-  const run = async (args: readonly string[], stdin?: PassThrough & { isTTY?: boolean }) => {
-    let [out, err] = ["", ""];
-    const exitCode = await trunkline({
-      arguments: args,
-      environment,
-      stdin: stdin ?? Object.assign(new PassThrough(), { isTTY: false }),
-      stdout: { write: (each) => (out += each) },
-      stderr: { write: (each) => (err += each) },
-    });
-    return { exitCode, out, err };
-  };
+  const run = (args: readonly string[], stdin = Object.assign(new PassThrough(), { isTTY: false })) =>
+    trunklineHere(args, environment, { stdin });
   /** The API keys that are valid now, but not the one that `trunkline up` keeps. */
   const liveKeys = async (): Promise<readonly string[]> => {
     const { out } = await run(["keys", "list", "--json"]);
@@ -78,9 +68,9 @@ async function tokenIn(file: string): Promise<string> {
   return token ?? expect.fail(`there is no key in ${file}`);
 }
 
-async function statusWith(token: string): Promise<number> {
-  return (await fetch(`${up.endpoint.baseUrl}/models`, { headers: { authorization: `Bearer ${token}` } })).status;
-}
+const statusWith = async (token: string): Promise<number> => (await up.endpoint.withKey(token).models()).status;
+const untilRefused = (token: string) =>
+  until(async () => (await statusWith(token)) === 401, { what: "the revoked key is refused" });
 
 test("connect writes the live model, its window and a working key, and --undo restores the file and revokes the key", async () => {
   const { run, file, liveKeys } = await person();
@@ -208,7 +198,7 @@ test("--undo refuses a file that has changed since and shows what would be lost,
     out: `Removed ${file}\n`,
   });
   await expect(stat(file)).rejects.toThrow("ENOENT");
-  await until(async () => (await statusWith(token)) === 401, { what: "the revoked key is refused" });
+  await untilRefused(token);
 });
 
 test("a second connect replaces the first one with its key, and --undo goes back to before both", async () => {
@@ -250,7 +240,7 @@ test.each(["in the site's folder", "at its operations port"])(
     expect(err).toMatch(/was rotated: its secret in these files ends at 20\S+\. --name issues another key/);
 
     await run(["keys", "revoke", id]);
-    await until(async () => (await statusWith(token)) === 401, { what: "the revoked key is refused" });
+    await untilRefused(token);
     expect(await run(["connect", "claude", "--yes"])).toMatchObject({ exitCode: 0 });
     expect(await statusWith(await tokenIn(file))).toBe(200);
     await run(["connect", "claude", "--undo"]);
@@ -288,7 +278,7 @@ test("connect issues the key at an operations port with an admin key, and revoke
     exitCode: 0,
     err: expect.stringContaining("Revoked the old key"),
   });
-  await until(async () => (await statusWith(token)) === 401, { what: "the revoked key is refused" });
+  await untilRefused(token);
 });
 
 test("connect without a site's folder, a key or an operations port says which of them to name, and makes no folder", async () => {
@@ -301,22 +291,14 @@ test("connect without a site's folder, a key or an operations port says which of
   await expect(stat(stateDir)).rejects.toThrow("ENOENT");
 });
 
+const { failed, config, unavailable } = exitCodes;
+const nowhere = `http://127.0.0.1:${await freePort()}`;
 const refusals: readonly (readonly [why: string, args: readonly string[], exitCode: number, said: RegExp])[] = [
-  [
-    "an unknown model",
-    ["--model", "nothing-here"],
-    exitCodes.failed,
-    /nothing-here is not on the site\. Those that fit: scripted\.\n$/,
-  ],
-  ["a model without tools", ["--model", "scripted:plain"], exitCodes.failed, /scripted:plain does not fit Claude Code/],
-  ["a missing TRUNKLINE_KEY", ["--key"], exitCodes.config, /There is no key in TRUNKLINE_KEY: set it/],
-  ["a key that is none", ["--key", "sk-something"], exitCodes.config, /What is in --key is no API key/],
-  [
-    "a site that is away",
-    ["--url", `http://127.0.0.1:${await freePort()}`],
-    exitCodes.unavailable,
-    /Nothing listens at .*--url/,
-  ],
+  ["an unknown model", ["--model", "no"], failed, /no is not on the site\. Those that fit: scripted\.\n$/],
+  ["a model without tools", ["--model", "scripted:plain"], failed, /scripted:plain does not fit Claude Code/],
+  ["a missing TRUNKLINE_KEY", ["--key"], config, /There is no key in TRUNKLINE_KEY: set it/],
+  ["a key that is none", ["--key", "sk-something"], config, /What is in --key is no API key/],
+  ["a site that is away", ["--url", nowhere], unavailable, /Nothing listens at .*--url/],
 ];
 test.each(refusals)("connect explains %s in one line and leaves no key", async (_, args, exitCode, said) => {
   const { run, liveKeys } = await person();
@@ -351,11 +333,8 @@ test.skipIf(script === undefined).each([
 test("ids of models that a shell, a terminal or a program takes for commands are left out, and named on one line", async () => {
   const ids = ["good model:1", "x'; touch it #", "{file:~/.ssh/id_rsa}", "$HOME", "a\nOPENAI_API_KEY=b", "\u001b[2J"];
   const data = ids.map((id) => modelOf(id));
-  const site = createServer((_, response) => void response.end(JSON.stringify({ object: "list", data })));
-  onTestFinished(() => void site.close());
-  await once(site.listen(0, "127.0.0.1"), "listening");
-  const port = (site.address() as AddressInfo).port;
-  const { run } = await person({ TRUNKLINE_BASE_URL: `http://127.0.0.1:${port}` });
+  const site = await serverOfTest((_, response) => void response.end(JSON.stringify({ object: "list", data })));
+  const { run } = await person({ TRUNKLINE_BASE_URL: site });
   for (const client of ["opencode", "qwen", "open-webui"]) {
     const { exitCode, out, err } = await run(["connect", client, "--print", "--key", up.endpoint.key]);
     expect({ exitCode, err }).toEqual({ exitCode: 0, err: expect.stringMatching(/^Left out.*file:.*HOME.*\n$/) });

@@ -1,8 +1,7 @@
 import { createHash, X509Certificate } from "node:crypto";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
@@ -13,6 +12,7 @@ import { startCompanyProxy } from "../harness/company-proxy.ts";
 import { FakeSite } from "../harness/fake-site.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { type CertificateSettings, makeSelfSigned } from "../harness/self-signed.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 
 const hurry = 100;
@@ -27,10 +27,9 @@ const clock: Clock = {
 let stateDir: string;
 let said: string[];
 beforeEach(() => {
-  stateDir = join(mkdtempSync(join(tmpdir(), "trunkline-join-")), "state");
+  stateDir = join(folderOfTest(), "state");
   said = [];
 });
-afterEach(() => rmSync(join(stateDir, ".."), { recursive: true }));
 
 function joinBy(
   text: string,

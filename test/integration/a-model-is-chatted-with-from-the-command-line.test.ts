@@ -1,18 +1,17 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { exitCodes } from "#shared/process/lifecycle.ts";
-import { trunkline } from "../../services/cli/trunkline.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { freePort } from "../harness/free-port.ts";
+import { serverOfTest } from "../harness/server-of-test.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import type { Settings } from "../harness/trunkline-command.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 import { until } from "../harness/until.ts";
 
 let up: UpProcess;
@@ -29,17 +28,8 @@ interface Run {
   readonly isTTY?: boolean;
 }
 
-async function chat(args: readonly string[], { settings = {}, stdin = "", isTTY = false }: Run = {}) {
-  let [out, err] = ["", ""];
-  const exitCode = await trunkline({
-    arguments: ["chat", ...args],
-    environment: { ...site, ...settings },
-    stdin: Readable.from([Buffer.from(stdin)]),
-    stdout: { write: (each) => (out += each), isTTY },
-    stderr: { write: (each) => (err += each) },
-  });
-  return { exitCode, out, err };
-}
+const chat = (args: readonly string[], { settings = {}, stdin = "", isTTY = false }: Run = {}) =>
+  trunklineHere(["chat", ...args], { ...site, ...settings }, { stdin: Readable.from([Buffer.from(stdin)]), isTTY });
 
 test("chat streams the answer to a message on the command line, with the key of the state folder", async () => {
   const answer = { exitCode: 0, out: "a-0 a-1 \n", err: "" };
@@ -68,48 +58,14 @@ test("chat shows what a model thinks dim on a terminal, and nowhere else", async
   expect(plain.out).toBe("think-0 think-1 \n\nc-0 \n");
 });
 
-const refused: readonly (readonly [
-  why: string,
-  args: readonly string[],
-  settings: Settings,
-  code: number,
-  said: RegExp,
-])[] = [
-  [
-    "an unknown model",
-    ["nothing-here", "hi"],
-    {},
-    exitCodes.failed,
-    /^trunkline: .*nothing-here.* \(model_not_found\)\n$/,
-  ],
-  [
-    "a failure in the stream",
-    ["scripted", "/script tokens=3 fail_at=1"],
-    {},
-    exitCodes.unavailable,
-    /\(upstream_error\)\n$/,
-  ],
-  [
-    "a revoked key",
-    ["scripted", "hi"],
-    { TRUNKLINE_KEY: mintKeyToken().reveal() },
-    exitCodes.config,
-    /\(key_invalid\)\n$/,
-  ],
-  [
-    "an admin key",
-    ["scripted", "hi"],
-    { TRUNKLINE_KEY: mintKeyToken("admin").reveal() },
-    exitCodes.config,
-    /TRUNKLINE_KEY is no API key/,
-  ],
-  [
-    "a missing key",
-    ["scripted", "hi"],
-    { TRUNKLINE_STATE_DIR: "/nowhere" },
-    exitCodes.config,
-    /set TRUNKLINE_KEY .*nowhere/,
-  ],
+const fresh = (kind?: "admin"): Settings => ({ TRUNKLINE_KEY: mintKeyToken(kind).reveal() });
+const { failed, unavailable, config } = exitCodes;
+const refused: readonly (readonly [why: string, args: string[], settings: Settings, code: number, said: RegExp])[] = [
+  ["an unknown model", ["nothing-here", "hi"], {}, failed, /^trunkline: .*nothing-here.* \(model_not_found\)\n$/],
+  ["a failure in the stream", ["scripted", "/script tokens=3 fail_at=1"], {}, unavailable, /\(upstream_error\)\n$/],
+  ["a revoked key", ["scripted", "hi"], fresh(), config, /\(key_invalid\)\n$/],
+  ["an admin key", ["scripted", "hi"], fresh("admin"), config, /TRUNKLINE_KEY is no API key/],
+  ["a missing key", ["scripted", "hi"], { TRUNKLINE_STATE_DIR: "/nowhere" }, config, /set TRUNKLINE_KEY .*nowhere/],
 ];
 test.each(refused)("chat explains %s in one line", async (_, args, settings, exitCode, said) => {
   const { err, ...result } = await chat(args, { settings });
@@ -118,45 +74,41 @@ test.each(refused)("chat explains %s in one line", async (_, args, settings, exi
   expect(err.split("\n")).toHaveLength(2);
 });
 
-describe("at another server, chat", () => {
-  async function answering(status: number, body: string): Promise<Settings> {
-    const server = createServer((_, response) => response.writeHead(status).end(body)).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    onTestFinished(() => void server.close());
-    return { TRUNKLINE_BASE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1` };
-  }
-  const event = (content: string): string =>
-    `data: ${JSON.stringify({ choices: [{ delta: { content }, finish_reason: "length" }] })}\n\n`;
+async function answering(status: number, body: string): Promise<Settings> {
+  const url = await serverOfTest((_, response) => void response.writeHead(status).end(body));
+  return { TRUNKLINE_BASE_URL: `${url}/v1` };
+}
+const event = (content: string): string =>
+  `data: ${JSON.stringify({ choices: [{ delta: { content }, finish_reason: "length" }] })}\n\n`;
 
-  test("removes the characters of a model that could control the terminal, and reports a cut answer", async () => {
-    const settings = await answering(200, `${event("a\u001b[2J\tb\u202e\n")}data: [DONE]\n\n`);
-    const { out, err } = await chat(["m", "hi"], { settings, isTTY: true });
-    expect(out).toBe("a[2J\tb\n");
-    expect(err).toMatch(/length/);
-    expect((await chat(["m", "hi"], { settings })).out).toBe("a\u001b[2J\tb\u202e\n");
-  });
+test("chat removes the characters of a model that could control the terminal, and reports a cut answer", async () => {
+  const settings = await answering(200, `${event("a\u001b[2J\tb\u202e\n")}data: [DONE]\n\n`);
+  const { out, err } = await chat(["m", "hi"], { settings, isTTY: true });
+  expect(out).toBe("a[2J\tb\n");
+  expect(err).toMatch(/length/);
+  expect((await chat(["m", "hi"], { settings })).out).toBe("a\u001b[2J\tb\u202e\n");
+});
 
-  test("reports an answer that breaks off", async () => {
-    const { exitCode, err } = await chat(["m", "hi"], { settings: await answering(200, event("a")) });
-    expect(exitCode).toBe(exitCodes.unavailable);
-    expect(err).toContain("the answer broke off");
-  });
+test("chat reports an answer that breaks off", async () => {
+  const { exitCode, err } = await chat(["m", "hi"], { settings: await answering(200, event("a")) });
+  expect(exitCode).toBe(exitCodes.unavailable);
+  expect(err).toContain("the answer broke off");
+});
 
-  test.each([
-    [404, "<html>"],
-    [200, 'data: {"choices":7}\n\n'],
-  ])("recognises that it is no gateway, by a status %i with %s", async (status, body) => {
-    const { exitCode, err } = await chat(["m", "hi"], { settings: await answering(status, body) });
-    expect(exitCode).toBe(exitCodes.unavailable);
-    expect(err).toMatch(/is no gateway of Trunkline/);
-  });
+test.each([
+  [404, "<html>"],
+  [200, 'data: {"choices":7}\n\n'],
+])("chat recognises a server that is no gateway, by a status %i with %s", async (status, body) => {
+  const { exitCode, err } = await chat(["m", "hi"], { settings: await answering(status, body) });
+  expect(exitCode).toBe(exitCodes.unavailable);
+  expect(err).toMatch(/is no gateway of Trunkline/);
+});
 
-  test("reports that nothing listens, and how to name another place", async () => {
-    const nowhere = `http://127.0.0.1:${await freePort()}`;
-    const { exitCode, err } = await chat(["m", "hi"], { settings: { TRUNKLINE_BASE_URL: nowhere } });
-    expect(exitCode).toBe(exitCodes.unavailable);
-    expect(err).toMatch(/^trunkline: Nothing listens at \S+\/v1: .*--base-url/);
-  });
+test("chat reports that nothing listens, and how to name another place", async () => {
+  const nowhere = `http://127.0.0.1:${await freePort()}`;
+  const { exitCode, err } = await chat(["m", "hi"], { settings: { TRUNKLINE_BASE_URL: nowhere } });
+  expect(exitCode).toBe(exitCodes.unavailable);
+  expect(err).toMatch(/^trunkline: Nothing listens at \S+\/v1: .*--base-url/);
 });
 
 const script = await findBinary("script");

@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { exitCodes, Lifecycle, StartFailure } from "#shared/process/lifecycle.ts";
 import { createLog } from "#shared/process/log.ts";
@@ -12,14 +9,12 @@ import { presencePattern } from "#shared/protocol/subjects.ts";
 import { type Pairing, readPairing, writePairing } from "#shared/site/pairing-file.ts";
 import { agentConfig } from "../../services/agent/config.ts";
 import { PairedAgent } from "../../services/agent/paired-agent.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { TunnelSite } from "../harness/tunnel-site.ts";
 import { until } from "../harness/until.ts";
 
 let stateDir: string;
-beforeEach(() => {
-  stateDir = mkdtempSync(join(tmpdir(), "trunkline-paired-"));
-});
-afterEach(() => rmSync(stateDir, { recursive: true }));
+beforeEach(() => void (stateDir = folderOfTest()));
 
 /** An agent in this process, paired with the site under this name, and all that the site hears of machines. */
 async function startPaired(site: TunnelSite, name: string) {

@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { fleetListing, type ShownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { changeMachine } from "#shared/records/change-machine.ts";
 import { setRoute } from "#shared/records/change-route.ts";
@@ -18,6 +16,7 @@ import { PairedAgent } from "../../services/agent/paired-agent.ts";
 import { errorIn, type Endpoint } from "../harness/endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { RawTunnel } from "../harness/raw-tunnel.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 let stateDir: string;
@@ -25,15 +24,12 @@ let gatewayDir: string;
 let gateway: GatewayInProcess;
 let endpoint: Endpoint;
 beforeEach(async () => {
-  stateDir = mkdtempSync(join(tmpdir(), "trunkline-machine-"));
+  stateDir = folderOfTest();
   gatewayDir = join(stateDir, "gateway");
   const env = { TRUNKLINE_SCRIPTED_MODELS: "scripted:embed" };
   gateway = await startGatewayInProcess({ stateDir: gatewayDir, logLevel: "info", env });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
   ({ endpoint } = await gateway.issue());
-});
-afterEach(async () => {
-  await gateway[Symbol.asyncDispose]();
-  rmSync(stateDir, { recursive: true });
 });
 
 const means = () => ({ ...gateway.store, actor: { by: "the operator" } });
@@ -53,17 +49,15 @@ async function startAttic(): Promise<{ readonly pairing: Pairing; readonly lifec
   const lifecycle = new Lifecycle({ clock, log });
   const config = agentConfig(settings);
   await new PairedAgent({ config, pairing, environment: {}, lifecycle, clock, log }).start();
-  await until(async () => (await endpoint.models()).ids.includes("scripted"), { what: "attic's model" });
+  await endpoint.untilListed("scripted");
+  onTestFinished(() => lifecycle.stop(0));
   return { pairing, lifecycle };
 }
 
 /** Asks the admin API, as the console does. */
 async function told(path: string): Promise<unknown> {
-  const key = (await gateway.issue({ kind: "admin" })).endpoint.key;
-  const response = await fetch(`${gateway.operationsUrl}/admin/v1${path}`, {
-    headers: { authorization: `Bearer ${key}` },
-  });
-  return response.json();
+  const { endpoint: admin } = await gateway.issue({ kind: "admin" });
+  return (await admin.at(`${gateway.operationsUrl}/admin/v1`).get(path)).json();
 }
 
 async function attic(): Promise<ShownFleetMachine | undefined> {
@@ -71,7 +65,7 @@ async function attic(): Promise<ShownFleetMachine | undefined> {
 }
 
 test("a paired machine that lacks the targets of a route is not in its way, and is not called away", async () => {
-  const { lifecycle } = await startAttic();
+  await startAttic();
   await setRoute("fast", [{ model: "scripted:embed" }], { ...gateway.store, clock, actor: { by: "the operator" } });
   const route = await until(
     async () => {
@@ -81,7 +75,6 @@ test("a paired machine that lacks the targets of a route is not in its way, and 
     { what: "the gateway to know the route" },
   );
   expect(route.machines.map(({ rank, machine }) => [rank, machine === "attic"])).toEqual([[1, false]]);
-  await lifecycle.stop(0);
 });
 
 test("a paired machine is cordoned since its cordon, and after a restart is away with what it offered", async () => {
@@ -105,12 +98,11 @@ test("a paired machine is cordoned since its cordon, and after a restart is away
 });
 
 test("a paired machine answers a chat through the gateway's own port", async () => {
-  const { lifecycle } = await startAttic();
+  await startAttic();
   expect(await endpoint.answer({ model: "scripted", says: "/script tokens=50 delay_ms=2" })).not.toBe("");
   const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=200 delay_ms=1" });
   expect(await stream.over).toBe("closed");
   expect(stream.done).toBe(true);
-  await lifecycle.stop(1_000);
 });
 
 test("a paired machine that is revoked loses its tunnel and its streams within a second, and its agent ends", async () => {
@@ -123,11 +115,10 @@ test("a paired machine that is revoked loses its tunnel and its streams within a
   expect(errorIn(stream.events.at(-1) ?? "").code).toBe("agent_offline");
   expect(await lifecycle.failed).toMatchObject({ message: expect.stringContaining("has revoked this machine") });
   expect(performance.now() - revokedAtMs).toBeLessThan(1_500);
-  await lifecycle.stop(0);
 });
 
 test("a paired machine whose credential a second process uses is cordoned, and its record says from where", async () => {
-  const { pairing, lifecycle } = await startAttic();
+  const { pairing } = await startAttic();
   await using thief = await RawTunnel.open(pairing.origin);
   await thief.prove(pairing, newToken());
   const record = await until(
@@ -139,11 +130,10 @@ test("a paired machine whose credential a second process uses is cordoned, and i
   );
   expect(record.cordon?.reason).toBe("credential_used_twice: from 127.0.0.1 and from 127.0.0.1");
   expect(record.cordon?.by).toMatch(/^gateway /);
-  await lifecycle.stop(0);
 });
 
 test("a paired machine finishes its streams before its gateway stops, which then waits for nothing", async () => {
-  const { lifecycle } = await startAttic();
+  await startAttic();
   const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=200 delay_ms=5" });
   await until(() => stream.events.length > 3, { what: "the stream to run" });
   const stopped = gateway.stop(10_000);
@@ -152,5 +142,4 @@ test("a paired machine finishes its streams before its gateway stops, which then
   const overAtMs = performance.now();
   await stopped;
   expect(performance.now() - overAtMs).toBeLessThan(2_500);
-  await lifecycle.stop(0);
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { clientRequestCharactersMax } from "../../services/gateway/http/request-state.ts";
 import type { Endpoint } from "../harness/endpoint.ts";
@@ -22,62 +22,54 @@ function lineOf(response: Response): Promise<z.infer<typeof requestLine>> {
   return until(() => look().find((line) => line?.request === id), { what: `the line of ${id}` });
 }
 
-function ask(headers: Record<string, string>): Promise<Response> {
-  return fetch(`${gateway.baseUrl}/models`, { headers: { authorization: `Bearer ${endpoint.key}`, ...headers } });
-}
+const ask = (headers: Record<string, string>) => endpoint.send("GET", "/models", undefined, { headers });
 
-describe("a caller's own name for its request", () => {
-  test("stands in the line that the log has of it, and never for our id", async () => {
-    const response = await ask({ "x-client-request-id": 'order 7 of "bob"' });
-    expect(response.headers.get("x-request-id")).toMatch(/^req_\w{22}$/);
-    expect(response.headers.has("x-client-request-id")).toBe(false);
-    expect(await lineOf(response)).toMatchObject({ client_request: 'order 7 of "bob"', status: 200 });
-  });
-
-  test("is not missed where there is none", async () => {
-    const line = await lineOf(await ask({}));
-    expect(Object.keys(line).filter((name) => name.startsWith("client_request"))).toEqual([]);
-  });
-
-  test.each([
-    ["longer than it may be", "x".repeat(clientRequestCharactersMax + 1), "clientRequestCharactersMax"],
-    ["of letters beyond ASCII", "b\xf6b", "not printable ASCII"],
-    ["with a tab in it", "a\tb", "not printable ASCII"],
-  ])("%s is left out, and the line says so", async (_, name, why) => {
-    const line = await lineOf(await ask({ "x-client-request-id": name }));
-    expect(line).not.toHaveProperty("client_request");
-    expect(line).toHaveProperty("client_request_left_out", expect.stringContaining(why));
-  });
-
-  test("is kept as long as it may be", async () => {
-    const name = "x".repeat(clientRequestCharactersMax);
-    expect(await lineOf(await ask({ "x-client-request-id": name }))).toMatchObject({ client_request: name });
-  });
+test("a caller's own name for its request stands in the line that the log has of it, and never for our id", async () => {
+  const response = await ask({ "x-client-request-id": 'order 7 of "bob"' });
+  expect(response.headers.get("x-request-id")).toMatch(/^req_\w{22}$/);
+  expect(response.headers.has("x-client-request-id")).toBe(false);
+  expect(await lineOf(response)).toMatchObject({ client_request: 'order 7 of "bob"', status: 200 });
 });
 
-describe("how long a request took to its headers", () => {
-  const firstMs = 120;
-  const says = `/script tokens=2 first_ms=${firstMs} delay_ms=200`;
-  const msOf = ({ headers }: Response): number => {
-    expect(headers.get("openai-processing-ms")).toMatch(/^\d+$/);
-    return Number(headers.get("openai-processing-ms"));
-  };
+const longest = "x".repeat(clientRequestCharactersMax);
+test.each<[string, Record<string, string>, object]>([
+  ["that is not there is not missed", {}, {}],
+  ["is kept as long as it may be", { "x-client-request-id": longest }, { client_request: longest }],
+  ...[
+    ["longer than it may be", `${longest}x`, "clientRequestCharactersMax"],
+    ["of letters beyond ASCII", "b\xf6b", "not printable ASCII"],
+    ["with a tab in it", "a\tb", "not printable ASCII"],
+  ].map(([what, name = "", why]): [string, Record<string, string>, object] => [
+    `${what} is left out, and the line says so`,
+    { "x-client-request-id": name },
+    { client_request_left_out: expect.stringContaining(String(why)) },
+  ]),
+])("a caller's own name for its request %s", async (_, headers, told) => {
+  const line = Object.entries(await lineOf(await ask(headers)));
+  expect(Object.fromEntries(line.filter(([name]) => name.startsWith("client_request")))).toEqual(told);
+});
 
-  test("how long a request took to its headers is told with a stream when its first piece is there, not when it is over", async () => {
-    const askedAtMs = performance.now();
-    const response = await endpoint.chat({ model: "scripted", stream: true, says });
-    const waitedMs = performance.now() - askedAtMs;
-    expect(response.headers.get("content-type")).toMatch(/^text\/event-stream/);
-    expect(msOf(response)).toBeGreaterThanOrEqual(firstMs - 5);
-    expect(msOf(response)).toBeLessThanOrEqual(waitedMs);
-    await response.text();
-  });
+const firstMs = 120;
+const says = `/script tokens=2 first_ms=${firstMs} delay_ms=200`;
+const msOf = ({ headers }: Response): number => {
+  expect(headers.get("openai-processing-ms")).toMatch(/^\d+$/);
+  return Number(headers.get("openai-processing-ms"));
+};
 
-  test("how long a request took to its headers is told with a whole answer, an error and what is nowhere", async () => {
-    const whole = await endpoint.chat({ model: "scripted", says });
-    expect(msOf(whole)).toBeGreaterThanOrEqual(firstMs);
-    for (const response of [await endpoint.chat({ model: "absent", says }), await endpoint.get("/nothing")]) {
-      expect(msOf(response)).toBeLessThan(firstMs);
-    }
-  });
+test("how long a request took to its headers is told with a stream when its first piece is there, not when it is over", async () => {
+  const askedAtMs = performance.now();
+  const response = await endpoint.chat({ model: "scripted", stream: true, says });
+  const waitedMs = performance.now() - askedAtMs;
+  expect(response.headers.get("content-type")).toMatch(/^text\/event-stream/);
+  expect(msOf(response)).toBeGreaterThanOrEqual(firstMs - 5);
+  expect(msOf(response)).toBeLessThanOrEqual(waitedMs);
+  await response.text();
+});
+
+test("how long a request took to its headers is told with a whole answer, an error and what is nowhere", async () => {
+  const whole = await endpoint.chat({ model: "scripted", says });
+  expect(msOf(whole)).toBeGreaterThanOrEqual(firstMs);
+  for (const response of [await endpoint.chat({ model: "absent", says }), await endpoint.get("/nothing")]) {
+    expect(msOf(response)).toBeLessThan(firstMs);
+  }
 });

@@ -64,11 +64,8 @@ test("answers of a route carry the name that was asked for, in every shape, and 
   expect(stream.headers.get("x-trunkline-model")).toBe("scripted");
   const models = [...(await stream.text()).matchAll(/"model":"([^"]+)"/g)].map(([, model]) => model);
   expect(new Set(models)).toEqual(new Set(["alias"]));
-  const post = async (path: string, fields: object): Promise<unknown> => {
-    const headers = { authorization: `Bearer ${endpoint.key}`, "content-type": "application/json" };
-    const body = JSON.stringify({ model: "alias", ...fields });
-    return (await fetch(`${endpoint.baseUrl}${path}`, { method: "POST", headers, body })).json();
-  };
+  const post = async (path: string, fields: object): Promise<unknown> =>
+    (await endpoint.post(path, { model: "alias", ...fields })).json();
   const messages = [{ role: "user", content: says }];
   expect(await post("/messages", { max_tokens: 9, messages })).toMatchObject({ type: "message", model: "alias" });
   expect(await post("/messages/count_tokens", { messages })).toEqual({ input_tokens: expect.any(Number) });

@@ -3,7 +3,6 @@ import { copyFile, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { gunzipSync, gzipSync } from "node:zlib";
-import type { Command } from "commander";
 import { Redis } from "ioredis";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { changeKey, rotateKey } from "#shared/records/change-key.ts";
@@ -26,6 +25,7 @@ import { joinOnStore, lineOnStore, pairOnStore } from "../harness/pair-on-store.
 import { startRedisServer } from "../harness/redis-server.ts";
 import { folderOfTest } from "../harness/temporary-folder.ts";
 import { type Settings, testPepper } from "../harness/trunkline-command.ts";
+import { commandHere } from "../harness/trunkline-here.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { admissionOf, rowOf, settlementOf } from "../contract/limits-book.contract.ts";
 
@@ -55,24 +55,10 @@ async function redisOfOnesOwn(env: Settings = own): Promise<Place & { readonly u
   };
 }
 
-/** Runs `trunkline backup` or `trunkline restore`, and returns what it says. */
-async function run(
-  make: typeof backupCommand,
-  place: Settings,
-  ...args: string[]
-): Promise<{ out: string; err: string }> {
-  const said = { out: "", err: "" };
-  const command: Command = make({
-    environment: place,
-    stdout: { write: (text) => (said.out += text) },
-    stderr: { write: (text) => (said.err += text) },
-    clock: systemClock,
-  });
-  await command.parseAsync([file, ...args], { from: "user" });
-  return said;
-}
-const backUp = (place: Settings, ...args: string[]) => run(backupCommand, place, ...args);
-const restore = (place: Settings, ...args: string[]) => run(restoreCommand, place, ...args);
+const backUp = (environment: Settings, ...args: string[]) =>
+  commandHere(backupCommand, [file, ...args], { environment });
+const restore = (environment: Settings, ...args: string[]) =>
+  commandHere(restoreCommand, [file, ...args], { environment });
 
 /** Works on a store as another process does. */
 async function inStore<Result>(
@@ -336,7 +322,8 @@ describe("a restore that cannot be", () => {
     writeFile(file, change(await readFile(file)));
 
   const zeros = Buffer.alloc(300 * 1_048_576);
-  test.each<[string, () => Promise<void>, string | RegExp]>([
+  const nothing = async (): Promise<void> => undefined;
+  test.each<[string, () => Promise<void>, string | RegExp, Settings?]>([
     ["a file that was cut", () => overwrite((bytes) => bytes.subarray(0, -100)), "take another copy"],
     ["a changed byte", () => overwrite((bytes) => bytes.fill(bytes[500] === 1 ? 2 : 1, 500, 501)), "take another copy"],
     ["a text", () => writeFile(file, "no backup"), "take another copy"],
@@ -368,17 +355,10 @@ describe("a restore that cannot be", () => {
       () => repack((database) => database.exec("PRAGMA user_version = 99")),
       "is from a newer Trunkline",
     ],
-  ])("a restore that cannot be because of %s says so, and touches no store", async (_, damage, told) => {
+    ["another pepper", nothing, "under another pepper than that of TRUNKLINE_KEY_PEPPER", other],
+    ["no pepper", nothing, "set TRUNKLINE_KEY_PEPPER to that of their site", {}],
+  ])("a restore that cannot be because of %s says so, and touches no store", async (_, damage, told, env) => {
     await damage();
-    const target = stateDir("target");
-    await expect(restore(target)).rejects.toThrow(told);
-    await expect(stat(target["TRUNKLINE_STATE_DIR"])).rejects.toThrow("ENOENT");
-  });
-
-  test.each([
-    ["another pepper", other, "under another pepper than that of TRUNKLINE_KEY_PEPPER"],
-    ["no pepper", {}, "set TRUNKLINE_KEY_PEPPER to that of their site"],
-  ])("a restore that cannot be because of %s names the remedy, and touches no store", async (_, env, told) => {
     const target = stateDir("target", env);
     await expect(restore(target)).rejects.toThrow(told);
     await expect(stat(target["TRUNKLINE_STATE_DIR"])).rejects.toThrow("ENOENT");

@@ -12,7 +12,7 @@ import { systemClock as clock } from "#shared/process/clock.ts";
 import { KeptResponses, storedResponseBytesMax } from "../../services/gateway/apis/responses/kept-responses.ts";
 import { storedTurnsMax, writeTurn } from "../../services/gateway/apis/responses/stored-turns.ts";
 import { backUp } from "../../services/gateway/backup.ts";
-import { type Endpoint, errorOf } from "../harness/endpoint.ts";
+import { type Endpoint, errorOf, refusalOf } from "../harness/endpoint.ts";
 import { type GatewayInProcess, startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { folderOfTests } from "../harness/temporary-folder.ts";
 import { testPepper } from "../harness/trunkline-command.ts";
@@ -27,16 +27,11 @@ let gateway: GatewayInProcess;
 beforeAll(async () => void (gateway = await startGatewayInProcess({ stateDir, logLevel: "debug" })));
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
-type Init = Omit<RequestInit, "headers"> & { readonly headers?: Record<string, string> };
-
-function call({ baseUrl, key }: Endpoint, path: string, { headers, ...init }: Init = {}): Promise<Response> {
-  return fetch(`${baseUrl}/responses${path}`, { ...init, headers: { authorization: `Bearer ${key}`, ...headers } });
-}
-
-function post(endpoint: Endpoint, fields: object, headers: Record<string, string> = {}): Promise<Response> {
-  const body = JSON.stringify({ model: "scripted", input: "/script tokens=1", ...fields });
-  return call(endpoint, "", { method: "POST", body, headers: { "content-type": "application/json", ...headers } });
-}
+const call = (endpoint: Endpoint, path: string, method = "GET", body?: object): Promise<Response> =>
+  endpoint.send(method, `/responses${path}`, body);
+const post = (endpoint: Endpoint, fields: object, headers?: Record<string, string>): Promise<Response> =>
+  endpoint.post("/responses", { model: "scripted", input: "/script tokens=1", ...fields }, { headers });
+const begin = (endpoint: Endpoint, fields: object = {}) => endpoint.post("/conversations", fields);
 
 async function make(endpoint: Endpoint, fields: object = {}) {
   const answer = await post(endpoint, fields);
@@ -66,13 +61,13 @@ const keptWith = (peppers: Peppers) =>
 test("a stored response of another key, a deleted one and one that never was get the same words", async () => {
   const [mine, yours] = [await storing(), await storing()];
   const [{ id: other }, { id: deleted }] = [await make(yours.endpoint), await make(mine.endpoint)];
-  expect((await call(mine.endpoint, `/${deleted}`, { method: "DELETE" })).status).toBe(200);
+  expect((await call(mine.endpoint, `/${deleted}`, "DELETE")).status).toBe(200);
   const told = [];
   for (const id of [newToken("resp_"), other, deleted, "resp_1", "a:b*"]) {
     const ways = [
       call(mine.endpoint, `/${id}`),
       call(mine.endpoint, `/${id}/input_items`),
-      call(mine.endpoint, `/${id}`, { method: "DELETE" }),
+      call(mine.endpoint, `/${id}`, "DELETE"),
       post(mine.endpoint, { previous_response_id: id }),
       post(mine.endpoint, { input: [{ type: "item_reference", id: `msg_${id.slice(5)}0` }] }),
     ];
@@ -90,8 +85,10 @@ test("a stored response is none of a key whose record does not say so, and such 
   expect(answer.headers.get("x-trunkline-ignored")).toBe("store");
   const { id, store } = response.parse(await answer.json());
   expect([store, (await call(endpoint, `/${id}`)).status]).toEqual([false, 404]);
-  const going = await post(endpoint, { previous_response_id: id });
-  expect([going.status, await errorOf(going)]).toMatchObject([400, { param: "previous_response_id" }]);
+  expect(await refusalOf(await post(endpoint, { previous_response_id: id }))).toMatchObject({
+    status: 400,
+    param: "previous_response_id",
+  });
 });
 
 test("a stored response stays while its key may store no more, and is deleted with it", async () => {
@@ -150,15 +147,14 @@ describe("a conversation of stored turns", () => {
 
   test("a conversation of stored turns that is too long is refused by the name of its limit", async () => {
     const { endpoint, record } = await storing();
-    const going = await post(endpoint, { previous_response_id: await keep(record.id, storedTurnsMax) });
-    expect([going.status, await errorOf(going)]).toMatchObject([
-      400,
-      {
-        code: "array_above_max_length",
-        param: "previous_response_id",
-        message: expect.stringContaining("storedTurnsMax"),
-      },
-    ]);
+    expect(
+      await refusalOf(await post(endpoint, { previous_response_id: await keep(record.id, storedTurnsMax) })),
+    ).toMatchObject({
+      status: 400,
+      code: "array_above_max_length",
+      param: "previous_response_id",
+      message: expect.stringContaining("storedTurnsMax"),
+    });
   });
 
   test("a conversation of stored turns that is full takes no turn more, and neither a response nor items are stored for it", async () => {
@@ -172,16 +168,16 @@ describe("a conversation of stored turns", () => {
     expect(await kept.store(record.id, { id, text: chainOf(1).text, conversation })).toBe(false);
     expect((await call(endpoint, `/${id}`)).status).toBe(404);
     const items = { items: [{ role: "user", content: "Hello" }] };
-    const headers = { "content-type": "application/json" };
-    const adding = { method: "POST", body: JSON.stringify(items), headers };
     for (const refused of [
       await post(endpoint, { conversation }),
-      await call(endpoint, `/../conversations/${conversation}/items`, adding),
+      await endpoint.post(`/conversations/${conversation}/items`, items),
     ])
-      expect([refused.status, await errorOf(refused)]).toMatchObject([
-        400,
-        { code: "array_above_max_length", param: "conversation", message: expect.stringContaining("storedTurnsMax") },
-      ]);
+      expect(await refusalOf(refused)).toMatchObject({
+        status: 400,
+        code: "array_above_max_length",
+        param: "conversation",
+        message: expect.stringContaining("storedTurnsMax"),
+      });
   });
 
   test("a conversation of stored turns lets other requests in between where many of its turns are read and put at once", async () => {
@@ -245,8 +241,10 @@ describe("a conversation of stored turns", () => {
 
   test("a conversation of stored turns without its beginning is refused, and no turn is left out in silence", async () => {
     const { endpoint, record } = await storing();
-    const going = await post(endpoint, { previous_response_id: await keep(record.id, 2) });
-    expect([going.status, (await errorOf(going)).code]).toEqual([404, "response_not_found"]);
+    expect(await refusalOf(post(endpoint, { previous_response_id: await keep(record.id, 2) }))).toMatchObject({
+      status: 404,
+      code: "response_not_found",
+    });
   });
 
   test("a conversation of stored turns names a wrong item by its place in the request, and not by that among all turns", async () => {
@@ -277,7 +275,7 @@ test("a request that reads stored things takes one of the requests of its key a 
     const read = () => call(endpoint, path.replace("{response}", id).replace("{conversation}", conversation));
     expect([(await read()).status, (await read()).status]).toEqual([200, 200]);
     const refused = await read();
-    expect([refused.status, (await errorOf(refused)).code]).toEqual([429, "rate_limit_exceeded"]);
+    expect(await refusalOf(refused)).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
     expect(refused.headers.get("x-ratelimit-remaining-requests")).toBe("0");
   }
 });
@@ -329,11 +327,11 @@ test("a request that reads stored things reads the turns of its page alone, also
   expect(await pageOf(`&after=${last.last_id}`)).toMatchObject({ texts: turns(24, 23, 22, 21, 20), read: 7 });
   expect(await pageOf("&order=asc&after=mine")).toMatchObject({ texts: turns(21, 22, 23, 24, 25), has_more: true });
   expect(await pageOf("&after=mine")).toMatchObject({ texts: turns(19, 18, 17, 16, 15), has_more: true });
-  const refused = await call(endpoint, `/../conversations/${conversation}/items?after=other`);
-  expect([refused.status, await errorOf(refused)]).toMatchObject([
-    400,
-    { param: "after", message: expect.stringContaining("an item of this conversation") },
-  ]);
+  expect(await refusalOf(await call(endpoint, `/../conversations/${conversation}/items?after=other`))).toMatchObject({
+    status: 400,
+    param: "after",
+    message: expect.stringContaining("an item of this conversation"),
+  });
 });
 
 test("a request that reads stored things for a model that is not there reads no turns", async () => {
@@ -341,8 +339,11 @@ test("a request that reads stored things for a model that is not there reads no 
   const { id, text } = chainOf(1);
   await keptWith(gateway.store.peppers).store(record.id, { id, text });
   using find = vi.spyOn(gateway.store.responses, "find");
-  const going = await post(endpoint, { model: "none", previous_response_id: id });
-  expect([going.status, await errorOf(going)]).toMatchObject([404, { code: "model_not_found", param: "model" }]);
+  expect(await refusalOf(await post(endpoint, { model: "none", previous_response_id: id }))).toMatchObject({
+    status: 404,
+    code: "model_not_found",
+    param: "model",
+  });
   expect(find).not.toHaveBeenCalled();
 });
 
@@ -385,18 +386,20 @@ describe("a response that is not stored after all", () => {
       expect((await lastOf(answer, stream)).at(-1)).toMatchObject(noStore);
     }
     expect(full.logged.join("")).toContain("TRUNKLINE_STORE_RESPONSES_BYTES_MAX");
-    const json = { "content-type": "application/json" };
-    const body = JSON.stringify({ metadata: { filling: "a".repeat(500) } });
-    const begin = () => call(endpoint, "/../conversations", { method: "POST", body, headers: json });
-    const refused = await until(async () => [await begin()].find(({ status }) => status !== 200), {
-      what: "a conversation to be refused",
+    const filling = { metadata: { filling: "a".repeat(500) } };
+    expect(
+      await refusalOf(
+        until(async () => [await begin(endpoint, filling)].find(({ status }) => status !== 200), {
+          what: "a conversation to be refused",
+        }),
+      ),
+    ).toMatchObject({
+      status: 429,
+      code: "insufficient_quota",
+      message: expect.stringContaining("TRUNKLINE_STORE_RESPONSES_BYTES_MAX"),
     });
-    expect([refused.status, await errorOf(refused)]).toMatchObject([
-      429,
-      { code: "insufficient_quota", message: expect.stringContaining("TRUNKLINE_STORE_RESPONSES_BYTES_MAX") },
-    ]);
-    expect((await call(endpoint, `/${made.id}`, { method: "DELETE" })).status).toBe(200);
-    expect((await begin()).status).toBe(200);
+    expect((await call(endpoint, `/${made.id}`, "DELETE")).status).toBe(200);
+    expect((await begin(endpoint, filling)).status).toBe(200);
   });
 
   test.each([
@@ -444,18 +447,16 @@ test("a response is stored for as long as the operator says", async () => {
 
 test("a conversation of another key and one that never was get the same words", async () => {
   const [mine, yours] = [await storing(), await storing()];
-  const json = { "content-type": "application/json" };
-  const made = await call(yours.endpoint, "/../conversations", { method: "POST", body: "{}", headers: json });
-  const { id: other } = (await made.json()) as { id: string };
+  const { id: other } = (await (await begin(yours.endpoint)).json()) as { id: string };
   const told = [];
   for (const id of [other, newToken("conv_")]) {
     const at = `/../conversations/${id}`;
-    const body = JSON.stringify({ items: [{ role: "user", content: "Hi" }] });
+    const body = { items: [{ role: "user", content: "Hi" }] };
     const ways = [
       call(mine.endpoint, at),
       call(mine.endpoint, `${at}/items`),
-      call(mine.endpoint, `${at}/items`, { method: "POST", body, headers: json }),
-      call(mine.endpoint, at, { method: "DELETE" }),
+      call(mine.endpoint, `${at}/items`, "POST", body),
+      call(mine.endpoint, at, "DELETE"),
       post(mine.endpoint, { conversation: id }),
     ];
     told.push(await Promise.all(ways.map(async (way) => [(await way).status, (await errorOf(await way)).message])));
@@ -463,52 +464,44 @@ test("a conversation of another key and one that never was get the same words", 
   expect(told[0]).toEqual(told[1]);
   expect(told[0]?.map(([status]) => status)).toEqual([404, 404, 404, 404, 404]);
   const unkept = await gateway.issue();
-  const refused = await call(unkept.endpoint, "/../conversations", { method: "POST", body: "{}", headers: json });
-  expect([refused.status, (await errorOf(refused)).code]).toEqual([403, "insufficient_permissions"]);
+  expect(await refusalOf(begin(unkept.endpoint))).toMatchObject({ status: 403, code: "insufficient_permissions" });
 });
 
-describe("a conversation", () => {
-  const json = { "content-type": "application/json" };
-  const begin = (endpoint: Endpoint, fields: object = {}): Promise<Response> =>
-    call(endpoint, "/../conversations", { method: "POST", body: JSON.stringify(fields), headers: json });
+test("a conversation has ids of its own: no path serves its parts, and no response is taken for one", async () => {
+  const { endpoint } = await storing();
+  const items = [{ role: "user", content: "Hi" }];
+  const { id } = (await (await begin(endpoint, { items })).json()) as { id: string };
+  const { id: responseId } = await make(endpoint, { conversation: id });
+  const input = [{ type: "item_reference", id: `msg_${responseId.slice("resp_".length)}0` }];
+  const ways: readonly Promise<Response>[] = [
+    ...[id, `${id}.1`].flatMap((each) => [call(endpoint, `/${each}`), call(endpoint, `/${each}/input_items`)]),
+    ...[id, `${id}.1`].map((each) => call(endpoint, `/${each}`, "DELETE")),
+    ...[`${id}.1`, responseId].flatMap((each) => [
+      call(endpoint, `/../conversations/${each}`),
+      call(endpoint, `/../conversations/${each}/items`),
+      call(endpoint, `/../conversations/${each}`, "DELETE"),
+      post(endpoint, { conversation: each, input }),
+    ]),
+    post(endpoint, { previous_response_id: id, metadata: { conversation: id } }),
+  ];
+  const statuses = await Promise.all(ways.map(async (way) => (await way).status));
+  expect(new Set(statuses)).toEqual(new Set([404]));
+  const listed = await call(endpoint, `/../conversations/${id}/items`);
+  expect(((await listed.json()) as { data: object[] }).data).toHaveLength(3);
+});
 
-  test("a conversation has ids of its own: no path serves its parts, and no response is taken for one", async () => {
-    const { endpoint } = await storing();
-    const items = [{ role: "user", content: "Hi" }];
-    const { id } = (await (await begin(endpoint, { items })).json()) as { id: string };
-    const { id: responseId } = await make(endpoint, { conversation: id });
-    const input = [{ type: "item_reference", id: `msg_${responseId.slice("resp_".length)}0` }];
-    const ways: readonly Promise<Response>[] = [
-      ...[id, `${id}.1`].flatMap((each) => [call(endpoint, `/${each}`), call(endpoint, `/${each}/input_items`)]),
-      ...[id, `${id}.1`].map((each) => call(endpoint, `/${each}`, { method: "DELETE" })),
-      ...[`${id}.1`, responseId].flatMap((each) => [
-        call(endpoint, `/../conversations/${each}`),
-        call(endpoint, `/../conversations/${each}/items`),
-        call(endpoint, `/../conversations/${each}`, { method: "DELETE" }),
-        post(endpoint, { conversation: each, input }),
-      ]),
-      post(endpoint, { previous_response_id: id, metadata: { conversation: id } }),
-    ];
-    const statuses = await Promise.all(ways.map(async (way) => (await way).status));
-    expect(new Set(statuses)).toEqual(new Set([404]));
-    const listed = await call(endpoint, `/../conversations/${id}/items`);
-    expect(((await listed.json()) as { data: object[] }).data).toHaveLength(3);
-  });
+test("a conversation is refused by its size before it is read, and by the number of its metadata", async () => {
+  const { endpoint } = await storing();
+  expect(
+    await refusalOf(await begin(endpoint, { items: [{ role: "user", content: "x".repeat(storedResponseBytesMax) }] })),
+  ).toMatchObject({ status: 413, message: /storedResponseBytesMax/ });
+  const metadata = Object.fromEntries(Array.from({ length: 17 }, (_, place) => [`m${place}`, "a"]));
+  expect(await refusalOf(await begin(endpoint, { metadata }))).toMatchObject({ status: 400, param: "metadata" });
+});
 
-  test("a conversation is refused by its size before it is read, and by the number of its metadata", async () => {
-    const { endpoint } = await storing();
-    const large = await begin(endpoint, { items: [{ role: "user", content: "x".repeat(storedResponseBytesMax) }] });
-    expect([large.status, await errorOf(large)]).toMatchObject([413, { message: /storedResponseBytesMax/ }]);
-    const metadata = Object.fromEntries(Array.from({ length: 17 }, (_, place) => [`m${place}`, "a"]));
-    const many = await begin(endpoint, { metadata });
-    expect([many.status, await errorOf(many)]).toMatchObject([400, { param: "metadata" }]);
-  });
-
-  test("a conversation names what it ignores, and takes one of the requests of its key", async () => {
-    const { endpoint } = await gateway.issue({ storesResponses: true, limits: { requestsPerMinute: 1 } });
-    const begun = await begin(endpoint, { colour: "blue" });
-    expect([begun.status, begun.headers.get("x-trunkline-ignored")]).toEqual([200, "colour"]);
-    const refused = await begin(endpoint);
-    expect([refused.status, (await errorOf(refused)).code]).toEqual([429, "rate_limit_exceeded"]);
-  });
+test("a conversation names what it ignores, and takes one of the requests of its key", async () => {
+  const { endpoint } = await gateway.issue({ storesResponses: true, limits: { requestsPerMinute: 1 } });
+  const begun = await begin(endpoint, { colour: "blue" });
+  expect([begun.status, begun.headers.get("x-trunkline-ignored")]).toEqual([200, "colour"]);
+  expect(await refusalOf(begin(endpoint))).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
 });

@@ -1,30 +1,13 @@
-import { noRequests } from "../harness/no-requests.ts";
-import { BadKeys } from "../../services/gateway/keys/bad-keys.ts";
-import type { RouteOptions } from "fastify";
 import { beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
-import { createLog } from "#shared/process/log.ts";
 import { adminApi } from "#shared/admin/admin-api.ts";
 import type { AdminOperation } from "#shared/admin/operation.ts";
-import { adminPrefix, adminRoutes } from "../../services/gateway/operations/admin-api.ts";
-import { createServer } from "../../services/gateway/server.ts";
+import { adminPrefix } from "../../services/gateway/operations/admin-api.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
 import { pairOnStore, publicUrl } from "../harness/pair-on-store.ts";
 import { sqlitePlace } from "../contract/key-store-place.ts";
-import {
-  noEvents,
-  noSessions,
-  ownAddresses,
-  AdminOnStore,
-  noFleet,
-  noMachines,
-  noKeeps,
-  noRoutes,
-  noView,
-  operations,
-  peppers,
-} from "../unit/gateway/operations/admin-on-a-store.ts";
+import { AdminOnStore, operations } from "../unit/gateway/operations/admin-on-a-store.ts";
 
 const medium = z.strictObject({ schema: z.looseObject({}), example: z.looseObject({}).optional() });
 const json = z.strictObject({ "application/json": medium });
@@ -89,41 +72,15 @@ function eachDescribed() {
 }
 
 test("every route that is mounted is described, and every one that is described is mounted", async () => {
-  const routes: RouteOptions[] = [];
-  const log = createLog({ level: "silent", name: "gateway", write: () => undefined });
-  const server = createServer({ log, bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" });
-  server.addHook("onRoute", (route) => void routes.push(route));
-  const { keys, clock } = api;
-  const usage = { read: async () => ({ rows: [], unread: 0 }) };
-  adminRoutes(server, {
-    keys,
-    machines: noMachines,
-    routes: noRoutes,
-    ...noKeeps,
-    sessions: noSessions,
-    addresses: () => ownAddresses,
-    events: noEvents,
-    isNameUsed: () => false,
-    peppers,
-    usage,
-    requests: noRequests,
-    badKeys: new BadKeys(clock),
-    fleet: noFleet,
-    view: noView,
-    clock,
-    log,
-  });
-  await server.ready();
   const served: string[] = [];
-  for (const { url, method } of routes) {
-    for (const each of [method].flat()) {
-      if (each === "HEAD") continue;
-      const response = await server.inject({ method: each as "GET", url: url.replace(":id", "0aB1cD2eF3gH") });
-      if (response.statusCode !== 405)
-        served.push(`${each} ${url.slice(adminPrefix.length).replaceAll(/:(\w+)/g, "{$1}")}`);
+  const mounted = api.mounted.filter(({ url }) => url.startsWith(adminPrefix));
+  for (const { url, method } of mounted) {
+    for (const each of [method].flat().filter((name) => name !== "HEAD")) {
+      const response = await api.server.inject({ method: each as "GET", url: url.replace(":id", "0aB1cD2eF3gH") });
+      const path = url.slice(adminPrefix.length).replaceAll(/:(\w+)/g, "{$1}");
+      if (response.statusCode !== 405) served.push(`${each} ${path}`);
     }
   }
-  await server.close();
   expect(served.sort()).toEqual(
     eachDescribed()
       .map(({ route }) => route)
@@ -192,18 +149,12 @@ test("the examples are requests that the API takes", async () => {
   await pairOnStore("shed", { machines, clock: api.clock });
   for (const { method, path, status, example } of withExample) {
     const machine = path.endsWith("/rename") ? "shed" : "attic";
-    const told = await api.ask(
-      method,
-      path
-        .replace("{id}", record.id)
-        .replace("{machine}", machine)
-        .replace("{route}", "gpt-4o")
-        .replace("{model}", "llama3"),
-      {
-        key: admin,
-        body: example,
-      },
-    );
+    const at = path
+      .replace("{id}", record.id)
+      .replace("{machine}", machine)
+      .replace("{route}", "gpt-4o")
+      .replace("{model}", "llama3");
+    const told = await api.ask(method, at, { key: admin, body: example });
     expect(told.status).toBe(status);
   }
 });

@@ -1,29 +1,14 @@
 import { checkKey } from "#shared/records/judge-key.ts";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { keyId, parseKeyToken, type KeyId } from "#shared/keys/key-token.ts";
-import { redisPlace, sqlitePlace } from "../contract/key-store-place.ts";
-import type { SomeServer } from "../harness/found-servers.ts";
-import { redisUrl } from "../harness/redis-server.ts";
+import { sqlitePlace } from "../contract/key-store-place.ts";
 import { AdminOnStore, peppers, type Method, type Told } from "../unit/gateway/operations/admin-on-a-store.ts";
+import { onEachStore } from "./admin-api-on-each-store.ts";
 
 const dayMs = 86_400_000;
 const anId = "0aB1cD2eF3gH";
 
-let redis: SomeServer;
-beforeAll(async () => void (redis = await redisUrl()));
-afterAll(() => redis.stop());
-
-describe.each([
-  ["SQLite", sqlitePlace],
-  ["Redis", () => redisPlace(redis.url)],
-])("the admin API on %s", (_, makePlace) => {
-  async function managed() {
-    const api = new AdminOnStore(await (await makePlace()).open());
-    const admin = await api.issue({ kind: "admin", name: "root" });
-    const key = admin.token.reveal();
-    const ask = (method: Method, path: string, body?: unknown): Promise<Told> => api.ask(method, path, { key, body });
-    return { api, admin, ask };
-  }
+onEachStore((managed) => {
   async function outcomeOf(api: AdminOnStore, text: unknown): Promise<string> {
     const parsed = parseKeyToken(String(text));
     if (parsed.outcome !== "parsed") return parsed.outcome;

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { changeKey, rotateKey } from "#shared/records/change-key.ts";
-import { mintKeyToken } from "#shared/keys/key-token.ts";
+import { mintKeyToken, parseKeyToken, type KeyToken } from "#shared/keys/key-token.ts";
 import { sqlitePlace, type KeyPlace } from "../contract/key-store-place.ts";
-import { AdminOnStore, operations } from "../unit/gateway/operations/admin-on-a-store.ts";
+import { AdminOnStore, operations, peppers, type Method } from "../unit/gateway/operations/admin-on-a-store.ts";
 
 const anId = "0aB1cD2eF3gH";
 const dayMs = 86_400_000;
@@ -17,61 +17,42 @@ beforeEach(async () => {
 
 const issueAdmin = async (ttlMs = dayMs) => (await api.issue({ kind: "admin", ttlMs })).token;
 
-/** Each makes the key that is sent. */
-const callers: Record<string, () => Promise<string | undefined>> = {
-  "no key": async () => undefined,
-  "a text that is no key": async () => "sk-1234",
-  "a key with a wrong checksum": async () => `${(await issueAdmin()).reveal().slice(0, -6)}000000`,
-  "an admin key that was never issued": async () => mintKeyToken("admin").reveal(),
-  "another secret for an admin key": async () => mintKeyToken("admin", (await issueAdmin()).id).reveal(),
-  "a revoked admin key": async () => {
-    const token = await issueAdmin();
-    await changeKey(token.id, { action: "revoked" }, api.means());
-    return token.reveal();
-  },
-  "a disabled admin key": async () => {
-    const token = await issueAdmin();
-    await changeKey(token.id, { action: "disabled" }, api.means());
-    return token.reveal();
-  },
-  "an expired admin key": async () => {
-    const token = await issueAdmin();
-    api.clock.advance(dayMs);
-    return token.reveal();
-  },
-  "an admin key that was replaced": async () => {
-    const token = await issueAdmin();
-    await rotateKey({ id: token.id, graceMs: 1 }, api.means());
-    api.clock.advance(1);
-    return token.reveal();
-  },
-  "a key that calls models": async () => (await api.issue()).token.reveal(),
-  "an expired key that calls models": async () => {
-    const { token } = await api.issue();
-    api.clock.advance(dayMs);
-    return token.reveal();
-  },
-  "an admin key": async () => (await issueAdmin()).reveal(),
-};
+const issueModel = async () => (await api.issue()).token;
 
-test.each([
-  ["no key", 401, "key_invalid"],
-  ["a text that is no key", 401, "key_invalid"],
-  ["a key with a wrong checksum", 401, "key_invalid"],
-  ["an admin key that was never issued", 401, "key_invalid"],
-  ["another secret for an admin key", 401, "key_invalid"],
-  ["a revoked admin key", 401, "key_invalid"],
-  ["a disabled admin key", 401, "key_invalid"],
-  ["an expired admin key", 401, "key_expired"],
-  ["an admin key that was replaced", 401, "key_expired"],
-  ["a key that calls models", 403, "insufficient_permissions"],
-  ["an expired key that calls models", 401, "key_expired"],
-  ["an admin key", 200, undefined],
-] as const)("with %s the answer is %d %s", async (caller, status, code) => {
-  const key = await callers[caller]?.();
+/** The text of a key that this has befallen. */
+async function keyAfter(issued: Promise<KeyToken>, befalls: (token: KeyToken) => unknown): Promise<string> {
+  const token = await issued;
+  await befalls(token);
+  return token.reveal();
+}
+const changed = (action: "revoked" | "disabled") => (token: KeyToken) => changeKey(token.id, { action }, api.means());
+const expired = (): void => api.clock.advance(dayMs);
+async function replaced({ id }: KeyToken): Promise<void> {
+  await rotateKey({ id, graceMs: 1 }, api.means());
+  api.clock.advance(1);
+}
+
+/** Who asks, how the key that is sent is made, and the answer: 401 key_invalid unless another one stands here. */
+const callers: readonly [who: string, key: () => Promise<string | undefined>, status?: number, code?: string][] = [
+  ["no key", async () => undefined],
+  ["a text that is no key", async () => "sk-1234"],
+  ["a key with a wrong checksum", async () => `${(await issueAdmin()).reveal().slice(0, -6)}000000`],
+  ["an admin key that was never issued", async () => mintKeyToken("admin").reveal()],
+  ["another secret for an admin key", async () => mintKeyToken("admin", (await issueAdmin()).id).reveal()],
+  ["a revoked admin key", () => keyAfter(issueAdmin(), changed("revoked"))],
+  ["a disabled admin key", () => keyAfter(issueAdmin(), changed("disabled"))],
+  ["an expired admin key", () => keyAfter(issueAdmin(), expired), 401, "key_expired"],
+  ["an admin key that was replaced", () => keyAfter(issueAdmin(), replaced), 401, "key_expired"],
+  ["a key that calls models", () => keyAfter(issueModel(), () => undefined), 403, "insufficient_permissions"],
+  ["an expired key that calls models", () => keyAfter(issueModel(), expired), 401, "key_expired"],
+  ["an admin key", () => keyAfter(issueAdmin(), () => undefined), 200],
+];
+
+test.each(callers)("the admin API answers %s", async (_, keyOf, status = 401, code = "key_invalid") => {
+  const key = await keyOf();
   const told = await api.ask("GET", "/keys", key === undefined ? {} : { key });
   expect(told.status).toBe(status);
-  if (code !== undefined) expect(told.json).toMatchObject({ error: { code, param: null } });
+  if (status !== 200) expect(told.json).toMatchObject({ error: { code, param: null } });
   if (status === 401) expect(told.headers["www-authenticate"]).toBe("Bearer");
   if (status === 403) expect(told.headers["x-should-retry"]).toBe("false");
 });
@@ -92,7 +73,7 @@ describe("every operation but the description of them all", () => {
     },
   );
 
-  test("the description needs none", async () => {
+  test("the description of the admin API needs no key", async () => {
     expect((await api.ask("GET", "/openapi.json")).status).toBe(200);
   });
 });
@@ -126,4 +107,47 @@ test("a method that a path does not have is 405 and says which it has, without a
   expect(await refused("GET", `/keys/${anId}/rotate`)).toEqual(told("POST"));
   expect(await refused("PATCH", "/log")).toEqual(told("GET, HEAD"));
   expect((await api.server.inject({ method: "GET", url: "/admin/v1/nothing" })).statusCode).toBe(404);
+});
+
+function tokenOf(text: unknown): KeyToken {
+  const parsed = parseKeyToken(String(text));
+  if (parsed.outcome !== "parsed") throw new Error(parsed.outcome);
+  return parsed.token;
+}
+
+test("a secret leaves in one answer only, the one that made it, and no digest does", async () => {
+  const admin = (await api.issue({ kind: "admin" })).token;
+  const ask = (method: Method, path: string, body?: unknown) => api.ask(method, path, { key: admin.reveal(), body });
+
+  const issued = await ask("POST", "/keys", { name: "bob" });
+  const at = `/keys/${String(issued.json["id"])}`;
+  const rotated = await ask("POST", `${at}/rotate`, { grace: "1h" });
+  await ask("PATCH", at, { name: "robert", rpm: 5 });
+  await ask("PATCH", at, { name: 7 });
+  for (const action of ["extend", "disable", "enable", "enable", "revoke", "rotate"])
+    await ask("POST", `${at}/${action}`);
+  for (const path of [at, "/keys", "/log", "/usage", "/openapi.json", "/keys?limit=x"]) await ask("GET", path);
+  await api.ask("GET", "/keys", { key: admin.reveal().slice(0, -1) });
+
+  const tokens = [admin, tokenOf(issued.json["key"]), tokenOf(rotated.json["key"])];
+  const timesSent = tokens.map((token) => api.sent.filter((text) => text.includes(token.reveal().slice(-38))).length);
+  expect(timesSent).toEqual([0, 1, 1]);
+  const all = [...api.sent, ...api.logged].join("\n");
+  for (const token of tokens) expect(all).not.toContain(token.digest(peppers.current));
+  expect(api.logged.length).toBeGreaterThan(0);
+  for (const token of tokens) expect(api.logged.join("\n")).not.toContain(token.reveal().slice(-38));
+});
+
+test("no answer is kept by anybody on its way, whatever became of the request", async () => {
+  const key = (await api.issue({ kind: "admin" })).token.reveal();
+  const answers = [
+    await api.ask("POST", "/keys", { key, body: { name: "bob" } }),
+    await api.ask("POST", "/keys", { key, body: {} }),
+    await api.ask("GET", "/keys", { key }),
+    await api.ask("GET", "/keys"),
+    await api.ask("PUT", "/keys"),
+    await api.ask("GET", "/openapi.json"),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([201, 400, 200, 401, 405, 200]);
+  for (const { headers } of answers) expect(headers["cache-control"]).toBe("no-store");
 });

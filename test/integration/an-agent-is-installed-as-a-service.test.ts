@@ -4,7 +4,6 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -12,9 +11,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "#shared/process/clock.ts";
 import { installService, uninstallService } from "../../services/cli/service/install-service.ts";
 import { type Ran, thisHost } from "../../services/cli/service/service-host.ts";
@@ -22,6 +20,7 @@ import type { HostFacts, Step } from "../../services/cli/service/service-manager
 import { settingsIn } from "../../services/cli/service/service-settings.ts";
 import { systemd } from "../../services/cli/service/systemd.ts";
 import { linuxRoot, linuxUser } from "../harness/host-facts.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 
 const unit = "trunkline-agent.service";
 
@@ -43,8 +42,7 @@ function hurriedClock(): Clock {
 
 /** An account on a host whose systemd is a list of the commands that it got. Node runs for real. */
 async function account() {
-  const home = mkdtempSync(join(tmpdir(), "trunkline-home-"));
-  onTestFinished(() => rmSync(home, { recursive: true }));
+  const home = folderOfTest();
   const commands: string[] = [];
   const said: string[] = [];
   const clock = hurriedClock();
@@ -228,8 +226,7 @@ describe.skipIf(analyze === undefined)("systemd-analyze", () => {
     { name: "system", facts: linuxRoot, flags: [], exposureMax: 1.7 },
     { name: "user", facts: linuxUser, flags: ["--user"], exposureMax: 6.4 },
   ])("systemd-analyze finds no fault in the $name unit, and knows its exposure", ({ facts, flags, exposureMax }) => {
-    const folder = mkdtempSync(join(tmpdir(), "trunkline-unit-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const folder = folderOfTest();
     const file = join(folder, unit);
     writeFileSync(file, unitOf(facts));
     const run = (...args: string[]): string =>

@@ -1,6 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { barePipeline } from "../bench/variants/bare-pipeline.ts";
 import { trunkline } from "../bench/variants/trunkline.ts";
@@ -8,13 +6,9 @@ import { firstModel, type Variant } from "../bench/variants/variant.ts";
 import { Endpoint } from "../harness/endpoint.ts";
 import { FakeOtherServer } from "../harness/fake-other-server.ts";
 import { lentOnly } from "../harness/found-servers.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 
-interface Row {
-  readonly variant: Variant;
-  readonly processes: readonly string[];
-}
-
-const rows: readonly Row[] = [
+const rows: readonly { readonly variant: Variant; readonly processes: readonly string[] }[] = [
   { variant: barePipeline, processes: ["agent", "gateway", "nats"] },
   { variant: trunkline, processes: ["agent", "gateway", "nats", "redis"] },
 ];
@@ -22,12 +16,9 @@ const rows: readonly Row[] = [
 describe.skipIf(lentOnly("nats", "redis"))("a variant of the bench", () => {
   test.each(rows)("$variant.name answers, refuses a wrong key, and leaves nothing", async (row) => {
     await using farEnd = await FakeOtherServer.start({ models: [firstModel] });
-    const folder = await mkdtemp(join(tmpdir(), "trunkline-bench-test-"));
+    const folder = folderOfTest();
     vi.stubEnv("TMPDIR", folder);
-    onTestFinished(async () => {
-      vi.unstubAllEnvs();
-      await rm(folder, { recursive: true });
-    });
+    onTestFinished(() => void vi.unstubAllEnvs());
     let pids: readonly number[];
     {
       await using running = await row.variant.start({ farEndPort: farEnd.port, folder });

@@ -44,23 +44,29 @@ function isAllowed({ headers }: LightMyRequestResponse): boolean {
   return Object.keys(headers).some((name) => name.startsWith("access-control-"));
 }
 
-describe("with no origin named, as it is by default", () => {
-  test("nothing is as if browsers were known", async () => {
-    const server = serverFor([]);
-    const answers = [
-      await preflight(server, app),
-      await server.inject({ method: "POST", url: chat, headers: { origin: app, authorization: "Bearer x" } }),
-    ];
-    expect(answers.map(({ statusCode }) => statusCode)).toEqual([405, 200]);
-    for (const answer of answers) {
-      expect(isAllowed(answer)).toBe(false);
-      expect(answer.headers.vary).toBeUndefined();
-    }
-  });
+test("a gateway with no origin named, as by default, answers as if there were no browsers", async () => {
+  const server = serverFor([]);
+  const answers = [
+    await preflight(server, app),
+    await server.inject({ method: "POST", url: chat, headers: { origin: app, authorization: "Bearer x" } }),
+  ];
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual([405, 200]);
+  for (const answer of answers) {
+    expect(isAllowed(answer)).toBe(false);
+    expect(answer.headers.vary).toBeUndefined();
+  }
 });
 
+interface Asked {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly url: string;
+  readonly type: string;
+  readonly key?: string;
+  readonly payload?: string;
+}
+
 describe("with an origin named", () => {
-  test("its preflight is answered without a key, and lets the official client's headers through", async () => {
+  test("the preflight of a named origin is answered without a key, and lets the official client's headers through", async () => {
     const answer = await preflight(serverFor([app, "https://other.example"]), app);
     expect([answer.statusCode, answer.body]).toEqual([204, ""]);
     expect(answer.headers).toMatchObject({
@@ -74,7 +80,7 @@ describe("with an origin named", () => {
     expect(answer.headers["x-request-id"]).toMatch(/^req_/);
   });
 
-  test("only what can be the name of a header is let through, and no more than a request may have", async () => {
+  test("a preflight lets only what can be the name of a header through, and no more than a request may have", async () => {
     const server = serverFor([app]);
     const allowed = async (asked: string): Promise<string> => {
       const answer = await preflight(server, app, { "access-control-request-headers": asked });
@@ -87,7 +93,7 @@ describe("with an origin named", () => {
     expect((await allowed(many.join(","))).split(", ")).toHaveLength(100);
   });
 
-  test("a page of it may read the answer, and every header that is described", async () => {
+  test("a page of a named origin may read the answer, and every header that is described", async () => {
     const { statusCode, headers } = await serverFor([app]).inject({
       method: "POST",
       url: chat,
@@ -105,36 +111,19 @@ describe("with an origin named", () => {
     ["with an odd type", 415, "unsupported_media_type", { method: "POST", url: chat, type: "text/plain", key: "x" }],
     ["too large", 413, "request_too_large", { method: "POST", url: chat, key: "x", payload: `"${"a".repeat(2_000)}"` }],
     ["whose URL could be read in two ways", 400, "bad_request", { method: "GET", url: "/v1/%00" }],
-  ] as const)("a page of it may read why it is refused %s", async (_why, status, code, asked) => {
-    const {
-      method,
-      url,
-      type = "application/json",
-      key,
-      payload = "{}",
-    } = {
-      type: undefined,
-      key: undefined,
-      payload: undefined,
-      ...asked,
-    };
-    const answer = await serverFor([app]).inject({
-      method,
-      url,
-      headers: {
-        origin: app,
-        ...(method === "POST" ? { "content-type": type } : {}),
-        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-      },
-      ...(method === "POST" ? { payload } : {}),
-    });
+  ] as const)("a page of a named origin may read why it is refused %s", async (_why, status, code, asked) => {
+    const { method, url, type, key, payload = "{}" } = { type: "application/json", ...asked } as Asked;
+    const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    const body = method === "POST" && { "content-type": type };
+    const headers = { origin: app, ...authorization, ...body };
+    const answer = await serverFor([app]).inject({ method, url, headers, ...(body && { payload }) });
     expect(answer.statusCode).toBe(status);
     expect(answer.json()).toMatchObject({ error: { code } });
     expect(answer.headers).toMatchObject({ "access-control-allow-origin": app, vary: "Origin" });
     expect(answer.headers["access-control-expose-headers"]).toContain("x-request-id");
   });
 
-  test("a page of it hears that the gateway stops", async () => {
+  test("a page of a named origin hears that the gateway stops", async () => {
     const answer = await serverFor([app], { draining: true }).inject({
       method: "GET",
       url: "/openapi.json",
@@ -150,7 +139,7 @@ describe("with an origin named", () => {
     "http://app.example",
     "null",
     "https://APP.example",
-  ])("%s is none of it", async (origin) => {
+  ])("%s is no origin that was named", async (origin) => {
     const server = serverFor([app]);
     const refused = await preflight(server, origin);
     expect([refused.statusCode, refused.headers.allow]).toEqual([405, "POST"]);
@@ -173,7 +162,7 @@ describe("with an origin named", () => {
     expect([nowhere.statusCode, nowhere.json()]).toMatchObject([404, { error: { code: "unknown_url" } }]);
   });
 
-  test("the document and Ollama's API may be read from it, and what is for people and balancers may not", async () => {
+  test("the document and Ollama's API may be read from a named origin, and what is for people and balancers may not", async () => {
     const server = serverFor([app]);
     const asked = (url: string) => server.inject({ method: "GET", url, headers: { origin: app } });
     expect((await asked("/openapi.json?x")).headers["access-control-allow-origin"]).toBe(app);

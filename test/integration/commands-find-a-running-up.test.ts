@@ -2,26 +2,18 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { trunkline } from "../../services/cli/trunkline.ts";
 import { freePort } from "../harness/free-port.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
-import { type Settings, trunkline as upOnce } from "../harness/trunkline-command.ts";
+import { type Settings, trunkline } from "../harness/trunkline-command.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 
 let up: UpProcess;
 beforeAll(async () => void (up = await startUp()));
 afterAll(() => up[Symbol.asyncDispose]());
 
 /** Runs a command with the state folder of the running `up`, whose ports are not the usual ones. */
-async function run(args: readonly string[], settings: Settings = {}) {
-  let [out, err] = ["", ""];
-  const exitCode = await trunkline({
-    arguments: args,
-    environment: { TRUNKLINE_STATE_DIR: up.stateDir, ...settings },
-    stdout: { write: (each) => (out += each) },
-    stderr: { write: (each) => (err += each) },
-  });
-  return { exitCode, out, err };
-}
+const run = (args: readonly string[], settings: Settings = {}) =>
+  trunklineHere(args, { TRUNKLINE_STATE_DIR: up.stateDir, ...settings });
 
 test("status and chat find the ports of an `up` that runs on their state folder", async () => {
   expect(await run(["status"])).toMatchObject({ exitCode: 0, out: expect.stringContaining("ready") });
@@ -46,7 +38,7 @@ test("doctor looks at the `up` that runs on its state folder, whatever its port"
 
 test("a second `up` on the folder is refused at any port, and names the port of the first", async () => {
   const settings = { TRUNKLINE_STATE_DIR: up.stateDir, TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0" };
-  const second = await upOnce(["up"], { ...settings, TRUNKLINE_RUNTIME: "scripted" });
+  const second = await trunkline(["up"], { ...settings, TRUNKLINE_RUNTIME: "scripted" });
   expect(second.exitCode).toBe(69);
   expect(second.stderr).toContain(`at port ${new URL(up.endpoint.baseUrl).port} (${up.endpoint.baseUrl})`);
   expect((await run(["status"])).exitCode).toBe(0);

@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 import { streamsPerNetworkMax } from "../../services/gateway/tunnels/routes-before-pairing.ts";
 import { keyId } from "#shared/keys/key-token.ts";
@@ -11,12 +9,11 @@ import { openKeyStore } from "#shared/store/open-key-store.ts";
 import { streamProbePath } from "#shared/protocol/pairing.ts";
 import { FakeOtherServer } from "../harness/fake-other-server.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { type Settings, trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 
-let folder: string;
-beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), "trunkline-doctor-"))));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = folderOfTests();
 
 const report = z.strictObject({
   side: z.enum(["machine", "site"]),

@@ -1,14 +1,14 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { KeyId } from "#shared/keys/key-token.ts";
-import { errorOf, type Endpoint } from "../harness/endpoint.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Endpoint, refusalOf } from "../harness/endpoint.ts";
 import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
 import { FakeOtherServer } from "../harness/fake-other-server.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { Operator } from "../harness/operator.ts";
-import { folderOfTest, folderOfTests } from "../harness/temporary-folder.ts";
+import { gatewayBefore } from "../harness/server-of-test.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 const documents = ["Grass is green.", { text: "The sky is blue because air scatters blue light." }, "The sky"];
@@ -20,24 +20,18 @@ async function listed(endpoint: Endpoint, id: string): Promise<Record<string, un
 }
 
 describe("the demonstration", () => {
-  const folder = folderOfTests();
   let gateway: GatewayInProcess;
+  let issued: Awaited<ReturnType<GatewayInProcess["issue"]>>;
   let endpoint: Endpoint;
-  let keyId: KeyId;
   beforeAll(async () => {
-    gateway = await startGatewayInProcess({ stateDir: folder });
-    const issued = await gateway.issue();
+    gateway = await startGatewayInProcess();
+    issued = await gateway.issue();
     endpoint = issued.endpoint;
-    keyId = issued.record.id;
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
 
   const post = (path: string, body: object): Promise<Response> =>
-    fetch(new URL(path, endpoint.baseUrl), {
-      method: "POST",
-      headers: { authorization: `Bearer ${endpoint.key}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
+    endpoint.post(new URL(path, endpoint.baseUrl).href, body);
 
   test.each(["/v1/rerank", "/rerank", "/v2/rerank"])(
     "the demonstration orders documents by the words of the query at %s",
@@ -78,8 +72,7 @@ describe("the demonstration", () => {
   });
 
   test("the demonstration counts the tokens of the machine in the usage of the key", async () => {
-    await using operator = await Operator.on({ stateDir: folder });
-    const counted = await until(() => operator.usageSum(keyId), { what: "the usage to be written" });
+    const counted = await Operator.beside(gateway.store).booked(issued.record.id);
     expect(counted).toMatchObject({ completionTokens: 0 });
     expect(counted.promptTokens).toBeGreaterThan(0);
   });
@@ -108,18 +101,11 @@ const rerankers = {
   },
 } as const;
 
-async function inFrontOf(runtime: string, url: string, env: Record<string, string> = {}) {
-  const gateway = await startGatewayInProcess({
-    env: { TRUNKLINE_RUNTIME: runtime, TRUNKLINE_RUNTIME_URL: url, ...env },
-  });
-  onTestFinished(() => gateway[Symbol.asyncDispose]());
-  return (await gateway.issue()).endpoint;
-}
-
-describe.each(Object.entries(rerankers))("%s", (_, { runtime, start, embedding, tokens }) => {
-  test("is found to rerank, is asked on its own path, and its tokens are reported", async () => {
+test.each(Object.entries(rerankers))(
+  "%s is found to rerank, is asked on its own path, and its tokens are reported",
+  async (_, { runtime, start, embedding, tokens }) => {
     await using server = await start();
-    const endpoint = await inFrontOf(runtime, server.url);
+    const { endpoint } = await (await gatewayBefore(runtime, server)).issue();
     const model = await until(
       async () => {
         const found = await listed(endpoint, "r");
@@ -144,20 +130,17 @@ describe.each(Object.entries(rerankers))("%s", (_, { runtime, start, embedding, 
     });
     const { body } = server.requests.findLast(({ path }) => path === "/v1/rerank") ?? {};
     expect(body).toEqual({ ...asked, top_n: 3 });
-  });
-});
+  },
+);
 
 test("a model that only its operator calls a reranker is offered as one, and a server without the path is a 400", async () => {
   const folder = folderOfTest();
   const file = join(folder, "models.json");
   await writeFile(file, JSON.stringify({ "*": { x_capabilities: ["rerank"] } }));
   await using server = await FakeOtherServer.start({ models: ["r"] });
-  const endpoint = await inFrontOf("openai", server.url, { TRUNKLINE_MODELS_FILE: file });
-  expect(await listed(endpoint, "r")).toMatchObject({
-    capabilities: { completion: false },
-    x_capabilities: ["rerank"],
-  });
-  const response = await endpoint.rerank(asked);
-  expect(response.status).toBe(400);
-  expect(await errorOf(response)).toMatchObject({ code: "unsupported_value", param: "model" });
+  const { endpoint } = await (await gatewayBefore("openai", server, { TRUNKLINE_MODELS_FILE: file })).issue();
+  const shown = { capabilities: { completion: false }, x_capabilities: ["rerank"] };
+  expect(await listed(endpoint, "r")).toMatchObject(shown);
+  const refused = { status: 400, code: "unsupported_value", param: "model" };
+  expect(await refusalOf(endpoint.rerank(asked))).toMatchObject(refused);
 });

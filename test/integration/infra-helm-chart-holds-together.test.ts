@@ -1,14 +1,14 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { gatewayConfig } from "../../services/gateway/config.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { infraFolder } from "../harness/infra/compose-file.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { testPepper } from "../harness/trunkline-command.ts";
 
 const run = promisify(execFile);
@@ -44,11 +44,9 @@ const values = {
 };
 
 describe.skipIf(missing.length > 0)("infra/helm", () => {
-  let folder: string;
-  let schemas: string;
+  const folder = folderOfTests();
+  const schemas = join(folder, "schemas");
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "trunkline-helm-"));
-    schemas = join(folder, "schemas");
     await mkdir(schemas);
     const text = await readFile(join(import.meta.dirname, "../harness/infra/kubernetes-1.37.json"), "utf8");
     const { definitions } = kinds.parse(JSON.parse(text));
@@ -57,7 +55,6 @@ describe.skipIf(missing.length > 0)("infra/helm", () => {
       await writeFile(join(schemas, `${name.split(".").at(-1)?.toLowerCase()}.json`), schema);
     }
   });
-  afterAll(() => rm(folder, { recursive: true }));
 
   /** What `helm template` makes of values. The release is called as the Service must not disturb: trunkline. */
   async function rendered(given: object): Promise<string> {
@@ -113,7 +110,7 @@ describe.skipIf(missing.length > 0)("infra/helm", () => {
     expect(spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(stopMs);
   });
 
-  test("scales by a metric that gateways show", async () => {
+  test("infra/helm scales by a metric that gateways show", async () => {
     expect(kindIn(await rendered(values), "HorizontalPodAutoscaler")).toMatchObject({
       spec: { metrics: [{ resource: { name: "cpu" } }, { pods: { metric: { name: "trunkline_open_streams" } } }] },
     });

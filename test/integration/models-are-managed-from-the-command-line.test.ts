@@ -1,30 +1,25 @@
-import { once } from "node:events";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { RequestListener } from "node:http";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
 import { systemClock, type Clock } from "#shared/process/clock.ts";
-import type { Control } from "#shared/protocol/job.ts";
 import { modelsCommand } from "../../services/cli/commands/models.ts";
 import { freePort } from "../harness/free-port.ts";
-import { HandMadeAgent, handMadeEnd, type HandMadeJob } from "../harness/hand-made-agent.ts";
+import { HandMadeAgent, handMadeEnd, handMadeModel, type HandMadeJob } from "../harness/hand-made-agent.ts";
+import { serverOfTest } from "../harness/server-of-test.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
-import { trunkline, type CommandResult, type Settings } from "../harness/trunkline-command.ts";
+import { trunkline, type Settings } from "../harness/trunkline-command.ts";
+import { commandHere } from "../harness/trunkline-here.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
-import { TrunklineProcess } from "../harness/trunkline-process.ts";
 import { until } from "../harness/until.ts";
 import { jsonPayload } from "../harness/answer-payload.ts";
 
 const offered: OfferedModel = {
+  ...handMadeModel,
   id: "llama3.2",
-  object: "model",
-  created: 1_767_225_600,
-  owned_by: "library",
   capabilities: { completion: true, vision: false, embedding: false, tools: true, thinking: false },
   context_window: 131_072,
   size_mb: 2_019,
-  runtime_profile: "auto",
   runtime: "ollama",
   loaded: true,
 };
@@ -33,7 +28,6 @@ let fleet: Fleet;
 let settings: Settings;
 /** What the machine `attic` does with a manage job; each test says it anew. */
 let onJob: (job: HandMadeJob) => void = () => undefined;
-const controls: Control[] = [];
 let attic: HandMadeAgent;
 
 beforeAll(async () => {
@@ -44,9 +38,8 @@ beforeAll(async () => {
     machine: "attic",
     model: offered,
     onJob: (job) => onJob(job),
-    onControl: (control) => void controls.push(control),
   });
-  await until(async () => (await fleet.endpoint.models()).ids.includes("llama3.2"), { what: "attic to be known" });
+  await fleet.endpoint.untilListed("llama3.2");
 });
 afterAll(async () => {
   await attic[Symbol.asyncDispose]();
@@ -54,37 +47,20 @@ afterAll(async () => {
 });
 
 /** `trunkline models …` in this process, which is what it does in one of its own. */
-async function models(
-  args: readonly string[],
-  env: Settings = settings,
-  clock: Clock = systemClock,
-): Promise<CommandResult> {
-  const said = { stdout: "", stderr: "" };
-  const command = modelsCommand({
-    environment: env,
-    stdout: { write: (text) => (said.stdout += text) },
-    stderr: { write: (text) => (said.stderr += text) },
-    clock,
-  });
+async function models(args: readonly string[], environment: Settings = settings, clock: Clock = systemClock) {
   try {
-    await command.parseAsync(args, { from: "user" });
-    return { exitCode: 0, ...said };
+    const { out, err } = await commandHere(modelsCommand, args, { environment, clock });
+    return { exitCode: 0, stdout: out, stderr: err };
   } catch (error) {
-    const { exitCode } = error as { exitCode?: number };
+    const { exitCode, said, message } = error as Error & { exitCode?: number; said: { out: string; err: string } };
     if (exitCode === undefined) throw error;
-    return { exitCode, stdout: said.stdout, stderr: `${said.stderr}${(error as Error).message}` };
+    return { exitCode, stdout: said.out, stderr: said.err + message };
   }
 }
 
 /** Something that answers on a port of this machine, and is no gateway of ours. */
 async function somethingElse(answer: RequestListener): Promise<Settings> {
-  const server = createServer(answer).listen(0, "127.0.0.1");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await once(server, "listening");
-  return { ...settings, TRUNKLINE_OPERATIONS_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { ...settings, TRUNKLINE_OPERATIONS_URL: await serverOfTest(answer) };
 }
 
 test("the models of a fleet are a table", async () => {
@@ -100,7 +76,7 @@ test("the models of a fleet are a table", async () => {
   expect((await models(["list", "--machine", "attic"])).stdout).toBe(stdout);
 });
 
-test("for programs they are one line of JSON, with the machines", async () => {
+test("the models of a fleet are for programs one line of JSON, with the machines", async () => {
   const { stdout } = await models(["--json"]);
   expect(stdout).toMatch(/^\{.*\}\n$/);
   expect(JSON.parse(stdout)).toMatchObject({
@@ -153,7 +129,7 @@ test.each([
   ["rm", "remove", "Removed"],
   ["load", "load", "Loaded"],
   ["unload", "unload", "Unloaded"],
-])("%s does what it says", async (word, action, done) => {
+])("models %s does what it says", async (word, action, done) => {
   const bodies: string[] = [];
   onJob = ({ body, say }) => {
     bodies.push(Buffer.from(body).toString());
@@ -167,7 +143,7 @@ test.each([
   ]);
 });
 
-test("where there are several machines one must be named, and all are", async () => {
+test("models asks for a machine by name where there are several, and names all of them", async () => {
   await using _loft = await HandMadeAgent.start({
     natsUrl: fleet.nats.url,
     machine: "loft",
@@ -185,26 +161,17 @@ test("where there are several machines one must be named, and all are", async ()
   });
 });
 
-test("a refusal of a machine is told in its own words, and fails", async () => {
+test("a refusal of a machine is told in its own words, and a change that fails after it began fails too", async () => {
   const message = "The owner of this machine does not allow to pull; TRUNKLINE_MANAGE=pull does.";
+  const pull = () => models(["pull", "qwen3", "--machine", "attic"]);
   onJob = ({ say }) => say("fault", { code: "insufficient_permissions", message }, 1);
-  expect(await models(["pull", "qwen3", "--machine", "attic"])).toMatchObject({
-    exitCode: 1,
-    stdout: "",
-    stderr: message,
-  });
-});
-
-test("a change that fails after it began fails too", async () => {
+  expect(await pull()).toMatchObject({ exitCode: 1, stdout: "", stderr: message });
   onJob = ({ say }) => {
     say("data", jsonPayload({ status: "pulling manifest" }), 1);
     say("fault", { code: "upstream_error", message: "No room\u001b[2J is left." }, 2);
   };
-  expect(await models(["pull", "qwen3", "--machine", "attic"])).toMatchObject({
-    exitCode: 69,
-    stdout: "",
-    stderr: "qwen3: pulling manifest\nNo room?[2J is left.",
-  });
+  const stderr = "qwen3: pulling manifest\nNo room?[2J is left.";
+  expect(await pull()).toMatchObject({ exitCode: 69, stdout: "", stderr });
 });
 
 test("a machine that nobody knows is told of", async () => {
@@ -212,30 +179,9 @@ test("a machine that nobody knows is told of", async () => {
   expect([told.exitCode, told.stderr]).toEqual([1, expect.stringContaining("No machine 'nowhere'")]);
 });
 
-test("Ctrl-C leaves the pull to its machine, and says how to see it and how to stop it", async () => {
-  const jobs: string[] = [];
-  onJob = ({ head, say }) => {
-    jobs.push(head.id);
-    say("data", jsonPayload({ status: "pulling manifest" }), 1);
-  };
-  const args = ["models", "pull", "qwen3", "--machine", "attic"];
-  await using command = await TrunklineProcess.start({ args, settings });
-  await until(async () => (await command.stderr()).includes("pulling manifest"), { what: "the pull to begin" });
-  expect(await command.terminate("SIGINT")).toBe(130);
-  expect(await command.stderr()).toMatch(/The pull of qwen3 goes on at attic: .*models pulls.*models pulls stop qwen3/);
-  expect(await command.stdout()).toBe("");
-  await until(
-    () =>
-      controls.some((told) => told.kind === "cancel" && told.job === jobs.at(-1) && told.reason === "client_closed"),
-    {
-      what: "the machine to be told to stop",
-    },
-  );
-});
-
 const media = { "content-type": "application/x-ndjson" };
 
-test("that nothing listens there is said, with what to do", async () => {
+test("models says that nothing listens there, with what to do", async () => {
   const env = { ...settings, TRUNKLINE_OPERATIONS_URL: "", TRUNKLINE_OPERATIONS_PORT: String(await freePort()) };
   const told = await models([], env);
   expect([told.exitCode, told.stderr]).toEqual([
@@ -260,7 +206,7 @@ test.each<[string, RequestListener]>([
   ["other lines of JSON", (_request, response) => void response.writeHead(200, media).end('{"a":1}\n')],
   ["another JSON", (_request, response) => void response.end('{"hello":1}\n')],
   ["a redirect", (_request, response) => void response.writeHead(302, { location: "/" }).end()],
-])("that something else listens there is said: %s", async (_, answer) => {
+])("models says that something else listens there: %s", async (_, answer) => {
   const env = await somethingElse(answer);
   for (const args of [[], ["pull", "x", "--machine", "a"]]) {
     const told = await models(args, env);
@@ -311,7 +257,7 @@ test("a key that is refused is told of by the place where it was found, and what
   expect(asked).toBe(0);
 });
 
-test("where there is no key to be found both ways to have one are told", async () => {
+test("models tells both ways to have a key where none is found", async () => {
   const told = await models([], { ...settings, TRUNKLINE_ADMIN_KEY: "" });
   expect(told.exitCode).toBe(78);
   for (const way of [

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type RequestListener } from "node:http";
+import type { RequestListener } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
@@ -14,6 +14,7 @@ import { FakeMlxLm } from "../harness/fake-mlx-lm.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { FakeOtherServer } from "../harness/fake-other-server.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
+import { serverOfTest } from "../harness/server-of-test.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { until } from "../harness/until.ts";
 
@@ -32,17 +33,11 @@ async function recognised(url: string, options: Options & { apiKey?: string } = 
 /** A server that says this to everything, and what it was asked. */
 async function serverSaying(listener: RequestListener): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
-  const server = createServer((request, response) => {
+  const url = await serverOfTest((request, response) => {
     asked.push(request.url ?? "");
     listener(request, response);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  return { url, asked };
 }
 
 const fakes: Readonly<Record<string, () => Promise<AsyncDisposable & { url: string }>>> = {
@@ -53,14 +48,14 @@ const fakes: Readonly<Record<string, () => Promise<AsyncDisposable & { url: stri
 };
 
 describe("a server is known by what it answers", () => {
-  test.each(Object.keys(fakes))("%s is", async (kind) => {
+  test.each(Object.keys(fakes))("%s is known by what it answers", async (kind) => {
     await using fake = await fakes[kind]?.();
     expect(await recognised(fake?.url ?? "")).toBe(kind);
     expect(await recognised(fake?.url ?? "", { allowOther: true })).toBe(kind);
     expect(await recogniseOllama({ url: fake?.url ?? "", clock }, signal)).toBeUndefined();
   });
 
-  test("llama-server is while it loads its model, and offers it when it has", async () => {
+  test("llama-server is known while it loads its model, and offers it when it has", async () => {
     await using fake = await FakeLlamaServer.start();
     fake.loading = true;
     const runtime = await recogniseOpenAiServer({ url: fake.url, clock }, { signal });
@@ -78,7 +73,7 @@ describe("a server is known by what it answers", () => {
     expect((await recogniseOllama({ url: fake.url, clock }, signal))?.name).toBe("ollama");
   });
 
-  test("one without a name is only where others are allowed, or the operator says so", async () => {
+  test("a server without a name is known only where others are allowed, or the operator says so", async () => {
     await using fake = await FakeOtherServer.start();
     expect(await recognised(fake.url)).toBe("nothing");
     expect(fake.requests.filter(({ path }) => path.startsWith("/v1"))).toEqual([]);
@@ -101,16 +96,19 @@ const strangers: Readonly<Record<string, RequestListener>> = {
 };
 
 describe("nothing is recognised, and nothing under /v1 asked, at a server that answers", () => {
-  test.each(Object.keys(strangers))("%s", async (name) => {
-    const { url, asked } = await serverSaying(strangers[name] ?? (() => undefined));
-    expect(await recognised(url)).toBe("nothing");
-    expect(await recogniseOllama({ url, clock }, signal)).toBeUndefined();
-    expect(asked.length).toBeGreaterThan(0);
-    expect(asked.filter((path) => path.startsWith("/v1"))).toEqual([]);
-  });
+  test.each(Object.keys(strangers))(
+    "nothing is recognised, and nothing under /v1 asked, at a server that answers %s",
+    async (name) => {
+      const { url, asked } = await serverSaying(strangers[name] ?? (() => undefined));
+      expect(await recognised(url)).toBe("nothing");
+      expect(await recogniseOllama({ url, clock }, signal)).toBeUndefined();
+      expect(asked.length).toBeGreaterThan(0);
+      expect(asked.filter((path) => path.startsWith("/v1"))).toEqual([]);
+    },
+  );
 
   test.each(["404 everywhere", "401 everywhere, as a gateway of ours"])(
-    "%s, were others allowed or a kind wanted",
+    "nothing is recognised at a server that answers %s, were others allowed or a kind wanted",
     async (name) => {
       const { url } = await serverSaying(strangers[name] ?? (() => undefined));
       expect(await recognised(url, { allowOther: true })).toBe("nothing");
@@ -132,28 +130,16 @@ test("a Trunkline gateway is taken for no runtime, neither at a usual port nor w
   expect(() => agentConfig({ TRUNKLINE_RUNTIME_KEY: endpoint.key })).toThrow(/TRUNKLINE_RUNTIME_KEY must be a model/);
 });
 
-describe("a little evidence is none: a server is not taken for", () => {
-  const answering = (answers: Readonly<Record<string, string>>) =>
-    serverSaying(({ url = "" }, response) => {
-      const answer = answers[url];
-      response.writeHead(answer === undefined ? 404 : 200).end(answer ?? "Not Found");
-    });
-  const list = (owner: string) => `{"object":"list","data":[{"id":"m","object":"model","owned_by":"${owner}"}]}`;
-
-  test("vLLM because it tells a version", async () => {
-    const { url } = await answering({ "/version": '{"version":"1.2.3"}', "/v1/models": list("someone") });
-    expect(await recognised(url)).toBe("nothing");
+const list = `{"object":"list","data":[{"id":"m","object":"model","owned_by":"someone"}]}`;
+test.each<[string, Record<string, string>]>([
+  ["vLLM because it tells a version", { "/version": '{"version":"1.2.3"}', "/v1/models": list }],
+  ["mlx-lm because it is in good health", { "/health": '{"status":"ok"}', "/v1/models": list }],
+  ["llama-server because it has properties", { "/props": '{"title":"a theatre"}' }],
+])("a server is not taken for %s: a little evidence is none", async (_, answers) => {
+  const { url } = await serverSaying(({ url: path = "" }, response) => {
+    response.writeHead(path in answers ? 200 : 404).end(answers[path] ?? "Not Found");
   });
-
-  test("mlx-lm because it is in good health", async () => {
-    const { url } = await answering({ "/health": '{"status":"ok"}', "/v1/models": list("someone") });
-    expect(await recognised(url)).toBe("nothing");
-  });
-
-  test("llama-server because it has properties", async () => {
-    const { url } = await answering({ "/props": '{"title":"a theatre"}' });
-    expect(await recognised(url)).toBe("nothing");
-  });
+  expect(await recognised(url)).toBe("nothing");
 });
 
 describe("a port that takes connections and never answers", () => {
@@ -192,7 +178,7 @@ describe("a port that takes connections and never answers", () => {
 });
 
 describe("looking for runtimes", () => {
-  test("looks where runtimes usually are when nobody says where", () => {
+  test("the agent looks where runtimes usually are when nobody says where", () => {
     const usual = (kind: WantedRuntimes["kind"]) =>
       runtimeSources({ kind, urls: [], clock: clock }).map(({ place }) => place);
     expect(usual("auto")).toEqual([
@@ -205,14 +191,12 @@ describe("looking for runtimes", () => {
     expect(usual("vllm")).toEqual(["http://127.0.0.1:8000"]);
   });
 
-  test("shows the operator's key to the places that he named, and to no stranger at a usual one", async () => {
+  test("the agent shows the operator's key to the places that he named, and to no stranger at a usual one", async () => {
     const shown: (string | undefined)[] = [];
-    const stranger = createServer(({ headers }, response) => {
+    const url = await serverOfTest(({ headers }, response) => {
       shown.push(headers.authorization);
       response.writeHead(404).end();
-    }).listen(0, "127.0.0.1");
-    await once(stranger, "listening");
-    const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
+    });
     const look = async (where: Pick<WantedRuntimes, "urls" | "usual">) => {
       const [source] = runtimeSources({ kind: "auto", apiKey: "secret", clock: clock, ...where });
       await source?.look(signal);
@@ -220,10 +204,9 @@ describe("looking for runtimes", () => {
     };
     expect(await look({ urls: [], usual: [url] })).toEqual(new Set([undefined]));
     expect(await look({ urls: [url] })).toEqual(new Set(["Bearer secret"]));
-    stranger.close();
   });
 
-  test("ends with the signal of whoever looks", async () => {
+  test("a look for runtimes ends with the signal of whoever looks", async () => {
     await using ollama = await FakeOllama.start();
     ollama.silent = true;
     const abort = new AbortController();

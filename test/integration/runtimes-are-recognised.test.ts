@@ -1,7 +1,5 @@
-import { once } from "node:events";
 import { mkdir, utimes, writeFile } from "node:fs/promises";
-import { createServer, request as ask } from "node:http";
-import type { AddressInfo } from "node:net";
+import { request as ask } from "node:http";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
@@ -16,6 +14,7 @@ import { FakeMlxLm } from "../harness/fake-mlx-lm.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { FakeOtherServer } from "../harness/fake-other-server.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
+import { serverOfTest } from "../harness/server-of-test.ts";
 import { folderOfTest } from "../harness/temporary-folder.ts";
 
 const { signal } = new AbortController();
@@ -69,17 +68,23 @@ async function answered(runtime: Runtime, model: string): Promise<string> {
 }
 
 describe("at the address that the operator gave, whatever runtime is there is found and works", () => {
-  test.each(names)("%s", async (name) => {
-    const { is, fake } = await started(name);
-    for (const url of [fake.url, `${fake.url}/`, `${fake.url}/v1`, `${fake.url}/v1/`]) {
-      const runtime = runtimeIn(await foundAt(url));
-      expect(runtime).toMatchObject({ name: is, origin: fake.url });
-      expect((await offeredBy(runtime)).map(({ id, runtime: told }) => [id, told])).toEqual([["m", is]]);
-      expect(await answered(runtime, "m")).toMatch(/^Hello from /);
-    }
-  });
+  test.each(names)(
+    "%s is found at the address that the operator gave, in each of its forms, and works",
+    async (name) => {
+      const { is, fake } = await started(name);
+      for (const url of [fake.url, `${fake.url}/`, `${fake.url}/v1`, `${fake.url}/v1/`]) {
+        const runtime = runtimeIn(await foundAt(url));
+        expect(runtime).toMatchObject({ name: is, origin: fake.url });
+        const offered = await offeredBy(runtime);
+        expect(offered.map(({ id, runtime: told }) => [id, told])).toEqual([["m", is]]);
+        // A model that tells no age is as old in every list as it was in the first.
+        if (is !== "ollama") expect(offered.map(({ created }) => created)).toEqual([firstSeenSeconds]);
+        expect(await answered(runtime, "m")).toMatch(/^Hello from /);
+      }
+    },
+  );
 
-  test("several are looked for in their order, each where it was said to be", async () => {
+  test("several runtimes are looked for in their order, each where it was said to be", async () => {
     const all = await Promise.all(names.map(started));
     const sources = runtimeSources({ kind: "auto", urls: all.map(({ fake }) => `${fake.url}/v1`), clock });
     expect(sources.map(({ place }) => place)).toEqual(all.map(({ fake }) => fake.url));
@@ -90,8 +95,8 @@ describe("at the address that the operator gave, whatever runtime is there is fo
 });
 
 /** A door in front of a server that opens to one key only. */
-async function doorTo(url: string, apiKey: string): Promise<string> {
-  const door = createServer((incoming, response) => {
+const doorTo = (url: string, apiKey: string): Promise<string> =>
+  serverOfTest((incoming, response) => {
     if (incoming.headers.authorization !== `Bearer ${apiKey}`) {
       response.writeHead(401, { "content-type": "application/json" }).end('{"error":"no key"}');
       return;
@@ -103,17 +108,9 @@ async function doorTo(url: string, apiKey: string): Promise<string> {
     });
     incoming.pipe(passed);
   });
-  door.listen(0, "127.0.0.1");
-  await once(door, "listening");
-  onTestFinished(() => {
-    door.close();
-    door.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(door.address() as AddressInfo).port}`;
-}
 
 describe("a runtime that wants an API key is found with it, works with it, and is nothing without", () => {
-  test.each(names)("%s", async (name) => {
+  test.each(names)("%s that wants an API key is found with it, works with it, and is nothing without", async (name) => {
     const { is, fake } = await started(name);
     const url = await doorTo(fake.url, "secret");
     expect(await foundAt(url)).toBe("nothing");
@@ -126,54 +123,39 @@ describe("a runtime that wants an API key is found with it, works with it, and i
   });
 });
 
-interface ByPath {
-  readonly start: (path: string) => Promise<AnyFake>;
-  readonly path: string;
-  readonly id: string;
-}
+type ByPath = readonly [start: (path: string) => Promise<AnyFake>, path: string, id: string];
 
+const vllmOf = (path: string) => FakeVllm.start({ models: [{ id: path }] });
+const llamaOf = (path: string) => FakeLlamaServer.start({ model: { name: path, modelPath: path } });
 /** Who starts a server with a folder or a file and no other name gets models with a path for a name. */
 const byPath: Readonly<Record<string, ByPath>> = {
-  vLLM: {
-    start: (path) => FakeVllm.start({ models: [{ id: path }] }),
-    path: "/srv/models/Qwen3-8B",
-    id: "Qwen3-8B",
-  },
-  "llama-server": {
-    start: (path) => FakeLlamaServer.start({ model: { name: path, modelPath: path } }),
-    path: "/srv/models/qwen3-8b-00001-of-00002.gguf",
-    id: "qwen3-8b",
-  },
-  "llama-server of Windows": {
-    start: (path) => FakeLlamaServer.start({ model: { name: path, modelPath: path } }),
-    path: String.raw`C:\Users\ada\qwen3-8b.gguf`,
-    id: "qwen3-8b",
-  },
-  "mlx-lm": {
-    start: (path) => FakeMlxLm.start({ models: [path] }),
-    path: "/Users/ada/qwen3-4bit",
-    id: "qwen3-4bit",
-  },
-  "a server without a name": {
-    start: (path) => FakeOtherServer.start({ models: [path] }),
-    path: "/Users/ada/qwen3-4bit/",
-    id: "qwen3-4bit",
-  },
+  vLLM: [vllmOf, "/srv/models/Qwen3-8B", "Qwen3-8B"],
+  "llama-server": [llamaOf, "/srv/models/qwen3-8b-00001-of-00002.gguf", "qwen3-8b"],
+  "llama-server of Windows": [llamaOf, String.raw`C:\Users\ada\qwen3-8b.gguf`, "qwen3-8b"],
+  "mlx-lm": [(path) => FakeMlxLm.start({ models: [path] }), "/Users/ada/qwen3-4bit", "qwen3-4bit"],
+  "a server without a name": [
+    (path) => FakeOtherServer.start({ models: [path] }),
+    "/Users/ada/qwen3-4bit/",
+    "qwen3-4bit",
+  ],
 };
 
 describe("a model whose name is a path is shown by the last part of it, and works", () => {
-  test.each(Object.keys(byPath))("%s", async (name) => {
-    const { start, path, id } = byPath[name] as ByPath;
-    const fake = await start(path);
-    onTestFinished(() => fake.stop());
-    const runtime = runtimeIn(await foundAt(fake.url));
-    const offered = await offeredBy(runtime);
-    expect(offered.map((model) => model.id)).toEqual([id]);
-    // Neither as its owner: a path tells who uses the machine.
-    expect(JSON.stringify(offered)).not.toMatch(/ada|srv/);
-    expect(await answered(runtime, id)).toMatch(/^Hello from /);
-    expect(fake.requests.at(-1)?.body).toMatchObject({ model: path });
-  });
+  test.each(Object.keys(byPath))(
+    "%s shows a model whose name is a path by the last part of it, and serves it",
+    async (name) => {
+      const [start, path, id] = byPath[name] as ByPath;
+      const fake = await start(path);
+      onTestFinished(() => fake.stop());
+      const runtime = runtimeIn(await foundAt(fake.url));
+      const offered = await offeredBy(runtime);
+      expect(offered.map((model) => model.id)).toEqual([id]);
+      // Neither as its owner: a path tells who uses the machine.
+      expect(JSON.stringify(offered)).not.toMatch(/ada|srv/);
+      expect(await answered(runtime, id)).toMatch(/^Hello from /);
+      expect(fake.requests.at(-1)?.body).toMatchObject({ model: path });
+    },
+  );
 });
 
 /** A model's files as Hugging Face keeps them. */
@@ -205,7 +187,7 @@ async function recognised(fake: AnyFake, options: { hubFolder?: string; platform
 describe("information that a runtime lacks is read from the model's files, where they are on this host", () => {
   const name = "mlx-community/Qwen3-8B-4bit";
 
-  test("mlx-lm: window, size, tools and thoughts", async () => {
+  test("the window, size, tools and thoughts of a model of mlx-lm are read from its files", async () => {
     const { hubFolder, sizeBytes } = await hubWith(name);
     const fake = await FakeMlxLm.start({ models: [name, "mlx-community/elsewhere"] });
     const runtime = await recognised(fake, { hubFolder, platform: "darwin" });
@@ -217,7 +199,7 @@ describe("information that a runtime lacks is read from the model's files, where
     expect(unread?.capabilities).toMatchObject({ completion: true, tools: false, thinking: false });
   });
 
-  test("vLLM: the size of what it serves under another name; the window is its own", async () => {
+  test("the size of a model of vLLM is read from its files: of what it serves under another name; the window is its own", async () => {
     const { hubFolder, sizeBytes } = await hubWith(name);
     const fake = await FakeVllm.start({ models: [{ id: "ours", root: name }], maxModelLen: 8_192 });
     const offered = await offeredBy(await recognised(fake, { hubFolder }));
@@ -227,7 +209,7 @@ describe("information that a runtime lacks is read from the model's files, where
     expect(offered).not.toMatchObject([{ apple_mlx: true }]);
   });
 
-  test("llama-server: since when the model exists, which its list gives anew with every call", async () => {
+  test("the age of a model of llama-server is read from its files: since when the model exists, which its list gives anew with every call", async () => {
     const folder = folderOfTest();
     const modelPath = join(folder, "m.gguf");
     await writeFile(modelPath, "GGUF");
@@ -237,21 +219,10 @@ describe("information that a runtime lacks is read from the model's files, where
   });
 });
 
-describe("a model is as old in every list as it was in the first", () => {
-  test.each(names.filter((name) => name !== "Ollama"))("%s: as it was first seen", async (name) => {
-    const { fake } = await started(name);
-    const runtime = runtimeIn(await foundAt(fake.url));
-    for (const offered of [await offeredBy(runtime), await offeredBy(runtime)]) {
-      expect(offered.map(({ created }) => created)).toEqual([firstSeenSeconds]);
-    }
-  });
-
-  test("Ollama: as it says itself", async () => {
-    const fake = await FakeOllama.start({
-      models: [{ name: "m:latest", modifiedAt: "2026-08-01T10:00:00.123456789+02:00" }],
-    });
-    onTestFinished(() => fake.stop());
-    const offered = await offeredBy(runtimeIn(await foundAt(fake.url)));
-    expect(offered).toMatchObject([{ created: Date.UTC(2026, 7, 1, 8) / 1_000 }]);
-  });
+test("a model of Ollama is as old as Ollama says itself", async () => {
+  const modifiedAt = "2026-08-01T10:00:00.123456789+02:00";
+  const fake = await FakeOllama.start({ models: [{ name: "m:latest", modifiedAt }] });
+  onTestFinished(() => fake.stop());
+  const offered = await offeredBy(runtimeIn(await foundAt(fake.url)));
+  expect(offered).toMatchObject([{ created: Date.UTC(2026, 7, 1, 8) / 1_000 }]);
 });

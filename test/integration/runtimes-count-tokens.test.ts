@@ -1,7 +1,6 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
-import { recogniseOpenAiServer } from "../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
 import { scriptedRuntime } from "../../services/agent/runtimes/scripted/scripted.ts";
 import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
@@ -9,22 +8,11 @@ import { FakeLmStudio } from "../harness/fake-lm-studio.ts";
 import { FakeMlxLm } from "../harness/fake-mlx-lm.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { chatOn, eventsOf } from "../harness/ask-runtime.ts";
+import { runtimeAt } from "./runtime-faults/faked-runtimes.ts";
 
 const { signal } = new AbortController();
 const all = { completion: true, vision: true, embedding: false, tools: true, thinking: true };
 const weather = { type: "function", function: { name: "weather", parameters: { type: "object", properties: {} } } };
-
-async function runtimeAt(fake: AsyncDisposable & { url: string }): Promise<Runtime> {
-  const options = { signal, platform: "linux", hubFolder: "/nowhere" };
-  const runtime = await recogniseOpenAiServer({ url: fake.url, clock }, options);
-  if (runtime === undefined) throw new Error("it was not recognised");
-  onTestFinished(async () => {
-    await runtime.close?.();
-    await fake[Symbol.asyncDispose]();
-  });
-  await runtime.catalogue(signal);
-  return runtime;
-}
 
 async function counted(runtime: Runtime, model: string, fields: object): Promise<number | undefined> {
   const body: ChatBody = chatBody.parse({ messages: [{ role: "user", content: "one two three" }], ...fields });
@@ -34,7 +22,7 @@ async function counted(runtime: Runtime, model: string, fields: object): Promise
 const picture = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
 
 describe("the tokens of a prompt are counted by its own runtime", () => {
-  test("llama-server applies its template and adds the marks that it adds to a chat", async () => {
+  test("the tokens of a prompt are counted as llama-server applies its template, with the marks that it adds to a chat", async () => {
     const fake = await FakeLlamaServer.start({ model: { name: "m", vision: true } });
     const runtime = await runtimeAt(fake);
     // The fake's template writes a tool as one word, and each prompt begins with a mark.
@@ -47,7 +35,7 @@ describe("the tokens of a prompt are counted by its own runtime", () => {
     });
   });
 
-  test("vLLM counts with the arguments that its template gets in a chat", async () => {
+  test("the tokens of a prompt are counted by vLLM with the arguments that its template gets in a chat", async () => {
     const fake = await FakeVllm.start({ models: [{ id: "m" }] });
     const runtime = await runtimeAt(fake);
     expect(await counted(runtime, "m", { tools: [weather], reasoning_effort: "low" })).toBe(4);
@@ -63,7 +51,7 @@ describe("the tokens of a prompt are counted by its own runtime", () => {
     });
   });
 
-  test("the demonstration counts as it reports after an answer", async () => {
+  test("the tokens of a prompt are counted by the demonstration as it reports after an answer", async () => {
     const runtime = scriptedRuntime({ clock });
     const events = await eventsOf(chatOn(runtime, { model: "scripted", says: "one two three" }));
     const usage = events.find((event) => event.kind === "usage");

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { AnswerAssembly } from "../../services/agent/jobs/run-job.ts";
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
@@ -7,6 +7,7 @@ import { chatOn, eventsOf, textOf } from "../harness/ask-runtime.ts";
 import { until } from "../harness/until.ts";
 import {
   fakedRuntime,
+  fakesOfTests,
   kinds,
   oneSaying,
   startFake,
@@ -21,22 +22,7 @@ const isTold = /root|gguf|10\.1\.2\.3|127\.0\.0\.1|localhost|http:|once upon|<|\
 
 const tools = [{ type: "function" as const, function: { name: "f" } }];
 
-let faked: ReadonlyMap<string, FakedRuntime>;
-beforeAll(async () => {
-  faked = new Map(await Promise.all(kinds.map(async (kind) => [kind, await fakedRuntime(kind)] as const)));
-});
-afterAll(async () => {
-  for (const one of faked.values()) {
-    await one.runtime.close?.();
-    await one.stop();
-  }
-});
-
-function fakeOf(kind: string): FakedRuntime {
-  const found = faked.get(kind);
-  if (found === undefined) throw new Error(`there is no fake of ${kind}`);
-  return found;
-}
+const fakeOf = fakesOfTests();
 
 interface Failure {
   readonly said: string;
@@ -82,10 +68,10 @@ const garbage = Buffer.from([0x00, 0xff, 0xfe, 0x1f, 0x8b, 0x0a, 0x80, 0x0d, 0x0
 
 /** Says something first, and only then what is given. */
 const afterWords =
-  (rest: (chat: AnyChat) => void): OnChat =>
+  (rest: OnChat): OnChat =>
   (chat) => {
     chat.say("Well");
-    rest(chat);
+    return rest(chat);
   };
 
 /** A call of a tool whose arguments stop in their middle, and an end as if nothing was wrong. */
@@ -101,112 +87,66 @@ function halfACall(kind: string, chat: AnyChat): void {
   chat.end();
 }
 
-interface Mishap {
-  readonly play: (kind: string) => OnChat;
-  readonly said: string;
-  readonly code: FaultCode;
-}
+type Mishap = readonly [play: (kind: string) => OnChat, said: string, code: FaultCode];
 
 const refusedWith =
-  (status: number, contentType: string, body: string): Mishap["play"] =>
+  (status: number, contentType: string, body: string): Mishap[0] =>
   () =>
   (chat) =>
     chat.refuseWith(status, { contentType, body });
 
+/** Sends this, behind some words or at once, and ends. */
+const ending =
+  (bytes: string | Buffer): OnChat =>
+  (chat) => {
+    chat.raw(bytes);
+    chat.end();
+  };
+
 const mishaps: Readonly<Record<string, Mishap>> = {
-  "dies before its first byte": { play: () => (chat) => chat.cut(), said: "", code: "runtime_offline" },
-  "dies in the middle": {
-    play: () => afterWords((chat) => setImmediate(() => chat.cut())),
-    said: "Well",
-    code: "upstream_error",
-  },
-  "ends before it is done": { play: () => afterWords((chat) => chat.end()), said: "Well", code: "upstream_error" },
-  "ends without a word": {
-    play: refusedWith(200, "text/event-stream", ""),
-    said: "",
-    code: "upstream_error",
-  },
-  "answers with a page": { play: refusedWith(200, "text/html", page), said: "", code: "upstream_error" },
-  "answers with a page of a proxy's": {
-    play: refusedWith(502, "text/html", page),
-    said: "",
-    code: "upstream_error",
-  },
-  "answers with JSON of another shape": {
-    play: refusedWith(200, "application/json", '{"choices":"none"}'),
-    said: "",
-    code: "upstream_error",
-  },
-  "goes on with a page": {
-    play: () =>
-      afterWords((chat) => {
-        chat.raw(page);
-        chat.end();
-      }),
-    said: "Well",
-    code: "upstream_error",
-  },
-  "answers with garbage": {
-    play: () => (chat) => {
-      chat.raw(garbage);
-      chat.end();
-    },
-    said: "",
-    code: "upstream_error",
-  },
-  "goes on with garbage": {
-    play: () =>
-      afterWords((chat) => {
-        chat.raw(garbage);
-        chat.end();
-      }),
-    said: "Well",
-    code: "upstream_error",
-  },
-  "tells an error in the middle": {
-    play: (kind) =>
-      afterWords((chat) => {
-        chat.raw(sent(kind, { error: kind === "ollama" ? secret : { message: secret, code: 500 } }));
-        chat.end();
-      }),
-    said: "Well",
-    code: "upstream_error",
-  },
-  "tells an error in the middle and a regular end": {
-    play: (kind) =>
+  "dies before its first byte": [() => (chat) => chat.cut(), "", "runtime_offline"],
+  "dies in the middle": [() => afterWords((chat) => void setImmediate(() => chat.cut())), "Well", "upstream_error"],
+  "ends before it is done": [() => afterWords((chat) => chat.end()), "Well", "upstream_error"],
+  "ends without a word": [refusedWith(200, "text/event-stream", ""), "", "upstream_error"],
+  "answers with a page": [refusedWith(200, "text/html", page), "", "upstream_error"],
+  "answers with a page of a proxy's": [refusedWith(502, "text/html", page), "", "upstream_error"],
+  "answers with JSON of another shape": [
+    refusedWith(200, "application/json", '{"choices":"none"}'),
+    "",
+    "upstream_error",
+  ],
+  "goes on with a page": [() => afterWords(ending(page)), "Well", "upstream_error"],
+  "answers with garbage": [() => ending(garbage), "", "upstream_error"],
+  "goes on with garbage": [() => afterWords(ending(garbage)), "Well", "upstream_error"],
+  "tells an error in the middle": [
+    (kind) => afterWords(ending(sent(kind, { error: kind === "ollama" ? secret : { message: secret, code: 500 } }))),
+    "Well",
+    "upstream_error",
+  ],
+  "tells an error in the middle and a regular end": [
+    (kind) =>
       afterWords((chat) => {
         chat.raw(sent(kind, { error: secret }));
         chat.done();
       }),
-    said: "Well",
-    code: "upstream_error",
-  },
-  "tells an error as a success": {
-    play: (kind) => (chat) => {
-      chat.raw(sent(kind, { error: secret }));
-      chat.end();
-    },
-    said: "",
-    code: "upstream_error",
-  },
-  "calls a tool with half of its arguments": {
-    play: (kind) => afterWords((chat) => halfACall(kind, chat)),
-    said: "Well",
-    code: "upstream_error",
-  },
-  "fails before it says anything": {
-    play: () => (chat) => chat.refuse(500, secret),
-    said: "",
-    code: "upstream_error",
-  },
-  "wants a key": { play: () => (chat) => chat.refuse(401, secret), said: "", code: "upstream_error" },
-  "refuses the request": { play: () => (chat) => chat.refuse(400, secret), said: "", code: "bad_request" },
-  "has too much to do": { play: () => (chat) => chat.refuse(503, secret), said: "", code: "server_is_overloaded" },
+    "Well",
+    "upstream_error",
+  ],
+  "tells an error as a success": [(kind) => ending(sent(kind, { error: secret })), "", "upstream_error"],
+  "calls a tool with half of its arguments": [
+    (kind) => afterWords((chat) => halfACall(kind, chat)),
+    "Well",
+    "upstream_error",
+  ],
+  "fails before it says anything": [() => (chat) => chat.refuse(500, secret), "", "upstream_error"],
+  "wants a key": [() => (chat) => chat.refuse(401, secret), "", "upstream_error"],
+  "refuses the request": [() => (chat) => chat.refuse(400, secret), "", "bad_request"],
+  "has too much to do": [() => (chat) => chat.refuse(503, secret), "", "server_is_overloaded"],
 };
 
 describe("whichever runtime it is, a client is told the same of one that", () => {
   test.each(Object.keys(mishaps))("%s, and the next request works", async (name) => {
-    const { play, ...expected } = mishaps[name] as Mishap;
+    const [play, said, code] = mishaps[name] as Mishap;
     const messages = new Map<string, string>();
     const told: [string, Omit<Failure, "message" | "internal">][] = [];
     for (const kind of kinds) {
@@ -219,7 +159,7 @@ describe("whichever runtime it is, a client is told the same of one that", () =>
       told.push([kind, failure]);
       expect(await works(one), `after ${kind}`).toBe("Hello");
     }
-    const all = Object.fromEntries(kinds.map((kind) => [kind, { ...expected, param: undefined }]));
+    const all = Object.fromEntries(kinds.map((kind) => [kind, { said, code, param: undefined }]));
     expect(Object.fromEntries(told)).toEqual(all);
     for (const [kind, message] of messages) expect(message, kind).not.toMatch(isTold);
   });

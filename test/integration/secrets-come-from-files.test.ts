@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { agentConfig } from "../../services/agent/config.ts";
@@ -8,11 +7,12 @@ import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
 import { natsUrl } from "../harness/nats-server.ts";
 import { anywhere, demonstration } from "../harness/start-trunkline.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { testPepper, trunkline } from "../harness/trunkline-command.ts";
 import { TrunklineProcess } from "../harness/trunkline-process.ts";
 
 const secret = "opensesame";
-let folder: string;
+const folder = folderOfTests();
 let nats: SomeServer;
 let redis: SomeServer;
 
@@ -22,10 +22,8 @@ async function file(name: string, content: string): Promise<string> {
   return path;
 }
 
-beforeAll(async () => {
-  [folder, nats, redis] = await Promise.all([mkdtemp(join(tmpdir(), "trunkline-secrets-")), natsUrl(), redisUrl()]);
-});
-afterAll(() => Promise.all([nats.stop(), redis.stop(), rm(folder, { recursive: true })]));
+beforeAll(async () => void ([nats, redis] = await Promise.all([natsUrl(), redisUrl()])));
+afterAll(() => Promise.all([nats.stop(), redis.stop()]));
 
 test("a gateway runs on systemd credentials alone, and its environment holds no secret", async () => {
   await file("TRUNKLINE_NATS_URL", `${nats.url}\n`);

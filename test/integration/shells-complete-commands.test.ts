@@ -1,13 +1,11 @@
 import { execFile } from "node:child_process";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { trunkline } from "../../services/cli/trunkline.ts";
 import { findBinary } from "../harness/find-binary.ts";
+import { serverOfTest } from "../harness/server-of-test.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 import { until } from "../harness/until.ts";
 import { modelOf } from "../unit/cli/connect/model-of.ts";
 
@@ -85,11 +83,9 @@ for (const { shell, binary } of shells) {
 }
 
 async function scriptFor(shell: string): Promise<string> {
-  let script = "";
-  const stdout = { write: (text: string) => (script += text) };
-  const args = ["completion", shell === "pwsh" ? "powershell" : shell];
-  expect(await trunkline({ arguments: args, environment: {}, stdout, stderr: stdout })).toBe(0);
-  return script;
+  const { exitCode, out } = await trunklineHere(["completion", shell === "pwsh" ? "powershell" : shell], {});
+  expect(exitCode).toBe(0);
+  return out;
 }
 
 async function completionsOf(
@@ -105,11 +101,11 @@ async function completionsOf(
 }
 
 describe.each(shells.filter(({ binary }) => binary !== undefined))("$shell completes", ({ shell, binary = "" }) => {
-  test.each(expected)("the line %j", async (line, completions) => {
+  test.each(expected)(`${shell} completes the line %j`, async (line, completions) => {
     expect(await completionsOf(line, { shell, binary, stateDir: "/nowhere" })).toEqual(completions);
   });
 
-  test.each(ofModels)("the line %j with models of the live site", async (line, completions) => {
+  test.each(ofModels)(`${shell} completes the line %j with models of the live site`, async (line, completions) => {
     // A busy host may be too slow for one TAB.
     const asTyped = async () => {
       const names = await completionsOf(line, { shell, binary, stateDir: up.stateDir });
@@ -121,30 +117,19 @@ describe.each(shells.filter(({ binary }) => binary !== undefined))("$shell compl
   });
 });
 
+const complete = (...words: readonly string[]) =>
+  trunklineHere(["completion", "bash", ...words], { TRUNKLINE_STATE_DIR: up.stateDir });
+
 test("a program that starts within a fraction of its time completes models", async () => {
   vi.spyOn(performance, "now").mockReturnValue(0.3);
   onTestFinished(() => void vi.restoreAllMocks());
-  let out = "";
-  const exitCode = await trunkline({
-    arguments: ["completion", "bash", "=scripted:p", "chat"],
-    environment: { TRUNKLINE_STATE_DIR: up.stateDir },
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: () => undefined },
-  });
-  expect({ exitCode, out }).toEqual({ exitCode: 0, out: "scripted:plain\n" });
+  expect(await complete("=scripted:p", "chat")).toMatchObject({ exitCode: 0, out: "scripted:plain\n" });
 });
 
 test("a model is not completed, and no error shows, while the site is frozen", async () => {
   await up.freeze();
   try {
-    const said = { out: "", err: "" };
-    const exitCode = await trunkline({
-      arguments: ["completion", "bash", "=", "chat"],
-      environment: { TRUNKLINE_STATE_DIR: up.stateDir },
-      stdout: { write: (text) => (said.out += text) },
-      stderr: { write: (text) => (said.err += text) },
-    });
-    expect({ exitCode, ...said }).toEqual({ exitCode: 0, out: "", err: "" });
+    expect(await complete("=", "chat")).toEqual({ exitCode: 0, out: "", err: "" });
   } finally {
     await up.thaw();
   }
@@ -152,16 +137,6 @@ test("a model is not completed, and no error shows, while the site is frozen", a
 
 test("names of models that a shell could take for commands are not completed", async () => {
   const data = ["good:1", "$(touch it)", "`id`", "a b", "-x"].map((id) => modelOf(id));
-  const site = createServer((_, response) => void response.end(JSON.stringify({ object: "list", data })));
-  onTestFinished(() => void site.close());
-  await once(site.listen(0, "127.0.0.1"), "listening");
-  const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
-  let out = "";
-  await trunkline({
-    arguments: ["completion", "bash", "=", "chat", "--base-url", url],
-    environment: { TRUNKLINE_STATE_DIR: up.stateDir },
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: () => undefined },
-  });
-  expect(out).toBe("good:1\n");
+  const url = await serverOfTest((_, response) => void response.end(JSON.stringify({ object: "list", data })));
+  expect((await complete("=", "chat", "--base-url", url)).out).toBe("good:1\n");
 });

@@ -2,10 +2,11 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Endpoint, errorOf } from "../harness/endpoint.ts";
+import { type Endpoint, errorOf, refusalOf } from "../harness/endpoint.ts";
 import { FakeMediaServer, formOf } from "../harness/fake-media-server.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { gatewayBefore } from "../harness/server-of-test.ts";
 import { folderOfTests } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
@@ -67,18 +68,8 @@ function formWith(fields: Readonly<Record<string, unknown>>): FormData {
 const wav = new File([recording], 'a "loud"\u00e9.wav', { type: "audio/wav" });
 const png = new File([recording], "a.png", { type: "image/png" });
 
-function post(at: Endpoint, path: string, body: FormData | object, signal?: AbortSignal): Promise<Response> {
-  const isForm = body instanceof FormData;
-  return fetch(`${at.baseUrl}${path}`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${at.key}`, ...(!isForm && { "content-type": "application/json" }) },
-    body: isForm ? body : JSON.stringify(body),
-    ...(signal && { signal }),
-  });
-}
-
 const transcribe = (fields: Readonly<Record<string, unknown>>) =>
-  post(endpoint, "/audio/transcriptions", formWith({ model: "m", file: wav, ...fields }));
+  endpoint.post("/audio/transcriptions", formWith({ model: "m", file: wav, ...fields }));
 
 /** Each endpoint: a request, and the ability that its model needs. */
 const endpoints = {
@@ -101,32 +92,32 @@ const endpoints = {
   },
 } as const;
 
-describe.each(Object.entries(endpoints))("%s", (_, { path, body, lacking }) => {
-  test("goes to the same path of the server, and its answer comes back", async () => {
-    const response = await post(endpoint, path, body());
+describe.each(Object.entries(endpoints))("%s", (name, { path, body, lacking }) => {
+  test(`${name} goes to the same path of the server, and its answer comes back`, async () => {
+    const response = await endpoint.post(path, body());
     expect(response.status).toBe(200);
     expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(0);
     expect(asked().map((request) => request.path)).toEqual([`/v1${path}`]);
   });
 
-  test("is refused for a model without the ability", async () => {
-    const response = await post(endpoint, path, body("able"));
+  test(`${name} is refused for a model without the ability`, async () => {
+    const response = await endpoint.post(path, body("able"));
     expect(response.status).toBe(400);
     const message = `The model 'able' does not ${lacking}.`;
     expect(await errorOf(response)).toMatchObject({ code: "unsupported_value", param: "model", message });
   });
 
-  test("tells a failure of the server without its words", async () => {
+  test(`${name} tells a failure of the server without its words`, async () => {
     server.onAny = (response) => void response.writeHead(500).end('{"detail":"CUDA error in /secret/path"}');
-    const response = await post(endpoint, path, body());
+    const response = await endpoint.post(path, body());
     expect(response.status).toBe(502);
     expect(await response.text()).not.toContain("secret");
   });
 
-  test("is a failure of the machine if the server answers with a web page", async () => {
+  test(`${name} is a failure of the machine if the server answers with a web page`, async () => {
     server.onAny = (response) =>
       void response.writeHead(200, { "content-type": "text/html" }).end('{"text":"<script>alert(1)</script>"}');
-    const response = await post(endpoint, path, body());
+    const response = await endpoint.post(path, body());
     expect(response.status).toBe(502);
     expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
   });
@@ -171,18 +162,13 @@ test("a transcription with lines in a text and quotes in a file name reaches the
   expect(asked()[0]?.bytes.toString()).toContain('filename="a%22; name=%22model"');
 });
 
-test("a transcription of silence is an empty text", async () => {
-  server.onAny = (response) => void response.writeHead(200, { "content-type": "text/plain" }).end();
+test.each([
+  ["of silence is an empty text", ""],
+  ["of five million characters comes whole as a text", "Hello. ".repeat(700_000)],
+])("a transcription %s", async (_, text) => {
+  server.onAny = (response) => void response.writeHead(200, { "content-type": "text/plain" }).end(text);
   const response = await transcribe({ response_format: "text" });
-  expect([response.status, await response.text()]).toEqual([200, ""]);
-});
-
-test("a transcription of five million characters comes whole as a text", async () => {
-  const long = "Hello. ".repeat(700_000);
-  server.onAny = (response) => void response.writeHead(200, { "content-type": "text/plain" }).end(long);
-  const response = await transcribe({ response_format: "text" });
-  expect(response.status).toBe(200);
-  expect((await response.text()) === long).toBe(true);
+  expect([response.status, (await response.text()) === text]).toEqual([200, true]);
 });
 
 test.each([
@@ -233,24 +219,22 @@ test.each(["openai", "vllm", "speaches"] as const)(
 );
 
 test("a transcription is refused as a stream by the name of the field where the server streams none", async () => {
-  const response = await transcribe({ stream: true });
-  expect(response.status).toBe(400);
-  expect(await errorOf(response)).toMatchObject({ code: "unsupported_value", param: "stream" });
+  const refused = { status: 400, code: "unsupported_value", param: "stream" };
+  expect(await refusalOf(transcribe({ stream: true }))).toMatchObject(refused);
 });
 
 test("a transcription tells the logprobs of a server that has them, and is refused by name where it has none", async () => {
   const asksLogprobs = { "include[]": "logprobs" };
-  const refused = await transcribe(asksLogprobs);
-  expect([refused.status, await errorOf(refused)]).toMatchObject([
-    400,
-    { code: "unsupported_value", param: "include[]" },
-  ]);
+  const refused = { status: 400, code: "unsupported_value", param: "include[]" };
+  expect(await refusalOf(transcribe(asksLogprobs))).toMatchObject(refused);
   server.tellsLogprobs = true;
   const answer = await transcribe(asksLogprobs);
   server.tellsLogprobs = false;
   expect(await answer.json()).toMatchObject({ logprobs: [{ logprob: -0.5 }] });
-  const streamed = await transcribe({ ...asksLogprobs, stream: true });
-  expect([streamed.status, (await errorOf(streamed)).param]).toEqual([400, "include[]"]);
+  expect(await refusalOf(transcribe({ ...asksLogprobs, stream: true }))).toMatchObject({
+    status: 400,
+    param: "include[]",
+  });
 });
 
 test("a transcription of 24 MB crosses the broker in parts", async () => {
@@ -262,7 +246,7 @@ test("a transcription of 24 MB crosses the broker in parts", async () => {
 });
 
 describe("speech", () => {
-  const speak = (fields: object = {}) => post(endpoint, "/audio/speech", { model: "m", input: "Hello.", ...fields });
+  const speak = (fields: object = {}) => endpoint.post("/audio/speech", { model: "m", input: "Hello.", ...fields });
 
   test("speech has the bytes and the media type of the server", async () => {
     const response = await speak({ voice: "v", speed: 1.5, response_format: "mp3" });
@@ -342,14 +326,14 @@ describe("speech", () => {
 
 test("an image of 20 MB comes whole", async () => {
   server.imageBytes = 20 * 1024 * 1024;
-  const response = await post(endpoint, "/images/generations", { model: "m", prompt: "A sky", n: 1, size: "64x64" });
+  const response = await endpoint.post("/images/generations", { model: "m", prompt: "A sky", n: 1, size: "64x64" });
   const { data } = (await response.json()) as { data: { b64_json: string }[] };
   expect(Buffer.from(data[0]?.b64_json ?? "", "base64").byteLength).toBe(server.imageBytes);
 });
 
 test("an edit has all its images and the mask", async () => {
   const body = formWith({ model: "m", prompt: "A sky", "image[]": [png, png], mask: png, n: 2 });
-  const response = await post(endpoint, "/images/edits", body);
+  const response = await endpoint.post("/images/edits", body);
   expect(response.status).toBe(200);
   const [request] = asked();
   const { fields, files } = await formOf(request ?? expect.fail("the server was not asked"));
@@ -383,10 +367,7 @@ test("the list of models tells what LocalAI tells of its models", async () => {
     { id: "piper", capabilities: ["tts"] },
   ];
   await using localAi = await FakeMediaServer.start({ models });
-  await using site = await startGatewayInProcess({
-    env: { TRUNKLINE_RUNTIME: "openai", TRUNKLINE_RUNTIME_URL: localAi.url },
-  });
-  const { endpoint: own } = await site.issue();
+  const { endpoint: own } = await (await gatewayBefore("openai", localAi)).issue();
   const { data } = (await (await own.get("/models")).json()) as {
     data: { id: string; capabilities: Record<string, boolean>; x_capabilities?: string[] }[];
   };
@@ -406,22 +387,17 @@ test("the list of models tells what LocalAI tells of its models", async () => {
 
 test("vLLM with a model that transcribes is found to do so", async () => {
   await using vllm = await FakeVllm.start({ models: [{ id: "whisper" }], task: "transcription" });
-  await using site = await startGatewayInProcess({
-    env: { TRUNKLINE_RUNTIME: "vllm", TRUNKLINE_RUNTIME_URL: vllm.url },
-  });
-  const { endpoint: own } = await site.issue();
+  const { endpoint: own } = await (await gatewayBefore("vllm", vllm)).issue();
   await until(async () => (await (await own.get("/models")).text()).includes("transcription"), {
     what: "the model to be known",
   });
-  const response = await post(own, "/audio/transcriptions", formWith({ model: "whisper", file: wav }));
+  const response = await own.post("/audio/transcriptions", formWith({ model: "whisper", file: wav }));
   expect(await response.json()).toEqual({ text: "Hello.", usage: { type: "duration", seconds: 1 } });
 });
 
 test("a server like whisper.cpp's, which has no list of models, is offered as `whisper-1`", async () => {
   await using listless = await FakeMediaServer.start({ listless: true });
-  const env = { TRUNKLINE_RUNTIME: "openai", TRUNKLINE_RUNTIME_URL: listless.url };
-  await using served = await startGatewayInProcess({ env });
-  const { endpoint: own } = await served.issue();
+  const { endpoint: own } = await (await gatewayBefore("openai", listless)).issue();
   const listed = await until(
     async () => {
       const { data } = (await (await own.get("/models")).json()) as {
@@ -432,8 +408,11 @@ test("a server like whisper.cpp's, which has no list of models, is offered as `w
     { what: "the model to be listed" },
   );
   expect(listed).toMatchObject({ id: "whisper-1", x_capabilities: ["transcription"] });
-  const response = await post(own, "/audio/transcriptions", formWith({ model: "whisper-1", file: wav }));
+  const response = await own.post("/audio/transcriptions", formWith({ model: "whisper-1", file: wav }));
   expect(await response.json()).toMatchObject({ text: "Hello there." });
-  const refused = await post(own, "/audio/translations", formWith({ model: "whisper-1", file: wav }));
-  expect([refused.status, await errorOf(refused)]).toMatchObject([400, { code: "unsupported_value", param: "model" }]);
+  expect(await refusalOf(own.post("/audio/translations", formWith({ model: "whisper-1", file: wav })))).toMatchObject({
+    status: 400,
+    code: "unsupported_value",
+    param: "model",
+  });
 });

@@ -2,12 +2,11 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { gatewayConfig } from "../../services/gateway/config.ts";
-import { errorOf, type Endpoint } from "../harness/endpoint.ts";
+import { refusalOf } from "../harness/endpoint.ts";
 import { FakeMediaServer } from "../harness/fake-media-server.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { Operator } from "../harness/operator.ts";
 import { folderOfTests } from "../harness/temporary-folder.ts";
-import { until } from "../harness/until.ts";
 
 const parts = new AsyncDisposableStack();
 let gateway: GatewayInProcess;
@@ -26,7 +25,7 @@ beforeAll(async () => {
     TRUNKLINE_MEDIA_TOKENS: "second=50, image=1000, character=0.25",
   };
   gateway = parts.use(await startGatewayInProcess({ stateDir, env }));
-  operator = parts.use(await Operator.on({ stateDir }));
+  operator = Operator.beside(gateway.store);
 });
 afterAll(() => parts.disposeAsync());
 
@@ -39,12 +38,6 @@ function recordingOf(bytes: number, fields: Readonly<Record<string, string>> = {
   return form;
 }
 
-function post({ baseUrl, key }: Endpoint, path: string, body: FormData | object): Promise<Response> {
-  const isForm = body instanceof FormData;
-  const headers = { authorization: `Bearer ${key}`, ...(!isForm && { "content-type": "application/json" }) };
-  return fetch(`${baseUrl}${path}`, { method: "POST", headers, body: isForm ? body : JSON.stringify(body) });
-}
-
 test.each<[string, string, FormData | object, number]>([
   ["the seconds that its server reports", "/audio/transcriptions", recordingOf(8_000), 50],
   ["those of all its text", "/audio/transcriptions", recordingOf(8_000, { response_format: "verbose_json" }), 50],
@@ -54,10 +47,10 @@ test.each<[string, string, FormData | object, number]>([
   ["its images, beyond the window of a model", "/images/generations", { model: "m", prompt: "A sky", n: 6 }, 6_000],
 ])("a key with a budget pays for %s", async (_, path, body, tokens) => {
   const { endpoint, record } = await gateway.issue({ limits: { budget: { tokens: 10_000, per: "month" } } });
-  const response = await post(endpoint, path, body);
+  const response = await endpoint.post(path, body);
   expect(response.status).toBe(200);
   await response.arrayBuffer();
-  const booked = await until(() => operator.usageSum(record.id), { what: "the usage to be written" });
+  const booked = await operator.booked(record.id);
   expect(booked).toMatchObject({ promptTokens: tokens, completionTokens: 0 });
 });
 
@@ -76,17 +69,19 @@ test("a recording of silence, whose text is empty, is paid for too", async () =>
     response.writeHead(200, { "content-type": "text/plain" }).end();
   };
   const { endpoint, record } = await gateway.issue();
-  await (await post(endpoint, "/audio/transcriptions", recordingOf(16_000, { response_format: "text" }))).arrayBuffer();
-  const booked = await until(() => operator.usageSum(record.id), { what: "the usage to be written" });
+  await (await endpoint.post("/audio/transcriptions", recordingOf(16_000, { response_format: "text" }))).arrayBuffer();
+  const booked = await operator.booked(record.id);
   expect(booked.promptTokens).toBe(50);
 });
 
 test("a key whose budget is used up makes no further image", async () => {
   const { endpoint } = await gateway.issue({ limits: { budget: { tokens: 1_000, per: "month" } } });
   const ask = { model: "m", prompt: "A sky" };
-  await (await post(endpoint, "/images/generations", ask)).arrayBuffer();
-  const refused = await post(endpoint, "/images/generations", ask);
-  expect([refused.status, await errorOf(refused)]).toMatchObject([429, { code: "insufficient_quota" }]);
+  await (await endpoint.post("/images/generations", ask)).arrayBuffer();
+  expect(await refusalOf(endpoint.post("/images/generations", ask))).toMatchObject({
+    status: 429,
+    code: "insufficient_quota",
+  });
 });
 
 test("a server that reports more seconds than the recording can have is not believed", async () => {
@@ -95,8 +90,8 @@ test("a server that reports more seconds than the recording can have is not beli
     response.writeHead(200, { "content-type": "application/json" }).end('{"text":"Hi.","duration":900000}');
   };
   const { endpoint, record } = await gateway.issue();
-  await (await post(endpoint, "/audio/transcriptions", recordingOf(200_000))).arrayBuffer();
-  const booked = await until(() => operator.usageSum(record.id), { what: "the usage to be written" });
+  await (await endpoint.post("/audio/transcriptions", recordingOf(200_000))).arrayBuffer();
+  const booked = await operator.booked(record.id);
   // 500 bytes are the least of a second, and a second costs 50 tokens.
   expect(booked.promptTokens).toBe(20_000);
 });

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { AnswerAssembly } from "../../services/agent/jobs/run-job.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Silence } from "../../services/agent/runtimes/runtime.ts";
 import { eventsOf, textOf, textOn, type TextWish } from "../harness/ask-runtime.ts";
 import { until } from "../harness/until.ts";
-import { fakedRuntime, kinds, type AnyText, type FakedRuntime, type OnText } from "./runtime-faults/faked-runtimes.ts";
+import { fakesOfTests, kinds, type AnyText, type OnText } from "./runtime-faults/faked-runtimes.ts";
 
 const secret = "/root/models at 10.1.2.3";
 /** What each of them cannot honour. */
@@ -25,22 +25,7 @@ const wishes: Readonly<Record<string, Partial<TextWish>>> = {
 const failing = kinds.flatMap((kind) => (unsupported[kind] ?? []).map((param) => [kind, param] as const));
 const telling = kinds.filter((kind) => !unsupported[kind]?.includes("logprobs"));
 
-let faked: ReadonlyMap<string, FakedRuntime>;
-beforeAll(async () => {
-  faked = new Map(await Promise.all(kinds.map(async (kind) => [kind, await fakedRuntime(kind)] as const)));
-});
-afterAll(async () => {
-  for (const one of faked.values()) {
-    await one.runtime.close?.();
-    await one.stop();
-  }
-});
-
-function fakeOf(kind: string): FakedRuntime {
-  const found = faked.get(kind);
-  if (found === undefined) throw new Error(`there is no fake of ${kind}`);
-  return found;
-}
+const fakeOf = fakesOfTests();
 
 const goesOn: OnText = (text) => {
   for (const word of [" there", " was", " a king."]) text.say(word);
@@ -73,7 +58,7 @@ async function failed(kind: string, onText: OnText, wish: Partial<TextWish> = {}
 }
 
 describe.each(kinds)("a text on %s", (kind) => {
-  test("is continued by what the runtime says, up to its finish, and counted", async () => {
+  test(`a text on ${kind} is continued by what the runtime says, up to its finish, and counted`, async () => {
     const events = await played(kind, goesOn);
     expect(events.filter((event) => event.kind === "text")).toEqual([
       { kind: "text", text: " there" },
@@ -84,7 +69,7 @@ describe.each(kinds)("a text on %s", (kind) => {
     expect(events.at(-1)).toMatchObject({ kind: "usage", promptTokens: 20, completionTokens: 3 });
   });
 
-  test("is sent as it is, with what the client named and no default overruled", async () => {
+  test(`a text on ${kind} is sent as it is, with what the client named and no default overruled`, async () => {
     const settings = { temperature: 0, top_p: 0.5, seed: 3, presence_penalty: 1, frequency_penalty: -1 };
     await played(kind, goesOn, { prompt: "<|user|> Hé\n", max_tokens: 7, ...settings });
     const sent = fakeOf(kind).texts().at(-1) ?? {};
@@ -95,7 +80,7 @@ describe.each(kinds)("a text on %s", (kind) => {
     for (const name of Object.keys(settings)) expect(fakeOf(kind).texts().at(-1)).not.toHaveProperty(name);
   });
 
-  test("comes as it is said, and shows progress with it", async () => {
+  test(`a text on ${kind} comes as it is said, and shows progress with it`, async () => {
     const gate = Promise.withResolvers<void>();
     fakeOf(kind).playText(async (text) => {
       text.say(" there");
@@ -114,7 +99,7 @@ describe.each(kinds)("a text on %s", (kind) => {
     await ended;
   });
 
-  test("that is longer than the window is refused with both numbers, and names the prompt", async () => {
+  test(`a text on ${kind} that is longer than the window is refused with both numbers, and names the prompt`, async () => {
     // mlx-lm says how long it is, and reads on.
     const windows: Readonly<Record<string, number>> = { vllm: 32_768, "llama-server": 8_192, "lm-studio": 8_192 };
     const refuses = (text: AnyText): void => {
@@ -131,7 +116,7 @@ describe.each(kinds)("a text on %s", (kind) => {
     );
   });
 
-  test("that has nothing in it is refused where nothing would come of it", async () => {
+  test(`a text on ${kind} that has nothing in it is refused where nothing would come of it`, async () => {
     const before = fakeOf(kind).texts().length;
     if (kind === "llama-server" || kind === "openai") {
       expect(textOf(await played(kind, goesOn, { prompt: "" }))).toBe(" there was a king.");
@@ -143,11 +128,14 @@ describe.each(kinds)("a text on %s", (kind) => {
 });
 
 describe("a text ends exactly before a stop string", () => {
-  test.each(kinds.filter((kind) => kind !== "mlx-lm"))("%s is told of it", async (kind) => {
-    await played(kind, goesOn, { stop: ["s a"] });
-    const sent = fakeOf(kind).texts().at(-1);
-    expect(sent).toMatchObject(kind === "ollama" ? { options: { stop: ["s a"] } } : { stop: ["s a"] });
-  });
+  test.each(kinds.filter((kind) => kind !== "mlx-lm"))(
+    "a text ends exactly before a stop string, which %s is told of",
+    async (kind) => {
+      await played(kind, goesOn, { stop: ["s a"] });
+      const sent = fakeOf(kind).texts().at(-1);
+      expect(sent).toMatchObject(kind === "ollama" ? { options: { stop: ["s a"] } } : { stop: ["s a"] });
+    },
+  );
 
   test("a text ends exactly before a stop string and mlx-lm, which does not cut exactly, is cut in its place", async () => {
     const events = await played("mlx-lm", goesOn, { stop: ["s a"] });
@@ -158,7 +146,7 @@ describe("a text ends exactly before a stop string", () => {
 });
 
 describe("a parameter that a runtime cannot honour is refused by its name, and it is not asked", () => {
-  test.each(failing)("%s: %s", async (kind, param) => {
+  test.each(failing)("%s honours no %s, which is refused by its name and not asked of it", async (kind, param) => {
     const before = fakeOf(kind).texts().length;
     expect(await failed(kind, goesOn, wishes[param])).toMatchObject({ code: "unsupported_parameter", param });
     expect(fakeOf(kind).texts().length).toBe(before);
@@ -171,24 +159,23 @@ describe("a parameter that a runtime cannot honour is refused by its name, and i
     });
   });
 
-  test.each(kinds)("%s: nothing that asks for no more than every answer is anyway", async (kind) => {
+  test.each(kinds)("%s is asked nothing by a field that asks for no more than every answer is anyway", async (kind) => {
     expect(textOf(await played(kind, goesOn, { logit_bias: {} }))).toBe(" there was a king.");
   });
-});
-
-test.each(telling)("how likely tokens are is told in one form by %s", async (kind) => {
-  const [first] = await played(kind, goesOn, { logprobs: 2 });
-  expect(first).toMatchObject({ kind: "text", text: " there", logprobs: [{ token: " there", logprob: -0.25 }] });
-  const others = first?.kind === "text" ? (first.logprobs?.[0]?.top_logprobs ?? []) : [];
-  expect(others[0]).toMatchObject({ token: " there", logprob: -0.25 });
-  expect(others.map(({ logprob }) => logprob)).toEqual(others.map(({ logprob }) => logprob).toSorted((a, b) => b - a));
 });
 
 test.each(telling)(
   "how likely tokens are is told in one form by %s, also where no other token is wanted",
   async (kind) => {
-    const [first] = await played(kind, goesOn, { logprobs: 0 });
-    expect(first).toMatchObject({ logprobs: [{ token: " there", logprob: -0.25, top_logprobs: [] }] });
+    const [first] = await played(kind, goesOn, { logprobs: 2 });
+    expect(first).toMatchObject({ kind: "text", text: " there", logprobs: [{ token: " there", logprob: -0.25 }] });
+    const [alone] = await played(kind, goesOn, { logprobs: 0 });
+    expect(alone).toMatchObject({ logprobs: [{ token: " there", logprob: -0.25, top_logprobs: [] }] });
+    const others = first?.kind === "text" ? (first.logprobs?.[0]?.top_logprobs ?? []) : [];
+    expect(others[0]).toMatchObject({ token: " there", logprob: -0.25 });
+    expect(others.map(({ logprob }) => logprob)).toEqual(
+      others.map(({ logprob }) => logprob).toSorted((a, b) => b - a),
+    );
   },
 );
 

@@ -1,25 +1,15 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { errorOf, type Endpoint } from "../harness/endpoint.ts";
+import { expect, test } from "vitest";
+import { type Endpoint, refusalOf } from "../harness/endpoint.ts";
 import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
 import { FakeMediaServer } from "../harness/fake-media-server.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
-import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { gatewayBefore } from "../harness/server-of-test.ts";
 import { folderOfTest } from "../harness/temporary-folder.ts";
 
-async function inFrontOf(runtime: string, url: string, env: Record<string, string> = {}): Promise<GatewayInProcess> {
-  const gateway = await startGatewayInProcess({
-    env: { TRUNKLINE_RUNTIME: runtime, TRUNKLINE_RUNTIME_URL: url, ...env },
-  });
-  onTestFinished(() => gateway[Symbol.asyncDispose]());
-  return gateway;
-}
-
-function post({ baseUrl, key }: Endpoint, path: string, body: object): Promise<Response> {
-  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-  return fetch(new URL(path, baseUrl), { method: "POST", headers, body: JSON.stringify(body) });
-}
+const post = (endpoint: Endpoint, path: string, body: object): Promise<Response> =>
+  endpoint.post(new URL(path, endpoint.baseUrl).href, body);
 
 const servers = {
   vllm: {
@@ -34,10 +24,11 @@ const servers = {
   },
 };
 
-describe.each(Object.entries(servers))("%s", (runtime, { start, sent, answer }) => {
-  test("tells the tokens of a text and the text of tokens in vLLM's shape, and charges none", async () => {
+test.each(Object.entries(servers))(
+  "%s tells the tokens of a text and the text of tokens in vLLM's shape, and charges none",
+  async (runtime, { start, sent, answer }) => {
     await using server = await start();
-    const gateway = await inFrontOf(runtime, server.url);
+    const gateway = await gatewayBefore(runtime, server);
     const { endpoint } = await gateway.issue({ limits: { tokensPerMinute: 1 } });
     const told = await post(endpoint, "/tokenize", { model: "m", prompt: "blue sky", return_token_strs: true });
     expect(told.status).toBe(200);
@@ -49,20 +40,20 @@ describe.each(Object.entries(servers))("%s", (runtime, { start, sent, answer }) 
       model: "m",
       tokens: [4, 4],
     });
-  });
-});
+  },
+);
 
 test("a text of many tokens is told whole, beyond what one message of the broker holds", async () => {
   await using server = await servers.vllm.start();
-  const { endpoint } = await (await inFrontOf("vllm", server.url)).issue();
+  const { endpoint } = await (await gatewayBefore("vllm", server)).issue();
   const told = await post(endpoint, "/tokenize", { model: "m", prompt: "sky ".repeat(600_000) });
   const { count, tokens } = (await told.json()) as { count: number; tokens: number[] };
   expect([told.status, count, tokens.length]).toEqual([200, 600_000, 600_000]);
 });
 
-test("the models of the contract are listed without a word of it", async () => {
+test("the ability to tell tokens is in no list of models", async () => {
   await using server = await servers.vllm.start();
-  const { endpoint } = await (await inFrontOf("vllm", server.url)).issue();
+  const { endpoint } = await (await gatewayBefore("vllm", server)).issue();
   const { data } = (await (await endpoint.get("/models")).json()) as { data: object[] };
   expect(data).toMatchObject([{ id: "m" }]);
   expect(data[0]).not.toHaveProperty("x_capabilities");
@@ -73,7 +64,7 @@ test("a server that judges texts, as its operator says, is asked as OpenAI is, a
   const file = join(folder, "models.json");
   await writeFile(file, JSON.stringify({ m: { x_capabilities: ["moderation"] } }));
   await using server = await FakeMediaServer.start();
-  const gateway = await inFrontOf("openai", server.url, { TRUNKLINE_MODELS_FILE: file });
+  const gateway = await gatewayBefore("openai", server, { TRUNKLINE_MODELS_FILE: file });
   const { endpoint } = await gateway.issue();
   const ask = { model: "m", input: ["harm", "sky"] };
   const response = await post(endpoint, "/v1/moderations", ask);
@@ -87,18 +78,26 @@ test("a server that judges texts, as its operator says, is asked as OpenAI is, a
   expect([judged.status, await judged.json()]).toMatchObject([200, { results: [{ flagged: true }] }]);
   expect(server.requests.findLast(({ path }) => path === "/v1/moderations")?.body).toEqual(parts);
 
-  const unnamed = await post(endpoint, "/v1/moderations", { input: "sky" });
-  expect([unnamed.status, await errorOf(unnamed)]).toMatchObject([
-    404,
-    { code: "model_not_found", message: expect.stringContaining("omni-moderation-latest") },
-  ]);
+  expect(await refusalOf(post(endpoint, "/v1/moderations", { input: "sky" }))).toMatchObject({
+    status: 404,
+    code: "model_not_found",
+    message: expect.stringContaining("omni-moderation-latest"),
+  });
 
   const limited = (await gateway.issue({ limits: { tokensPerMinute: 1_000 } })).endpoint;
-  const refused = await post(limited, "/v1/moderations", ask);
-  expect([refused.status, await errorOf(refused)]).toMatchObject([403, { code: "insufficient_permissions" }]);
+  expect(await refusalOf(post(limited, "/v1/moderations", ask))).toMatchObject({
+    status: 403,
+    code: "insufficient_permissions",
+  });
 
-  const untold = await post(endpoint, "/tokenize", { model: "m", prompt: "sky" });
-  expect([untold.status, await errorOf(untold)]).toMatchObject([400, { code: "unsupported_value", param: "model" }]);
-  const chat = await post(endpoint, "/tokenize", { model: "m", messages: [] });
-  expect([chat.status, await errorOf(chat)]).toMatchObject([400, { code: "unsupported_parameter", param: "messages" }]);
+  expect(await refusalOf(post(endpoint, "/tokenize", { model: "m", prompt: "sky" }))).toMatchObject({
+    status: 400,
+    code: "unsupported_value",
+    param: "model",
+  });
+  expect(await refusalOf(post(endpoint, "/tokenize", { model: "m", messages: [] }))).toMatchObject({
+    status: 400,
+    code: "unsupported_parameter",
+    param: "messages",
+  });
 });

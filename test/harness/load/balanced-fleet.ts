@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { Balancer } from "../balancer.ts";
+import { Endpoint } from "../endpoint.ts";
 import type { FoundServers } from "../found-servers.ts";
 import { startNatsServer } from "../nats-server.ts";
 import type { OwnServer } from "../own-server.ts";
@@ -38,6 +39,8 @@ export class BalancedFleet implements AsyncDisposable {
   readonly redis: OwnServer;
   readonly balancer: Balancer;
   readonly key: string;
+  /** At the balancer. */
+  readonly endpoint: Endpoint;
   readonly #wish: FleetWish;
   readonly #parts: AsyncDisposableStack;
   readonly #gateways: GatewayProcess[];
@@ -59,6 +62,7 @@ export class BalancedFleet implements AsyncDisposable {
     this.redis = made.redis;
     this.balancer = made.balancer;
     this.key = made.key;
+    this.endpoint = new Endpoint({ baseUrl: made.balancer.baseUrl, key: made.key });
     this.#gateways = made.gateways;
     for (const agent of made.agents) this.#agents.set(agent.machine, agent);
   }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { replayed, type Replayed } from "./replayed.ts";
+import { begun, likely, replayed, type Replayed, tools } from "./replayed.ts";
+import { restOfBegun } from "./recorded-answers.ts";
 
 /** Of llama-server 0.7.0 (build 11669), one model. */
 const discovery = {
@@ -8,16 +9,16 @@ const discovery = {
   "/v1/models": `{"models":[{"name":"qwen3-8b.gguf","model":"qwen3-8b.gguf","modified_at":"","size":"","digest":"","type":"model","description":"","tags":[""],"capabilities":["completion"],"parameters":"","details":{"parent_model":"","format":"gguf","family":"","families":[""],"parameter_size":"","quantization_level":""}}],"object":"list","data":[{"id":"qwen3-8b.gguf","aliases":["qwen3-8b.gguf"],"tags":[],"object":"model","architecture":{"input_modalities":["text"],"output_modalities":["text"]},"created":1795247349,"owned_by":"llamacpp","meta":{"vocab_type":1,"n_vocab":293,"n_ctx":8192,"n_ctx_train":8192,"n_embd":320,"n_params":659520,"size":2638080,"ftype":"all F32"}}]}`,
 };
 
-const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
-const begun = {
-  messages: [
-    { role: "user", content: "hi" },
-    { role: "assistant", content: "Hello there" },
-  ],
-};
 let llama: Replayed;
 beforeAll(async () => void (llama = await replayed("llama-server", discovery)));
 afterAll(() => llama[Symbol.asyncDispose]());
+
+const short = String.raw`
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":"length","index":0,"delta":{}}],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk","usage":{"completion_tokens":2,"prompt_tokens":12,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":11}},"timings":{"cache_n":11,"prompt_n":1,"prompt_ms":0.26,"prompt_per_token_ms":0.26,"prompt_per_second":3846.153846153846,"predicted_n":2,"predicted_ms":0.203,"predicted_per_token_ms":0.203,"predicted_per_second":4926.108374384236}}
+data: [DONE]
+`;
 
 describe("llama-server as it was recorded", () => {
   test("quirks 12, 13 and 16: a first content of null, thoughts in one field, and timings beside the usage", async () => {
@@ -49,13 +50,7 @@ data: [DONE]
   });
 
   test("quirks 12 and 15: an answer that is over before it has said a word", async () => {
-    const odd = String.raw`
-data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
-data: {"choices":[{"finish_reason":"length","index":0,"delta":{}}],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
-data: {"choices":[],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk","usage":{"completion_tokens":2,"prompt_tokens":12,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":11}},"timings":{"cache_n":11,"prompt_n":1,"prompt_ms":0.26,"prompt_per_token_ms":0.26,"prompt_per_second":3846.153846153846,"predicted_n":2,"predicted_ms":0.203,"predicted_per_token_ms":0.203,"predicted_per_second":4926.108374384236}}
-data: [DONE]
-`;
-    expect(await llama.streamed(odd, { max_tokens: 2 })).toBe(String.raw`
+    expect(await llama.streamed(short, { max_tokens: 2 })).toBe(String.raw`
 data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
 data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}]}
 data: [DONE]
@@ -72,26 +67,16 @@ data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":17952
 data: {"choices":[],"created":1795247354,"id":"chatcmpl-VYnvIfZdtq4BzjGA6ab05TvxsbAoPT52","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk","usage":{"completion_tokens":4,"prompt_tokens":18,"total_tokens":22,"prompt_tokens_details":{"cached_tokens":17}},"timings":{"cache_n":17,"prompt_n":1,"prompt_ms":0.288,"prompt_per_token_ms":0.288,"prompt_per_second":3472.2222222222226,"predicted_n":4,"predicted_ms":0.545,"predicted_per_token_ms":0.18166666666666667,"predicted_per_second":5504.587155963302}}
 data: [DONE]
 `;
-    expect(await llama.streamed(odd, begun)).toBe(String.raw`
-data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
-data: {… "choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null}]}
-data: {… "choices":[{"index":0,"delta":{"content":" friend"},"logprobs":null,"finish_reason":null}]}
-data: {… "choices":[{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null}]}
-data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
-data: [DONE]
-`);
+    expect(await llama.streamed(odd, begun)).toBe(restOfBegun);
     expect(llama.asked).toMatchObject({ continue_final_message: true, add_generation_prompt: false });
   });
 
   test("quirk 5: a function that is named, which it takes for any that is offered, is offered alone", async () => {
-    const odd = String.raw`
-data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
-data: {"choices":[{"finish_reason":"length","index":0,"delta":{}}],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
-data: {"choices":[],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk","usage":{"completion_tokens":2,"prompt_tokens":12,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":11}},"timings":{"cache_n":11,"prompt_n":1,"prompt_ms":0.26,"prompt_per_token_ms":0.26,"prompt_per_second":3846.153846153846,"predicted_n":2,"predicted_ms":0.203,"predicted_per_token_ms":0.203,"predicted_per_second":4926.108374384236}}
-data: [DONE]
-`;
     const others = [...tools, { type: "function", function: { name: "get_time" } }];
-    await llama.streamed(odd, { tools: others, tool_choice: { type: "function", function: { name: "get_weather" } } });
+    await llama.streamed(short, {
+      tools: others,
+      tool_choice: { type: "function", function: { name: "get_weather" } },
+    });
     expect(llama.asked).toMatchObject({ tools, tool_choice: "required" });
   });
 });
@@ -139,9 +124,3 @@ data: [DONE]
     param: "prompt",
   });
 });
-
-/** The one token that came, which was the likeliest as well. */
-function likely(token: string): object {
-  const told = { token, logprob: 0, bytes: [...Buffer.from(token)] };
-  return { ...told, top_logprobs: [told] };
-}

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { replayed, type Replayed } from "./replayed.ts";
+import { replayed, type Replayed, tools } from "./replayed.ts";
 
 /** Of mlx-lm 0.32.2, which speaks HTTP/1.0: its answers end where the connection does. */
 const discovery = {
@@ -7,7 +7,6 @@ const discovery = {
   "/v1/models": `{"object": "list", "data": [{"id": "mlx-community/Qwen3-8B-4bit", "object": "model", "created": 1795247564}]}`,
 };
 
-const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
 let mlx: Replayed;
 beforeAll(async () => void (mlx = await replayed("mlx-lm", discovery)));
 afterAll(() => mlx[Symbol.asyncDispose]());
@@ -99,20 +98,12 @@ data: [DONE]
 });
 
 test("a text that mlx-lm continues, as it was recorded, has failed where the model thought: nothing comes in the place of its thoughts", async () => {
+  const piece = (text: string): string =>
+    String.raw`data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": ${JSON.stringify(text)}}]}`;
+  const pieces = [...Array<string>(6).fill(""), "\n\n", "Hello", " there", " my", " friend", "!"].map(piece);
   const sent = String.raw`
 : keepalive 1/1
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": ""}]}
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": ""}]}
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": ""}]}
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": ""}]}
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": ""}]}
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": ""}]}
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": "\n\n"}]}
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": "Hello"}]}
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": " there"}]}
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": " my"}]}
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": " friend"}]}
-data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": null, "text": "!"}]}
+${pieces.join("\n")}
 data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "text_completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [{"index": 0, "finish_reason": "stop", "text": ""}]}
 data: {"id": "cmpl-99cd0904-dc4c-4554-80fc-94498f20a389", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795258648, "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 15, "total_tokens": 16, "prompt_tokens_details": {"cached_tokens": 0}}}
 data: [DONE]

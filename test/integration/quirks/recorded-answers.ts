@@ -55,3 +55,13 @@ data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"sto
 data: {… "choices":[],"usage":{"prompt_tokens":20,"completion_tokens":3,"total_tokens":23}}
 data: [DONE]
 `;
+
+/** What follows a beginning, which no client is told once more. */
+export const restOfBegun = `
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":" friend"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
+data: [DONE]
+`;

@@ -36,6 +36,17 @@ export interface Replayed extends AsyncDisposable {
 }
 
 const hi = [{ role: "user", content: "hi" }];
+
+/** Requests that were recorded at every runtime: with a function, and with an answer that has begun. */
+export const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
+export const begun = { messages: [...hi, { role: "assistant", content: "Hello there" }] };
+
+/** How likely the one token was that came, which was the likeliest as well. */
+export function likely(token: string, bytes: readonly number[] | null = [...Buffer.from(token)]): object {
+  const told = { token, logprob: 0, bytes };
+  return { ...told, top_logprobs: [told] };
+}
+
 const ollamaHost = { platform: "linux", arch: "x64" } as const;
 const able = { completion: true, vision: true, embedding: false, tools: true, thinking: true };
 const id = "chatcmpl-0123456789ab";

@@ -10,7 +10,6 @@ import type { FakeOpenAiChat } from "../../harness/fake-openai-chat.ts";
 import { FakeVllm } from "../../harness/fake-vllm.ts";
 import { startGatewayInProcess } from "../../harness/gateway-in-process.ts";
 import type { Settings } from "../../harness/trunkline-command.ts";
-import { until } from "../../harness/until.ts";
 import { fromRuntime, toClient } from "./short-form.ts";
 
 type AnyChat = FakeOllamaChat | FakeOpenAiChat;
@@ -101,7 +100,7 @@ async function stage({ runtime, fake, model, settings, env: given }: Play): Prom
   }
   const gateway = parts.use(await startGatewayInProcess({ stateDir, env }));
   const { endpoint } = await gateway.issue();
-  await until(async () => (await endpoint.models()).ids.includes(model), { what: "the model to be offered" });
+  await endpoint.untilListed(model);
   const ended = parts.move();
 
   const play = (onChat: (chat: AnyChat) => void | Promise<void>): void => {

@@ -5,8 +5,9 @@ import { FakeMlxLm } from "../../harness/fake-mlx-lm.ts";
 import { FakeOllama } from "../../harness/fake-ollama.ts";
 import { FakeOtherServer } from "../../harness/fake-other-server.ts";
 import { FakeVllm } from "../../harness/fake-vllm.ts";
-import { startGatewayInProcess } from "../../harness/gateway-in-process.ts";
+import { startGatewayInProcess, type GatewayInProcess } from "../../harness/gateway-in-process.ts";
 import type { Endpoint } from "../../harness/endpoint.ts";
+import { gatewayBefore } from "../../harness/server-of-test.ts";
 import { until } from "../../harness/until.ts";
 
 interface Embedder {
@@ -55,24 +56,20 @@ const embedders = {
   },
 } as const satisfies Readonly<Record<string, Embedder>>;
 
-async function front(runtime: string, url: string): Promise<{ endpoint: Endpoint } & AsyncDisposable> {
-  const gateway = await startGatewayInProcess({ env: { TRUNKLINE_RUNTIME: runtime, TRUNKLINE_RUNTIME_URL: url } });
-  const { endpoint } = await gateway.issue();
-  return { endpoint, [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose]() };
-}
-
 interface VectorsTold {
   readonly data: readonly { readonly index: number; readonly embedding: unknown }[];
 }
 
 describe.each(Object.entries(embedders))("quirk 24: vectors of %s", (_, { runtime, path, start, asked, ofThree }) => {
   let fake: Awaited<ReturnType<Embedder["start"]>>;
-  let fronted: Awaited<ReturnType<typeof front>>;
+  let gateway: GatewayInProcess;
+  let endpoint: Endpoint;
   beforeAll(async () => {
     fake = await start();
-    fronted = await front(runtime, fake.url);
+    gateway = await startGatewayInProcess({ env: { TRUNKLINE_RUNTIME: runtime, TRUNKLINE_RUNTIME_URL: fake.url } });
+    ({ endpoint } = await gateway.issue());
     const embeds = async (): Promise<boolean> => {
-      const { capabilities } = (await (await fronted.endpoint.get("/models/v")).json()) as {
+      const { capabilities } = (await (await endpoint.get("/models/v")).json()) as {
         capabilities?: { embedding: boolean };
       };
       return capabilities?.embedding === true;
@@ -80,14 +77,14 @@ describe.each(Object.entries(embedders))("quirk 24: vectors of %s", (_, { runtim
     await until(embeds, { what: "the model to be known to embed" });
   });
   afterAll(async () => {
-    await fronted[Symbol.asyncDispose]();
+    await gateway[Symbol.asyncDispose]();
     await fake.stop();
   });
 
-  test("come as numbers, and as the same in base64, which the official SDK asks for and the runtime need not know", async () => {
+  test("vectors come as numbers, and as the same in base64, which the official SDK asks for and the runtime need not know", async () => {
     const [numbers, base64] = (await Promise.all(
       ["float", "base64"].map(async (format) => {
-        const response = await fronted.endpoint.embed({ model: "v", input: ["a b", "c"], encoding_format: format });
+        const response = await endpoint.embed({ model: "v", input: ["a b", "c"], encoding_format: format });
         expect(response.status).toBe(200);
         return response.json();
       }),
@@ -109,38 +106,36 @@ describe.each(Object.entries(embedders))("quirk 24: vectors of %s", (_, { runtim
   });
 
   test("vectors of another length than the model's are that long, or a 400 that names dimensions", async () => {
-    const response = await fronted.endpoint.embed({ model: "v", input: "a", dimensions: 3 });
+    const response = await endpoint.embed({ model: "v", input: "a", dimensions: 3 });
     expect({ status: response.status, ...((await response.json()) as object) }).toMatchObject(ofThree);
   });
 });
 
 test("quirk 24: Ollama would cut a text that is too long, and is told not to", async () => {
   await using fake = await embedders.Ollama.start();
-  await using fronted = await front("ollama", fake.url);
-  const response = await fronted.endpoint.embed({ model: "v", input: "word ".repeat(9) });
+  const { endpoint } = await (await gatewayBefore("ollama", fake)).issue();
+  const response = await endpoint.embed({ model: "v", input: "word ".repeat(9) });
   expect(response.status).toBe(400);
   expect(await response.json()).toMatchObject({ error: { code: "context_length_exceeded", param: "input" } });
 });
 
 test("quirk 24: mlx-lm makes no vectors, which is a 400 and no question to it", async () => {
   await using fake = await FakeMlxLm.start({ models: ["v"] });
-  await using fronted = await front("mlx-lm", fake.url);
-  const response = await fronted.endpoint.embed({ model: "v", input: "a" });
+  const { endpoint } = await (await gatewayBefore("mlx-lm", fake)).issue();
+  const response = await endpoint.embed({ model: "v", input: "a" });
   expect(response.status).toBe(400);
   expect(fake.requestsTo("/v1/embeddings")).toEqual([]);
 });
 
-describe("quirk 25: a list without models is an empty list", () => {
-  test.each<[string, string, () => Promise<AsyncDisposable & { url: string; requests: readonly unknown[] }>]>([
-    ["null, of a server without a name", "openai", () => FakeOtherServer.start({ models: [] })],
-    ["empty, of Ollama", "ollama", () => FakeOllama.start({ models: [] })],
-    ["empty, of LM Studio", "lm-studio", () => FakeLmStudio.start({ models: [] })],
-    ["empty, of mlx-lm", "mlx-lm", () => FakeMlxLm.start({ models: [] })],
-  ])("%s", async (_, runtime, start) => {
-    await using fake = await start();
-    await using fronted = await front(runtime, fake.url);
-    await until(() => fake.requests.length > 0, { what: "the runtime to be asked" });
-    const response = await fronted.endpoint.get("/models");
-    expect(await response.text()).toBe('{"object":"list","data":[]}');
-  });
+test.each<[string, string, () => Promise<AsyncDisposable & { url: string; requests: readonly unknown[] }>]>([
+  ["null, of a server without a name", "openai", () => FakeOtherServer.start({ models: [] })],
+  ["empty, of Ollama", "ollama", () => FakeOllama.start({ models: [] })],
+  ["empty, of LM Studio", "lm-studio", () => FakeLmStudio.start({ models: [] })],
+  ["empty, of mlx-lm", "mlx-lm", () => FakeMlxLm.start({ models: [] })],
+])("quirk 25: a list without models is an empty list, also where its own is %s", async (_, runtime, start) => {
+  await using fake = await start();
+  const { endpoint } = await (await gatewayBefore(runtime, fake)).issue();
+  await until(() => fake.requests.length > 0, { what: "the runtime to be asked" });
+  const response = await endpoint.get("/models");
+  expect(await response.text()).toBe('{"object":"list","data":[]}');
 });

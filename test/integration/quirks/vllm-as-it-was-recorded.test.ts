@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { replayed, type Replayed } from "./replayed.ts";
+import { begun, likely, replayed, type Replayed, tools } from "./replayed.ts";
+import { restOfBegun } from "./recorded-answers.ts";
 
 /** Of vLLM 0.32.0 on a CPU, with a parser for tools and one for reasoning. */
 const discovery = {
@@ -7,16 +8,19 @@ const discovery = {
   "/v1/models": `{"object":"list","data":[{"id":"qwen3","object":"model","created":1795248280,"owned_by":"vllm","root":"Qwen/Qwen3-8B","parent":null,"max_model_len":8192,"permission":[]}]}`,
 };
 
-const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
-const begun = {
-  messages: [
-    { role: "user", content: "hi" },
-    { role: "assistant", content: "Hello there" },
-  ],
-};
 let vllm: Replayed;
 beforeAll(async () => void (vllm = await replayed("vllm", discovery)));
 afterAll(() => vllm[Symbol.asyncDispose]());
+
+const rest = String.raw`
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":" friend"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[],"usage":{"prompt_tokens":18,"total_tokens":22,"completion_tokens":4,"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"vllm-0.32.0-7daef36d"}
+data: [DONE]
+`;
 
 describe("vLLM as it was recorded", () => {
   test("quirk 14: a call whose start and first arguments are two entries of one delta, beside a content of null", async () => {
@@ -119,23 +123,7 @@ data: [DONE]
   });
 
   test("quirk 10: what follows a beginning, which is not said once more when it is told to go on", async () => {
-    const odd = String.raw`
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":" friend"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}]}
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[],"usage":{"prompt_tokens":18,"total_tokens":22,"completion_tokens":4,"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"vllm-0.32.0-7daef36d"}
-data: [DONE]
-`;
-    expect(await vllm.streamed(odd, begun)).toBe(String.raw`
-data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
-data: {… "choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null}]}
-data: {… "choices":[{"index":0,"delta":{"content":" friend"},"logprobs":null,"finish_reason":null}]}
-data: {… "choices":[{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null}]}
-data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
-data: [DONE]
-`);
+    expect(await vllm.streamed(rest, begun)).toBe(restOfBegun);
     expect(vllm.asked).toMatchObject({ continue_final_message: true, add_generation_prompt: false });
   });
 
@@ -161,16 +149,7 @@ data: [DONE]
   });
 
   test("quirk 1: a limit above the window, which it refuses, is asked for as the window", async () => {
-    const odd = String.raw`
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":" friend"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}]}
-data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[],"usage":{"prompt_tokens":18,"total_tokens":22,"completion_tokens":4,"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"vllm-0.32.0-7daef36d"}
-data: [DONE]
-`;
-    await vllm.streamed(odd, { max_tokens: 100_000 });
+    await vllm.streamed(rest, { max_tokens: 100_000 });
     expect(vllm.asked).toMatchObject({ max_tokens: 8_192 });
   });
 });
@@ -182,8 +161,8 @@ data: {"id":"cmpl-915ad814c7d1f80a","object":"text_completion","created":1795258
 data: [DONE]
 `;
   expect((await vllm.continued(odd, { logprobs: 1 })).slice(0, 3)).toEqual([
-    { kind: "text", text: " beta", logprobs: [likely(" beta")] },
-    { kind: "text", text: " gamma", logprobs: [likely(" gamma")] },
+    { kind: "text", text: " beta", logprobs: [likely(" beta", null)] },
+    { kind: "text", text: " gamma", logprobs: [likely(" gamma", null)] },
     { kind: "finish", reason: "length" },
   ]);
 });
@@ -221,9 +200,3 @@ data: [DONE]
     param: "logit_bias",
   });
 });
-
-/** The one token that came, which was the likeliest as well. */
-function likely(token: string): object {
-  const told = { token, logprob: 0, bytes: null };
-  return { ...told, top_logprobs: [told] };
-}

@@ -1,3 +1,4 @@
+import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { recogniseOllama } from "../../../services/agent/runtimes/ollama/ollama.ts";
 import { recogniseOpenAiServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
@@ -74,6 +75,39 @@ export async function fakedRuntime(kind: string): Promise<FakedRuntime> {
     texts: () => fake.requestsTo(kind === "ollama" ? "/api/generate" : "/v1/completions").map(({ body }) => body),
     stop: () => fake.stop(),
   };
+}
+
+/** A fake of each kind for the tests of a file, by its kind. */
+export function fakesOfTests(): (kind: string) => FakedRuntime {
+  const faked = new Map<string, FakedRuntime>();
+  beforeAll(async () => {
+    await Promise.all(kinds.map(async (kind) => faked.set(kind, await fakedRuntime(kind))));
+  });
+  afterAll(async () => {
+    for (const one of faked.values()) {
+      await one.runtime.close?.();
+      await one.stop();
+    }
+  });
+  return (kind) => {
+    const found = faked.get(kind);
+    if (found === undefined) throw new Error(`there is no fake of ${kind}`);
+    return found;
+  };
+}
+
+/** The adapter of a fake that speaks OpenAI's API, on a machine like this and until the end of the test. */
+export async function runtimeAt(fake: AsyncDisposable & { url: string }): Promise<Runtime> {
+  const { signal } = new AbortController();
+  const options = { signal, platform: "linux", hubFolder: "/nowhere" };
+  const runtime = await recogniseOpenAiServer({ url: fake.url, clock }, options);
+  if (runtime === undefined) throw new Error("it was not recognised");
+  onTestFinished(async () => {
+    await runtime.close?.();
+    await fake[Symbol.asyncDispose]();
+  });
+  await runtime.catalogue(signal);
+  return runtime;
 }
 
 /** One chunk or line of an answer with these words, in the form of its runtime. */

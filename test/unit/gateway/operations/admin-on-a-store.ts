@@ -25,12 +25,12 @@ import { TurnableClock } from "../../../harness/turnable-clock.ts";
 export const peppers = new Peppers(pepperText.parse("a pepper that is long enough to be one"));
 
 /** A fleet of which nobody is there. */
-export const noFleet: AdminParts["fleet"] = {
+const noFleet: AdminParts["fleet"] = {
   list: async () => ({ object: "list", data: [], machines: [] }),
   manage: async () => undefined,
 };
 
-export const noView: AdminParts["view"] = {
+const noView: AdminParts["view"] = {
   machines: async () => ({ object: "list", data: [], problem: null }),
   route: async ({ modelId }) => ({ object: "route", model: modelId, refusal: null, machines: [] }),
 };
@@ -58,7 +58,7 @@ export const noMachines: MachineStore = {
 };
 
 /** A site that keeps no models. */
-export const noKeeps: Pick<AdminParts, "keeps" | "keeper"> = {
+const noKeeps: Pick<AdminParts, "keeps" | "keeper"> = {
   keeps: {
     list: async () => [],
     find: async () => undefined,
@@ -77,7 +77,7 @@ export const noRoutes: RouteStore = {
 };
 
 /** A console at which nobody is signed in. */
-export const noSessions: SessionStore = {
+const noSessions: SessionStore = {
   write: async () => undefined,
   find: async () => undefined,
   remove: async () => false,
@@ -85,8 +85,8 @@ export const noSessions: SessionStore = {
   noteSignIn: async () => undefined,
   signIns: async () => [],
 };
-export const ownAddresses = { baseUrl: "http://127.0.0.1:8080/v1", consoleUrl: "http://127.0.0.1:8081/console" };
-export const noEvents: AdminParts["events"] = { follow: async (response) => void response.writeHead(200).end() };
+const ownAddresses = { baseUrl: "http://127.0.0.1:8080/v1", consoleUrl: "http://127.0.0.1:8081/console" };
+const noEvents: AdminParts["events"] = { follow: async (response) => void response.writeHead(200).end() };
 
 /** The admin API on a store, as whoever has a key of it sees it. The clock is the API's; a store has its own. */
 export class AdminOnStore {
@@ -98,6 +98,8 @@ export class AdminOnStore {
   /** Every answer as it went out, with its headers, and every line that was logged. */
   readonly sent: string[] = [];
   readonly logged: string[] = [];
+  /** Every route that is mounted, with its methods. */
+  readonly mounted: { readonly method: string | readonly string[]; readonly url: string }[] = [];
   readonly server;
   readonly badKeys: BadKeys;
 
@@ -113,6 +115,7 @@ export class AdminOnStore {
     const log = createLog({ level: "debug", name: "gateway", write: (line) => void this.logged.push(line) });
     this.server = createServer({ log, bodyBytesMax: 1_048_576, bodyLimitName: "bodyBytesMax" });
     onTestFinished(() => this.server.close());
+    this.server.addHook("onRoute", (route) => void this.mounted.push(route));
     const usage = {
       read: async (days: { from: string; to: string }) => {
         this.usageAsked.push(days);

@@ -1,7 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { agentConfig } from "../../services/agent/config.ts";
+import { gatewayConfig } from "../../services/gateway/config.ts";
 import { filledEnvironment, infraFolder, readCompose } from "../harness/infra/compose-file.ts";
 
 const root = join(infraFolder, "..");
@@ -37,4 +39,32 @@ test("the image runs the Node that the project is developed with, and is called 
   expect(stages).toEqual(["FROM ${NODE_IMAGE} AS package", "FROM ${NODE_IMAGE}"]);
   const ours = Object.values(readCompose(filledEnvironment()).services).filter(({ build }) => build !== undefined);
   expect(new Set(ours.map(({ image }) => image))).toEqual(new Set([`trunkline:${version}`]));
+});
+
+describe.each([
+  ["agent", agentConfig],
+  ["gateway", gatewayConfig],
+])("the unit of the %s", (kind, read) => {
+  const lines = linesOf(`infra/systemd/trunkline-${kind}.service`);
+  const values = (name: string): string[] =>
+    lines.filter((line) => line.startsWith(`${name}=`)).map((line) => line.slice(name.length + 1));
+  const credentials = values("LoadCredential").map((value) => value.split(":")[0] ?? "");
+
+  test(`the unit of the ${kind} gives it its secrets as credentials that it knows, and none in its environment`, () => {
+    const secrets = credentials.filter((name) => name.startsWith("TRUNKLINE_"));
+    expect(secrets).toContain("TRUNKLINE_NATS_URL");
+    for (const name of secrets) {
+      expect(() => read({ [`${name}_FILE`]: "/nowhere" })).toThrow(`${name}_FILE must be a file`);
+    }
+    expect(values("Environment").join(" ")).not.toMatch(/PASSWORD|PEPPER|_URL/);
+  });
+
+  test(`the unit of the ${kind} names the authority of NATS among its credentials`, () => {
+    expect(values("Environment")).toContain("TRUNKLINE_NATS_CA=%d/nats-ca.pem");
+    expect(credentials).toContain("nats-ca.pem");
+  });
+
+  test(`the unit of the ${kind} bounds its memory`, () => {
+    expect(values("MemoryMax")).toEqual(["2G"]);
+  });
 });
