@@ -101,7 +101,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine whose models run elsewhere
   test("a machine whose models run elsewhere is shown to operators with the requests that may lead there", async () => {
     await using operator = await Operator.on({ redisUrl: fleet.redis.url });
     const TRUNKLINE_ADMIN_KEY = (await operator.issue({ kind: "viewer" })).token.reveal();
-    const TRUNKLINE_OPERATIONS_URL = fleet.gateways[0]?.operationsUrl ?? "";
+    const TRUNKLINE_OPERATIONS_URL = fleet.gateway.operationsUrl;
     const ask = async (...args: string[]) => {
       const { stdout, stderr } = await trunkline(args, { TRUNKLINE_ADMIN_KEY, TRUNKLINE_OPERATIONS_URL });
       return { out: stdout.replaceAll(/ +/g, " "), err: stderr };

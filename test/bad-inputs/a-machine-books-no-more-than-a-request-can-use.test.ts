@@ -37,8 +37,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies about tokens", (
       catalogue: () => offering([{ ...handMadeModel, id: "mean" }]),
       answer: (job) => answer(job),
     });
-    const offered = async (): Promise<boolean> => (await fleet.endpoint.models()).ids.includes("mean");
-    await until(offered, { what: "the machine's model to be listed" });
+    await fleet.endpoint.untilListed("mean");
   });
   afterAll(async () => {
     await mean?.[Symbol.asyncDispose]();
@@ -62,7 +61,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies about tokens", (
       { what: "the request to be counted" },
     );
   const notBelieved = async (): Promise<number> => {
-    const metrics = await MetricsText.scrape(fleet.gateways[0]?.operationsUrl ?? "");
+    const metrics = await MetricsText.scrape(fleet.gateway.operationsUrl);
     return metrics.value("trunkline_usage_not_believed_total", { machine: "mean" });
   };
 

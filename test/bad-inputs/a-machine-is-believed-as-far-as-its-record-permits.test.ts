@@ -3,12 +3,11 @@ import { z } from "zod";
 import { shownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { contradictionsMax } from "../../services/gateway/routing/breakers.ts";
 import { slotsBelievedMax } from "../../services/gateway/routing/expected-cost.ts";
-import { errorOf } from "../harness/endpoint.ts";
+import { type Endpoint, errorOf, refusalOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { handMadeEnd, handMadeModel } from "../harness/hand-made-agent.ts";
-import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
-import { trunkline, type CommandResult } from "../harness/trunkline-command.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 import { until } from "../harness/until.ts";
 import { MeanMachine, offering } from "./mean-machine.ts";
 import { contentOf, saying } from "../harness/answer-payload.ts";
@@ -19,13 +18,12 @@ const named = (id: string): object => ({ ...handMadeModel, id });
 describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model and a million slots", () => {
   let fleet: Fleet;
   let mean: MeanMachine;
-  let adminKey: string;
+  let admin: Endpoint;
   let offered = ["scripted", "mean"];
   let refuses = false;
   beforeAll(async () => {
     fleet = await startFleet({ gateways: 2, machines: { honest: { models: ["scripted"] } } });
-    await using operator = await Operator.on({ redisUrl: fleet.redis.url });
-    adminKey = (await operator.issue({ kind: "admin" })).token.reveal();
+    admin = await fleet.admin();
     mean = await MeanMachine.start({
       natsUrl: fleet.nats.url,
       machine: "mean",
@@ -43,18 +41,13 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
     await fleet?.[Symbol.asyncDispose]();
   });
 
-  const machines = (...args: string[]): Promise<CommandResult> => trunkline(["machines", ...args], fleet.keyStore);
-  const admin = async (path: string, init: RequestInit = {}): Promise<Response> =>
-    fetch(`${fleet.gateways[0]?.operationsUrl}/admin/v1${path}`, {
-      ...init,
-      headers: { authorization: `Bearer ${adminKey}`, "content-type": "application/json" },
-    });
+  const machines = (...args: string[]) => trunklineHere(["machines", ...args], fleet.keyStore);
   const seen = async (): Promise<z.infer<typeof shownFleetMachine> | undefined> => {
-    const { data } = z.object({ data: z.array(shownFleetMachine) }).parse(await (await admin("/fleet")).json());
+    const { data } = z.object({ data: z.array(shownFleetMachine) }).parse(await (await admin.get("/fleet")).json());
     return data.find(({ machine }) => machine === "mean");
   };
   const routeOf = async (model: string) => {
-    const route = shownRoute.parse(await (await admin(`/route?model=${model}`)).json());
+    const route = shownRoute.parse(await (await admin.get(`/route?model=${model}`)).json());
     return route.machines.find(({ machine }) => machine === "mean");
   };
   const listsEverywhere = async (id: string, wanted: boolean): Promise<boolean> => {
@@ -85,8 +78,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
     };
     await until(isTold, { what: "the contradiction to be told", timeoutMs: 20_000, intervalMs: 100 });
     expect((await routeOf("scripted"))?.reason).toBe("contradicts");
-    const [gateway] = fleet.gateways;
-    const lines = (await gateway?.logLines()) ?? [];
+    const lines = await fleet.gateway.logLines();
     expect(lines.filter(({ msg }) => msg.includes("said busy again and again"))).toMatchObject([
       { machine: "mean", model: "scripted", contradictionsMax },
     ]);
@@ -100,9 +92,9 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
     refuses = false;
   });
 
-  test("loses all of them for which a record permits others, at every gateway at once, and is told why", async () => {
-    const { exitCode, stdout } = await machines("set", "mean", "--models", "other*,mean:tiny");
-    expect([exitCode, stdout]).toEqual([0, "mean may offer other*, mean:tiny\n"]);
+  test("a machine that announces every model and a million slots loses all models for which a record permits others, at every gateway at once, and is told why", async () => {
+    const { exitCode, out } = await machines("set", "mean", "--models", "other*,mean:tiny");
+    expect([exitCode, out]).toEqual([0, "mean may offer other*, mean:tiny\n"]);
     await until(() => listsEverywhere("mean", false), { what: "the models to be withheld" });
     expect(await listsEverywhere("scripted", true)).toBe(true);
     expect(await seen()).toMatchObject({ models: 0, takes_work: false });
@@ -126,27 +118,25 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
   });
 
   test("a machine that announces every model and a million slots is bounded over the admin API too, which lists the records and names who changed them", async () => {
-    const set = await admin("/machines/mean", { method: "PATCH", body: JSON.stringify({ models: ["made-*"] }) });
+    const set = await admin.send("PATCH", "/machines/mean", { models: ["made-*"] });
     expect(await set.json()).toMatchObject({ outcome: "changed", machine: "mean", models: ["made-*"] });
     const flipped = async (): Promise<boolean> =>
       (await listsEverywhere("made-up", true)) && (await listsEverywhere("otherwise", false));
     await until(flipped, { what: "the other model to be listed" });
-    const list = await (await admin("/machines")).json();
+    const list = await (await admin.get("/machines")).json();
     expect(list).toMatchObject({ object: "list", data: [{ machine: "mean", models: ["made-*"] }] });
-    const { stdout } = await trunkline(["keys", "log"], fleet.keyStore);
-    expect(stdout).toMatch(/cli .* machine_set +machine +mean +models other\* mean:tiny\n/);
-    expect(stdout).toMatch(/machine_set +machine +mean +models other\* mean:tiny → made-\*\n/);
-    const wrong = await admin("/machines/mean", { method: "PATCH", body: JSON.stringify({ models: [] }) });
-    expect([wrong.status, (await errorOf(wrong)).param]).toEqual([400, "models"]);
-    expect((await admin("/machines/nobody", { method: "DELETE" })).status).toBe(404);
+    const { out } = await trunklineHere(["keys", "log"], fleet.keyStore);
+    expect(out).toMatch(/cli .* machine_set +machine +mean +models other\* mean:tiny\n/);
+    expect(out).toMatch(/machine_set +machine +mean +models other\* mean:tiny → made-\*\n/);
+    const none = refusalOf(admin.send("PATCH", "/machines/mean", { models: [] }));
+    expect(await none).toMatchObject({ status: 400, param: "models" });
+    expect((await admin.send("DELETE", "/machines/nobody")).status).toBe(404);
   });
 
   test("a machine that announces every model and a million slots is believed as before when its record is removed", async () => {
-    expect(await machines("remove", "mean")).toMatchObject({
-      exitCode: 0,
-      stdout: "mean has no record any more\n",
-    });
+    const removed = { exitCode: 0, out: "mean has no record any more\n" };
+    expect(await machines("remove", "mean")).toMatchObject(removed);
     await until(() => listsEverywhere("otherwise", true), { what: "all models to be listed" });
-    expect((await machines("list")).stderr).toContain("No machine has a record");
+    expect((await machines("list")).err).toContain("No machine has a record");
   });
 });

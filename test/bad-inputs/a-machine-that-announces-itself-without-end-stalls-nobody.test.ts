@@ -30,7 +30,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces itself tens
 
   const lists = async (id: string): Promise<boolean> => (await fleet.endpoint.models()).ids.includes(id);
   const droppedOf = async (machine: string): Promise<number> =>
-    (await MetricsText.scrape(fleet.gateways[0]?.operationsUrl ?? "")).value(dropped, { machine });
+    (await MetricsText.scrape(fleet.gateway.operationsUrl)).value(dropped, { machine });
 
   test("a machine that announces itself tens of thousands of times is dropped unread, counted and told once, and everybody else is served meanwhile", async () => {
     const before = await droppedOf("mean");
@@ -64,7 +64,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces itself tens
 
   test(`a machine that announces itself tens of thousands of times is not read where one announcement has more than ${limits.presenceBytesMax} bytes`, async () => {
     const slotsOfMean = async (): Promise<number> =>
-      (await MetricsText.scrape(fleet.gateways[0]?.operationsUrl ?? "")).value("trunkline_machine_slots", {
+      (await MetricsText.scrape(fleet.gateway.operationsUrl)).value("trunkline_machine_slots", {
         machine: "mean",
       });
     const isBack = async (): Promise<boolean> => (mean.announce({ slots: 2 }), (await slotsOfMean()) === 2);

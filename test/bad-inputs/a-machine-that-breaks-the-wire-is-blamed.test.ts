@@ -39,7 +39,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that breaks the rules of t
       catalogue: () => offering([{ ...handMadeModel, id: "mean" }]),
       answer: () => answer,
     });
-    await until(async () => (await fleet.endpoint.models()).ids.includes("mean"), { what: "the machine to be listed" });
+    await fleet.endpoint.untilListed("mean");
   });
   afterAll(async () => {
     await mean?.[Symbol.asyncDispose]();

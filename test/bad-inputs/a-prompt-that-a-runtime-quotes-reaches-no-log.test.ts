@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { runtimeLineBytesMax } from "../../services/agent/runtimes/runtime-answer.ts";
+import type { Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import type { LogLine } from "../harness/trunkline-process.ts";
@@ -96,6 +97,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a prompt that a runtime quotes", () 
   const parts = new AsyncDisposableStack();
   let fleet: Fleet;
   let settings: Settings;
+  let admin: Endpoint;
   let fakes: ReadonlyMap<string, Awaited<ReturnType<typeof startFake>>>;
   /** The served id of model `m` on each kind of runtime, and whether that model takes tools. */
   let models: ReadonlyMap<string, { readonly id: string; readonly tools: boolean }>;
@@ -107,7 +109,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a prompt that a runtime quotes", () 
     const urls = [...fakes.values()].map(({ url }) => url).join(",");
     const env = { ...level, TRUNKLINE_RUNTIME: "auto", TRUNKLINE_RUNTIME_URL: urls };
     fleet = parts.use(await startFleet({ machines: { attic: { env } }, gatewayEnv: level }));
-    settings = await fleet.operatorSettings();
+    [settings, admin] = await Promise.all([fleet.operatorSettings(), fleet.admin()]);
     const all = async () => {
       const { data } = listed.parse(await (await fleet.endpoint.get("/models")).json());
       return data.length === kinds.length && data;
@@ -133,10 +135,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a prompt that a runtime quotes", () 
   }
 
   async function lastFault() {
-    const response = await fetch(`${settings["TRUNKLINE_OPERATIONS_URL"]}/admin/v1/fleet`, {
-      headers: { authorization: `Bearer ${settings["TRUNKLINE_ADMIN_KEY"]}` },
-    });
-    return fleetTold.parse(await response.json()).data[0].last_fault;
+    return fleetTold.parse(await (await admin.get("/fleet")).json()).data[0].last_fault;
   }
 
   const processes = () => [fleet.agent("attic"), ...fleet.gateways];

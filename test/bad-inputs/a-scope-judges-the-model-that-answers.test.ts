@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { errorOf, type Endpoint } from "../harness/endpoint.ts";
+import { type Endpoint, refusalOf } from "../harness/endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { folderOfTests } from "../harness/temporary-folder.ts";
 
@@ -32,8 +32,10 @@ const ways: readonly [string, string, (endpoint: Endpoint, model: string) => Pro
 
 describe.each(ways)("%s", (way, model, ask) => {
   test(`${way} with the scope *:latest does not reach an untagged model through its alias`, async () => {
-    const response = await ask(await holding("*:latest"), `${model}:latest`);
-    expect([response.status, (await errorOf(response)).code]).toEqual([404, "model_not_found"]);
+    expect(await refusalOf(ask(await holding("*:latest"), `${model}:latest`))).toMatchObject({
+      status: 404,
+      code: "model_not_found",
+    });
   });
 
   test(`${way} with a scope that allows the untagged model too reaches it through its alias`, async () => {

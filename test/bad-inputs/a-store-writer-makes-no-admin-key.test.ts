@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { KeyKind } from "#shared/keys/key-token.ts";
-import { errorOf } from "../harness/endpoint.ts";
+import { refusalOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { SiteOnRedis, type KeyInUse } from "../harness/site-on-redis.ts";
 
@@ -25,10 +25,7 @@ describe.skipIf(lentOnly("redis"))("a person who can write any record in Redis a
       ),
     );
   const admin = (key: KeyInUse, path: string, method = "GET"): Promise<Response> =>
-    fetch(`${site.gateway.operationsUrl}/admin/v1${path}`, {
-      method,
-      headers: { authorization: `Bearer ${key.token.reveal()}` },
-    });
+    key.endpoint.send(method, `${site.gateway.operationsUrl}/admin/v1${path}`);
 
   test.each(["admin", "viewer"] as const)(
     "a person who can write any record in Redis and does not know the pepper cannot turn a model key into a key of kind %s",
@@ -36,9 +33,7 @@ describe.skipIf(lentOnly("redis"))("a person who can write any record in Redis a
       const key = await site.knownKey();
       await write(key, { kind });
       for (const path of ["/keys", "/log", "/fleet"]) {
-        const response = await admin(key, path);
-        expect(response.status).toBe(401);
-        expect(await errorOf(response)).toMatchObject({ code: "key_invalid" });
+        expect(await refusalOf(admin(key, path))).toMatchObject({ status: 401, code: "key_invalid" });
       }
       expect((await admin(key, `/keys/${key.record.id}/extend`, "POST")).status).toBe(401);
       expect(site.gateway.logged.join("")).toContain("was altered in the store");
@@ -69,14 +64,13 @@ describe.skipIf(lentOnly("redis"))("a person who can write any record in Redis a
   });
 
   test.each(["admin", "viewer"] as const)(
-    "cannot have a model key made one of kind %s by a rotation that expects a model key",
+    "a person who can write any record in Redis and does not know the pepper cannot have a model key made one of kind %s by a rotation that expects a model key",
     async (kind: KeyKind) => {
       const key = await site.unknownKey();
       const console = await site.unknownKey({ kind: "admin" });
       await write(key, { kind });
-      const response = await admin(console, `/keys/${key.record.id}/rotate`, "POST");
-      expect(response.status).toBe(409);
-      expect(await errorOf(response)).toMatchObject({ code: "key_change_refused" });
+      const refused = refusalOf(admin(console, `/keys/${key.record.id}/rotate`, "POST"));
+      expect(await refused).toMatchObject({ status: 409, code: "key_change_refused" });
     },
   );
 

@@ -3,7 +3,6 @@ import { errorOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { handMadeEnd, handMadeModel } from "../harness/hand-made-agent.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
-import { until } from "../harness/until.ts";
 import { MeanMachine, offering, type Said } from "./mean-machine.ts";
 import { contentOf, saying } from "../harness/answer-payload.ts";
 
@@ -32,8 +31,7 @@ describe.skipIf(lentOnly("nats", "redis"))("names in a request", () => {
       catalogue: () => offering([canary, "plain", "a.b"].map((id) => ({ ...handMadeModel, id }))),
       answer: () => answering,
     });
-    const listed = async (): Promise<boolean> => (await fleet.endpoint.models()).ids.includes(canary);
-    await until(listed, { what: "the machine to be listed" });
+    await fleet.endpoint.untilListed(canary);
   });
   afterAll(async () => {
     await machine?.[Symbol.asyncDispose]();

@@ -7,7 +7,6 @@ import { FakeVllm } from "../harness/fake-vllm.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet, type FleetWish } from "../harness/start-fleet.ts";
-import { until } from "../harness/until.ts";
 
 const chatModel = "Qwen/Qwen3-8B";
 
@@ -19,10 +18,7 @@ async function startSite({ machines, ...wish }: FleetWish) {
   const env = { TRUNKLINE_RUNTIME: "vllm", TRUNKLINE_RUNTIME_URL: vllm.url };
   const fleet = parts.use(await startFleet({ ...wish, machines: { ...machines, gpu: { env } } }));
   const operator = parts.use(await Operator.on({ redisUrl: fleet.redis.url }));
-  for (const endpoint of fleet.endpoints) {
-    const offered = async (): Promise<boolean> => (await endpoint.models()).ids.includes(chatModel);
-    await until(offered, { what: "the model of vLLM to be listed" });
-  }
+  for (const endpoint of fleet.endpoints) await endpoint.untilListed(chatModel);
   return { vllm, fleet, operator, stop: () => parts.disposeAsync() };
 }
 

@@ -116,7 +116,7 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     const row = own.page.getByRole("row", { name: /gpt-4o/ });
     await row.waitFor();
     // A route is live within a second.
-    await until(async () => (await up.endpoint.models()).ids.includes("gpt-4o"), { what: "the route to be live" });
+    await up.endpoint.untilListed("gpt-4o");
     expect(await up.endpoint.answer({ model: "gpt-4o", says: "Hello" })).toBe("Hello from Ollama.");
     await row.getByRole("link", { name: "Who would be asked" }).click();
     await own.sees(/leads to/);

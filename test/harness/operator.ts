@@ -74,6 +74,19 @@ export class Operator implements AsyncDisposable {
     return until(look, { what: "the usage of the key to be booked" });
   }
 
+  /** The usage as one row, once that has not changed for a while. */
+  stillUsage(stillMs: number, keyId?: KeyId): Promise<{ readonly usage: UsageRow | undefined }> {
+    let last: string | undefined;
+    let sinceMs = 0;
+    const look = async (): Promise<{ usage: UsageRow | undefined } | false> => {
+      const usage = await this.usageSum(keyId);
+      const now = JSON.stringify([usage]);
+      if (now !== last) [last, sinceMs] = [now, performance.now()];
+      return performance.now() - sinceMs > stillMs && { usage };
+    };
+    return until(look, { what: "the books to be still", intervalMs: 200, timeoutMs: 120_000 });
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.store.keys.close();
   }

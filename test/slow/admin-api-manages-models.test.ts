@@ -3,7 +3,7 @@ import { z } from "zod";
 import { manageLine, type OfferedModel, modelListing, shownModel } from "#shared/protocol/model.ts";
 import type { Control } from "#shared/protocol/job.ts";
 import { errorBody } from "../../services/gateway/operations/admin-api.ts";
-import { errorOf } from "../harness/endpoint.ts";
+import { errorOf, refusalOf } from "../harness/endpoint.ts";
 import { HandMadeAgent, handMadeEnd, type HandMadeJob } from "../harness/hand-made-agent.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet[Symbol.asyncDispose]());
 
-const operationsUrl = (): string => `${fleet.gateways[0]?.operationsUrl}/admin/v1`;
+const operationsUrl = (): string => `${fleet.gateway.operationsUrl}/admin/v1`;
 
 interface Asking {
   readonly body?: object;
@@ -146,10 +146,7 @@ test("a machine that is away is named and not waited for, and to ask for it alon
   await agent.kill();
   await until(async () => (await stateOf("shed")) === "offline", { what: "shed to be away" });
   for (const response of [await ask("/models?machine=shed"), await manage("shed", "pull")]) {
-    expect([response.status, await errorOf(response)]).toMatchObject([
-      503,
-      { code: "agent_offline", param: "machine" },
-    ]);
+    expect(await refusalOf(response)).toMatchObject({ status: 503, code: "agent_offline", param: "machine" });
   }
 });
 
@@ -221,8 +218,7 @@ test("work that fails after its first line says so in its last, and never that i
 
 test("a machine whose progress makes no sense is told of, and told to stop", async () => {
   const { machine, controls } = await startMachine(({ say }) => say("data", jsonPayload({ status: 7 }), 1));
-  const response = await manage(machine, "pull");
-  expect([response.status, await errorOf(response)]).toMatchObject([502, { code: "upstream_error" }]);
+  expect(await refusalOf(manage(machine, "pull"))).toMatchObject({ status: 502, code: "upstream_error" });
   await until(() => controls.some(({ kind }) => kind === "cancel"), { what: "the machine to be told" });
 });
 
@@ -262,8 +258,7 @@ test("a machine that nobody knows is 404, and what cannot be asked is 400 with t
     const response = await ask(path, { body: sent });
     expect([path, response.status, await errorOf(response)]).toMatchObject([path, status, { code, param }]);
   }
-  const response = await ask("/models?machine=nowhere");
-  expect([response.status, await errorOf(response)]).toMatchObject([404, { code: "machine_not_found" }]);
+  expect(await refusalOf(ask("/models?machine=nowhere"))).toMatchObject({ status: 404, code: "machine_not_found" });
   expect((await ask("/machines/cellar/models/pull")).status).toBe(405);
 });
 
