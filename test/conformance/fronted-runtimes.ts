@@ -12,7 +12,6 @@ import type { FakeOpenAiServer } from "../harness/fake-openai-server.ts";
 import { FakeOtherServer } from "../harness/fake-other-server.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { startUp } from "../harness/start-trunkline.ts";
-import { until } from "../harness/until.ts";
 import { answerAsOllama, answerAsOpenAi } from "./knowing-model.ts";
 
 /** A whole Trunkline in front of one kind of runtime, as an SDK is pointed at it. */
@@ -169,8 +168,7 @@ async function inFrontOf(
   const { endpoint } = parts.use(
     await startUp({ ...auto, TRUNKLINE_RUNTIME_URL: urls, TRUNKLINE_MODELS_FILE: modelsFile }),
   );
-  const listed = async (): Promise<boolean> => (await endpoint.models()).ids.includes(models.chatModel);
-  await until(listed, { what: `${models.chatModel} to be listed` });
+  await endpoint.untilListed(models.chatModel);
   const started = parts.move();
   return { endpoint, ...models, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }

@@ -2,56 +2,48 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { OpenAI as LangChainOpenAI } from "@langchain/openai";
 import { generateText, streamText } from "ai";
 import OpenAI, { APIError, BadRequestError, NotFoundError } from "openai";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { until } from "../harness/until.ts";
-import { startStagedVllm, type StagedVllm } from "./staged-vllm.ts";
+import { stagedOpenAi } from "./staged-openai.ts";
 import { thrownBy } from "./thrown-by.ts";
-import { WatchedFetch } from "./watched-fetch.ts";
 
 /** What it warns of is looked at where it matters. */
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
 
 describe("a text that is continued as it is, without a template,", () => {
-  let staged: StagedVllm;
-  let watched: WatchedFetch;
-  let client: OpenAI;
-  beforeAll(async () => void (staged = await startStagedVllm()));
+  const on = stagedOpenAi();
   beforeEach(() => {
-    watched = new WatchedFetch();
-    const { baseUrl: baseURL, key: apiKey } = staged.up.endpoint;
-    client = new OpenAI({ baseURL, apiKey, maxRetries: 0, fetch: watched.fetch });
-    staged.vllm.onText = (text) => {
+    on.stage.vllm.onText = (text) => {
       const { prompt } = text.request.body as { prompt: string };
       for (const word of [" after", ` ${prompt}`]) text.say(word);
       text.done();
     };
   });
-  afterAll(() => staged[Symbol.asyncDispose]());
 
-  const ask = (prompt: string | string[], fields: object = {}) => ({ model: staged.model, prompt, ...fields });
+  const ask = (prompt: string | string[], fields: object = {}) => ({ model: on.stage.model, prompt, ...fields });
   const told = ({ choices }: OpenAI.Completion) => choices.map(({ index, text }) => [index, text]);
 
   test("a text that is continued as it is, without a template, comes whole, with every field of the schema", async () => {
-    expect(await client.completions.create(ask("One"))).toEqual({
+    expect(await on.client.completions.create(ask("One"))).toEqual({
       id: expect.stringMatching(/^cmpl-\w{10,}$/),
       object: "text_completion",
       created: expect.closeTo(Date.now() / 1_000, -2),
-      model: staged.model,
+      model: on.stage.model,
       choices: [{ text: " after One", index: 0, logprobs: null, finish_reason: "stop" }],
       usage: { prompt_tokens: 20, completion_tokens: 3, total_tokens: 23 },
     });
     // What OpenAI gives unless it is asked for more.
-    expect(staged.vllm.texts.at(-1)?.body).toMatchObject({ prompt: "One", max_tokens: 16 });
+    expect(on.stage.vllm.texts.at(-1)?.body).toMatchObject({ prompt: "One", max_tokens: 16 });
   });
 
   test("a text that is continued as it is, without a template, comes piece by piece, with the usage at the end if that is wanted", async () => {
     const asked = { ...ask("One"), stream: true as const };
-    const plain = await Array.fromAsync(await client.completions.create(asked));
+    const plain = await Array.fromAsync(await on.client.completions.create(asked));
     expect(plain.map(({ choices }) => choices[0]?.text).join("")).toBe(" after One");
     expect(plain.map(({ choices }) => choices[0]?.finish_reason).filter(Boolean)).toEqual(["stop"]);
     expect(plain.every((chunk) => !("usage" in chunk))).toBe(true);
     const counted = await Array.fromAsync(
-      await client.completions.create({ ...asked, stream_options: { include_usage: true } }),
+      await on.client.completions.create({ ...asked, stream_options: { include_usage: true } }),
     );
     expect(counted.at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: 3 } });
     expect(counted.slice(0, -1).every(({ usage }) => usage === null)).toBe(true);
@@ -59,7 +51,7 @@ describe("a text that is continued as it is, without a template,", () => {
   });
 
   test("a text that is continued as it is, without a template, is one of several, each continued as often as is asked, and in its order", async () => {
-    const whole = await client.completions.create(ask(["One", "Two"], { n: 2 }));
+    const whole = await on.client.completions.create(ask(["One", "Two"], { n: 2 }));
     const inOrder = [
       [0, " after One"],
       [1, " after One"],
@@ -68,19 +60,19 @@ describe("a text that is continued as it is, without a template,", () => {
     ];
     expect(told(whole)).toEqual(inOrder);
     const asked = { ...ask(["One", "Two"], { n: 2 }), stream: true as const };
-    const chunks = await Array.fromAsync(await client.completions.create(asked));
+    const chunks = await Array.fromAsync(await on.client.completions.create(asked));
     const texts = ["", "", "", ""];
     for (const { choices } of chunks) for (const { index, text } of choices) texts[index] += text;
     expect(texts.map((text, index) => [index, text])).toEqual(inOrder);
   });
 
   test("a text that is continued as it is, without a template, is told before what follows it, where that is asked for", async () => {
-    const whole = await client.completions.create(ask(["One", "Two"], { echo: true }));
+    const whole = await on.client.completions.create(ask(["One", "Two"], { echo: true }));
     expect(told(whole)).toEqual([
       [0, "One after One"],
       [1, "Two after Two"],
     ]);
-    const stream = await client.completions.create({ ...ask("One", { echo: true }), stream: true });
+    const stream = await on.client.completions.create({ ...ask("One", { echo: true }), stream: true });
     const chunks = await Array.fromAsync(stream);
     expect(chunks.map(({ choices }) => choices[0]?.text).join("")).toBe("One after One");
   });
@@ -88,7 +80,7 @@ describe("a text that is continued as it is, without a template,", () => {
   test("a text that is continued as it is, without a template, has how likely its tokens were told in lists side by side", async () => {
     const tokens = [" after", " this", " One"];
     const offsets = [0, 6, 11];
-    staged.vllm.onText = (text) => {
+    on.stage.vllm.onText = (text) => {
       const top = tokens.map((token) => ({ [token]: -0.25 }));
       const both = { tokens: tokens.slice(0, 2), token_logprobs: [-0.25, -0.25], top_logprobs: top.slice(0, 2) };
       const logprobs = { ...both, text_offset: [0, 6] };
@@ -96,11 +88,11 @@ describe("a text that is continued as it is, without a template,", () => {
       text.say(" One");
       text.done();
     };
-    const { choices } = await client.completions.create(ask("One", { logprobs: 1 }));
+    const { choices } = await on.client.completions.create(ask("One", { logprobs: 1 }));
     const { logprobs } = choices[0] ?? expect.fail("there was no choice");
     expect(logprobs).toMatchObject({ tokens, token_logprobs: [-0.25, -0.25, -0.25], text_offset: offsets });
     expect(logprobs?.top_logprobs?.map((others) => Object.keys(others))).toEqual(tokens.map((token) => [token]));
-    const stream = await client.completions.create({ ...ask("One", { logprobs: 1 }), stream: true });
+    const stream = await on.client.completions.create({ ...ask("One", { logprobs: 1 }), stream: true });
     const chunks = await Array.fromAsync(stream);
     const pieces = chunks.flatMap(({ choices: [choice] }) => choice?.logprobs ?? []);
     expect(pieces.flatMap((piece) => piece.tokens)).toEqual(tokens);
@@ -115,46 +107,46 @@ describe("a text that is continued as it is, without a template,", () => {
       [{ logprobs: 6 }, "logprobs"],
       [{ temperature: 3 }, "temperature"],
     ] as const) {
-      const error = await thrownBy(client.post("/completions", { body: ask("One", fields) }));
+      const error = await thrownBy(on.client.post("/completions", { body: ask("One", fields) }));
       expect(error).toBeInstanceOf(BadRequestError);
       expect(error).toMatchObject({ type: "invalid_request_error", param });
     }
-    const absent = await thrownBy(client.completions.create({ ...ask("One"), model: "absent" }));
+    const absent = await thrownBy(on.client.completions.create({ ...ask("One"), model: "absent" }));
     expect(absent).toBeInstanceOf(NotFoundError);
   });
 
   test("a text that is continued as it is, without a template, stops the runtime when its client leaves, and throws when the runtime fails", async () => {
-    staged.vllm.onText = (text) => text.say(" after");
-    const stream = await client.completions.create({ ...ask("One"), stream: true });
+    on.stage.vllm.onText = (text) => text.say(" after");
+    const stream = await on.client.completions.create({ ...ask("One"), stream: true });
     for await (const { choices } of stream) if (choices[0]?.text === " after") break;
-    await until(() => staged.vllm.atWork === 0, { what: "the runtime to stop" });
-    expect(staged.vllm.texts.at(-1)).toMatchObject({ closedEarly: true });
-    staged.vllm.onText = (text) => {
+    await until(() => on.stage.vllm.atWork === 0, { what: "the runtime to stop" });
+    expect(on.stage.vllm.texts.at(-1)).toMatchObject({ closedEarly: true });
+    on.stage.vllm.onText = (text) => {
       text.say(" after");
       text.event({ error: { message: "CUDA out of memory", type: "InternalServerError", code: 500 } });
       text.end();
     };
-    const broken = await client.completions.create({ ...ask("One"), stream: true });
+    const broken = await on.client.completions.create({ ...ask("One"), stream: true });
     const error = await thrownBy(Array.fromAsync(broken));
     expect(error).toBeInstanceOf(APIError);
     expect(error).toMatchObject({ code: "upstream_error", type: "server_error" });
   });
 
   test("a text that is continued as it is, without a template, comes to the Vercel AI SDK and to LangChain, whole and streamed, with nothing ignored", async () => {
-    const { baseUrl: baseURL, key: apiKey } = staged.up.endpoint;
-    const { fetch } = watched;
+    const { baseUrl: baseURL, key: apiKey } = on.stage.up.endpoint;
+    const { fetch } = on.watched;
     const provider = createOpenAICompatible({ name: "trunkline", baseURL, apiKey, includeUsage: true, fetch });
-    const asked = { model: provider.completionModel(staged.model), prompt: "One", maxRetries: 0 };
+    const asked = { model: provider.completionModel(on.stage.model), prompt: "One", maxRetries: 0 };
     expect((await generateText(asked)).text).toContain(" after");
     const streamed = streamText(asked);
     expect(await streamed.text).toContain(" after");
     expect((await streamed.usage).outputTokens).toBe(3);
 
     const configuration = { baseURL, fetch };
-    const model = new LangChainOpenAI({ model: staged.model, apiKey, configuration, maxRetries: 0 });
+    const model = new LangChainOpenAI({ model: on.stage.model, apiKey, configuration, maxRetries: 0 });
     expect(await model.invoke("One")).toBe(" after One");
     expect((await Array.fromAsync(await model.stream("One"))).join("")).toBe(" after One");
-    expect(watched.sent.map(({ path }) => path)).toEqual(Array(4).fill("/v1/completions"));
-    expect([watched.statuses, watched.ignored]).toEqual([[200, 200, 200, 200], []]);
+    expect(on.watched.sent.map(({ path }) => path)).toEqual(Array(4).fill("/v1/completions"));
+    expect([on.watched.statuses, on.watched.ignored]).toEqual([[200, 200, 200, 200], []]);
   });
 });

@@ -1,13 +1,12 @@
 import OpenAI, { APIError, NotFoundError } from "openai";
 import { zodResponsesFunction, zodTextFormat } from "openai/helpers/zod";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import { until } from "../harness/until.ts";
 import { callTwice, cities, failBefore, failInTheMiddle, sayHello, sayLikely } from "./staged-answers.ts";
-import { startStagedVllm, type StagedVllm } from "./staged-vllm.ts";
+import { stagedOpenAi } from "./staged-openai.ts";
 import { thrownBy } from "./thrown-by.ts";
-import { WatchedFetch } from "./watched-fetch.ts";
 
 type Item = OpenAI.Responses.ResponseInputItem;
 
@@ -122,108 +121,100 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
 });
 
 describe("the official SDK's Responses API", () => {
-  let staged: StagedVllm;
-  let client: OpenAI;
-  let watched: WatchedFetch;
-  beforeAll(async () => void (staged = await startStagedVllm()));
-  beforeEach(() => {
-    watched = new WatchedFetch();
-    const { baseUrl: baseURL, key: apiKey } = staged.up.endpoint;
-    client = new OpenAI({ baseURL, apiKey, maxRetries: 0, fetch: watched.fetch });
-    staged.answers(sayHello);
-  });
-  afterAll(() => staged[Symbol.asyncDispose]());
-  const ask = (fields: object = {}) => ({ model: staged.model, input: "How cold is Oslo?", ...fields });
+  const on = stagedOpenAi();
+  const ask = (fields: object = {}) => ({ model: on.stage.model, input: "How cold is Oslo?", ...fields });
 
   test("asks the runtime for nothing that the client did not say, but the salt of its key", async () => {
-    await client.responses.create(ask());
+    await on.client.responses.create(ask());
     const fields = ["cache_salt", "messages", "model", "stream", "stream_options"];
-    expect(Object.keys(staged.asked()).toSorted()).toEqual(fields);
-    expect(watched.ignored).toEqual([]);
+    expect(Object.keys(on.stage.asked()).toSorted()).toEqual(fields);
+    expect(on.watched.ignored).toEqual([]);
   });
 
   test("gets structured output that its helper parses, whole and streamed", async () => {
-    staged.answers((chat) => {
+    on.stage.answers((chat) => {
       for (const piece of ['{"city":', '"Oslo",', '"degrees":7}']) chat.say(piece);
       chat.done();
     });
     const asked = ask({ text: { format: zodTextFormat(weather, "weather") } });
-    expect((await client.responses.parse(asked)).output_parsed).toEqual(oslo);
-    expect(staged.asked()["response_format"]).toMatchObject({
+    expect((await on.client.responses.parse(asked)).output_parsed).toEqual(oslo);
+    expect(on.stage.asked()["response_format"]).toMatchObject({
       type: "json_schema",
       json_schema: { name: "weather", strict: true },
     });
-    expect((await client.responses.stream(asked).finalResponse()).output_parsed).toEqual(oslo);
+    expect((await on.client.responses.stream(asked).finalResponse()).output_parsed).toEqual(oslo);
   });
 
   test("gets the arguments of a function parsed, and calls that come at once, each with its own", async () => {
-    staged.answers(callTwice);
+    on.stage.answers(callTwice);
     const tool = zodResponsesFunction({ name: "get_weather", parameters: z.object({ city: z.string() }) });
     const expected = cities.map((city) => ({ call_id: `call_${city}`, parsed_arguments: { city } }));
-    expect((await client.responses.parse(ask({ tools: [tool] }))).output).toMatchObject(expected);
-    const streamed = await client.responses.stream(ask({ tools: [tool] })).finalResponse();
+    expect((await on.client.responses.parse(ask({ tools: [tool] }))).output).toMatchObject(expected);
+    const streamed = await on.client.responses.stream(ask({ tools: [tool] })).finalResponse();
     expect(streamed.output).toMatchObject(expected);
-    expect(staged.asked()["tools"]).toMatchObject([{ function: { name: "get_weather", strict: true } }]);
+    expect(on.stage.asked()["tools"]).toMatchObject([{ function: { name: "get_weather", strict: true } }]);
   });
 
   test("gives what functions gave to the runtime as it takes it, with what the model thought", async () => {
-    staged.answers((chat) => {
+    on.stage.answers((chat) => {
       chat.think("Hm.");
       callTwice(chat);
     });
     const tools = [getWeather];
-    const { output } = await client.responses.create(ask({ tools }));
+    const { output } = await on.client.responses.create(ask({ tools }));
     const gave = cities.map((city): Item => ({ type: "function_call_output", call_id: `call_${city}`, output: "7" }));
     const input: Item[] = [{ role: "user", content: "Oslo or Rome?" }, ...(output as Item[]), ...gave];
-    expect((await client.responses.create({ model: staged.model, input, tools })).output_text).toBe("Hello there.");
-    expect(staged.asked()["messages"]).toMatchObject([
+    expect((await on.client.responses.create({ model: on.stage.model, input, tools })).output_text).toBe(
+      "Hello there.",
+    );
+    expect(on.stage.asked()["messages"]).toMatchObject([
       { role: "user" },
       { role: "assistant", reasoning: "Hm.", tool_calls: [{ id: "call_Oslo" }, { id: "call_Rome" }] },
       { role: "tool", tool_call_id: "call_Oslo", content: "7" },
       { role: "tool", tool_call_id: "call_Rome", content: "7" },
     ]);
-    expect(watched.ignored).toEqual([]);
+    expect(on.watched.ignored).toEqual([]);
   });
 
   test("hears how likely each token was, whole and streamed", async () => {
-    staged.answers((chat) => sayLikely(chat));
+    on.stage.answers((chat) => sayLikely(chat));
     const asked = ask({ include: ["message.output_text.logprobs"], top_logprobs: 1 });
     const likely = [{ token: "Hello", logprob: -0.5, top_logprobs: [{ token: "Hi" }] }];
     const part = { type: "output_text", text: "Hello", logprobs: likely };
-    expect((await client.responses.create(asked)).output).toMatchObject([{ content: [part] }]);
-    expect((await client.responses.stream(asked).finalResponse()).output).toMatchObject([{ content: [part] }]);
-    expect(staged.asked()).toMatchObject({ logprobs: true, top_logprobs: 1 });
+    expect((await on.client.responses.create(asked)).output).toMatchObject([{ content: [part] }]);
+    expect((await on.client.responses.stream(asked).finalResponse()).output).toMatchObject([{ content: [part] }]);
+    expect(on.stage.asked()).toMatchObject({ logprobs: true, top_logprobs: 1 });
   });
 
   test("throws what fails before the answer with its status, and retries it if it may", async () => {
-    staged.answers(failBefore);
+    on.stage.answers(failBefore);
     const failed = { status: 502, code: "upstream_error", type: "server_error" };
     for (const stream of [false, true])
-      expect(await thrownBy(client.responses.create({ ...ask(), stream }))).toMatchObject(failed);
+      expect(await thrownBy(on.client.responses.create({ ...ask(), stream }))).toMatchObject(failed);
     let times = 0;
-    staged.answers((chat) => ((times += 1) === 1 ? failBefore(chat) : sayHello(chat)));
-    const retrying = client.withOptions({ maxRetries: 2 });
+    on.stage.answers((chat) => ((times += 1) === 1 ? failBefore(chat) : sayHello(chat)));
+    const retrying = on.client.withOptions({ maxRetries: 2 });
     expect((await retrying.responses.create(ask())).output_text).toBe("Hello there.");
   });
 
   test("throws what fails in the middle of a stream, and never takes it for the end", async () => {
-    staged.answers(failInTheMiddle);
+    on.stage.answers(failInTheMiddle);
     const heard: string[] = [];
     const listening = (async () => {
-      for await (const event of await client.responses.create({ ...ask(), stream: true })) heard.push(event.type);
+      for await (const event of await on.client.responses.create({ ...ask(), stream: true })) heard.push(event.type);
     })();
     const error = await thrownBy(listening);
     expect(error).toBeInstanceOf(APIError);
     expect(error).toMatchObject({ code: "upstream_error", type: "server_error", param: null });
     expect(heard.at(-1)).toBe("response.output_text.delta");
-    expect(await thrownBy(client.responses.stream(ask()).finalResponse())).toMatchObject({ code: "upstream_error" });
+    expect(await thrownBy(on.client.responses.stream(ask()).finalResponse())).toMatchObject({ code: "upstream_error" });
   });
 
   test("stops the runtime when it leaves", async () => {
-    staged.answers((chat) => chat.say("Hello "));
-    const stream = await client.responses.create({ ...ask(), stream: true });
+    on.stage.answers((chat) => chat.say("Hello "));
+    const stream = await on.client.responses.create({ ...ask(), stream: true });
     for await (const event of stream) if (event.type === "response.output_text.delta") break;
-    await until(() => staged.vllm.atWork === 0, { what: "the runtime to stop" });
-    expect(staged.vllm.chats.at(-1)).toMatchObject({ closedEarly: true });
+    await until(() => on.stage.vllm.atWork === 0, { what: "the runtime to stop" });
+    expect(on.stage.vllm.chats.at(-1)).toMatchObject({ closedEarly: true });
   });
 });

@@ -5,7 +5,6 @@ import { FakeVllm } from "../harness/fake-vllm.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet } from "../harness/start-fleet.ts";
-import { until } from "../harness/until.ts";
 import { callTwice, cities, failInTheMiddle, sayHello } from "./staged-answers.ts";
 import { startStagedVllm } from "./staged-vllm.ts";
 import { thrownBy } from "./thrown-by.ts";
@@ -37,8 +36,7 @@ async function onRedis(): Promise<Site> {
   const operator = parts.use(await Operator.on({ redisUrl: fleet.redis.url }));
   const key = (await operator.issue({ storesResponses: true })).token.reveal();
   const endpoints = fleet.endpoints.map((each) => each.withKey(key));
-  for (const endpoint of endpoints)
-    await until(async () => (await endpoint.models()).ids.includes(model), { what: `${model} to be listed` });
+  for (const endpoint of endpoints) await endpoint.untilListed(model);
   const [here, there] = endpoints.map(clientOf);
   if (here === undefined || there === undefined) throw new Error("there are no two gateways");
   const started = parts.move();

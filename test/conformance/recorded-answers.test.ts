@@ -1,5 +1,4 @@
-import OpenAI from "openai";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { FakeOpenAiChat } from "../harness/fake-openai-chat.ts";
 import { startUp } from "../harness/start-trunkline.ts";
 import {
@@ -24,7 +23,7 @@ import {
   textWhole,
 } from "./recorded-answers.ts";
 import { likely } from "./staged-answers.ts";
-import { startStagedVllm, type StagedVllm } from "./staged-vllm.ts";
+import { stagedOpenAi } from "./staged-openai.ts";
 
 /** What a model says to each question, piece by piece. */
 const answers: Readonly<Record<string, (chat: FakeOpenAiChat) => string>> = {
@@ -52,38 +51,31 @@ const answers: Readonly<Record<string, (chat: FakeOpenAiChat) => string>> = {
 };
 
 describe("every answer of today is as it was recorded:", () => {
-  let staged: StagedVllm;
-  let client: OpenAI;
-  beforeAll(async () => {
-    staged = await startStagedVllm();
-    client = new OpenAI({ baseURL: staged.up.endpoint.baseUrl, apiKey: staged.up.endpoint.key, maxRetries: 0 });
-    staged.answers((chat) => {
-      const asked = (chat.request.body["messages"] as { content: string }[]).at(-1);
-      const finishReason = answers[asked?.content ?? ""]?.(chat) ?? "stop";
-      const usage = {
-        prompt_tokens: 20,
-        completion_tokens: 3,
-        total_tokens: 23,
-        prompt_tokens_details: { cached_tokens: 16 },
-        completion_tokens_details: { reasoning_tokens: 1 },
-      };
-      chat.done({ finishReason, usage });
-    });
+  const on = stagedOpenAi((chat) => {
+    const asked = (chat.request.body["messages"] as { content: string }[]).at(-1);
+    const finishReason = answers[asked?.content ?? ""]?.(chat) ?? "stop";
+    const usage = {
+      prompt_tokens: 20,
+      completion_tokens: 3,
+      total_tokens: 23,
+      prompt_tokens_details: { cached_tokens: 16 },
+      completion_tokens_details: { reasoning_tokens: 1 },
+    };
+    chat.done({ finishReason, usage });
   });
-  afterAll(() => staged[Symbol.asyncDispose]());
 
   const ask = (question: string, fields: object = {}) => ({
-    model: staged.model,
+    model: on.stage.model,
     messages: [{ role: "user" as const, content: question }],
     ...fields,
   });
   const whole = async (question: string, fields: object = {}) => {
-    const response = await client.chat.completions.create(ask(question, fields)).asResponse();
+    const response = await on.client.chat.completions.create(ask(question, fields)).asResponse();
     return masked(await response.json());
   };
   const events = async (question: string, fields: object = {}) => {
     const asked = { ...ask(question, fields), stream: true as const };
-    const response = await client.chat.completions.create(asked).asResponse();
+    const response = await on.client.chat.completions.create(asked).asResponse();
     return eventsIn(await response.text());
   };
   const tools = [{ type: "function", function: { name: "get_weather" } }];
@@ -111,8 +103,8 @@ describe("every answer of today is as it was recorded:", () => {
   });
 
   const askResponse = async (input: string, fields: object = {}) => {
-    const asked = { model: staged.model, input, instructions: "Be kind.", metadata: { team: "blue" }, ...fields };
-    return client.responses.create(asked).asResponse();
+    const asked = { model: on.stage.model, input, instructions: "Be kind.", metadata: { team: "blue" }, ...fields };
+    return on.client.responses.create(asked).asResponse();
   };
 
   test("a response with thoughts", async () => {
@@ -127,15 +119,15 @@ describe("every answer of today is as it was recorded:", () => {
   });
 
   test("a text that is continued", async () => {
-    staged.vllm.onText = (text) => {
+    on.stage.vllm.onText = (text) => {
       text.say(" upon");
       text.done();
     };
-    const asked = { model: staged.model, prompt: "Once", logprobs: 1 };
-    const response = await client.completions.create(asked).asResponse();
+    const asked = { model: on.stage.model, prompt: "Once", logprobs: 1 };
+    const response = await on.client.completions.create(asked).asResponse();
     expect(masked(await response.json())).toEqual(textWhole);
     const told = { stream: true as const, stream_options: { include_usage: true } };
-    const stream = await client.completions.create({ ...asked, ...told }).asResponse();
+    const stream = await on.client.completions.create({ ...asked, ...told }).asResponse();
     expect(eventsIn(await stream.text())).toEqual([...streamOfContinuation, "[DONE]"]);
   });
 
@@ -144,23 +136,23 @@ describe("every answer of today is as it was recorded:", () => {
     const { baseUrl, key } = demonstration.endpoint;
     const post = async (fields: object): Promise<unknown> => {
       const body = { model: "scripted:embed", dimensions: 2, ...fields };
-      return client.withOptions({ baseURL: baseUrl, apiKey: key }).post("/embeddings", { body });
+      return on.client.withOptions({ baseURL: baseUrl, apiKey: key }).post("/embeddings", { body });
     };
     expect(await post({ input: ["a", "b"] })).toEqual(embeddings);
     expect(await post({ input: "a", encoding_format: "base64" })).toEqual(embeddingsAsBase64);
   });
 
   test("a model, alone and in the list", async () => {
-    expect(masked(await client.models.retrieve(staged.model))).toEqual(listed);
-    const response = await client.get("/models").asResponse();
+    expect(masked(await on.client.models.retrieve(on.stage.model))).toEqual(listed);
+    const response = await on.client.get("/models").asResponse();
     expect(masked(await response.json())).toEqual({ object: "list", data: [listed] });
   });
 
   test("an error, before an answer and in the middle of it", async () => {
-    const { baseUrl, key } = staged.up.endpoint;
+    const { baseUrl, key } = on.stage.up.endpoint;
     const absent = await fetch(`${baseUrl}/models/absent`, { headers: { authorization: `Bearer ${key}` } });
     expect(await absent.json()).toEqual(failure);
-    staged.answers((chat) => {
+    on.stage.answers((chat) => {
       chat.say("Hello ");
       chat.event({ error: { message: "CUDA out of memory", type: "InternalServerError", code: 500 } });
       chat.end();

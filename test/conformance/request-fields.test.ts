@@ -14,7 +14,7 @@ import {
   type Treatment,
 } from "./request-fields.ts";
 import { sayHello, sayLikely } from "./staged-answers.ts";
-import { startStagedVllm, type StagedVllm } from "./staged-vllm.ts";
+import { stagedOpenAi } from "./staged-openai.ts";
 import { thrownBy } from "./thrown-by.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -38,18 +38,11 @@ const besideInResponse: Readonly<Record<string, Fields>> = {
 };
 
 describe("every request field that the official SDK knows:", () => {
-  let staged: StagedVllm;
-  let client: OpenAI;
-  beforeAll(async () => {
-    staged = await startStagedVllm();
-    client = new OpenAI({ baseURL: staged.up.endpoint.baseUrl, apiKey: staged.up.endpoint.key, maxRetries: 0 });
-    staged.answers((chat) => (chat.request.body["logprobs"] === true ? sayLikely(chat) : sayHello(chat)));
-  });
-  afterAll(() => staged[Symbol.asyncDispose]());
+  const on = stagedOpenAi((chat) => (chat.request.body["logprobs"] === true ? sayLikely(chat) : sayHello(chat)));
 
   /** Sends fields of any kind, and says what was ignored. */
   async function send(path: string, fields: Fields): Promise<string | null> {
-    const { headers } = await client.post(path, { body: fields }).asResponse();
+    const { headers } = await on.client.post(path, { body: fields }).asResponse();
     return headers.get("x-trunkline-ignored");
   }
 
@@ -81,24 +74,24 @@ describe("every request field that the official SDK knows:", () => {
 
   /** The first part of the first message, which may be sent as a mere text. */
   function firstPart(): unknown {
-    const { content } = (staged.asked()["messages"] as { content: string | unknown[] }[])[0] ?? {};
+    const { content } = (on.stage.asked()["messages"] as { content: string | unknown[] }[])[0] ?? {};
     return typeof content === "string" ? { type: "text", text: content } : content?.[0];
   }
 
   const hello = { role: "user", content: "Hello" };
-  const ask = (fields: Fields) => send("/chat/completions", { messages: [hello], ...fields, model: staged.model });
+  const ask = (fields: Fields) => send("/chat/completions", { messages: [hello], ...fields, model: on.stage.model });
 
   test.each(rows(chatFields))("a chat's %s", async (name, treatment) => {
     const around = beside[name] ?? {};
-    const told = name === "model" ? { ...treatment, value: staged.model } : treatment;
+    const told = name === "model" ? { ...treatment, value: on.stage.model } : treatment;
     const sendOne = (value: unknown) => ask({ ...around, [name]: value });
-    await expectTreated([name, told], { send: sendOne, asked: staged.asked, param: name });
+    await expectTreated([name, told], { send: sendOne, asked: on.stage.asked, param: name });
   });
 
   test.each(rows(streamOptions))("a stream's %s", (name, treatment) =>
     expectTreated([name, treatment], {
       send: (value) => ask({ stream: true, stream_options: { [name]: value } }),
-      asked: staged.asked,
+      asked: on.stage.asked,
       param: `stream_options.${name}`,
     }),
   );
@@ -113,7 +106,7 @@ describe("every request field that the official SDK knows:", () => {
     });
     return expectTreated([name, treatment], {
       send: (value) => ask({ messages: [hello, messageWith(value), ...after, hello] }),
-      asked: () => (staged.asked()["messages"] as unknown[])[1],
+      asked: () => (on.stage.asked()["messages"] as unknown[])[1],
       param: `messages[1].${name}`,
     });
   });
@@ -128,7 +121,7 @@ describe("every request field that the official SDK knows:", () => {
       return;
     }
     expect(await asking).toBeNull();
-    const told = staged.asked()["messages"] as { role: string; content: unknown }[];
+    const told = on.stage.asked()["messages"] as { role: string; content: unknown }[];
     expect(told.at(-2)).toMatchObject({ role: heard, content: "Well." });
   });
 
@@ -145,19 +138,19 @@ describe("every request field that the official SDK knows:", () => {
       [name, treatment.as === "honoured" ? { asks: { tools: [treatment.value] }, ...treatment } : treatment],
       {
         send: (tool) => ask({ tools: [tool] }),
-        asked: staged.asked,
+        asked: on.stage.asked,
         param: "tools[0].type",
       },
     ),
   );
 
-  const askResponse = (fields: Fields) => send("/responses", { input: "Hello", ...fields, model: staged.model });
+  const askResponse = (fields: Fields) => send("/responses", { input: "Hello", ...fields, model: on.stage.model });
 
   test.each(rows(responseFields))("a response's %s", async (name, treatment) => {
     const around = besideInResponse[name] ?? {};
-    const told = name === "model" ? { ...treatment, value: staged.model } : treatment;
+    const told = name === "model" ? { ...treatment, value: on.stage.model } : treatment;
     const sendOne = (value: unknown) => askResponse({ ...around, [name]: value });
-    await expectTreated([name, told], { send: sendOne, asked: staged.asked, param: name });
+    await expectTreated([name, told], { send: sendOne, asked: on.stage.asked, param: name });
   });
 
   test("marks of OpenAI's own cache, on any part of a message", async () => {
@@ -169,7 +162,7 @@ describe("every request field that the official SDK knows:", () => {
   test("null, which counts as a field that is not there", async () => {
     const nothing = Object.fromEntries(Object.keys(chatFields).map((name) => [name, null]));
     expect(await ask({ ...nothing, messages: [hello] })).toBeNull();
-    expect(Object.keys(staged.asked()).toSorted()).toEqual([
+    expect(Object.keys(on.stage.asked()).toSorted()).toEqual([
       "cache_salt",
       "messages",
       "model",
@@ -181,7 +174,7 @@ describe("every request field that the official SDK knows:", () => {
   test("null, which counts as a field that is not there, in a response too", async () => {
     const nothing = Object.fromEntries(Object.keys(responseFields).map((name) => [name, null]));
     expect(await askResponse({ ...nothing, input: "Hello" })).toBeNull();
-    expect(Object.keys(staged.asked()).toSorted()).toEqual([
+    expect(Object.keys(on.stage.asked()).toSorted()).toEqual([
       "cache_salt",
       "messages",
       "model",
@@ -192,18 +185,18 @@ describe("every request field that the official SDK knows:", () => {
 
   /** Some mean nothing to a runtime, which is asked for one answer to one text at a time. */
   test.each(rows(completionFields))("a completion's %s", (name, treatment) => {
-    const around = { model: staged.model, prompt: "Once upon", ...(name === "stream_options" && { stream: true }) };
-    return expectTreated([name, name === "model" ? { ...treatment, value: staged.model } : treatment], {
+    const around = { model: on.stage.model, prompt: "Once upon", ...(name === "stream_options" && { stream: true }) };
+    return expectTreated([name, name === "model" ? { ...treatment, value: on.stage.model } : treatment], {
       send: (value) => send("/completions", { ...around, [name]: value }),
-      asked: () => staged.vllm.texts.at(-1)?.body,
+      asked: () => on.stage.vllm.texts.at(-1)?.body,
       param: name,
     });
   });
 
   test("null, which counts as a field that is not there, in a completion too", async () => {
     const nothing = Object.fromEntries(Object.keys(completionFields).map((name) => [name, null]));
-    expect(await send("/completions", { ...nothing, model: staged.model, prompt: "Once upon" })).toBeNull();
-    const asked = Object.keys(staged.vllm.texts.at(-1)?.body ?? {});
+    expect(await send("/completions", { ...nothing, model: on.stage.model, prompt: "Once upon" })).toBeNull();
+    const asked = Object.keys(on.stage.vllm.texts.at(-1)?.body ?? {});
     expect(asked.toSorted()).toEqual(["cache_salt", "max_tokens", "model", "prompt", "stream", "stream_options"]);
   });
 });

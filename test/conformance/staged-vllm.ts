@@ -6,7 +6,6 @@ import type { FakeOpenAiChat } from "../harness/fake-openai-chat.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import type { Settings } from "../harness/trunkline-command.ts";
-import { until } from "../harness/until.ts";
 
 /** A Trunkline in front of one vLLM whose every answer a test gives, and whose every question it sees. */
 export interface StagedVllm extends AsyncDisposable {
@@ -37,7 +36,7 @@ export async function startStagedVllm(
   await writeFile(modelsFile, JSON.stringify(everything));
   const found = { TRUNKLINE_RUNTIME: "auto", TRUNKLINE_RUNTIME_URL: vllm.url, TRUNKLINE_MODELS_FILE: modelsFile };
   const up = parts.use(await startUp({ ...found, ...settings }));
-  await until(async () => (await up.endpoint.models()).ids.includes(model), { what: `${model} to be listed` });
+  await up.endpoint.untilListed(model);
   const started = parts.move();
   return {
     up,
