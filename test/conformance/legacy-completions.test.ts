@@ -1,7 +1,7 @@
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { OpenAI as LangChainOpenAI } from "@langchain/openai";
 import { generateText, streamText } from "ai";
-import OpenAI, { APIError, BadRequestError, NotFoundError } from "openai";
+import { APIError, BadRequestError, NotFoundError, type OpenAI } from "openai";
 import { beforeEach, describe, expect, test } from "vitest";
 import { until } from "../harness/until.ts";
 import { stagedOpenAi } from "./staged-openai.ts";

@@ -1,4 +1,4 @@
-import OpenAI, { APIConnectionTimeoutError, APIUserAbortError } from "openai";
+import { APIConnectionTimeoutError, APIUserAbortError, type OpenAI } from "openai";
 import { LengthFinishReasonError } from "openai/core/error";
 import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
 import { beforeEach, describe, expect, test } from "vitest";

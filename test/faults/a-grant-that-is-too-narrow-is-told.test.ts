@@ -1,13 +1,15 @@
+import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { fleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { Endpoint, errorOf } from "../harness/endpoint.ts";
+import { Endpoint, refusalOf } from "../harness/endpoint.ts";
 import { foundServers, lentOnly } from "../harness/found-servers.ts";
 import { startNatsOnFiles, type NatsOnFiles } from "../harness/nats-on-files.ts";
 import { Operator } from "../harness/operator.ts";
 import type { OwnServer } from "../harness/own-server.ts";
 import { startRedisServer } from "../harness/redis-server.ts";
 import { anywhere, demonstration, startAgent, startGateway, type GatewayProcess } from "../harness/start-trunkline.ts";
-import { testPepper, trunkline, type CommandResult, type Settings } from "../harness/trunkline-command.ts";
+import { testPepper, trunkline, type Settings } from "../harness/trunkline-command.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 import { TrunklineProcess } from "../harness/trunkline-process.ts";
 import { until } from "../harness/until.ts";
 
@@ -62,24 +64,19 @@ describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary"
       const gateway: GatewayProcess = parts.use(await startGateway({ natsUrl: as("gateway"), redisUrl: redis.url }));
       await using operator = await Operator.on({ redisUrl: redis.url });
       const [admin, key] = [await operator.issue({ kind: "admin" }), await operator.issue()];
-      const authorization = `Bearer ${admin.token.reveal()}`;
-      const fleet = async () =>
-        fleetListing.parse(
-          await (await fetch(`${gateway.operationsUrl}/admin/v1/fleet`, { headers: { authorization } })).json(),
-        );
-      const untilAttic = (wanted: Partial<ShownFleetMachine>): Promise<ShownFleetMachine> =>
-        until(
-          async () => {
-            const attic = (await fleet()).data.find(({ machine }) => machine === "attic");
-            const fits = Object.entries(wanted).every(([field, value]) => attic && value === Reflect.get(attic, field));
-            return fits && attic;
-          },
-          { what: `attic to be shown with ${JSON.stringify(wanted)}`, timeoutMs: toldWithinMs },
-        );
-      const run = (...args: string[]): Promise<CommandResult> =>
-        trunkline(args, {
+      const operations = new Endpoint({ baseUrl: `${gateway.operationsUrl}/admin/v1`, key: admin.token.reveal() });
+      const fleet = async () => fleetListing.parse(await (await operations.get("/fleet")).json());
+      const untilAttic = (wanted: Partial<ShownFleetMachine>): Promise<ShownFleetMachine> => {
+        const fits = async (): Promise<ShownFleetMachine | undefined> =>
+          (await fleet()).data.find(
+            (each) => each.machine === "attic" && isDeepStrictEqual({ ...each, ...wanted }, each),
+          );
+        return until(fits, { what: `attic to be shown with ${JSON.stringify(wanted)}`, timeoutMs: toldWithinMs });
+      };
+      const run = (...args: string[]) =>
+        trunklineHere(args, {
           TRUNKLINE_OPERATIONS_URL: gateway.operationsUrl,
-          TRUNKLINE_ADMIN_KEY: admin.token.reveal(),
+          TRUNKLINE_ADMIN_KEY: operations.key,
           TRUNKLINE_STATE_DIR: "/nowhere",
         });
       const endpoint = new Endpoint({ baseUrl: gateway.baseUrl, key: key.token.reveal() });
@@ -94,11 +91,9 @@ describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary"
       await agent.logged(`this machine takes no work: ${denied}`);
       await untilAttic({ state: "waiting", takes_work: false, why: denied });
       expect(await gateway.logged("a machine takes no work")).toMatchObject({ machine: "attic", problem: denied });
-      expect((await run("status")).stdout).toMatch(
-        /^attic +waiting .* NATS does not let its credential publish to tl1/m,
-      );
+      expect((await run("status")).out).toMatch(/^attic +waiting .* NATS does not let its credential publish to tl1/m);
       const route = await run("route", "scripted", "--json");
-      expect(JSON.parse(route.stdout)).toMatchObject({ machines: [{ rank: null, reason: "denied", why: denied }] });
+      expect(JSON.parse(route.out)).toMatchObject({ machines: [{ rank: null, reason: "denied", why: denied }] });
 
       await nats.reload(usersOf({}));
       await untilAttic({ state: "ready", takes_work: true, why: null });
@@ -138,8 +133,25 @@ describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary"
       const lost = await endpoint.chat({ model: "scripted", says: "/script tokens=1" });
       expect(lost.status).toBeGreaterThanOrEqual(500);
       await untilAttic({ takes_work: false, why: "NATS does not let its credential publish to tl1.reply.*.attic.>" });
-      expect((await errorOf(await endpoint.chat({ model: "scripted", says: "Hello" }))).code).toBe("agent_offline");
+      const refused = refusalOf(endpoint.chat({ model: "scripted", says: "Hello" }));
+      expect(await refused).toMatchObject({ code: "agent_offline" });
     });
+
+    test.each([
+      ["an agent of another name", "agent", { ...demonstration, TRUNKLINE_MACHINE: "cellar" }],
+      ["a gateway", "gateway", anywhere],
+    ])(
+      "%s does not start with the credential of the machine attic, and says in one line why",
+      async (_who, command, more) => {
+        const { exitCode, stderr } = await trunkline([command], { TRUNKLINE_NATS_URL: as("attic"), ...more });
+        const said = stderr.split("\n").filter((line) => line.startsWith("trunkline: "));
+        expect(exitCode).toBe(78);
+        expect(said).toEqual([
+          expect.stringMatching(/does not let this credential subscribe to tl1\..*TRUNKLINE_MACHINE/),
+        ]);
+        expect(stderr).not.toContain(":secret@");
+      },
+    );
 
     test("a broker grant of a gateway that lacks tl1.rollcall ends the gateway at its start", async () => {
       await nats.reload(usersOf({ gateway: without(wholeGateway, "tl1.rollcall") }));
@@ -155,7 +167,7 @@ describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary"
       parts.use(await startAgent({ natsUrl: as("attic"), machine: "attic", models: ["scripted"] }));
       const problem = "NATS does not let its credential publish to tl1.machine.attic.>";
       await until(async () => (await fleet()).problem === problem, { what: "the problem", timeoutMs: toldWithinMs });
-      expect((await run("status")).stderr).toContain(problem);
+      expect((await run("status")).err).toContain(problem);
     });
 
     test("a broker grant of gateways that lacks tl1.placed is told once and in `status`, and jobs run on", async () => {
@@ -170,8 +182,7 @@ describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary"
       }
       const lacks = "so gateways choose machines without each other's jobs";
       expect(await fleet()).toMatchObject({ problem: null, remark: expect.stringContaining(lacks) });
-      const { exitCode, stderr } = await run("status");
-      expect([exitCode, stderr]).toEqual([0, expect.stringContaining(lacks)]);
+      expect(await run("status")).toMatchObject({ exitCode: 0, err: expect.stringContaining(lacks) });
       const readyz = await fetch(`${gateway.operationsUrl}/readyz`);
       expect(readyz.status).toBe(200);
       expect(await readyz.json()).toMatchObject({ ready: true, reasons: [expect.stringContaining("tl1.placed.*")] });

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { errorOf } from "../harness/endpoint.ts";
+import { refusalOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
 import { SlowOllama } from "../harness/slow-ollama.ts";
 import { type Fleet, startFleet } from "../harness/start-fleet.ts";
-import { type CommandResult, trunkline } from "../harness/trunkline-command.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 import { until } from "../harness/until.ts";
 import { lane } from "./lane.ts";
 
@@ -85,16 +85,15 @@ describe.skipIf(lentOnly("nats", "redis"))("the load of a model", () => {
     await waited.over;
     expect(waited.text).toBe(answer);
     const id = waited.response.headers.get("x-request-id") ?? "";
-    const { stdout } = await until(
-      async (): Promise<CommandResult | false> => {
-        const shown = await trunkline(["requests", "show", id], fleet.keyStore);
-        return shown.exitCode === 0 && shown;
-      },
-      { what: "the record of the request" },
+    const isTold = async () => {
+      const { exitCode, out } = await trunklineHere(["requests", "show", id], fleet.keyStore);
+      return exitCode === 0 && out;
+    };
+    expect(await until(isTold, { what: "the record of the request" })).toMatch(
+      new RegExp(`${machine} took it; it waited [\\d.]+ s for its model to load`),
     );
-    expect(stdout).toMatch(new RegExp(`${machine} took it; it waited [\\d.]+ s for its model to load`));
     const counted = async (): Promise<boolean> => {
-      const metrics = await MetricsText.scrape(fleet.gateways[0]?.operationsUrl ?? "");
+      const metrics = await MetricsText.scrape(fleet.gateway.operationsUrl);
       const loads = metrics.samples("trunkline_machine_loads").filter(({ value }) => value === 1);
       return loads.length === 1 && loads[0]?.labels["machine"] === machine;
     };
@@ -122,10 +121,9 @@ describe.skipIf(lentOnly("nats", "redis"))("the load of a model", () => {
     at(machine).end(cause);
     await until(() => at(other).begun === 1, { what: `${other} to try it` });
     at(other).end(cause);
-    const response = await waiting;
-    const error = await errorOf(response);
-    expect([response.status, error.code]).toEqual([502, "upstream_error"]);
-    expect(error.message).toMatch(/could not be loaded on its machine: .*memory/);
+    const { status, code, message } = await refusalOf(waiting);
+    expect([status, code]).toEqual([502, "upstream_error"]);
+    expect(message).toMatch(/could not be loaded on its machine: .*memory/);
     const [before, again] = [begun(), await fleet.endpoints[1]?.chat(hello)];
     expect([again?.status, begun()]).toEqual([502, before]);
     const line = await fleet.agent(machine).logged("a model could not be loaded");

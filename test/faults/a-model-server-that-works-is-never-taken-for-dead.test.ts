@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { errorOf } from "../harness/endpoint.ts";
+import { refusalOf } from "../harness/endpoint.ts";
 import { FakeLlamaCppPython, windowCharacters } from "../harness/fake-llama-cpp-python.ts";
 import type { FakeOpenAiChat } from "../harness/fake-openai-chat.ts";
 import { FakeOtherServer } from "../harness/fake-other-server.ts";
@@ -36,20 +36,12 @@ describe.skipIf(lentOnly("nats", "redis"))("a model server that works", () => {
     const at = (url: string) => ({ env: { TRUNKLINE_RUNTIME: "auto", TRUNKLINE_RUNTIME_URL: url } });
     const machines = { attic: at(vllm.url), cellar: at(bare.url), loft: at(python.url) };
     fleet = parts.use(await startFleet({ machines, env: { TRUNKLINE_TIME_SCALE: String(scale) } }));
-    await offers("slow-list", "bare", "tiny");
+    await fleet.endpoint.untilListed("slow-list", "bare", "tiny");
   });
   afterAll(() => parts.disposeAsync());
   beforeEach(() => {
     python.onChat = sayAllWords;
   });
-
-  async function offers(...models: string[]): Promise<void> {
-    const offered = async (): Promise<boolean> => {
-      const { ids } = await fleet.endpoint.models();
-      return models.every((model) => ids.includes(model));
-    };
-    await until(offered, { what: `the gateway to offer ${models.join(", ")}`, timeoutMs: 10_000 });
-  }
 
   test("a runtime whose model list takes three seconds keeps its models, idle or busy", async () => {
     vllm.listMs = 3_000 * scale;
@@ -88,14 +80,9 @@ describe.skipIf(lentOnly("nats", "redis"))("a model server that works", () => {
   });
 
   test("a 500 that names a field of the request is told as a refusal of that field", async () => {
-    const json_schema = { name: "city", schema: { type: "object" } };
-    const response = await fleet.endpoint.chat({
-      model: "tiny",
-      says: "Hi",
-      response_format: { type: "json_schema", json_schema },
-    });
-    expect(response.status).toBe(400);
-    expect(await errorOf(response)).toEqual({
+    const response_format = { type: "json_schema", json_schema: { name: "city", schema: { type: "object" } } };
+    expect(await refusalOf(fleet.endpoint.chat({ model: "tiny", says: "Hi", response_format }))).toEqual({
+      status: 400,
       message: "The runtime of this model does not accept this 'response_format'.",
       type: "invalid_request_error",
       param: "response_format",
@@ -105,10 +92,8 @@ describe.skipIf(lentOnly("nats", "redis"))("a model server that works", () => {
 
   test.each([true, false])("an overflow that comes as an empty 200 is told as one (stream: %s)", async (stream) => {
     const says = "x".repeat(windowCharacters);
-    const response = await fleet.endpoint.chat({ model: "tiny", says, stream });
-    expect(response.status).toBe(400);
-    const { code, message } = await errorOf(response);
-    expect(code).toBe("context_length_exceeded");
+    const { status, code, message } = await refusalOf(fleet.endpoint.chat({ model: "tiny", says, stream }));
+    expect([status, code]).toEqual([400, "context_length_exceeded"]);
     expect(message).toContain(`maximum context length is ${windowCharacters} tokens`);
   });
 

@@ -32,14 +32,14 @@ describe.skipIf(lentOnly("redis"))("a key that is taken back", () => {
     return clients.flatMap((line) => /^id=(\d+) .* cmd=xread /.exec(line)?.[1] ?? []);
   }
   async function breakAll(): Promise<void> {
-    const ids = await until(
-      async () => {
-        const all = await listening();
-        return all.length === 2 && all;
-      },
-      { what: "both gateways to wait for changes" },
-    );
-    for (const id of ids) await direct.client("KILL", "ID", id);
+    for (const id of await bothListening()) await direct.client("KILL", "ID", id);
+  }
+  function bothListening(): Promise<string[]> {
+    const both = async (): Promise<string[] | false> => {
+      const all = await listening();
+      return all.length === 2 && all;
+    };
+    return until(both, { what: "both gateways to wait for changes" });
   }
 
   test("a key that is taken back has no stream left at any gateway, and is refused, also where nobody listened just then", async () => {
@@ -59,8 +59,7 @@ describe.skipIf(lentOnly("redis"))("a key that is taken back", () => {
     async (direction) => {
       const { endpoint, record } = await site.knownKey();
       const stream = await begin(endpoint);
-      await until(async () => (await listening()).length === 2, { what: "both gateways to wait for changes" });
-      const before = await listening();
+      const before = await bothListening();
       site.network.hold(direction);
       await site.operator.change(record.id, { action: "revoked" });
       const givenUp = async (): Promise<boolean> => {

@@ -1,7 +1,5 @@
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { keysCommand } from "../../services/cli/commands/keys.ts";
-import { systemClock as clock } from "#shared/process/clock.ts";
 import { Endpoint } from "../harness/endpoint.ts";
 import { foundServers, lentOnly } from "../harness/found-servers.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
@@ -10,7 +8,6 @@ import type { OwnServer } from "../harness/own-server.ts";
 import { startRedisServer } from "../harness/redis-server.ts";
 import { SiteOnRedis } from "../harness/site-on-redis.ts";
 import { TcpProxy } from "../harness/tcp-proxy.ts";
-import { testPepper } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 
 const cannotFollow = lentOnly("redis") || foundServers().redis.by === "docker";
@@ -52,26 +49,10 @@ describe.skipIf(cannotFollow)("a Redis with a replica", () => {
     const served = async (): Promise<boolean> => (await endpoint.models()).status === 200;
     await until(served, { what: "the gateway to use the promoted replica" });
   }
-  async function cli(...args: string[]): Promise<{ out: string; err: string }> {
-    const said = { out: "", err: "" };
-    const command = keysCommand({
-      environment: { TRUNKLINE_REDIS_URL: site.redis.url, TRUNKLINE_KEY_PEPPER: testPepper },
-      stdout: { write: (text) => (said.out += text) },
-      stderr: { write: (text) => (said.err += text) },
-      clock,
-    });
-    await command.parseAsync(args, { from: "user" });
-    return said;
-  }
 
   test("a gateway keeps to every right that was taken away although the promoted replica never heard of it", async () => {
-    const [revoked, disabled, narrowed, rotated, untouched] = [
-      await site.knownKey(),
-      await site.knownKey(),
-      await site.knownKey(),
-      await site.knownKey(),
-      await site.knownKey(),
-    ];
+    const [revoked, disabled, narrowed] = [await site.knownKey(), await site.knownKey(), await site.knownKey()];
+    const [rotated, untouched] = [await site.knownKey(), await site.knownKey()];
     const admin = await site.unknownKey({ kind: "admin" });
     await copied(admin.record.id);
     line.cut();
@@ -95,10 +76,7 @@ describe.skipIf(cannotFollow)("a Redis with a replica", () => {
     expect((await rotated.endpoint.judged()).status).toBe(401);
     expect(await narrowed.endpoint.judged()).toMatchObject({ status: 200, ids: [] });
     expect(await untouched.endpoint.judged()).toMatchObject({ status: 200, ids: expect.arrayContaining(["scripted"]) });
-    const answer = await fetch(`${site.gateway.operationsUrl}/admin/v1/keys`, {
-      headers: { authorization: `Bearer ${admin.token.reveal()}` },
-    });
-    expect(answer.status).toBe(401);
+    expect((await admin.endpoint.get(`${site.gateway.operationsUrl}/admin/v1/keys`)).status).toBe(401);
     expect(site.gateway.logged.join("")).toContain("the key store lost a change");
   });
 
@@ -121,7 +99,7 @@ describe.skipIf(cannotFollow)("a Redis with a replica", () => {
 
   test("a right that the command line takes back without a warning stays taken back where nothing but the replica is left", async () => {
     const { endpoint, record } = await site.knownKey();
-    const { out, err } = await cli("revoke", record.id);
+    const { out, err } = await site.keys("revoke", record.id);
     await failOver();
     expect(out).toContain("is revoked");
     expect(err).not.toContain("replica");
@@ -133,28 +111,20 @@ describe.skipIf(cannotFollow)("a Redis with a replica", () => {
     ["is silent", async () => line.hold("there")],
     ["is gone", async () => (line.refuse(true), line.cut())],
   ])("the command line and the admin API say that a replica which %s did not confirm", async (_, befalls) => {
-    const admin = await site.unknownKey({ kind: "admin" });
+    const admin = await site.admin();
     const keys = await Promise.all(Array.from({ length: 4 }, () => site.unknownKey()));
     const [one, two, three, four] = keys.map(({ record }) => record.id);
-    const ask = async (method: string, path: string, body?: object): Promise<unknown> => {
-      const response = await fetch(`${site.gateway.operationsUrl}/admin/v1${path}`, {
-        method,
-        headers: { authorization: `Bearer ${admin.token.reveal()}`, "content-type": "application/json" },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-      return response.json();
-    };
-    const isConfirmed = async (): Promise<boolean> => {
-      const answer = await ask("PATCH", `/keys/${one}`, { rpm: 5 });
-      return typeof answer === "object" && answer !== null && "replicated" in answer && answer.replicated === true;
-    };
+    const ask = async (method: string, path: string, body?: object): Promise<Record<string, unknown>> =>
+      Object(await (await admin.send(method, path, body)).json());
+    const isConfirmed = async (): Promise<boolean> =>
+      (await ask("PATCH", `/keys/${one}`, { rpm: 5 }))["replicated"] === true;
     await until(isConfirmed, { what: "the replica to confirm a change" });
     await befalls();
     const warned = "No replica of Redis confirmed this within 1000 ms (replicaWaitMs)";
-    expect((await cli("revoke", String(one))).err).toContain(warned);
-    expect((await cli("extend", String(two))).err).not.toContain("replica");
+    expect((await site.keys("revoke", String(one))).err).toContain(warned);
+    expect((await site.keys("extend", String(two))).err).not.toContain("replica");
     const [json, revoked, changed, bounded] = await Promise.all([
-      cli("disable", String(two), "--json"),
+      site.keys("disable", String(two), "--json"),
       ask("DELETE", `/keys/${three}`),
       ask("PATCH", `/keys/${four}`, { scopes: ["a"] }),
       ask("PATCH", "/machines/attic", { models: ["llama*"] }),
@@ -165,7 +135,7 @@ describe.skipIf(cannotFollow)("a Redis with a replica", () => {
     expect(bounded).toMatchObject({ machine: "attic", replicated: false });
     line.refuse(false);
     line.release();
-    const confirmed = async (): Promise<boolean> => !(await cli("revoke", String(one))).err.includes(warned);
+    const confirmed = async (): Promise<boolean> => !(await site.keys("revoke", String(one))).err.includes(warned);
     await until(confirmed, { what: "the replica to confirm what is repeated", timeoutMs: 15_000 });
   });
 });
@@ -176,11 +146,7 @@ test.skipIf(lentOnly("redis"))(
     await using site = await SiteOnRedis.start();
     const { record } = await site.unknownKey();
     expect(await site.operator.store.keys.awaitReplica()).toBe("none");
-    const admin = await site.unknownKey({ kind: "admin" });
-    const response = await fetch(`${site.gateway.operationsUrl}/admin/v1/keys/${record.id}`, {
-      method: "DELETE",
-      headers: { authorization: `Bearer ${admin.token.reveal()}` },
-    });
+    const response = await (await site.admin()).send("DELETE", `/keys/${record.id}`);
     expect(await response.json()).toEqual({ id: record.id, state: "revoked", outcome: "changed" });
   },
 );

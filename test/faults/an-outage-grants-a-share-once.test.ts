@@ -3,8 +3,7 @@ import type { Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { SiteOnRedis } from "../harness/site-on-redis.ts";
-import { until } from "../harness/until.ts";
-import { short } from "./redis-mishap.ts";
+import { full, roomy, short } from "./redis-mishap.ts";
 
 const perMinute = 60;
 /** A request whose answer from Redis is late may be charged and granted by the gateway too, and never the other way. */
@@ -15,18 +14,12 @@ interface Outage {
   readonly ends: (site: SiteOnRedis) => Promise<unknown>;
 }
 
-const memory = (site: SiteOnRedis, bytesMax: string): Promise<unknown> => {
-  const { state } = site.operator.store;
-  if (state.kind !== "redis") throw new Error("there is no Redis to fill");
-  return state.redis.run("fill it", (redis) => redis.config("SET", "maxmemory", bytesMax));
-};
-
 const outages: Readonly<Record<string, Outage>> = {
   "cannot be reached": {
     befalls: async ({ network }) => (network.refuse(true), network.cut()),
     ends: async ({ network }) => network.refuse(false),
   },
-  "is full": { befalls: (site) => memory(site, "1"), ends: (site) => memory(site, "0") },
+  "is full": { befalls: full, ends: roomy },
   "is frozen": { befalls: ({ redis }) => redis.freeze(), ends: ({ redis }) => redis.thaw() },
 };
 
@@ -82,8 +75,7 @@ describe.skipIf(lentOnly("redis"))("a key of 60 requests a minute", () => {
     const { endpoint: unlimited, record } = await site.knownKey();
     await unlimited.at(other.baseUrl).judged();
     await Promise.all([unlimited.answer(short), unlimited.at(other.baseUrl).answer(short)]);
-    const written = async (): Promise<boolean> => (await site.operator.usageSum(record.id))?.requests === 2;
-    await until(written, { what: "both gateways to write their books" });
+    await site.operator.booked(record.id, ({ requests }) => requests === 2);
     const startedAtMs = performance.now();
     let count = 2;
     for (let times = 0; times < 4; times += 1) {

@@ -59,7 +59,6 @@ export const brokerRows: readonly Scenario[] = [
     rows: [34],
     guarantee: "while NATS is down new requests are told at once, the balancer is, and all heals when it is back",
     fast: true,
-    asks: [],
     steps: [
       { kill: "nats" },
       { seeReal: "readyz is 503 and healthz 200", withinMs: 2_000 },
@@ -82,7 +81,6 @@ export const brokerRows: readonly Scenario[] = [
   {
     rows: [35],
     guarantee: "a NATS that is frozen is noticed, and told like one that is gone",
-    asks: [],
     steps: [
       { freeze: "nats" },
       { seeReal: "readyz is 503 and healthz 200", withinMs: 6_000 },
@@ -156,13 +154,11 @@ export const brokerRows: readonly Scenario[] = [
     rows: [40],
     guarantee: "a prompt that no message of NATS could carry goes in parts and is answered",
     asks: [{ padding: 1_300_000 }],
-    steps: [],
   },
   ...(["there", "back", "both"] as const).map((direction): Scenario => ({
     rows: [41],
     guarantee: `a gateway whose line to NATS is dead (${direction}) is not ready, tells at once, and comes back`,
     fleet: { gateways: 2, proxied: ["gateways"] },
-    asks: [],
     steps: [
       { hold: "gateways", of: "gateway", direction },
       { seeReal: "readyz is 503 and healthz 200", withinMs: 6_000 },
@@ -187,7 +183,6 @@ export const brokerRows: readonly Scenario[] = [
     rows: [43],
     guarantee: "half a second more on the way, never the same, fails nothing",
     chance: true,
-    asks: [],
     steps: [
       { slow: "machines", latencyMs: 150, jitterMs: 200 },
       {
@@ -204,7 +199,6 @@ export const brokerRows: readonly Scenario[] = [
     guarantee: "lines that carry one byte at a time fail nothing",
     fast: true,
     fleet: { proxied: ["gateways", "clients"] },
-    asks: [],
     steps: [
       { slow: "machines", sliceBytesMax: 1 },
       { slow: "gateways", sliceBytesMax: 1 },
@@ -221,7 +215,6 @@ export const brokerRows: readonly Scenario[] = [
     rows: [43],
     guarantee: "a line of 1 MB/s carries a stream as fast as it can, and beats beside it",
     fleet: { proxied: ["gateways"] },
-    asks: [],
     steps: [
       { slow: "gateways", bytesPerSecond: 1_000_000 },
       {

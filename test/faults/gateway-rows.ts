@@ -69,12 +69,12 @@ export const gatewayRows: readonly Scenario[] = [
     guarantee: "a gateway without a file descriptor left goes on with its streams, and serves when some are free",
     asks: [{ phase: "P4", script: { tokens: 150, delayMs: 20 } }],
     steps: [
-      { limitFiles: "gateway", toThoseOpen: true },
-      { crowd: "gateway", connections: 100 },
+      { limitFiles: "to those open" },
+      { crowd: 100 },
       { seeReal: "the crowd is turned away", withinMs: 2_000 },
       { disperse: true },
       { seeReal: "new requests are answered", withinMs: 1_000 },
-      { limitFiles: "gateway", toThoseOpen: false },
+      { limitFiles: "as ever" },
     ],
   },
 ];

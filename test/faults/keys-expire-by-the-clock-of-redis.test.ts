@@ -4,10 +4,12 @@ import { systemClock, type Clock } from "#shared/process/clock.ts";
 import { Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { MetricsText } from "../harness/metrics-text.ts";
 import { Operator } from "../harness/operator.ts";
 import type { OwnServer } from "../harness/own-server.ts";
 import { startRedisServer } from "../harness/redis-server.ts";
 import { testPepper } from "../harness/trunkline-command.ts";
+import { commandHere } from "../harness/trunkline-here.ts";
 import { until } from "../harness/until.ts";
 
 const hourMs = 3_600_000;
@@ -51,12 +53,8 @@ describe.skipIf(lentOnly("redis")).each([
   };
   const adminAsks = async (path: string, body: object): Promise<Record<string, unknown>> => {
     const { token } = await operator.issue({ kind: "admin" });
-    const response = await fetch(`${gateway.operationsUrl}/admin/v1${path}`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${token.reveal()}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    return Object(await response.json());
+    const admin = new Endpoint({ baseUrl: `${gateway.operationsUrl}/admin/v1`, key: token.reveal() });
+    return Object(await (await admin.post(path, body)).json());
   };
 
   test("a gateway serves a key until it expires by the clock of Redis, and not longer", async () => {
@@ -72,14 +70,8 @@ describe.skipIf(lentOnly("redis")).each([
     const { expires_at: expiresAt } = await adminAsks("/keys", { name: "a", ttl: "10m" });
     expect(Math.abs(Date.parse(String(expiresAt)) - Date.now() - 600_000)).toBeLessThan(60_000);
 
-    const said = { out: "", err: "" };
-    const command = keysCommand({
-      environment: { TRUNKLINE_REDIS_URL: redis.url, TRUNKLINE_KEY_PEPPER: testPepper },
-      stdout: { write: (text) => (said.out += text) },
-      stderr: { write: (text) => (said.err += text) },
-      clock,
-    });
-    await command.parseAsync(["issue", "--name", "a", "--ttl", "10m"], { from: "user" });
+    const environment = { TRUNKLINE_REDIS_URL: redis.url, TRUNKLINE_KEY_PEPPER: testPepper };
+    const said = await commandHere(keysCommand, ["issue", "--name", "a", "--ttl", "10m"], { environment, clock });
     expect(said.out).toContain("(in 10 min");
     expect(said.err).toMatch(new RegExp(`clock of this host is 36\\d\\d s ${title.replace("an hour ", "")}`));
   });
@@ -91,8 +83,7 @@ describe.skipIf(lentOnly("redis")).each([
     };
     expect(await until(told, { what: "the gateway to report the clock" })).toMatchObject({ status: 200, ready: true });
     expect(gateway.logged.filter((line) => line.includes("the clock of this host is"))).toHaveLength(1);
-    const text = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
-    const skew = Number(/^trunkline_clock_skew_seconds (\S+)$/m.exec(text)?.[1]);
+    const skew = (await MetricsText.scrape(gateway.operationsUrl)).value("trunkline_clock_skew_seconds");
     expect(Math.abs(skew - aheadMs / 1_000)).toBeLessThan(60);
   });
 });

@@ -1,5 +1,6 @@
 import { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
+import type { Endpoint, ModelsTold } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { SiteOnRedis } from "../harness/site-on-redis.ts";
 import { until } from "../harness/until.ts";
@@ -21,6 +22,15 @@ describe.skipIf(lentOnly("redis")).each(Object.entries(befalls))("when Redis is 
   const startWith = (awayMs: number): Promise<SiteOnRedis> =>
     SiteOnRedis.start({ env: { TRUNKLINE_KEYS_AWAY_MS: String(awayMs) } });
 
+  async function untilRefused(endpoint: Endpoint, withinMs: number): Promise<void> {
+    const refused = async (): Promise<ModelsTold | false> => {
+      const told = await endpoint.models();
+      return told.status !== 200 && told;
+    };
+    const told = await until(refused, { what: "the key to be refused", timeoutMs: withinMs, intervalMs: 50 });
+    expect(told).toMatchObject({ status: 503, code: "auth_unavailable" });
+  }
+
   test("goes on for the time that was set, and is not judged after that", async () => {
     const awayMs = 4_000;
     await using site = await startWith(awayMs);
@@ -28,30 +38,16 @@ describe.skipIf(lentOnly("redis")).each(Object.entries(befalls))("when Redis is 
     const knownAtMs = performance.now();
     expect((await endpoint.models()).status).toBe(200);
     await befall(site);
-    const refused = await until(
-      async () => {
-        const told = await endpoint.models();
-        return told.status !== 200 && told;
-      },
-      { what: "the key to be refused", timeoutMs: awayMs + noticedWithinMs, intervalMs: 50 },
-    );
+    await untilRefused(endpoint, awayMs + noticedWithinMs);
     // The time runs from the gateway's last word of Redis, which is a little older than this request.
     expect(performance.now() - knownAtMs).toBeGreaterThan(awayMs * 0.9);
-    expect(refused).toMatchObject({ status: 503, code: "auth_unavailable" });
   });
 
   test("is not judged any more as soon as that is noticed, if it was set to none", async () => {
     await using site = await startWith(0);
     const { endpoint } = await site.knownKey();
     await befall(site);
-    const told = await until(
-      async () => {
-        const models = await endpoint.models();
-        return models.status !== 200 && models;
-      },
-      { what: "the key to be refused", timeoutMs: noticedWithinMs },
-    );
-    expect(told).toMatchObject({ status: 503, code: "auth_unavailable" });
+    await untilRefused(endpoint, noticedWithinMs);
     expect(await endpoint.models()).toMatchObject({ status: 503, code: "auth_unavailable" });
   });
 });

@@ -5,7 +5,8 @@ const lostInStream = ["event agent_disconnected"] as const;
 /** A machine is lost after 3 s of silence, and its client is told at once. Over a tunnel both take 1.3 s longer. */
 const toldWithinMs = 3_200;
 
-const attic = { attic: { models: ["scripted"] } } as const;
+/** A machine with nobody to take over, and which a row does not start again. */
+const alone = { fleet: { machines: { attic: { models: ["scripted"] } } }, heals: false } as const;
 
 /** What may become of a machine, and of the requests that it has. */
 export const machineRows: readonly Scenario[] = [
@@ -20,12 +21,11 @@ export const machineRows: readonly Scenario[] = [
   {
     rows: [1],
     guarantee: "killed before it accepts, with no other machine, it is told as offline",
-    fleet: { machines: attic },
+    ...alone,
     asks: [{ phase: "P2" }],
     steps: [{ kill: "machine" }],
     outcomes: { it: ["503 agent_offline"] },
     endsWithinMs: 4_000,
-    heals: false,
   },
   {
     rows: [2],
@@ -38,13 +38,12 @@ export const machineRows: readonly Scenario[] = [
   {
     rows: [2],
     guarantee: "killed before the first token, with no other machine, it is told as lost",
-    fleet: { machines: attic },
+    ...alone,
     asks: [{ phase: "P3" }],
     steps: [{ kill: "machine" }],
     // Its progress may be seen on the wire before it has accepted the job; then the gateway knows of no work that was lost.
     outcomes: { it: ["502 agent_disconnected", "503 agent_offline"] },
     endsWithinMs: 5_000,
-    heals: false,
   },
   {
     rows: [3],
@@ -75,12 +74,11 @@ export const machineRows: readonly Scenario[] = [
     rows: [5],
     guarantee: "a whole answer whose machine is killed under way, with no other, is an error with its status",
     fast: true,
-    fleet: { machines: attic },
+    ...alone,
     asks: [{ phase: "P4", whole: true, script: { tokens: 60, delayMs: 20 } }],
     steps: [{ kill: "machine" }],
     outcomes: { it: ["502 agent_disconnected"] },
     endsWithinMs: 5_000,
-    heals: false,
   },
   {
     rows: [6],
@@ -92,14 +90,13 @@ export const machineRows: readonly Scenario[] = [
   {
     rows: [6],
     guarantee: "the only machine that is told to stop is offered no more within a blink",
-    fleet: { machines: attic },
+    ...alone,
     asks: [{ phase: "P4", script: { tokens: 300 } }],
     steps: [
       { stop: "machine" },
       { see: "the model is withdrawn", withinMs: 200 },
       { see: "new requests are refused", withinMs: 200 },
     ],
-    heals: false,
   },
   {
     rows: [7],

@@ -118,19 +118,14 @@ export function redisMishap(title: string, mishap: Mishap): void {
       await ends(site);
       const healed = async (): Promise<boolean> => (await unknown.endpoint.models()).status === 200;
       await until(healed, { what: "keys to be checked again", timeoutMs: healsWithinMs });
-      const written = async (): Promise<boolean> =>
-        (await site.operator.usageSum(unlimited.record.id))?.requests === 4 &&
-        (await site.operator.usageSum(limited.record.id))?.requests === 5;
-      await until(written, { what: "what was used to be written", timeoutMs: healsWithinMs });
+      await site.operator.booked(unlimited.record.id, ({ requests }) => requests === 4);
+      await site.operator.booked(limited.record.id, ({ requests }) => requests === 5);
 
       await unlimited.endpoint.answer(short);
       await site.gateway[Symbol.asyncDispose]();
       expect(await site.operator.usageSum(unlimited.record.id)).toMatchObject({ requests: 5, completionTokens: 5 });
-      expect(await site.operator.usageSum(limited.record.id)).toMatchObject({
-        requests: 5,
-        failed: refused,
-        completionTokens: 4,
-      });
+      const kept = { requests: 5, failed: refused, completionTokens: 4 };
+      expect(await site.operator.usageSum(limited.record.id)).toMatchObject(kept);
     });
   });
 }
@@ -151,4 +146,14 @@ export async function statuses(endpoint: Endpoint, count: number): Promise<numbe
     all.push(response.status);
   }
   return all;
+}
+
+/** Reads are answered as ever, and whatever would take memory is refused. */
+export const full = (site: SiteOnRedis): Promise<void> => setMemory(site, "1");
+export const roomy = (site: SiteOnRedis): Promise<void> => setMemory(site, "0");
+
+async function setMemory({ operator }: SiteOnRedis, bytesMax: string): Promise<void> {
+  const { state } = operator.store;
+  if (state.kind !== "redis") throw new Error("there is no Redis to fill");
+  await state.redis.run("fill it", (redis) => redis.config("SET", "maxmemory", bytesMax));
 }

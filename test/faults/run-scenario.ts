@@ -38,7 +38,7 @@ export interface Measured {
 
 /** Plays one scenario on a fleet of its own and holds what comes of it against what must. */
 export async function runScenario(scenario: Scenario, world: { seed: number; scale: number }): Promise<Measured> {
-  const { rows, fleet: wish = {} } = scenario;
+  const { rows, fleet: wish = {}, asks = [], steps = [] } = scenario;
   await using runtimes = await Runtimes.start(scenario.runtimes ?? {});
   await using fleet = await startFleet({
     ...wish,
@@ -56,9 +56,9 @@ export async function runScenario(scenario: Scenario, world: { seed: number; sca
   await play.warmUp(scenario);
   await left.takeBaseline();
 
-  await play.ask(scenario.asks);
+  await play.ask(asks);
   const begunMs = performance.now();
-  for (const step of scenario.steps) await play.step(step);
+  for (const step of steps) await play.step(step);
   play.releaseAll();
   const outcomes = await play.outcomes(patienceMs + (scenario.endsWithinMs ?? 0));
   const tookMs = Math.max(begunMs, ...play.requests.map(({ endedAtMs = begunMs }) => endedAtMs)) - begunMs;
@@ -84,7 +84,7 @@ export async function runScenario(scenario: Scenario, world: { seed: number; sca
   }
   for (const step of scenario.afterwards ?? []) await play.step(step);
   if (scenario.heals !== false) await play.untilHealed();
-  if (scenario.leavesNothing !== false) await left.untilNothing(play.boundMs(nothingLeftWithinMs));
+  await left.untilNothing(play.boundMs(nothingLeftWithinMs));
   expect(await play.complaints()).toEqual([]);
   return { tookMs, outcomes: [...new Set(outcomes.values())] };
 }
@@ -120,7 +120,7 @@ class Play implements AsyncDisposable {
   }
 
   /** Each machine through each gateway, so that what is made once is there before anything is counted. */
-  async warmUp({ runtimes = {}, asks }: Pick<Scenario, "runtimes" | "asks">): Promise<void> {
+  async warmUp({ runtimes = {}, asks = [] }: Pick<Scenario, "runtimes" | "asks">): Promise<void> {
     // A thread is started for the first large body.
     const padding = Math.max(...asks.map((ask) => ask.padding ?? 0), 0);
     if (Object.values(runtimes).every(({ mishap }) => mishap === "well")) {
@@ -128,7 +128,7 @@ class Play implements AsyncDisposable {
       // Requests at one time go to different machines, so that each machine starts its thread.
       if (padding > 0) await Promise.all(this.#fleet.machines.map(() => this.#short(0, padding)));
     } else await this.#see("the model is offered", patienceMs);
-    this.#memoryBytes = await this.#memoryOf("gateway");
+    this.#memoryBytes = await this.#memoryOfGateway();
   }
 
   expectTimesAndHeaders({ headers = {} }: Pick<Scenario, "headers">): void {
@@ -189,8 +189,8 @@ class Play implements AsyncDisposable {
     else if ("leave" in step) for (const request of this.#group(step.leave)) request.leave(step.how);
     else if ("stopReading" in step) for (const request of this.#group(step.stopReading)) request.stopReading();
     else if ("readOn" in step) for (const request of this.#group(step.readOn)) request.readOn();
-    else if ("limitFiles" in step) await this.#limitFiles(step.limitFiles, step.toThoseOpen);
-    else if ("crowd" in step) await this.#gather(step.connections);
+    else if ("limitFiles" in step) await this.#limitFiles(step.limitFiles === "to those open");
+    else if ("crowd" in step) await this.#gather(step.crowd);
     else if ("disperse" in step) this.#disperse();
     else if ("see" in step) await this.#see(step.see, this.boundMs(step.withinMs));
     else await this.#see(step.seeReal, step.withinMs + hostAddsMs);
@@ -202,8 +202,7 @@ class Play implements AsyncDisposable {
   }
 
   async outcomes(withinMs: number): Promise<ReadonlyMap<string, string>> {
-    const all = (): boolean =>
-      [...this.#named].every(([name, { outcome }]) => outcome !== undefined || this.#asks.get(name)?.patient === false);
+    const all = (): boolean => [...this.#named.values()].every(({ outcome }) => outcome !== undefined);
     await until(all, { what: "every request to come to an end", timeoutMs: withinMs }).catch(() => undefined);
     return new Map([...this.#named].map(([name, { outcome = "no end" }]) => [name, outcome]));
   }
@@ -305,29 +304,23 @@ class Play implements AsyncDisposable {
     return (this.#named.get("it") ?? first)?.wish.nonce ?? "";
   }
 
-  #spare(): string {
-    const spare = this.#fleet.machines.find((machine) => machine !== this.#machine());
-    if (spare === undefined) throw new Error("the fleet has one machine only");
-    return spare;
-  }
-
   #process(part: Part) {
     switch (part) {
       case "machine":
         return this.#fleet.agent(this.#machine());
-      case "spare":
-        return this.#fleet.agent(this.#spare());
       case "nats":
       case "redis":
         return this.#fleet[part];
+      case "gateway":
+        return this.#gateway;
       default:
-        return this.#gateway(part);
+        throw new Error(`${part} is no process of this fleet`);
     }
   }
 
-  #gateway(part: Part) {
-    const gateway = this.#fleet.gateways[part === "gateway" ? 0 : 1];
-    if (gateway === undefined || !part.endsWith("gateway")) throw new Error(`there is no ${part} in this fleet`);
+  get #gateway() {
+    const [gateway] = this.#fleet.gateways;
+    if (gateway === undefined) throw new Error("there is no gateway in this fleet");
     return gateway;
   }
 
@@ -335,7 +328,7 @@ class Play implements AsyncDisposable {
   async #kill(part: Part): Promise<void> {
     if (part === "runtime") return this.#runtimes.kill(this.#machine());
     await this.#process(part).kill();
-    if (part === "machine" || part === "spare") for (const proxy of this.#ways("machines", part)) proxy.cut();
+    if (part === "machine") for (const proxy of this.#ways("machines", part)) proxy.cut();
   }
 
   #stop(part: Part): void {
@@ -346,26 +339,18 @@ class Play implements AsyncDisposable {
 
   async #restart(part: Part): Promise<void> {
     if (part === "nats" || part === "redis") return this.#fleet[part].restart();
+    if (part !== "gateway") throw new Error(`no scenario starts a ${part} anew`);
     await this.#kill(part);
-    if (part === "machine" || part === "spare") {
-      await this.#fleet.startAgent(part === "machine" ? this.#machine() : this.#spare());
-    } else await this.#fleet.restartGateway(part === "gateway" ? 0 : 1);
+    await this.#fleet.restartGateway(0);
   }
 
   #ways(way: Way, of: Part | undefined): TcpProxy[] {
     const { machines, gateways } = this.#fleet;
-    switch (way) {
-      case "machines": {
-        const names = of === "machine" ? [this.#machine()] : of === "spare" ? [this.#spare()] : machines;
-        return names.map((name) => this.#fleet.wayOf(way, name));
-      }
-      case "redis":
-        return [this.#fleet.wayOf(way)];
-      default: {
-        const places = of === "gateway" ? [0] : of === "other gateway" ? [1] : gateways.map((_, place) => place);
-        return places.map((place) => this.#fleet.wayOf(way, place));
-      }
-    }
+    if (way === "redis") return [this.#fleet.wayOf(way)];
+    const named = of === "machine" ? [this.#machine()] : of === "gateway" ? [0] : undefined;
+    return (named ?? (way === "machines" ? machines : [...gateways.keys()])).map((each) =>
+      this.#fleet.wayOf(way, each),
+    );
   }
 
   #hold(step: Extract<Step, { hold: Way }>): void {
@@ -402,10 +387,8 @@ class Play implements AsyncDisposable {
         return !(await offered());
       case "the model is offered":
         return offered();
-      case "the machine serves":
-        return this.#serves([this.#machine()]);
       case "both machines serve":
-        return this.#serves([this.#machine(), this.#spare()]);
+        return this.#bothServe();
       case "readyz is 503 and healthz 200":
         return (await this.#health("readyz")) === 503 && (await this.#health("healthz")) === 200;
       case "readyz is 200":
@@ -413,15 +396,15 @@ class Play implements AsyncDisposable {
       case "the machine has ended":
         return this.#fleet.agent(this.#machine()).ended;
       case "the gateway has ended":
-        return this.#gateway("gateway").ended;
+        return this.#gateway.ended;
       case "no machine works for the first":
         return this.#nobodyWorksFor(this.#firstNonce);
       case "the first is settled as left": {
-        const lines = await this.#gateway("gateway").logLines();
+        const lines = await this.#gateway.logLines();
         return lines.some(({ msg, outcome }) => msg === "request" && outcome === "client_closed");
       }
       case "the gateway holds little memory":
-        return (await this.#memoryOf("gateway")) - this.#memoryBytes < memoryBytesMax;
+        return (await this.#memoryOfGateway()) - this.#memoryBytes < memoryBytesMax;
       case "the crowd is turned away":
         return this.#crowdTurnedAway;
       case "the bad runtime is left alone":
@@ -446,26 +429,21 @@ class Play implements AsyncDisposable {
     return (await Promise.all(ended)).every(Boolean);
   }
 
-  async #memoryOf(part: Part): Promise<number> {
-    const status = await readFile(`/proc/${this.#processId(part)}/status`, "utf8").catch(() => "");
+  async #memoryOfGateway(): Promise<number> {
+    const status = await readFile(`/proc/${this.#gateway.processId}/status`, "utf8").catch(() => "");
     return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1_024;
   }
 
-  #processId(part: Part): number | undefined {
-    const process = this.#process(part);
-    return "processId" in process ? process.processId : undefined;
-  }
-
   /** The soft limit alone, which whoever set it may raise again. */
-  async #limitFiles(part: Part, toThoseOpen: boolean): Promise<void> {
-    const processId = this.#processId(part);
+  async #limitFiles(toThoseOpen: boolean): Promise<void> {
+    const { processId } = this.#gateway;
     const open = (await readdir(`/proc/${processId}/fd`)).length;
     const limit = toThoseOpen ? open : 1_024;
     await promisify(execFile)("prlimit", ["--pid", String(processId), `--nofile=${limit}:`]);
   }
 
   async #gather(connections: number): Promise<void> {
-    const { hostname, port } = new URL(this.#gateway("gateway").baseUrl);
+    const { hostname, port } = new URL(this.#gateway.baseUrl);
     this.#crowd = Array.from({ length: connections }, () => connect({ host: hostname, port: Number(port) }));
     for (const socket of this.#crowd) socket.on("error", () => undefined);
     const there = (): boolean => this.#crowd.every(({ connecting }) => !connecting);
@@ -481,10 +459,10 @@ class Play implements AsyncDisposable {
     this.#crowd = [];
   }
 
-  async #serves(machines: readonly string[]): Promise<boolean> {
-    const request = await this.#short(0);
+  async #bothServe(): Promise<boolean> {
+    const { outcome } = await this.#short(0);
     const served = new Set(this.#fleet.wire.jobs.slice(-20).map(({ machine }) => machine));
-    return request.outcome === "answered" && machines.every((machine) => served.has(machine));
+    return outcome === "answered" && this.#fleet.machines.every((machine) => served.has(machine));
   }
 
   async #health(check: string): Promise<number> {

@@ -17,8 +17,8 @@ export type Mishap =
   | "closes"
   | "cuts"
   | "dies"
-  | "error as vLLM tells it"
-  | "error as OpenAI tells it"
+  | "an error as vLLM tells it"
+  | "an error as OpenAI tells it"
   | "somebody else";
 
 export interface RuntimeWish {
@@ -85,11 +85,11 @@ function befall(chat: FakeOpenAiChat, mishap: Mishap, tokens: number): void {
     case "cuts":
       chat.cut();
       return;
-    case "error as vLLM tells it":
+    case "an error as vLLM tells it":
       chat.event({ object: "error", message: unsaid, type: "InternalServerError", param: null, code: 500 });
       chat.end();
       return;
-    case "error as OpenAI tells it":
+    case "an error as OpenAI tells it":
       chat.event({ error: { message: unsaid, type: "server_error", param: null, code: null } });
       chat.end();
       return;

@@ -1,15 +1,21 @@
 import type { Mishap, RuntimeWish } from "./runtime-of-mishaps.ts";
-import type { Scenario } from "./scenario.ts";
+import type { Ask, Scenario } from "./scenario.ts";
 
 const well: RuntimeWish = { mishap: "well" };
 const oneMachine = (wish: RuntimeWish) => ({ runtimes: { attic: wish }, fleet: { machines: { attic: {} } } });
+/** Its model server is as bad for whoever asks next. */
+const badMachine = (wish: RuntimeWish) => ({ ...oneMachine(wish), heals: false });
+const streamAndWhole: readonly Ask[] = [{}, { as: "whole", whole: true }];
 const failed = ["502 upstream_error"] as const;
 const failedInStream = ["event upstream_error"] as const;
 /** What is said in a mishap comes behind this many tokens. */
 const some = 5;
 
-const garbage: readonly Mishap[] = ["HTML", "no JSON", "wrong types", "bytes"];
-const errors: readonly Mishap[] = ["error as vLLM tells it", "error as OpenAI tells it"];
+/** Each in a stream with status 200. */
+const badAnswers: readonly (readonly [row: number, Mishap])[] = [
+  ...(["HTML", "no JSON", "wrong types", "bytes"] as const).map((mishap) => [16, mishap] as const),
+  ...(["an error as vLLM tells it", "an error as OpenAI tells it"] as const).map((mishap) => [19, mishap] as const),
+];
 
 export const runtimeRows: readonly Scenario[] = [
   {
@@ -24,13 +30,12 @@ export const runtimeRows: readonly Scenario[] = [
   {
     rows: [10],
     guarantee: "the only runtime that is killed is told, and its model withdrawn",
-    ...oneMachine({ mishap: "silent" }),
+    ...badMachine({ mishap: "silent" }),
     asks: [{ phase: "P3" }],
     steps: [{ kill: "runtime" }],
     outcomes: { it: [...failed, "503 runtime_offline"] },
     endsWithinMs: 1_000,
     afterwards: [{ seeReal: "the model is withdrawn", withinMs: 3_000 }],
-    heals: false,
   },
   {
     rows: [11],
@@ -45,14 +50,12 @@ export const runtimeRows: readonly Scenario[] = [
   {
     rows: [12],
     guarantee: "a runtime that accepts and never answers is a timeout that is not to be repeated",
-    ...oneMachine({ mishap: "silent" }),
+    ...badMachine({ mishap: "silent" }),
     fleet: { machines: { attic: { env: { TRUNKLINE_FIRST_TOKEN_MS: "2000" } } } },
-    asks: [{}, { as: "whole", whole: true }],
-    steps: [],
+    asks: streamAndWhole,
     outcomes: { it: ["504 upstream_timeout"], whole: ["504 upstream_timeout"] },
     headers: { it: { "x-should-retry": "false" }, whole: { "x-should-retry": "false" } },
     endsWithinRealMs: 3_000,
-    heals: false,
   },
   {
     rows: [13],
@@ -60,7 +63,6 @@ export const runtimeRows: readonly Scenario[] = [
     ...oneMachine({ mishap: "slow" }),
     fleet: { machines: { attic: {} }, env: { TRUNKLINE_JOB_TOTAL_MS: "3000" } },
     asks: [{ script: { tokens: 100, delayMs: 400 } }],
-    steps: [],
     outcomes: { it: ["event upstream_timeout"] },
     endsWithinRealMs: 4_000,
   },
@@ -76,77 +78,45 @@ export const runtimeRows: readonly Scenario[] = [
   {
     rows: [14],
     guarantee: "a runtime that fails, with no other, is told as such",
-    ...oneMachine({ mishap: "500" }),
-    asks: [{}, { as: "whole", whole: true }],
-    steps: [],
+    ...badMachine({ mishap: "500" }),
+    asks: streamAndWhole,
     outcomes: { it: failed, whole: failed },
     endsWithinMs: 1_000,
-    heals: false,
   },
   {
     rows: [15],
     guarantee: "a runtime that is busy is told as overload with a time to come back, and is not blamed",
-    ...oneMachine({ mishap: "busy" }),
+    ...badMachine({ mishap: "busy" }),
     asks: [{ as: "it", times: 8, inTurn: true }],
-    steps: [],
     outcomes: { it: ["503 server_is_overloaded"] },
     headers: { it: { "retry-after": /^\d+$/ } },
-    heals: false,
   },
-  ...garbage.flatMap((mishap): Scenario[] => [
+  ...badAnswers.flatMap(([row, mishap]): Scenario[] => [
     {
-      rows: [16],
+      rows: [row],
       guarantee: `a runtime that says ${mishap} has none of it reach a client, but a status`,
-      ...oneMachine({ mishap }),
-      asks: [{}, { as: "whole", whole: true }],
-      steps: [],
+      ...badMachine({ mishap }),
+      asks: streamAndWhole,
       outcomes: { it: failed, whole: failed },
       endsWithinMs: 1_000,
-      heals: false,
     },
     {
-      rows: [16],
+      rows: [row],
       guarantee: `a runtime that says ${mishap} amid its answer is an error there`,
-      ...oneMachine({ mishap, after: some }),
+      ...badMachine({ mishap, after: some }),
       asks: [{}],
-      steps: [],
       outcomes: { it: failedInStream },
       endsWithinMs: 1_000,
-      heals: false,
     },
   ]),
   ...(["closes", "cuts"] as const).map((mishap): Scenario => ({
     rows: [18],
     guarantee: `a runtime that ${mishap} without an end has not succeeded`,
-    ...oneMachine({ mishap, after: some }),
-    asks: [{}, { as: "whole", whole: true }],
-    steps: [],
+    ...badMachine({ mishap, after: some }),
+    asks: streamAndWhole,
     outcomes: { it: failedInStream, whole: [...failed, "503 runtime_offline"] },
     endsWithinMs: 1_000,
-    heals: false,
   })),
-  ...errors.flatMap((mishap): Scenario[] => [
-    {
-      rows: [19],
-      guarantee: `an ${mishap}, in a stream with status 200, is a status before the first token`,
-      ...oneMachine({ mishap }),
-      asks: [{}],
-      steps: [],
-      outcomes: { it: failed },
-      endsWithinMs: 1_000,
-      heals: false,
-    },
-    {
-      rows: [19],
-      guarantee: `an ${mishap}, in a stream with status 200, is an event after it`,
-      ...oneMachine({ mishap, after: some }),
-      asks: [{}],
-      steps: [],
-      outcomes: { it: failedInStream },
-      endsWithinMs: 1_000,
-      heals: false,
-    },
-  ]),
   {
     rows: [73],
     guarantee: "a request that kills runtimes is given to a second one and to no third",
@@ -154,7 +124,6 @@ export const runtimeRows: readonly Scenario[] = [
     runtimes: { attic: { mishap: "dies" }, cellar: { mishap: "dies" }, loft: { mishap: "dies" } },
     fleet: { machines: { attic: {}, cellar: {}, loft: {} } },
     asks: [{}],
-    steps: [],
     outcomes: { it: ["502 poison_request"] },
     headers: { it: { "x-should-retry": "false" } },
     afterwards: [{ see: "two runtimes were asked", withinMs: 0 }],
@@ -165,7 +134,6 @@ export const runtimeRows: readonly Scenario[] = [
     guarantee: "a runtime that claims another id and model, and adds fields, is written as ours",
     fast: true,
     ...oneMachine({ mishap: "somebody else" }),
-    asks: [{}, { as: "whole", whole: true }],
-    steps: [],
+    asks: streamAndWhole,
   },
 ];

@@ -10,11 +10,8 @@ import type { Outcome, Script } from "./scripted-request.ts";
  */
 export type Phase = "P1" | "P2" | "P3" | "P4" | "P5" | "P6";
 
-/**
- * What a step is done to. `machine` is the one that has the request, and `spare` another one; `gateway` is the one
- * that the request was sent to.
- */
-export type Part = "machine" | "spare" | "gateway" | "other gateway" | "nats" | "redis" | "runtime";
+/** What a step is done to: `machine` has the request, and `gateway` is where the request was sent. */
+export type Part = "machine" | "gateway" | "nats" | "redis" | "runtime";
 
 /** One request, or `times` of them. */
 export interface Ask {
@@ -34,15 +31,12 @@ export interface Ask {
   readonly tellsWithinMs?: number;
   /** Likewise until the first of its text. */
   readonly firstTextWithinMs?: number;
-  /** Nobody waits for its end: it may have none. */
-  readonly patient?: boolean;
 }
 
 /** What the fault suite can see of a fleet, by name. */
 export type LookResult =
   | "the model is withdrawn"
   | "the model is offered"
-  | "the machine serves"
   | "both machines serve"
   | "readyz is 503 and healthz 200"
   | "readyz is 200"
@@ -82,10 +76,10 @@ export type Step =
       readonly sliceBytesMax?: number;
       readonly bytesPerSecond?: number;
     }
-  /** A process may have no more files open than it has now, or as many as ever. */
-  | { readonly limitFiles: Part; readonly toThoseOpen: boolean }
-  /** So many connections on which nothing is sent, until they disperse. */
-  | { readonly crowd: Part; readonly connections: number }
+  /** The gateway may have no more files open than it has now, or as many as ever. */
+  | { readonly limitFiles: "to those open" | "as ever" }
+  /** So many connections to the gateway on which nothing is sent, until they disperse. */
+  | { readonly crowd: number }
   | { readonly disperse: true }
   /** A client leaves, or stops to read. */
   | { readonly leave: string; readonly how: "fin" | "reset" | "half" }
@@ -108,10 +102,11 @@ export interface Scenario {
   readonly runtimes?: Readonly<Record<string, RuntimeWish>>;
   /** Whether it is another one for each seed, beside the token at which P4 is hit. */
   readonly chance?: boolean;
-  readonly asks: readonly Ask[];
-  readonly steps: readonly Step[];
+  /** What is under way before the first step. */
+  readonly asks?: readonly Ask[];
+  readonly steps?: readonly Step[];
   /** How each request may end, by its name. All that has no entry must be answered. */
-  readonly outcomes?: Readonly<Record<string, readonly (Outcome | "no end")[]>>;
+  readonly outcomes?: Readonly<Record<string, readonly Outcome[]>>;
   /** What stands in the head of a request's answer. */
   readonly headers?: Readonly<Record<string, Readonly<Record<string, string | RegExp>>>>;
   /** A time of the wire: from the first step that is no wait until the last request has come to its end. */
@@ -124,5 +119,4 @@ export interface Scenario {
   readonly afterwards?: readonly Step[];
   /** Whether every machine and gateway that still runs, or was started again, serves in the end. It must unless said. */
   readonly heals?: boolean;
-  readonly leavesNothing?: boolean;
 }

@@ -7,9 +7,6 @@ export interface Script {
   readonly tokens: number;
   readonly delayMs?: number;
   readonly firstMs?: number;
-  readonly stallAt?: number;
-  readonly failAt?: number;
-  readonly exitAt?: number;
 }
 
 /**
@@ -62,10 +59,7 @@ export class ScriptedRequest {
   outcome: Outcome | undefined;
   status: number | undefined;
   headers: IncomingMessage["headers"] = {};
-  /** The message of its error, if it ended in one. */
-  message: string | undefined;
   text = "";
-  comments = 0;
   /** What stands around the text: every id, model and field that came. */
   readonly ids = new Set<unknown>();
   readonly models = new Set<unknown>();
@@ -74,7 +68,6 @@ export class ScriptedRequest {
   askedForBodyAtMs: number | undefined;
   firstTextAtMs: number | undefined;
   lastTextAtMs: number | undefined;
-  lastBytesAtMs: number | undefined;
   endedAtMs: number | undefined;
   /** The longest time between two pieces of text. */
   longestPauseMs = 0;
@@ -86,7 +79,7 @@ export class ScriptedRequest {
   #done = false;
   #error: string | undefined;
   #left = false;
-  #garbled: string | undefined;
+  #isGarbled = false;
 
   constructor(endpoint: Endpoint, wish: ScriptedWish) {
     this.wish = wish;
@@ -114,10 +107,6 @@ export class ScriptedRequest {
     });
     if (wish.withholdsBody === true) this.#request.flushHeaders();
     else this.#request.end(this.#body);
-  }
-
-  get expected(): string {
-    return scriptedText(this.wish.nonce, this.wish.script.tokens);
   }
 
   /** How many tokens of the text have come. */
@@ -165,7 +154,6 @@ export class ScriptedRequest {
   }
 
   #take(piece: string): void {
-    this.lastBytesAtMs = performance.now();
     if (!this.wish.stream || this.status !== 200) {
       this.#raw += piece;
       return;
@@ -176,7 +164,6 @@ export class ScriptedRequest {
   }
 
   #event(part: string): void {
-    if (part.startsWith(":")) this.comments += 1;
     if (!part.startsWith("data: ")) return;
     const data = part.slice("data: ".length);
     if (data === "[DONE]") {
@@ -184,12 +171,11 @@ export class ScriptedRequest {
       return;
     }
     const value = jsonIn(data);
-    if (value === undefined) this.#garbled = data;
-    if (value === undefined || this.#garbled !== undefined) return;
+    if (value === undefined) this.#isGarbled = true;
+    if (value === undefined || this.#isGarbled) return;
     const error = told.safeParse(value);
     if (error.success) {
       this.#error = error.data.error.code ?? "null";
-      this.message = error.data.error.message;
       return;
     }
     const read = chunk.parse(value);
@@ -220,8 +206,7 @@ export class ScriptedRequest {
   #closed(): Outcome {
     if (this.status === undefined) return this.#broken();
     if (this.status !== 200) {
-      const { code, message } = told.parse(JSON.parse(this.#raw)).error;
-      this.message = message;
+      const { code } = told.parse(JSON.parse(this.#raw)).error;
       return `${this.status} ${code ?? "null"}`;
     }
     if (!this.wish.stream) {
@@ -230,10 +215,7 @@ export class ScriptedRequest {
       this.text = read.choices[0].message.content ?? "";
       return "answered";
     }
-    if (this.#garbled !== undefined) {
-      this.message = this.#garbled.slice(-300);
-      return "garbled";
-    }
+    if (this.#isGarbled) return "garbled";
     // An end after an error event, or an error event after an end, is as bad as no end at all.
     if (this.#error !== undefined) return this.#done ? "truncated" : `event ${this.#error}`;
     return this.#done ? "answered" : "truncated";
@@ -253,9 +235,6 @@ function bodyOf({ nonce, model, script, stream, padding = 0 }: ScriptedWish): st
     tokens: script.tokens,
     delay_ms: script.delayMs,
     first_ms: script.firstMs,
-    stall_at: script.stallAt,
-    fail_at: script.failAt,
-    exit_at: script.exitAt,
   };
   const given = Object.entries(words).flatMap(([word, value]) => (value === undefined ? [] : [`${word}=${value}`]));
   const line = ["/script", ...given, `nonce=${nonce}`].join(" ");

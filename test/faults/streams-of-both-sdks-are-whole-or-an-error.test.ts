@@ -55,7 +55,7 @@ describe.skipIf(lentOnly("nats", "redis"))("the stream of an official SDK", () =
 
   /** A stream that has begun: what came so far, and what its end throws. */
   async function begun({ stream }: Api): Promise<{ events: Event[]; over: Promise<unknown> }> {
-    await until(async () => (await fleet.endpoint.models()).ids.includes("scripted"), { what: "the machine" });
+    await fleet.endpoint.untilListed("scripted");
     const events: Event[] = [];
     const answer = await stream(fleet.endpoint);
     const over = (async () => {

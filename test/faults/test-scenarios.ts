@@ -38,6 +38,6 @@ export function testScenarios(title: string, scenarios: readonly Scenario[]): vo
   });
 }
 
-function hangsOnChance({ chance, asks }: Scenario): boolean {
+function hangsOnChance({ chance, asks = [] }: Scenario): boolean {
   return chance === true || asks.some(({ phase }) => phase === "P4");
 }

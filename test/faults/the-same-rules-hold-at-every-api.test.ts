@@ -30,13 +30,10 @@ interface Api {
 const question = (content: string) => ({ messages: [{ role: "user", content }] });
 const failed = /"code": ?"(?:agent_disconnected|agent_offline)"/;
 
+const ollama = { broken: failed, refusal: "Ollama" } as const;
+
 const apis: Readonly<Record<string, Api>> = {
-  chat: {
-    path: "/v1/chat/completions",
-    body: { ...question("sky"), stream: true },
-    broken: failed,
-    goesOn: question,
-  },
+  chat: { path: "/v1/chat/completions", body: { ...question("sky"), stream: true }, broken: failed, goesOn: question },
   response: {
     path: "/v1/responses",
     body: { input: "sky", stream: true },
@@ -66,20 +63,8 @@ const apis: Readonly<Record<string, Api>> = {
   "image edit": { path: "/v1/images/edits", body: { prompt: "sky" }, file: "image" },
   moderation: { path: "/v1/moderations", body: { input: "sky" } },
   tokens: { path: "/tokenize", body: { prompt: "sky" }, isFree: true },
-  "Ollama's chat": {
-    path: "/api/chat",
-    body: question("sky"),
-    broken: failed,
-    refusal: "Ollama",
-    goesOn: question,
-  },
-  "Ollama's prompt": {
-    path: "/api/generate",
-    body: { prompt: "sky" },
-    broken: failed,
-    refusal: "Ollama",
-    goesOn: (prompt) => ({ prompt }),
-  },
+  "Ollama's chat": { ...ollama, path: "/api/chat", body: question("sky"), goesOn: question },
+  "Ollama's prompt": { ...ollama, path: "/api/generate", body: { prompt: "sky" }, goesOn: (prompt) => ({ prompt }) },
   "Ollama's vectors": { path: "/api/embed", body: { input: "sky" }, refusal: "Ollama" },
 };
 
@@ -103,7 +88,7 @@ describe.skipIf(lentOnly("nats", "redis"))("every API", () => {
       return [machine, { env: { ...settings, TRUNKLINE_RUNTIME_URL: url } }] as const;
     });
     fleet = parts.use(await startFleet({ machines: Object.fromEntries(wished) }));
-    await until(async () => (await fleet.endpoint.models()).ids.includes("m"), { what: "the model to be listed" });
+    await fleet.endpoint.untilListed("m");
     operator = parts.use(await Operator.on({ redisUrl: fleet.redis.url }));
   });
   afterAll(() => parts.disposeAsync());
@@ -115,20 +100,13 @@ describe.skipIf(lentOnly("nats", "redis"))("every API", () => {
   const asked = () => servers.flatMap(({ requests }) => requests.filter(({ method }) => method === "POST"));
 
   function ask({ path, body, file }: Api, model = "m", { at = fleet.endpoint, signal }: Asking = {}) {
-    const headers = { authorization: `Bearer ${at.key}` };
-    const url = new URL(path, at.baseUrl);
-    const more = { method: "POST", ...(signal && { signal }) };
+    const { href } = new URL(path, at.baseUrl);
     const fields = { model, ...body };
-    if (file === undefined)
-      return fetch(url, {
-        ...more,
-        headers: { ...headers, "content-type": "application/json" },
-        body: JSON.stringify(fields),
-      });
+    if (file === undefined) return at.post(href, fields, { signal });
     const form = new FormData();
     for (const [name, value] of Object.entries(fields)) form.append(name, value);
     form.append(file, new File(["abc"], "a.wav"));
-    return fetch(url, { ...more, headers, body: form });
+    return at.post(href, form, { signal });
   }
 
   async function keyWith(terms: Partial<NewKey>): Promise<Endpoint> {
@@ -237,16 +215,11 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer of the demonstration", () 
   test.each(Object.entries(apis).filter(([, { goesOn }]) => goesOn))(
     "an answer of the demonstration goes on at another machine for %s",
     async (_, { path, goesOn }) => {
-      const { baseUrl, key } = fleet.endpoint;
       await untilProved({ ...fleet, offers: fleet.machines.length });
       // A machine that goes on before the 30th token would end as well: the tokens before it have to be on their way by then.
       const says = goesOn?.("/script tokens=60 delay_ms=40 nonce=abc exit_at=30");
-      const response = await fetch(new URL(path, baseUrl), {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "scripted", stream: true, ...says }),
-      });
-      const text = await response.text();
+      const { href } = new URL(path, fleet.endpoint.baseUrl);
+      const text = await (await fleet.endpoint.post(href, { model: "scripted", stream: true, ...says })).text();
       const words = textsIn(text);
       if (path.startsWith("/v1/")) expect(text).toMatch(/^: continued on (?:attic|cellar)$/m);
       expect(words.startsWith(Array.from({ length: 60 }, (__, index) => `abc-${index} `).join(""))).toBe(true);

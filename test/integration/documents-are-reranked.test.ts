@@ -113,10 +113,7 @@ test.each(Object.entries(rerankers))(
       },
       { what: "the model to be known as a reranker" },
     );
-    expect(model).toMatchObject({
-      capabilities: { completion: false, embedding },
-      x_capabilities: ["rerank"],
-    });
+    expect(model).toMatchObject({ capabilities: { completion: false, embedding }, x_capabilities: ["rerank"] });
     const response = await endpoint.rerank(asked);
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({
@@ -134,8 +131,7 @@ test.each(Object.entries(rerankers))(
 );
 
 test("a model that only its operator calls a reranker is offered as one, and a server without the path is a 400", async () => {
-  const folder = folderOfTest();
-  const file = join(folder, "models.json");
+  const file = join(folderOfTest(), "models.json");
   await writeFile(file, JSON.stringify({ "*": { x_capabilities: ["rerank"] } }));
   await using server = await FakeOtherServer.start({ models: ["r"] });
   const { endpoint } = await (await gatewayBefore("openai", server, { TRUNKLINE_MODELS_FILE: file })).issue();

@@ -30,8 +30,7 @@ const program = `
 `;
 
 test("processes that start at once on an absent folder agree on its pepper, and lose none of their keys", async () => {
-  const folder = folderOfTest();
-  const stateDir = join(folder, "state");
+  const stateDir = join(folderOfTest(), "state");
   const run = () => promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program, stateDir]);
   const outputs = await Promise.all(Array.from({ length: processes }, run));
   const texts = outputs.flatMap(({ stdout }) => stdout.trim().split("\n"));

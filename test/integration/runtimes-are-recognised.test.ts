@@ -210,8 +210,7 @@ describe("information that a runtime lacks is read from the model's files, where
   });
 
   test("the age of a model of llama-server is read from its files: since when the model exists, which its list gives anew with every call", async () => {
-    const folder = folderOfTest();
-    const modelPath = join(folder, "m.gguf");
+    const modelPath = join(folderOfTest(), "m.gguf");
     await writeFile(modelPath, "GGUF");
     await utimes(modelPath, 1_750_000_000, 1_750_000_000);
     const runtime = await recognised(await FakeLlamaServer.start({ model: { name: "m", modelPath } }));

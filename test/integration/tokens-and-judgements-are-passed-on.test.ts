@@ -60,8 +60,7 @@ test("the ability to tell tokens is in no list of models", async () => {
 });
 
 test("a server that judges texts, as its operator says, is asked as OpenAI is, and a key whose tokens are limited is refused", async () => {
-  const folder = folderOfTest();
-  const file = join(folder, "models.json");
+  const file = join(folderOfTest(), "models.json");
   await writeFile(file, JSON.stringify({ m: { x_capabilities: ["moderation"] } }));
   await using server = await FakeMediaServer.start();
   const gateway = await gatewayBefore("openai", server, { TRUNKLINE_MODELS_FILE: file });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { FakeOllama, type FakeOllamaChat } from "../harness/fake-ollama.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
@@ -10,21 +10,25 @@ const reachesWithinMs = 2_000;
 describe.skipIf(lentOnly("nats", "redis"))("a client that leaves closes the request at the runtime", () => {
   let ollama: FakeOllama;
   let fleet: Fleet;
-  beforeEach(async () => {
+  beforeAll(async () => {
     ollama = await FakeOllama.start({ models: [{ name: "llama3.2:latest" }] });
     const env = { TRUNKLINE_RUNTIME: "ollama", TRUNKLINE_RUNTIME_URL: ollama.url, TRUNKLINE_SLOTS: "1" };
     fleet = await startFleet({ machines: { attic: { env } } });
-    const offered = async () => (await fleet.endpoint.models()).ids.includes("llama3.2");
-    await until(offered, { what: "Ollama's model to be listed" });
+    await fleet.endpoint.untilListed("llama3.2");
   });
-  afterEach(async () => {
+  afterAll(async () => {
     await fleet[Symbol.asyncDispose]();
     await ollama.stop();
   });
 
+  let before: number;
+  beforeEach(() => {
+    before = ollama.requestsTo("/api/chat").length;
+  });
+
   const chat = { model: "llama3.2", says: "Hello" };
-  const atRuntime = (count = 1) =>
-    until(() => ollama.requestsTo("/api/chat")[count - 1], { what: `request ${count} at the runtime` });
+  const asked = () => ollama.requestsTo("/api/chat").slice(before);
+  const atRuntime = () => until(() => asked()[0], { what: "the request at the runtime" });
   const closed = (request: { closedEarly: boolean }) =>
     until(() => request.closedEarly, { what: "the runtime's request to be closed", timeoutMs: reachesWithinMs });
 
@@ -58,7 +62,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a client that leaves closes the requ
     const answer = fleet.endpoint.chat(chat, leaving.signal).catch(() => "left");
     const request = await atRuntime();
     const waiting = fleet.endpoint.answer(chat);
-    expect(ollama.requestsTo("/api/chat")).toHaveLength(1);
+    expect(asked()).toHaveLength(1);
     ollama.onChat = (next) => {
       next.say("next");
       next.done();
@@ -85,7 +89,9 @@ describe.skipIf(lentOnly("nats", "redis"))("a client that leaves closes the requ
     ollama.onChat = (answer) => answer.done();
     begun[0]?.done();
     expect(await stays).toBe("");
-    const asked = ollama.requestsTo("/api/chat").map(({ body }) => JSON.stringify(body["messages"]));
-    expect(asked).toEqual([expect.stringContaining("takes the slot"), expect.stringContaining("stays")]);
+    expect(asked().map(({ body }) => JSON.stringify(body["messages"]))).toEqual([
+      expect.stringContaining("takes the slot"),
+      expect.stringContaining("stays"),
+    ]);
   });
 });

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { errorIn, errorOf } from "../harness/endpoint.ts";
+import { errorIn, refusalOf } from "../harness/endpoint.ts";
 import type { EventStream } from "../harness/event-stream.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
-import { launchTrunkline, trunkline, type CommandResult, type Settings } from "../harness/trunkline-command.ts";
+import { launchTrunkline, type Settings } from "../harness/trunkline-command.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 import { until } from "../harness/until.ts";
 
 let fleet: Fleet;
@@ -14,12 +15,13 @@ beforeAll(async () => {
 });
 afterAll(() => fleet[Symbol.asyncDispose]());
 
-const machines = (...args: string[]): Promise<CommandResult> => trunkline(["machines", ...args], settings);
-const long = { model: "scripted", says: "/script tokens=2000 delay_ms=20" };
+const run = (...args: string[]) => trunklineHere(args, settings);
+const machines = (...args: string[]) => run("machines", ...args);
 
 /** A stream at each gateway, both of them begun. */
-async function streamsEverywhere(): Promise<readonly EventStream[]> {
-  const streams = await Promise.all(fleet.endpoints.map((endpoint) => endpoint.stream(long)));
+async function streamsEverywhere(script = "tokens=2000 delay_ms=20"): Promise<readonly EventStream[]> {
+  const fields = { model: "scripted", says: `/script ${script}` };
+  const streams = await Promise.all(fleet.endpoints.map((endpoint) => endpoint.stream(fields)));
   for (const stream of streams) await until(() => stream.text !== "", { what: "the stream to begin" });
   return streams;
 }
@@ -40,32 +42,25 @@ beforeEach(async () => {
 });
 
 test("a cordoned machine finishes its streams and gets no new ones, and status and route tell the reason", async () => {
-  const [endpoint] = fleet.endpoints;
-  const stream = await endpoint?.stream({ model: "scripted", says: "/script tokens=60 delay_ms=50" });
+  const stream = await fleet.endpoint.stream({ model: "scripted", says: "/script tokens=60 delay_ms=50" });
   expect((await machines("cordon", "attic", "--reason", "new fans")).exitCode).toBe(0);
   await untilServed(false);
-  expect(await errorOf((await endpoint?.chat({ model: "scripted", says: "Hello" })) ?? new Response())).toMatchObject({
-    code: "agent_offline",
-    message: expect.stringContaining("cordoned"),
-  });
-  expect((await trunkline(["status"], settings)).stdout).toMatch(/attic +cordoned .* cordoned: new fans/);
-  expect((await trunkline(["route", "scripted"], settings)).stdout).toContain("trunkline machines uncordon");
-  await stream?.over;
-  expect(stream?.done).toBe(true);
+  const refused = await refusalOf(fleet.endpoint.chat({ model: "scripted", says: "Hello" }));
+  expect(refused).toMatchObject({ code: "agent_offline", message: expect.stringContaining("cordoned") });
+  expect((await run("status")).out).toMatch(/attic +cordoned .* cordoned: new fans/);
+  expect((await run("route", "scripted")).out).toContain("trunkline machines uncordon");
+  await stream.over;
+  expect(stream.done).toBe(true);
 });
 
 test("a drain waits for the last job of all gateways and says how many are left", async () => {
-  const [one, other] = await Promise.all(
-    fleet.endpoints.map((endpoint) => endpoint.stream({ model: "scripted", says: "/script tokens=100 delay_ms=50" })),
-  );
-  for (const stream of [one, other]) await until(() => stream?.text !== "", { what: "the stream to begin" });
-  const { exitCode, stdout, stderr } = await machines("drain", "attic");
-  expect([one?.done, other?.done]).toEqual([true, true]);
-  expect({ exitCode, stdout }).toEqual({
+  const streams = await streamsEverywhere("tokens=100 delay_ms=50");
+  expect(await machines("drain", "attic")).toEqual({
     exitCode: 0,
-    stdout: "attic has no job and gets no new one; `trunkline machines uncordon attic` gives it jobs again\n",
+    out: "attic has no job and gets no new one; `trunkline machines uncordon attic` gives it jobs again\n",
+    err: expect.stringMatching(/^attic: [12] running, 0 waiting\n/),
   });
-  expect(stderr).toMatch(/^attic: [12] running, 0 waiting\n/);
+  expect(streams.map(({ done }) => done)).toEqual([true, true]);
   await untilServed(false);
 });
 
@@ -76,7 +71,7 @@ test("a drain that is interrupted leaves the machine cordoned and says so", asyn
   child.signal("SIGINT");
   expect(String(await child.exit())).toBe("130");
   expect(await child.stderr()).toContain("Interrupted: attic stays cordoned.");
-  expect((await machines("list")).stdout).toMatch(/attic +cordoned/);
+  expect((await machines("list")).out).toMatch(/attic +cordoned/);
   expect(streams.map(({ done }) => done)).toEqual([false, false]);
   for (const { response } of streams) await response.body?.cancel().catch(() => undefined);
 });
@@ -89,10 +84,9 @@ test("a revoked machine loses its streams within a second at every gateway, as t
   expect(performance.now() - revokedAtMs).toBeLessThan(1_000);
   for (const { events } of streams) expect(errorIn(events.at(-1) ?? "").code).toBe("agent_offline");
   await untilServed(false);
-  const status = async (): Promise<string> => (await trunkline(["status"], settings)).stdout;
-  await until(async () => /attic +revoked .* was revoked, but is still connected/.test(await status()), {
+  await until(async () => /attic +revoked .* was revoked, but is still connected/.test((await run("status")).out), {
     what: "the machine that goes on announcing itself to be left out",
   });
-  expect((await trunkline(["route", "scripted"], settings)).stdout).toMatch(/ - +attic .* was revoked/);
+  expect((await run("route", "scripted")).out).toMatch(/ - +attic .* was revoked/);
   await machines("remove", "attic");
 });

@@ -1,6 +1,5 @@
 import { createHash, randomBytes, X509Certificate } from "node:crypto";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -9,23 +8,16 @@ import { findBinary } from "../harness/find-binary.ts";
 import { type CertificateSettings, makeSelfSigned } from "../harness/self-signed.ts";
 import { Site } from "../harness/start-site.ts";
 import type { TrunklineProcess } from "../harness/trunkline-process.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 const model = "llava";
 const million = 1_000_000;
 
+const folder = folderOfTests();
 let site: Site;
-let folder: string;
-beforeAll(async () => {
-  [site, folder] = await Promise.all([Site.start(), mkdtemp(join(tmpdir(), "trunkline-machines-"))]);
-});
-afterAll(async () => {
-  await site[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true });
-});
-
-const offers = (id: string, at = site) =>
-  until(async () => (await at.endpoint.models()).ids.includes(id), { what: `${id} to be listed`, timeoutMs: 15_000 });
+beforeAll(async () => void (site = await Site.start()));
+afterAll(() => site[Symbol.asyncDispose]());
 
 describe("a machine that joined by the line that its site printed", () => {
   let ollama: FakeOllama;
@@ -44,7 +36,7 @@ describe("a machine that joined by the line that its site printed", () => {
 
   test("a machine that joined by the line that its site printed answers its first chat within fifteen seconds", async () => {
     const begunMs = performance.now();
-    await offers(model);
+    await site.endpoint.untilListed(model);
     expect(await site.endpoint.answer({ model, says: "Hello" })).toBe("Hello from Ollama.");
     expect(performance.now() - begunMs).toBeLessThan(15_000);
   });
@@ -123,7 +115,7 @@ describe.skipIf(openssl === undefined)("a machine of a site whose certificate on
     await writeFile(file, line);
     const env = { TRUNKLINE_STATE_DIR: join(folder, "attic"), TRUNKLINE_SCRIPTED_MODELS: "scripted" };
     await secured.startAgent(["--join-file", file], env);
-    await offers("scripted", secured);
+    await secured.endpoint.untilListed("scripted");
     const look = { type: "function", function: { name: "look", parameters: { type: "object" } } };
     const says = '/script tool=look args={"at":"sky"}';
     const called = await secured.endpoint.chat({ model: "scripted", says, tools: [look] });

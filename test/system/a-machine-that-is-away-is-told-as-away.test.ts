@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { errorOf } from "../harness/endpoint.ts";
+import { refusalOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { freePort } from "../harness/free-port.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
@@ -18,12 +18,9 @@ describe.skipIf(lentOnly("nats", "redis")).each([
   });
   afterEach(() => fleet[Symbol.asyncDispose]());
 
-  const ask = async (): Promise<readonly unknown[]> => {
-    const response = await fleet.endpoint.chat({ model: "scripted", says: "Hello" });
-    return [response.status, (await errorOf(response)).code];
-  };
+  const ask = () => refusalOf(fleet.endpoint.chat({ model: "scripted", says: "Hello" }));
   const isOffered = async (): Promise<boolean> => {
-    const metrics = await MetricsText.scrape(fleet.gateways[0]?.operationsUrl ?? "");
+    const metrics = await MetricsText.scrape(fleet.gateway.operationsUrl);
     return metrics.value("trunkline_open_jobs") > 0;
   };
 
@@ -33,7 +30,6 @@ describe.skipIf(lentOnly("nats", "redis")).each([
     const asked = ask();
     await until(isOffered, { what: "the job to be on its way" });
     await agent.kill();
-    expect(await asked).toEqual([503, "agent_offline"]);
-    expect(await ask()).toEqual([503, "agent_offline"]);
+    for (const each of [asked, ask()]) expect(await each).toMatchObject({ status: 503, code: "agent_offline" });
   });
 });

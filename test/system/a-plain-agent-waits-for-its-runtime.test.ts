@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { errorOf } from "../harness/endpoint.ts";
+import { refusalOf } from "../harness/endpoint.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { freePort } from "../harness/free-port.ts";
@@ -20,10 +20,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a plain agent whose model server is 
   afterEach(() => fleet[Symbol.asyncDispose]());
 
   const listing = () => fleet.endpoint.models();
-  const chatCode = async (model: string) => {
-    const response = await fleet.endpoint.chat({ model, says: "Hello" });
-    return [response.status, (await errorOf(response)).code];
-  };
+  const refusal = (model: string) => refusalOf(fleet.endpoint.chat({ model, says: "Hello" }));
   const waiting = async () => (await listing()).code === "runtime_offline";
   const offering = async () => (await listing()).ids.includes("llama3.2");
 
@@ -31,7 +28,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a plain agent whose model server is 
     expect((await fleet.agent("attic").logged("no runtime answers yet")).level).toBe(40);
     await until(waiting, { what: "the gateway to know that the runtime is away" });
     expect((await listing()).status).toBe(503);
-    expect(await chatCode("scripted")).toEqual([404, "model_not_found"]);
+    expect(await refusal("scripted")).toMatchObject({ status: 404, code: "model_not_found" });
 
     {
       await using ollama = await FakeOllama.start({ port });
@@ -41,14 +38,13 @@ describe.skipIf(lentOnly("nats", "redis"))("a plain agent whose model server is 
     }
 
     await until(waiting, { what: "the loss to be noticed", timeoutMs: noticesWithinMs });
-    const refused = async () => (await chatCode("llama3.2")).join() === "503,runtime_offline";
+    const refused = async () => (await refusal("llama3.2")).code === "runtime_offline";
     await until(refused, { what: "chats to be told that the runtime is away", timeoutMs: noticesWithinMs });
 
     await using again = await FakeOllama.start({ port });
     await until(offering, { what: "the model server to be adopted again", timeoutMs: adoptsWithinMs });
     again.models = [...again.models, { name: "qwen3:8b" }];
-    const grown = async () => (await listing()).ids.includes("qwen3:8b");
-    await until(grown, { what: "a model that was pulled later", timeoutMs: adoptsWithinMs });
+    await fleet.endpoint.untilListed("qwen3:8b");
     expect(await fleet.endpoint.answer({ model: "qwen3:8b", says: "Hello" })).toBe("Hello from Ollama.");
   });
 

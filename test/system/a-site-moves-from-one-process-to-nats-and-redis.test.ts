@@ -6,14 +6,14 @@ import { startRedisServer } from "../harness/redis-server.ts";
 import { Site } from "../harness/start-site.ts";
 import { anywhere } from "../harness/start-trunkline.ts";
 import { folderOfTest } from "../harness/temporary-folder.ts";
-import { type Settings, trunkline } from "../harness/trunkline-command.ts";
+import type { Settings } from "../harness/trunkline-command.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 import { TrunklineProcess } from "../harness/trunkline-process.ts";
-import { until } from "../harness/until.ts";
 
 async function succeed(args: readonly string[], settings: Settings): Promise<string> {
-  const { exitCode, stdout, stderr } = await trunkline(args, settings);
-  expect(stderr + String(exitCode)).toMatch(/0$/);
-  return stdout;
+  const { exitCode, out, err } = await trunklineHere(args, settings);
+  expect(err + String(exitCode)).toMatch(/0$/);
+  return out;
 }
 
 test.skipIf(lentOnly("nats", "redis"))(
@@ -25,8 +25,7 @@ test.skipIf(lentOnly("nats", "redis"))(
     const env = { TRUNKLINE_STATE_DIR: join(folder, "loft"), TRUNKLINE_SCRIPTED_MODELS: "scripted:mlx" };
     await site.startAgent(["--join", await site.joinLine("loft")], env);
     const says = { model: "scripted:mlx", says: "/script tokens=3" };
-    const listed = async (): Promise<boolean> => (await site.endpoint.models()).ids.includes(says.model);
-    await until(listed, { what: "the machine to serve", timeoutMs: 15_000 });
+    await site.endpoint.untilListed(says.model);
     const before = await site.endpoint.answer(says);
     await succeed(["backup", file, "--secrets"], { TRUNKLINE_STATE_DIR: site.stateDir });
     await site.up.terminate();
@@ -42,7 +41,7 @@ test.skipIf(lentOnly("nats", "redis"))(
     const places = { TRUNKLINE_PUBLIC_URL: publicUrl, TRUNKLINE_PORT: port };
     await using gateway = await TrunklineProcess.start({ args: ["gateway"], settings: { ...settings, ...places } });
     await gateway.logged("gateway ready");
-    await until(listed, { what: "the same machine to serve the same key", timeoutMs: 15_000 });
+    await site.endpoint.untilListed(says.model);
     expect(await site.endpoint.answer(says)).toBe(before);
   },
 );

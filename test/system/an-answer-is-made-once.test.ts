@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { errorOf } from "../harness/endpoint.ts";
-import { contentOf } from "../harness/answer-payload.ts";
+import { type Endpoint, errorOf, refusalOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
 import { Operator } from "../harness/operator.ts";
@@ -9,20 +8,14 @@ import { startUp } from "../harness/start-trunkline.ts";
 import { until } from "../harness/until.ts";
 
 interface Asking {
-  readonly baseUrl: string;
-  readonly key: string;
   readonly name: string;
   readonly stream?: boolean;
   readonly signal?: AbortSignal;
 }
 
-function ask(says: string, { baseUrl, key, name, stream = false, signal }: Asking): Promise<Response> {
-  return fetch(`${baseUrl}/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "idempotency-key": name },
-    body: JSON.stringify({ model: "scripted", stream, messages: [{ role: "user", content: says }] }),
-    ...(signal && { signal }),
-  });
+function ask(endpoint: Endpoint, says: string, { name, stream = false, signal }: Asking): Promise<Response> {
+  const fields = { model: "scripted", stream, messages: [{ role: "user", content: says }] };
+  return endpoint.post("/chat/completions", fields, { headers: { "idempotency-key": name }, signal });
 }
 
 const wanted = (nonce: string, tokens: number): string =>
@@ -32,6 +25,9 @@ const wanted = (nonce: string, tokens: number): string =>
 async function openJobs(operationsUrl: string): Promise<number> {
   return (await MetricsText.scrape(operationsUrl)).value("trunkline_open_jobs") ?? 0;
 }
+
+const untilBegun = (operationsUrl: string): Promise<boolean> =>
+  until(async () => (await openJobs(operationsUrl)) > 0, { what: "the machine to have the request" });
 
 /** Returns the answer as its client sees it: its mark of an earlier request, and its text. */
 async function answered(answer: Response, nonce: string): Promise<[string | null, string]> {
@@ -51,40 +47,26 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
     await fleet[Symbol.asyncDispose]();
   });
 
-  const fleetLoad = (): Promise<number> => openJobs(fleet.gateways[0]?.operationsUrl ?? "");
-
-  const at = (gateway: number): string => fleet.endpoints[gateway]?.baseUrl ?? "";
-
-  /** A key of its own, so that its usage counts one test alone. */
+  /** Both gateways for a key of its own, so that its usage counts one test alone. */
   async function newKey() {
     const { token, record } = await operator.issue();
-    const booked = (tokens: number) =>
-      until(
-        async () => {
-          const sum = await operator.usageSum(record.id);
-          return sum !== undefined && sum.completionTokens >= tokens && sum;
-        },
-        { what: `${tokens} tokens to be booked` },
-      );
-    return { key: token.reveal(), booked };
+    const [one, other] = fleet.endpoints.map((endpoint) => endpoint.withKey(token.reveal()));
+    if (one === undefined || other === undefined) throw new Error("there are two gateways");
+    const booked = (tokens: number) => operator.booked(record.id, ({ completionTokens }) => completionTokens >= tokens);
+    return { one, other, booked };
   }
 
   test.each([false, true])(
     "an answer with an Idempotency-Key is joined at another gateway by a repeat whose connection was lost (stream: %s)",
     async (stream) => {
-      const { key, booked } = await newKey();
+      const { one, other, booked } = await newKey();
       const says = "/script tokens=60 delay_ms=20 nonce=a";
       const leaving = new AbortController();
-      const first = ask(says, { baseUrl: at(0), key, name: "a", stream, signal: leaving.signal });
-      await until(async () => (await fleetLoad()) > 0, { what: "the machine to have the request" });
+      const first = ask(one, says, { name: "a", stream, signal: leaving.signal });
+      await untilBegun(fleet.gateway.operationsUrl);
       leaving.abort();
       await first.then((answer) => answer.text()).catch(() => undefined);
-      const answer = await ask(says, { baseUrl: at(1), key, name: "a", stream });
-      expect([answer.status, answer.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
-      const text = stream
-        ? [...(await answer.text()).matchAll(/"content":"(a-\d+ )"/g)].map(([, piece]) => piece).join("")
-        : await contentOf(answer);
-      expect(text).toBe(wanted("a", 60));
+      expect(await answered(await ask(other, says, { name: "a", stream }), "a")).toEqual(["true", wanted("a", 60)]);
       expect(await booked(60)).toMatchObject({ requests: 1, completionTokens: 60 });
     },
   );
@@ -92,14 +74,14 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
   test.each([false, true])(
     "an answer with an Idempotency-Key is waited for by repeats while its first client is there, and they get it whole and count as one (stream: %s)",
     async (stream) => {
-      const { key, booked } = await newKey();
-      const asking = { key, name: "w", stream };
+      const { one, other, booked } = await newKey();
+      const asking = { name: "w", stream };
       const says = "/script tokens=40 delay_ms=20 nonce=w";
       const leaving = new AbortController();
-      const first = ask(says, { baseUrl: at(0), ...asking });
-      await until(async () => (await fleetLoad()) > 0, { what: "the machine to have the request" });
-      const left = ask(says, { baseUrl: at(1), ...asking, signal: leaving.signal });
-      const repeats = [0, 1, 1].map((gateway) => ask(says, { baseUrl: at(gateway), ...asking }));
+      const first = ask(one, says, asking);
+      await untilBegun(fleet.gateway.operationsUrl);
+      const left = ask(other, says, { ...asking, signal: leaving.signal });
+      const repeats = [one, other, other].map((endpoint) => ask(endpoint, says, asking));
       const answers = await Promise.all([first, ...repeats].map(async (each) => answered(await each, "w")));
       leaving.abort();
       await left.then((answer) => answer.text()).catch(() => undefined);
@@ -109,73 +91,59 @@ describe.skipIf(lentOnly("nats", "redis"))("an answer with an Idempotency-Key", 
   );
 
   test("an answer with an Idempotency-Key that is complete is given again, and nothing is made or counted anew", async () => {
-    const { key, booked } = await newKey();
-    const says = "/script tokens=8 nonce=b";
-    const texts: unknown[] = [];
-    for (const gateway of [0, 1, 0, 1]) {
-      const answer = await ask(says, { baseUrl: at(gateway), key, name: "b" });
-      texts.push([answer.headers.get("idempotent-replayed"), await contentOf(answer)]);
+    const { one, other, booked } = await newKey();
+    const answers: unknown[] = [];
+    for (const endpoint of [one, other, one, other]) {
+      answers.push(await answered(await ask(endpoint, "/script tokens=8 nonce=b", { name: "b" }), "b"));
     }
-    const text = wanted("b", 8);
-    expect(texts).toEqual([
-      [null, text],
-      ["true", text],
-      ["true", text],
-      ["true", text],
-    ]);
+    expect(answers).toEqual([null, "true", "true", "true"].map((replayed) => [replayed, wanted("b", 8)]));
     expect(await booked(8)).toMatchObject({ requests: 1, failed: 0, completionTokens: 8 });
   });
 
   test.each([false, true])(
     "an answer with an Idempotency-Key that its machine has lost is made anew once, and given again from then on (stream: %s)",
     async (stream) => {
-      const { key, booked } = await newKey();
-      const answerAt = async (gateway: number): Promise<string | null> => {
-        const answer = await ask("/script tokens=8 nonce=l", { baseUrl: at(gateway), key, name: "l", stream });
-        expect(await answer.text()).toContain("l-7 ");
-        return answer.headers.get("idempotent-replayed");
-      };
-      await answerAt(0);
+      const { one, other, booked } = await newKey();
+      const answerAt = async (endpoint: Endpoint) =>
+        answered(await ask(endpoint, "/script tokens=8 nonce=l", { name: "l", stream }), "l");
+      await answerAt(one);
       await fleet.agent("attic").kill();
       await fleet.startAgent("attic");
-      expect([await answerAt(0), await answerAt(1)]).toEqual([null, "true"]);
+      expect(await answerAt(one)).toEqual([null, wanted("l", 8)]);
+      expect(await answerAt(other)).toEqual(["true", wanted("l", 8)]);
       expect(await booked(16)).toMatchObject({ requests: 2, failed: 0, completionTokens: 16 });
     },
   );
 
   test("an answer with an Idempotency-Key is made anew after it failed, and for another key", async () => {
-    const { key } = await newKey();
-    const failing = "/script tokens=5 fail_at=0";
-    for (const gateway of [0, 1]) {
-      const answer = await ask(failing, { baseUrl: at(gateway), key, name: "c" });
+    const { one, other } = await newKey();
+    for (const endpoint of [one, other]) {
+      const answer = await ask(endpoint, "/script tokens=5 fail_at=0", { name: "c" });
       expect([answer.status, answer.headers.get("idempotent-replayed")]).toEqual([502, null]);
     }
-    const says = "/script tokens=3 nonce=c";
-    for (const each of [key, (await newKey()).key]) {
-      const answer = await ask(says, { baseUrl: at(0), key: each, name: "d" });
-      expect([answer.headers.get("idempotent-replayed"), await contentOf(answer)]).toEqual([null, wanted("c", 3)]);
+    for (const endpoint of [one, (await newKey()).one]) {
+      const answer = await ask(endpoint, "/script tokens=3 nonce=c", { name: "d" });
+      expect(await answered(answer, "c")).toEqual([null, wanted("c", 3)]);
     }
   });
 
   test("an answer with an Idempotency-Key is refused under the name of another one, and its client is told not to repeat it", async () => {
-    const { key } = await newKey();
-    await ask("/script tokens=2", { baseUrl: at(0), key, name: "e" });
-    const answer = await ask("/script tokens=3", { baseUrl: at(1), key, name: "e" });
+    const { one, other } = await newKey();
+    await ask(one, "/script tokens=2", { name: "e" });
+    const answer = await ask(other, "/script tokens=3", { name: "e" });
     expect([answer.status, answer.headers.get("x-should-retry")]).toEqual([409, "false"]);
     expect(await errorOf(answer)).toMatchObject({ code: "idempotency_key_reused", param: "Idempotency-Key" });
-    const long = await ask("/script tokens=3", { baseUrl: at(1), key, name: "x".repeat(256) });
-    expect(await errorOf(long)).toMatchObject({ code: "invalid_value", param: "Idempotency-Key" });
+    const long = ask(other, "/script tokens=3", { name: "x".repeat(256) });
+    expect(await refusalOf(long)).toMatchObject({ code: "invalid_value", param: "Idempotency-Key" });
   });
 });
 
 test("an up makes an answer once, and tells a repeat's stream in time that it waits for the first one", async () => {
   await using up = await startUp({ TRUNKLINE_TIME_SCALE: "0.2" });
-  const { baseUrl, key } = up.endpoint;
   const says = "/script tokens=4 first_ms=2000 nonce=u";
-  const asking = { baseUrl, key, name: "u", stream: true };
-  const first = ask(says, asking);
-  await until(async () => (await openJobs(up.operationsUrl)) > 0, { what: "the machine to have the request" });
-  const repeat = await ask(says, asking);
+  const first = ask(up.endpoint, says, { name: "u", stream: true });
+  await untilBegun(up.operationsUrl);
+  const repeat = await ask(up.endpoint, says, { name: "u", stream: true });
   expect(await openJobs(up.operationsUrl)).toBe(1);
   const waited = repeat.clone().text();
   expect(await answered(await first, "u")).toEqual([null, wanted("u", 4)]);

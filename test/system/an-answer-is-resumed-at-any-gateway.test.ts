@@ -1,7 +1,7 @@
 import { request, type ClientRequest } from "node:http";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { errorOf } from "../harness/endpoint.ts";
+import { type Endpoint, errorOf, refusalOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
@@ -51,6 +51,14 @@ async function eventsOf(
 
 const dataOf = (events: readonly Event[]): string[] => events.map(({ data }) => data);
 
+/** Insists that each token of the answer came once, and in its place. */
+function expectTokens(events: readonly Event[], nonce: string, tokens: number): void {
+  const came = dataOf(events)
+    .join("\n")
+    .match(new RegExp(`${nonce}-\\d+`, "g"));
+  expect(came).toEqual(Array.from({ length: tokens }, (_, token) => `${nonce}-${token}`));
+}
+
 describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resumable", () => {
   let fleet: Fleet;
   let operator: Operator;
@@ -63,18 +71,26 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     await fleet[Symbol.asyncDispose]();
   });
 
+  const endpointAt = (gateway: number, key = fleet.endpoint.key): Endpoint =>
+    fleet.endpoint.at(fleet.endpoints[gateway]?.baseUrl ?? "").withKey(key);
+
   const ask = (says: string, { gateway = 0, key, api = "/chat/completions", lastEventId, signal }: Asking = {}) =>
-    fetch(`${fleet.endpoints[gateway]?.baseUrl}${api}`, {
-      method: "POST",
-      headers: {
-        authorization: `Bearer ${key ?? fleet.endpoint.key}`,
-        "content-type": "application/json",
-        "x-trunkline-resumable": "1",
-        ...(lastEventId !== undefined && { "last-event-id": lastEventId }),
+    endpointAt(gateway, key).post(
+      api,
+      { model: "scripted", stream: true, ...apis[api](says) },
+      {
+        headers: { "x-trunkline-resumable": "1", ...(lastEventId !== undefined && { "last-event-id": lastEventId }) },
+        signal,
       },
-      body: JSON.stringify({ model: "scripted", stream: true, ...apis[api](says) }),
-      ...(signal && { signal }),
-    });
+    );
+
+  /** Asks, and goes on reading when some events have come. */
+  async function read(says: string) {
+    const events: Event[] = [];
+    const reading = ask(says).then((answer) => eventsOf(answer, { onEvent: (event) => events.push(event) }));
+    await until(() => events.length > 5, { what: "some events" });
+    return { events, reading };
+  }
 
   /** Asks, reads some events and drops the connection. */
   async function begun(says: string, asking: Asking & { readonly events: number }): Promise<Event[]> {
@@ -87,15 +103,9 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
   }
 
   test("a stream that was asked to be resumable is named as ignored where it is asked for and means nothing", async () => {
-    const whole = await fetch(`${fleet.endpoint.baseUrl}/chat/completions`, {
-      method: "POST",
-      headers: {
-        authorization: `Bearer ${fleet.endpoint.key}`,
-        "content-type": "application/json",
-        "x-trunkline-resumable": "1",
-      },
-      body: JSON.stringify({ model: "scripted", messages: [{ role: "user", content: "/script tokens=1" }] }),
-    });
+    const fields = { model: "scripted", messages: [{ role: "user", content: "/script tokens=1" }] };
+    const headers = { "x-trunkline-resumable": "1" };
+    const whole = await fleet.endpoint.post("/chat/completions", fields, { headers });
     expect([whole.status, whole.headers.get("x-trunkline-ignored")]).toEqual([200, "x-trunkline-resumable"]);
   });
 
@@ -119,19 +129,13 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     const first = await begun(says, { events: 5 });
     const rest = await eventsOf(await ask(says, { lastEventId: first.at(-1)?.id }));
     expect(dataOf(rest).at(-1)).toBe("[DONE]");
-    expect(
-      dataOf([...first, ...rest])
-        .join("\n")
-        .match(/s-\d+/g),
-    ).toEqual(Array.from({ length: 60 }, (_, token) => `s-${token}`));
+    expectTokens([...first, ...rest], "s", 60);
   });
 
   test("a stream that was asked to be resumable breaks the connection from which another request takes it over, so that a live client asks again", async () => {
     const says = "/script tokens=60 delay_ms=20 nonce=t";
-    const events: Event[] = [];
-    const reading = ask(says).then((answer) => eventsOf(answer, { onEvent: (event) => events.push(event) }));
+    const { events, reading } = await read(says);
     const broken = expect(reading).rejects.toThrow("terminated");
-    await until(() => events.length > 5, { what: "some events" });
     const taking = await ask(says, { gateway: 1, lastEventId: events[0]?.id });
     await broken;
     expect(dataOf(events).join("\n")).not.toContain("error");
@@ -151,14 +155,8 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     }
     events = [...events, ...(await eventsOf(await ask(says, { key, gateway: 2, lastEventId: events.at(-1)?.id })))];
     expect(dataOf(events).join("\n").match(/c-\d+/g)).toHaveLength(50);
-    const booked = await until(
-      async () => {
-        const sum = await operator.usageSum(record.id);
-        return sum !== undefined && sum.completionTokens >= 50 && sum;
-      },
-      { what: "all of the answer to be booked" },
-    );
-    expect(booked).toMatchObject({ requests: 1, failed: 0, answered: 1, completionTokens: 50 });
+    const booked = operator.booked(record.id, ({ completionTokens }) => completionTokens >= 50);
+    expect(await booked).toMatchObject({ requests: 1, failed: 0, answered: 1, completionTokens: 50 });
   });
 
   test("a stream that was asked to be resumable takes the seat of its key at each gateway that it is resumed at, and gives it back", async () => {
@@ -168,29 +166,32 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
     let lastEventId = (await begun(says, { key, events: 3 })).at(-1)?.id;
     for (const gateway of [1, 2])
       lastEventId = (await begun(says, { key, gateway, lastEventId, events: 3 })).at(-1)?.id;
-    const other = await ask("/script tokens=1", { key, gateway: 1 });
-    expect([other.status, (await errorOf(other)).code]).toEqual([429, "concurrency_limit_exceeded"]);
+    expect(await refusalOf(ask("/script tokens=1", { key, gateway: 1 }))).toMatchObject({
+      status: 429,
+      code: "concurrency_limit_exceeded",
+    });
     await eventsOf(await ask(says, { key, lastEventId }));
     const free = async (): Promise<boolean> => (await ask("/script tokens=1", { key, gateway: 1 })).status === 200;
     await until(free, { what: "the seat to be free" });
   });
 
+  /** Reads an answer of the third gateway, which is killed amid it. */
+  async function untilKilled(answer: Response): Promise<Event[]> {
+    const events: Event[] = [];
+    const broken = eventsOf(answer, { onEvent: (event) => void events.push(event) }).catch(() => []);
+    await until(() => events.length > 20, { what: "a part of the answer" });
+    await fleet.gateways[2]?.kill();
+    await broken;
+    return events;
+  }
+
   test("a stream that was asked to be resumable of a gateway that is killed goes on at another one, at once, and leaves no seat behind", async () => {
     const { token, record } = await operator.issue({ limits: { concurrency: 1 } });
     const key = token.reveal();
     const says = "/script tokens=150 delay_ms=20 nonce=k";
-    const first: Event[] = [];
-    const answer = await ask(says, { gateway: 2, key });
-    const broken = eventsOf(answer, { onEvent: (event) => void first.push(event) }).catch(() => []);
-    await until(() => first.length > 20, { what: "a part of the answer" });
-    await fleet.gateways[2]?.kill();
-    await broken;
+    const first = await untilKilled(await ask(says, { gateway: 2, key }));
     const rest = await eventsOf(await ask(says, { gateway: 1, key, lastEventId: first.at(-1)?.id }));
-    expect(
-      dataOf([...first, ...rest])
-        .join("\n")
-        .match(/k-\d+/g),
-    ).toEqual(Array.from({ length: 150 }, (_, place) => `k-${place}`));
+    expectTokens([...first, ...rest], "k", 150);
     expect((await ask("/script tokens=1", { gateway: 0, key })).status).toBe(200);
     await fleet.restartGateway(2);
     const booked = await operator.usageSum(record.id);
@@ -200,19 +201,13 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
   test("a stream that was asked to be resumable of a response whose gateway is killed is stored by the gateway that it goes on at", async () => {
     const key = (await operator.issue({ storesResponses: true })).token.reveal();
     const says = "/script tokens=60 delay_ms=20 nonce=r";
-    const first: Event[] = [];
-    const answer = await ask(says, { gateway: 2, key, api: "/responses" });
-    const broken = eventsOf(answer, { onEvent: (event) => void first.push(event) }).catch(() => []);
-    await until(() => first.length > 10, { what: "a part of the response" });
-    await fleet.gateways[2]?.kill();
-    await broken;
+    const first = await untilKilled(await ask(says, { gateway: 2, key, api: "/responses" }));
     const asking = { gateway: 1, key, api: "/responses", lastEventId: first.at(-1)?.id } as const;
     const last = (await eventsOf(await ask(says, asking))).at(-1)?.data ?? "";
     const { response } = JSON.parse(last) as { response: { id: string; store: boolean } };
     expect(response.store).toBe(true);
-    const headers = { authorization: `Bearer ${key}` };
-    const read = await fetch(`${fleet.endpoints[0]?.baseUrl}/responses/${response.id}`, { headers });
-    expect([read.status, await read.json()]).toEqual([200, response]);
+    const stored = await endpointAt(0, key).get(`/responses/${response.id}`);
+    expect([stored.status, await stored.json()]).toEqual([200, response]);
     await fleet.restartGateway(2);
   });
 
@@ -244,24 +239,24 @@ describe.skipIf(lentOnly("nats", "redis"))("a stream that was asked to be resuma
 
   test("a stream that was asked to be resumable is asked for by four bodies of a key at once, and the fifth waits for one of them", async () => {
     const all = Array.from({ length: 5 }, () => resuming(`attic.${newToken()}.1`));
-    const read = (): number => all.filter(({ isLet }) => isLet).length;
-    await until(() => read() >= 4, { what: "four of them to be read" });
+    const letIn = (): number => all.filter(({ isLet }) => isLet).length;
+    await until(() => letIn() >= 4, { what: "four of them to be read" });
     // Another request that is answered meanwhile shows that the fifth was not overlooked.
     expect((await ask("/script tokens=1")).status).toBe(200);
-    expect(read()).toBe(4);
+    expect(letIn()).toBe(4);
     all.find(({ isLet }) => isLet)?.asking.destroy();
-    await until(() => read() === 5, { what: "the fifth to be read" });
+    await until(() => letIn() === 5, { what: "the fifth to be read" });
     for (const { asking } of all) asking.destroy();
   });
 
   test("a stream that was asked to be resumable is read to its end by its client while another key asks its gateway for it", async () => {
     const says = "/script tokens=60 delay_ms=20 nonce=u";
-    const events: Event[] = [];
-    const reading = ask(says).then((answer) => eventsOf(answer, { onEvent: (event) => events.push(event) }));
-    await until(() => events.length > 5, { what: "some events" });
+    const { events, reading } = await read(says);
     const other = (await operator.issue()).token.reveal();
-    const refused = await ask(says, { key: other, lastEventId: events[0]?.id });
-    expect([refused.status, await errorOf(refused)]).toMatchObject([404, { code: "answer_not_found" }]);
+    expect(await refusalOf(ask(says, { key: other, lastEventId: events[0]?.id }))).toMatchObject({
+      status: 404,
+      code: "answer_not_found",
+    });
     expect(dataOf(await reading).at(-1)).toBe("[DONE]");
   });
 

@@ -1,13 +1,12 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { limits } from "#shared/protocol/limits.ts";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { executableNode, fetchNode, ownTarget } from "../../infra/package/fetch-node.ts";
 import { startUp } from "../harness/start-trunkline.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
@@ -27,17 +26,15 @@ const skipped = whySkipped();
 if (skipped !== undefined) console.log(`Skipping the executable: ${skipped}.`);
 
 describe.skipIf(skipped !== undefined)("an executable", () => {
-  let folder = "";
+  const folder = folderOfTests();
   let node = "";
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "trunkline-executable-"));
     await run(process.execPath, [join(root, "infra/package/build.ts")]);
     await run(process.execPath, [join(root, "infra/package/executables.ts"), ownTarget]);
     const archive = join(root, "executables", `trunkline-${ownTarget}.tar.gz`);
     await run("tar", ["-xzf", archive, "-C", folder, "--strip-components=1"]);
     node = join(folder, process.platform === "win32" ? "trunkline.exe" : "trunkline");
   }, buildsWithinMs);
-  afterAll(() => rm(folder, { recursive: true, force: true }));
 
   test("an executable starts, chats, reads a large request in its thread, and serves its pages and the package for machines", async () => {
     await using up = await startUp({}, { node });

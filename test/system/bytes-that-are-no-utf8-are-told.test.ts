@@ -32,13 +32,13 @@ test.skipIf(lentOnly("nats", "redis")).each(["vllm", "ollama"])(
     fake.onChat = says;
     const env = { TRUNKLINE_RUNTIME: kind, TRUNKLINE_RUNTIME_URL: fake.url };
     await using fleet = await startFleet({ machines: { attic: { env } } });
-    await until(async () => (await fleet.endpoint.models()).ids.includes("m"), { what: "the model to be listed" });
+    await fleet.endpoint.untilListed("m");
     expect(await fleet.endpoint.answer({ model: "m", says: "hi" })).toBe("ca\ufffdfé");
     expect(await fleet.endpoint.answer({ model: "m", says: "hi" })).toBe("ca\ufffdfé");
     const warned = (await fleet.agent("attic").logLines()).filter(({ msg }) => msg.includes("are no UTF-8"));
     expect(warned.map(({ level }) => level)).toEqual([40]);
     const counted = async (): Promise<boolean> => {
-      const metrics = await MetricsText.scrape(fleet.gateways[0]?.operationsUrl ?? "");
+      const metrics = await MetricsText.scrape(fleet.gateway.operationsUrl);
       return metrics.value("trunkline_machine_answers_not_utf8", { machine: "attic" }) === 2;
     };
     await until(counted, { what: "both answers to be counted" });

@@ -1,18 +1,20 @@
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
-import { createServer, request } from "node:https";
+import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify } from "node:util";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { infraFolder } from "../harness/infra/compose-file.ts";
 import { type CertificateSettings, makeSelfSigned } from "../harness/self-signed.ts";
-import { startUp } from "../harness/start-trunkline.ts";
+import { demonstration, startUp } from "../harness/start-trunkline.ts";
 import { trunkline, type Settings } from "../harness/trunkline-command.ts";
 
+const free = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0", ...demonstration };
 const openssl = await findBinary("openssl");
 if (openssl === undefined) console.log("Skipping HTTPS: there is no openssl on the PATH to make a certificate with.");
 
@@ -22,14 +24,16 @@ describe.skipIf(openssl === undefined)("with a certificate and its key", () => {
 
   test("the gateway speaks HTTPS, to clients that check it, streams too", async () => {
     await using up = await startUp(settings);
-    const { baseUrl, key } = up.endpoint;
-    expect(baseUrl).toMatch(/^https:/);
-    const ca = await readFile(settings.TRUNKLINE_TLS_CERT);
-    const ask = { ca, headers: { authorization: `Bearer ${key}`, "content-type": "application/json" } };
-    expect(await get(`${baseUrl}/models`, ask)).toContain('"id":"scripted"');
-    const body = { model: "scripted", stream: true, messages: [{ role: "user", content: "/script tokens=2" }] };
-    const streamed = await get(`${baseUrl}/chat/completions`, { ...ask, method: "POST", body: JSON.stringify(body) });
-    expect(streamed).toMatch(/token-0 [^]*token-1 [^]*\n\ndata: \[DONE\]\n\n$/);
+    const { endpoint } = up;
+    expect(endpoint.baseUrl).toMatch(/^https:/);
+    await expect(endpoint.models()).rejects.toThrow();
+    const before = getCACertificates("default");
+    onTestFinished(() => setDefaultCACertificates(before));
+    setDefaultCACertificates([...before, await readFile(settings.TRUNKLINE_TLS_CERT, "utf8")]);
+    expect((await endpoint.models()).ids).toContain("scripted");
+    const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=2" });
+    await stream.over;
+    expect([stream.text, stream.done]).toEqual(["token-0 token-1 ", true]);
     expect(await up.terminate()).toBe(0);
   });
 
@@ -73,50 +77,31 @@ describe.skipIf(openssl === undefined)("with a certificate and its key", () => {
     expect(stderr).toContain("The gateway says: Redis does not answer.");
   });
 
-  test("a certificate of the operations port without its key is told at the start", async () => {
-    const line = await refusal({ TRUNKLINE_OPERATIONS_TLS_CERT: settings.TRUNKLINE_TLS_CERT });
-    expect(line).toContain("TRUNKLINE_OPERATIONS_TLS_CERT and TRUNKLINE_OPERATIONS_TLS_KEY both");
-  });
-
-  const refusal = async (given: Settings) => {
-    const free = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0", TRUNKLINE_RUNTIME: "scripted" };
-    const { exitCode, stderr } = await trunkline(["up"], { ...free, ...given });
+  test.each<[what: string, given: () => Settings, told: RegExp]>([
+    [
+      "a certificate of the operations port without its key",
+      () => ({ TRUNKLINE_OPERATIONS_TLS_CERT: settings.TRUNKLINE_TLS_CERT }),
+      /TRUNKLINE_OPERATIONS_TLS_CERT and TRUNKLINE_OPERATIONS_TLS_KEY both/,
+    ],
+    [
+      "a certificate without its key",
+      () => ({ TRUNKLINE_TLS_CERT: settings.TRUNKLINE_TLS_CERT }),
+      /TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY both/,
+    ],
+    [
+      "a file of a certificate that is not there",
+      () => ({ ...settings, TRUNKLINE_TLS_KEY: "none.pem" }),
+      /TRUNKLINE_TLS_KEY.*none\.pem/,
+    ],
+    [
+      "a certificate in place of its key",
+      () => ({ TRUNKLINE_TLS_CERT: settings.TRUNKLINE_TLS_KEY, TRUNKLINE_TLS_KEY: settings.TRUNKLINE_TLS_CERT }),
+      /TRUNKLINE_TLS_/,
+    ],
+  ])("%s is told at the start", async (_what, given, told) => {
+    const { exitCode, stderr } = await trunkline(["up"], { ...free, ...given() });
     expect([exitCodes.config, exitCodes.unavailable]).toContain(exitCode);
     expect(stderr).toMatch(/^trunkline: .*\n$/);
-    return stderr;
-  };
-
-  test("a certificate without its key is told at the start", async () => {
-    const line = await refusal({ TRUNKLINE_TLS_CERT: settings.TRUNKLINE_TLS_CERT });
-    expect(line).toContain("TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY both");
-  });
-
-  test("a file that is not there is told at the start", async () => {
-    const line = await refusal({ ...settings, TRUNKLINE_TLS_KEY: "none.pem" });
-    expect(line).toMatch(/TRUNKLINE_TLS_KEY.*none\.pem/);
-  });
-
-  test("files that hold something else are told at the start", async () => {
-    const { TRUNKLINE_TLS_CERT: cert, TRUNKLINE_TLS_KEY: key } = settings;
-    expect(await refusal({ TRUNKLINE_TLS_CERT: key, TRUNKLINE_TLS_KEY: cert })).toContain("TRUNKLINE_TLS_");
+    expect(stderr).toMatch(told);
   });
 });
-
-interface Ask {
-  readonly ca: Buffer;
-  readonly headers: Record<string, string>;
-  readonly method?: string;
-  readonly body?: string;
-}
-
-function get(url: string, { body, ...ask }: Ask): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const asked = request(url, { ...ask, agent: false }, (response) => {
-      const pieces: Buffer[] = [];
-      response.on("data", (piece: Buffer) => void pieces.push(piece));
-      response.on("end", () => resolve(Buffer.concat(pieces).toString()));
-    });
-    asked.on("error", reject);
-    asked.end(body);
-  });
-}

@@ -4,7 +4,8 @@ import { z } from "zod";
 import { FakeOllama, type FakeOllamaModel } from "../harness/fake-ollama.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { type Fleet, startFleet } from "../harness/start-fleet.ts";
-import { type CommandResult, type Settings, trunkline } from "../harness/trunkline-command.ts";
+import type { Settings } from "../harness/trunkline-command.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 import { until } from "../harness/until.ts";
 
 const mb = 1_000_000;
@@ -29,8 +30,7 @@ describe.skipIf(lentOnly("nats", "redis"))("three machines that let models be pl
       }),
     );
     fleet = parts.use(await startFleet({ gateways: 2, machines }));
-    const { stdout } = await trunkline(["keys", "issue", "--name", "ops", "--admin", "--quiet"], fleet.keyStore);
-    admin = stdout.trim();
+    admin = (await fleet.admin()).key;
   });
   afterAll(() => parts.disposeAsync());
 
@@ -39,10 +39,9 @@ describe.skipIf(lentOnly("nats", "redis"))("three machines that let models be pl
     TRUNKLINE_OPERATIONS_URL: fleet.gateways[place]?.operationsUrl ?? "",
     TRUNKLINE_ADMIN_KEY: admin,
   });
-  const models = (args: readonly string[], place = 0): Promise<CommandResult> =>
-    trunkline(["models", ...args], at(place));
+  const models = (args: readonly string[], place = 0) => trunklineHere(["models", ...args], at(place));
   const plan = async (place = 0): Promise<ShownPlan["data"]> =>
-    planned.parse(JSON.parse((await models(["plan", "--json"], place)).stdout)).plan;
+    planned.parse(JSON.parse((await models(["plan", "--json"], place)).out)).plan;
   const holders = (name: string): string[] =>
     [...ollamas].flatMap(([machine, { models: all }]) =>
       all.some((each) => each.name === name && each.loadedTokens !== undefined) ? [machine] : [],
@@ -56,7 +55,7 @@ describe.skipIf(lentOnly("nats", "redis"))("three machines that let models be pl
   test("a model that is kept on two machines is loaded on both, and the plan and the list show it", async () => {
     expect(await models(["keep", "llama3:8b", "--on", "2"])).toMatchObject({
       exitCode: 0,
-      stdout: expect.stringContaining("llama3:8b is kept: 2 copies"),
+      out: expect.stringContaining("llama3:8b is kept: 2 copies"),
     });
     await untilHeldBy("llama3:8b", ["attic", "cellar"]);
     for (const place of [0, 1]) {
@@ -64,8 +63,7 @@ describe.skipIf(lentOnly("nats", "redis"))("three machines that let models be pl
         what: "the plan to be met",
       });
     }
-    const { stdout } = await models([]);
-    expect(stdout).toMatch(/^llama3:8b +attic .* yes, kept +\S.*$/m);
+    expect((await models([])).out).toMatch(/^llama3:8b +attic .* yes, kept +\S.*$/m);
     for (const machine of ["attic", "cellar"])
       expect(ollamas.get(machine)?.requestsTo("/api/generate").at(-1)?.body).toMatchObject({ keep_alive: -1 });
   });
@@ -75,7 +73,7 @@ describe.skipIf(lentOnly("nats", "redis"))("three machines that let models be pl
     await untilHeldBy("llama3:8b", ["attic", "cellar", "desk"]);
     expect(ollamas.get("desk")?.requestsTo("/api/pull")).toHaveLength(1);
     await fleet.startAgent("attic");
-    await until(async () => /^llama3:8b +attic /m.test((await models([])).stdout), { what: "attic to be back" });
+    await until(async () => /^llama3:8b +attic /m.test((await models([])).out), { what: "attic to be back" });
     await until(async () => (await plan()).every(({ machine }) => machine !== "attic"), {
       what: "the copies to stay where they are",
     });
@@ -101,7 +99,7 @@ describe.skipIf(lentOnly("nats", "redis"))("three machines that let models be pl
     expect(steps.some((step) => step.model === "llama3:8b")).toBe(false);
     expect(await models(["keep", "llama3:8b", "--none"])).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringContaining("not kept"),
+      err: expect.stringContaining("not kept"),
     });
     expect((await models(["keep", "llama3:8b"])).exitCode).toBe(64);
   });

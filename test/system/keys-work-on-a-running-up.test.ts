@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { errorOf, type Endpoint } from "../harness/endpoint.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
-import { issueKey, trunkline } from "../harness/trunkline-command.ts";
+import { issueKey } from "../harness/trunkline-command.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 import { until } from "../harness/until.ts";
 
 /** A revocation is not promised to be noticed at once, but soon. */
@@ -37,17 +38,17 @@ test("a key that is in nobody's scopes sees an empty list, and the site is healt
 test("a revoked key is 401 key_invalid, and revoking it again does no harm", async () => {
   const { id, key } = await issueKey(store());
   expect((await withKey(key).models()).status).toBe(200);
-  const revoked = await trunkline(["keys", "revoke", id, "--json"], store());
-  expect(JSON.parse(revoked.stdout)).toEqual({ id, outcome: "revoked" });
+  const keys = (...args: string[]) => trunklineHere(["keys", ...args], store());
+  expect(JSON.parse((await keys("revoke", id, "--json")).out)).toEqual({ id, outcome: "revoked" });
   await until(async () => (await withKey(key).models()).status === 401, {
     what: "the revoked key to be refused",
     timeoutMs: revokedWithinMs,
   });
   expect(await withKey(key).models()).toMatchObject({ status: 401, code: "key_invalid" });
-  expect((await trunkline(["keys", "revoke", id], store())).exitCode).toBe(0);
-  const listed = await trunkline(["keys", "list"], store());
-  expect(listed.stdout).toMatch(new RegExp(`${id}.*revoked`));
-  expect(listed.stdout).not.toContain(key.split("_")[2]);
+  expect((await keys("revoke", id)).exitCode).toBe(0);
+  const { out } = await keys("list");
+  expect(out).toMatch(new RegExp(`${id}.*revoked`));
+  expect(out).not.toContain(key.split("_")[2]);
 });
 
 test("a key whose time has elapsed is 401 key_expired, and a stream that it began goes on", async () => {

@@ -32,8 +32,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a body of 20 MB, through a broker th
     ollama = await FakeOllama.start({ models: [{ name: `${model}:latest`, capabilities: ["completion", "vision"] }] });
     const env = { TRUNKLINE_RUNTIME: "ollama", TRUNKLINE_RUNTIME_URL: ollama.url };
     fleet = await startFleet({ machines: { attic: { env } } });
-    const offered = async () => (await fleet.endpoint.models()).ids.includes(model);
-    await until(offered, { what: "Ollama's model to be listed" });
+    await fleet.endpoint.untilListed(model);
   });
   afterAll(async () => {
     await fleet[Symbol.asyncDispose]();

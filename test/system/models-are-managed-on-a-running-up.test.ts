@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { PullingOllama } from "../harness/pulling-ollama.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
-import { trunkline, type CommandResult, type Settings } from "../harness/trunkline-command.ts";
+import type { Settings } from "../harness/trunkline-command.ts";
+import { trunklineHere } from "../harness/trunkline-here.ts";
 import { TrunklineProcess } from "../harness/trunkline-process.ts";
 import { until } from "../harness/until.ts";
 
@@ -29,7 +30,7 @@ afterAll(async () => {
   await ollama[Symbol.asyncDispose]();
 });
 
-const models = (...args: string[]): Promise<CommandResult> => trunkline(["models", ...args], settings);
+const models = (...args: string[]) => trunklineHere(["models", ...args], settings);
 
 async function pulling(name: string): Promise<{ command: TrunklineProcess; pull: PullingOllama["pulls"][number] }> {
   const command = await TrunklineProcess.start({ args: ["models", "pull", name], settings });
@@ -75,11 +76,11 @@ test("a model is pulled with the key that up keeps, is served, and is removed ag
   );
 
   await untilServed("qwen3:8b", true);
-  const { stdout } = await models();
-  expect(stdout).toMatch(/^llama3\.2 +attic +ollama +chat +[\d,]+ +2\.0 GB +no +no +(?:-|no|not yet)$/m);
-  expect(stdout).toMatch(/^qwen3:8b +attic +ollama +chat +[\d,]+ +5\.0 GB +no +no +(?:-|no|not yet)$/m);
+  const { out } = await models();
+  expect(out).toMatch(/^llama3\.2 +attic +ollama +chat +[\d,]+ +2\.0 GB +no +no +(?:-|no|not yet)$/m);
+  expect(out).toMatch(/^qwen3:8b +attic +ollama +chat +[\d,]+ +5\.0 GB +no +no +(?:-|no|not yet)$/m);
 
-  expect(await models("rm", "qwen3:8b")).toMatchObject({ exitCode: 0, stdout: "Removed qwen3:8b on attic.\n" });
+  expect(await models("rm", "qwen3:8b")).toMatchObject({ exitCode: 0, out: "Removed qwen3:8b on attic.\n" });
   await untilServed("qwen3:8b", false);
   expect((await models("rm", "qwen3:8b")).exitCode).toBe(1);
 });
@@ -90,24 +91,27 @@ test("Ctrl-C leaves a pull to its machine, where it is seen, and stopped by name
   pull.say({ status: "pulling manifest" });
   await until(async () => (await command.stderr()).includes("pulling manifest"), { what: "the pull to be shown" });
   expect(await command.terminate("SIGINT")).toBe(130);
-  expect(await command.stderr()).toMatch(/The pull of gemma3 goes on at attic/);
+  expect(await command.stdout()).toBe("");
+  expect(await command.stderr()).toMatch(
+    /The pull of gemma3 goes on at attic[^]*models pulls.*models pulls stop gemma3/,
+  );
   pull.say({ status: "pulling a3de86cd1c13", digest: "sha256:a3de86cd1c13", total: 5 * gb, completed: 2 * gb });
-  await until(async () => /gemma3 +attic +pulling +40 % of 5\.0 GB/.test((await models("pulls")).stdout), {
+  await until(async () => /gemma3 +attic +pulling +40 % of 5\.0 GB/.test((await models("pulls")).out), {
     what: "the pull to be listed with its progress",
   });
   expect(pull.closedEarly).toBe(false);
   expect(await models("pulls", "stop", "gemma3")).toMatchObject({
     exitCode: 0,
-    stdout: "Stopped the pull of gemma3 on attic.\n",
+    out: "Stopped the pull of gemma3 on attic.\n",
   });
   await until(() => pull.closedEarly, { what: "the runtime's request to be closed" });
-  const isTold = async (): Promise<boolean> => /gemma3 +attic +failed/.test((await models("pulls")).stdout);
+  const isTold = async (): Promise<boolean> => /gemma3 +attic +failed/.test((await models("pulls")).out);
   await until(isTold, { what: "the end of the pull to be told" });
-  expect(await models("pulls", "stop", "gemma3")).toMatchObject({ exitCode: 1, stdout: "" });
+  expect(await models("pulls", "stop", "gemma3")).toMatchObject({ exitCode: 1, out: "" });
 });
 
 test("a change that the machine's owner does not allow is refused before the runtime is asked, and the refusal says what would", async () => {
-  const { exitCode, stdout, stderr } = await models("load", "llama3.2", "--machine", "attic");
-  expect([exitCode, stdout, stderr]).toEqual([1, "", expect.stringContaining("TRUNKLINE_MANAGE")]);
+  const refused = { exitCode: 1, out: "", err: expect.stringContaining("TRUNKLINE_MANAGE") };
+  expect(await models("load", "llama3.2", "--machine", "attic")).toEqual(refused);
   expect(ollama.fake.requestsTo("/api/generate")).toEqual([]);
 });

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { errorOf, type Endpoint } from "../harness/endpoint.ts";
+import { type Endpoint, refusalOf } from "../harness/endpoint.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { freePort } from "../harness/free-port.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 const showsWithinMs = 3_000;
@@ -26,14 +26,12 @@ describe("a machine with two model servers", () => {
   let other: FakeOllama;
   let up: UpProcess;
   let endpoint: Endpoint;
-  let folder: string;
 
   beforeEach(async () => {
     ports = [await freePort(), await freePort()];
     one = await ollamaSaying("one", ports[0], ["qwen3:8b", "phi4:latest"]);
     other = await ollamaSaying("other", ports[1], ["qwen3:8b", "tiny:1b"]);
-    folder = mkdtempSync(join(tmpdir(), "trunkline-"));
-    const modelsFile = join(folder, "models.json");
+    const modelsFile = join(folderOfTest(), "models.json");
     writeFileSync(modelsFile, JSON.stringify({ "tiny*": { capabilities: { tools: true }, context_window: 512 } }));
     up = await startUp({
       TRUNKLINE_RUNTIME: "auto",
@@ -45,7 +43,6 @@ describe("a machine with two model servers", () => {
   afterEach(async () => {
     await up[Symbol.asyncDispose]();
     await Promise.all([one.stop(), other.stop()]);
-    rmSync(folder, { recursive: true });
   });
 
   const ids = async () => (await endpoint.models()).ids;
@@ -90,10 +87,8 @@ describe("a machine with two model servers", () => {
     const left = async () => (await ids()).join() === "phi4,qwen3:8b";
     await until(left, { what: "the models of the dead one to go", timeoutMs: showsWithinMs });
     expect(await chat("qwen3:8b")).toBe("one");
-    const away = async () => {
-      const response = await endpoint.chat({ model: "tiny:1b", says: "Hello" });
-      return response.status === 503 && (await errorOf(response)).code === "agent_offline";
-    };
+    const away = async () =>
+      (await refusalOf(endpoint.chat({ model: "tiny:1b", says: "Hello" }))).code === "agent_offline";
     await until(away, { what: "a chat with its model to be told that it is away" });
     other = await ollamaSaying("again", ports[1], ["qwen3:8b", "tiny:1b"]);
     const back = async () => (await ids()).includes("tiny:1b");

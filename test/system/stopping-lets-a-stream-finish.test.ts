@@ -1,6 +1,8 @@
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
+import type { Endpoint } from "../harness/endpoint.ts";
+import type { EventStream } from "../harness/event-stream.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { OwnedChild } from "../harness/owned-child.ts";
 import { startFleet } from "../harness/start-fleet.ts";
@@ -12,22 +14,27 @@ import { until } from "../harness/until.ts";
 const slow = { model: "scripted", says: "/script tokens=40 delay_ms=25 nonce=abc" };
 const whole = Array.from({ length: 40 }, (_, index) => `abc-${index} `).join("");
 
+async function begun(endpoint: Endpoint): Promise<EventStream> {
+  const stream = await endpoint.stream(slow);
+  await until(() => stream.text.includes("abc-1 "), { what: "the first tokens" });
+  return stream;
+}
+
+/** Waits for the end of a stream that lacks nothing. */
+async function expectWhole(stream: EventStream): Promise<void> {
+  expect(await stream.over).toBe("closed");
+  expect([stream.text, stream.done]).toEqual([whole, true]);
+}
+
 test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
   "%s lets a running stream finish, takes nothing new, and ends with 0",
   async (signal) => {
     await using up = await startUp();
-    const stream = await up.endpoint.stream(slow);
-    await until(() => stream.text.includes("abc-1 "), { what: "the first tokens" });
+    const stream = await begun(up.endpoint);
     const exit = up.terminate(signal);
-    await until(
-      async () => (await turnedAway(up.endpoint.chat({ model: "scripted", says: "Hello" }))) && !stream.done,
-      {
-        what: "a new request to be turned away while the stream runs",
-      },
-    );
-    expect(await stream.over).toBe("closed");
-    expect(stream.text).toBe(whole);
-    expect(stream.done).toBe(true);
+    const isAway = async (): Promise<boolean> => (await turnedAway(up.endpoint)) && !stream.done;
+    await until(isAway, { what: "a new request to be turned away while the stream runs" });
+    await expectWhole(stream);
     expect(await exit).toBe(0);
   },
 );
@@ -42,12 +49,11 @@ test("the end of the npm that started it ends it as well, and a running stream i
   });
   const ready = async () => /^.*\n/.exec(await npm.stdout())?.[0];
   const { endpoint } = readyIn(await until(ready, { what: "its ready line", timeoutMs: 10_000 }));
-  const stream = await endpoint.stream(slow);
-  await until(() => stream.text.includes("abc-1 "), { what: "the first tokens" });
+  const stream = await begun(endpoint);
   npm.signal("SIGTERM");
   await until(() => npm.ended, { what: "npm to end" });
-  expect([await stream.over, stream.text, stream.done]).toEqual(["closed", whole, true]);
-  await until(async () => turnedAway(endpoint.chat({ model: "scripted", says: "Hello" })), { what: "its end" });
+  await expectWhole(stream);
+  await until(async () => turnedAway(endpoint), { what: "its end" });
 });
 
 test("a stream that is not finished by the deadline is told so, and the exit code is still 0", async () => {
@@ -71,12 +77,11 @@ test("a second Ctrl-C ends it at once", async () => {
 
 test("a terminal that reports its end twice, as to a job of a shell, still lets a stream finish", async () => {
   await using up = await startUp();
-  const stream = await up.endpoint.stream(slow);
-  await until(() => stream.text.includes("abc-1 "), { what: "the first tokens" });
+  const stream = await begun(up.endpoint);
   const first = up.terminate("SIGHUP");
   await up.logged("stopping");
   expect([await up.terminate("SIGHUP"), await first]).toEqual([0, 0]);
-  expect([await stream.over, stream.text]).toEqual(["closed", whole]);
+  await expectWhole(stream);
 });
 
 test("a client that does not read keeps no process from ending at its deadline", async () => {
@@ -90,15 +95,9 @@ test("a client that does not read keeps no process from ending at its deadline",
 
 test.skipIf(lentOnly("nats", "redis"))("an agent and a gateway of their own finish their streams too", async () => {
   await using fleet = await startFleet({ gateways: 2, machines: { attic: { models: ["scripted"] } } });
-  const [one, other] = fleet.endpoints;
-  const [gateway] = fleet.gateways;
-  const streams = await Promise.all([one?.stream(slow), other?.stream(slow)]);
-  const exits = Promise.all([fleet.agent("attic").terminate(), gateway?.terminate()]);
-  for (const stream of streams) {
-    expect(await stream?.over).toBe("closed");
-    expect(stream?.text).toBe(whole);
-    expect(stream?.done).toBe(true);
-  }
+  const streams = await Promise.all(fleet.endpoints.map((endpoint) => endpoint.stream(slow)));
+  const exits = Promise.all([fleet.agent("attic").terminate(), fleet.gateway.terminate()]);
+  for (const stream of streams) await expectWhole(stream);
   expect(await exits).toEqual([0, 0]);
 });
 
@@ -106,17 +105,12 @@ test.skipIf(lentOnly("nats", "redis"))(
   "a gateway says that it is not ready before it turns anybody away, and closes its connections gently",
   async () => {
     await using fleet = await startFleet({ machines: { attic: { models: ["scripted"] } } });
-    const [gateway] = fleet.gateways;
-    if (gateway === undefined) throw new Error("a fleet has a gateway");
-    const exit = gateway.terminate();
-    const ready = async (): Promise<number> => (await fetch(`${gateway.operationsUrl}/readyz`)).status;
+    const exit = fleet.gateway.terminate();
+    const ready = async (): Promise<number> => (await fetch(`${fleet.gateway.operationsUrl}/readyz`)).status;
     await until(async () => (await ready()) === 503, { what: "readyz to turn" });
     const served = await fleet.endpoint.chat({ model: "scripted", says: "/script tokens=1" });
     expect([served.status, served.headers.get("connection")]).toEqual([200, "close"]);
-    const refused = turnedAway(fleet.endpoint.chat({ model: "scripted", says: "Hello" }));
-    await until(async () => (await refused) || turnedAway(fleet.endpoint.chat({ model: "scripted", says: "Hello" })), {
-      what: "new requests to be turned away after the grace",
-    });
+    await until(() => turnedAway(fleet.endpoint), { what: "new requests to be turned away after the grace" });
     expect(await exit).toBe(0);
   },
 );
@@ -139,12 +133,8 @@ test.skipIf(lentOnly("nats", "redis"))(
 const isAtOnce = (tookMs: number): boolean => tookMs < 1_000;
 
 /** A stopping gateway refuses connections, or answers 503 on one that is open already. */
-async function turnedAway(asked: Promise<Response>): Promise<boolean> {
-  return asked.then(
-    async (response) => {
-      await response.body?.cancel();
-      return response.status === 503;
-    },
-    () => true,
-  );
+async function turnedAway(endpoint: Endpoint): Promise<boolean> {
+  const response = await endpoint.chat({ model: "scripted", says: "Hello" }).catch(() => undefined);
+  await response?.body?.cancel();
+  return response === undefined || response.status === 503;
 }

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { NewKey } from "#shared/records/issue-key.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
@@ -11,6 +8,7 @@ import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
 import { Operator } from "../harness/operator.ts";
+import { folderOfTests } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 
 const bodyBytesMax = 2_000;
@@ -29,7 +27,25 @@ interface Way {
   readonly counts: Partial<UsageRow>;
 }
 
+const hello = { says: "Hello" };
 const nothingUsed = { promptTokens: 0, completionTokens: 0, answered: 0, firstTokenMs: 0 };
+
+/** Each is one failed request. */
+const refusals: readonly [string, number, Partial<ChatFields>, Way["counts"], Way["terms"]?][] = [
+  ["a machine that fails at once", 502, { says: "/script fail_at=0" }, { model, ...nothingUsed }],
+  [
+    "a machine that fails in a whole answer, which is not delivered",
+    502,
+    { says: "/script tokens=5 fail_at=3" },
+    { model },
+  ],
+  ["a request that is wrong", 400, { says: "Hello", temperature: 7 }, { model: null, ...nothingUsed }],
+  ["a request that the machine finds wrong", 400, { says: "/script nonsense" }, { model, ...nothingUsed }],
+  ["a model that does not exist", 404, { model: "absent", says: "Hello" }, { model: null, ...nothingUsed }],
+  ["a model outside of the scopes", 404, hello, { model: null, ...nothingUsed }, { scopes: ["scripted:plain"] }],
+  ["machines that are not there", 404, hello, { model: null, ...nothingUsed }, { machines: ["elsewhere"] }],
+  ["a body that is too large", 413, { says: "x".repeat(bodyBytesMax) }, { model: null, ...nothingUsed }],
+];
 
 /** Every way in which a request with a proven key can end, and what is counted of it. */
 const ways: readonly Way[] = [
@@ -81,11 +97,6 @@ const ways: readonly Way[] = [
     counts: { model, failed: 1, ...nothingUsed, promptTokens: promptOf({ model, says: "/script first_ms=60000" }) },
   },
   {
-    title: "a machine that fails at once",
-    go: (endpoint) => refused(endpoint, { model, says: "/script fail_at=0" }, 502),
-    counts: { model, failed: 1, ...nothingUsed },
-  },
-  {
     title: "a machine that fails in the middle of a stream, for what was delivered",
     go: async (endpoint) => {
       const stream = await endpoint.stream({ model, says: "/script tokens=5 fail_at=3" });
@@ -93,38 +104,6 @@ const ways: readonly Way[] = [
       expect(stream.events.at(-1)).toContain("upstream_error");
     },
     counts: { model, failed: 1, completionTokens: 3, answered: 1 },
-  },
-  {
-    title: "a machine that fails before a whole answer is complete, of which nothing is delivered",
-    go: (endpoint) => refused(endpoint, { model, says: "/script tokens=5 fail_at=3" }, 502),
-    counts: { model, failed: 1 },
-  },
-  {
-    title: "a request that is wrong",
-    go: (endpoint) => refused(endpoint, { model, says: "Hello", temperature: 7 }, 400),
-    counts: { model: null, failed: 1, ...nothingUsed },
-  },
-  {
-    title: "a request that the machine finds wrong",
-    go: (endpoint) => refused(endpoint, { model, says: "/script nonsense" }, 400),
-    counts: { model, failed: 1, ...nothingUsed },
-  },
-  {
-    title: "a model that does not exist, and is not written down",
-    go: (endpoint) => refused(endpoint, { model: "absent", says: "Hello" }, 404),
-    counts: { model: null, failed: 1, ...nothingUsed },
-  },
-  {
-    title: "a model that is outside of the key's scopes",
-    terms: { scopes: ["scripted:plain"] },
-    go: (endpoint) => refused(endpoint, { model, says: "Hello" }, 404),
-    counts: { model: null, failed: 1, ...nothingUsed },
-  },
-  {
-    title: "a key that is bound to machines which are not there",
-    terms: { machines: ["elsewhere"] },
-    go: (endpoint) => refused(endpoint, { model, says: "Hello" }, 404),
-    counts: { model: null, failed: 1, ...nothingUsed },
   },
   {
     title: "a request that its key's limits do not allow",
@@ -136,26 +115,23 @@ const ways: readonly Way[] = [
     requests: 2,
     counts: { model, failed: 1, promptTokens: 2, completionTokens: 7, answered: 0 },
   },
-  {
-    title: "a body that is too large",
-    go: (endpoint) => refused(endpoint, { model, says: "x".repeat(bodyBytesMax) }, 413),
-    counts: { model: null, failed: 1, ...nothingUsed },
-  },
+  ...refusals.map(([title, status, asked, counts, terms]): Way => {
+    const go = (endpoint: Endpoint): Promise<void> => refused(endpoint, { model, ...asked }, status);
+    return { title, go, counts: { failed: 1, ...counts }, ...(terms && { terms }) };
+  }),
 ];
 
 describe.each(["Redis", "SQLite"])("in %s", (kind) => {
+  const stateDir = folderOfTests();
   let redis: SomeServer | undefined;
   let place: { redisUrl: string } | { stateDir: string };
   beforeAll(async () => {
     if (kind === "Redis") {
       redis = await redisUrl();
       place = { redisUrl: redis.url };
-    } else place = { stateDir: await mkdtemp(join(tmpdir(), "trunkline-usage-")) };
+    } else place = { stateDir };
   });
-  afterAll(async () => {
-    await redis?.stop();
-    if ("stateDir" in place) await rm(place.stateDir, { recursive: true });
-  });
+  afterAll(() => redis?.stop());
 
   async function start(): Promise<{ gateway: GatewayInProcess; operator: Operator }> {
     const gateway = await startGatewayInProcess({
@@ -177,10 +153,7 @@ describe.each(["Redis", "SQLite"])("in %s", (kind) => {
       return { key: record.id, title, counts: { requests, ...counts } };
     });
     const sent = await Promise.all(sending);
-    for (const { key, counts } of sent) {
-      const all = async (): Promise<boolean> => (await operator.usageSum(key))?.requests === counts.requests;
-      await until(all, { what: "all to be counted" });
-    }
+    for (const { key, counts } of sent) await operator.booked(key, ({ requests }) => requests === counts.requests);
     await gateway[Symbol.asyncDispose]();
     for (const { key, title, counts } of sent) {
       expect(await operator.usage(key), title).toEqual([expect.objectContaining(counts)]);
@@ -190,7 +163,7 @@ describe.each(["Redis", "SQLite"])("in %s", (kind) => {
   test.each([
     ["is left by its client", true],
     ["is cut off", false],
-  ])("what %s as its gateway stops is counted too", async (_what, leaves) => {
+  ])("an answer that %s as its gateway stops is counted too", async (_what, leaves) => {
     const { gateway, operator } = await start();
     const { endpoint, record } = await gateway.issue();
     const leaving = new AbortController();

@@ -103,18 +103,6 @@ async function playRound(site: Site, key: string, round: number): Promise<Round>
   return { answers: answers.filter(({ received }) => received.text !== ""), wasAway };
 }
 
-/** Reads the books until they have not changed for a while. */
-async function untilBooked(read: () => Promise<string>, stillMs: number): Promise<void> {
-  let last = await read();
-  let sinceMs = performance.now();
-  const isStill = async (): Promise<boolean> => {
-    const now = await read();
-    if (now !== last) [last, sinceMs] = [now, performance.now()];
-    return performance.now() - sinceMs > stillMs;
-  };
-  await until(isStill, { what: "the books to be still", intervalMs: 500, timeoutMs: 120_000 });
-}
-
 const tokensOf = ({ received }: Asked): number => received.text.split(" ").length - 1;
 
 await using site = await (values.embedded ? startEmbedded() : startGateways());
@@ -124,12 +112,11 @@ const { token, record: key } = await operator.issue({
 });
 const rounds: Round[] = [];
 for (let round = 0; round < kills; round += 1) rounds.push(await playRound(site, token.reveal(), round));
-await untilBooked(async () => JSON.stringify(await operator.usageSum(key.id)), site.stillMs);
+const { usage: booked } = await operator.stillUsage(site.stillMs, key.id);
 
 const records = new Map<string, RequestRecord[]>();
 const take = (record: RequestRecord): void => void records.getOrInsertComputed(record.id, () => []).push(record);
 await openRequests(operator.store.state).visit({ keyIds: [key.id] }, take);
-const booked = await operator.usageSum(key.id);
 const sum = {
   killedAway: 0,
   finished: 0,

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { setTimeout as pass } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { lentOnly } from "../../harness/found-servers.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { scriptedChat } from "../../harness/load/scripted-chat.ts";
@@ -31,53 +31,51 @@ const keptPerStreamBytesMax = 1 * mib;
 /** What a gateway grows by under any load, whatever it keeps. */
 const heapSlackBytes = 160 * mib;
 
-describe.skipIf(
-  lentOnly("nats", "redis") || process.platform !== "linux" || onlyInWholeLane("clients that read nothing"),
-)("clients that read nothing", () => {
-  test.for(silences)(
-    `$silent of them beside ${good} good ones: those are served whole, and the gateway keeps a bounded amount for each`,
-    { timeout: testTimeoutMs },
-    async ({ silent, delayMs }) => {
-      await using fleet = await BalancedFleet.start({
-        gateways: 1,
-        machines: { attic: ["scripted"], cellar: ["scripted"] },
-      });
-      const [gateway] = fleet.gateways;
-      if (gateway === undefined) throw new Error("no gateway");
-      const wish = { wish: () => ({ tokens: 40, delayMs: 10 }), pace: { atOnce: good }, count: good };
-      const alone = await fleet.load({ ...wish, baseUrl: gateway.baseUrl }).over;
-      const beforeBytes = await residentBytes(gateway);
-      const sockets: Socket[] = [];
-      while (sockets.length < silent) {
-        const together = Array.from({ length: comeTogether }, () =>
-          askAndNeverRead(gateway, { key: fleet.key, delayMs }),
-        );
-        sockets.push(...(await Promise.all(together)));
-        await pass(betweenMs);
-      }
-      let peakBytes = 0;
-      const look = async (): Promise<void> => {
-        peakBytes = Math.max(peakBytes, await residentBytes(gateway));
-      };
-      const watching = setInterval(() => void look(), 100);
-      const beside = await fleet.load({ ...wish, baseUrl: gateway.baseUrl, count: 5 * good }).over;
-      clearInterval(watching);
-      for (const socket of sockets) socket.destroy();
-      const perStream = (peakBytes - beforeBytes) / silent;
-      console.log(
-        [
-          alone.summary("good ones alone"),
-          beside.summary(`good ones beside ${silent} that read nothing`),
-          `the gateway grew from ${Math.round(beforeBytes / mib)} to ${Math.round(peakBytes / mib)} MiB, ` +
-            `${Math.round(perStream / 1024)} KiB for each`,
-        ].join("\n"),
+test
+  .skipIf(lentOnly("nats", "redis") || process.platform !== "linux" || onlyInWholeLane("clients that read nothing"))
+  .for(silences)(
+  `$silent clients that read nothing beside ${good} good ones: those are served whole, and the gateway keeps a bounded amount for each`,
+  { timeout: testTimeoutMs },
+  async ({ silent, delayMs }) => {
+    await using fleet = await BalancedFleet.start({
+      gateways: 1,
+      machines: { attic: ["scripted"], cellar: ["scripted"] },
+    });
+    const [gateway] = fleet.gateways;
+    if (gateway === undefined) throw new Error("no gateway");
+    const wish = { wish: () => ({ tokens: 40, delayMs: 10 }), pace: { atOnce: good }, count: good };
+    const alone = await fleet.load({ ...wish, baseUrl: gateway.baseUrl }).over;
+    const beforeBytes = await residentBytes(gateway);
+    const sockets: Socket[] = [];
+    while (sockets.length < silent) {
+      const together = Array.from({ length: comeTogether }, () =>
+        askAndNeverRead(gateway, { key: fleet.key, delayMs }),
       );
-      expect(beside.told).toEqual({});
-      expect(beside.of("exact")).toBe(5 * good);
-      expect(peakBytes - beforeBytes).toBeLessThan(silent * keptPerStreamBytesMax + heapSlackBytes);
-    },
-  );
-});
+      sockets.push(...(await Promise.all(together)));
+      await pass(betweenMs);
+    }
+    let peakBytes = 0;
+    const look = async (): Promise<void> => {
+      peakBytes = Math.max(peakBytes, await residentBytes(gateway));
+    };
+    const watching = setInterval(() => void look(), 100);
+    const beside = await fleet.load({ ...wish, baseUrl: gateway.baseUrl, count: 5 * good }).over;
+    clearInterval(watching);
+    for (const socket of sockets) socket.destroy();
+    const perStream = (peakBytes - beforeBytes) / silent;
+    console.log(
+      [
+        alone.summary("good ones alone"),
+        beside.summary(`good ones beside ${silent} that read nothing`),
+        `the gateway grew from ${Math.round(beforeBytes / mib)} to ${Math.round(peakBytes / mib)} MiB, ` +
+          `${Math.round(perStream / 1024)} KiB for each`,
+      ].join("\n"),
+    );
+    expect(beside.told).toEqual({});
+    expect(beside.of("exact")).toBe(5 * good);
+    expect(peakBytes - beforeBytes).toBeLessThan(silent * keptPerStreamBytesMax + heapSlackBytes);
+  },
+);
 
 /** A client whose request is sent and whose socket is never read from. */
 async function askAndNeverRead(

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { lentOnly } from "../../harness/found-servers.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { percentile } from "../../harness/load/load-ledger.ts";
@@ -16,40 +16,35 @@ const delayMs = 100;
 const workMs = (tokens - 1) * delayMs;
 const capacityPerSecond = (slotsInAll * 1_000) / workMs;
 
-describe.skipIf(lentOnly("nats", "redis") || onlyInWholeLane("overload"))(
-  "three times as many requests as the slots can serve",
-  () => {
-    test(
-      "three times as many requests as the slots can serve leave at least 90 % of the capacity for served ones, and the others are told to come back",
-      async () => {
-        const agentEnv = { TRUNKLINE_SLOTS: String(slots), TRUNKLINE_QUEUE_MAX: String(slots) };
-        await using fleet = await BalancedFleet.start({ gateways: 2, machines, agentEnv });
-        const servedAtMs: number[] = [];
-        const load = fleet.load({
-          wish: () => ({ tokens, delayMs }),
-          pace: { perSecond: 3 * capacityPerSecond },
-          onSettled: ({ outcome }) => {
-            if (outcome === "exact") servedAtMs.push(performance.now() - load.startedAtMs);
-          },
-        });
-        const fullFromMs = 2 * workMs;
-        const passed = (): boolean => performance.now() - load.startedAtMs >= lastsMs;
-        await until(passed, { what: "the time of the overload", timeoutMs: 2 * lastsMs, intervalMs: 50 });
-        const ledger = await load.end();
-        const served = servedAtMs.filter((ms) => ms >= fullFromMs && ms < lastsMs).length;
-        const perSecond = (served * 1_000) / (lastsMs - fullFromMs);
-        const share = perSecond / capacityPerSecond;
-        console.log(
-          `${ledger.summary("3 × overload")}; ${perSecond.toFixed(1)} served a second of ${capacityPerSecond.toFixed(1)}: ` +
-            `${(100 * share).toFixed(1)} % of capacity; ${await refusalsAsGatewaysSaw(fleet)}`,
-        );
-        expect(Object.keys(ledger.told)).toEqual(["refused 503 server_is_overloaded"]);
-        expect(ledger.refusedWithoutRetryAfter).toBe(0);
-        expect(share).toBeGreaterThanOrEqual(0.9);
+test.skipIf(lentOnly("nats", "redis") || onlyInWholeLane("overload"))(
+  "three times as many requests as the slots can serve leave at least 90 % of the capacity for served ones, and the others are told to come back",
+  async () => {
+    const agentEnv = { TRUNKLINE_SLOTS: String(slots), TRUNKLINE_QUEUE_MAX: String(slots) };
+    await using fleet = await BalancedFleet.start({ gateways: 2, machines, agentEnv });
+    const servedAtMs: number[] = [];
+    const load = fleet.load({
+      wish: () => ({ tokens, delayMs }),
+      pace: { perSecond: 3 * capacityPerSecond },
+      onSettled: ({ outcome }) => {
+        if (outcome === "exact") servedAtMs.push(performance.now() - load.startedAtMs);
       },
-      testTimeoutMs,
+    });
+    const fullFromMs = 2 * workMs;
+    const passed = (): boolean => performance.now() - load.startedAtMs >= lastsMs;
+    await until(passed, { what: "the time of the overload", timeoutMs: 2 * lastsMs, intervalMs: 50 });
+    const ledger = await load.end();
+    const served = servedAtMs.filter((ms) => ms >= fullFromMs && ms < lastsMs).length;
+    const perSecond = (served * 1_000) / (lastsMs - fullFromMs);
+    const share = perSecond / capacityPerSecond;
+    console.log(
+      `${ledger.summary("3 × overload")}; ${perSecond.toFixed(1)} served a second of ${capacityPerSecond.toFixed(1)}: ` +
+        `${(100 * share).toFixed(1)} % of capacity; ${await refusalsAsGatewaysSaw(fleet)}`,
     );
+    expect(Object.keys(ledger.told)).toEqual(["refused 503 server_is_overloaded"]);
+    expect(ledger.refusedWithoutRetryAfter).toBe(0);
+    expect(share).toBeGreaterThanOrEqual(0.9);
   },
+  testTimeoutMs,
 );
 
 /** Without the time that a refusal took to be sent, heard and read on a machine that is full of work. */

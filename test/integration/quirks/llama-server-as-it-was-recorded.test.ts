@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { begun, likely, replayed, type Replayed, tools } from "./replayed.ts";
+import { continued, likely, replayed, type Replayed, tools } from "./replayed.ts";
 import { restOfBegun } from "./recorded-answers.ts";
 
 /** Of llama-server 0.7.0 (build 11669), one model. */
@@ -67,7 +67,7 @@ data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":17952
 data: {"choices":[],"created":1795247354,"id":"chatcmpl-VYnvIfZdtq4BzjGA6ab05TvxsbAoPT52","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk","usage":{"completion_tokens":4,"prompt_tokens":18,"total_tokens":22,"prompt_tokens_details":{"cached_tokens":17}},"timings":{"cache_n":17,"prompt_n":1,"prompt_ms":0.288,"prompt_per_token_ms":0.288,"prompt_per_second":3472.2222222222226,"predicted_n":4,"predicted_ms":0.545,"predicted_per_token_ms":0.18166666666666667,"predicted_per_second":5504.587155963302}}
 data: [DONE]
 `;
-    expect(await llama.streamed(odd, begun)).toBe(restOfBegun);
+    expect(await llama.streamed(odd, continued)).toBe(restOfBegun);
     expect(llama.asked).toMatchObject({ continue_final_message: true, add_generation_prompt: false });
   });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { begun, likely, replayed, type Replayed, tools } from "./replayed.ts";
+import { continued, likely, replayed, type Replayed, tools } from "./replayed.ts";
 import { restOfBegun } from "./recorded-answers.ts";
 
 /** Of Ollama 0.33.0-rc2, a GGUF with a template of its own. */
@@ -40,7 +40,7 @@ data: [DONE]
 {"model":"qwen3","created_at":"2026-11-21T07:56:05.711817008Z","message":{"role":"assistant","content":"!"},"done":false}
 {"model":"qwen3","created_at":"2026-11-21T07:56:05.712331291Z","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","total_duration":19815760,"load_duration":1153621,"prompt_eval_count":18,"prompt_eval_duration":10512000,"eval_count":4,"eval_duration":1430000}
 `;
-    expect(await ollama.streamed(odd, begun)).toBe(restOfBegun);
+    expect(await ollama.streamed(odd, continued)).toBe(restOfBegun);
   });
 
   test("quirk 17: an engine that was killed in the middle of an answer", async () => {

@@ -39,7 +39,7 @@ const hi = [{ role: "user", content: "hi" }];
 
 /** Requests that were recorded at every runtime: with a function, and with an answer that has begun. */
 export const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
-export const begun = { messages: [...hi, { role: "assistant", content: "Hello there" }] };
+export const continued = { messages: [...hi, { role: "assistant", content: "Hello there" }] };
 
 /** How likely the one token was that came, which was the likeliest as well. */
 export function likely(token: string, bytes: readonly number[] | null = [...Buffer.from(token)]): object {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { begun, likely, replayed, type Replayed, tools } from "./replayed.ts";
+import { continued, likely, replayed, type Replayed, tools } from "./replayed.ts";
 import { restOfBegun } from "./recorded-answers.ts";
 
 /** Of vLLM 0.32.0 on a CPU, with a parser for tools and one for reasoning. */
@@ -123,7 +123,7 @@ data: [DONE]
   });
 
   test("quirk 10: what follows a beginning, which is not said once more when it is told to go on", async () => {
-    expect(await vllm.streamed(rest, begun)).toBe(restOfBegun);
+    expect(await vllm.streamed(rest, continued)).toBe(restOfBegun);
     expect(vllm.asked).toMatchObject({ continue_final_message: true, add_generation_prompt: false });
   });
 

@@ -4,3 +4,8 @@ redisMishap("while Redis is gone", {
   befalls: ({ redis }) => redis.kill(),
   ends: ({ redis }) => redis.restart(),
 });
+
+redisMishap("while Redis is frozen", {
+  befalls: ({ redis }) => redis.freeze(),
+  ends: ({ redis }) => redis.thaw(),
+});
