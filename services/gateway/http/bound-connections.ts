@@ -1,6 +1,7 @@
-import { BlockList, isIPv6, type Server, type Socket } from "node:net";
+import { isIPv6, type Server, type Socket } from "node:net";
 import type { Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
+import { networkList } from "#shared/process/networks.ts";
 import { KeyedCounts } from "./bound-uploads.ts";
 import { networkOf, newRequestId } from "./request-state.ts";
 import { type Server as HttpServer, STATUS_CODES } from "node:http";
@@ -34,7 +35,7 @@ export function limitConnections(
 ): void {
   const { connectionsMax, connectionsPerAddressMax, onlyProxies = false } = bounds;
   const throttle = new LogThrottle(dependencies.clock);
-  const unbound = networks(["127.0.0.0/8", "::1", ...dependencies.trustedProxies]);
+  const unbound = networkList(["127.0.0.0/8", "::1", ...dependencies.trustedProxies]);
   const openFrom = new KeyedCounts();
   const refuse = (bound: ConnectionBound, message: string): void => {
     dependencies.meter?.connectionClosed(bound);
@@ -66,17 +67,6 @@ export function limitConnections(
     );
     socket.destroy();
   });
-}
-
-function networks(listed: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const network of listed) {
-    const [address = "", bits] = network.split("/");
-    const family = isIPv6(address) ? "ipv6" : "ipv4";
-    if (bits === undefined) list.addAddress(address, family);
-    else list.addSubnet(address, Number(bits), family);
-  }
-  return list;
 }
 
 /** Counts connections on which no request could be read. */

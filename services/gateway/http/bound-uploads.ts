@@ -154,7 +154,7 @@ export class KeyedCounts {
 
   /** Adds to the count of a key, or takes from it if `more` is negative. Returns the new count. */
   add(key: string, more: number): number {
-    const count = this.of(key) + more;
+    const count = (this.#counts.get(key) ?? 0) + more;
     if (count > 0) this.#counts.set(key, count);
     else this.#counts.delete(key);
     return count;
@@ -175,11 +175,10 @@ class Lane {
 
   /** Returns false, and takes nothing, when the lane or the sender's part of it is full. */
   take(sender: string, bytes: number): boolean {
-    const isFull = this.#taken + bytes > this.#bytesMax || this.#takenBy.of(sender) + bytes > this.#senderBytesMax;
-    if (isFull) return false;
     this.#taken += bytes;
-    this.#takenBy.add(sender, bytes);
-    return true;
+    if (this.#takenBy.add(sender, bytes) <= this.#senderBytesMax && this.#taken <= this.#bytesMax) return true;
+    this.giveBack(sender, bytes);
+    return false;
   }
 
   giveBack(sender: string, bytes: number): void {

@@ -31,11 +31,8 @@ export function readCertificate(
   try {
     createSecureContext(certificate);
   } catch (error) {
-    throw new StartFailure(
-      exitCodes.config,
-      `${certVariable} and ${keyVariable}: ${certFile} and ${keyFile} are not a certificate and its key in PEM form.`,
-      { cause: error },
-    );
+    const message = `${certVariable} and ${keyVariable}: ${certFile} and ${keyFile} are not a certificate and its key in PEM form.`;
+    throw new StartFailure(exitCodes.config, message, { cause: error });
   }
   return certificate;
 }
@@ -44,13 +41,8 @@ function readPem(variable: string, file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new StartFailure(
-      exitCodes.config,
-      `${variable}: the file ${file} cannot be read; name one that this user may read.`,
-      {
-        cause: error,
-      },
-    );
+    const message = `${variable}: the file ${file} cannot be read; name one that this user may read.`;
+    throw new StartFailure(exitCodes.config, message, { cause: error });
   }
 }
 

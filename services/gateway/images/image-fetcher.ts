@@ -1,9 +1,10 @@
 import { lookup } from "node:dns/promises";
 import type { IncomingMessage } from "node:http";
 import { request as httpsRequest, type RequestOptions } from "node:https";
-import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
+import { isIP, isIPv4, isIPv6 } from "node:net";
 import { Fault } from "#shared/fault/fault.ts";
 import { type Clock, untilAborted } from "#shared/process/clock.ts";
+import { networkList } from "#shared/process/networks.ts";
 import { limits } from "#shared/protocol/limits.ts";
 
 /** Bounds the images of one request that a gateway fetches: their number, their bytes together, and the time for all. */
@@ -267,38 +268,13 @@ function replaced(
   return Buffer.concat([...pieces, bytes.subarray(from)]);
 }
 
-/** Networks of IPv4 that are not the public internet: private, shared, local, for tests, multicast and reserved. */
-const notPublic4 = [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.0.2.0", 24],
-  ["192.88.99.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["198.51.100.0", 24],
-  ["203.0.113.0", 24],
-  ["224.0.0.0", 3],
-] as const;
-
-/** The one network of IPv6 with public addresses, and the parts of it that are not or that lead to addresses of IPv4. */
-const public6 = ["2000::", 3] as const;
-const notPublic6 = [
-  ["2001::", 23],
-  ["2001:db8::", 32],
-  ["2002::", 16],
-  ["3fff::", 20],
-] as const;
-
-const closed = new BlockList();
-for (const [network, bits] of notPublic4) closed.addSubnet(network, bits, "ipv4");
-for (const [network, bits] of notPublic6) closed.addSubnet(network, bits, "ipv6");
-const open6 = new BlockList();
-open6.addSubnet(...public6, "ipv6");
+/** Networks that are not the public internet: private, shared, local, for tests, multicast and reserved. */
+const closed4 =
+  "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3";
+/** The parts of the one network of IPv6 with public addresses that are not public or lead to addresses of IPv4. */
+const closed6 = "2001::/23 2001:db8::/32 2002::/16 3fff::/20";
+const closed = networkList(`${closed4} ${closed6}`.split(" "));
+const open6 = networkList(["2000::/3"]);
 
 /**
  * True for an address of the public internet. Addresses of IPv6 that hold one of IPv4 (mapped, NAT64, 6to4, Teredo) are

@@ -131,8 +131,8 @@ export class RunningRequests {
 
   /** Adds a running request. Call the returned function when the request has ended, in whatever way. */
   begin(id: KeyId, leaving: AbortController): () => void {
-    const all = this.#byKey.getOrInsertComputed(id, () => new Set());
-    all.add(leaving);
+    const all = this.#byKey.get(id) ?? new Set();
+    this.#byKey.set(id, all.add(leaving));
     return () => {
       if (all.delete(leaving) && all.size === 0) this.#byKey.delete(id);
     };

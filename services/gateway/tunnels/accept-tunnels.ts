@@ -73,17 +73,7 @@ interface Opened {
 }
 
 function openTunnel({ socket, upgrade, request, release }: Opened, parts: Dependencies): Tunnel {
-  const tunnel = new Tunnel({ socket, address: request.ip }, parts, {
-    arrived: (arrived) => parts.open.arrived(arrived),
-    opened(opened, machine) {
-      release();
-      parts.open.opened(opened, machine);
-    },
-    closed(closed, reason) {
-      release();
-      parts.open.closed(closed, reason);
-    },
-  });
+  const tunnel = new Tunnel({ socket, address: request.ip, release }, parts, parts.open);
   upgrade.socket.prependListener("data", (bytes: Buffer) => tunnel.bytesArrived(bytes));
   socket.on("message", (data, isBinary) => {
     if (isBinary && Buffer.isBuffer(data)) tunnel.receive(data);

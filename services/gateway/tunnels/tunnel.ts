@@ -28,6 +28,13 @@ export interface TunnelSocket {
   terminate(): void;
 }
 
+interface Opening {
+  readonly socket: TunnelSocket;
+  readonly address: string;
+  /** Ends the time in which the socket counts as unproven. */
+  readonly release: () => void;
+}
+
 export interface TunnelParts {
   readonly site: string;
   /** The name of this boot of the gateway. */
@@ -102,6 +109,7 @@ export class Tunnel {
   readonly #parts: TunnelParts;
   readonly #owner: TunnelOwner;
   readonly #socket: TunnelSocket;
+  readonly #release: () => void;
   readonly #parser = new ProtocolParser();
   readonly #nonce = randomBytes(24).toString("base64url");
   readonly #id: number;
@@ -119,12 +127,9 @@ export class Tunnel {
   #receivedBytes = 0;
   #pingedAtMs = -Infinity;
 
-  constructor(
-    { socket, address }: { readonly socket: TunnelSocket; readonly address: string },
-    parts: TunnelParts,
-    owner: TunnelOwner,
-  ) {
+  constructor({ socket, address, release }: Opening, parts: TunnelParts, owner: TunnelOwner) {
     this.#socket = socket;
+    this.#release = release;
     this.address = address;
     this.#parts = parts;
     this.#owner = owner;
@@ -282,6 +287,7 @@ export class Tunnel {
       log,
     });
     this.#parser.payloadBytesMax = this.#payloadBytesMax = broker.payloadBytesMax;
+    this.#release();
     this.#owner.opened(this, machine);
     this.#tellInfo({});
     this.#work();
@@ -336,6 +342,7 @@ export class Tunnel {
     if (how === "end") this.#send();
     this.#connectTimer.cancel();
     void this.#session?.end();
+    this.#release();
     this.#owner.closed(this, reason);
     if (how === "end") this.#socket.close();
     else this.#socket.terminate();

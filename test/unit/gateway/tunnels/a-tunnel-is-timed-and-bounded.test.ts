@@ -76,7 +76,10 @@ function openSite() {
     const parts = { site, gateway: "G", find, brokerFor: async () => connection, grantsOf: machineGrants };
     const meter = { tunnelFlooded: (machine: string) => void flooded.push(machine) };
     const limits = { version: "0", payloadBytesMax: 1_000, rate, meter, clock, log };
-    return { socket, tunnel: new Tunnel({ socket, address: "192.0.2.1" }, { ...parts, ...limits }, open) };
+    return {
+      socket,
+      tunnel: new Tunnel({ socket, address: "192.0.2.1", release: () => undefined }, { ...parts, ...limits }, open),
+    };
   };
   const proven = async (name = "attic") => {
     const keyPair = newMachineKeyPair();
