@@ -60,6 +60,7 @@ interface BookOptions {
 
 /** A gateway is noted this often within the time for which it counts as present. Absent gateways are looked for then. */
 const notedTimes = 15;
+const notNoted = { gateway: "", wallMs: -Infinity };
 
 /** The book of all gateways together, exact at any moment. */
 export class RedisLimitsBook implements LimitsBook {
@@ -67,8 +68,8 @@ export class RedisLimitsBook implements LimitsBook {
   readonly #clock: Pick<Clock, "wall">;
   readonly #notedForMs: number;
   readonly #settle: RedisScript<SettleReply>;
-  /** The latest gateway that was noted as present, and how many there were. */
-  #noted = { gateway: "", wallMs: -Infinity, gateways: 1 };
+  /** The latest gateway that was noted as present. A Redis that did not answer may have lost the note. */
+  #noted = notNoted;
 
   constructor(redis: RedisConnection, options: BookOptions) {
     const { clock, kept = keptRequestsDefault, isThereForMs = gatewayIsThereForMs } = options;
@@ -96,9 +97,8 @@ export class RedisLimitsBook implements LimitsBook {
   async settle(settlement: Settlement) {
     const { gateway, sequence, acknowledged, ended, charges, growing, demands, usage, running, over } = settlement;
     const wallMs = this.#clock.wall();
-    const noted = this.#noted;
-    const notes = noted.gateway !== gateway || Math.abs(wallMs - noted.wallMs) >= this.#notedForMs;
-    if (notes) this.#noted = { ...noted, gateway, wallMs };
+    const notes = this.#noted.gateway !== gateway || Math.abs(wallMs - this.#noted.wallMs) >= this.#notedForMs;
+    if (notes) this.#noted = { gateway, wallMs };
     const text = JSON.stringify({
       gateway,
       sequence,
@@ -113,13 +113,15 @@ export class RedisLimitsBook implements LimitsBook {
       over: some(over),
     });
     const purpose = demands.length > 0 ? "admit requests" : "write down what has ended";
-    const [count, grants, replies] = await this.#settle(purpose, prefixOnly, text, ...settlement.requests);
-    if (count === 0) {
+    const settling = this.#settle(purpose, prefixOnly, text, ...settlement.requests);
+    const [gateways, grants, replies] = await settling.catch((error: unknown) => {
+      this.#noted = notNoted;
+      throw error;
+    });
+    if (gateways === 0) {
       const [message, internal] = ["Usage cannot be booked just now.", "an earlier settlement is missing"];
       throw new Fault("backend_unavailable", { message, internal });
     }
-    if (count > 0) this.#noted = { ...this.#noted, gateways: count };
-    const { gateways } = this.#noted;
     const grown = growing.map(({ hold }, at): Hold => {
       const [tokens, budgetTokens] = grants[at] ?? [0, 0];
       return { ...hold, tokens: hold.tokens + tokens, budgetTokens: hold.budgetTokens + budgetTokens };

@@ -117,10 +117,10 @@ end
 
 /**
  * Returns the script that books a settlement. ARGV: the settlement as JSON without its empty parts, and the records of its
- * requests. Replies the number of present gateways, or 0 if an earlier settlement of the gateway is missing, or -1 unless
- * the settlement notes its gateway; what each hold that is to grow got of both limits; and the decision on each demand. Ends
- * come first, so that a demand finds what they free. The script notes the number before it books anything: if Redis cannot
- * finish a settlement, a retry must not add half of it again and again.
+ * requests. Replies the number of present gateways, or 0 if an earlier settlement of the gateway is missing, what each hold
+ * that is to grow got of both limits, and the decision on each demand. Ends come first, so that a demand finds what they
+ * free. The script notes the number before it books anything: if Redis cannot finish a settlement, a retry must not add half
+ * of it again and again.
  */
 export function settlementLua({ seatLivesMs, isThereForMs, requestsMax, requestsKeptMs }: SettlementTerms): string {
   return `${bucketsAndSeatsLua}${decideLua}${bookLua}
@@ -132,7 +132,6 @@ local function noteGateway(gateway)
   call("ZREMRANGEBYSCORE", gateways, "-inf", goneAt)
   call("PEXPIRE", gateways, ${runningKeptForMs})
   call("XTRIM", requests, "MINID", nowMs - ${requestsKeptMs})
-  return call("ZCARD", gateways)
 end
 
 local settlement = cjson.decode(ARGV[1])
@@ -162,6 +161,7 @@ for _, each in ipairs(settlement.renewed or none) do renew(each.keyId, each.seat
 for _, each in ipairs(settlement.growing or none) do table.insert(grants, grow(each, livesMs)) end
 for _, each in ipairs(settlement.demands or none) do table.insert(admissions, admit(each, livesMs)) end
 keepBuckets()
-return { settlement.notes and noteGateway(settlement.gateway) or -1, grants, admissions }
+if settlement.notes then noteGateway(settlement.gateway) end
+return { math.max(1, call("ZCARD", prefix .. "gateways")), grants, admissions }
 `;
 }
