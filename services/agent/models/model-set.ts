@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import {
   type Capabilities,
   capabilities,
@@ -167,12 +168,8 @@ export function readModelSettings(file: string): ModelSettingsFile {
   } catch {
     return fail("cannot be read");
   }
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return fail("is not JSON");
-  }
+  const value = jsonIn(text);
+  if (value === undefined) return fail("is not JSON");
   const parsed = modelSettingsFile.safeParse(value);
   if (parsed.success) return parsed.data;
   const { path = [], message = "" } = parsed.error.issues[0] ?? {};
@@ -221,15 +218,12 @@ export class UniqueIds {
 
   #firstFree({ id, runtime }: { readonly id: string; readonly runtime: string }): string {
     if (!this.#holders.has(id)) return id;
-    const qualified = `${id}${hasVariant(id) ? "-" : ":"}${runtime}`;
+    // The port of a host, as in `host:5000/model`, is no variant.
+    const hasVariant = id.lastIndexOf(":") > id.lastIndexOf("/");
+    const qualified = `${id}${hasVariant ? "-" : ":"}${runtime}`;
     for (let copy = 1; ; copy += 1) {
       const candidate = copy === 1 ? qualified : `${qualified}-${copy}`;
       if (!this.#holders.has(candidate)) return candidate;
     }
   }
-}
-
-/** True if an id has a variant. The port of a host, as in `host:5000/model`, is none. */
-function hasVariant(id: string): boolean {
-  return id.lastIndexOf(":") > id.lastIndexOf("/");
 }

@@ -1,4 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
+import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import type { Capabilities } from "#shared/protocol/model.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 
@@ -140,11 +141,7 @@ export function modelsChoice({ tools, tool_choice: choice = "auto" }: Pick<ChatB
 /** Returns the arguments of a call as an object; empty arguments are none. Anything but a JSON object is refused. */
 export function argumentsOf(text: string, param: string): object {
   if (text.trim() === "") return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  } catch {
-    // Invalid JSON gets the fault below, like JSON that is not an object.
-  }
+  const value = jsonIn(text);
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   throw new Fault("invalid_value", { message: `'${param}' must be a JSON object, as a string.`, param });
 }

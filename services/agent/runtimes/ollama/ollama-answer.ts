@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault, misfitOf } from "#shared/fault/fault.ts";
 import { LineCutter } from "#shared/process/cut-lines.ts";
+import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { callAsText, offersTools, runtimeLogprobs } from "../adjust-answer.ts";
 import {
@@ -175,13 +176,8 @@ export function jsonLines(onValue: (value: unknown) => void, lineBytesMax = runt
 
 function parseLine(line: string, onValue: (value: unknown) => void): void {
   if (line.trim() === "") return;
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    // Drops the parser's own error: its message quotes a part of the line, which may be a user's answer.
-    const message = "The runtime sent a line that is not JSON.";
-    throw new Fault("upstream_error", { message, internal: `not JSON, ${line.length} characters` });
-  }
-  onValue(value);
+  const value = jsonIn(line);
+  if (value !== undefined) return onValue(value);
+  const message = "The runtime sent a line that is not JSON.";
+  throw new Fault("upstream_error", { message, internal: `not JSON, ${line.length} characters` });
 }

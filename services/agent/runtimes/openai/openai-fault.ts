@@ -1,4 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
+import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import {
   agentRefused,
@@ -84,12 +85,8 @@ function complaintFault(complaint: Complaint): Fault {
 
 /** Returns the error of a body, in any of the forms that servers use, or the body itself. */
 function errorIn(text: string): unknown {
-  try {
-    const body: unknown = JSON.parse(text);
-    return Object(body)["error"] ?? body;
-  } catch {
-    return text;
-  }
+  const body = jsonIn(text);
+  return body === undefined ? text : (Object(body)["error"] ?? body);
 }
 
 /** An error of a server, read from any of the forms that servers use. */

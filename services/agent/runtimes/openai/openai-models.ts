@@ -50,6 +50,9 @@ export function organisationIn(name: string): string | undefined {
   return /^([\w.-]+)\/[\w.:@-]+$/.exec(name)?.[1];
 }
 
+/** Matches a path, absolute or relative, on any system. */
+const place = /^(~|\.{1,2})?[/\\]|^[A-Za-z]:[/\\]/;
+
 /** Matches the path of a repository's snapshot in the Hugging Face cache. */
 const cachedRepository = /(?:^|[/\\])models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+[/\\]?$/;
 
@@ -58,7 +61,7 @@ const cachedRepository = /(?:^|[/\\])models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+
  * folder, or of the file without its part number and `.gguf`. Clients never see paths. Any other name is the id.
  */
 export function idByPlace(name: string): string {
-  if (!isPlace(name) && !name.endsWith(".gguf")) return name;
+  if (!place.test(name) && !name.endsWith(".gguf")) return name;
   const repository = cachedRepository.exec(name)?.[1];
   if (repository !== undefined) return repository.replace("--", "/");
   const last = name.split(/[/\\]/).findLast((part) => part !== "") ?? name;
@@ -73,10 +76,6 @@ export function byPlacedId<Listed extends { readonly id: string }>(listed: reado
     if (!byId.has(id)) byId.set(id, entry);
   }
   return byId;
-}
-
-function isPlace(name: string): boolean {
-  return /^(~|\.{1,2})?[/\\]|^[A-Za-z]:[/\\]/.test(name);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { callAsText } from "../adjust-answer.ts";
 
 /** A piece of a tool call, as runtimes send it: whole or in pieces, with or without an index, an id or a type. */
@@ -89,7 +90,7 @@ export class OpenAiToolCalls {
     for (const { index, arguments: text } of this.#calls.slice(0, this.#callsMax)) {
       if (index === undefined) throw unreadable("a tool call without a name");
       if (text.trim() === "") yield* this.#delta(index, "{}");
-      else if (!isJson(text)) throw unreadable(`arguments that are not JSON, ${text.length} characters`);
+      else if (jsonIn(text) === undefined) throw unreadable(`arguments that are not JSON, ${text.length} characters`);
     }
   }
 
@@ -113,15 +114,6 @@ export class OpenAiToolCalls {
     const call: BegunCall = { theirIndex, index: undefined, id: undefined, name: "", arguments: "", told: false };
     this.#calls.push(call);
     return call;
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
   }
 }
 

@@ -2,6 +2,7 @@ import type { DescribedModel } from "../runtime.ts";
 import type { Capabilities } from "#shared/protocol/model.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { prefilledText } from "../adjust-answer.ts";
+import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { type ChatBody, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 
 /**
@@ -268,12 +269,8 @@ function nameIn(given: ReadonlyMap<string, string>, word: string): string | unde
 function jsonObject(given: ReadonlyMap<string, string>, word: string): string | undefined {
   const value = given.get(word);
   if (value === undefined) return undefined;
-  try {
-    const parsed: unknown = JSON.parse(value);
-    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return value;
-  } catch {
-    // The throw below reports it, like any other text that is not an object.
-  }
+  const parsed = jsonIn(value);
+  if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return value;
   throw new Problem(`'${word}' must be a JSON object without spaces`);
 }
 
