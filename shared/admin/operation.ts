@@ -17,22 +17,15 @@ import type { UsageRows } from "../usage/usage.ts";
  * An operation of the admin API as data: its route at the gateway, its document and the calls of the console and the command
  * line are all made from it. An admin key may call all operations, a viewer key those with the method `GET`.
  */
-export interface AdminOperation<
-  Method extends string = string,
-  Path extends string = string,
-  Params extends z.ZodType = z.ZodType,
-  Query extends z.ZodType = z.ZodType,
-  Body extends z.ZodType = z.ZodType,
-  Answer extends z.ZodType = z.ZodType,
-> {
-  readonly method: Method & ("GET" | "POST" | "PUT" | "PATCH" | "DELETE");
+export interface AdminOperation {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** The path below the API's prefix, with parameters in braces. */
-  readonly path: Path;
+  readonly path: string;
   readonly summary: string;
-  readonly params: Params;
-  readonly query: Query;
-  readonly body: Body;
-  readonly answer: Answer;
+  readonly params: z.ZodType;
+  readonly query: z.ZodType;
+  readonly body: z.ZodType;
+  readonly answer: z.ZodType;
   readonly status: 200 | 201;
   /**
    * The media type of an answer that is a stream of lines or of events, where each one matches `answer`. Undefined for one
@@ -89,9 +82,10 @@ export function onStore<
   Body extends z.ZodType,
   Answer extends z.ZodType,
 >(
-  operation: AdminOperation<Method, Path, Params, Query, Body, Answer> & {
-    run(input: Input<Params, Query, Body>, site: AdminSite): Promise<z.output<Answer>>;
-  },
+  operation: AdminOperation &
+    Readonly<{ method: Method; path: Path; params: Params; query: Query; body: Body; answer: Answer }> & {
+      run(input: Input<Params, Query, Body>, site: AdminSite): Promise<z.output<Answer>>;
+    },
 ) {
   return operation;
 }

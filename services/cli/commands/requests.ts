@@ -68,18 +68,16 @@ ${whichStoreHelp}`)
       const keyIds = key === undefined ? undefined : await findKeys(key, keys);
       const query = { ...queryOf(asked, clock.wall()), keyIds };
       let isFirst = true;
-      const tell = async (found: readonly ShownRequest[]): Promise<void> => {
-        if (json) for (const each of found) stdout.write(`${JSON.stringify(each)}\n`);
-        else if (found.length > 0) {
+      const look = async (range: Range): Promise<RequestPage> => {
+        const page = await records.find(query, range);
+        const shown = page.found.map(({ record }) => showRequest(record)).toReversed();
+        if (json) for (const each of shown) stdout.write(`${JSON.stringify(each)}\n`);
+        else if (shown.length > 0) {
           const about = { names: await namesOfKeys(keys), widthMax: widthOf(stdout), nowMs: clock.wall() };
-          const table = tableOfRequests(found, about);
+          const table = tableOfRequests(shown, about);
           stdout.write(isFirst ? table : table.slice(table.indexOf("\n") + 1));
           isFirst = false;
         }
-      };
-      const look = async (range: Range): Promise<RequestPage> => {
-        const page = await records.find(query, range);
-        await tell(page.found.map(({ record }) => showRequest(record)).toReversed());
         if (page.unread > 0)
           stderr.write(`Not shown, since another version of Trunkline wrote them: ${page.unread} records.\n`);
         return page;
