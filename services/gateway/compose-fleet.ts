@@ -7,6 +7,7 @@ import type { StoreWatch } from "./keys/store-watch.ts";
 import type { GatewayConfig } from "./config.ts";
 import { Breakers } from "./routing/breakers.ts";
 import { JobPlacements } from "./routing/job-placements.ts";
+import { lineTo } from "./jobs/open-job.ts";
 import { OpenJobs } from "./jobs/open-jobs.ts";
 import { PromptCounter } from "./requests/count-prompts.ts";
 import { Keeper } from "./placing/keeper.ts";
@@ -71,7 +72,7 @@ export function openFleet({
   const { external } = records;
   const catalogues = new Catalogues({
     ask: (target) => {
-      const withinMs = timing.catalogueWaitMs + jobs.line.to(target).roundTripMs;
+      const withinMs = timing.catalogueWaitMs + lineTo(target, { broker, clock, roster }).roundTripMs;
       return askCatalogue({ jobs, target, withinMs, clock, log });
     },
     knownModels,

@@ -1,9 +1,8 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
-import { roundTripMsMax } from "#shared/protocol/presence.ts";
-import type { Line, Timing } from "#shared/protocol/timing.ts";
-import type { Roster, Target } from "../fleet/roster.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { Roster } from "../fleet/roster.ts";
 
 interface BrokerLineOptions {
   readonly broker: Broker;
@@ -11,9 +10,6 @@ interface BrokerLineOptions {
   readonly timing: Timing;
   readonly clock: Clock;
 }
-
-/** A shorter round trip between this gateway and the broker changes no timeout. */
-const roundTripMsNoticed = 100;
 
 /** The line of this gateway to the broker: whether it holds, and since when. Its gaps are no silence of machines. */
 export class BrokerLine {
@@ -44,13 +40,6 @@ export class BrokerLine {
     return this.#backSinceMs !== undefined && clock.now() - this.#backSinceMs < timing.offlineAfterMs;
   }
 
-  /** Throws while this gateway is cut off, because it then does not know which machines are present. */
-  assertConnection(): void {
-    const nowMs = this.#options.clock.now();
-    if (nowMs > this.awakeUntilMs) this.paused(nowMs);
-    if (!this.#options.broker.connected) throw cutOff();
-  }
-
   /**
    * True if the broker answers, and its connection was neither lost nor came back since a time, or a moment ago. The
    * silence of a machine may otherwise be the broker's. Concurrent callers share one ping.
@@ -69,14 +58,6 @@ export class BrokerLine {
       () => broker.connected,
     );
     return Promise.race([answered, sleep(clock, timing.acceptWaitMs + 3 * broker.roundTripMs).then(() => false)]);
-  }
-
-  /** Returns the line from this gateway to the machine. Each end counts only a long round trip to the broker. */
-  to({ machine }: Target): Line & { readonly roundTripMs: number } {
-    const { broker, clock, roster } = this.#options;
-    const { roundTripMs = 0, tunnelled = false } = roster.find(machine, clock.now())?.presence ?? {};
-    const ownMs = broker.roundTripMs < roundTripMsNoticed ? 0 : Math.min(broker.roundTripMs, roundTripMsMax);
-    return { roundTripMs: roundTripMs + ownMs, tunnelled };
   }
 
   /** Called when the connection was lost or came back. */

@@ -69,7 +69,7 @@ export class FleetModels {
 
   #targetOf(machine: string): Target {
     const { jobs, roster, clock } = this.#parts;
-    jobs.line.assertConnection();
+    jobs.assertConnection();
     const found = roster.find(machine, clock.now());
     if (found === undefined) {
       throw new Fault("machine_not_found", {

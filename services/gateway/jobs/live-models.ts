@@ -97,7 +97,7 @@ export class LiveModels {
       const unanswered = answers.flatMap(({ machine, answer }) => (answer === "nothing" ? [machine] : []));
       return { models: mergeCatalogues(catalogues), answers, unanswered };
     }
-    this.#options.jobs.line.assertConnection();
+    this.#options.jobs.assertConnection();
     if (answers.some(({ answer }) => answer === "runtime_offline")) {
       throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
     }
@@ -106,7 +106,7 @@ export class LiveModels {
 
   async #ask(nowMs: number): Promise<readonly MachineAnswer[]> {
     const { jobs, roster, timing, clock, permits = () => true, external: marked } = this.#options;
-    jobs.line.assertConnection();
+    jobs.assertConnection();
     const present = roster.present(nowMs).flatMap(({ presence }) => (presence.state === "draining" ? [] : [presence]));
     return Promise.all(
       present.map(async ({ machine, epoch }): Promise<MachineAnswer> => {

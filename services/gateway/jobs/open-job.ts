@@ -2,15 +2,15 @@ import type { Log } from "#shared/process/log.ts";
 import type { FloodGuard } from "../fleet/flood-guard.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Broker } from "#shared/broker/broker.ts";
-import type { BrokerLine } from "./broker-line.ts";
 import { PartSender } from "./send-parts.ts";
 import { createHash } from "node:crypto";
 import { Fault } from "#shared/fault/fault.ts";
 import { type Control, encodeHead, type Headers, type JobHead, type JobKind } from "#shared/protocol/job.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { roundTripMsMax } from "#shared/protocol/presence.ts";
 import { machineSubject, replySubject } from "#shared/protocol/subjects.ts";
-import { timingOver, type Timing } from "#shared/protocol/timing.ts";
+import { type Line, timingOver, type Timing } from "#shared/protocol/timing.ts";
 import { FrameFollower } from "./follow-frames.ts";
 import type { FollowedJob, FrameMeter, JobMessage, JobOutcome, JobOwner } from "./job-events.ts";
 import type { Roster, Target } from "../fleet/roster.ts";
@@ -44,12 +44,24 @@ export interface JobSubmission {
 
 /** The methods of `OpenJobs` that its jobs need. */
 interface JobsAround {
-  readonly line: BrokerLine;
   tell(target: Target, control: Control, reply?: string): void;
   finish(target: Target, job: string, when: { readonly atOnce: boolean }): void;
   mayProbe(machine: string): boolean;
   bodyReleased(bytes: number): void;
   closed(job: OpenJob): void;
+}
+
+/** A shorter round trip between this gateway and the broker changes no timeout. */
+const roundTripMsNoticed = 100;
+
+/** Returns the line from this gateway to a machine. Each end counts only a long round trip to the broker. */
+export function lineTo(
+  { machine }: Pick<Target, "machine">,
+  { broker, clock, roster }: Pick<OpenJobsOptions, "broker" | "clock" | "roster">,
+): Line & { readonly roundTripMs: number } {
+  const { roundTripMs = 0, tunnelled = false } = roster.find(machine, clock.now())?.presence ?? {};
+  const ownMs = broker.roundTripMs < roundTripMsNoticed ? 0 : Math.min(broker.roundTripMs, roundTripMsMax);
+  return { roundTripMs: roundTripMs + ownMs, tunnelled };
 }
 
 const nothing = new Uint8Array();
@@ -90,7 +102,7 @@ export class OpenJob implements FollowedJob {
     countedTokens: number | undefined,
   ) {
     const { gateway, clock, meter } = dependencies;
-    const line = around.line.to(target);
+    const line = lineTo(target, dependencies);
     this.id = head.id;
     this.keyId = head.keyId ?? "";
     this.target = target;

@@ -81,6 +81,13 @@ export class OpenJobs {
     return this.#isStopping;
   }
 
+  /** Throws while this gateway is cut off, because it then does not know which machines are present. */
+  assertConnection(): void {
+    const nowMs = this.#options.clock.now();
+    if (nowMs > this.line.awakeUntilMs) this.line.paused(nowMs);
+    if (!this.#options.broker.connected) throw cutOff();
+  }
+
   /** Gives a machine a job and follows it to its one outcome. */
   run(submission: JobSubmission): Promise<JobOutcome> {
     const { target, body, owner } = submission;

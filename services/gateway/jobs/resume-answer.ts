@@ -92,7 +92,7 @@ export class AnswerResumer {
   /** Returns the machine that gives an answer. Throws if no such machine is there. */
   machineOf({ machine }: AnswerPlace): Presence {
     const { jobs, roster, clock } = this.#parts;
-    jobs.line.assertConnection();
+    jobs.assertConnection();
     const found = roster.find(machine, clock.now());
     if (found === undefined) throw answerNotFound();
     return found.presence;

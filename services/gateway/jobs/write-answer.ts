@@ -183,7 +183,7 @@ export class StreamWriter implements AnswerWriter {
   onData(bytes: Uint8Array): void {
     if (!this.begun) this.#begin();
     this.#hasWritten = true;
-    this.#write(bytes);
+    if (this.#body.write(bytes) > clientBacklogBytesMax) this.#cut();
   }
 
   onLast(bytes: Uint8Array): void {
@@ -213,7 +213,7 @@ export class StreamWriter implements AnswerWriter {
     const { ends } = this.#options;
     if (ends.isBare) return;
     this.#begin();
-    this.#write(ends.waiting(comment));
+    if (this.#body.write(ends.waiting(comment)) > clientBacklogBytesMax) this.#cut();
   }
 
   end(): void {
@@ -240,9 +240,8 @@ export class StreamWriter implements AnswerWriter {
     this.#options.response.writeHead(200, lines);
   }
 
-  #write(bytes: Uint8Array): void {
-    this.#body.write(bytes);
-    if (this.#cutOff || this.#body.heldBytes <= clientBacklogBytesMax) return;
+  #cut(): void {
+    if (this.#cutOff) return;
     this.#cutOff = true;
     const message = `The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`;
     this.#options.onSlow(new Fault("slow_client", { message }));
@@ -268,10 +267,13 @@ export class TurnWriter {
     return this.#response.writableLength + this.#pieceBytes;
   }
 
-  write(bytes: Uint8Array): void {
-    if (bytes.byteLength === 0 || this.#response.destroyed || this.#response.writableEnded) return;
+  /** Writes bytes, and returns those that this process holds then. */
+  write(bytes: Uint8Array): number {
+    const response = this.#response;
+    if (bytes.byteLength === 0 || response.destroyed || response.writableEnded) return 0;
     if (this.#pieces.push(bytes) === 1) process.nextTick(this.#writePieces);
     this.#pieceBytes += bytes.byteLength;
+    return response.writableLength + this.#pieceBytes;
   }
 
   end(bytes: Uint8Array): void {

@@ -42,7 +42,7 @@ export class JobRunner {
    */
   async assertTaker(wanted: TargetedWork, request: ModelRequest, signal: AbortSignal): Promise<void> {
     const { jobs, ranking, placements, clock } = this.#options;
-    jobs.line.assertConnection();
+    jobs.assertConnection();
     const targets = wantedBy(wanted, signal);
     if (targets.some((target) => placements.canPlace(target))) return;
     const sinceMs = clock.now();
@@ -58,7 +58,7 @@ export class JobRunner {
     const { jobs, clock, timing, refusedEfforts } = this.#options;
     const { deadly, requests } = this.#next;
     const { work } = request;
-    jobs.line.assertConnection();
+    jobs.assertConnection();
     const sinceMs = clock.now();
     if (deadly.remembered.size > 0) deadly.refuse(request, sinceMs);
     requests.count += 1;

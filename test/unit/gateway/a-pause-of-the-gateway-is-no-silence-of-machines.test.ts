@@ -20,7 +20,7 @@ test("a request that is the first thing a gateway reads after it stood still fin
   const { machine, open, roster, clock, timing } = gatewayOnBroker();
   clock.standStill(timing.offlineAfterMs + 300);
   expect(roster.find(machine.name, clock.now())?.status).toBe("offline");
-  open.line.assertConnection();
+  open.assertConnection();
   expect(roster.find(machine.name, clock.now())?.status).toBe("present");
   expect(open.line.wasAway).toBe(true);
 });
