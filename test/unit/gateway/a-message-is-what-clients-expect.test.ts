@@ -237,11 +237,6 @@ test("a message's stream pings while its client waits", () => {
   );
 });
 
-test("a message's stream says nothing before there is something to say", () => {
-  expect(new MessageStream(head).push([])).toHaveLength(0);
-  expect(streamed(stop).map(({ type }) => type)).toEqual(["message_start", "message_delta", "message_stop"]);
-});
-
 test.each([
   ["messages[3].content", "messages"],
   ["stop", "stop_sequences"],

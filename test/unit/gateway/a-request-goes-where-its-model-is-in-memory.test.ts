@@ -1,15 +1,9 @@
 import { expect, test } from "vitest";
-import type { OfferedModel } from "#shared/protocol/model.ts";
-import { timingAt } from "#shared/protocol/timing.ts";
-import { createLog } from "#shared/process/log.ts";
-import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import { Roster } from "../../../services/gateway/fleet/roster.ts";
-import { Breakers } from "../../../services/gateway/routing/breakers.ts";
 import type { Chosen } from "../../../services/gateway/routing/choose-machine.ts";
 import type { MemoryFacts } from "#shared/protocol/presence.ts";
-import { JobPlacements, type PlacementQuery } from "../../../services/gateway/routing/job-placements.ts";
-import { TurnableClock } from "../../harness/turnable-clock.ts";
+import { type PlacementQuery } from "../../../services/gateway/routing/job-placements.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+import { fleetOfAGateway } from "./fleet-of-a-gateway.ts";
 
 const query: PlacementQuery = {
   kind: "chat",
@@ -23,29 +17,19 @@ async function twoMachines(
   loaded: { readonly attic?: boolean; readonly cellar?: boolean },
   memory: { readonly attic?: MemoryFacts; readonly cellar?: MemoryFacts } = {},
 ) {
-  const timing = timingAt(1);
-  const clock = new TurnableClock();
-  const roster = new Roster(timing);
-  const catalogues = new Catalogues({
-    ask: async ({ machine }): Promise<OfferedModel[]> => {
+  const fleet = fleetOfAGateway({
+    ask: async ({ machine }) => {
       const isLoaded = machine === "attic" ? loaded.attic : loaded.cellar;
       return [{ ...modelOf("llama3", { size_mb: 9_000 }), ...(isLoaded !== undefined && { loaded: isLoaded }) }];
     },
-    knownModels: { remember: async () => undefined, knows: async () => "known" as const },
-    clock,
-    log: createLog({ level: "silent", name: "test" }),
   });
+  const { catalogues, placements } = fleet;
   const hear = (facts: typeof memory): void => {
-    for (const name of ["attic", "cellar"] as const) {
-      const presence = presenceOf(name, { memory: facts[name] });
-      roster.announced(presence, clock.now());
-      catalogues.follow(presence);
-    }
+    for (const name of ["attic", "cellar"] as const) fleet.hear(presenceOf(name, { memory: facts[name] }));
   };
   hear(memory);
   await catalogues.settled();
   hear(memory);
-  const placements = new JobPlacements({ roster, catalogues, breakers: new Breakers(timing), clock, random: () => 0 });
   const ranked = (): readonly Chosen[] => {
     const choice = placements.choose(query);
     return choice.outcome === "machines" ? choice.ranked : [];

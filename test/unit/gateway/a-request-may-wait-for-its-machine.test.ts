@@ -1,16 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { Breakers } from "../../../services/gateway/routing/breakers.ts";
-import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
-import { MachineRanking, waitingForMachinesMax } from "../../../services/gateway/routing/rank-machines.ts";
-import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import type { KnownModels } from "#shared/store/known-models.ts";
-import { Roster } from "../../../services/gateway/fleet/roster.ts";
-import { TurnableClock } from "../../harness/turnable-clock.ts";
-import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+import { waitingForMachinesMax } from "../../../services/gateway/routing/rank-machines.ts";
+import { presenceOf } from "./machines-of-a-fleet.ts";
+import { fleetOfAGateway } from "./fleet-of-a-gateway.ts";
 
 const timing = timingAt(1);
 const waitMs = 5_000;
@@ -18,19 +12,7 @@ const waitMs = 5_000;
 /** A gateway's ranking, whose one machine comes when the test says so. */
 function rankingWith(options: { readonly waits?: number; readonly knows?: "known" | "unknown" } = {}) {
   const { waits = waitMs, knows = "known" } = options;
-  const clock = new TurnableClock();
-  const roster = new Roster(timing);
-  const knownModels: KnownModels = { remember: async () => undefined, knows: async () => knows };
-  const log = createLog({ level: "silent", name: "test" });
-  const catalogues = new Catalogues({ ask: async () => [modelOf("llama3")], knownModels, clock, log });
-  const placements = new JobPlacements({
-    roster,
-    catalogues,
-    breakers: new Breakers(timing),
-    clock,
-    random: Math.random,
-  });
-  const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: waits, timing, clock });
+  const { clock, catalogues, ranking, hear } = fleetOfAGateway({ knows: async () => knows, waitMs: waits });
   const leaving = new AbortController();
   const ask = async (): Promise<string> => {
     const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
@@ -42,9 +24,7 @@ function rankingWith(options: { readonly waits?: number; readonly knows?: "known
     }
   };
   const come = async (): Promise<void> => {
-    const presence = presenceOf("attic");
-    roster.announced(presence, clock.now());
-    catalogues.follow(presence);
+    hear(presenceOf("attic"));
     await catalogues.settled();
   };
   const pass = async (ms: number): Promise<void> => {

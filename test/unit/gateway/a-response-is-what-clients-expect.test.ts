@@ -217,10 +217,6 @@ test("a response's stream begins anew where a request goes to another machine", 
   expect(ends.whole).toHaveLength(0);
 });
 
-test("a response's stream says nothing before there is something to say", () => {
-  expect(new ResponseRenderer(head, terms, { streamed: true }).push([])).toHaveLength(0);
-});
-
 test.each([
   ["a response", () => new ResponseRenderer(head, terms, { streamed: false })],
   ["a response's stream", () => new ResponseRenderer(head, terms, { streamed: true })],

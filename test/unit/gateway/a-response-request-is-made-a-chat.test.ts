@@ -11,11 +11,6 @@ const pixel = "data:image/png;base64,iVBORw0KGgo=";
 const home = (name: string) => ({ type: "namespace", name: "home", description: "", tools: [{ ...weather, name }] });
 const messagesOf = (input: unknown, fields: object = {}): unknown => readResponse({ input, ...fields }).body.messages;
 
-test("a request of the Responses API needs a model and a text only", () => {
-  expect(readResponse()).toMatchObject({ model: "llama3", stream: false, ignored: [], body: { messages: [hello] } });
-  expect(Object.keys(readResponse().body)).toEqual(["messages"]);
-});
-
 test("a request of the Responses API is handed on with everything that changes the answer, in the one form that agents take", () => {
   const { body, ignored } = readResponse({
     instructions: "Be kind.",
@@ -226,10 +221,7 @@ test.each([
   ["a model that is missing", { model: undefined }, "missing_required_parameter", "model"],
   ["an input that is missing", { input: undefined }, "missing_required_parameter", "input"],
   ["no items", { input: [] }, "empty_array", "input"],
-  ["an item that is none", { input: [{ type: "computer_call", id: "a" }] }, "invalid_value", "input[0].type"],
   ["an item by its id", { input: [hello, { type: "item_reference", id: "a" }] }, "unsupported_value", "input[1].type"],
-  ["a message of nobody", { input: [{ content: "a" }] }, "missing_required_parameter", "input[0].role"],
-  ["a role that is none", { input: [{ role: "tool", content: "a" }] }, "invalid_value", "input[0].role"],
   [
     "a part that is none",
     { input: [{ role: "user", content: [{ type: "input_file", file_id: "a" }] }] },
@@ -281,13 +273,6 @@ test.each([
   ["others without their token", { top_logprobs: 2 }, "invalid_value", "top_logprobs"],
   ["nothing that was said", { input: [{ type: "reasoning", summary: [] }] }, "invalid_value", "input"],
   ["a length by its name in chats", { max_tokens: 3 }, "unsupported_parameter", "max_tokens"],
-  [
-    "a form by its name in chats",
-    { response_format: { type: "json_object" } },
-    "unsupported_parameter",
-    "response_format",
-  ],
-  ["what only chats have", { stop: "END" }, "unsupported_parameter", "stop"],
   ["several answers", { n: 2 }, "unsupported_value", "n"],
   [
     "more functions than there may be, in namespaces",
@@ -315,12 +300,6 @@ test.each([
     },
     "string_too_long",
     "tools[1].description",
-  ],
-  [
-    "a name that two functions have, the other way round",
-    { tools: [home("open"), { ...weather, name: "home__open" }] },
-    "invalid_value",
-    "tools[1].name",
   ],
   ["how to stream without a stream", { stream_options: {} }, "invalid_value", "stream_options"],
   ["a response that is to go on", { previous_response_id: "resp_1" }, "unsupported_parameter", "previous_response_id"],

@@ -3,65 +3,37 @@ import { messagesMax } from "../../../services/gateway/chats/read-chat.ts";
 import { faultOf, hello, picture, thrownBy, weather } from "./chat-requests.ts";
 
 type Case = [code: string, param: string, fields: Record<string, unknown>];
-const text = { type: "text", text: "Hi" };
 const user = (content: unknown) => ({ messages: [hello, { role: "user", content }] });
-const format = (json_schema: unknown) => ({ response_format: { type: "json_schema", json_schema } });
 const tool = (fields: Record<string, unknown>) => ({ tools: [weather, { type: "function", function: fields }] });
 
 test.each<Case>([
   ["missing_required_parameter", "model", { model: undefined }],
-  ["missing_required_parameter", "messages", { messages: undefined }],
   ["missing_required_parameter", "messages[0].role", { messages: [{ content: "Hi" }] }],
-  ["missing_required_parameter", "messages[1].content", { messages: [hello, { role: "user" }] }],
   ["missing_required_parameter", "messages[1].content[0].type", user([{ text: "Hi" }])],
-  ["missing_required_parameter", "messages[1].content[1].text", user([text, { type: "text" }])],
   ["missing_required_parameter", "messages[1].content[0].image_url", user([{ type: "image_url" }])],
   ["missing_required_parameter", "messages[0].tool_call_id", { messages: [{ role: "tool", content: "x" }] }],
   ["missing_required_parameter", "tools[1].function.name", tool({})],
-  ["missing_required_parameter", "tool_choice.function", { tools: [weather], tool_choice: { type: "function" } }],
   ["missing_required_parameter", "response_format.json_schema", { response_format: { type: "json_schema" } }],
-  ["missing_required_parameter", "response_format.type", { response_format: {} }],
   ["invalid_type", "model", { model: 7 }],
-  ["invalid_type", "messages", { messages: "Hi" }],
-  ["invalid_type", "messages[0]", { messages: ["Hi"] }],
   ["invalid_type", "messages[1].content", user(7)],
-  ["invalid_type", "messages[1].content", user(null)],
-  ["invalid_type", "messages[1].content[0]", user(["Hi"])],
-  ["invalid_type", "messages[1].content[0].text", user([{ type: "text", text: 1 }])],
   ["invalid_type", "stream", { stream: "true" }],
-  ["invalid_type", "max_tokens", { max_tokens: "7" }],
   ["invalid_type", "max_tokens", { max_tokens: 1.5 }],
   ["invalid_type", "temperature", { temperature: "hot" }],
-  ["invalid_type", "stop", { stop: 7 }],
   ["invalid_type", "stop[1]", { stop: ["a", 7] }],
-  ["invalid_type", "tool_choice", { tools: [weather], tool_choice: 7 }],
   ["invalid_type", "logit_bias.50256", { logit_bias: { "50256": "x" } }],
   ["invalid_value", "model", { model: "" }],
-  ["invalid_value", "messages[0].role", { messages: [{ role: "robot", content: "Hi" }] }],
   ["invalid_value", "messages[1].content[0].type", user([{ type: "input_audio", input_audio: {} }])],
-  ["invalid_value", "reasoning_effort", { reasoning_effort: "much" }],
-  ["invalid_value", "tool_choice", { tools: [weather], tool_choice: "sometimes" }],
-  ["invalid_value", "tools[1].function.name", tool({ name: "" })],
   ["invalid_value", "tools[0].type", { tools: [{ ...weather, type: "retrieval" }] }],
   ["invalid_value", "response_format.type", { response_format: { type: "yaml" } }],
   ["integer_below_min_value", "max_tokens", { max_tokens: 0 }],
-  ["integer_below_min_value", "n", { n: 0 }],
-  ["integer_below_min_value", "max_completion_tokens", { max_completion_tokens: -2 }],
   ["integer_above_max_value", "top_logprobs", { top_logprobs: 21 }],
-  ["integer_above_max_value", "n", { n: 129 }],
   ["integer_above_max_value", "seed", { seed: 2 ** 60 }],
   ["decimal_below_min_value", "temperature", { temperature: -1 }],
-  ["decimal_below_min_value", "presence_penalty", { presence_penalty: -2.1 }],
   ["decimal_above_max_value", "temperature", { temperature: 2.5 }],
-  ["decimal_above_max_value", "top_p", { top_p: 2 }],
   ["decimal_above_max_value", "logit_bias.50256", { logit_bias: { "50256": 101 } }],
   ["string_too_long", "model", { model: "m".repeat(257) }],
-  ["string_too_long", "response_format.json_schema.name", format({ name: "n".repeat(65) })],
   ["empty_array", "messages", { messages: [] }],
-  ["empty_array", "messages[1].content", user([])],
   ["array_above_max_length", "messages", { messages: Array(messagesMax + 1).fill(hello) }],
-  ["array_above_max_length", "tools", { tools: Array(513).fill(weather) }],
-  ["array_above_max_length", "stop", { stop: "abcdefghijklmnopq".split("") }],
 ])("a wrong chat request is told %s at %s: %o", (code, param, fields) => {
   expect(faultOf(fields)).toEqual({ code, param });
 });
@@ -69,9 +41,7 @@ test.each<Case>([
 test.each<Case>([
   ["invalid_value", "max_tokens", { max_tokens: 7, max_completion_tokens: 8 }],
   ["invalid_value", "stream_options", { stream_options: { include_usage: true } }],
-  ["invalid_value", "stream_options", { stream: false, stream_options: {} }],
   ["invalid_value", "top_logprobs", { top_logprobs: 3 }],
-  ["invalid_value", "top_logprobs", { logprobs: false, top_logprobs: 0 }],
   ["invalid_value", "tool_choice", { tool_choice: "required" }],
   ["invalid_value", "tool_choice", { tool_choice: { type: "function", function: { name: "weather" } } }],
   [

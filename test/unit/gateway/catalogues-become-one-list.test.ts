@@ -54,12 +54,6 @@ test("the models of several machines belong to the same owner whichever machine 
   expect(mergeCatalogues([[one], [two]])).toEqual(mergeCatalogues([[two], [one]]));
 });
 
-test("the models of one machine are as that machine tells them", () => {
-  const told = [modelOf("b", apple), modelOf("a")];
-  expect(mergeCatalogues([told])).toEqual([told[1], told[0]]);
-  expect(mergeCatalogues([])).toEqual([]);
-});
-
 test("the models of several machines say nothing to clients of what operators are told", () => {
   const one = { ...modelOf("a"), runtime: "ollama", loaded: true };
   const two = { ...modelOf("a"), runtime: "vllm" };

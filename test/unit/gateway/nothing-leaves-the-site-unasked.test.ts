@@ -6,21 +6,18 @@ import { type KeyRecord } from "#shared/records/key-record.ts";
 import { allows } from "#shared/records/match-scope.ts";
 import type { RouteTable } from "../../../services/gateway/fleet/route-records.ts";
 import type { MachineRecord } from "#shared/records/machine-record.ts";
-import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { listModels, resolveModel } from "../../../services/gateway/requests/resolve-model.ts";
-import { Breakers } from "../../../services/gateway/routing/breakers.ts";
-import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import type { Needs } from "../../../services/gateway/routing/choose-machine.ts";
-import { JobPlacements, type ModelTarget } from "../../../services/gateway/routing/job-placements.ts";
+import { type ModelTarget } from "../../../services/gateway/routing/job-placements.ts";
 import { MachineRecords } from "../../../services/gateway/fleet/machine-records.ts";
 import { blocksOfText } from "../../../services/gateway/routing/prompt-blocks.ts";
-import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { type MachineAnswer, mergeCatalogues } from "../../../services/gateway/jobs/live-models.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 import { key, tableOf } from "./routes-and-keys.ts";
+import { fleetOfAGateway } from "./fleet-of-a-gateway.ts";
 
 const ids = ["a", "b", "b:latest", "c:1"];
 const names = ["a", "b", "name", "name-x"];
@@ -36,30 +33,14 @@ interface Machine {
 
 /** What a gateway knows of its machines, and how it ranks them. The last machine ran every conversation before. */
 async function gatewayWith(machines: readonly (Machine & { readonly name: string })[]) {
-  const clock = new TurnableClock();
-  const timing = timingAt(1);
-  const roster = new Roster(timing);
-  const catalogues = new Catalogues({
-    ask: async ({ machine }) => (machines.find(({ name }) => name === machine)?.models ?? []).map((id) => modelOf(id)),
-    knownModels: { remember: async () => undefined, knows: async () => "unknown" },
-    clock,
-    log: createLog({ level: "silent", name: "test" }),
-  });
-  for (const { name, slots } of machines) {
-    const presence = presenceOf(name, { slots });
-    roster.announced(presence, clock.now());
-    catalogues.follow(presence);
-  }
-  await catalogues.settled();
   const external = new Set(machines.flatMap(({ name, isExternal }) => (isExternal ? [name] : [])));
-  const placements = new JobPlacements({
-    roster,
-    catalogues,
-    breakers: new Breakers(timing),
-    external,
-    clock,
+  const { catalogues, placements, hear } = fleetOfAGateway({
+    ask: async ({ machine }) => (machines.find(({ name }) => name === machine)?.models ?? []).map((id) => modelOf(id)),
     random: Math.random,
+    external,
   });
+  for (const { name, slots } of machines) hear(presenceOf(name, { slots }));
+  await catalogues.settled();
   const last = machines.at(-1);
   if (last !== undefined) {
     const chosen = chosenOf(last.name, { epoch: presenceOf(last.name).epoch, model: modelOf("a") });

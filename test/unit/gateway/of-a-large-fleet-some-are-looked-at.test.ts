@@ -1,16 +1,11 @@
 import { chosenOf } from "./offers.ts";
 import { expect, test } from "vitest";
 import type { Presence } from "#shared/protocol/presence.ts";
-import { timingAt } from "#shared/protocol/timing.ts";
-import { createLog } from "#shared/process/log.ts";
-import { Breakers } from "../../../services/gateway/routing/breakers.ts";
-import { JobPlacements, type PlacementQuery } from "../../../services/gateway/routing/job-placements.ts";
-import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
+import type { JobPlacements, PlacementQuery } from "../../../services/gateway/routing/job-placements.ts";
 import { blocksOfText } from "../../../services/gateway/routing/prompt-blocks.ts";
-import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { SeededRandom } from "../../harness/seeded-random.ts";
-import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+import { fleetOfAGateway } from "./fleet-of-a-gateway.ts";
 
 const wish: PlacementQuery = {
   kind: "chat",
@@ -26,25 +21,13 @@ async function fleet(
   seed = 7,
   modelAt = (machine: string): string => (machine === "gpu-7" ? "rare" : "llama3"),
 ) {
-  const timing = timingAt(1);
-  const clock = new TurnableClock();
-  const roster = new Roster(timing);
-  const knownModels = { remember: async () => undefined, knows: async () => "known" as const };
-  const catalogues = new Catalogues({
-    ask: async ({ machine }) => [modelOf(modelAt(machine))],
-    knownModels,
-    clock,
-    log: createLog({ level: "silent", name: "test" }),
-  });
-  names.forEach((name, place) => {
-    const presence = presenceOf(name, of(place));
-    roster.announced(presence, clock.now());
-    catalogues.follow(presence);
-  });
-  await catalogues.settled();
   const seeded = new SeededRandom(seed);
-  const random = (): number => seeded.between(0, 999_999) / 1_000_000;
-  const placements = new JobPlacements({ roster, catalogues, breakers: new Breakers(timing), clock, random });
+  const { clock, roster, catalogues, placements, hear } = fleetOfAGateway({
+    ask: async ({ machine }) => [modelOf(modelAt(machine))],
+    random: () => seeded.between(0, 999_999) / 1_000_000,
+  });
+  names.forEach((name, place) => hear(presenceOf(name, of(place))));
+  await catalogues.settled();
   for (const { presence } of roster.present(clock.now())) placements.loadReported(presence);
   const ask = (asked: Partial<PlacementQuery> & { readonly tried?: ReadonlySet<string> } = {}): readonly string[] => {
     const choice = placements.choose({ ...wish, ...asked }, asked.tried);

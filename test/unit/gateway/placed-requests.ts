@@ -3,11 +3,6 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { FaultPayload } from "#shared/protocol/frame-payload.ts";
 import type { OfferedModel } from "#shared/protocol/model.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
-import { Breakers } from "../../../services/gateway/routing/breakers.ts";
-import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
-import type { KnownModels } from "#shared/store/known-models.ts";
-import { MachineRanking } from "../../../services/gateway/routing/rank-machines.ts";
 import type { AnswerCourse } from "../../../services/gateway/jobs/answer-course.ts";
 import type { AnswerRenderer, AnswerWriter } from "../../../services/gateway/jobs/answer-parts.ts";
 import type { DeliveredAnswer } from "../../../services/gateway/jobs/continue-answer.ts";
@@ -18,6 +13,7 @@ import { payloadOf, plainly } from "../../harness/answer-payload.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { gatewayOnBroker, type ScriptedMachine } from "./gateway-on-a-broker.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+import { fleetOfAGateway } from "./fleet-of-a-gateway.ts";
 
 export const hello = payloadOf({ kind: "text", text: "Hello" }).toString();
 export const finish = payloadOf({ kind: "finish", reason: "stop" }).toString();
@@ -55,18 +51,15 @@ export async function placing({
     settle,
     pass,
   } = gatewayOnBroker({ names: ["gpu-1", "gpu-2", "gpu-3", "gpu-4"] });
-  const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
-  const catalogues = new Catalogues({
+  const { catalogues, breakers, placements, ranking, hear } = fleetOfAGateway({
     ask: async ({ machine }) =>
       (models[machine] ?? ["llama3"]).map((id) => ({ ...modelOf(id), loaded: loaded[machine], ...told[machine] })),
-    knownModels,
     clock,
-    log,
+    roster,
   });
   const come = async (name: string): Promise<void> => {
     machines.find((machine) => machine.name === name)?.listen();
-    roster.announced(presenceOf(name), clock.now());
-    catalogues.follow(presenceOf(name));
+    hear(presenceOf(name));
     await catalogues.settled();
   };
   for (const { name } of machines) {
@@ -74,9 +67,6 @@ export async function placing({
     else roster.notReached(presenceOf(name));
   }
   const leave = (name: string): void => machines.find((machine) => machine.name === name)?.connection.cut();
-  const breakers = new Breakers(timing);
-  const placements = new JobPlacements({ roster, catalogues, breakers, clock, random: () => 0 });
-  const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: 0, timing, clock });
   const refusedEfforts = new RefusedEfforts(clock);
   const runner = new JobRunner({ ranking, breakers, placements, refusedEfforts, jobs, timing, clock, log });
   const heard: string[] = [];

@@ -1,13 +1,7 @@
 import { expect, test } from "vitest";
 import type { Presence } from "#shared/protocol/presence.ts";
-import type { KnownModels } from "#shared/store/known-models.ts";
-import { Breakers } from "../../../services/gateway/routing/breakers.ts";
-import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import { JobPlacements } from "../../../services/gateway/routing/job-placements.ts";
-import { MachineRanking } from "../../../services/gateway/routing/rank-machines.ts";
-import { Roster } from "../../../services/gateway/fleet/roster.ts";
-import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+import { fleetOfAGateway } from "./fleet-of-a-gateway.ts";
 
 interface Seen extends Partial<Presence> {
   /** True if the machine offered `llama3` lately. */
@@ -21,23 +15,17 @@ const away: Seen = { state: "gone" };
 
 /** The code of a request for `llama3`, with these machines. */
 async function codeWith(machines: Readonly<Record<string, Seen>>): Promise<string> {
-  const { clock, timing, log } = gatewayOnBroker();
-  const roster = new Roster(timing);
   const having = Object.keys(machines).filter((name) => machines[name]?.had);
-  const knownModels: KnownModels = {
-    remember: async () => undefined,
+  const { roster, catalogues, ranking, clock } = fleetOfAGateway({
+    ask: async ({ machine }) => [modelOf(having.includes(machine) ? "llama3" : "qwen3")],
     knows: async (_, { machines: named = having }) =>
       named.some((name) => having.includes(name)) ? "known" : "unknown",
-  };
-  const ask = async ({ machine }: { machine: string }) => [modelOf(having.includes(machine) ? "llama3" : "qwen3")];
-  const catalogues = new Catalogues({ ask, knownModels, clock, log });
+  });
   for (const [name, { had: _, ...seen }] of Object.entries(machines)) {
     catalogues.follow(presenceOf(name));
     await catalogues.settled();
     roster.announced(presenceOf(name, seen), clock.now());
   }
-  const placements = new JobPlacements({ roster, catalogues, breakers: new Breakers(timing), clock, random: () => 0 });
-  const ranking = new MachineRanking({ roster, catalogues, knownModels, placements, waitMs: 0, timing, clock });
   return (await ranking.absence({ modelId: "llama3", machines: undefined })).code;
 }
 
