@@ -165,9 +165,8 @@ function demandOf(demand: Demand, wallMs: number) {
 /** Returns the change of a key's buckets, and the seat to free. A negative number is given back. */
 function changeOfEnd({ hold, ran, usedTokens }: Settled) {
   const { keyId, limits, seat } = hold;
-  const charge = { keyId, limits, requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - hold.tokens };
-  const freed = needsSeat(limits) ? { seat, hasReserved: limits.budget !== undefined } : undefined;
-  return { ...changeOf(charge), ...freed };
+  const change = changeOf({ keyId, limits, requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - hold.tokens });
+  return needsSeat(limits) ? { ...change, seat, hasReserved: limits.budget !== undefined } : change;
 }
 
 function changeOf({ keyId, limits: { requestsPerMinute, tokensPerMinute }, requests, tokens }: Charge) {
@@ -194,17 +193,17 @@ function toldOf({ id, usage, answer, request }: RunningUsage) {
 
 /** Returns what is added to the books for these rows. */
 function usedOf(usage: readonly UsageRow[]) {
-  return { spent: usage.flatMap(spendings), usage: usage.map(usageInRedis) };
-}
-
-/** Returns what a row spends of the budget of its day and of its month: the key may get either budget later. */
-function spendings({ keyId, day, promptTokens, completionTokens }: UsageRow) {
-  const tokens = promptTokens + completionTokens;
-  if (tokens === 0) return [];
-  return budgetPeriods.map((per) => {
-    const { name, endsAtMs } = budgetPeriodAt(per, Date.parse(day));
-    return { at: spentAt(keyId, name), endsAtMs, tokens };
-  });
+  const spent: { at: string; endsAtMs: number; tokens: number }[] = [];
+  for (const { keyId, day, promptTokens, completionTokens } of usage) {
+    const tokens = promptTokens + completionTokens;
+    if (tokens === 0) continue;
+    // The tokens count in the day and in the month: the key may get either budget later.
+    for (const per of budgetPeriods) {
+      const { name, endsAtMs } = budgetPeriodAt(per, Date.parse(day));
+      spent.push({ at: spentAt(keyId, name), endsAtMs, tokens });
+    }
+  }
+  return { spent, usage: usage.map(usageInRedis) };
 }
 
 interface SharedLimitsOptions {

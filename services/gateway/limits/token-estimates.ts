@@ -75,7 +75,8 @@ export const sampledCharactersMax = 8 * 1024;
 
 /** Estimates the tokens of texts that belong together: 0.8 to 1.3 times those of `o200k_base`, in any script. */
 export function meanTokens(texts: readonly string[]): number {
-  const characters = texts.reduce((sum, { length }) => sum + length, 0);
+  let characters = 0;
+  for (const { length } of texts) characters += length;
   const stride = Math.ceil(characters / sampledCharactersMax);
   let [tokens, sampled, at, drawn] = [0, 0, 0, 1];
   for (const text of texts) {
@@ -110,7 +111,8 @@ export function estimateTokens(body: ChatBody, promptTokens = estimatePrompt(bod
 
 /** Returns the estimated tokens of the prompt alone, for callers that do not know them. */
 export function estimatePrompt({ messages, tools = [] }: ChatBody): number {
-  const images = messages.reduce((sum, message) => sum + imagesOf(message), 0);
+  let images = 0;
+  for (const message of messages) images += imagesOf(message);
   const texts = [...messages.flatMap(textsOf), ...tools.flatMap(textsOfTool)];
   return Math.ceil(meanTokens(texts)) + images * imageTokens;
 }
