@@ -364,7 +364,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/apis": 6_990,
   "services/gateway/chats": 980,
   "services/gateway/fleet": 1_300,
-  "services/gateway/http": 2_520,
+  "services/gateway/http": 2_530,
   "services/gateway/images": 310,
   "services/gateway/jobs": 3_340,
   "services/gateway/keys": 810,

@@ -77,12 +77,11 @@ function reportedPlace(error: unknown, text: string): number | undefined {
   return place === undefined ? undefined : Number(place);
 }
 
-/** Throws for the first text or key in parsed JSON that would not arrive as it was sent. */
-export function assertSafe(value: object): void {
-  const unsafe = findUnsafe(value);
-  if (unsafe === undefined) return;
-  const param = paramOf(unsafe.path);
-  throw new Fault("invalid_value", { message: `Invalid JSON at '${param}': it ${unsafe.problem}.`, param });
+/** Returns the fault of the first text or key in parsed JSON that would not arrive as it was sent. */
+export function unsafeValue(value: object): Fault {
+  const { path, problem } = findUnsafe(value) ?? { path: [], problem: halfCharacter };
+  const param = paramOf(path);
+  return new Fault("invalid_value", { message: `Invalid JSON at '${param}': it ${problem}.`, param });
 }
 
 /** A value or key in parsed JSON that would not arrive as it was sent. */
@@ -127,8 +126,10 @@ function within(step: string | number, { problem, path }: Unsafe): Unsafe {
  */
 function prototypeProblem(key: string, value: unknown): string | undefined {
   if (key === "__proto__") return "contains the key '__proto__', which is not allowed";
-  if (key !== "constructor" || typeof value !== "object" || value === null) return undefined;
-  return Object.hasOwn(value, "prototype")
-    ? "contains the key 'prototype' in 'constructor', which is not allowed"
-    : undefined;
+  const reaches = key === "constructor" && holdsPrototype(value);
+  return reaches ? "contains the key 'prototype' in 'constructor', which is not allowed" : undefined;
+}
+
+export function holdsPrototype(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, "prototype");
 }

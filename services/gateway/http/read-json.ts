@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import type { JsonPath } from "#shared/protocol/frame-payload.ts";
 import { unknownFields } from "#shared/protocol/job-bodies.ts";
-import { assertSafe, brokenJson, notUtf8, syntaxFault } from "./json-faults.ts";
+import { brokenJson, holdsPrototype, notUtf8, syntaxFault, unsafeValue } from "./json-faults.ts";
 import { type Issue, paramOf, shapeFault } from "./shape-faults.ts";
 
 export const jsonDepthMax = 64;
@@ -33,9 +33,9 @@ export function readJsonObject(bytes: Buffer | undefined): Record<string, unknow
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new Fault("invalid_type", { message: "The request's body must be a JSON object." });
-  // UTF-8 holds no half of a character, so that one comes by an escape, as may the name of a key.
-  if (text.includes("\\u") || text.includes("__proto__") || text.includes("constructor")) assertSafe(value);
-  if (countKeys(value) !== keys) {
+  const counted = countKeys(value);
+  if (Number.isNaN(counted)) throw unsafeValue(value);
+  if (counted !== keys) {
     const param = paramOf(locateInJson(text, "duplicate key"));
     throw brokenJson(`The request's JSON says '${param}' more than once.`, param);
   }
@@ -49,11 +49,23 @@ export function readJsonObject(bytes: Buffer | undefined): Record<string, unknow
   return value as Record<string, unknown>;
 }
 
-/** Returns the number of keys of all objects in parsed JSON, where a duplicate key counts once. */
-function countKeys(value: object): number {
-  const inner: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
-  let keys = inner === value ? 0 : inner.length;
-  for (const each of inner) if (typeof each === "object" && each !== null) keys += countKeys(each);
+/**
+ * Returns the number of keys of all objects in parsed JSON, where a duplicate key counts once. Not a number for a text or
+ * a key that would not arrive as it was sent.
+ */
+function countKeys(value: unknown): number {
+  if (typeof value === "string") return value.isWellFormed() ? 0 : Number.NaN;
+  if (typeof value !== "object" || value === null) return 0;
+  let keys = 0;
+  if (Array.isArray(value)) {
+    for (const each of value) keys += countKeys(each);
+    return keys;
+  }
+  for (const key of Object.keys(value)) {
+    const field: unknown = Reflect.get(value, key);
+    const isSafe = key.isWellFormed() && key !== "__proto__" && (key !== "constructor" || !holdsPrototype(field));
+    keys += isSafe ? 1 + countKeys(field) : Number.NaN;
+  }
   return keys;
 }
 
