@@ -137,49 +137,40 @@ function meaning(code: FaultCode, param: string | undefined, message: string): M
 
 const unsupported = (param: string): Meaning =>
   meaning("unsupported_parameter", param, `The runtime of this model does not support '${param}' with this request.`);
+const unfit = (param: string, message: string): Meaning => meaning("unsupported_value", param, message);
 const noTools = "model_does_not_support_tools";
+const notSetUp = meaning(noTools, "tools", "The runtime of this model was not set up for tools.");
 const notHeld = "The runtime of this model cannot hold an answer to a JSON schema of this request.";
 const notContinued = "The model cannot go on from these last messages with the role 'assistant'.";
 const noEffort = "The runtime of this model does not support this 'reasoning_effort'.";
-const noImages = meaning("unsupported_value", "messages", "The model does not accept images.");
+const noEmbedding = unfit("model", "The model does not embed.");
+const noRanking = unfit("model", "The model does not rerank.");
+const noImages = unfit("messages", "The model does not accept images.");
 
 export const modelNotFound = meaning("model_not_found", "model", "The model does not exist on this machine.");
 
 /** The fault for each error text of a model server, whatever status it came with. The first match wins. */
 const meanings: readonly (readonly [RegExp, Meaning])[] = [
   [/does not support tools/i, meaning(noTools, "tools", "The model does not support tools.")],
-  [
-    /enable-auto-tool-choice|tool-call-parser|tools? .*requires? --jinja/i,
-    meaning(noTools, "tools", "The runtime of this model was not set up for tools."),
-  ],
-  [/does not support (chat|generate)/i, meaning("unsupported_value", "model", "The model does not support chat.")],
-  [
-    /does not support (the )?embed|support embeddings|--embeddings?\b|pooling type/i,
-    meaning("unsupported_value", "model", "The model does not embed."),
-  ],
-  [
-    /does not support (the )?(re-?rank|score)|support reranking|--reranking\b/i,
-    meaning("unsupported_value", "model", "The model does not rerank."),
-  ],
+  [/enable-auto-tool-choice|tool-call-parser|tools? .*requires? --jinja/i, notSetUp],
+  [/does not support (chat|generate)/i, unfit("model", "The model does not support chat.")],
+  [/does not support (the )?embed|support embeddings|--embeddings?\b|pooling type/i, noEmbedding],
+  [/does not support (the )?(re-?rank|score)|support reranking|--reranking\b/i, noRanking],
   [/matryoshka|changing output dimensions/i, unsupported("dimensions")],
   [
-    /json schema error|grammar error|failed to (parse|initialize).*grammar|unsupported.*schema|invalid json schema/i,
+    /json schema error|grammar error|failed to (parse|initialize).*grammar/i,
     meaning("invalid_value", undefined, notHeld),
   ],
+  [/unsupported.*schema|invalid json schema/i, meaning("invalid_value", undefined, notHeld)],
   [/suffix is (not|only)\b|does not support insert/i, unsupported("suffix")],
   [/logprobs.*not supported|not support.*logprobs/i, unsupported("logprobs")],
-  [
-    /reasoning_effort|does not support (thinking|reasoning)|invalid think/i,
-    meaning("unsupported_value", "reasoning_effort", noEffort),
-  ],
+  [/reasoning_effort|does not support (thinking|reasoning)|invalid think/i, unfit("reasoning_effort", noEffort)],
   [/image input|mmproj|multimodal|images? (is|are) not supported|does not support (images?|vision)/i, noImages],
   [/only 'text'/i, noImages],
   [/repository not found|cached snapshot folder|huggingface\.co|invalid model (identifier|name)/i, modelNotFound],
   [/model\b.*\b(not found|does not exist|not exist)/i, modelNotFound],
-  [
-    /assistant response prefill|cannot continue an assistant message|assistant messages at the end|continue_final_message/i,
-    meaning("unsupported_value", "messages", notContinued),
-  ],
+  [/assistant response prefill|cannot continue an assistant message/i, unfit("messages", notContinued)],
+  [/assistant messages at the end|continue_final_message/i, unfit("messages", notContinued)],
 ];
 
 /** Returns the fault for a server's error text, or undefined for a text without a known meaning. */
