@@ -4,7 +4,7 @@ import { limits } from "#shared/protocol/limits.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { StubRuntime } from "./stub-runtime.ts";
 
-test("a job that an agent does not take is rejected as busy when slots and queue are full, and named is the limit", async () => {
+test("a job is rejected as busy when slots and queue are full, and named is the limit", async () => {
   const { gateway, runtime } = await agentOnBroker({ slots: 1, queueMax: 1 });
   await gateway.send();
   await gateway.send();
@@ -15,7 +15,7 @@ test("a job that an agent does not take is rejected as busy when slots and queue
   expect(runtime.chats).toHaveLength(1);
 });
 
-test("a job that an agent does not take may come again later, when there is room", async () => {
+test("a job that was rejected may come again later, when there is room", async () => {
   const { gateway, runtime } = await agentOnBroker({ slots: 1, queueMax: 0 });
   await gateway.send();
   const id = await gateway.send();
@@ -27,14 +27,14 @@ test("a job that an agent does not take may come again later, when there is room
 test.each<[string, Partial<JobHead>, string]>([
   ["a model that it does not offer", { model: "mistral" }, "unknown_model"],
   ["no model", { model: undefined }, "unknown_model"],
-])("a job that an agent does not take asks for %s", async (_, fields, reason) => {
+])("a job is rejected that asks for %s", async (_, fields, reason) => {
   const { gateway, runtime } = await agentOnBroker();
   const id = await gateway.send(fields);
   expect(gateway.frames(id)).toMatchObject([{ kind: "reject", payload: { reason } }]);
   expect(runtime.chats).toHaveLength(0);
 });
 
-test("a job that an agent does not take asks for a model while no runtime answers", async () => {
+test("a job is rejected that asks for a model while no runtime answers", async () => {
   const runtime = new StubRuntime();
   runtime.offered = new Error("not there");
   const { gateway } = await agentOnBroker({ runtime });
@@ -44,7 +44,7 @@ test("a job that an agent does not take asks for a model while no runtime answer
   expect(gateway.lastOf(models)).toMatchObject({ kind: "fault", payload: { code: "runtime_offline" } });
 });
 
-test("a job that an agent does not take comes when the agent is about to stop", async () => {
+test("a job is rejected that comes when the agent is about to stop", async () => {
   const { gateway, jobs, settle } = await agentOnBroker();
   void jobs.drain(new AbortController().signal);
   await settle();
@@ -54,7 +54,7 @@ test("a job that an agent does not take comes when the agent is about to stop", 
   }
 });
 
-test("a job that an agent does not take has a request that this agent does not know a part of: it is never run with that dropped", async () => {
+test("a job is rejected whose request has a part that this agent does not know: it is never run with that dropped", async () => {
   const { gateway, runtime } = await agentOnBroker();
   const body = { messages: [{ role: "user", content: "Hi" }], brand_new_field: 1 };
   const id = await gateway.send({ body: Buffer.from(JSON.stringify(body)) });
@@ -63,7 +63,7 @@ test("a job that an agent does not take has a request that this agent does not k
   expect(runtime.chats).toHaveLength(0);
 });
 
-test("a job that an agent does not take is so large that the agent would receive too much at once, until another of those is over", async () => {
+test("a job is rejected that is so large that the agent would receive too much at once, until another of those is over", async () => {
   const { gateway } = await agentOnBroker({ queueMax: 10 });
   const large = { bodyBytes: limits.jobBodyBytesMax, sha256: "0".repeat(64) };
   const ids: string[] = [];
@@ -75,7 +75,7 @@ test("a job that an agent does not take is so large that the agent would receive
   expect(gateway.kinds(await gateway.send(large))).toEqual(["accept"]);
 });
 
-test("a job that an agent does not take would be one more than an agent holds at once", async () => {
+test("a job is rejected that would be one more than an agent holds at once", async () => {
   const { gateway } = await agentOnBroker({ queueMax: 2 * limits.jobsPerAgentMax });
   const ids = await Promise.all(Array.from({ length: limits.jobsPerAgentMax }, () => gateway.send()));
   expect(gateway.kinds(ids.at(-1) ?? "")).toEqual(["accept"]);

@@ -124,16 +124,19 @@ test("change without anything to change says what there is", async () => {
 });
 
 const onOneKey = ["show", "rotate", "extend", "disable", "enable", "revoke", "change --name b"];
-test.each(onOneKey)("keys %s of a key that does not exist says where it looked and what to run", async (line) => {
-  const { keys, issue, folder } = await commandLine();
-  await issue();
-  await expect(keys(...line.split(" "), "000000000000")).rejects.toMatchObject({
-    exitCode: exitCodes.failed,
-    message: expect.stringContaining(`no key 000000000000 in the folder ${folder}: \`trunkline keys list\``),
-  });
-});
+test.each(onOneKey)(
+  "trunkline keys %s of a key that does not exist says where it looked and what to run",
+  async (line) => {
+    const { keys, issue, folder } = await commandLine();
+    await issue();
+    await expect(keys(...line.split(" "), "000000000000")).rejects.toMatchObject({
+      exitCode: exitCodes.failed,
+      message: expect.stringContaining(`no key 000000000000 in the folder ${folder}: \`trunkline keys list\``),
+    });
+  },
+);
 
-test.each(onOneKey)("keys %s takes a whole key for its id, and never repeats one", async (line) => {
+test.each(onOneKey)("trunkline keys %s takes a whole key for its id, and never repeats one", async (line) => {
   const { keys, issue } = await commandLine();
   const { id, key } = await issue("--ttl", "1h");
   const [, , secret = ""] = key.split("_");

@@ -29,7 +29,7 @@ test("a job that a gateway does not know is told to stop when a beat has a row o
   ]);
 });
 
-test("a job that a gateway does not know is nothing at all when a beat names it by what is no job's id, however long that is", async () => {
+test("a job that a gateway does not know is ignored when a beat names it by what is no job's id, however long that is", async () => {
   const { machine, settle } = gatewayOnBroker();
   machine.listen();
   // Bytes that are no text become three times as many, more than the broker carries back.

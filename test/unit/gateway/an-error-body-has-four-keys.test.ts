@@ -72,6 +72,6 @@ test.each([
   ["model_does_not_support_tools", 400],
   ["model_not_found", 404],
   ["request_too_large", 413],
-] as const)("the headers of an error and the status of %s is that of the contract, %i", (code, status) => {
+] as const)("the status of the error %s is that of the contract, %i", (code, status) => {
   expect(faultEntry(code).status).toBe(status);
 });

@@ -96,7 +96,7 @@ test.each(["grammar", "guided_json", "structured_outputs"])(
   },
 );
 
-test("fields that runtimes know and OpenAI does not completions take runtimes' -1 as no limit, in the place of OpenAI's sixteen tokens", () => {
+test("a legacy completion takes a runtime's -1 as no limit, in the place of OpenAI's sixteen tokens", () => {
   expect(completion({ max_tokens: -1 }).body).toEqual({ prompts: ["Once"] });
 });
 

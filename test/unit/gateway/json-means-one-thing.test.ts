@@ -143,7 +143,7 @@ test.each([
   [",", "line 1, column 1"],
   ['{"a":"\\ud8"}', "line 1, column 11"],
   ["\u00a0{}", "line 1, column 1"],
-])("bytes that are no JSON is told where it stops being it: %j", (body, where) => {
+])("bytes that are no JSON are told where they stop being it: %j", (body, where) => {
   expect(told(body)).toEqual({
     code: "invalid_json",
     param: undefined,
@@ -152,13 +152,13 @@ test.each([
 });
 
 test.each(['{"a":1', '{"a":"x', "{", '{"a":"x\\', '{"a":', '{"a":[1,'])(
-  "bytes that are no JSON is told that it ends too early: %j",
+  "bytes that are no JSON are told that they end too early: %j",
   (body) => {
     expect(told(body)?.message).toBe("The request's body is not valid JSON: it ends too early.");
   },
 );
 
-test("bytes that are no JSON is told at which byte it is not UTF-8", () => {
+test("bytes that are no JSON are told at which byte they are not UTF-8", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 300 }), fc.nat(3), (text, copies) => {
       const fine = Buffer.from(text.repeat(1 + copies * 300));

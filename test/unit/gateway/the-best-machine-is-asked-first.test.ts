@@ -146,7 +146,7 @@ test.each<[string, readonly Candidate[], string[], number?]>([
     ["free (drawn)", "placed (busy)"],
   ],
 ])(
-  "machines are asked in the order in which they are expected to serve best %s",
+  "machines are asked in the order in which they are expected to serve best: %s",
   (_, candidates, expected, promptTokens) => {
     const asked = promptTokens === undefined ? {} : { promptTokens };
     expect(order(candidates, asked)).toEqual(expected);

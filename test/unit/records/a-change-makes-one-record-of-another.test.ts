@@ -72,7 +72,7 @@ test.each<[string, KeyRecord, KeyChange, { [Field in keyof KeyRecord]?: KeyRecor
     { action: "repeppered", from: record.digest, secret: repeppered },
     repeppered,
   ],
-])("changed fields %s", (_, key, change, fields) => {
+])("a change has the fields that it is about, and no others: %s", (_, key, change, fields) => {
   const expected = Object.entries({ ...key, ...fields, version: 8 }).filter(([, value]) => value !== undefined);
   expect(apply(key, change)).toMatchObject({ outcome: "changed", record: Object.fromEntries(expected) });
   expect(Object.keys(changedRecord(apply(key, change))).toSorted()).toEqual(expected.map(([field]) => field).sort());
@@ -91,7 +91,7 @@ test.each<[string, NewTerms, { [Field in keyof KeyRecord]?: KeyRecord[Field] | u
     { limits: { budget: { tokens: 5, per: "day" } } },
     limited({ budget: { tokens: 5, per: "day" as const } }),
   ],
-])("changed fields terms: %s, and no others", (_, terms, fields) => {
+])("a change of terms changes these fields, and no others: %s", (_, terms, fields) => {
   const expected = Object.entries({ ...record, ...fields, version: 8 }).filter(([, value]) => value !== undefined);
   expect(changedRecord(apply(record, { action: "changed", terms }))).toEqual(Object.fromEntries(expected));
 });
@@ -118,7 +118,7 @@ test.each<[string, KeyRecord, KeyChange]>([
   ["no terms", record, { action: "changed", terms: {} }],
   ["a limit taken away that it has not", record, { action: "changed", terms: { limits: { budget: null } } }],
   ["repeppered from a secret that it no longer has", record, repepperedFromAnother()],
-])("values that are set already and make no version %s", (_, key, change) => {
+])("values that are set already make no version: %s", (_, key, change) => {
   expect(apply(key, change)).toEqual({ outcome: "unchanged", record: key });
 });
 
@@ -142,7 +142,7 @@ test.each<[string, KeyRecord, KeyChange, string]>([
     { action: "changed", terms: { limits: { requestsPerMinute: 7 } } },
     "only its name can be changed",
   ],
-])("refused changes and their reasons %s", (_, key, change, reason) => {
+])("a change is refused with its reason: %s", (_, key, change, reason) => {
   expect(apply(key, change)).toEqual({ outcome: "refused", reason: expect.stringContaining(reason) });
 });
 

@@ -86,11 +86,11 @@ test.each([
   ["a page of a proxy's", 502, "<html>no</html>", { code: "upstream_error" }],
   ["something else", 400, '{"error":"something else"}', { code: "bad_request", param: undefined }],
   ["whoever comes from elsewhere", 403, "", { code: "upstream_error" }],
-])("refusals of Ollama is told as what it is: %s", (_, status, text, fault) => {
+])("a refusal of Ollama's is told as what it is: %s", (_, status, text, fault) => {
   expect(ollamaStatusFault({ status, text })).toMatchObject(fault);
 });
 
-test("refusals of Ollama is a prompt that is too long, with both numbers of the engine below", () => {
+test("a refusal of Ollama's for a prompt that is too long has both numbers of the engine below", () => {
   const text = passedOn(
     400,
     "request (14003 tokens) exceeds the available context size (4096 tokens), try increasing it",
@@ -102,13 +102,13 @@ test("refusals of Ollama is a prompt that is too long, with both numbers of the 
   });
 });
 
-test("refusals of Ollama is no prompt that is too long where Ollama itself failed", () => {
+test("a refusal of Ollama's is of no prompt that is too long where Ollama itself failed", () => {
   const text = '{"error":"llama runner: failed to create context with the context size 131072"}';
   expect(ollamaStatusFault({ status: 500, text })).toMatchObject({ code: "upstream_error" });
 });
 
 test.each([[401], [403]])(
-  "refusals of Ollama of the agent itself (%i) tells the operator which setting gives a key",
+  "a refusal of Ollama's of the agent itself (%i) tells the operator which setting gives a key",
   (status) => {
     const fault = ollamaStatusFault({ status, text: '{"error":"unauthorized"}' });
     expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime refused the agent of this machine." });

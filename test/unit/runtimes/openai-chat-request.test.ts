@@ -166,11 +166,11 @@ test.each([
   ["mlx-lm", mlxLm, { logprobs: true }, "logprobs"],
   ["mlx-lm", mlxLm, { response_format: { type: "json_object" } } as const, "response_format"],
   ["openai", otherServer, { n: 2 }, "n"],
-])("parameters that a server would ignore is refused by name for %s", (_, profile, body, param) => {
+])("a parameter that a server would ignore is refused by name for %s", (_, profile, body, param) => {
   expect(refusal(profile, body)).toMatchObject({ code: "unsupported_parameter", param });
 });
 
-test("parameters that a server would ignore is not refused where it asks for nothing", () => {
+test("a parameter that a server would ignore is not refused where it asks for nothing", () => {
   const neutral = { n: 1, logprobs: false, response_format: { type: "text" }, tool_choice: "auto" } as const;
   expect(request(mlxLm, neutral)).toMatchObject({ stream: true });
 });

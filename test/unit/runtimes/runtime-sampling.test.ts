@@ -99,7 +99,7 @@ const runtimes: readonly (readonly [name: string, chat: Ask, text: Ask, names: P
 ];
 
 test.each(runtimes)(
-  "sampling fields beyond OpenAI's %s gets those that it knows by its own names, and refuses the others by name",
+  "%s gets the sampling fields beyond OpenAI's that it knows by its own names, and refuses the others by name",
   (...row) => {
     const [, chat, text, names] = row;
     for (const ask of [chat, text]) {
@@ -113,7 +113,7 @@ test.each(runtimes)(
   },
 );
 
-test.each(runtimes)("sampling fields beyond OpenAI's %s takes values that change nothing", (_, chat, text) => {
+test.each(runtimes)("%s takes values of sampling fields beyond OpenAI's that change nothing", (_, chat, text) => {
   const neutral = { top_k: 0, min_p: 0, typical_p: 1, repeat_penalty: 1, ignore_eos: false, min_tokens: 0 };
   expect(() => [chat(neutral), text(neutral)]).not.toThrow();
 });

@@ -163,7 +163,7 @@ test.each([
   ["headers without an end", "HPUB a 10 10\r\nNATS/1.0\r\n\r\n", "Parser Error"],
   ["a header without a colon", "HPUB a 15 15\r\nNATS/1.0\r\nx\r\n\r\n\r\n", "Parser Error"],
   ["a line above the limit", `SUB ${"p".repeat(controlLineBytesMax)}`, "Maximum Control Line Exceeded"],
-])("the commands of a tunnel %s: are refused", (_, text, reason) => {
+])("the commands of a tunnel are refused for %s", (_, text, reason) => {
   expect(() => commandsIn(parserOf(Buffer.from(text, "latin1")))).toThrow(reason);
 });
 
