@@ -16,7 +16,6 @@ import { allowCrossOrigin } from "./http/cross-origin.ts";
 import { proveCallers, RunningRequests } from "./keys/authenticate.ts";
 import { KnownKeys, moveToNewPepper, saltsOf } from "./keys/known-keys.ts";
 import { type GatewayConfig, unreachedUrl } from "./config.ts";
-import { ContinuationRoom } from "./jobs/continue-answer.ts";
 import { RequestReader } from "./requests/read-request.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import { MachineRecords } from "./fleet/machine-records.ts";
@@ -149,7 +148,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     limited,
     keepsRequests: config.keptRequests.max > 0,
     meter: meters.answers,
-    continuations: config.continue ? new ContinuationRoom() : undefined,
+    continuations: config.continue ? { heldBytes: 0 } : undefined,
     placements: fleet.placements,
     modelRoutes,
     reader,

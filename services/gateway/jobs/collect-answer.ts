@@ -1,32 +1,35 @@
+import type { ServerResponse } from "node:http";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerWriter } from "./answer-parts.ts";
 
 const nothing = new Uint8Array();
 
-interface WaitingAnswer {
+interface CollectOptions {
+  readonly response: ServerResponse;
+  readonly onAccept: (machine: string, model: string) => void;
+  /** Called with the bytes that are held of it. */
+  readonly onGrow: (bytes: number) => void;
   /** Cancels the job, because the answer exceeds the limit. */
   readonly onTooLarge: (fault: Fault) => void;
-  readonly onAccept: (machine: string, model: string) => void;
-  readonly onGrow: (bytes: number) => void;
-  readonly hasLeft: () => boolean;
 }
 
 /** Gathers an answer that is sent whole, up to `wholeAnswerBytesMax`. */
 export class CollectedAnswer implements AnswerWriter {
-  readonly hasLeft: () => boolean;
-  readonly #waiting: WaitingAnswer;
+  readonly #options: CollectOptions;
   readonly #pieces: Uint8Array[] = [];
   #size = 0;
-  #heldBytes = 0;
 
-  constructor(waiting: WaitingAnswer) {
-    this.#waiting = waiting;
-    this.hasLeft = waiting.hasLeft;
+  constructor(options: CollectOptions) {
+    this.#options = options;
+  }
+
+  hasLeft(): boolean {
+    return this.#options.response.destroyed;
   }
 
   onAccept(machine: string, model: string): void {
-    this.#waiting.onAccept(machine, model);
+    this.#options.onAccept(machine, model);
   }
 
   onData(bytes: Uint8Array): void {
@@ -49,11 +52,11 @@ export class CollectedAnswer implements AnswerWriter {
   }
 
   onHold(bytes: number): void {
-    this.#heldBytes = bytes;
-    const size = this.#size + this.#heldBytes;
-    this.#waiting.onGrow(size);
+    const { onGrow, onTooLarge } = this.#options;
+    const size = this.#size + bytes;
+    onGrow(size);
     if (size <= limits.wholeAnswerBytesMax) return;
-    this.#waiting.onTooLarge(
+    onTooLarge(
       new Fault("invalid_value", {
         message: `The answer is longer than ${limits.wholeAnswerBytesMax} bytes (wholeAnswerBytesMax); ask for less at once, or for a stream where the API has one.`,
         param: "stream",

@@ -15,19 +15,9 @@ export interface Continuation {
   readonly seam: Seam;
 }
 
-/** The memory for answers that another machine could go on with. */
-export class ContinuationRoom {
-  #heldBytes = 0;
-
-  take(bytes: number): boolean {
-    if (this.#heldBytes + bytes > continuedBytesInAllMax) return false;
-    this.#heldBytes += bytes;
-    return true;
-  }
-
-  giveBack(bytes: number): void {
-    this.#heldBytes -= bytes;
-  }
+/** The memory that all answers take with which another machine could go on. */
+export interface ContinuationRoom {
+  heldBytes: number;
 }
 
 /** An answer as its machines made it so far. */
@@ -83,7 +73,7 @@ export class DeliveredAnswer {
     this.body = undefined;
     this.records = nothing;
     this.freeBytes = 0;
-    this.#room.giveBack(this.#heldBytes);
+    this.#room.heldBytes -= this.#heldBytes;
     this.#heldBytes = 0;
   }
 
@@ -139,9 +129,13 @@ export class DeliveredAnswer {
 
   /** Takes memory for the answer. Without room for it, nothing of the answer is kept any more. */
   #hold(bytes: number): boolean {
-    const hasRoom = !this.#isOver && this.#heldBytes + bytes <= continuedBytesMax && this.#room.take(bytes);
-    if (hasRoom) this.#heldBytes += bytes;
-    else this.end();
+    const isOwn = !this.#isOver && this.#heldBytes + bytes <= continuedBytesMax;
+    const hasRoom = isOwn && this.#room.heldBytes + bytes <= continuedBytesInAllMax;
+    if (!hasRoom) this.end();
+    else {
+      this.#heldBytes += bytes;
+      this.#room.heldBytes += bytes;
+    }
     return hasRoom;
   }
 }

@@ -88,12 +88,12 @@ async function sendWhole(
   const { reply, request, leaving } = exchange;
   const { adaptFault, keep, media = jsonMedia } = sending.rendering;
   const writer = new CollectedAnswer({
-    onTooLarge: (fault) => leaving.abort(fault),
+    response: reply.raw,
     onAccept: (machine, model) => nameSource({ reply, request }, machine, model),
-    hasLeft: () => reply.raw.destroyed,
     onGrow: (bytes) => {
       if (reply.raw instanceof TimedResponse) reply.raw.keptBytes = bytes;
     },
+    onTooLarge: (fault) => leaving.abort(fault),
   });
   const tellLimit = (limit: string): void => void reply.header(limitHeader, limit);
   try {
