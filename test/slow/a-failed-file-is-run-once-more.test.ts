@@ -1,18 +1,17 @@
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { closingLine, reportPathVariable } from "../harness/closing-line.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 
 const vitestPath = resolve("node_modules/vitest/vitest.mjs");
 const runnerPath = resolve("test/harness/run-tests.ts");
 const reporterPath = resolve("test/harness/closing-line.ts");
 
 let folder: string;
-beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), "trunkline-closing-line-"))));
-afterEach(() => rm(folder, { recursive: true, force: true }));
+beforeEach(() => void (folder = folderOfTest()));
 
 /** Runs the given files as a project of their own, with vitest alone or with the runner of `npm test`. */
 async function run(files: Record<string, string>, by: "vitest" | "runner" = "vitest") {

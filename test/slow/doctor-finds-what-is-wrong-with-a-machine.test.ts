@@ -1,8 +1,6 @@
 import packageJson from "../../package.json" with { type: "json" };
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { changeMachine } from "#shared/records/change-machine.ts";
 import { joinTtlMsMax, makeJoin } from "#shared/records/join-machine.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
@@ -19,6 +17,7 @@ import { type CheckResult, runChecks } from "../../services/cli/doctor/run-check
 import { thisHost } from "../../services/cli/service/service-host.ts";
 import { FaultyProxy } from "../harness/faulty-proxy.ts";
 import { type GatewayInProcess, startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { folderOfTest } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 import { makeSelfSigned } from "../harness/self-signed.ts";
 
@@ -41,13 +40,12 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   proxy.faults = {};
-  stateDir = mkdtempSync(join(tmpdir(), "trunkline-machine-"));
+  stateDir = folderOfTest();
   const { line } = await makeJoin({ name: `attic-${newToken().toLowerCase()}`, ttlMs: joinTtlMsMax }, dependencies());
   const joining = parseJoinLine(joinLineText({ ...line, origin: proxy.origin }));
   if (joining === undefined) throw new Error("the join line cannot be read");
   pairing = await joinSite(joining, { stateDir, replace: false, environment: {}, clock, say: () => undefined });
 });
-afterEach(() => rmSync(stateDir, { recursive: true }));
 
 /** Runs the checks of the machine, and returns them by name. */
 async function doctor(settings: Readonly<Record<string, string>> = {}): Promise<Readonly<Record<string, CheckResult>>> {

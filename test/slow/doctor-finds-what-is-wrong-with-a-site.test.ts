@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import http from "node:http";
 import { once } from "node:events";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { changeMachine } from "#shared/records/change-machine.ts";
 import { joinTtlMsMax, makeJoin } from "#shared/records/join-machine.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
@@ -20,25 +18,21 @@ import { type GatewayInProcess, startGatewayInProcess } from "../harness/gateway
 import { startNatsServer } from "../harness/nats-server.ts";
 import { startRedisServer } from "../harness/redis-server.ts";
 import { makeSelfSigned } from "../harness/self-signed.ts";
+import { folderOfTest, folderOfTests } from "../harness/temporary-folder.ts";
 import { type Settings, testPepper } from "../harness/trunkline-command.ts";
 
-let stateDir: string;
+const stateDir = folderOfTests();
 let gateway: GatewayInProcess;
 let port: number;
 beforeAll(async () => {
-  stateDir = mkdtempSync(join(tmpdir(), "trunkline-site-"));
   port = await freePort();
   gateway = await startGatewayInProcess({ stateDir, env: { TRUNKLINE_PORT: String(port) } });
   await gateway.issue();
 });
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  rmSync(stateDir, { recursive: true });
-});
+afterAll(() => gateway[Symbol.asyncDispose]());
 
 let elsewhere: string;
-beforeEach(() => void (elsewhere = mkdtempSync(join(tmpdir(), "trunkline-elsewhere-"))));
-afterEach(() => rmSync(elsewhere, { recursive: true }));
+beforeEach(() => void (elsewhere = folderOfTest()));
 
 /** Runs the checks of a site with these settings beside those of the gateway, and returns them by name. */
 async function doctor(settings: Settings = {}, paired?: Pairing): Promise<Readonly<Record<string, CheckResult>>> {
