@@ -30,7 +30,7 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
   afterAll(() => up[Symbol.asyncDispose]());
   const ask = (input: string) => ({ model: "scripted", input });
 
-  test("answers in one call, with the text where the SDK puts it", async () => {
+  test("the official SDK's Responses API answers in one call, with the text where the SDK puts it", async () => {
     const response = await client.responses.create({ ...ask("/script tokens=3 nonce=abc"), instructions: "Be kind." });
     expect(response).toMatchObject({ object: "response", status: "completed", model: "scripted", error: null });
     expect(response.output_text).toBe("abc-0 abc-1 abc-2 ");
@@ -39,7 +39,7 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
     expect(response.usage).toMatchObject({ input_tokens: expect.any(Number), output_tokens: 3 });
   });
 
-  test("streams event by event, and the SDK makes the same response of them", async () => {
+  test("the official SDK's Responses API streams event by event, and the SDK makes the same response of them", async () => {
     const stream = client.responses.stream(ask("/script tokens=5 think=2 delay_ms=2 nonce=abc"));
     const deltas: string[] = [];
     stream.on("response.output_text.delta", ({ delta }) => void deltas.push(delta));
@@ -53,7 +53,7 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
     expect(response.usage?.output_tokens_details.reasoning_tokens).toBe(2);
   });
 
-  test("is told that an answer was cut short, whole and streamed", async () => {
+  test("the official SDK's Responses API is told that an answer was cut short, whole and streamed", async () => {
     const asked = { ...ask("/script tokens=50 nonce=abc"), max_output_tokens: 2 };
     const cut = { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
     expect(await client.responses.create(asked)).toMatchObject({ ...cut, output_text: "abc-0 abc-1 " });
@@ -61,7 +61,7 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
     expect(events.at(-1)).toMatchObject({ type: "response.incomplete", response: cut });
   });
 
-  test("runs a loop of functions to its end, with the items sent back as they came", async () => {
+  test("the official SDK's Responses API runs a loop of functions to its end, with the items sent back as they came", async () => {
     const content = '/script tokens=3 think=1 tool=get_weather args={"city":"Oslo"} nonce=abc';
     const input: Item[] = [{ role: "user", content }];
     const first = await client.responses.create({ model: "scripted", input, tools: [getWeather] });
@@ -75,7 +75,7 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
     expect(response.headers.get("x-trunkline-ignored")).toBeNull();
   });
 
-  test("runs a loop of a custom tool, which takes and gives texts", async () => {
+  test("the official SDK's Responses API runs a loop of a custom tool, which takes and gives texts", async () => {
     const content = '/script tokens=1 tool=apply_patch args={"input":"a\\nb"}';
     const tools = [{ type: "custom" as const, name: "apply_patch", description: "Changes files." }];
     const input: Item[] = [{ role: "user", content }];
@@ -103,7 +103,7 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
     },
   );
 
-  test("is told plainly that nothing is kept", async () => {
+  test("the official SDK's Responses API is told plainly that nothing is kept", async () => {
     const going = client.responses.create({ ...ask("Hello"), previous_response_id: "resp_1" });
     expect(await thrownBy(going)).toMatchObject({ status: 400, param: "previous_response_id" });
     const kept = await thrownBy(client.responses.retrieve("resp_1"));
@@ -111,7 +111,7 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
     expect(String(kept)).toContain("This key has no such response");
   });
 
-  test("aborts in the middle of a stream, and the one slot of the machine is free again", async () => {
+  test("the official SDK's Responses API aborts in the middle of a stream, and the one slot of the machine is free again", async () => {
     await using narrow = await startUp({ TRUNKLINE_SLOTS: "1" });
     const { responses } = new OpenAI({ baseURL: narrow.endpoint.baseUrl, apiKey: narrow.endpoint.key });
     const stream = await responses.create({ ...ask("/script tokens=100000 delay_ms=10"), stream: true });
@@ -124,14 +124,14 @@ describe("the official SDK's Responses API", () => {
   const on = stagedOpenAi();
   const ask = (fields: object = {}) => ({ model: on.stage.model, input: "How cold is Oslo?", ...fields });
 
-  test("asks the runtime for nothing that the client did not say, but the salt of its key", async () => {
+  test("the official SDK's Responses API asks the runtime for nothing that the client did not say, but the salt of its key", async () => {
     await on.client.responses.create(ask());
     const fields = ["cache_salt", "messages", "model", "stream", "stream_options"];
     expect(Object.keys(on.stage.asked()).toSorted()).toEqual(fields);
     expect(on.watched.ignored).toEqual([]);
   });
 
-  test("gets structured output that its helper parses, whole and streamed", async () => {
+  test("the official SDK's Responses API gets structured output that its helper parses, whole and streamed", async () => {
     on.stage.answers((chat) => {
       for (const piece of ['{"city":', '"Oslo",', '"degrees":7}']) chat.say(piece);
       chat.done();
@@ -145,7 +145,7 @@ describe("the official SDK's Responses API", () => {
     expect((await on.client.responses.stream(asked).finalResponse()).output_parsed).toEqual(oslo);
   });
 
-  test("gets the arguments of a function parsed, and calls that come at once, each with its own", async () => {
+  test("the official SDK's Responses API gets the arguments of a function parsed, and calls that come at once, each with its own", async () => {
     on.stage.answers(callTwice);
     const tool = zodResponsesFunction({ name: "get_weather", parameters: z.object({ city: z.string() }) });
     const expected = cities.map((city) => ({ call_id: `call_${city}`, parsed_arguments: { city } }));
@@ -155,7 +155,7 @@ describe("the official SDK's Responses API", () => {
     expect(on.stage.asked()["tools"]).toMatchObject([{ function: { name: "get_weather", strict: true } }]);
   });
 
-  test("gives what functions gave to the runtime as it takes it, with what the model thought", async () => {
+  test("the official SDK's Responses API gives what functions gave to the runtime as it takes it, with what the model thought", async () => {
     on.stage.answers((chat) => {
       chat.think("Hm.");
       callTwice(chat);
@@ -176,7 +176,7 @@ describe("the official SDK's Responses API", () => {
     expect(on.watched.ignored).toEqual([]);
   });
 
-  test("hears how likely each token was, whole and streamed", async () => {
+  test("the official SDK's Responses API hears how likely each token was, whole and streamed", async () => {
     on.stage.answers((chat) => sayLikely(chat));
     const asked = ask({ include: ["message.output_text.logprobs"], top_logprobs: 1 });
     const likely = [{ token: "Hello", logprob: -0.5, top_logprobs: [{ token: "Hi" }] }];
@@ -186,7 +186,7 @@ describe("the official SDK's Responses API", () => {
     expect(on.stage.asked()).toMatchObject({ logprobs: true, top_logprobs: 1 });
   });
 
-  test("throws what fails before the answer with its status, and retries it if it may", async () => {
+  test("the official SDK's Responses API throws what fails before the answer with its status, and retries it if it may", async () => {
     on.stage.answers(failBefore);
     const failed = { status: 502, code: "upstream_error", type: "server_error" };
     for (const stream of [false, true])
@@ -197,7 +197,7 @@ describe("the official SDK's Responses API", () => {
     expect((await retrying.responses.create(ask())).output_text).toBe("Hello there.");
   });
 
-  test("throws what fails in the middle of a stream, and never takes it for the end", async () => {
+  test("the official SDK's Responses API throws what fails in the middle of a stream, and never takes it for the end", async () => {
     on.stage.answers(failInTheMiddle);
     const heard: string[] = [];
     const listening = (async () => {
@@ -210,7 +210,7 @@ describe("the official SDK's Responses API", () => {
     expect(await thrownBy(on.client.responses.stream(ask()).finalResponse())).toMatchObject({ code: "upstream_error" });
   });
 
-  test("stops the runtime when it leaves", async () => {
+  test("the official SDK's Responses API stops the runtime when it leaves", async () => {
     on.stage.answers((chat) => chat.say("Hello "));
     const stream = await on.client.responses.create({ ...ask(), stream: true });
     for await (const event of stream) if (event.type === "response.output_text.delta") break;

@@ -80,24 +80,24 @@ describe("every answer of today is as it was recorded:", () => {
   };
   const tools = [{ type: "function", function: { name: "get_weather" } }];
 
-  test("a chat", async () => {
+  test("a chat is as it was recorded", async () => {
     expect(await whole("text")).toEqual(chatWhole);
     const told = { stream_options: { include_usage: true } };
     expect(await events("text", told)).toEqual([...streamOfText, "[DONE]"]);
   });
 
-  test("a chat that calls tools", async () => {
+  test("a chat that calls tools is as it was recorded", async () => {
     expect(await whole("tools", { tools })).toEqual(chatOfTools);
     expect(await events("tools", { tools })).toEqual([...streamOfTools, "[DONE]"]);
   });
 
-  test("a chat with logprobs", async () => {
+  test("a chat with logprobs is as it was recorded", async () => {
     const fields = { logprobs: true, top_logprobs: 1 };
     expect(await whole("logprobs", fields)).toEqual(chatOfLogprobs);
     expect(await events("logprobs", fields)).toEqual([...streamOfLogprobs, "[DONE]"]);
   });
 
-  test("a chat with thoughts", async () => {
+  test("a chat with thoughts is as it was recorded", async () => {
     expect(await whole("thoughts")).toEqual(chatOfThoughts);
     expect(await events("thoughts")).toEqual([...streamOfThoughts, "[DONE]"]);
   });
@@ -107,18 +107,18 @@ describe("every answer of today is as it was recorded:", () => {
     return on.client.responses.create(asked).asResponse();
   };
 
-  test("a response with thoughts", async () => {
+  test("a response with thoughts is as it was recorded", async () => {
     expect(masked(await (await askResponse("thoughts")).json())).toEqual(responseOfThoughts);
     const stream = await askResponse("thoughts", { stream: true });
     expect(eventsIn(await stream.text())).toEqual(streamOfResponse);
   });
 
-  test("a response that calls tools", async () => {
+  test("a response that calls tools is as it was recorded", async () => {
     const response = await askResponse("tools", { tools: [{ type: "function", name: "get_weather" }] });
     expect(masked(await response.json())).toMatchObject({ output: outputOfTools });
   });
 
-  test("a text that is continued", async () => {
+  test("a text that is continued is as it was recorded", async () => {
     on.stage.vllm.onText = (text) => {
       text.say(" upon");
       text.done();
@@ -131,7 +131,7 @@ describe("every answer of today is as it was recorded:", () => {
     expect(eventsIn(await stream.text())).toEqual([...streamOfContinuation, "[DONE]"]);
   });
 
-  test("embeddings, as numbers and as base64", async () => {
+  test("embeddings, as numbers and as base64, are as they were recorded", async () => {
     await using demonstration = await startUp();
     const { baseUrl, key } = demonstration.endpoint;
     const post = async (fields: object): Promise<unknown> => {
@@ -142,13 +142,13 @@ describe("every answer of today is as it was recorded:", () => {
     expect(await post({ input: "a", encoding_format: "base64" })).toEqual(embeddingsAsBase64);
   });
 
-  test("a model, alone and in the list", async () => {
+  test("a model is as it was recorded, alone and in the list", async () => {
     expect(masked(await on.client.models.retrieve(on.stage.model))).toEqual(listed);
     const response = await on.client.get("/models").asResponse();
     expect(masked(await response.json())).toEqual({ object: "list", data: [listed] });
   });
 
-  test("an error, before an answer and in the middle of it", async () => {
+  test("an error is as it was recorded, before an answer and in the middle of it", async () => {
     const { baseUrl, key } = on.stage.up.endpoint;
     const absent = await fetch(`${baseUrl}/models/absent`, { headers: { authorization: `Bearer ${key}` } });
     expect(await absent.json()).toEqual(failure);

@@ -81,14 +81,14 @@ describe("every request field that the official SDK knows:", () => {
   const hello = { role: "user", content: "Hello" };
   const ask = (fields: Fields) => send("/chat/completions", { messages: [hello], ...fields, model: on.stage.model });
 
-  test.each(rows(chatFields))("a chat's %s", async (name, treatment) => {
+  test.each(rows(chatFields))("a chat's %s is treated as it is told", async (name, treatment) => {
     const around = beside[name] ?? {};
     const told = name === "model" ? { ...treatment, value: on.stage.model } : treatment;
     const sendOne = (value: unknown) => ask({ ...around, [name]: value });
     await expectTreated([name, told], { send: sendOne, asked: on.stage.asked, param: name });
   });
 
-  test.each(rows(streamOptions))("a stream's %s", (name, treatment) =>
+  test.each(rows(streamOptions))("a stream's %s is treated as it is told", (name, treatment) =>
     expectTreated([name, treatment], {
       send: (value) => ask({ stream: true, stream_options: { [name]: value } }),
       asked: on.stage.asked,
@@ -96,7 +96,7 @@ describe("every request field that the official SDK knows:", () => {
     }),
   );
 
-  test.each(rows(assistantFields))("an assistant's %s", (name, treatment) => {
+  test.each(rows(assistantFields))("an assistant's %s is treated as it is told", (name, treatment) => {
     const answer = { role: "tool", tool_call_id: "call_1", content: "7 degrees" };
     const after = name === "tool_calls" ? [answer] : [];
     const messageWith = (value: unknown) => ({
@@ -111,7 +111,7 @@ describe("every request field that the official SDK knows:", () => {
     });
   });
 
-  test.each(Object.entries(roles))("the role %s, which the runtime hears as %s", async (role, heard) => {
+  test.each(Object.entries(roles))("the role %s is heard by the runtime as %s", async (role, heard) => {
     const call = { id: "call_1", type: "function", function: { name: "get_weather", arguments: "{}" } };
     const before = role === "tool" ? [{ role: "assistant", tool_calls: [call] }] : [];
     const ids = role === "tool" ? { tool_call_id: "call_1" } : {};
@@ -125,7 +125,7 @@ describe("every request field that the official SDK knows:", () => {
     expect(told.at(-2)).toMatchObject({ role: heard, content: "Well." });
   });
 
-  test.each(rows(contentParts))("a part of the type %s", (name, treatment) =>
+  test.each(rows(contentParts))("a part of the type %s is treated as it is told", (name, treatment) =>
     expectTreated([name, treatment.as === "honoured" ? { ...treatment, asks: treatment.value as object } : treatment], {
       send: (part) => ask({ messages: [{ role: "user", content: [part] }] }),
       asked: firstPart,
@@ -133,7 +133,7 @@ describe("every request field that the official SDK knows:", () => {
     }),
   );
 
-  test.each(rows(toolTypes))("a tool of the type %s", (name, treatment) =>
+  test.each(rows(toolTypes))("a tool of the type %s is treated as it is told", (name, treatment) =>
     expectTreated(
       [name, treatment.as === "honoured" ? { asks: { tools: [treatment.value] }, ...treatment } : treatment],
       {
@@ -146,20 +146,20 @@ describe("every request field that the official SDK knows:", () => {
 
   const askResponse = (fields: Fields) => send("/responses", { input: "Hello", ...fields, model: on.stage.model });
 
-  test.each(rows(responseFields))("a response's %s", async (name, treatment) => {
+  test.each(rows(responseFields))("a response's %s is treated as it is told", async (name, treatment) => {
     const around = besideInResponse[name] ?? {};
     const told = name === "model" ? { ...treatment, value: on.stage.model } : treatment;
     const sendOne = (value: unknown) => askResponse({ ...around, [name]: value });
     await expectTreated([name, told], { send: sendOne, asked: on.stage.asked, param: name });
   });
 
-  test("marks of OpenAI's own cache, on any part of a message", async () => {
+  test("marks of OpenAI's own cache are ignored on any part of a message", async () => {
     const prompt_cache_breakpoint = { mode: "explicit" } as const;
     const content = [{ type: "text", text: "Hello", prompt_cache_breakpoint }];
     expect(await ask({ messages: [{ role: "user", content }] })).toBe("messages[0].content[0].prompt_cache_breakpoint");
   });
 
-  test("null, which counts as a field that is not there", async () => {
+  test("null counts as a field that is not there", async () => {
     const nothing = Object.fromEntries(Object.keys(chatFields).map((name) => [name, null]));
     expect(await ask({ ...nothing, messages: [hello] })).toBeNull();
     expect(Object.keys(on.stage.asked()).toSorted()).toEqual([
@@ -171,7 +171,7 @@ describe("every request field that the official SDK knows:", () => {
     ]);
   });
 
-  test("null, which counts as a field that is not there, in a response too", async () => {
+  test("null counts as a field that is not there in a response too", async () => {
     const nothing = Object.fromEntries(Object.keys(responseFields).map((name) => [name, null]));
     expect(await askResponse({ ...nothing, input: "Hello" })).toBeNull();
     expect(Object.keys(on.stage.asked()).toSorted()).toEqual([
@@ -184,7 +184,7 @@ describe("every request field that the official SDK knows:", () => {
   });
 
   /** Some mean nothing to a runtime, which is asked for one answer to one text at a time. */
-  test.each(rows(completionFields))("a completion's %s", (name, treatment) => {
+  test.each(rows(completionFields))("a completion's %s is treated as it is told", (name, treatment) => {
     const around = { model: on.stage.model, prompt: "Once upon", ...(name === "stream_options" && { stream: true }) };
     return expectTreated([name, name === "model" ? { ...treatment, value: on.stage.model } : treatment], {
       send: (value) => send("/completions", { ...around, [name]: value }),
@@ -193,7 +193,7 @@ describe("every request field that the official SDK knows:", () => {
     });
   });
 
-  test("null, which counts as a field that is not there, in a completion too", async () => {
+  test("null counts as a field that is not there in a completion too", async () => {
     const nothing = Object.fromEntries(Object.keys(completionFields).map((name) => [name, null]));
     expect(await send("/completions", { ...nothing, model: on.stage.model, prompt: "Once upon" })).toBeNull();
     const asked = Object.keys(on.stage.vllm.texts.at(-1)?.body ?? {});
@@ -206,7 +206,7 @@ describe("every field of an embeddings request that the official SDK knows:", ()
   beforeAll(async () => void (demonstration = await startUp()));
   afterAll(() => demonstration[Symbol.asyncDispose]());
 
-  test.each(rows(embeddingFields))("its %s", async (name, treatment) => {
+  test.each(rows(embeddingFields))("an embeddings request's %s is treated as it is told", async (name, treatment) => {
     const { baseUrl: baseURL, key: apiKey } = demonstration.endpoint;
     const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 });
     const value = name === "model" ? "scripted:embed" : treatment.value;
