@@ -161,6 +161,22 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await own.page.getByText("arrived", { exact: true }).waitFor();
   });
 
+  test("a click on the head of a column sorts a list, and a reload keeps the order", async () => {
+    const own = await signedIn();
+    await own.go("/keys?state=all");
+    const head = own.page.getByRole("columnheader", { name: "name" });
+    await head.getByRole("button").click();
+    const names = () => own.page.locator("tbody td:first-child").allInnerTexts();
+    const ascending = await names();
+    expect(ascending.length).toBeGreaterThan(1);
+    await head.getByRole("button").click();
+    await own.page.locator('th[aria-sort="descending"]').waitFor();
+    expect(await names()).toEqual(ascending.toReversed());
+    await own.page.reload();
+    await own.page.locator('th[aria-sort="descending"]').waitFor();
+    expect(await names()).toEqual(ascending.toReversed());
+  });
+
   test("a request appears on the page as it ends, and Back and reload show the same again", async () => {
     const agent = await site.startMachine("loft");
     onTestFinished(() => agent[Symbol.asyncDispose]());
@@ -188,7 +204,7 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await own.go("/keys?issue=new");
     await own.fill("Name", "alice");
     await own.fill("Models it may call", "nothing-of-that-kind");
-    await own.sees("No model of this moment matches.");
+    await own.sees("No model that machines offer now matches.");
     await own.fill("Models it may call", "scripted");
     await own.sees(/Now: scripted/);
     await own.click("Issue");

@@ -80,7 +80,9 @@ test("paired machines that are away, and those that are cordoned, are named; the
   const { publicKey } = pairing;
   expect((await doctor())["machines"]).toEqual(found("warning", "1 machine is paired; away for more than 30 s: attic"));
   await gateway.store.machines.noteSeen(new Map([[publicKey, { atMs: clock.wall(), runtime: null, models: 0 }]]));
-  expect((await doctor())["machines"]).toEqual(found("ok", "1 machine is paired, and heard of late"));
+  expect((await doctor())["machines"]).toEqual(
+    found("ok", "1 machine is paired, and each was heard within the last 30 s"),
+  );
   await changeMachine("attic", { action: "machine_cordoned", reason: "its fan is loud" }, dependencies);
   expect((await doctor())["machines"]).toEqual(found("warning", "cordoned: attic \\(its fan is loud\\)"));
 });

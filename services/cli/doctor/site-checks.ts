@@ -292,5 +292,5 @@ async function lookAtMachines({ opened }: Store, clock: Clock): Promise<Finding>
     const reasons = cordoned.map(({ name, cordon }) => `${name} (${onOneLine(cordon?.reason ?? "")})`).join(", ");
     return warning(`${counted}; cordoned: ${reasons}.`, "`trunkline machines uncordon <name>` gives it jobs again.");
   }
-  return ok(`${counted}, and heard of late.`);
+  return ok(`${counted}, and each was heard within the last ${awayMs / 1_000} s.`);
 }

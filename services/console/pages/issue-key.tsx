@@ -56,7 +56,7 @@ export function KeyOnce({ issued: { key, kind } }: { readonly issued: Pick<Issue
   const uses = kind === "model" ? Object.entries(usesOf(key, baseUrl)) : [];
   return (
     <>
-      <Notice tone="warn">It is shown this once. Nobody can read it again, also no administrator.</Notice>
+      <Notice tone="warn">This is shown only once. Nobody can read it again, not even an administrator.</Notice>
       {[["The key", key] as const, ...uses].map(([label, text]) => (
         <CopyText key={label} label={label} text={text} />
       ))}

@@ -37,7 +37,7 @@ export function KeptModel({ id }: { readonly id: string }) {
                 />
               )}
               {mayChange() && <KeepForm key={wish?.changed_at} id={id} wish={wish} />}
-              {wish === undefined && !mayChange() && <p class="quiet">No machine is to keep it.</p>}
+              {wish === undefined && !mayChange() && <p class="quiet">No machine keeps this model.</p>}
             </>
           );
         }}
@@ -60,17 +60,17 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
         onDo={() => change("PUT /keeps/{model}", { ...at, body })}
       >
         <div class="two">
-          <TextField label="On so many machines" type="number" value={copies} onText={setCopies} required />
+          <TextField label="Number of machines" type="number" value={copies} onText={setCopies} required />
           <TextField label="Only on these" value={machines} onText={setMachines} placeholder={all} />
         </div>
-        <p class="quiet">The owners of machines permit it with TRUNKLINE_MANAGE=place.</p>
+        <p class="quiet">Machines with TRUNKLINE_MANAGE=place do this.</p>
       </ActionForm>
       {wish !== undefined && (
         <div class="actions">
           <Confirm
             action="Keep it no longer"
             danger={false}
-            question="It stays in memory until another model needs the room."
+            question="The model stays in memory until another one needs the room."
             onDo={() => change("DELETE /keeps/{model}", at)}
           />
         </div>

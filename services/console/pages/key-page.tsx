@@ -21,7 +21,7 @@ export function OneKey({ id }: { readonly id: string }) {
   if (key === undefined) {
     return (
       <Page title="Key" about={<Name>{id}</Name>}>
-        {fault === undefined ? <p class="quiet">The key is looked up…</p> : <FaultNotice fault={fault} />}
+        {fault === undefined ? <p class="quiet">Loading the key…</p> : <FaultNotice fault={fault} />}
         {fault?.code === "key_not_found" && (
           <p>
             It may have been revoked long ago. <a href={to(["trail"], { find: id })}>Look for it in the trail</a>
@@ -141,7 +141,7 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
       ) : (
         <Confirm
           action="Disable"
-          question="It is refused until it is enabled again, and its requests end."
+          question="The key is refused until it is enabled again, and its running requests end."
           onDo={() => change("POST /keys/{id}/disable", at)}
         />
       )}
@@ -149,8 +149,8 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
         action="Revoke"
         question={
           key.kind === "admin"
-            ? "It is refused for good, with the admin and viewer keys that it issued, and its sessions end."
-            : "It is refused for good, and its streams end at once."
+            ? "The key is refused from now on, with the admin and viewer keys that it issued, and its sessions end. This cannot be undone."
+            : "The key is refused from now on, and its streams end at once. This cannot be undone."
         }
         onDo={() => change("POST /keys/{id}/revoke", at)}
       />

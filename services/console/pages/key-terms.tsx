@@ -45,7 +45,7 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
     <>
       <TextField
         {...field("name", "Name")}
-        hint="For you: clients never see it."
+        hint="A note for operators. Clients do not see it."
         required
         placeholder="alice's laptop"
       />
@@ -58,7 +58,7 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
         matches={(id) => allows(listIn(terms.scopes), id)}
         before="Now:"
         shownMax={12}
-        none="No model of this moment matches."
+        none="No model that machines offer now matches."
       />
       <div class="two">
         {termRows.map(([name, row]) =>

@@ -22,13 +22,15 @@ const columns: readonly Column<ShownKey>[] = [
         <bdi>{name}</bdi>
       </a>
     ),
+    "",
+    ({ name }) => name,
   ],
-  ["state", ({ state }) => <KeyState state={state} />],
-  ["kind", ({ kind }) => (kind === "model" ? "models" : kind)],
+  ["state", ({ state }) => <KeyState state={state} />, "", ({ state }) => state],
+  ["kind", ({ kind }) => (kind === "model" ? "models" : kind), "", ({ kind }) => kind],
   ["may call", ({ kind, scopes }) => (kind === "model" ? <Names of={scopes} /> : <None text="no models" />), "wide"],
   ["limits", (key) => limitsText(key, shortNumber) || <None text="none" />, "wide"],
   ["machines", ({ machines }) => machines?.join(", ") ?? <None text="any" />, "wide"],
-  ["expires", (key) => <Time at={key.expires_at} />],
+  ["expires", (key) => <Time at={key.expires_at} />, "", (key) => key.expires_at],
   ["id", ({ id }) => <Name>{id}</Name>, "wide"],
 ];
 
@@ -63,7 +65,7 @@ function KeyList() {
               columns={columns}
               rows={data.filter(isFound).toReversed()}
               keyOf={({ id }) => id}
-              empty="No key is found. Issue one for whoever calls the models."
+              empty="No key matches. Issue one for each client."
             />
             {hasMore && (
               <p class="quiet">

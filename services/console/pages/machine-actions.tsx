@@ -14,9 +14,9 @@ export function MachineActions({ record: { machine, state, models } }: { readonl
         <TextAction
           name="cordon"
           action="Cordon"
-          about="It gets no new jobs. Those that run there go on: when none is left, it is drained."
+          about="The machine gets no new requests. Running ones finish, and then it is drained."
           label="Reason"
-          hint="Others see it beside the machine."
+          hint="Other operators see it beside the machine."
           placeholder="new fans"
           onText={(reason) =>
             change("POST /machines/{machine}/cordon", { ...at, body: reason === "" ? {} : { reason } })
@@ -36,7 +36,7 @@ export function MachineActions({ record: { machine, state, models } }: { readonl
           name="rename"
           action="Rename"
           title={`Rename ${machine}`}
-          about="No request is refused for it. Jobs under the old name have 30 seconds to finish."
+          about="No request is refused meanwhile. Jobs under the old name have 30 seconds to finish."
           label="New name"
           initial={machine}
           required
@@ -69,14 +69,14 @@ export function MachineActions({ record: { machine, state, models } }: { readonl
       {isPaired && (
         <Confirm
           action="Revoke"
-          question="Its key is taken back for good, at all gateways, and its jobs end. To come back it has to be paired anew."
+          question="The machine's key is revoked at all gateways, and its jobs end. This cannot be undone: to come back, the machine must be paired again."
           onDo={() => change("POST /machines/{machine}/revoke", at)}
         />
       )}
       {state === "unpaired" && (
         <Confirm
           action="Remove"
-          question="Its record goes, with the models that it may offer."
+          question="The machine's record is removed, with the list of models that it may offer."
           onDo={async () => {
             await change("DELETE /machines/{machine}", at);
             go(to(["machines"]));

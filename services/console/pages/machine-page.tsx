@@ -169,7 +169,7 @@ const columns: readonly Column<ModelListing["data"][number]>[] = [
 
 function ModelsOf({ name }: { readonly name: string }) {
   const { answer, fault } = useAnswer("GET /models", { query: { machine: name } }, inMemory.value);
-  const waiting = fault?.message ?? (answer === undefined && "The machine is asked for its models…");
+  const waiting = fault?.message ?? (answer === undefined && "Asking the machine for its models…");
   return (
     <Section title="Models it offers now">
       {waiting && <p class="quiet">{waiting}</p>}
@@ -178,7 +178,7 @@ function ModelsOf({ name }: { readonly name: string }) {
           caption={`Models of ${name}`}
           keyOf={({ id }) => id}
           rows={answer.data}
-          empty="It offers no model. Pull one there, or start a model server that has some."
+          empty="This machine offers no model. Pull one there, or start a model server that has some."
           columns={columns}
         />
       )}

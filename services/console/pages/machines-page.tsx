@@ -1,5 +1,6 @@
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { WindowButton } from "../forms.tsx";
+import { query } from "../address.ts";
+import { Filters, FindField, WindowButton } from "../forms.tsx";
 import { fleet } from "../live.ts";
 import { type Column, Page, Table } from "../parts.tsx";
 import { mayChange } from "../session.ts";
@@ -12,9 +13,9 @@ export function Machines({ rest: [name] }: { readonly rest: readonly string[] })
 }
 
 const columns: readonly Column<ShownFleetMachine>[] = [
-  ["machine", ({ machine }) => <MachineLink name={machine} />],
-  ["state", (machine) => <MachineState machine={machine} />],
-  ["model server", ({ runtime }) => runtime ?? <None text="none" />, "wide"],
+  ["machine", ({ machine }) => <MachineLink name={machine} />, "", ({ machine }) => machine],
+  ["state", (machine) => <MachineState machine={machine} />, "", ({ status }) => status],
+  ["model server", ({ runtime }) => runtime ?? <None text="none" />, "wide", ({ runtime }) => runtime],
   [
     "slots in use",
     ({ running, slots }) => (
@@ -22,9 +23,11 @@ const columns: readonly Column<ShownFleetMachine>[] = [
         <Bar part={running} whole={slots} label={`${running} of ${slots} slots in use`} /> {running}/{slots}
       </>
     ),
+    "",
+    ({ running }) => running,
   ],
-  ["waiting", ({ queued }) => queued, "right"],
-  ["models", ({ models }) => models, "right wide"],
+  ["waiting", ({ queued }) => queued, "right", ({ queued }) => queued],
+  ["models", ({ models }) => models, "right wide", ({ models }) => models],
   [
     "heard",
     ({ status, heard_ms_ago: ms }) =>
@@ -38,6 +41,7 @@ const pairing = (close: () => void) => <PairDialog onClose={close} />;
 
 function MachineList() {
   const { value } = fleet;
+  const words = (query.value.get("find") ?? "").toLowerCase();
   return (
     <Page
       title="Machines"
@@ -45,15 +49,22 @@ function MachineList() {
       actions={mayChange() && <WindowButton text="Pair a machine" name="pair" value="new" isPrimary window={pairing} />}
     >
       {value === undefined ? (
-        <p class="quiet">The gateway is asked for its fleet…</p>
+        <p class="quiet">Loading the machines…</p>
       ) : (
-        <Table
-          caption="Machines"
-          columns={columns}
-          rows={value.data}
-          keyOf={({ machine, epoch }) => `${machine} ${epoch}`}
-          empty="No machine is here yet. Pair one: it gets one line to paste."
-        />
+        <>
+          <Filters label="Filter">
+            <FindField placeholder="a name" />
+          </Filters>
+          <Table
+            caption="Machines"
+            columns={columns}
+            rows={value.data.filter(({ machine }) => machine.includes(words))}
+            keyOf={({ machine, epoch }) => `${machine} ${epoch}`}
+            empty={
+              words === "" ? "There is no machine yet. Pair one: you get a line to paste there." : "No machine matches."
+            }
+          />
+        </>
       )}
     </Page>
   );

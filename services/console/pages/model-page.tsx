@@ -53,7 +53,7 @@ function Offers({ id, offers }: { readonly id: string; readonly offers: readonly
         columns={mayChange() ? [...offerColumns, actionsColumn] : offerColumns}
         rows={offers}
         keyOf={({ machine }) => machine}
-        empty="No machine offers it at this moment."
+        empty="No machine offers this model now."
       />
     </Section>
   );
@@ -70,7 +70,7 @@ function OfferActions({ offer: { id, machine, loaded } }: { readonly offer: Show
     await work(sent, { onLine: (line) => setStatus(line.status) }).catch((error: unknown) => setFault(faultOf(error)));
     setStatus("");
   };
-  const removal = ["It is deleted from the disk of ", <Name>{machine}</Name>, ", and stays on others."];
+  const removal = ["The model is deleted from the disk of ", <Name>{machine}</Name>, ", and stays on others."];
   return (
     <>
       <div class="actions">

@@ -20,10 +20,20 @@ export function Models({ rest: [part, id] }: { readonly rest: readonly string[] 
 }
 
 const columns: readonly Column<ModelRow>[] = [
-  ["model", ({ id }) => <ModelLink id={id} />],
+  ["model", ({ id }) => <ModelLink id={id} />, "", ({ id }) => id],
   ["can", ({ offers }) => <ModelBadges offers={offers} />],
-  ["window", ({ offers }) => rangeText(offers, (offer) => offer.context_window, windowText), "right"],
-  ["size", ({ offers }) => rangeText(offers, (offer) => offer.size_mb, sizeText), "right wide"],
+  [
+    "window",
+    ({ offers }) => rangeText(offers, (offer) => offer.context_window, windowText),
+    "right",
+    ({ offers }) => Math.max(...offers.map((offer) => offer.context_window)),
+  ],
+  [
+    "size",
+    ({ offers }) => rangeText(offers, (offer) => offer.size_mb, sizeText),
+    "right wide",
+    ({ offers }) => Math.max(...offers.map((offer) => offer.size_mb)),
+  ],
   [
     "on",
     ({ offers }) =>
@@ -51,7 +61,7 @@ function ModelList() {
       actions={mayChange() && <WindowButton text="Pull a model" name="pull" value="new" isPrimary window={pulling} />}
     >
       <ModelTabs at="models" />
-      <Answered of={listing} waiting="The machines are asked for their models…">
+      <Answered of={listing} waiting="Asking the machines for their models…">
         {({ data, machines }) => (
           <section>
             <Filters label="Filter">
@@ -65,8 +75,8 @@ function ModelList() {
               keyOf={({ id }) => id}
               empty={
                 machines.length === 0
-                  ? "No machine is here yet. Pair one first."
-                  : "No model is found. Pull one onto a machine."
+                  ? "There is no machine yet. Pair one first."
+                  : "No model matches. Pull one onto a machine."
               }
             />
           </section>

@@ -56,7 +56,7 @@ function Troubles({ machines }: { readonly machines: readonly ShownFleetMachine[
 
 function Now() {
   const { value } = now;
-  if (value === undefined) return <p class="quiet">The gateway is asked for its figures…</p>;
+  if (value === undefined) return <p class="quiet">Loading the figures…</p>;
   const failed = value.failed_last_minute;
   const figures: readonly (readonly [name: string, value: string, aside?: string | false])[] = [
     ["Running", numberText(value.running), `of ${value.slots} slots`],
@@ -84,7 +84,7 @@ function LastHour() {
   const minute = Math.floor(clock.value / 60_000);
   const { answer, fault } = useAnswer("GET /activity", { query: { minutes: 60, step: 60 } }, minute);
   if (fault !== undefined) return <Notice tone="warn">{fault.message}</Notice>;
-  if (answer === undefined) return <p class="quiet">The last hour is added up…</p>;
+  if (answer === undefined) return <p class="quiet">Loading the last hour…</p>;
   const { data } = answer;
   const times = data.map(({ at }) => Date.parse(at) / 1_000);
   const counts = [

@@ -72,7 +72,7 @@ function Waiting({ join, onAgain }: { readonly join: Join; readonly onAgain: () 
   if (leftMs <= 0) {
     return (
       <>
-        <Notice tone="warn">The line has expired, and nobody used it.</Notice>
+        <Notice tone="warn">The line has expired unused.</Notice>
         <div class="actions">
           <Button text="Make another one" look="primary" onDo={onAgain} />
         </div>
@@ -85,7 +85,7 @@ function Waiting({ join, onAgain }: { readonly join: Join; readonly onAgain: () 
         label="Paste this on the machine. It needs Node 22.19 or newer, and nothing else."
         text={join.command}
       />
-      <CopyText label="Where its Node is older, this line fetches Node 24 too." text={onOlderNode(join.command)} />
+      <CopyText label="If its Node is older, this line fetches Node 24 too." text={onOlderNode(join.command)} />
       <p class="quiet" role="status">
         Waiting for it. The line is good once, for another {spanText(leftMs)}.
       </p>

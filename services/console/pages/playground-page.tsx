@@ -35,7 +35,7 @@ interface ModelList {
 function Chat() {
   const list = useRead<ModelList>("/console/v1/models");
   return (
-    <Answered of={list} waiting="The machines are asked for their models…">
+    <Answered of={list} waiting="Asking the machines for their models…">
       {({ data }) => <ChatWith models={data.filter(({ capabilities }) => capabilities.completion)} />}
     </Answered>
   );
@@ -178,7 +178,7 @@ function OneTurn({ turn: { asked, model, answer, state, fault, record } }: { rea
         ))}
         <FaultNotice fault={fault} />
         {state === "stopped" && <p class="quiet">Stopped.</p>}
-        {finish === "length" && <p class="quiet">It ended at the longest answer that is allowed.</p>}
+        {finish === "length" && <p class="quiet">The answer ended at the length limit.</p>}
         {record !== undefined && <Figures record={record} />}
       </div>
     </li>

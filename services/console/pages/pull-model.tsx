@@ -48,7 +48,7 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
             value={machine}
             onChoose={setChosen}
             options={present.map((each) => [each.machine, labelOf(each)] as const)}
-            hint="Its owner permits pulls with TRUNKLINE_MANAGE=pull. The roomiest one that does is chosen."
+            hint="Pulls need TRUNKLINE_MANAGE=pull on the machine. Unless you choose one, the machine with the most room pulls it."
           />
           <TextField
             label="Model"

@@ -6,13 +6,14 @@ import { Badge, KeyName, MachineLink, Name, None, orDash, Time, useKeyNames } fr
 
 const columns: readonly Column<ShownRequest>[] = [
   [
-    "arrived",
-    ({ at, id }) => (
+    "ended",
+    ({ at, total_ms, id }) => (
       <a href={to(["requests", id])}>
-        <Time at={at} />
+        <Time at={new Date(Date.parse(at) + total_ms).toISOString()} />
       </a>
     ),
   ],
+  ["arrived", ({ at }) => <Time at={at} />, "wide"],
   ["model", ({ model }) => (model === null ? <None /> : <Name>{model}</Name>)],
   [
     "machine",

@@ -34,7 +34,7 @@ function RequestList() {
   return (
     <Page
       title="Requests"
-      about="What happened to each request, without any text of prompts and answers. New ones appear as they end."
+      about="Every request and what became of it, without the text of prompts or answers. New ones appear as they end."
     >
       <Filters label="Filters">
         <QueryChoice name="failed" label="Outcome" value={given["failed"] ?? ""} options={outcomes} />
@@ -161,7 +161,7 @@ function Way({ request }: { readonly request: ShownRequest }) {
           {limit !== null && ` (limit: ${limit})`}. {advice ?? ""}
         </Notice>
       )}
-      <Section title="Its way">
+      <Section title="What happened">
         <ol class="way">
           {stepsOf(request).map(({ atMs, text, aside }) => (
             <li key={`${atMs} ${text}`}>

@@ -173,9 +173,9 @@ function TargetFields({ drafts, place, onDrafts }: TargetProps) {
           onDo={() => onDrafts(moved(drafts, place + 1))}
         />
         <Button
-          text="Leave out"
+          text="Remove"
           disabled={drafts.length === 1}
-          label={`Leave out ${at}`}
+          label={`Remove ${at}`}
           onDo={() => onDrafts(drafts.toSpliced(place, 1))}
         />
       </div>

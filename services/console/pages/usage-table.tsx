@@ -14,7 +14,6 @@ interface UsageTableProps {
 /** A table of sums, with all of them together in its last row. */
 export function UsageTable({ caption, sums, total, part }: UsageTableProps) {
   const names = useKeyNames();
-  const rows = sums.length === 0 || total === undefined ? sums : [...sums, total];
   const title = (sum: UsageSum) => {
     if (sum === total) return <strong>all</strong>;
     if (sum.of === null) return <None text="no model" />;
@@ -25,16 +24,17 @@ export function UsageTable({ caption, sums, total, part }: UsageTableProps) {
   return (
     <Table
       caption={caption}
-      rows={rows}
+      rows={sums}
+      last={total}
       keyOf={(sum) => (sum === total ? "total" : `of ${sum.of}`)}
-      empty="Nothing was used in this time."
+      empty="There was no request in this time."
       columns={[
-        [part, title],
-        ["requests", ({ requests }) => numberText(requests), "right"],
-        ["failed", ({ failed }) => numberText(failed), "right"],
-        ["prompt tokens", (sum) => numberText(sum.prompt_tokens), "right"],
-        ["answer tokens", (sum) => numberText(sum.completion_tokens), "right"],
-        ["first token", ({ firstTokenMs }) => orDash(firstTokenMs, msText), "right wide"],
+        [part, title, "", ({ of }) => of],
+        ["requests", ({ requests }) => numberText(requests), "right", ({ requests }) => requests],
+        ["failed", ({ failed }) => numberText(failed), "right", ({ failed }) => failed],
+        ["prompt tokens", (sum) => numberText(sum.prompt_tokens), "right", (sum) => sum.prompt_tokens],
+        ["answer tokens", (sum) => numberText(sum.completion_tokens), "right", (sum) => sum.completion_tokens],
+        ["first token", (sum) => orDash(sum.firstTokenMs, msText), "right wide", (sum) => sum.firstTokenMs],
       ]}
     />
   );

@@ -102,7 +102,7 @@ export function judgeWork(working: Working, nowMs: number): WorkVerdict {
 /** Returns the reason why a machine counts as offline. */
 export function whyAway(seen: RosterMachine, nowMs: number): string {
   if (seen.presence.state === "gone") return seen.presence.problem ?? "has said goodbye";
-  return seen.unreachable ? "nobody listens on its subject" : whySilent(seen, nowMs);
+  return seen.unreachable ? "its agent is not connected" : whySilent(seen, nowMs);
 }
 
 export function whySilent({ heardAtMs }: RosterMachine, nowMs: number): string {

@@ -35,7 +35,7 @@ test.each([
     why({}, { status: "offline", heardAtMs: nowMs - 12_000 }),
     "none: not heard for 12 s",
   ],
-  ["that nobody reaches", why({}, { status: "offline", unreachable: true }), "none: nobody listens on its subject"],
+  ["that nobody reaches", why({}, { status: "offline", unreachable: true }), "none: its agent is not connected"],
   ["that has left", why({ state: "gone" }, { status: "offline" }), "none: has said goodbye"],
   ["that is about to stop", why({ state: "draining" }), "none: draining: it finishes its jobs and takes no new one"],
   ["that has no runtime", why({ state: "waiting", runtime: null }), "none: no model server answers"],
