@@ -40,7 +40,7 @@ export function openAiCompatible(options: {
   let served: Awaited<ReturnType<OpenAiServer["catalogue"]>> = [];
   let isBareEndLogged = false;
   /** The requests that are under way. */
-  const asking = new Set<AnyRun>();
+  const asking = new Set<Pick<AnyRun, "model" | "onProgress">>();
 
   function modelOf(id: string): RuntimeModel {
     return served.find((each) => each.id === id || each.name === id) ?? { name: id };
@@ -62,9 +62,11 @@ export function openAiCompatible(options: {
     unsupported: string,
     request: (target: ServedTarget) => Promise<Result>,
   ): Promise<Result> {
-    const { body, signal, onProgress } = run;
+    const { body, model, signal, onProgress } = run;
+    // A set that outlives the request holds no body of it.
+    const asked = { model, onProgress };
     if (modelOf(run.model).loaded === false) onProgress("loading");
-    asking.add(run);
+    asking.add(asked);
     try {
       for (;;) {
         try {
@@ -82,7 +84,7 @@ export function openAiCompatible(options: {
       }
       throw new Fault("unsupported_value", { message: unsupported, param: "model", internal: error.internal });
     } finally {
-      asking.delete(run);
+      asking.delete(asked);
     }
   }
 
@@ -128,7 +130,7 @@ export function openAiCompatible(options: {
       try {
         served = await server.catalogue(signal);
       } finally {
-        for (const run of asking) if (modelOf(run.model).loading) run.onProgress("loading");
+        for (const { model, onProgress } of asking) if (modelOf(model).loading) onProgress("loading");
       }
       if (server.tokenizes !== true) return served;
       return served.map((each) => ({ ...each, furtherAbilities: [...(each.furtherAbilities ?? []), "tokenize"] }));
