@@ -10,7 +10,7 @@ import type { Outcome, Script } from "./scripted-request.ts";
  */
 export type Phase = "P1" | "P2" | "P3" | "P4" | "P5" | "P6";
 
-/** What a step is done to: `machine` has the request, and `gateway` is where the request was sent. */
+/** The target of a step: `machine` has the request, and `gateway` is where the request was sent. */
 export type Part = "machine" | "gateway" | "nats" | "redis" | "runtime";
 
 /** One request, or `times` of them. */
@@ -102,7 +102,7 @@ export interface Scenario {
   readonly runtimes?: Readonly<Record<string, RuntimeWish>>;
   /** Whether it is another one for each seed, beside the token at which P4 is hit. */
   readonly chance?: boolean;
-  /** What is under way before the first step. */
+  /** The requests under way before the first step. */
   readonly asks?: readonly Ask[];
   readonly steps?: readonly Step[];
   /** How each request may end, by its name. All that has no entry must be answered. */

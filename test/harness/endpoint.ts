@@ -48,7 +48,7 @@ export interface ModelsTold {
   readonly unanswered: string | null;
 }
 
-/** What a request has beside its key, its path and its body. */
+/** The parts of a request beside its key, path and body. */
 export interface Sending {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly signal?: AbortSignal | undefined;

@@ -6,9 +6,9 @@ import { trunkline } from "../../services/cli/trunkline.ts";
 import type { Settings } from "./trunkline-command.ts";
 
 interface Said {
-  /** What it wrote to standard output. */
+  /** The text on standard output. */
   readonly out: string;
-  /** What it wrote to standard error. */
+  /** The text on standard error. */
   readonly err: string;
 }
 

@@ -32,7 +32,7 @@ async function replaced({ id }: KeyToken): Promise<void> {
   api.clock.advance(1);
 }
 
-/** Who asks, how the key that is sent is made, and the answer: 401 key_invalid unless another one stands here. */
+/** Rows of a caller, the way its key is made, and the answer: 401 key_invalid unless another one stands here. */
 const callers: readonly [who: string, key: () => Promise<string | undefined>, status?: number, code?: string][] = [
   ["no key", async () => undefined],
   ["a text that is no key", async () => "sk-1234"],

@@ -15,7 +15,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a request that has ended", () => {
   let fleet: Fleet;
   beforeAll(async () => {
     const machine = { models: ["scripted"], env: { TRUNKLINE_LOG_LEVEL: "debug" } };
-    // So that a stream which fails does not go on at the other machine.
+    // A stream that fails then does not go on at the other machine.
     const gatewayEnv = { TRUNKLINE_CONTINUE: "off" };
     fleet = await startFleet({ gateways: 2, machines: { attic: machine, cellar: machine }, gatewayEnv });
   });

@@ -56,7 +56,7 @@ data: {… "choices":[],"usage":{"prompt_tokens":20,"completion_tokens":3,"total
 data: [DONE]
 `;
 
-/** What follows a beginning, which no client is told once more. */
+/** The rest of an answer after its beginning. Clients get the beginning only once. */
 export const restOfBegun = `
 data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
 data: {… "choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null}]}
