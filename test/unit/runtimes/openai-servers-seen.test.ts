@@ -166,6 +166,29 @@ test("llama-server as a router has unloaded a model once its list says so, and n
   expect(await unloading).toEqual([{ status: "unloading" }, { status: "unloaded" }]);
 });
 
+test("a request under way is told that its model is loading once the list of a router says so, and one that is over is not", async () => {
+  const held = Promise.withResolvers<void>();
+  const router = { "/props": props, "/models": listed("loaded"), [chats]: { body: [held.promise] } };
+  const { server, runtime } = await runtimeAt("llama-server", router);
+  await runtime.catalogue(signal);
+  const leaving = new AbortController();
+  const phases: unknown[] = [];
+  const onProgress = (silence?: unknown): void => void phases.push(silence);
+  const body = chatBody.parse({ messages: [{ role: "user", content: "Hello" }] });
+  const run = { model: "tiny", capabilities: able, contextWindow: 8_192, body, signal: leaving.signal, onProgress };
+  const over = expect(runtime.chat(run, () => undefined)).rejects.toThrow();
+  await until(() => server.requestsTo(chats).length === 1, { what: "the request to reach the server" });
+  expect(phases).not.toContain("loading");
+  server.answers("/models", listed("loading"));
+  await runtime.catalogue(signal);
+  expect(phases.filter((phase) => phase === "loading")).toHaveLength(1);
+  leaving.abort();
+  held.resolve();
+  await over;
+  await runtime.catalogue(signal);
+  expect(phases.filter((phase) => phase === "loading")).toHaveLength(1);
+});
+
 test("llama-server as a router works on nothing for a model that was unloaded just now", async () => {
   const router = { "/props": props, "/models": listed("loaded") };
   const { server, runtime } = await runtimeAt("llama-server", router);
