@@ -28,7 +28,10 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/: npm ci && npm start/, "`startUp` is this command"],
   [/: npm test/, "this test is part of it"],
   [/: docker build/, "system/infra-image-is-built-and-runs builds the image where buildah is"],
-  [/: npm pack/, "integration/the-package-runs-alone packs it, and test:package runs it on other versions of Node"],
+  [
+    /: npm pack/,
+    "slow/the-package-runs-without-the-sources packs it, and test:package runs it on other versions of Node",
+  ],
   [/: npm install --no-save node-llama-cpp/, "test/engine runs GGUF files with the engine that it installs"],
   [/: npm start -- --public|: echo "https|: curl --insecure|: scp/, "system/a-machine-joins-in-one-line-and-works"],
   [/: trunkline status --watch/, "it goes on until Ctrl-C; unit/cli and system/operators-see-their-fleet show it"],
