@@ -42,32 +42,17 @@ const cutWith = async ({ leaving }: { leaving: AbortController }): Promise<strin
 test.each([
   ["revoked", { revokedAt: 1 }, "key_invalid"],
   ["disabled", { disabledAt: 1 }, "key_invalid"],
+  ["removed with its record", undefined, "key_invalid"],
   ["extended", { expiresAt: Number.MAX_SAFE_INTEGER }, undefined],
   ["expired meanwhile", { expiresAt: 0 }, undefined],
-])("a key that was %s", async (_, fields, code) => {
-  const [request, other] = [begin(), begin()];
-  store.change(request.record.id, fields);
+])("a key that was %s has its own requests cut with %3$s, and none that ended before", async (_, fields, code) => {
+  const [request, other, ended] = [begin(), begin(), new AbortController()];
+  running.begin(request.record.id, ended)();
+  if (fields === undefined) store.records.delete(request.record.id);
+  else store.change(request.record.id, fields);
   told.onChange(request.record.id);
   expect(await cutWith(request)).toBe(code);
-  expect(await cutWith(other)).toBeUndefined();
-});
-
-test("a key whose record is gone altogether ends its requests too", async () => {
-  const request = begin();
-  store.records.clear();
-  told.onChange(request.record.id);
-  expect(await cutWith(request)).toBe("key_invalid");
-});
-
-test("all requests of a key are ended, and none that has ended before", async () => {
-  const first = begin();
-  const second = new AbortController();
-  running.begin(first.record.id, second);
-  first.end();
-  store.change(first.record.id, { revokedAt: 1 });
-  told.onChange(first.record.id);
-  expect(await cutWith({ leaving: second })).toBe("key_invalid");
-  expect(first.leaving.signal.aborted).toBe(false);
+  expect([await cutWith(other), await cutWith({ leaving: ended })]).toEqual([undefined, undefined]);
 });
 
 test("after a gap every key with running requests is looked at", async () => {
@@ -88,14 +73,6 @@ test("a key that cannot be looked at just then is looked at as soon as the store
   store.away = false;
   told.onHeard();
   expect(await cutWith(request)).toBe("key_invalid");
-});
-
-test("a store that has lost its keys ends nothing", async () => {
-  const request = begin();
-  store.away = true;
-  told.onGap();
-  told.onAway();
-  expect(await cutWith(request)).toBeUndefined();
 });
 
 test("nothing is kept of keys without requests, and the store is not asked about them", async () => {

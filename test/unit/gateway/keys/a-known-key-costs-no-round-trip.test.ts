@@ -56,19 +56,17 @@ test("a key that is known expires at its time without asking, and its old secret
   expect(known.recall(rotated.token)?.outcome).toBe("replaced");
 });
 
-test("a key that is known is asked for again, like all, after changes may have been missed", async () => {
+test.each<[string, () => void]>([
+  ["after changes may have been missed", () => known.forgetAll()],
+  ["when the store was not heard for 3 s, though nobody said that it is away", () => clock.advance(3_001)],
+  ["a second after changes are not heard any more", () => (known.away(), clock.advance(1_001))],
+])("a key that is known is asked for again %s", async (_, happens) => {
   const { token } = issue();
   await outcome(token);
-  known.forgetAll();
-  expect(known.recall(token)).toBeUndefined();
-});
-
-test("a key that is known is asked for again when the store was not heard for 3 s, though nobody said that it is away", async () => {
-  const { token } = issue();
-  await outcome(token);
-  clock.advance(3_001);
-  await outcome(token);
-  expect(store.asked).toBe(2);
+  store.change(token.id, { revokedAt: clock.wall() });
+  expect(await outcome(token)).toBe("valid");
+  happens();
+  expect(await outcome(token)).toBe("invalid");
 });
 
 test("a key that is known is not another that begins like it", async () => {
@@ -136,15 +134,6 @@ test("while the store is away known keys do not each wait for it: it is asked ab
   clock.advance(2_000);
   for (let request = 0; request < 100; request += 1) await outcome(token);
   expect(store.asked).toBe(2);
-});
-
-test("while the store is away changes that are not heard do not keep a key for long when the store itself answers", async () => {
-  const { token } = issue();
-  await outcome(token);
-  known.away();
-  store.change(token.id, { revokedAt: clock.wall() });
-  clock.advance(1_001);
-  expect(await outcome(token)).toBe("invalid");
 });
 
 test("no more keys are kept than a gateway has room for, and those that were used last stay", async () => {

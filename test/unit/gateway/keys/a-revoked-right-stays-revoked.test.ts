@@ -1,31 +1,14 @@
 import { expect, test } from "vitest";
-import type { FoundKey, KeyRecord } from "#shared/records/key-record.ts";
-import { mintKeyToken, type KeyId } from "#shared/keys/key-token.ts";
-import { pepperText } from "#shared/keys/pepper.ts";
+import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { NewestRecords, newestRecordsMax } from "../../../../services/gateway/keys/follow-key-changes.ts";
-
-const pepper = pepperText.parse("a pepper that is long enough to be one");
+import { StoreOfATest } from "./keys-of-a-test.ts";
 
 function aStore() {
-  const records = new Map<KeyId, KeyRecord>();
+  const keys = new StoreOfATest();
   const warned: string[] = [];
-  const keys = {
-    find: async (id: KeyId): Promise<FoundKey> => {
-      const record = records.get(id);
-      return record === undefined ? { kind: "absent" } : { kind: "record", record };
-    },
-  };
   const warn = (_fields: unknown, message: string): void => void warned.push(message);
   const newest = new NewestRecords({ keys, log: { warn: warn as never } });
-  const put = (fields: Partial<KeyRecord> = {}): KeyRecord => {
-    const token = mintKeyToken();
-    const digest = token.digest(pepper);
-    const own = { id: token.id, version: 0, kind: "model", name: "alice", digest, pepper: pepper.fingerprint } as const;
-    const record: KeyRecord = { ...own, scopes: ["*"], createdAt: 0, expiresAt: 10, ...fields };
-    records.set(record.id, record);
-    return record;
-  };
-  return { records, warned, newest, put };
+  return { records: keys.records, warned, newest, put: () => keys.add().record };
 }
 
 test("an older record never takes the place of a newer one that was heard, and the loss is told once", async () => {

@@ -6,6 +6,14 @@ import { Fault } from "#shared/fault/fault.ts";
 export const pepper = pepperText.parse("a pepper that is long enough to be one");
 export const peppers = new Peppers(pepper);
 
+/** A key that may use every model, or as told, and its record. */
+export function keyOf(fields: Partial<KeyRecord> = {}): { readonly token: KeyToken; readonly record: KeyRecord } {
+  const token = mintKeyToken();
+  const digest = token.digest(pepper);
+  const own = { id: token.id, version: 0, kind: "model", name: "alice", digest, pepper: pepper.fingerprint } as const;
+  return { token, record: { ...own, scopes: ["*"], createdAt: 0, expiresAt: 10, ...fields } };
+}
+
 /** A store that a test fills, that counts how often it is asked, and that can be away. */
 export class StoreOfATest {
   readonly records = new Map<KeyId, KeyRecord>();
@@ -16,24 +24,10 @@ export class StoreOfATest {
   /** Runs while the store is being asked, before it answers. */
   meanwhile: () => void = () => undefined;
 
-  add(fields: Partial<KeyRecord> & { readonly expiresAt: number }): {
-    readonly token: KeyToken;
-    readonly record: KeyRecord;
-  } {
-    const token = mintKeyToken();
-    const record: KeyRecord = {
-      id: token.id,
-      version: 0,
-      kind: "model",
-      name: "alice",
-      digest: token.digest(pepper),
-      pepper: pepper.fingerprint,
-      scopes: ["*"],
-      createdAt: 0,
-      ...fields,
-    };
-    this.records.set(token.id, record);
-    return { token, record };
+  add(fields: Partial<KeyRecord> = {}): ReturnType<typeof keyOf> {
+    const made = keyOf(fields);
+    this.records.set(made.record.id, made.record);
+    return made;
   }
 
   change(id: KeyId, fields: Partial<KeyRecord>): void {
