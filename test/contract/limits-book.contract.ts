@@ -7,7 +7,7 @@ import {
   type Admission,
   type Demand,
   type Growth,
-  type Hold,
+  type Reservation,
   type LimitsBook,
   type Refusal,
   type Settlement,
@@ -46,12 +46,12 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       there,
       demand,
       ask: async (tokens?: number) => admissionOf(here, demand(tokens)),
-      hold: async (tokens?: number) => holdOf(await admissionOf(here, demand(tokens))),
-      settle: (hold: Hold, usedTokens: number, { ran = true } = {}) =>
-        here.settle(settlementOf({ gateway: newToken(), ended: [{ hold, ran, usedTokens }] })),
-      grow: async (growth: Growth, book = here): Promise<Hold> => {
+      reservation: async (tokens?: number) => reservationOf(await admissionOf(here, demand(tokens))),
+      settle: (reservation: Reservation, usedTokens: number, { ran = true } = {}) =>
+        here.settle(settlementOf({ gateway: newToken(), ended: [{ reservation, ran, usedTokens }] })),
+      grow: async (growth: Growth, book = here): Promise<Reservation> => {
         const { grown } = await book.settle(settlementOf({ gateway: newToken(), growing: [growth] }));
-        return grown[0] as Hold;
+        return grown[0] as Reservation;
       },
       spend: (completionTokens: number) =>
         there.settle(settlementOf({ gateway: newToken(), usage: [rowOf({ day: today, keyId, completionTokens })] })),
@@ -76,25 +76,25 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     });
 
     test("a request that is refused takes nothing", async () => {
-      const { ask, hold, settle, limitStatus } = await open({
+      const { ask, reservation, settle, limitStatus } = await open({
         requestsPerMinute: 10,
         tokensPerMinute: 1_000,
         concurrency: 1,
         budget: { tokens: 10_000, per: "month" },
       });
-      const only = await hold(10);
+      const only = await reservation(10);
       for (let again = 0; again < 20; again += 1) expect(outcomeOf(await ask(1_000))).toBe("concurrency");
       await settle(only, 10);
       const { requests, tokens } = await limitStatus();
       expect(requests).toMatchObject({ remaining: 9 });
       expect(tokens?.remaining).toBeGreaterThanOrEqual(990);
-      expect(await hold(990)).toMatchObject({ tokens: 990, budgetTokens: 990 });
+      expect(await reservation(990)).toMatchObject({ tokens: 990, budgetTokens: 990 });
     });
 
     test("the limit with the longest wait is reported when several refuse", async () => {
       const all: KeyLimits = { requestsPerMinute: 1, tokensPerMinute: 10, concurrency: 1 };
-      const { ask, hold, settle, spend } = await open({ ...all, budget: { tokens: 100, per: "day" } });
-      const only = await hold(100);
+      const { ask, reservation, settle, spend } = await open({ ...all, budget: { tokens: 100, per: "day" } });
+      const only = await reservation(100);
       expect(outcomeOf(await ask(10))).toBe("budget_reserved");
       await settle(only, 20);
       expect(outcomeOf(await ask(10))).toBe("requests");
@@ -102,7 +102,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       expect(outcomeOf(await ask(10))).toBe("budget");
 
       const withoutBudget = await open(all);
-      const held = await withoutBudget.hold(10);
+      const held = await withoutBudget.reservation(10);
       expect(outcomeOf(await withoutBudget.ask(10))).toBe("concurrency");
       await withoutBudget.settle(held, 10);
       expect(outcomeOf(await withoutBudget.ask(10))).toBe("requests");
@@ -110,15 +110,15 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
 
     test("who is refused is told when it is worth another try", async () => {
       const byRequests = await open({ requestsPerMinute: 10 });
-      for (let each = 0; each < 10; each += 1) await byRequests.hold();
+      for (let each = 0; each < 10; each += 1) await byRequests.reservation();
       expectWait(await byRequests.ask(), { fromMs: 1, toMs: aMinute / 10 });
 
       const byTokens = await open({ tokensPerMinute: 100 });
-      await byTokens.hold(100);
+      await byTokens.reservation(100);
       expectWait(await byTokens.ask(50), { fromMs: aMinute / 4, toMs: aMinute / 2 });
 
       const bySeats = await open({ concurrency: 1 });
-      await bySeats.hold();
+      await bySeats.reservation();
       expectWait(await bySeats.ask(), { fromMs: 1_000, toMs: 1_000 });
 
       const byBudget = await open({ budget: { tokens: 5, per: "day" } });
@@ -127,16 +127,16 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     });
 
     test("tokens that were reserved and not used are given back", async () => {
-      const { ask, hold, settle } = await open({ tokensPerMinute: 1_000 });
-      const held = await hold(900);
+      const { ask, reservation, settle } = await open({ tokensPerMinute: 1_000 });
+      const held = await reservation(900);
       expect(outcomeOf(await ask(500))).toBe("tokens");
       await settle(held, 400);
       expect(outcomeOf(await ask(500))).toBe("admitted");
     });
 
     test("tokens that were used beyond the reservation are charged, and paid off in later minutes", async () => {
-      const { ask, hold, settle, limitStatus } = await open({ tokensPerMinute: 1_000, requestsPerMinute: 10 });
-      await settle(await hold(100), 3_000);
+      const { ask, reservation, settle, limitStatus } = await open({ tokensPerMinute: 1_000, requestsPerMinute: 10 });
+      await settle(await reservation(100), 3_000);
       const { tokens } = await limitStatus();
       expect(tokens).toMatchObject({ limit: 1_000, remaining: 0 });
       expect(tokens?.resetMs).toBeGreaterThan(2.5 * aMinute);
@@ -144,8 +144,8 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     });
 
     test("a debt of tokens is paid back whole, however long that takes", async () => {
-      const { hold, settle, limitStatus } = await open({ tokensPerMinute: 1_000 });
-      await settle(await hold(100), 1_000_000);
+      const { reservation, settle, limitStatus } = await open({ tokensPerMinute: 1_000 });
+      await settle(await reservation(100), 1_000_000);
       const { resetMs = 0 } = (await limitStatus()).tokens ?? {};
       expect(resetMs).toBeGreaterThan(999 * aMinute);
       expect(resetMs).toBeLessThanOrEqual(1_000 * aMinute);
@@ -156,7 +156,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       tokens: number;
       others?: number;
       used: number;
-      grown: Pick<Hold, "tokens" | "budgetTokens">;
+      grown: Pick<Reservation, "tokens" | "budgetTokens">;
     }>([
       { limits: { tokensPerMinute: 100_000 }, tokens: 1_010, used: 1_011, grown: { tokens: 2_011, budgetTokens: 0 } },
       { limits: { budget: budgetOf(10_000) }, tokens: 1_010, used: 1_011, grown: { tokens: 0, budgetTokens: 2_011 } },
@@ -175,11 +175,11 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
         used: 1_001,
         grown: { tokens: 2_001, budgetTokens: 1_500 },
       },
-    ])("an answer of $used tokens under a hold of $tokens grows to $grown with $limits", async (each) => {
-      const { grow, hold, ask, settle, limitStatus } = await open(each.limits);
-      const held = await hold(each.tokens);
-      if (each.others !== undefined) await hold(each.others);
-      const grown = await grow({ hold: held, usedTokens: each.used });
+    ])("an answer of $used tokens under a reservation of $tokens grows to $grown with $limits", async (each) => {
+      const { grow, reservation, ask, settle, limitStatus } = await open(each.limits);
+      const held = await reservation(each.tokens);
+      if (each.others !== undefined) await reservation(each.others);
+      const grown = await grow({ reservation: held, usedTokens: each.used });
       expect(grown).toEqual({ ...held, ...each.grown });
       if (each.limits.budget?.tokens === 1_200) expect(outcomeOf(await ask(1))).toBe("budget_reserved");
       await settle(grown, each.used);
@@ -189,8 +189,8 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     });
 
     test("an answer gets no more than the minute has left, and what has drained since", async () => {
-      const { grow, hold } = await open({ tokensPerMinute: 1_000 });
-      const grown = await grow({ hold: await hold(1_010), usedTokens: 1_001 });
+      const { grow, reservation } = await open({ tokensPerMinute: 1_000 });
+      const grown = await grow({ reservation: await reservation(1_010), usedTokens: 1_001 });
       expect(grown.tokens).toBeGreaterThanOrEqual(1_000);
       expect(grown.tokens).toBeLessThan(1_100);
     });
@@ -199,9 +199,9 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const { here, there, demand, grow } = await open({ budget: budgetOf(100_000) });
       const answers = Array.from({ length: 50 }, async (_, at) => {
         const book = at % 2 === 0 ? here : there;
-        let held = holdOf(await admissionOf(book, demand(1_000)));
+        let held = reservationOf(await admissionOf(book, demand(1_000)));
         for (let times = 0; times < 5; times += 1)
-          held = await grow({ hold: held, usedTokens: held.budgetTokens + 1 }, book);
+          held = await grow({ reservation: held, usedTokens: held.budgetTokens + 1 }, book);
         return held.budgetTokens;
       });
       const sum = (await Promise.all(answers)).reduce((tokens, each) => tokens + each, 0);
@@ -223,48 +223,48 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       { limits: { budget: budgetOf(1_000) }, promptTokens: 1_901, spent: 1_000, outcome: "budget" },
       { limits: { budget: budgetOf(1_000) }, promptTokens: 1_900, others: 101, outcome: "budget_reserved" },
     ])("a prompt of $promptTokens tokens is $outcome with $limits, $spent spent and $others reserved", async (each) => {
-      const { here, demand, hold, spend } = await open(each.limits);
+      const { here, demand, reservation, spend } = await open(each.limits);
       if (each.spent !== undefined) await spend(each.spent);
-      if (each.others !== undefined) await hold(each.others);
+      if (each.others !== undefined) await reservation(each.others);
       const { promptTokens } = each;
       expect(outcomeOf(await admissionOf(here, { ...demand(promptTokens + 1_000), promptTokens }))).toBe(each.outcome);
     });
 
     test("a request that asks for more tokens than the limit runs when nothing else was used", async () => {
-      const { ask, hold } = await open({ tokensPerMinute: 1_000 });
-      expect(await hold(5_000)).toMatchObject({ tokens: 1_000 });
+      const { ask, reservation } = await open({ tokensPerMinute: 1_000 });
+      expect(await reservation(5_000)).toMatchObject({ tokens: 1_000 });
       expect(outcomeOf(await ask(1))).toBe("tokens");
     });
 
     test("a request that no machine took is given back whole", async () => {
-      const { ask, hold, settle, limitStatus } = await open({
+      const { ask, reservation, settle, limitStatus } = await open({
         requestsPerMinute: 1,
         tokensPerMinute: 100,
         concurrency: 1,
         budget: { tokens: 100, per: "day" },
       });
-      await settle(await hold(100), 0, { ran: false });
+      await settle(await reservation(100), 0, { ran: false });
       expect(await limitStatus()).toMatchObject({ requests: { remaining: 1 }, tokens: { remaining: 100 } });
       expect(outcomeOf(await ask(100))).toBe("admitted");
     });
 
     test("a budget is reserved while requests run, and spent by what they used", async () => {
-      const { ask, hold, settle, spend } = await open({ budget: { tokens: 100, per: "month" } });
-      const first = await hold(60);
-      const second = await hold(60);
+      const { ask, reservation, settle, spend } = await open({ budget: { tokens: 100, per: "month" } });
+      const first = await reservation(60);
+      const second = await reservation(60);
       expect([first.budgetTokens, second.budgetTokens]).toEqual([60, 40]);
       expect(outcomeOf(await ask(1))).toBe("budget_reserved");
       await settle(first, 30);
       await spend(30);
-      expect((await hold(60)).budgetTokens).toBe(30);
+      expect((await reservation(60)).budgetTokens).toBe(30);
       await settle(second, 70);
       await spend(70);
       expect(outcomeOf(await ask(1))).toBe("budget");
     });
 
     test("looking how a key stands takes nothing", async () => {
-      const { hold, limitStatus } = await open({ requestsPerMinute: 3, tokensPerMinute: 30 });
-      await hold(10);
+      const { reservation, limitStatus } = await open({ requestsPerMinute: 3, tokensPerMinute: 30 });
+      await reservation(10);
       for (let look = 0; look < 5; look += 1) {
         expect(await limitStatus()).toMatchObject({ requests: { limit: 3, remaining: 2 }, tokens: { remaining: 20 } });
       }
@@ -278,25 +278,25 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     });
 
     test("a seat is freed once, however often its end is told", async () => {
-      const { ask, hold, settle } = await open({ concurrency: 2, tokensPerMinute: 1_000 });
-      const ended = await hold(10);
-      await hold(10);
+      const { ask, reservation, settle } = await open({ concurrency: 2, tokensPerMinute: 1_000 });
+      const ended = await reservation(10);
+      await reservation(10);
       for (let again = 0; again < 3; again += 1) await settle(ended, 10);
       expect(outcomeOf(await ask())).toBe("admitted");
       expect(outcomeOf(await ask())).toBe("concurrency");
     });
 
     test("the next request of a client is not refused for the seat or the budget of its last, also before that is acknowledged", async () => {
-      const { here, ask, hold } = await open({ concurrency: 1, budget: { tokens: 100, per: "day" } });
-      const held = await hold(100);
+      const { here, ask, reservation } = await open({ concurrency: 1, budget: { tokens: 100, per: "day" } });
+      const held = await reservation(100);
       expect(outcomeOf(await ask(1))).toBe("budget_reserved");
-      const settled = here.settle(settlementOf({ ended: [{ hold: held, ran: true, usedTokens: 10 }] }));
+      const settled = here.settle(settlementOf({ ended: [{ reservation: held, ran: true, usedTokens: 10 }] }));
       expect(outcomeOf(await ask(1))).toBe("admitted");
       await settled;
     });
 
     test("a count of tokens takes a request of the limit per minute, and no seat, tokens or budget", async () => {
-      const { here, demand, hold, limitStatus } = await open({
+      const { here, demand, reservation, limitStatus } = await open({
         requestsPerMinute: 3,
         tokensPerMinute: 100,
         concurrency: 1,
@@ -304,7 +304,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       });
       const count = async () => outcomeOf(await admissionOf(here, { ...demand(0), seat: noSeat }));
       expect(await count()).toBe("admitted");
-      await hold(100);
+      await reservation(100);
       expect([await count(), await count()]).toEqual(["admitted", "requests"]);
       expect(await limitStatus()).toMatchObject({ requests: { remaining: 0 }, tokens: { limit: 100 } });
     });
@@ -486,9 +486,9 @@ export function outcomeOf(admission: Admission): "admitted" | Refusal {
   return admission.outcome === "admitted" ? "admitted" : admission.by;
 }
 
-export function holdOf(admission: Admission): Hold {
+export function reservationOf(admission: Admission): Reservation {
   if (admission.outcome === "refused") throw new Error(`refused by ${admission.by}`);
-  return admission.hold;
+  return admission.reservation;
 }
 
 function expectWait(admission: Admission, { fromMs, toMs }: { fromMs: number; toMs: number }): void {

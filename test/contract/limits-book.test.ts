@@ -18,7 +18,14 @@ import { redisUrl } from "../harness/redis-server.ts";
 import { folderOfTest } from "../harness/temporary-folder.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { until } from "../harness/until.ts";
-import { admissionOf, holdOf, limitsBookContract, outcomeOf, rowOf, settlementOf } from "./limits-book.contract.ts";
+import {
+  admissionOf,
+  reservationOf,
+  limitsBookContract,
+  outcomeOf,
+  rowOf,
+  settlementOf,
+} from "./limits-book.contract.ts";
 
 const allDays = { from: "0000-01-01", to: "9999-12-31" };
 
@@ -67,25 +74,25 @@ describe("limits of several gateways in Redis", () => {
       },
       { what: "the seat to lapse" },
     );
-    expect(again.hold.budgetTokens).toBe(100);
+    expect(again.reservation.budgetTokens).toBe(100);
   });
 
   test("a seat that is renewed lives on, and one that had lapsed is taken again with what it had reserved", async () => {
     const redis = await openOne();
     const limits = bookOn(redis, 1);
     const demand = demandOf({ concurrency: 2, budget: { tokens: 100, per: "day" } });
-    const lapsed = holdOf(await admissionOf(limits, demand(60)));
+    const lapsed = reservationOf(await admissionOf(limits, demand(60)));
     const probe = await until(
       async () => {
         const admission = await admissionOf(limits, demand(100));
-        return admission.outcome === "admitted" && admission.hold.budgetTokens === 100 && admission.hold;
+        return admission.outcome === "admitted" && admission.reservation.budgetTokens === 100 && admission.reservation;
       },
       { what: "the seat to lapse" },
     );
-    const ended = [{ hold: probe, ran: false, usedTokens: 0 }];
+    const ended = [{ reservation: probe, ran: false, usedTokens: 0 }];
     await bookOn(redis).settle(settlementOf({ renewed: [lapsed], ended }));
     await bookOn(redis).settle(settlementOf({ sequence: 2, renewed: [lapsed] }));
-    expect(holdOf(await admissionOf(bookOn(redis), demand(100))).budgetTokens).toBe(40);
+    expect(reservationOf(await admissionOf(bookOn(redis), demand(100))).budgetTokens).toBe(40);
     expect(outcomeOf(await admissionOf(bookOn(redis), demand(1)))).toBe("budget_reserved");
   });
 
@@ -93,13 +100,13 @@ describe("limits of several gateways in Redis", () => {
     const redis = await openOne();
     const book = bookOn(redis);
     const demand = demandOf({ concurrency: 1, budget: { tokens: 100, per: "day" }, requestsPerMinute: 10 });
-    const hold = holdOf(await admissionOf(book, demand(10)));
-    const { keyId } = hold;
+    const reservation = reservationOf(await admissionOf(book, demand(10)));
+    const { keyId } = reservation;
     const under = ["limits", "seats", "reservations"].map((what) => `${what}:${keyId}`);
     const timesToLive = () => Promise.all(under.map((name) => redis.run("look", (each) => each.pttl(name))));
     for (const ttlMs of await timesToLive()) expect(ttlMs).toBeGreaterThan(0);
     const usage = [rowOf({ day: today(), keyId, completionTokens: 20 })];
-    await book.settle(settlementOf({ ended: [{ hold, ran: true, usedTokens: 20 }], usage }));
+    await book.settle(settlementOf({ ended: [{ reservation, ran: true, usedTokens: 20 }], usage }));
     expect(await timesToLive()).toEqual([expect.any(Number), -2, -2]);
     expect((await timesToLive())[0]).toBeGreaterThan(0);
     expect(await redis.run("look", (each) => each.pttl(spentAt(keyId, today())))).toBeGreaterThan(86_400_000);
@@ -128,20 +135,22 @@ describe("limits of several gateways in Redis", () => {
   test("a script that Redis does not know any more is sent to it again", async () => {
     const redis = await openOne();
     const demand = demandOf(seated);
-    const hold = holdOf(await admissionOf(bookOn(redis), demand()));
+    const reservation = reservationOf(await admissionOf(bookOn(redis), demand()));
     await redis.run("forget scripts", (each) => each.script("FLUSH"));
     expect(outcomeOf(await admissionOf(bookOn(redis), demand()))).toBe("concurrency");
-    await bookOn(redis).settle(settlementOf({ ended: [{ hold, ran: true, usedTokens: 1 }] }));
+    await bookOn(redis).settle(settlementOf({ ended: [{ reservation, ran: true, usedTokens: 1 }] }));
     expect(outcomeOf(await admissionOf(bookOn(redis), demand()))).toBe("admitted");
   });
 
   test("an end that comes twice in different settlements frees one seat and one reservation", async () => {
     const redis = await openOne();
     const demand = demandOf({ concurrency: 2, budget: { tokens: 100, per: "day" } });
-    const ended: Settled[] = [{ hold: holdOf(await admissionOf(bookOn(redis), demand(50))), ran: true, usedTokens: 0 }];
+    const ended: Settled[] = [
+      { reservation: reservationOf(await admissionOf(bookOn(redis), demand(50))), ran: true, usedTokens: 0 },
+    ];
     await admissionOf(bookOn(redis), demand(50));
     for (const gateway of ["one", "two", "three"]) await bookOn(redis).settle(settlementOf({ gateway, ended }));
-    expect(holdOf(await admissionOf(bookOn(redis), demand(100))).budgetTokens).toBe(50);
+    expect(reservationOf(await admissionOf(bookOn(redis), demand(100))).budgetTokens).toBe(50);
     expect(outcomeOf(await admissionOf(bookOn(redis), demand(1)))).toBe("budget_reserved");
   });
 
@@ -157,12 +166,12 @@ describe("limits of several gateways in Redis", () => {
       const admitted = admissions.filter((admission) => admission.outcome === "admitted");
       expect(admissions.slice(0, 9).map(outcomeOf)).toEqual(Array(9).fill("admitted"));
       expect(admissions.slice(9).map(outcomeOf)).toEqual(Array(991).fill("budget_reserved"));
-      expect(admitted.map(({ hold }) => hold.seat)).toEqual(asked.slice(0, 9).map(({ seat }) => seat));
-      expect(admitted.map(({ hold }) => hold.budgetTokens)).toEqual([10, 10, 10, 20, 10, 10, 10, 10, 5]);
+      expect(admitted.map(({ reservation }) => reservation.seat)).toEqual(asked.slice(0, 9).map(({ seat }) => seat));
+      expect(admitted.map(({ reservation }) => reservation.budgetTokens)).toEqual([10, 10, 10, 20, 10, 10, 10, 10, 5]);
       expect(admitted.map(({ limitStatus }) => limitStatus.requests?.remaining)).toEqual(
         admitted.map((_, at) => 30 - 9 * wave - at - 1),
       );
-      const ended = admitted.map(({ hold }) => ({ hold, ran: true, usedTokens: 0 }));
+      const ended = admitted.map(({ reservation }) => ({ reservation, ran: true, usedTokens: 0 }));
       settling.push(book.settle(settlementOf({ gateway, sequence: wave + 1, ended })));
     }
     await Promise.all(settling);
@@ -219,7 +228,7 @@ describe("limits of several gateways in Redis", () => {
   test("requests that a gateway granted by itself are charged beside those that the store admitted", async () => {
     const book = bookOn(await openOne());
     const demand = demandOf({ requestsPerMinute: 10, tokensPerMinute: 100 });
-    const { keyId, limits } = holdOf(await admissionOf(book, demand(40)));
+    const { keyId, limits } = reservationOf(await admissionOf(book, demand(40)));
     await book.settle(settlementOf({ charges: [{ keyId, limits, requests: 8, tokens: 50 }] }));
     expect(await book.limitStatus({ keyId, limits })).toMatchObject({ requests: { remaining: 1 } });
     expect(outcomeOf(await admissionOf(book, demand(40)))).toBe("tokens");
@@ -286,7 +295,7 @@ describe("limits of several gateways in Redis", () => {
       const { dying, other, booked } = await open(1_000);
       const concurrency = 1;
       const demand = demandOf({ concurrency });
-      const { seat, ...held } = holdOf(await admissionOf(dying, demand()));
+      const { seat, ...held } = reservationOf(await admissionOf(dying, demand()));
       const of = (answer: SeatedAnswer, tokens: number) => {
         const usage = { ...used(tokens), keyId: held.keyId, requests: answer.isResumed ? 0 : 1 };
         return { id: 1, usage, answer };
@@ -300,7 +309,7 @@ describe("limits of several gateways in Redis", () => {
       // The gateway before is not dead, and tells of the answer once more.
       await dying.settle(settlementOf({ gateway: "dying", sequence: 2, running: [of(first, 10)] }));
       expect(outcomeOf(await admissionOf(other, demand()))).toBe("concurrency");
-      const ended = [{ hold: { ...held, seat: second.seat }, ran: true, usedTokens: 5 }];
+      const ended = [{ reservation: { ...held, seat: second.seat }, ran: true, usedTokens: 5 }];
       const usage = [{ ...of(second, 5).usage, failed: 0 }];
       await other.settle(settlementOf({ gateway: "other", sequence: 2, over: [1], ended, usage }));
       expect(outcomeOf(await admissionOf(other, demand()))).toBe("admitted");
@@ -353,14 +362,14 @@ describe("limits of several gateways in Redis", () => {
     const endAll = (admissions: readonly Admission[]): void => {
       for (const admission of admissions) {
         if (admission.outcome === "refused") continue;
-        const { hold } = admission;
-        const usage = rowOf({ day: today(), keyId: hold.keyId, completionTokens: 1 });
-        settlements.end({ hold, ran: true, usedTokens: 1, usage });
+        const { reservation } = admission;
+        const usage = rowOf({ day: today(), keyId: reservation.keyId, completionTokens: 1 });
+        settlements.end({ reservation, ran: true, usedTokens: 1, usage });
       }
     };
     const askTwenty = async (): Promise<readonly Admission[]> => {
       const admissions = await Promise.all(Array.from({ length: 20 }, async () => limits.admit(demand(50))));
-      for (const each of admissions) if (each.outcome === "admitted") settlements.begin(each.hold);
+      for (const each of admissions) if (each.outcome === "admitted") settlements.begin(each.reservation);
       return admissions;
     };
     const before = await askTwenty();
@@ -368,13 +377,13 @@ describe("limits of several gateways in Redis", () => {
     await operator.run("pause", (each) => each.call("CLIENT", "PAUSE", "300"));
     endAll(before);
     const meanwhile = await askTwenty();
-    const heldHere = meanwhile.flatMap((each) => (each.outcome === "admitted" ? [each.hold.kept] : []));
+    const heldHere = meanwhile.flatMap((each) => (each.outcome === "admitted" ? [each.reservation.kept] : []));
     expect(heldHere).toEqual(Array(10).fill("here"));
     endAll(meanwhile);
     const after = await until(
       async () => {
         const admissions = await askTwenty();
-        const kept = admissions.flatMap((each) => (each.outcome === "admitted" ? [each.hold.kept] : []));
+        const kept = admissions.flatMap((each) => (each.outcome === "admitted" ? [each.reservation.kept] : []));
         if (kept.length === 10 && kept.every((each) => each === "shared")) return admissions;
         endAll(admissions);
         return false;
@@ -387,7 +396,7 @@ describe("limits of several gateways in Redis", () => {
     await settlements.flush();
     const { keyId } = demand();
     expect(await admissionOf(bookOn(operator), demand(1_000_000))).toMatchObject({
-      hold: { budgetTokens: 1_000_000 - (await spentOf(operator, keyId, today())) },
+      reservation: { budgetTokens: 1_000_000 - (await spentOf(operator, keyId, today())) },
     });
   });
 });

@@ -125,7 +125,7 @@ end
 /**
  * Decides on a demand in the order of `judgeDemand`. Returns the limit that refuses or an empty text, the level of both
  * buckets, the tokens spent, and the tokens reserved of the budget. Buckets are written even when nothing is taken: after
- * the clock of Redis was set back, they drain from there. `grow` decides as `growHold` does.
+ * the clock of Redis was set back, they drain from there. `grow` decides as `growReservation` does.
  */
 export const decideLua = `
 local function inFull(number) return string.format("%.17g", number) end

@@ -5,7 +5,7 @@ import {
   type Allowance,
   type Demand,
   type Growth,
-  type Hold,
+  type Reservation,
   type Refusal,
   type LimitStatus,
 } from "./limits.ts";
@@ -99,7 +99,7 @@ export type Verdict =
 const underWayWaitMs = 1_000;
 
 /**
- * A hold grows by so many tokens at a time, beyond those that its request uses. A prompt, whose tokens are estimated,
+ * A reservation grows by so many tokens at a time, beyond those that its request uses. A prompt, whose tokens are estimated,
  * may be longer by as many than what is left.
  */
 export const growthTokens = 1_000;
@@ -133,15 +133,24 @@ function refusalOf(demand: Demand, share: KeyLimits, state: LimitsUse): Refusal 
   return undefined;
 }
 
-/** Returns the hold with what the limits have left for it. The script of `RedisLimitsBook` decides the same. */
-export function growHold({ hold, usedTokens }: Growth, { tokensPerMinute, budget }: KeyLimits, state: LimitsUse): Hold {
+/** Returns the reservation with what the limits have left for it. The script of `RedisLimitsBook` decides the same. */
+export function growReservation(
+  { reservation, usedTokens }: Growth,
+  { tokensPerMinute, budget }: KeyLimits,
+  state: LimitsUse,
+): Reservation {
   const grown = (held: number, left: number): number =>
     held + Math.max(0, Math.min(usedTokens + growthTokens - held, Math.floor(left + roundingUnits)));
   return {
-    ...hold,
-    tokens: tokensPerMinute === undefined ? hold.tokens : grown(hold.tokens, tokensPerMinute - state.levels.tokens),
+    ...reservation,
+    tokens:
+      tokensPerMinute === undefined
+        ? reservation.tokens
+        : grown(reservation.tokens, tokensPerMinute - state.levels.tokens),
     budgetTokens:
-      budget === undefined ? hold.budgetTokens : grown(hold.budgetTokens, budget.tokens - state.spent - state.reserved),
+      budget === undefined
+        ? reservation.budgetTokens
+        : grown(reservation.budgetTokens, budget.tokens - state.spent - state.reserved),
   };
 }
 

@@ -30,7 +30,7 @@ export interface LimitStatus {
 }
 
 /** The part of its key's limits that an admitted request holds until it is settled. */
-export interface Hold {
+export interface Reservation {
   readonly keyId: string;
   readonly limits: KeyLimits;
   readonly seat: string;
@@ -38,21 +38,21 @@ export interface Hold {
   readonly tokens: number;
   /** Tokens reserved of the budget. */
   readonly budgetTokens: number;
-  /** `here` if only this gateway knows of the hold, `shared` if the book of all gateways has it. */
+  /** `here` if only this gateway knows of the reservation, `shared` if the book of all gateways has it. */
   readonly kept: "here" | "shared";
 }
 
-/** A request under way that has used up its hold: its prompt and the answer so far have `usedTokens` tokens. */
+/** A request under way that has used up its reservation: its prompt and the answer so far have `usedTokens` tokens. */
 export interface Growth {
-  readonly hold: Hold;
+  readonly reservation: Reservation;
   readonly usedTokens: number;
 }
 
-/** The end of an admitted request: its hold, and the tokens that it really used. */
+/** The end of an admitted request: its reservation, and the tokens that it really used. */
 export interface Settled {
-  readonly hold: Hold;
+  readonly reservation: Reservation;
   /**
-   * True if a machine took the request. Otherwise its key gets back the whole hold, and the request of the limit per
+   * True if a machine took the request. Otherwise its key gets back the whole reservation, and the request of the limit per
    * minute.
    */
   readonly ran: boolean;
@@ -72,7 +72,7 @@ export type Admission = {
   /** For a key with a budget: the tokens used of it in this period, without reservations. */
   readonly spent?: number | undefined;
 } & (
-  | { readonly outcome: "admitted"; readonly hold: Hold }
+  | { readonly outcome: "admitted"; readonly reservation: Reservation }
   | {
       readonly outcome: "refused";
       readonly by: Refusal;
@@ -86,7 +86,7 @@ export type Admission = {
 export interface Limits {
   admit(demand: Demand): Promise<Admission>;
   /** Takes a seat for an answer that an earlier request was admitted for. It is counted, and nothing refuses it. */
-  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Hold;
+  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Reservation;
   /** Returns the rate-limit status of a key. Charges nothing. */
   limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus>;
 }
@@ -128,9 +128,9 @@ export interface RunningRequest {
 }
 
 /** The end of a request, with its usage and its record. */
-export interface SettledRequest extends Omit<Settled, "hold"> {
+export interface SettledRequest extends Omit<Settled, "reservation"> {
   /** Absent for a request that was refused before it held anything, or whose key has no limits. */
-  readonly hold?: Hold | undefined;
+  readonly reservation?: Reservation | undefined;
   readonly usage: UsageRow;
   /** The record of the request as JSON, if it gets one. */
   readonly request?: string | undefined;
@@ -148,9 +148,9 @@ export interface Settlement {
   readonly acknowledged: number;
   readonly ended: readonly Settled[];
   readonly charges: readonly Charge[];
-  /** Holds of requests under way, whose seats are to be renewed. */
-  readonly renewed: readonly Hold[];
-  /** Holds that are to grow. A settlement that is sent again has none. */
+  /** Reservations of requests under way, whose seats are to be renewed. */
+  readonly renewed: readonly Reservation[];
+  /** Reservations that are to grow. A settlement that is sent again has none. */
   readonly growing: readonly Growth[];
   /** Requests to be admitted, judged after all else. A settlement that is sent again has none. */
   readonly demands: readonly Demand[];
@@ -181,8 +181,8 @@ export interface LimitsBook extends Pick<Limits, "limitStatus"> {
 export interface Settling {
   /** The number of gateways that settled lately, this one included. */
   readonly gateways: number;
-  /** The holds that were to grow, with what their limits had left. */
-  readonly grown: readonly Hold[];
+  /** The reservations that were to grow, with what their limits had left. */
+  readonly grown: readonly Reservation[];
   /** The decision on each demand. */
   readonly admissions: readonly Admission[];
 }

@@ -4,7 +4,7 @@ import {
   budgetPeriodAt,
   chargedLevels,
   emptyLevels,
-  growHold,
+  growReservation,
   judgeDemand,
   judgingLimits,
   levelsAt,
@@ -20,7 +20,7 @@ import {
   type Charge,
   type Demand,
   type Growth,
-  type Hold,
+  type Reservation,
   type Limits,
   type Settled,
   type LimitStatus,
@@ -72,18 +72,18 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
       return { outcome: "refused", by, waitMs, limitStatus: limitStatusOf(share, state.levels) };
     }
     const { budgetTokens } = verdict;
-    const hold: Hold = { keyId, limits, seat, tokens: verdict.tokens, budgetTokens, kept: "here" };
-    this.adopt(hold);
+    const reservation: Reservation = { keyId, limits, seat, tokens: verdict.tokens, budgetTokens, kept: "here" };
+    this.adopt(reservation);
     this.#uncharged.set(keyId, limits);
-    return { outcome: "admitted", hold, limitStatus: limitStatusOf(share, this.#stateOf(keyId, share).levels) };
+    return { outcome: "admitted", reservation, limitStatus: limitStatusOf(share, this.#stateOf(keyId, share).levels) };
   }
 
-  /** Grows the hold of a request under way, by what this gateway's share has left. */
-  grow(growth: Growth): Hold {
-    const { keyId, limits } = growth.hold;
-    const { spent } = this.#budgetOf(growth.hold);
+  /** Grows the reservation of a request under way, by what this gateway's share has left. */
+  grow(growth: Growth): Reservation {
+    const { keyId, limits } = growth.reservation;
+    const { spent } = this.#budgetOf(growth.reservation);
     const share = shareOf(limits, this.gateways, spent);
-    const grown = growHold(growth, share, { ...this.#stateOf(keyId, share), spent });
+    const grown = growReservation(growth, share, { ...this.#stateOf(keyId, share), spent });
     this.adopt(grown, "here");
     this.#uncharged.set(keyId, limits);
     return grown;
@@ -95,19 +95,23 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   }
 
   /**
-   * Counts a hold that the shared store admitted or let grow, so that this gateway does not grant its share a second time.
+   * Counts a reservation that the shared store admitted or let grow, so that this gateway does not grant its share a second time.
    * `by` is the one that granted what is new of it.
    */
-  adopt(hold: Hold, by = hold.kept): void {
+  adopt(reservation: Reservation, by = reservation.kept): void {
     this.#forgetIdle();
-    const key = this.#keys.getOrInsertComputed(hold.keyId, () => new LocalKey());
-    key.take(this.#options.clock.now(), shareOf(hold.limits, this.gateways), { hold, by });
+    const key = this.#keys.getOrInsertComputed(reservation.keyId, () => new LocalKey());
+    key.take(this.#options.clock.now(), shareOf(reservation.limits, this.gateways), { reservation, by });
   }
 
-  /** Counts the hold of an answer that was admitted before, by an earlier request: its seat, and no request of a minute. */
-  occupy(hold: Hold): void {
-    const key = this.#keys.getOrInsertComputed(hold.keyId, () => new LocalKey());
-    key.take(this.#options.clock.now(), shareOf(hold.limits, this.gateways), { hold, by: hold.kept, requests: 0 });
+  /** Counts the reservation of an answer that was admitted before, by an earlier request: its seat, and no request of a minute. */
+  occupy(reservation: Reservation): void {
+    const key = this.#keys.getOrInsertComputed(reservation.keyId, () => new LocalKey());
+    key.take(this.#options.clock.now(), shareOf(reservation.limits, this.gateways), {
+      reservation,
+      by: reservation.kept,
+      requests: 0,
+    });
   }
 
   /** Records the budget use of all gateways, as their store just reported it. The share divides only what is left. */
@@ -117,11 +121,11 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
     this.#keys.getOrInsertComputed(keyId, () => new LocalKey()).learn(period, spent);
   }
 
-  /** Settles a request that was admitted or adopted here. A second call for the same hold changes nothing. */
+  /** Settles a request that was admitted or adopted here. A second call for the same reservation changes nothing. */
   settle(settled: Settled): void {
-    const { keyId, limits } = settled.hold;
+    const { keyId, limits } = settled.reservation;
     this.#keys.get(keyId)?.settle(this.#options.clock.now(), shareOf(limits, this.gateways), settled);
-    if (settled.hold.kept === "here" && this.#keys.has(keyId)) this.#uncharged.set(keyId, limits);
+    if (settled.reservation.kept === "here" && this.#keys.has(keyId)) this.#uncharged.set(keyId, limits);
   }
 
   /**
@@ -173,7 +177,7 @@ type Use = Pick<Charge, "requests" | "tokens">;
  * while requests run.
  */
 class LocalKey {
-  readonly #holds = new Map<string, Hold>();
+  readonly #reservations = new Map<string, Reservation>();
   #reserved = 0;
   #levels = emptyLevels;
   /** The same levels as the book of all gateways knows them: without grants made here while it was unavailable. */
@@ -184,19 +188,28 @@ class LocalKey {
 
   stateAt(nowMs: number, limits: KeyLimits): Omit<LimitsUse, "spent"> {
     const levels = levelsAt(this.#levels, limits, nowMs);
-    return { levels, seatsTaken: this.#holds.size, reserved: this.#reserved };
+    return { levels, seatsTaken: this.#reservations.size, reserved: this.#reserved };
   }
 
-  /** Records a hold, or what it has grown by. */
+  /** Records a reservation, or what it has grown by. */
   take(
     nowMs: number,
     limits: KeyLimits,
-    { hold, by, requests = 1 }: { readonly hold: Hold; readonly by: Hold["kept"]; readonly requests?: number },
+    {
+      reservation,
+      by,
+      requests = 1,
+    }: { readonly reservation: Reservation; readonly by: Reservation["kept"]; readonly requests?: number },
   ): void {
-    const before = this.#holds.get(hold.seat);
-    if (hold.seat !== noSeat) this.#holds.set(hold.seat, hold);
-    this.#reserved += hold.budgetTokens - (before?.budgetTokens ?? 0);
-    this.#charge(nowMs, limits, { requests: before ? 0 : requests, tokens: hold.tokens - (before?.tokens ?? 0) }, by);
+    const before = this.#reservations.get(reservation.seat);
+    if (reservation.seat !== noSeat) this.#reservations.set(reservation.seat, reservation);
+    this.#reserved += reservation.budgetTokens - (before?.budgetTokens ?? 0);
+    this.#charge(
+      nowMs,
+      limits,
+      { requests: before ? 0 : requests, tokens: reservation.tokens - (before?.tokens ?? 0) },
+      by,
+    );
   }
 
   /**
@@ -209,11 +222,11 @@ class LocalKey {
     return { requests: all.requests - known.requests, tokens: all.tokens - known.tokens };
   }
 
-  /** Settles a hold once. A hold that is unknown here, or already settled, changes nothing. */
-  settle(nowMs: number, limits: KeyLimits, { hold, ran, usedTokens }: Settled): void {
-    const held = this.#holds.get(hold.seat);
+  /** Settles a reservation once. A reservation that is unknown here, or already settled, changes nothing. */
+  settle(nowMs: number, limits: KeyLimits, { reservation, ran, usedTokens }: Settled): void {
+    const held = this.#reservations.get(reservation.seat);
     if (held === undefined) return;
-    this.#holds.delete(hold.seat);
+    this.#reservations.delete(reservation.seat);
     if (this.#budget !== undefined) this.#budget.spent += usedTokens;
     this.#reserved -= held.budgetTokens;
     const use = { requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - held.tokens };
@@ -233,10 +246,10 @@ class LocalKey {
   isIdleAt(nowMs: number, wallMs: number): boolean {
     const budgetIsOver = this.#budget === undefined || this.#budget.endsAtMs <= wallMs;
     const { requests, tokens } = levelsAt(this.#levels, this.#limits, nowMs);
-    return this.#holds.size === 0 && requests <= roundingUnits && tokens <= roundingUnits && budgetIsOver;
+    return this.#reservations.size === 0 && requests <= roundingUnits && tokens <= roundingUnits && budgetIsOver;
   }
 
-  #charge(nowMs: number, limits: KeyLimits, use: Use, kept: Hold["kept"]): void {
+  #charge(nowMs: number, limits: KeyLimits, use: Use, kept: Reservation["kept"]): void {
     this.#limits = limits;
     this.#levels = chargedLevels(levelsAt(this.#levels, limits, nowMs), use, limits);
     if (kept === "shared") this.#charged = chargedLevels(levelsAt(this.#charged, limits, nowMs), use, limits);

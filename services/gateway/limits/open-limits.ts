@@ -4,7 +4,16 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
 import { madeOf, usageKeptDays } from "#shared/usage/usage.ts";
-import type { Admission, Demand, Hold, Limits, LimitsBook, LimitStatus, Settlement, Settling } from "./limits.ts";
+import type {
+  Admission,
+  Demand,
+  Reservation,
+  Limits,
+  LimitsBook,
+  LimitStatus,
+  Settlement,
+  Settling,
+} from "./limits.ts";
 import { LocalLimits } from "./local-limits.ts";
 import { RedisLimitsBook, SharedLimits } from "./redis-limits.ts";
 import { Settlements } from "./settlements.ts";
@@ -87,10 +96,10 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
     return this.local.admit(demand);
   }
 
-  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Hold {
-    const hold = { ...key, tokens: 0, budgetTokens: 0, kept: "here" } as const;
-    this.local.occupy(hold);
-    return hold;
+  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Reservation {
+    const reservation = { ...key, tokens: 0, budgetTokens: 0, kept: "here" } as const;
+    this.local.occupy(reservation);
+    return reservation;
   }
 
   limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {

@@ -13,7 +13,7 @@ import {
 export const unwrittenRowsMax = 10_000;
 
 /**
- * Holds of requests that ended longer ago need no settling. Their seats have expired, and their tokens reserved of the
+ * Reservations of requests that ended longer ago need no settling. Their seats have expired, and their tokens reserved of the
  * limit per minute have drained.
  */
 const holdsMatterForMs = 60_000;
@@ -131,7 +131,7 @@ export class Outbox {
     this.#sent.push({ sequence: this.#sequence, ...nothingToSettle });
   }
 
-  /** Returns a settlement for the book. The holds that matter no more are left out of it. */
+  /** Returns a settlement for the book. The reservations that matter no more are left out of it. */
   settlementOf({ ended, ...sent }: Sent, nowMs: number) {
     const sinceMs = nowMs - holdsMatterForMs;
     return { ...sent, acknowledged: this.#acknowledged, ended: ended.filter(({ endedAtMs }) => endedAtMs > sinceMs) };

@@ -21,7 +21,7 @@ import {
   type Charge,
   type Demand,
   type Growth,
-  type Hold,
+  type Reservation,
   type Limits,
   type LimitsBook,
   type LimitStatus,
@@ -37,7 +37,7 @@ import type { Settlements } from "./settlements.ts";
 /** An empty key, to which the connection adds its prefix. */
 const prefixOnly = "";
 
-/** The reply to a settlement: the number of gateways, both tokens of each hold that grows, and the decision on each demand. */
+/** The reply to a settlement: the number of gateways, both tokens of each reservation that grows, and the decision on each demand. */
 type SettleReply = readonly [
   gateways: number,
   grants: readonly (readonly [number, number])[],
@@ -122,9 +122,13 @@ export class RedisLimitsBook implements LimitsBook {
       const [message, internal] = ["Usage cannot be booked just now.", "an earlier settlement is missing"];
       throw new Fault("backend_unavailable", { message, internal });
     }
-    const grown = growing.map(({ hold }, at): Hold => {
+    const grown = growing.map(({ reservation }, at): Reservation => {
       const [tokens, budgetTokens] = grants[at] ?? [0, 0];
-      return { ...hold, tokens: hold.tokens + tokens, budgetTokens: hold.budgetTokens + budgetTokens };
+      return {
+        ...reservation,
+        tokens: reservation.tokens + tokens,
+        budgetTokens: reservation.budgetTokens + budgetTokens,
+      };
     });
     return { gateways, grown, admissions: replies.map((each, at) => admissionOf(each, demands[at] as Demand, wallMs)) };
   }
@@ -143,8 +147,15 @@ function admissionOf(reply: AdmitReply, demand: Demand, wallMs: number): Admissi
     const waitMs = waitMsOf({ by, tokens, limits, levels, budgetEndsInMs });
     return { outcome: "refused", by, waitMs, limitStatus, spent };
   }
-  const hold: Hold = { keyId, limits, seat, tokens: Math.min(tokens, tokensPerMinute), budgetTokens, kept: "shared" };
-  return { outcome: "admitted", hold, limitStatus, spent };
+  const reservation: Reservation = {
+    keyId,
+    limits,
+    seat,
+    tokens: Math.min(tokens, tokensPerMinute),
+    budgetTokens,
+    kept: "shared",
+  };
+  return { outcome: "admitted", reservation, limitStatus, spent };
 }
 
 /** Returns a list, unless it is empty. */
@@ -163,9 +174,14 @@ function demandOf(demand: Demand, wallMs: number) {
 }
 
 /** Returns the change of a key's buckets, and the seat to free. A negative number is given back. */
-function changeOfEnd({ hold, ran, usedTokens }: Settled) {
-  const { keyId, limits, seat } = hold;
-  const change = changeOf({ keyId, limits, requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - hold.tokens });
+function changeOfEnd({ reservation, ran, usedTokens }: Settled) {
+  const { keyId, limits, seat } = reservation;
+  const change = changeOf({
+    keyId,
+    limits,
+    requests: ran ? 0 : -1,
+    tokens: (ran ? usedTokens : 0) - reservation.tokens,
+  });
   return needsSeat(limits) ? { ...change, seat, hasReserved: limits.budget !== undefined } : change;
 }
 
@@ -173,14 +189,14 @@ function changeOf({ keyId, limits: { requestsPerMinute, tokensPerMinute }, reque
   return { keyId, requestsPerMinute, tokensPerMinute, requests, tokens };
 }
 
-function growthOf({ hold, usedTokens }: Growth, wallMs: number) {
-  const { limits, ...held } = hold;
+function growthOf({ reservation, usedTokens }: Growth, wallMs: number) {
+  const { limits, ...held } = reservation;
   const { tokensPerMinute, budget } = limits;
-  const at = budget && spentAt(hold.keyId, budgetPeriodAt(budget.per, wallMs).name);
+  const at = budget && spentAt(reservation.keyId, budgetPeriodAt(budget.per, wallMs).name);
   return { ...held, tokensPerMinute, budget: budget?.tokens, spentAt: at, wanted: usedTokens + growthTokens };
 }
 
-function renewalOf({ keyId, seat, limits, budgetTokens }: Hold) {
+function renewalOf({ keyId, seat, limits, budgetTokens }: Reservation) {
   return { keyId, seat, budgetTokens: limits.budget && budgetTokens };
 }
 
@@ -217,7 +233,7 @@ interface SharedLimitsOptions {
 /**
  * The limits of all gateways together, or this gateway's share of them while their book does not answer. No request
  * fails because the book is unavailable, and none runs uncounted. The share counts every admission of the book, so that
- * it is correct when the first request needs it. `Hold.kept` says which of the two made a hold.
+ * it is correct when the first request needs it. `Reservation.kept` says which of the two made a reservation.
  */
 export class SharedLimits implements Limits {
   readonly #options: SharedLimitsOptions;
@@ -240,17 +256,17 @@ export class SharedLimits implements Limits {
       if (needsSeat(limits)) settlements.release(uncertain);
       return this.#ownShare(demand);
     }
-    if (admission.outcome === "admitted") local.adopt(admission.hold);
+    if (admission.outcome === "admitted") local.adopt(admission.reservation);
     if (admission.spent !== undefined) local.learn(demand, admission.spent);
     return admission;
   }
 
-  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Hold {
+  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Reservation {
     const { local, settlements } = this.#options;
-    const hold = { ...key, tokens: 0, budgetTokens: 0, kept: settlements.isAway ? "here" : "shared" } as const;
-    local.occupy(hold);
-    settlements.occupy(hold);
-    return hold;
+    const reservation = { ...key, tokens: 0, budgetTokens: 0, kept: settlements.isAway ? "here" : "shared" } as const;
+    local.occupy(reservation);
+    settlements.occupy(reservation);
+    return reservation;
   }
 
   async limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {

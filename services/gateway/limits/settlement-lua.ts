@@ -117,7 +117,7 @@ end
 
 /**
  * Returns the script that books a settlement. ARGV: the settlement as JSON without its empty parts, and the records of its
- * requests. Replies the number of present gateways, or 0 if an earlier settlement of the gateway is missing, what each hold
+ * requests. Replies the number of present gateways, or 0 if an earlier settlement of the gateway is missing, what each reservation
  * that is to grow got of both limits, and the decision on each demand. Ends come first, so that a demand finds what they
  * free. The script notes the number before it books anything: if Redis cannot finish a settlement, a retry must not add half
  * of it again and again.

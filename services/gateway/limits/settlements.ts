@@ -5,7 +5,7 @@ import type {
   Admission,
   Demand,
   Growth,
-  Hold,
+  Reservation,
   LimitsBook,
   RunningRequest,
   RunningUsage,
@@ -17,7 +17,7 @@ import { Outbox, type Sent } from "./outbox.ts";
 
 interface SettlementsOptions {
   readonly book: Pick<LimitsBook, "settle">;
-  /** The limits in this gateway's memory, which count its holds. */
+  /** The limits in this gateway's memory, which count its reservations. */
   readonly local: Pick<LocalLimits, "adopt" | "gateways" | "grow" | "settle" | "takeCharges">;
   /** The token of this boot of this gateway. Each boot needs a fresh one, because it numbers its settlements from one. */
   readonly gateway: string;
@@ -29,12 +29,12 @@ interface SettlementsOptions {
   readonly rowsMax?: number;
 }
 
-type Growing = Growth & Pick<PromiseWithResolvers<Hold>, "resolve">;
+type Growing = Growth & Pick<PromiseWithResolvers<Reservation>, "resolve">;
 type AskedAdmission = PromiseWithResolvers<Admission> & { readonly demand: Demand };
 
 /** The part of a settlement that goes out once, and not when it is sent again. */
 interface Questions {
-  readonly renewed: readonly Hold[];
+  readonly renewed: readonly Reservation[];
   readonly growing: readonly Growing[];
   readonly demands: readonly AskedAdmission[];
 }
@@ -64,12 +64,12 @@ const othersBackWithin = 3;
 export class Settlements {
   readonly #options: Required<Omit<SettlementsOptions, "rowsMax">>;
   readonly #outbox: Outbox;
-  readonly #underWay = new Map<string, Hold>();
+  readonly #underWay = new Map<string, Reservation>();
   readonly #heartbeats: readonly Timer[];
   /** Questions that go out with the next settlement. */
   readonly #asked: { demands: AskedAdmission[]; growing: Growing[] } = { demands: [], growing: [] };
-  /** Holds that are growing, by seat. */
-  readonly #growing = new Map<string, Promise<Hold>>();
+  /** Reservations that are growing, by seat. */
+  readonly #growing = new Map<string, Promise<Reservation>>();
   #isAway = false;
   #backAtMs = -Infinity;
   /** The timer of the next settlement, or of the next attempt while the book does not answer. */
@@ -109,20 +109,21 @@ export class Settlements {
     return this.#isAway || (local.gateways > 1 && clock.now() - this.#backAtMs < retryMs * othersBackWithin);
   }
 
-  /** Records the hold of a request under way, so that its seat is renewed. */
-  begin(hold: Hold): void {
-    if (hold.kept === "shared" && needsSeat(hold.limits)) this.#underWay.set(hold.seat, hold);
+  /** Records the reservation of a request under way, so that its seat is renewed. */
+  begin(reservation: Reservation): void {
+    if (reservation.kept === "shared" && needsSeat(reservation.limits))
+      this.#underWay.set(reservation.seat, reservation);
   }
 
-  /** Takes the seat of a hold that nothing was asked for, at once. */
-  occupy(hold: Hold): void {
-    this.begin(hold);
-    if (!this.#isAway && this.#underWay.has(hold.seat)) this.#send([hold]);
+  /** Takes the seat of a reservation that nothing was asked for, at once. */
+  occupy(reservation: Reservation): void {
+    this.begin(reservation);
+    if (!this.#isAway && this.#underWay.has(reservation.seat)) this.#send([reservation]);
   }
 
   /** Gives back the seat of an answer that could not be resumed. */
-  leave(hold: Hold): void {
-    this.#endHold({ hold, ran: true, usedTokens: 0 });
+  leave(reservation: Reservation): void {
+    this.#endReservation({ reservation, ran: true, usedTokens: 0 });
   }
 
   /** Records a request under way until it ends. */
@@ -130,30 +131,31 @@ export class Settlements {
     this.#outbox.follow(request);
   }
 
-  end({ hold, ran, usedTokens, usage, request, running }: SettledRequest): void {
+  end({ reservation, ran, usedTokens, usage, request, running }: SettledRequest): void {
     // The book frees the seat that another gateway took for the answer, also if this one had it for a moment only.
     if (running?.seated?.isResumed && !this.#outbox.wasTold(running)) this.#send([], this.#outbox.usedBy(running));
     if (running !== undefined) this.#outbox.isOver(running);
     this.#outbox.count(usage, request);
-    const growing = hold && this.#growing.get(hold.seat);
-    if (growing !== undefined) void growing.then((grown) => this.#endHold({ hold: grown, ran, usedTokens }));
-    else if (hold !== undefined) this.#endHold({ hold, ran, usedTokens });
+    const growing = reservation && this.#growing.get(reservation.seat);
+    if (growing !== undefined)
+      void growing.then((grown) => this.#endReservation({ reservation: grown, ran, usedTokens }));
+    else if (reservation !== undefined) this.#endReservation({ reservation, ran, usedTokens });
     if (this.#isAway) return;
-    if (ran || hold !== undefined) this.#sendAtTurnEnd();
+    if (ran || reservation !== undefined) this.#sendAtTurnEnd();
     else if (this.#due === undefined && this.#atTurnEnd === undefined)
       this.#after(this.#options.gatherMs, () => this.#send());
   }
 
-  #endHold(settled: Settled): void {
-    const { hold } = settled;
-    this.#underWay.delete(hold.seat);
+  #endReservation(settled: Settled): void {
+    const { reservation } = settled;
+    this.#underWay.delete(reservation.seat);
     this.#options.local.settle(settled);
-    if (hold.kept === "shared") this.#settle(settled);
+    if (reservation.kept === "shared") this.#settle(settled);
   }
 
-  /** Frees the seat of a hold that the book may or may not have. Gives nothing back. */
-  release(hold: Hold): void {
-    this.#settle({ hold, ran: true, usedTokens: hold.tokens });
+  /** Frees the seat of a reservation that the book may or may not have. Gives nothing back. */
+  release(reservation: Reservation): void {
+    this.#settle({ reservation, ran: true, usedTokens: reservation.tokens });
   }
 
   #settle(settled: Settled): void {
@@ -161,22 +163,22 @@ export class Settlements {
     if (!this.#isAway) this.#sendAtTurnEnd();
   }
 
-  /** Lets a hold grow with the next settlement, or by this gateway's share while the book does not answer. */
-  grow(growth: Growth): Hold | Promise<Hold> {
-    const { hold } = growth;
-    if (this.#isAway || hold.kept === "here") {
+  /** Lets a reservation grow with the next settlement, or by this gateway's share while the book does not answer. */
+  grow(growth: Growth): Reservation | Promise<Reservation> {
+    const { reservation } = growth;
+    if (this.#isAway || reservation.kept === "here") {
       const grown = this.#options.local.grow(growth);
       this.begin(grown);
       return grown;
     }
-    const { promise, resolve } = Promise.withResolvers<Hold>();
+    const { promise, resolve } = Promise.withResolvers<Reservation>();
     this.#asked.growing.push({ ...growth, resolve });
-    this.#growing.set(hold.seat, promise);
+    this.#growing.set(reservation.seat, promise);
     this.#sendAtTurnEnd();
     return promise;
   }
 
-  #grew({ resolve }: Growing, grown: Hold): void {
+  #grew({ resolve }: Growing, grown: Reservation): void {
     this.#growing.delete(grown.seat);
     this.begin(grown);
     resolve(grown);
@@ -230,7 +232,7 @@ export class Settlements {
     this.#atTurnEnd = undefined;
   }
 
-  #send(renewed: Iterable<Hold> = [], running: readonly RunningUsage[] = []): void {
+  #send(renewed: Iterable<Reservation> = [], running: readonly RunningUsage[] = []): void {
     this.#cancelDue();
     if (this.#stopped) return;
     const sent = this.#outbox.take(this.#options.local.takeCharges(), running);
@@ -248,13 +250,13 @@ export class Settlements {
       gateway,
       ...this.#outbox.settlementOf(sent, clock.now()),
       renewed,
-      growing: growing.map(({ hold, usedTokens }) => ({ hold, usedTokens })),
+      growing: growing.map(({ reservation, usedTokens }) => ({ reservation, usedTokens })),
       demands: demands.map(({ demand }) => demand),
     });
     for (const [at, each] of growing.entries()) {
-      const hold = grown[at] ?? each.hold;
-      local.adopt(hold);
-      this.#grew(each, hold);
+      const reservation = grown[at] ?? each.reservation;
+      local.adopt(reservation);
+      this.#grew(each, reservation);
     }
     for (const [at, { resolve }] of demands.entries()) resolve(admissions[at] as Admission);
     local.gateways = gateways;

@@ -2,7 +2,14 @@ import { sleep, type Clock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { Fault } from "#shared/fault/fault.ts";
-import { noSeat, type Admission, type Demand, type Hold, type Limits, type LimitStatus } from "../limits/limits.ts";
+import {
+  noSeat,
+  type Admission,
+  type Demand,
+  type Reservation,
+  type Limits,
+  type LimitStatus,
+} from "../limits/limits.ts";
 import { type EarlyLimits, limitFault } from "./limit-responses.ts";
 
 /**
@@ -20,7 +27,7 @@ interface AdmitParts {
 /** The decision of a key's limits on a request: what it holds from then on, or the fault that names the limit. */
 export interface Decision {
   readonly limitStatus: LimitStatus;
-  readonly hold?: Hold | undefined;
+  readonly reservation?: Reservation | undefined;
   readonly fault: Fault | undefined;
   /** The limit that refused the request. */
   readonly by?: string | undefined;
@@ -48,7 +55,7 @@ export async function askLimits(
   }
   const { limitStatus } = admission;
   if (admission.outcome === "admitted")
-    return { limitStatus, hold: isCount ? undefined : admission.hold, fault: undefined };
+    return { limitStatus, reservation: isCount ? undefined : admission.reservation, fault: undefined };
   early?.note(limits, admission);
   return { limitStatus, fault: limitFault(admission, demand), by: admission.by };
 }

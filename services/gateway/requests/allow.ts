@@ -1,27 +1,27 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerBound } from "../jobs/answer-parts.ts";
 import { growthTokens } from "../limits/judge-demand.ts";
-import type { Hold } from "../limits/limits.ts";
+import type { Reservation } from "../limits/limits.ts";
 import type { Settlements } from "../limits/settlements.ts";
 import type { ToldRequest } from "./settle.ts";
 
 /** A request whose reservation may grow. */
-interface GrowingRequest extends Pick<ToldRequest, "hold" | "isResuming" | "demanded"> {
+interface GrowingRequest extends Pick<ToldRequest, "reservation" | "isResuming" | "demanded"> {
   readonly isOver: boolean;
-  grew(hold: Hold): void;
+  grew(reservation: Reservation): void;
 }
 
 /** True if an answer may become longer than what its request holds. */
 export function mayGrow({
-  hold,
+  reservation,
   isResuming,
   demanded,
-}: Pick<ToldRequest, "hold" | "isResuming" | "demanded">): boolean {
-  if (hold === undefined || demanded === undefined) return false;
-  if (isResuming) return boundOf(hold).tokens < Infinity;
+}: Pick<ToldRequest, "reservation" | "isResuming" | "demanded">): boolean {
+  if (reservation === undefined || demanded === undefined) return false;
+  if (isResuming) return boundOf(reservation).tokens < Infinity;
   const { promptTokens, ceiling } = demanded;
   const { answers, answerTokens = Infinity } = ceiling;
-  return answers > 0 && boundOf(hold).tokens < promptTokens + answers * answerTokens;
+  return answers > 0 && boundOf(reservation).tokens < promptTokens + answers * answerTokens;
 }
 
 /**
@@ -32,39 +32,45 @@ export function allow(
   request: GrowingRequest,
   leaving: AbortController,
   settlements: Pick<Settlements, "grow">,
-): GrowingHold | undefined {
-  const { hold, demanded } = request;
-  if (hold === undefined || !mayGrow(request)) return undefined;
-  return new GrowingHold({ request, hold, promptTokens: demanded?.promptTokens ?? 0, leaving, settlements });
+): GrowingReservation | undefined {
+  const { reservation, demanded } = request;
+  if (reservation === undefined || !mayGrow(request)) return undefined;
+  return new GrowingReservation({
+    request,
+    reservation,
+    promptTokens: demanded?.promptTokens ?? 0,
+    leaving,
+    settlements,
+  });
 }
 
 interface GrowingOptions {
   readonly request: GrowingRequest;
-  readonly hold: Hold;
+  readonly reservation: Reservation;
   readonly promptTokens: number;
   readonly leaving: AbortController;
   readonly settlements: Pick<Settlements, "grow">;
 }
 
 /**
- * The hold of a request that a model answers. Each time the answer has used it up, the hold grows by what the limits of
+ * The reservation of a request that a model answers. Each time the answer has used it up, the reservation grows by what the limits of
  * the key have left. The answer goes on meanwhile, by no more than its machine may send ahead.
  */
-class GrowingHold implements AnswerBound {
+class GrowingReservation implements AnswerBound {
   /** The limit at which the answer was left. */
   spent: string | undefined;
   upToTokens = 0;
   /** True while it is unknown if the answer may go on, so that its machine gets no more credit. */
   isGrowing = false;
   readonly #options: GrowingOptions;
-  #hold: Hold;
+  #reservation: Reservation;
   #usedTokens = 0;
   #isLast = false;
 
   constructor(options: GrowingOptions) {
     this.#options = options;
-    this.#hold = options.hold;
-    this.upToTokens = boundOf(options.hold).tokens - options.promptTokens;
+    this.#reservation = options.reservation;
+    this.upToTokens = boundOf(options.reservation).tokens - options.promptTokens;
   }
 
   /** Takes the tokens of an answer that has more than `upToTokens`. */
@@ -74,34 +80,34 @@ class GrowingHold implements AnswerBound {
     if (this.isGrowing) return;
     if (this.#isLast) return this.#leave();
     const usedTokens = this.#usedTokens;
-    const grown = settlements.grow({ hold: this.#hold, usedTokens });
+    const grown = settlements.grow({ reservation: this.#reservation, usedTokens });
     if (!(grown instanceof Promise)) return this.#grew(grown, usedTokens);
     this.isGrowing = true;
-    void grown.then((hold) => this.#grew(hold, usedTokens));
+    void grown.then((reservation) => this.#grew(reservation, usedTokens));
   }
 
-  /** The hold was asked for more than so many tokens. */
-  #grew(hold: Hold, usedTokens: number): void {
+  /** The reservation was asked for more than so many tokens. */
+  #grew(reservation: Reservation, usedTokens: number): void {
     const { request, promptTokens } = this.#options;
-    const { tokens } = boundOf(hold);
-    this.#hold = hold;
+    const { tokens } = boundOf(reservation);
+    this.#reservation = reservation;
     this.isGrowing = false;
     this.#isLast = tokens < usedTokens + growthTokens;
     this.upToTokens = tokens - promptTokens;
-    request.grew(hold);
+    request.grew(reservation);
     if (this.#usedTokens > tokens) this.used(this.#usedTokens - promptTokens);
   }
 
   #leave(): void {
     const { request, leaving } = this.#options;
     if (request.isOver || leaving.signal.aborted) return;
-    this.spent = boundOf(this.#hold).by;
+    this.spent = boundOf(this.#reservation).by;
     leaving.abort(new Fault("insufficient_quota", { message: "The key of this request has no tokens left." }));
   }
 }
 
-/** Returns the tokens that a request may use under its hold, and the limit that is reached then. */
-function boundOf({ limits, tokens, budgetTokens }: Hold): {
+/** Returns the tokens that a request may use under its reservation, and the limit that is reached then. */
+function boundOf({ limits, tokens, budgetTokens }: Reservation): {
   readonly tokens: number;
   readonly by: "tokens" | "budget";
 } {

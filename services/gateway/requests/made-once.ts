@@ -76,13 +76,16 @@ export class OnceClaim {
     const turnMs = timing.gatewayGoneAfterMs;
     const forMs = timing.onceForMs * 2;
     await this.#claim(this.#turn, turnMs, wait);
-    this.#keepingTurn ??= clock.every(timing.leaseIntervalMs, () => void this.#hold(turnMs, { name: this.#turn }));
+    this.#keepingTurn ??= clock.every(
+      timing.leaseIntervalMs,
+      () => void this.#reservation(turnMs, { name: this.#turn }),
+    );
     const { owner, machine, job } = await this.#claim(this.#name, forMs, wait);
     if (machine !== undefined && job !== undefined) {
       await this.placed({ machine, job }, owner);
       return { machine, job, event: 0 };
     }
-    this.#renewing = clock.every(timing.onceForMs, () => void this.#hold(forMs));
+    this.#renewing = clock.every(timing.onceForMs, () => void this.#reservation(forMs));
     return undefined;
   }
 
@@ -90,7 +93,7 @@ export class OnceClaim {
   leave(): void {
     if (this.#keepingTurn === undefined) return;
     this.#keepingTurn.cancel();
-    void this.#hold(0, { name: this.#turn });
+    void this.#reservation(0, { name: this.#turn });
   }
 
   /** Returns the claim at a name once it is this request's, or that of another one with a place. */
@@ -112,13 +115,13 @@ export class OnceClaim {
     const { jobTotalMs, resumableForMs } = this.#parts.timing;
     this.#renewing?.cancel();
     this.#place = { machine, job };
-    await this.#hold(jobTotalMs + resumableForMs, { ...this.#place, from });
+    await this.#reservation(jobTotalMs + resumableForMs, { ...this.#place, from });
   }
 
   /** Keeps the name for as long as machines keep a made answer. */
   async made(): Promise<void> {
     this.#renewing?.cancel();
-    await this.#hold(this.#parts.timing.resumableForMs, this.#place);
+    await this.#reservation(this.#parts.timing.resumableForMs, this.#place);
   }
 
   /** True if a machine has the answer, and goes on with it or keeps it after such an outcome of this request. */
@@ -129,11 +132,14 @@ export class OnceClaim {
   /** Lets the next request make an answer anew that was not made, or that `machine` has lost. */
   async release(machine?: string): Promise<void> {
     this.#renewing?.cancel();
-    await this.#hold(machine === undefined ? 0 : this.#parts.timing.resumableForMs, { machine, job: lostJob });
+    await this.#reservation(machine === undefined ? 0 : this.#parts.timing.resumableForMs, { machine, job: lostJob });
   }
 
   /** While the store is away the claim ends by itself, and what was said to the client holds. */
-  async #hold(forMs: number, { name = this.#name, from = this.#own.owner, ...place }: Holding = {}): Promise<void> {
+  async #reservation(
+    forMs: number,
+    { name = this.#name, from = this.#own.owner, ...place }: Holding = {},
+  ): Promise<void> {
     const claimed = { ...this.#own, ...place };
     await this.#parts.answerClaims.put(name, claimed, { from, forMs }).catch(() => undefined);
   }

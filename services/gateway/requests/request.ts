@@ -7,7 +7,7 @@ import { AnswerCourse } from "../jobs/answer-course.ts";
 import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
 import type { TokenCeiling } from "../limits/token-estimates.ts";
 import { assertMayLoad, type CausedLoad } from "../limits/load-limit.ts";
-import { noSeat, type Hold, type Limits, type SeatedAnswer } from "../limits/limits.ts";
+import { noSeat, type Reservation, type Limits, type SeatedAnswer } from "../limits/limits.ts";
 import { type AskedLimits, askLimits, type Decision } from "./admit.ts";
 import { mayGrow } from "./allow.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
@@ -65,7 +65,7 @@ export class ModelRequest implements ToldRequest {
   readonly from: RequestSender;
   asked: AskedModel | undefined;
   demanded: Demanded | undefined;
-  hold: Hold | undefined;
+  reservation: Reservation | undefined;
   limit: string | undefined;
   outcome: RequestOutcome | undefined;
   endedAtMs: number | undefined;
@@ -143,7 +143,7 @@ export class ModelRequest implements ToldRequest {
    * would break.
    */
   admit({ tokens, ...demanded }: Demanded & { readonly tokens: number }, signal: AbortSignal): Promise<Decision> {
-    // An aborted request is already settled: nothing would release a hold that it takes from now on.
+    // An aborted request is already settled: nothing would release a reservation that it takes from now on.
     signal.throwIfAborted();
     if (this.isResuming) this.#leaveResumed();
     this.demanded = demanded;
@@ -161,10 +161,10 @@ export class ModelRequest implements ToldRequest {
     this.#state = "asking";
     try {
       const decision = await askLimits(this.key, asked, signal, this.#parts);
-      const { hold, by } = decision;
+      const { reservation, by } = decision;
       if (by !== undefined) this.limit = by;
-      if (hold !== undefined) this.#parts.settlements.begin(hold);
-      this.hold = hold ?? this.hold;
+      if (reservation !== undefined) this.#parts.settlements.begin(reservation);
+      this.reservation = reservation ?? this.reservation;
       return decision;
     } finally {
       if (this.#isLeft()) this.#settle();
@@ -183,20 +183,20 @@ export class ModelRequest implements ToldRequest {
     this.#leaveResumed();
     this.isResuming = true;
     this.demanded = { promptTokens: 0, ceiling };
-    if (limits !== undefined) this.hold = this.#parts.limits.occupy({ keyId, limits, seat: newToken() });
+    if (limits !== undefined) this.reservation = this.#parts.limits.occupy({ keyId, limits, seat: newToken() });
   }
 
   /** Forgets an answer that could not be resumed, so that the request can ask for a new one. */
   #leaveResumed(): void {
-    if (this.hold !== undefined) this.#parts.settlements.leave(this.hold);
-    this.hold = undefined;
+    if (this.reservation !== undefined) this.#parts.settlements.leave(this.reservation);
+    this.reservation = undefined;
     this.isResuming = false;
     this.answer.forgetResumed();
   }
 
   /** The answer grew, and its reservation with it. */
-  grew(hold: Hold): void {
-    this.hold = hold;
+  grew(reservation: Reservation): void {
+    this.reservation = reservation;
   }
 
   /** Throws the fault of a request whose key may not cause a load now. A request pays for one load at most. */
@@ -276,7 +276,7 @@ export class ModelRequest implements ToldRequest {
     const { tried, toldTokens, countedTokens } = this.answer;
     const job = tried.at(-1)?.offer.job;
     if (toldTokens === undefined || job === undefined) return undefined;
-    return { job, seat: this.hold?.seat ?? this.id, isResumed: countedTokens !== undefined };
+    return { job, seat: this.reservation?.seat ?? this.id, isResumed: countedTokens !== undefined };
   }
 
   #settle(): void {

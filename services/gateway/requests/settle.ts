@@ -4,7 +4,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { AnswerCourse } from "../jobs/answer-course.ts";
 import type { AnswerMeter } from "../jobs/answer-parts.ts";
-import type { Hold, RunningRequest } from "../limits/limits.ts";
+import type { Reservation, RunningRequest } from "../limits/limits.ts";
 import type { Settlements } from "../limits/settlements.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
 import { type EndedRecord, type RecordedRefusals, recordOf, type RequestSender } from "./record-request.ts";
@@ -39,8 +39,8 @@ export interface ToldRequest {
   /** Undefined until the request is read. */
   readonly asked: AskedModel | undefined;
   readonly demanded: Demanded | undefined;
-  /** The hold of the request on its key's limits; undefined for a key without limits. */
-  readonly hold: Hold | undefined;
+  /** The reservation of the request on its key's limits; undefined for a key without limits. */
+  readonly reservation: Reservation | undefined;
   readonly answer: AnswerCourse;
   readonly startedAtMs: number;
   readonly endedAtMs: number | undefined;
@@ -72,18 +72,18 @@ export interface SettleParts {
 /** Books an ended request, and writes its record: the one place for both. Returns its facts, which change no more. */
 export function settle(request: ToldRequest & RunningRequest, parts: SettleParts): RequestFacts {
   const { early, settlements, recorded, clock } = parts;
-  const { hold, answer, outcome = "client_closed", status } = request;
+  const { reservation, answer, outcome = "client_closed", status } = request;
   const { machine, tried } = answer;
   const reported = reportedTokens(request);
   const counted = believed(request, reported);
   const facts = factsOf(request, counted);
   const usage = usageRow(request, counted, outcome, clock);
-  if (hold !== undefined && machine === undefined) early?.forget(hold.limits);
+  if (reservation !== undefined && machine === undefined) early?.forget(reservation.limits);
   const refusedBefore = outcome !== "ok" && tried.length === 0 ? recorded?.refused(request.key.id) : 0;
   const isRecorded = recorded !== undefined && refusedBefore !== undefined;
   const ended = { facts, status, totalMs: usage.durationMs, refusedBefore: refusedBefore || undefined };
   settlements.end({
-    hold,
+    reservation,
     ran: machine !== undefined || request.isResuming,
     usedTokens: counted.promptTokens + counted.completionTokens,
     usage,

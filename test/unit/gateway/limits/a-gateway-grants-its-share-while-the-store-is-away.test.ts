@@ -1,7 +1,13 @@
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
-import type { Admission, Demand, Hold, LimitsBook, Settlement } from "../../../../services/gateway/limits/limits.ts";
+import type {
+  Admission,
+  Demand,
+  Reservation,
+  LimitsBook,
+  Settlement,
+} from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
 import { SharedLimits } from "../../../../services/gateway/limits/redis-limits.ts";
 import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
@@ -28,14 +34,16 @@ class Store implements LimitsBook {
     this.asked += settlement.demands.length;
     if (this.failure !== undefined) throw this.failure;
     this.settlements.push(settlement);
-    const grown = settlement.growing.map(({ hold }) => hold);
+    const grown = settlement.growing.map(({ reservation }) => reservation);
     return { gateways: this.gateways, grown, admissions: settlement.demands.map((each) => this.#admit(each)) };
   }
 
   #admit({ keyId, limits, seat, tokens }: Demand): Admission {
-    this.endsKnownAtAdmission = this.settlements.flatMap(({ ended }) => ended.map(({ hold }) => hold.seat));
-    const hold = { keyId, limits, seat, tokens, budgetTokens: 0, kept: "shared" } as const;
-    return { outcome: "admitted", hold, limitStatus: {}, spent: this.spent };
+    this.endsKnownAtAdmission = this.settlements.flatMap(({ ended }) =>
+      ended.map(({ reservation }) => reservation.seat),
+    );
+    const reservation = { keyId, limits, seat, tokens, budgetTokens: 0, kept: "shared" } as const;
+    return { outcome: "admitted", reservation, limitStatus: {}, spent: this.spent };
   }
 }
 
@@ -62,23 +70,23 @@ async function open({ gateways = 2 } = {}) {
   return { clock, store, local, limits, logged, ask, settlements };
 }
 
-const keptOf = (admission: Admission) => (admission.outcome === "admitted" ? admission.hold.kept : admission.by);
+const keptOf = (admission: Admission) => (admission.outcome === "admitted" ? admission.reservation.kept : admission.by);
 
-function holdOf(admission: Admission): Hold {
+function reservationOf(admission: Admission): Reservation {
   if (admission.outcome === "refused") throw new Error(`refused by ${admission.by}`);
-  return admission.hold;
+  return admission.reservation;
 }
 
 test("shared limits of a budget are what was left of it when the store last said, however often it goes away", async () => {
   const { ask, store, local, clock } = await open({ gateways: 1 });
   const budget = { budget: { tokens: 100, per: "day" } } as const;
   store.spent = 60;
-  const last = holdOf(await ask(budget, 10));
-  local.settle({ hold: last, ran: true, usedTokens: 15 });
+  const last = reservationOf(await ask(budget, 10));
+  local.settle({ reservation: last, ran: true, usedTokens: 15 });
   store.failure = awayFault;
   const first = await ask(budget, 10);
-  expect(holdOf(first).budgetTokens).toBe(10);
-  local.settle({ hold: holdOf(first), ran: true, usedTokens: 25 });
+  expect(reservationOf(first).budgetTokens).toBe(10);
+  local.settle({ reservation: reservationOf(first), ran: true, usedTokens: 25 });
   expect(keptOf(await ask(budget, 10))).toBe("budget");
   clock.advance(3_600_000);
   expect(keptOf(await ask(budget, 10))).toBe("budget");
@@ -88,10 +96,10 @@ test("shared limits of a budget are what was left of it when the store last said
 
 test("the store knows the end of a request before it admits the next one of the same turn", async () => {
   const { ask, store, settlements } = await open();
-  const hold = holdOf(await ask({ concurrency: 1 }));
-  settlements.release(hold);
+  const reservation = reservationOf(await ask({ concurrency: 1 }));
+  settlements.release(reservation);
   await ask({ concurrency: 1 });
-  expect(store.endsKnownAtAdmission).toEqual([hold.seat]);
+  expect(store.endsKnownAtAdmission).toEqual([reservation.seat]);
 });
 
 test("while the store is away a gateway grants its share of each limit, and no request fails for it", async () => {
@@ -158,11 +166,11 @@ test("the share granted meanwhile is charged before the store admits anything ag
 test("requests that the store admitted count in the share from the moment of the fall", async () => {
   const { ask, store, local } = await open();
   const limits: KeyLimits = { concurrency: 4, requestsPerMinute: 100, tokensPerMinute: 200 };
-  const first = holdOf(await ask(limits, 40));
+  const first = reservationOf(await ask(limits, 40));
   await ask(limits, 40);
   store.failure = awayFault;
   expect(keptOf(await ask(limits))).toBe("concurrency");
-  local.settle({ hold: first, ran: true, usedTokens: 40 });
+  local.settle({ reservation: first, ran: true, usedTokens: 40 });
   expect(keptOf(await ask(limits, 30))).toBe("tokens");
   expect(keptOf(await ask(limits, 20))).toBe("here");
 });
@@ -170,29 +178,34 @@ test("requests that the store admitted count in the share from the moment of the
 test("a seat that the store may have given unheard is freed in it, and the request runs on another", async () => {
   const { ask, store, clock } = await open();
   store.failure = awayFault;
-  const hold = holdOf(await ask({ concurrency: 2 }));
-  expect(hold.kept).toBe("here");
+  const reservation = reservationOf(await ask({ concurrency: 2 }));
+  expect(reservation.kept).toBe("here");
   await ask({ concurrency: 2 });
   await ask({ requestsPerMinute: 5 });
   store.failure = undefined;
   await clock.advanceAwaiting(1_000);
   const freed = store.settlements.flatMap(({ ended }) => ended);
-  expect(freed).toMatchObject([{ hold: { seat: hold.seat, kept: "shared", tokens: 0 }, ran: true, usedTokens: 0 }]);
+  expect(freed).toMatchObject([
+    { reservation: { seat: reservation.seat, kept: "shared", tokens: 0 }, ran: true, usedTokens: 0 },
+  ]);
 });
 
 test("an answer grows by this gateway's share alone while the store is away, and the store hears of it", async () => {
   const { ask, store, settlements, clock } = await open();
   const limits: KeyLimits = { tokensPerMinute: 4_000 };
-  const hold = holdOf(await ask(limits, 500));
+  const reservation = reservationOf(await ask(limits, 500));
   store.failure = awayFault;
-  const asked = settlements.grow({ hold, usedTokens: 501 });
+  const asked = settlements.grow({ reservation, usedTokens: 501 });
   await clock.advanceAwaiting(0);
-  expect(await asked).toEqual({ ...hold, tokens: 1_501 });
-  expect(await settlements.grow({ hold: await asked, usedTokens: 1_502 })).toEqual({ ...hold, tokens: 2_000 });
+  expect(await asked).toEqual({ ...reservation, tokens: 1_501 });
+  expect(await settlements.grow({ reservation: await asked, usedTokens: 1_502 })).toEqual({
+    ...reservation,
+    tokens: 2_000,
+  });
   store.failure = undefined;
   await clock.advanceAwaiting(1_000);
   const charges = store.settlements.flatMap((settlement) => settlement.charges);
-  expect(charges).toMatchObject([{ keyId: hold.keyId, limits, requests: 0 }]);
+  expect(charges).toMatchObject([{ keyId: reservation.keyId, limits, requests: 0 }]);
   expect(charges[0]?.tokens).toBeCloseTo(1_500, -2);
 });
 
@@ -213,7 +226,7 @@ test("a share is at least one of everything, however many gateways there are", a
     concurrency: 10,
     budget: { tokens: 10, per: "day" },
   };
-  expect(holdOf(await ask(limits, 10))).toMatchObject({ tokens: 1, budgetTokens: 1 });
+  expect(reservationOf(await ask(limits, 10))).toMatchObject({ tokens: 1, budgetTokens: 1 });
 });
 
 test("a share of a budget is what is left of it, divided: what was spent was spent with all", async () => {
@@ -222,7 +235,7 @@ test("a share of a budget is what is left of it, divided: what was spent was spe
   local.gateways = 2;
   const limits: KeyLimits = { budget: { tokens: 1_000, per: "day" } };
   const ask = async () => local.admit({ keyId: "abcdefABCDEF", limits, seat: String(Math.random()), tokens: 1_000 });
-  expect(holdOf(await ask()).budgetTokens).toBe(200);
+  expect(reservationOf(await ask()).budgetTokens).toBe(200);
   expect(keptOf(await ask())).toBe("budget_reserved");
 });
 
@@ -232,12 +245,12 @@ test("the memory of a gateway keeps nothing of keys that are idle", async () => 
   const ask = async (keyId: string, limits: KeyLimits, tokens = 1) =>
     local.admit({ keyId, limits, seat: keyId, tokens });
   for (let key = 0; key < 1_000; key += 1) {
-    const hold = holdOf(await ask(`key-${key}`, { concurrency: 1, requestsPerMinute: 60 }));
-    local.settle({ hold, ran: true, usedTokens: 1 });
+    const reservation = reservationOf(await ask(`key-${key}`, { concurrency: 1, requestsPerMinute: 60 }));
+    local.settle({ reservation, ran: true, usedTokens: 1 });
   }
   await ask("under way", { concurrency: 1 });
-  const indebted = holdOf(await ask("indebted", { tokensPerMinute: 10 }));
-  local.settle({ hold: indebted, ran: true, usedTokens: 1_000 });
+  const indebted = reservationOf(await ask("indebted", { tokensPerMinute: 10 }));
+  local.settle({ reservation: indebted, ran: true, usedTokens: 1_000 });
   expect(local.size).toBe(1_002);
   clock.advance(60_000);
   await ask("newcomer", { requestsPerMinute: 60 });

@@ -5,7 +5,7 @@ import type { UsageRow } from "#shared/usage/usage.ts";
 import type {
   Charge,
   Growth,
-  Hold,
+  Reservation,
   LimitsBook,
   Settled,
   Settlement,
@@ -26,7 +26,7 @@ class HeldBook implements Pick<LimitsBook, "settle"> {
       this.written.push(settlement);
     }
     if (this.state !== "there") throw new Fault("backend_unavailable", { message: "away" });
-    return { gateways: this.gateways, grown: settlement.growing.map(({ hold }) => hold), admissions: [] };
+    return { gateways: this.gateways, grown: settlement.growing.map(({ reservation }) => reservation), admissions: [] };
   }
 
   requests(): number {
@@ -48,14 +48,14 @@ const rowOf = (row: Partial<UsageRow> = {}): UsageRow => ({
   ...row,
 });
 
-const holdOf = (seat: string, hold: Partial<Hold> = {}): Hold => ({
+const reservationOf = (seat: string, reservation: Partial<Reservation> = {}): Reservation => ({
   keyId: "abcdefABCDEF",
   limits: { concurrency: 5 },
   seat,
   tokens: 10,
   budgetTokens: 0,
   kept: "shared",
-  ...hold,
+  ...reservation,
 });
 
 /** Its first heartbeat has gone out, and it is quiet. */
@@ -70,7 +70,7 @@ async function open(options: { rowsMax?: number; keepsRunning?: boolean } = {}) 
     gateways: 1,
     settle: (settled: Settled) => void freed.push(settled),
     takeCharges: () => charges.splice(0),
-    grow: ({ hold }: Growth) => hold,
+    grow: ({ reservation }: Growth) => reservation,
     adopt: () => undefined,
   };
   const settlements = new Settlements({
@@ -101,17 +101,17 @@ test("the end of a request without an answer waits up to a tenth of a second, an
   expect(book.requests()).toBe(50);
 });
 
-test("the end of a request is booked with its turn of the event loop if it had an answer or a hold, with everything that waits", async () => {
+test("the end of a request is booked with its turn of the event loop if it had an answer or a reservation, with everything that waits", async () => {
   const { book, charges, end } = await open();
   charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
   end();
-  end({ hold: holdOf("a") });
-  end({ hold: holdOf("b") });
+  end({ reservation: reservationOf("a") });
+  end({ reservation: reservationOf("b") });
   await turnEnd();
-  expect(book.sent).toMatchObject([{ ended: [{ hold: { seat: "a" } }, {}], charges: [{ requests: 1 }] }]);
-  end({ hold: holdOf("c") });
+  expect(book.sent).toMatchObject([{ ended: [{ reservation: { seat: "a" } }, {}], charges: [{ requests: 1 }] }]);
+  end({ reservation: reservationOf("c") });
   await turnEnd();
-  expect(book.sent.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([["a", "b"], ["c"]]);
+  expect(book.sent.map(({ ended }) => ended.map(({ reservation }) => reservation.seat))).toEqual([["a", "b"], ["c"]]);
   expect(book.requests()).toBe(4);
 });
 
@@ -150,35 +150,35 @@ test("the end of a request is sent again every second, unchanged, until it is bo
   expect(logged).toEqual([expect.stringMatching(/^warn: .*kept/), expect.stringMatching(/^info: .*again/)]);
 });
 
-test("the end of a request frees its hold in this gateway at once, also while it cannot be booked", async () => {
+test("the end of a request frees its reservation in this gateway at once, also while it cannot be booked", async () => {
   const { clock, book, freed, settlements, end } = await open();
   book.state = "away";
-  const hold = holdOf("a");
-  settlements.begin(hold);
-  end({ hold });
-  expect(freed).toMatchObject([{ hold, ran: true, usedTokens: 5 }]);
+  const reservation = reservationOf("a");
+  settlements.begin(reservation);
+  end({ reservation });
+  expect(freed).toMatchObject([{ reservation, ran: true, usedTokens: 5 }]);
   await clock.advanceAwaiting(500);
   book.state = "there";
   await clock.advanceAwaiting(1_000);
-  expect(book.written.flatMap(({ ended }) => ended)).toMatchObject([{ hold, ran: true, usedTokens: 5 }]);
+  expect(book.written.flatMap(({ ended }) => ended)).toMatchObject([{ reservation, ran: true, usedTokens: 5 }]);
 });
 
 test("the end of a request is booked after everything that was sent before it, with the charges of this gateway's own grants", async () => {
   const { clock, book, charges, settlements, end } = await open();
   book.state = "away";
-  end({ hold: holdOf("first") });
+  end({ reservation: reservationOf("first") });
   void settlements.flush();
-  end({ hold: holdOf("second") });
+  end({ reservation: reservationOf("second") });
   void settlements.flush();
   await clock.advanceAwaiting(10);
   expect(settlements.isAway).toBe(true);
-  end({ hold: holdOf("third") });
+  end({ reservation: reservationOf("third") });
   charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
   expect(book.sent).toHaveLength(2);
   book.state = "there";
   await clock.advanceAwaiting(1_000);
   expect(settlements.isAway).toBe(false);
-  expect(book.written.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([
+  expect(book.written.map(({ ended }) => ended.map(({ reservation }) => reservation.seat))).toEqual([
     ["first"],
     ["second"],
     ["third"],
@@ -188,12 +188,12 @@ test("the end of a request is booked after everything that was sent before it, w
   expect([first?.acknowledged, last?.acknowledged]).toEqual([(first?.sequence ?? 0) - 1, (last?.sequence ?? 0) - 1]);
 });
 
-test("the end of a request does not settle a hold that only this gateway knows", async () => {
+test("the end of a request does not settle a reservation that only this gateway knows", async () => {
   const { clock, book, freed, settlements, end } = await open();
-  const hold = holdOf("a", { kept: "here" });
-  settlements.begin(hold);
+  const reservation = reservationOf("a", { kept: "here" });
+  settlements.begin(reservation);
   await clock.advanceAwaiting(5_000);
-  end({ hold });
+  end({ reservation });
   await clock.advanceAwaiting(1_000);
   expect(freed).toHaveLength(1);
   expect(book.sent.flatMap(({ ended, renewed }) => [...ended, ...renewed])).toEqual([]);
@@ -203,14 +203,14 @@ test("the end of a request does not settle a hold that only this gateway knows",
 test("the end of a request frees no seat that has expired long ago", async () => {
   const { clock, book, end } = await open();
   book.state = "away";
-  end({ hold: holdOf("first") });
+  end({ reservation: reservationOf("first") });
   await clock.advanceAwaiting(1_000);
-  end({ hold: holdOf("meanwhile") });
+  end({ reservation: reservationOf("meanwhile") });
   await clock.advanceAwaiting(61_000);
-  end({ hold: holdOf("last") });
+  end({ reservation: reservationOf("last") });
   book.state = "there";
   await clock.advanceAwaiting(2_000);
-  expect(book.written.flatMap(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual(["last"]);
+  expect(book.written.flatMap(({ ended }) => ended.map(({ reservation }) => reservation.seat))).toEqual(["last"]);
   expect(book.requests()).toBe(3);
 });
 
@@ -235,9 +235,10 @@ test("a gateway's heartbeat goes out every five seconds, renews the seats of wha
   const { clock, book, local, settlements, end } = await open();
   expect(local.gateways).toBe(1);
 
-  const [stays, leaves] = [holdOf("stays"), holdOf("leaves")];
-  for (const hold of [stays, leaves, holdOf("no seat", { limits: { requestsPerMinute: 5 } })]) settlements.begin(hold);
-  end({ hold: leaves });
+  const [stays, leaves] = [reservationOf("stays"), reservationOf("leaves")];
+  for (const reservation of [stays, leaves, reservationOf("no seat", { limits: { requestsPerMinute: 5 } })])
+    settlements.begin(reservation);
+  end({ reservation: leaves });
   book.gateways = 3;
   await clock.advanceAwaiting(3_000);
   expect(book.sent.flatMap(({ renewed }) => renewed)).toEqual([]);

@@ -37,7 +37,7 @@ beforeEach(() => {
       settle: (each) => (settled.push(each), local.settle(each)),
       takeCharges: () => [],
       grow: (growth) => local.grow(growth),
-      adopt: (hold) => local.adopt(hold),
+      adopt: (reservation) => local.adopt(reservation),
     },
     gateway: "gateway",
     clock,
@@ -207,16 +207,16 @@ test.each([
 
 const concurrency = { concurrency: 1 };
 
-test("the hold of a request on its key is settled with what it took", async () => {
+test("the reservation of a request on its key is settled with what it took", async () => {
   const { account } = open({ tokensPerMinute: 1_000 });
   const following = await offered(account);
   following.on({ kind: "accepted" });
   following.on({ kind: "usage", usage: { promptTokens: 12, completionTokens: 34 } });
   account.close(200);
-  expect(settled).toMatchObject([{ ran: true, usedTokens: 46, hold: { tokens: 110 } }]);
+  expect(settled).toMatchObject([{ ran: true, usedTokens: 46, reservation: { tokens: 110 } }]);
 });
 
-test("the hold of a request on its key is given back whole when no machine took it", async () => {
+test("the reservation of a request on its key is given back whole when no machine took it", async () => {
   const { account } = open({ requestsPerMinute: 1 });
   await admit(account);
   account.endedIn("agent_offline");
@@ -224,7 +224,7 @@ test("the hold of a request on its key is given back whole when no machine took 
   expect(settled).toMatchObject([{ ran: false, usedTokens: 0 }]);
 });
 
-test("the hold of a request on its key is given back when the client leaves while it is being admitted", async () => {
+test("the reservation of a request on its key is given back when the client leaves while it is being admitted", async () => {
   const asked = Promise.withResolvers<void>();
   const slow = limits;
   limits = {
