@@ -12,8 +12,8 @@ import { OpenJobs } from "./jobs/open-jobs.ts";
 import { PromptCounter } from "./requests/count-prompts.ts";
 import { Keeper } from "./placing/keeper.ts";
 import { keeperLease } from "./placing/redis-lease.ts";
-import { OwnClaims } from "./jobs/answer-claims.ts";
-import { RedisClaims } from "./jobs/redis-claims.ts";
+import { OwnIdempotencyRecords } from "./jobs/idempotency-records.ts";
+import { RedisIdempotencyRecords } from "./jobs/redis-idempotency-records.ts";
 import { AnswerResumer } from "./jobs/resume-answer.ts";
 import { RefusedEfforts } from "./requests/refused-efforts.ts";
 import { JobRunner } from "./requests/run-job.ts";
@@ -161,7 +161,8 @@ export function openFleet({
     ranking,
     runner,
     resumer,
-    answerClaims: state.kind === "redis" ? new RedisClaims(state.redis) : new OwnClaims(clock),
+    idempotencyRecords:
+      state.kind === "redis" ? new RedisIdempotencyRecords(state.redis) : new OwnIdempotencyRecords(clock),
     counter,
     keeper,
   };

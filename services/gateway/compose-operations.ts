@@ -92,7 +92,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
     addresses,
     log,
   });
-  const openId = config.openId && new OpenId(config.openId, { ...proof, claims: fleet.answerClaims, log });
+  const openId = config.openId && new OpenId(config.openId, { ...proof, usedStates: fleet.idempotencyRecords, log });
   sessionRoutes(server, { ...proof, written: store.keys, openId, addresses, log });
   parts.mountPlayground(server, (scope) => provePlayground(scope, { ...proof, running: access.running }));
   serveConsole(server);

@@ -11,20 +11,24 @@ import type { Attempt, JobOffer } from "./answer-parts.ts";
 import { answerNotFound } from "./machine-fault.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 
-/** A place in an answer: the machine and the job that give it, and the number of the latest event that the client has. */
-export interface AnswerPlace {
+/** The job that makes an answer, and its machine. */
+export interface AnswerJob {
   readonly machine: string;
   readonly job: string;
+}
+
+/** A position in an answer: its job, and the number of the latest event that the client has. */
+export interface AnswerPosition extends AnswerJob {
   readonly event: number;
 }
 
 /** Returns the id of an event, by which its client resumes the answer after it. */
-export function eventId({ machine, job, event }: AnswerPlace): string {
+export function eventId({ machine, job, event }: AnswerPosition): string {
   return `${machine}.${job}.${event}`;
 }
 
 /** Reads an id of an event. Undefined for any other text. */
-export function readEventId(id: string): AnswerPlace | undefined {
+export function readEventId(id: string): AnswerPosition | undefined {
   const [machine = "", job = "", number = "", ...rest] = id.split(".");
   const isOne = machineName.safeParse(machine).success && tokenText.test(job) && /^\d{1,9}$/.test(number);
   return isOne && rest.length === 0 ? { machine, job, event: Number(number) } : undefined;
@@ -43,7 +47,7 @@ interface ResumerParts {
 
 /** A request that resumes an answer. */
 interface Resuming {
-  readonly place: AnswerPlace;
+  readonly position: AnswerPosition;
   readonly keyId: string;
   readonly course: AnswerCourse;
   readonly signal: AbortSignal;
@@ -76,7 +80,7 @@ export class AnswerResumer {
   }
 
   /** Waits until the machine of an answer is there. Returns false if it is gone for good: nothing came of it for `onceForMs`. */
-  async isThere({ machine }: AnswerPlace, wait: Wait): Promise<boolean> {
+  async isThere({ machine }: AnswerPosition, wait: Wait): Promise<boolean> {
     const { jobs, roster, timing, clock } = this.#parts;
     const sinceMs = clock.now();
     for (;;) {
@@ -90,7 +94,7 @@ export class AnswerResumer {
   }
 
   /** Returns the machine that gives an answer. Throws if no such machine is there. */
-  machineOf({ machine }: AnswerPlace): Presence {
+  machineOf({ machine }: AnswerPosition): Presence {
     const { jobs, roster, clock } = this.#parts;
     jobs.assertConnection();
     const found = roster.find(machine, clock.now());
@@ -98,10 +102,10 @@ export class AnswerResumer {
     return found.presence;
   }
 
-  async run({ place, keyId, course, signal }: Resuming): Promise<EndPayload> {
+  async run({ position, keyId, course, signal }: Resuming): Promise<EndPayload> {
     const { jobs, catalogues, timing } = this.#parts;
-    const { job } = place;
-    const presence = this.machineOf(place);
+    const { job } = position;
+    const presence = this.machineOf(position);
     const attempt = resumedJob(course, (modelId) => {
       const model = catalogues.of(presence).find(({ id }) => id === modelId);
       return model && { job, chosen: resumedChosen(presence, model), next: [] };

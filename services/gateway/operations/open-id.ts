@@ -8,7 +8,7 @@ import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { isLoopback, provesSame } from "#shared/protocol/pairing.ts";
 import { type SessionRole, sessionRoles } from "#shared/records/session-record.ts";
-import type { AnswerClaims } from "../jobs/answer-claims.ts";
+import type { IdempotencyRecords } from "../jobs/idempotency-records.ts";
 
 export interface OpenIdSettings {
   readonly issuer: string;
@@ -39,7 +39,7 @@ export const openIdMs = 10 * 60_000;
 interface OpenIdParts {
   readonly peppers: Peppers;
   /** Claims each state that came back, so that no gateway takes it again. */
-  readonly claims: AnswerClaims;
+  readonly usedStates: IdempotencyRecords;
   readonly clock: Pick<Clock, "wall">;
   readonly log: Pick<Log, "warn">;
 }
@@ -117,16 +117,16 @@ export class OpenId {
 
   /** Returns true for exactly one call with a state that a gateway of this site made within `openIdMs`. */
   async #spend(state: string): Promise<boolean> {
-    const { peppers, claims, clock } = this.#parts;
+    const { peppers, usedStates, clock } = this.#parts;
     const end = state.lastIndexOf(".");
     const text = state.slice(0, end);
     const signatures = peppers.challengeSignatures(`openid ${text}`);
     const isSigned = signatures.some((each) => provesSame(each, state.slice(end + 1)));
     if (!isSigned || clock.wall() >= Number.parseInt(text, 36)) return false;
     const owner = newToken();
-    // Claims are bounded by key. The random end of a state spreads its claims, so that no flood of them fills the bound.
+    // Records are bounded by key. The random end of a state spreads them, so that no flood of them fills the bound.
     const name = { keyId: `openid-${text.slice(-2)}`, name: text };
-    return (await claims.put(name, { owner, digest: "" }, { forMs: openIdMs }))?.owner === owner;
+    return (await usedStates.put(name, { owner, digest: "" }, { forMs: openIdMs }))?.owner === owner;
   }
 
   async #discover(): Promise<client.Configuration | undefined> {

@@ -1,8 +1,8 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep } from "#shared/process/clock.ts";
-import type { AnswerPlace, Wait } from "../jobs/resume-answer.ts";
+import type { AnswerJob, AnswerPosition, Wait } from "../jobs/resume-answer.ts";
 import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";
-import { digestOf, lostJob, OnceClaim, onceName, replayedHeader } from "./made-once.ts";
+import { digestOf, lostJob, AnswerMadeOnce, onceName, replayedHeader } from "./made-once.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { resumeAnswer, sendResumable } from "./resume-request.ts";
 import { readBody, runRequest } from "./run-request.ts";
@@ -23,21 +23,21 @@ export async function answerOnce(exchange: ModelExchange, dependencies: Inferenc
   const { body, headers } = incoming;
   const name = onceName(headers, request.key.id);
   const digest = digestOf(endpoint.kind, body ?? "");
-  const claim = new OnceClaim(name, { owner: request.id, digest }, dependencies);
+  const once = new AnswerMadeOnce(name, { owner: request.id, digest }, dependencies);
   const asked = await readBody(exchange, dependencies);
   const { ends, adaptFault } = endpoint.rendering(asked, request.id);
   request.isMadeOnce();
   const writer = streamOf({ ...exchange, ends }, dependencies);
   const wait = waitFor(exchange, { streamed: asked.stream, tell: (comment) => writer.tell(comment) }, dependencies);
-  const repeat = { exchange, dependencies, claim, wait, bodyBytes: body?.byteLength ?? 0, asked };
-  leaving.signal.addEventListener("abort", () => claim.leave(), { once: true });
+  const repeat = { exchange, dependencies, once, wait, bodyBytes: body?.byteLength ?? 0, asked };
+  leaving.signal.addEventListener("abort", () => once.leave(), { once: true });
   try {
     for (let left = repeatsMax; !(await answer(repeat, left === 0)); left -= 1);
   } catch (thrown) {
     if (!writer.begun) throw thrown;
     failStream(exchange, { writer, fault: adaptFault(Fault.from(thrown)), log: dependencies.log });
   } finally {
-    claim.leave();
+    once.leave();
   }
 }
 
@@ -64,7 +64,7 @@ function waitFor(
 interface Repeat {
   readonly exchange: ModelExchange;
   readonly dependencies: InferenceDependencies;
-  readonly claim: OnceClaim;
+  readonly once: AnswerMadeOnce;
   readonly wait: Wait;
   readonly bodyBytes: number;
   /** The request as it was read, until it runs. */
@@ -73,33 +73,39 @@ interface Repeat {
 
 /** Makes the answer or joins it. Returns false if its machine has to be looked for again. */
 async function answer(repeat: Repeat, isLast: boolean): Promise<boolean> {
-  const { exchange, claim } = repeat;
+  const { exchange, once } = repeat;
   const { request, reply } = exchange;
-  const place = await placeOf(repeat);
+  const position = await positionOf(repeat);
   try {
-    await (place === undefined ? make(repeat) : join(repeat, place));
+    await (position === undefined ? make(repeat) : join(repeat, position));
   } catch (thrown) {
     const { code } = Fault.from(thrown);
-    const isMissing = place !== undefined && code === "answer_not_found";
-    const isAway = place !== undefined && code === "agent_offline";
-    const { machine } = isMissing ? place : request.answer;
-    if (!isAway && !claim.outlasts(code)) await claim.release(machine);
+    const isMissing = position !== undefined && code === "answer_not_found";
+    const isAway = position !== undefined && code === "agent_offline";
+    const { machine } = isMissing ? position : request.answer;
+    if (!isAway && !once.outlasts(code)) await once.release(machine);
     if (isLast || !(isMissing || isAway)) throw thrown;
     reply.removeHeader(replayedHeader);
     return false;
   }
   const { outcome, hasMoved } = request;
-  if (!hasMoved && claim.outlasts(outcome)) return true;
-  await (outcome === "ok" && !hasMoved ? claim.made() : claim.release(request.answer.machine));
+  if (!hasMoved && once.outlasts(outcome)) return true;
+  await (outcome === "ok" && !hasMoved ? once.made() : once.release(request.answer.machine));
   return true;
 }
 
-/** Waits for the turn. Returns the place of the answer that another request made; undefined if this one is to make it. */
-async function placeOf({ exchange, dependencies, claim, wait, bodyBytes }: Repeat): Promise<AnswerPlace | undefined> {
+/** Waits for the turn. Returns the position in the answer that another request made; undefined if this one is to make it. */
+async function positionOf({
+  exchange,
+  dependencies,
+  once,
+  wait,
+  bodyBytes,
+}: Repeat): Promise<AnswerPosition | undefined> {
   const { arriving } = exchange.incoming.state;
   arriving?.grow(bodyBytes);
   try {
-    const taken = await claim.take(wait);
+    const taken = await once.take(wait);
     const isGone = taken !== undefined && (taken.job === lostJob || !(await dependencies.resumer.isThere(taken, wait)));
     if (isGone) exchange.request.isMadeOnce(taken.machine);
     return isGone ? undefined : taken;
@@ -109,10 +115,10 @@ async function placeOf({ exchange, dependencies, claim, wait, bodyBytes }: Repea
 }
 
 function make(repeat: Repeat): Promise<void> {
-  const { dependencies, claim, asked } = repeat;
+  const { dependencies, once, asked } = repeat;
   // The run alone keeps the body while the answer is made.
   repeat.asked = undefined;
-  const given = (place: Omit<AnswerPlace, "event">): void => void claim.placed(place);
+  const given = (job: AnswerJob): void => void once.madeBy(job);
   const keeping = { staysMs: dependencies.timing.onceForMs, given };
   return runRequest(repeat.exchange, dependencies, {
     asked,
@@ -120,7 +126,7 @@ function make(repeat: Repeat): Promise<void> {
   });
 }
 
-function join({ exchange, dependencies, asked }: Repeat, place: AnswerPlace): Promise<void> {
+function join({ exchange, dependencies, asked }: Repeat, position: AnswerPosition): Promise<void> {
   exchange.reply.header(replayedHeader, "true");
-  return resumeAnswer(exchange, { place, asked, staysMs: dependencies.timing.onceForMs }, dependencies);
+  return resumeAnswer(exchange, { position, asked, staysMs: dependencies.timing.onceForMs }, dependencies);
 }

@@ -8,7 +8,7 @@ import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { RouteTable } from "../fleet/route-records.ts";
 import type { RouteRecords } from "../fleet/route-records.ts";
 import type { ImageFetcher } from "../images/image-fetcher.ts";
-import type { AnswerClaims } from "../jobs/answer-claims.ts";
+import type { IdempotencyRecords } from "../jobs/idempotency-records.ts";
 import type { AnswerHead, AnswerRenderer, JobOffer, StreamEnds } from "../jobs/answer-parts.ts";
 import type { ContinuationRoom } from "../jobs/continue-answer.ts";
 import type { Settlements } from "../limits/settlements.ts";
@@ -85,7 +85,7 @@ export interface InferenceDependencies {
   readonly reader: RequestReader;
   readonly runner: JobRunner;
   readonly resumer: AnswerResumer;
-  readonly answerClaims: AnswerClaims;
+  readonly idempotencyRecords: IdempotencyRecords;
   readonly settlements: Settlements;
   /** Absent where no machine goes on with what another one began. */
   readonly continuations?: ContinuationRoom | undefined;

@@ -7,7 +7,7 @@ import { callerOf } from "../keys/authenticate.ts";
 import { sinceArrivalMs } from "../http/timed-response.ts";
 import type { AnswerResumer } from "../jobs/resume-answer.ts";
 import { KeyedCounts } from "../http/bound-uploads.ts";
-import { lastEventHeader, resumedPlace } from "./resumable-answer.ts";
+import { lastEventHeader, resumedPosition } from "./resumable-answer.ts";
 import { adoptError, type BodyLimit } from "../http/answer-faults.ts";
 import { seatAgainMs } from "./admit.ts";
 import { ModelRequest, type RequestParts } from "./request.ts";
@@ -82,7 +82,7 @@ async function enterResume(
   reply: FastifyReply,
   { clock, resumer, resuming }: { clock: Clock; resumer: Pick<AnswerResumer, "machineOf">; resuming: KeyedCounts },
 ): Promise<void> {
-  resumer.machineOf(resumedPlace(request.headers));
+  resumer.machineOf(resumedPosition(request.headers));
   const { key, leaving } = callerOf(request);
   while (resuming.of(key.id) >= resumesReadMax) await sleep(clock, resumeAgainMs, leaving.signal);
   leaving.signal.throwIfAborted();

@@ -3,8 +3,13 @@ import type { IncomingHttpHeaders } from "node:http";
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import { type AnswerClaims, type Claim, type ClaimName, claimsPerKeyMax } from "../jobs/answer-claims.ts";
-import type { AnswerPlace, Wait } from "../jobs/resume-answer.ts";
+import {
+  type IdempotencyRecords,
+  type IdempotencyRecord,
+  type IdempotencyName,
+  idempotencyKeysMax,
+} from "../jobs/idempotency-records.ts";
+import type { AnswerJob, AnswerPosition, Wait } from "../jobs/resume-answer.ts";
 
 /** Names an answer that is made once, however often its request is repeated. */
 export const idempotencyHeader = "idempotency-key";
@@ -14,7 +19,7 @@ export const replayedHeader = "idempotent-replayed";
 const nameCharactersMax = 255;
 
 /** Returns the name that a client gives its answer, as a digest. */
-export function onceName({ [idempotencyHeader]: name }: IncomingHttpHeaders, keyId: string): ClaimName {
+export function onceName({ [idempotencyHeader]: name }: IncomingHttpHeaders, keyId: string): IdempotencyName {
   if (typeof name !== "string" || name.length > nameCharactersMax) {
     const message = `The header 'Idempotency-Key' must have at most ${nameCharactersMax} characters (nameCharactersMax).`;
     throw refusal("invalid_value", message);
@@ -28,14 +33,16 @@ export function digestOf(...parts: readonly (string | Uint8Array)[]): string {
   return hash.digest("base64url");
 }
 
-/** Stands in a claim for the job of an answer that its machine has lost. */
+/** Stands in a record for the job of an answer that its machine has lost. */
 export const lostJob = "lost";
 
-type Place = Pick<AnswerPlace, "machine" | "job">;
-type Holding = { [Field in keyof Place]?: string | undefined } & { name?: ClaimName; from?: string | undefined };
+type Written = { [Field in keyof AnswerJob]?: string | undefined } & {
+  name?: IdempotencyName;
+  from?: string | undefined;
+};
 
 interface OnceParts {
-  readonly answerClaims: AnswerClaims;
+  readonly idempotencyRecords: IdempotencyRecords;
   readonly clock: Clock;
   readonly timing: Timing;
 }
@@ -47,19 +54,19 @@ const leavingAnswers: ReadonlySet<FaultCode | "ok"> = new Set(["backend_unavaila
  * One request for an answer that is made once. Of the requests with its name, one at a time has the turn, as long as its
  * client is there: only this one makes the answer, or takes it over from a request whose client has left.
  */
-export class OnceClaim {
-  readonly #name: ClaimName;
-  readonly #turn: ClaimName;
+export class AnswerMadeOnce {
+  readonly #name: IdempotencyName;
+  readonly #turn: IdempotencyName;
   readonly #parts: OnceParts;
   readonly #untilMs: number;
-  readonly #own: Claim;
-  #place: Place | undefined;
+  readonly #own: IdempotencyRecord;
+  #job: AnswerJob | undefined;
   /** Renews the turn. A killed gateway leaves it for a moment only. */
   #keepingTurn: Timer | undefined;
-  /** Renews the claim until a machine has the answer. */
+  /** Renews the record until a machine has the answer. */
   #renewing: Timer | undefined;
 
-  constructor(name: ClaimName, { owner, digest }: Pick<Claim, "owner" | "digest">, parts: OnceParts) {
+  constructor(name: IdempotencyName, { owner, digest }: Pick<IdempotencyRecord, "owner" | "digest">, parts: OnceParts) {
     this.#name = name;
     this.#turn = { ...name, keyId: `${name.keyId}:turns` };
     this.#own = { owner, digest };
@@ -68,24 +75,21 @@ export class OnceClaim {
   }
 
   /**
-   * Waits for the turn and claims the answer. Returns the place of the answer if another request made it, and takes it over
+   * Waits for the turn and takes the name. Returns the position in the answer if another request made it, and takes it over
    * from that request. Undefined if this one is to make it. Throws if the name stands for another request.
    */
-  async take(wait: Wait): Promise<AnswerPlace | undefined> {
+  async take(wait: Wait): Promise<AnswerPosition | undefined> {
     const { clock, timing } = this.#parts;
     const turnMs = timing.gatewayGoneAfterMs;
     const forMs = timing.onceForMs * 2;
-    await this.#claim(this.#turn, turnMs, wait);
-    this.#keepingTurn ??= clock.every(
-      timing.leaseIntervalMs,
-      () => void this.#reservation(turnMs, { name: this.#turn }),
-    );
-    const { owner, machine, job } = await this.#claim(this.#name, forMs, wait);
+    await this.#takeName(this.#turn, turnMs, wait);
+    this.#keepingTurn ??= clock.every(timing.leaseIntervalMs, () => void this.#write(turnMs, { name: this.#turn }));
+    const { owner, machine, job } = await this.#takeName(this.#name, forMs, wait);
     if (machine !== undefined && job !== undefined) {
-      await this.placed({ machine, job }, owner);
+      await this.madeBy({ machine, job }, owner);
       return { machine, job, event: 0 };
     }
-    this.#renewing = clock.every(timing.onceForMs, () => void this.#reservation(forMs));
+    this.#renewing = clock.every(timing.onceForMs, () => void this.#write(forMs));
     return undefined;
   }
 
@@ -93,63 +97,59 @@ export class OnceClaim {
   leave(): void {
     if (this.#keepingTurn === undefined) return;
     this.#keepingTurn.cancel();
-    void this.#reservation(0, { name: this.#turn });
+    void this.#write(0, { name: this.#turn });
   }
 
-  /** Returns the claim at a name once it is this request's, or that of another one with a place. */
-  async #claim(name: ClaimName, forMs: number, wait: Wait): Promise<Claim> {
-    const { answerClaims, clock } = this.#parts;
+  /** Returns the record of a name once it is this request's, or that of another one with a job. */
+  async #takeName(name: IdempotencyName, forMs: number, wait: Wait): Promise<IdempotencyRecord> {
+    const { idempotencyRecords, clock } = this.#parts;
     const { owner, digest } = this.#own;
     for (;;) {
-      const held = await answerClaims.put(name, this.#own, { forMs });
-      if (held === undefined) throw refusal("idempotency_keys_used_up", tooManyClaims);
-      if (held.digest !== digest) throw refusal("idempotency_key_reused", otherRequest);
-      if (held.owner === owner || held.job !== undefined) return held;
-      if (clock.now() > this.#untilMs) throw refusal("idempotency_key_in_use", stillClaimed);
+      const record = await idempotencyRecords.put(name, this.#own, { forMs });
+      if (record === undefined) throw refusal("idempotency_keys_used_up", tooManyKeys);
+      if (record.digest !== digest) throw refusal("idempotency_key_reused", otherRequest);
+      if (record.owner === owner || record.job !== undefined) return record;
+      if (clock.now() > this.#untilMs) throw refusal("idempotency_key_in_use", keyInUse);
       await wait();
     }
   }
 
   /** Notes the machine that makes the answer, which ends in time and is kept for a while. */
-  async placed({ machine, job }: Place, from?: string): Promise<void> {
+  async madeBy({ machine, job }: AnswerJob, from?: string): Promise<void> {
     const { jobTotalMs, resumableForMs } = this.#parts.timing;
     this.#renewing?.cancel();
-    this.#place = { machine, job };
-    await this.#reservation(jobTotalMs + resumableForMs, { ...this.#place, from });
+    this.#job = { machine, job };
+    await this.#write(jobTotalMs + resumableForMs, { ...this.#job, from });
   }
 
   /** Keeps the name for as long as machines keep a made answer. */
   async made(): Promise<void> {
     this.#renewing?.cancel();
-    await this.#reservation(this.#parts.timing.resumableForMs, this.#place);
+    await this.#write(this.#parts.timing.resumableForMs, this.#job);
   }
 
   /** True if a machine has the answer, and goes on with it or keeps it after such an outcome of this request. */
   outlasts(outcome: FaultCode | "ok" | undefined): boolean {
-    return this.#place !== undefined && outcome !== undefined && leavingAnswers.has(outcome);
+    return this.#job !== undefined && outcome !== undefined && leavingAnswers.has(outcome);
   }
 
   /** Lets the next request make an answer anew that was not made, or that `machine` has lost. */
   async release(machine?: string): Promise<void> {
     this.#renewing?.cancel();
-    await this.#reservation(machine === undefined ? 0 : this.#parts.timing.resumableForMs, { machine, job: lostJob });
+    await this.#write(machine === undefined ? 0 : this.#parts.timing.resumableForMs, { machine, job: lostJob });
   }
 
-  /** While the store is away the claim ends by itself, and what was said to the client holds. */
-  async #reservation(
-    forMs: number,
-    { name = this.#name, from = this.#own.owner, ...place }: Holding = {},
-  ): Promise<void> {
-    const claimed = { ...this.#own, ...place };
-    await this.#parts.answerClaims.put(name, claimed, { from, forMs }).catch(() => undefined);
+  /** While the store is away the record ends by itself, and what was said to the client holds. */
+  async #write(forMs: number, { name = this.#name, from = this.#own.owner, ...job }: Written = {}): Promise<void> {
+    const record = { ...this.#own, ...job };
+    await this.#parts.idempotencyRecords.put(name, record, { from, forMs }).catch(() => undefined);
   }
 }
 
 const otherRequest =
   "The 'Idempotency-Key' stands for another request of this key, with another body. Send a new one for it.";
-const stillClaimed =
-  "Another request with this 'Idempotency-Key' is still under way (jobTotalMs). Ask again in a moment.";
-const tooManyClaims = `This key has ${claimsPerKeyMax} answers with an 'Idempotency-Key' that are under way or kept (claimsPerKeyMax). Ask again in a moment, or without that header.`;
+const keyInUse = "Another request with this 'Idempotency-Key' is still under way (jobTotalMs). Ask again in a moment.";
+const tooManyKeys = `This key has ${idempotencyKeysMax} answers with an 'Idempotency-Key' that are under way or kept (idempotencyKeysMax). Ask again in a moment, or without that header.`;
 
 function refusal(code: FaultCode, message: string): Fault {
   return new Fault(code, { message, param: "Idempotency-Key" });

@@ -5,7 +5,7 @@ import { requestOf } from "./keep-accounts.ts";
 import { idempotencyHeader } from "./made-once.ts";
 import { answerOnce } from "./answer-once.ts";
 import { resumeAnswer, sendResumable } from "./resume-request.ts";
-import { lastEventHeader, resumableHeader, resumedPlace } from "./resumable-answer.ts";
+import { lastEventHeader, resumableHeader, resumedPosition } from "./resumable-answer.ts";
 import { runRequest } from "./run-request.ts";
 
 /** Returns the handler of an endpoint that asks models for something. */
@@ -21,7 +21,7 @@ export function answerRequest(endpoint: Endpoint, dependencies: InferenceDepende
 function obtainKept(exchange: ModelExchange, dependencies: InferenceDependencies): Promise<void> {
   const { headers } = exchange.incoming;
   if (headers[lastEventHeader] !== undefined)
-    return resumeAnswer(exchange, { place: resumedPlace(headers) }, dependencies);
+    return resumeAnswer(exchange, { position: resumedPosition(headers) }, dependencies);
   if (headers[idempotencyHeader]) return answerOnce(exchange, dependencies);
   if (headers[resumableHeader] !== undefined) return runRequest(exchange, dependencies, { send: sendResumable });
   return runRequest(exchange, dependencies);

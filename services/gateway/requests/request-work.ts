@@ -4,7 +4,7 @@ import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import type { Needs } from "../routing/choose-machine.ts";
 import type { ModelTarget } from "../routing/job-placements.ts";
-import type { AnswerPlace } from "../jobs/resume-answer.ts";
+import type { AnswerJob } from "../jobs/resume-answer.ts";
 import type { TargetedWork } from "./choose.ts";
 import { type AskedEffort, jobBody, type ReadRequest } from "./read-request.ts";
 
@@ -18,8 +18,6 @@ interface WorkTerms {
   /** The fields that are ignored, as the client named them. */
   readonly ignored: readonly string[];
 }
-
-type JobPlace = Omit<AnswerPlace, "event">;
 
 const nothing = new Uint8Array();
 /** The client's own trace in the W3C form. */
@@ -44,7 +42,7 @@ export class RequestWork implements TargetedWork {
   readonly #terms: WorkTerms;
   readonly #tellsStop: true | undefined;
   #resumable: Resumable | undefined;
-  #given: ((place: JobPlace) => void) | undefined;
+  #given: ((job: AnswerJob) => void) | undefined;
 
   constructor(asked: ReadRequest, terms: WorkTerms) {
     const { kind, needs, stream, tellsStop, body, sha256, effort } = asked;
@@ -86,14 +84,14 @@ export class RequestWork implements TargetedWork {
   }
 
   /** Lets any gateway go on with the answer, which has this name in its API. `given` hears which machine has the job. */
-  canBeResumed(made: Resumable, given?: (place: JobPlace) => void): void {
+  canBeResumed(made: Resumable, given?: (job: AnswerJob) => void): void {
     this.#resumable = made;
     this.#given = given;
   }
 
   /** Called when a machine has a job that can be resumed, with its whole body. */
-  given(place: JobPlace): void {
-    this.#given?.(place);
+  given(job: AnswerJob): void {
+    this.#given?.(job);
   }
 
   /** Returns the metadata of a job. A machine that goes on with an answer has a part of it only. */

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { AnswerRenderer, AnswerTimings } from "../jobs/answer-parts.ts";
 import type { JobOffer } from "../jobs/answer-parts.ts";
 import { answerNotFound } from "../jobs/machine-fault.ts";
-import { type AnswerPlace, eventId, readEventId } from "../jobs/resume-answer.ts";
+import { type AnswerJob, type AnswerPosition, eventId, readEventId } from "../jobs/resume-answer.ts";
 
 /** Asks for a stream whose events have ids, so that its client can resume it; the answer has it too, if it can be. */
 export const resumableHeader = "x-trunkline-resumable";
@@ -20,11 +20,11 @@ export function resumesAnswer(headers: IncomingHttpHeaders): boolean {
   return headers[lastEventHeader] !== undefined;
 }
 
-/** Returns the place after which a request resumes an answer. */
-export function resumedPlace({ [lastEventHeader]: id }: IncomingHttpHeaders): AnswerPlace {
+/** Returns the position after which a request resumes an answer. */
+export function resumedPosition({ [lastEventHeader]: id }: IncomingHttpHeaders): AnswerPosition {
   if (id === lostId) throw answerNotFound();
-  const place = typeof id === "string" ? readEventId(id) : undefined;
-  if (place !== undefined) return place;
+  const position = typeof id === "string" ? readEventId(id) : undefined;
+  if (position !== undefined) return position;
   const message =
     "The header 'Last-Event-ID' must be the id of an event that this site sent; without it the request asks for a new answer.";
   throw new Fault("invalid_value", { message, param: "Last-Event-ID" });
@@ -41,13 +41,13 @@ const lostId = "none";
 export class NumberedEvents implements AnswerRenderer {
   readonly #renderer: AnswerRenderer;
   readonly #skipped: number;
-  readonly #place: Omit<AnswerPlace, "event">;
+  readonly #job: AnswerJob;
   #hasMoved = false;
   #event = 0;
 
   constructor(renderer: AnswerRenderer, { job, chosen }: JobOffer, skipped = 0) {
     this.#renderer = renderer;
-    this.#place = { machine: chosen.machine, job };
+    this.#job = { machine: chosen.machine, job };
     this.#skipped = skipped;
   }
 
@@ -70,7 +70,7 @@ export class NumberedEvents implements AnswerRenderer {
     let written = "";
     for (const event of events) {
       this.#event += 1;
-      const id = this.#hasMoved ? lostId : eventId({ ...this.#place, event: this.#event });
+      const id = this.#hasMoved ? lostId : eventId({ ...this.#job, event: this.#event });
       if (this.#event > this.#skipped) written += `id: ${id}\n${event}\n\n`;
     }
     return written === "" ? nothing : Buffer.from(written);

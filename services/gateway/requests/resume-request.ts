@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { AnswerPlace } from "../jobs/resume-answer.ts";
+import type { AnswerJob, AnswerPosition } from "../jobs/resume-answer.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import type { Endpoint, ModelExchange, InferenceDependencies } from "./endpoint.ts";
 import type { ReadRequest } from "./read-request.ts";
@@ -14,7 +14,7 @@ interface Keeping {
   /** The number of the last event that the client has; undefined if events have no ids. */
   readonly numberedFrom?: number | undefined;
   /** Called when a machine has the job, with its whole body. */
-  readonly given?: (place: Omit<AnswerPlace, "event">) => void;
+  readonly given?: (job: AnswerJob) => void;
 }
 
 /** Sends an answer that outlasts its client. It is still counted as one of this request. */
@@ -64,8 +64,8 @@ export function sendResumable(
   return sendKept(exchange, sending, { staysMs: 0, ...once, ...numbered }, dependencies);
 }
 
-interface ResumedPlace {
-  readonly place: AnswerPlace;
+interface ResumedAnswer {
+  readonly position: AnswerPosition;
   /** The request as it was read, if it was. */
   readonly asked?: ReadRequest | undefined;
   /** The time for which the job goes on without its client. */
@@ -78,7 +78,7 @@ interface ResumedPlace {
  */
 export async function resumeAnswer(
   exchange: ModelExchange,
-  { place, asked: given, staysMs }: ResumedPlace,
+  { position, asked: given, staysMs }: ResumedAnswer,
   dependencies: InferenceDependencies,
 ): Promise<void> {
   const { incoming, reply, request, leaving } = exchange;
@@ -93,11 +93,11 @@ export async function resumeAnswer(
   const isNumbered = resumesAnswer(headers) || (asked.stream && asksResumable(headers));
   if (isNumbered) reply.header(resumableHeader, "1");
   const run = async (signal: AbortSignal): Promise<void> => {
-    await dependencies.resumer.run({ place, keyId: request.key.id, course: request.answer, signal });
+    await dependencies.resumer.run({ position, keyId: request.key.id, course: request.answer, signal });
   };
   const keeping = {
     staysMs: staysMs ?? dependencies.timing.resumableForMs,
-    numberedFrom: isNumbered ? place.event : undefined,
+    numberedFrom: isNumbered ? position.event : undefined,
   };
   return sendKept(exchange, { asked, run }, keeping, dependencies);
 }

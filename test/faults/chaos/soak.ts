@@ -11,7 +11,7 @@ import { drawFault, titleOf } from "./random-fault.ts";
 import { gateways, machines, SoakedFleet } from "./soaked-fleet.ts";
 
 const atOnce = 64;
-/** Few enough that their kept answers stay below `claimsPerKeyMax` and `leftAnswersMax`. */
+/** Few enough that their kept answers stay below `idempotencyKeysMax` and `leftAnswersMax`. */
 const reconnectingAtOnce = 6;
 /** Clients that reconnect drop each connection within this time. */
 const staysMaxMs = 1_200;

@@ -1,5 +1,5 @@
 import { noRequests } from "../../../harness/no-requests.ts";
-import { OwnClaims } from "../../../../services/gateway/jobs/answer-claims.ts";
+import { OwnIdempotencyRecords } from "../../../../services/gateway/jobs/idempotency-records.ts";
 import { BadKeys } from "../../../../services/gateway/keys/bad-keys.ts";
 import type { LightMyRequestResponse } from "fastify";
 import { onTestFinished } from "vitest";
@@ -126,7 +126,7 @@ export class AdminOnStore {
     const addresses = () => ownAddresses;
     sessionRoutes(this.server, {
       written: keys,
-      openId: openId && new OpenId(openId, { peppers, claims: new OwnClaims(clock), clock, log }),
+      openId: openId && new OpenId(openId, { peppers, usedStates: new OwnIdempotencyRecords(clock), clock, log }),
       keys,
       sessions,
       peppers,

@@ -1,15 +1,15 @@
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import type { RedisConnection, RedisScript } from "#shared/process/redis-connection.ts";
 import {
-  type AnswerClaims,
-  type Claim,
-  claim,
-  type ClaimName,
-  claimsPerKeyMax,
-  type ClaimHold,
-} from "./answer-claims.ts";
+  type IdempotencyRecords,
+  type IdempotencyRecord,
+  idempotencyRecord,
+  type IdempotencyName,
+  idempotencyKeysMax,
+  type Replacement,
+} from "./idempotency-records.ts";
 
-/** KEYS: the claim, the names of its key by the time of their end. ARGV: claim, name, ms, the most names, owner before. */
+/** KEYS: the record, the names of its key by the time of their end. ARGV: record, name, ms, the most names, owner before. */
 const putLua = `
 local held = redis.call("GET", KEYS[1])
 local owner = held and cjson.decode(held).owner or ""
@@ -30,18 +30,22 @@ redis.call("PEXPIREAT", KEYS[2], last[2])
 return ARGV[1]
 `;
 
-/** The claims of all gateways of a site, in Redis. */
-export class RedisClaims implements AnswerClaims {
+/** The idempotency records of all gateways of a site, in Redis. */
+export class RedisIdempotencyRecords implements IdempotencyRecords {
   readonly #put: RedisScript<string>;
 
   constructor(redis: RedisConnection) {
     this.#put = redis.script(putLua, 2);
   }
 
-  async put({ keyId, name }: ClaimName, claimed: Claim, { from = "", forMs }: ClaimHold): Promise<Claim | undefined> {
+  async put(
+    { keyId, name }: IdempotencyName,
+    record: IdempotencyRecord,
+    { from = "", forMs }: Replacement,
+  ): Promise<IdempotencyRecord | undefined> {
     const at = [`claim:${keyId}:${name}`, `claims:${keyId}`] as const;
-    const args = [JSON.stringify(claimed), name, forMs, claimsPerKeyMax, from];
-    const held = await this.#put("claim an answer", ...at, ...args);
-    return claim.safeParse(jsonIn(held)).data;
+    const args = [JSON.stringify(record), name, forMs, idempotencyKeysMax, from];
+    const held = await this.#put("put an idempotency record", ...at, ...args);
+    return idempotencyRecord.safeParse(jsonIn(held)).data;
   }
 }
