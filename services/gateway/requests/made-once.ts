@@ -36,7 +36,7 @@ export function digestOf(...parts: readonly (string | Uint8Array)[]): string {
 /** Stands in a record for the job of an answer that its machine has lost. */
 export const lostJob = "lost";
 
-type Written = { [Field in keyof AnswerJob]?: string | undefined } & {
+type NameChange = { [Field in keyof AnswerJob]?: string | undefined } & {
   name?: IdempotencyName;
   from?: string | undefined;
 };
@@ -140,7 +140,7 @@ export class AnswerMadeOnce {
   }
 
   /** While the store is away the record ends by itself, and what was said to the client holds. */
-  async #write(forMs: number, { name = this.#name, from = this.#own.owner, ...job }: Written = {}): Promise<void> {
+  async #write(forMs: number, { name = this.#name, from = this.#own.owner, ...job }: NameChange = {}): Promise<void> {
     const record = { ...this.#own, ...job };
     await this.#parts.idempotencyRecords.put(name, record, { from, forMs }).catch(() => undefined);
   }

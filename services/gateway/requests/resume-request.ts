@@ -64,7 +64,7 @@ export function sendResumable(
   return sendKept(exchange, sending, { staysMs: 0, ...once, ...numbered }, dependencies);
 }
 
-interface ResumedAnswer {
+interface ResumedRequest {
   readonly position: AnswerPosition;
   /** The request as it was read, if it was. */
   readonly asked?: ReadRequest | undefined;
@@ -78,7 +78,7 @@ interface ResumedAnswer {
  */
 export async function resumeAnswer(
   exchange: ModelExchange,
-  { position, asked: given, staysMs }: ResumedAnswer,
+  { position, asked: given, staysMs }: ResumedRequest,
   dependencies: InferenceDependencies,
 ): Promise<void> {
   const { incoming, reply, request, leaving } = exchange;
