@@ -22,37 +22,10 @@ test.each([
     { code: "unsupported_value", param: "messages", message: "The model does not accept images." },
   ],
   [
-    "vectors of a model that chats",
-    501,
-    '{"error":"This server does not support embeddings. Start it with `--embeddings`"}',
-    { code: "unsupported_value", param: "model", message: "The model does not embed." },
-  ],
-  [
     "likelihoods together with tools",
     400,
     passedOn(400, "logprobs is not supported with tools + stream"),
     { code: "unsupported_parameter", param: "logprobs" },
-  ],
-  [
-    "a schema that is none",
-    400,
-    passedOn(
-      400,
-      "Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #: unrecognized type nonsense",
-    ),
-    { code: "invalid_value" },
-  ],
-  [
-    "two beginnings of an answer",
-    400,
-    passedOn(400, "Cannot have 2 or more assistant messages at the end of the list."),
-    { code: "unsupported_value", param: "messages" },
-  ],
-  [
-    "calls without their results",
-    400,
-    passedOn(400, "Cannot continue an assistant message that contains tool calls."),
-    { code: "unsupported_value", param: "messages" },
   ],
   ["a model that is not there", 404, '{"error":"model \'nope:latest\' not found"}', { code: "model_not_found" }],
   [

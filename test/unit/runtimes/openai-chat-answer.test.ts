@@ -55,7 +55,9 @@ test("an OpenAI-shaped answer names the stop string that ended it, where the ser
 
 test("an OpenAI-shaped answer says nothing by the chunk that only tells the role, with or without content", () => {
   const roles = [delta({ role: "assistant", content: null }), delta({ role: "assistant", content: "" }), delta({})];
-  expect(said(roles)).toEqual([]);
+  const nulls = { content: null, reasoning: null, reasoning_content: null, tool_calls: null };
+  const silent = { index: null, delta: nulls, finish_reason: null, logprobs: null };
+  expect(said([...roles, { choices: [silent], usage: null }, { choices: null }])).toEqual([]);
 });
 
 test("an OpenAI-shaped answer may tell its end on a chunk of its own, or with the last text", () => {
@@ -129,7 +131,9 @@ test("an OpenAI-shaped answer tells usage wherever it stands, with details where
   expect(said([{ choices: [], usage }])).toEqual([told]);
   expect(said([{ object: "chat.completion", usage, choices: [] }])).toEqual([told]);
   expect(said([{ ...(finished as object), usage }])).toEqual([stop, told]);
-  expect(said([{ choices: null, usage: null }])).toEqual([]);
+  const malformed = { prompt_tokens: 3, completion_tokens: -1, completion_tokens_details: "secret" };
+  expect(said([{ usage: malformed }])).toEqual([{ kind: "usage", promptTokens: 3, completionTokens: 0 }]);
+  expect(said([{ usage: { prompt_tokens: "3" } }])).toEqual([]);
 });
 
 test("an OpenAI-shaped answer may have a text and a call in one chunk, of which the text comes first", () => {
@@ -201,6 +205,13 @@ test.each([
   ["no JSON", "{secret"],
   ["no chunk", { choices: "secret" }],
   ["another answer than was asked for", { choices: [{ index: 7, delta: { tool_calls: [{}] } }] }],
+  ["a chunk that is a list", []],
+  ["nothing", null],
+  ["a choice that is a text", { choices: ["secret"] }],
+  ["a delta that is a list", { choices: [{ delta: ["secret"] }] }],
+  ["a text that is a number", { choices: [{ delta: { content: 7 } }] }],
+  ["an index below zero", { choices: [{ index: -1 }] }],
+  ["arguments that are a list", { choices: [{ delta: { tool_calls: [{ function: { arguments: ["secret"] } }] } }] }],
 ])("an OpenAI-shaped answer that fails sends %s, which makes no sense", (_, data) => {
   const fault = faultOf([data]);
   expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime sent an invalid event." });

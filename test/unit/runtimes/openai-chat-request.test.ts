@@ -17,6 +17,12 @@ const question = { role: "user", content: "Hi" } as const;
 const tools: ChatBody["tools"] = ["f", "g"].map((name) => ({ type: "function", function: { name } }));
 const named = { type: "function", function: { name: "g" } } as const;
 
+/** A conversation in which the model called a tool with these arguments. */
+function called(text: string): Pick<ChatBody, "messages"> {
+  const call = { id: "c", type: "function", function: { name: "f", arguments: text } } as const;
+  return { messages: [{ role: "assistant", tool_calls: [call] }, question] };
+}
+
 /** What a server is sent, as it arrives there. */
 function request(
   profile: OpenAiProfile,
@@ -84,18 +90,14 @@ test.each(every)(
 test.each(every)(
   "a request to any OpenAI-shaped server sends %s empty arguments of an earlier call as an empty object",
   (_, profile) => {
-    const call = { id: "c", type: "function", function: { name: "f", arguments: "" } } as const;
-    const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
-    expect(JSON.stringify(request(profile, { messages }))).toContain('"arguments":"{}"');
+    expect(JSON.stringify(request(profile, called("")))).toContain('"arguments":"{}"');
   },
 );
 
 test.each([["[1]"], ["oops"], ['"text"']])(
   "a request to any OpenAI-shaped server refuses earlier arguments that are no object: %s",
   (text) => {
-    const call = { id: "c", type: "function", function: { name: "f", arguments: text } } as const;
-    const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
-    expect(refusal(vllm, { messages })).toMatchObject({
+    expect(refusal(vllm, called(text))).toMatchObject({
       code: "invalid_value",
       param: "messages[0].tool_calls[0].function.arguments",
     });
@@ -110,10 +112,9 @@ test.each([
 ])(
   "a request to any OpenAI-shaped server leaves %s in no doubt about a message that only called tools",
   (_, profile, content) => {
-    const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } } as const;
-    const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
+    const { messages } = called("{}");
     const [sent] = request(profile, { messages })["messages"] as unknown[];
-    expect(sent).toEqual({ role: "assistant", tool_calls: [call], ...content });
+    expect(sent).toEqual({ ...messages[0], ...content });
   },
 );
 
@@ -270,55 +271,43 @@ test("a beginning of the answer in the last message is refused for mlx-lm, which
 
 const schema = { type: "json_schema", json_schema: { name: "s", schema: { type: "array" } } } as const;
 
+const anyObject = { type: "json_object" } as const;
 test.each([
-  ["vllm", vllm],
-  ["llama-server", llamaServer],
-  ["openai", otherServer],
-])("response_format goes to %s as it is", (_, profile) => {
-  expect(request(profile, { response_format: schema })).toMatchObject({ response_format: schema });
-  expect(request(profile, { response_format: { type: "json_object" } })).toMatchObject({
-    response_format: { type: "json_object" },
-  });
-});
+  ["vllm", vllm, anyObject],
+  ["llama-server", llamaServer, anyObject],
+  ["openai", otherServer, anyObject],
+  ["lm-studio", lmStudio, { type: "json_schema", json_schema: { schema: { type: "object" } } }],
+])(
+  "response_format goes to %s as it is, but one of any object as a schema where nothing else is known",
+  (_, profile, any) => {
+    expect(request(profile, { response_format: schema })).toMatchObject({ response_format: schema });
+    expect(request(profile, { response_format: anyObject })).toMatchObject({ response_format: any });
+  },
+);
 
-test("a response_format of any object is a schema for LM Studio, which knows nothing else", () => {
-  expect(request(lmStudio, { response_format: schema })).toMatchObject({ response_format: schema });
-  expect(request(lmStudio, { response_format: { type: "json_object" } })).toMatchObject({
-    response_format: { type: "json_schema", json_schema: { schema: { type: "object" } } },
-  });
-});
-
-test("reasoning_effort goes to vLLM by name, and none by the switch in the template that every version knows", () => {
-  expect(request(vllm, { reasoning_effort: "high" })).toMatchObject({ reasoning_effort: "high" });
-  const off = request(vllm, { reasoning_effort: "none" });
-  expect(off).toMatchObject({ chat_template_kwargs: { enable_thinking: false } });
-  expect(off).not.toHaveProperty("reasoning_effort");
-});
-
-test("reasoning_effort goes to llama-server by name, none with the switch as well", () => {
-  expect(request(llamaServer, { reasoning_effort: "low" })).toMatchObject({ reasoning_effort: "low" });
-  expect(request(llamaServer, { reasoning_effort: "none" })).toMatchObject({
-    reasoning_effort: "none",
-    chat_template_kwargs: { enable_thinking: false },
-  });
-});
-
-test("reasoning_effort goes to mlx-lm through the model's template", () => {
-  expect(request(mlxLm, { reasoning_effort: "none" })).toMatchObject({
-    chat_template_kwargs: { enable_thinking: false },
-  });
-  expect(request(mlxLm, { reasoning_effort: "low" })).toMatchObject({
-    chat_template_kwargs: { reasoning_effort: "low" },
-  });
-});
+const off = { enable_thinking: false };
+test.each([
+  ["vllm", "high", vllm, "high", undefined],
+  ["vllm", "none", vllm, undefined, { ...off, thinking: false }],
+  ["llama-server", "low", llamaServer, "low", undefined],
+  ["llama-server", "none", llamaServer, "none", off],
+  ["mlx-lm", "low", mlxLm, undefined, { reasoning_effort: "low" }],
+  ["mlx-lm", "none", mlxLm, undefined, off],
+] as const)(
+  "reasoning_effort goes to %s by name or through the model's template: %s",
+  (_, asked, profile, effort, template) => {
+    const { reasoning_effort, chat_template_kwargs } = request(profile, { reasoning_effort: asked });
+    expect([reasoning_effort, chat_template_kwargs]).toEqual([effort, template]);
+  },
+);
 
 test("reasoning_effort is refused by name where LM Studio has no such level, unless the model does not think anyway", () => {
   expect(request(lmStudio, { reasoning_effort: "low" })).toMatchObject({ reasoning_effort: "low" });
   for (const effort of ["none", "max"] as const) {
     expect(refusal(lmStudio, { reasoning_effort: effort })).toMatchObject({ param: "reasoning_effort" });
   }
-  const unthinking = request(lmStudio, { reasoning_effort: "none" }, { thinks: false });
-  expect(unthinking).not.toHaveProperty("reasoning_effort");
+  const anyway = request(lmStudio, { reasoning_effort: "none" }, { thinks: false });
+  expect(anyway).not.toHaveProperty("reasoning_effort");
 });
 
 test.each(every)(

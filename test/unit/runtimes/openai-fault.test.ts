@@ -79,6 +79,10 @@ test("a refusal for a prompt that is too long has both numbers in fields of thei
   });
 });
 
+const noModel = { code: "model_not_found", param: "model" };
+const noSuchWork = { code: "unsupported_value", param: "model" };
+const wrongMessages = { code: "unsupported_value", param: "messages" };
+const failed = { code: "upstream_error" };
 test.each([
   [
     "vLLM without tools",
@@ -86,29 +90,24 @@ test.each([
     '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
     { code: "model_does_not_support_tools", param: "tools" },
   ],
-  [
-    "a model without chat",
-    400,
-    "The model does not support Chat Completions API",
-    { code: "unsupported_value", param: "model" },
-  ],
+  ["a model without chat", 400, "The model does not support Chat Completions API", noSuchWork],
   [
     "llama-server for embeddings only",
     501,
     "This server does not support chat completions. Start it without `--embeddings`",
-    { code: "unsupported_value", param: "model", message: "The model does not support chat." },
+    { ...noSuchWork, message: "The model does not support chat." },
   ],
   [
     "llama-server without embeddings",
     501,
     "This server does not support embeddings. Start it with `--embeddings`",
-    { code: "unsupported_value", param: "model", message: "The model does not embed." },
+    { ...noSuchWork, message: "The model does not embed." },
   ],
   [
     "llama-server without vision",
     500,
     "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
-    { code: "unsupported_value", param: "messages" },
+    wrongMessages,
   ],
   [
     "llama-server on broken JSON",
@@ -134,26 +133,21 @@ test.each([
     'Model "m" does not support matryoshka representation, changing output dimensions will lead to poor results.',
     { code: "unsupported_parameter", param: "dimensions" },
   ],
-  ["vLLM's unknown model", 404, "The model `m` does not exist.", { code: "model_not_found", param: "model" }],
-  [
-    "LM Studio's unknown model",
-    400,
-    'Invalid model identifier "m". Please specify a valid downloaded model',
-    { code: "model_not_found", param: "model" },
-  ],
+  ["vLLM's unknown model", 404, "The model `m` does not exist.", noModel],
+  ["LM Studio's unknown model", 400, 'Invalid model identifier "m". Please specify a valid downloaded model', noModel],
   [
     "mlx-lm's unknown model",
     404,
     "404 Client Error. Repository Not Found for url: https://huggingface.co/api/models/m",
-    { code: "model_not_found", param: "model" },
+    noModel,
   ],
   [
     "mlx-lm's unknown model, without a way to Hugging Face",
     404,
     "Cannot find an appropriate cached snapshot folder for the specified revision on the local disk and outgoing traffic has been disabled. To enable repo look-ups and downloads online, set 'HF_HUB_OFFLINE=0' as environment variable.",
-    { code: "model_not_found", param: "model" },
+    noModel,
   ],
-  ["a router's unknown model", 400, "model 'nope' not found", { code: "model_not_found", param: "model" }],
+  ["a router's unknown model", 400, "model 'nope' not found", noModel],
   [
     "llama-server on a schema that is none",
     400,
@@ -165,21 +159,21 @@ test.each([
     "llama-server on calls at the end",
     400,
     "Cannot continue an assistant message that contains tool calls.",
-    { code: "unsupported_value", param: "messages" },
+    wrongMessages,
   ],
-  ["vLLM without vision", 400, "qwen3 is not a multimodal model", { code: "unsupported_value", param: "messages" }],
-  ["mlx-lm's template", 404, "Cannot apply chat template to an empty conversation.", { code: "upstream_error" }],
+  ["vLLM without vision", 400, "qwen3 is not a multimodal model", wrongMessages],
+  ["mlx-lm's template", 404, "Cannot apply chat template to an empty conversation.", failed],
   [
     "llama-server on two beginnings of an answer",
     400,
     "Cannot have 2 or more assistant messages at the end of the list.",
-    { code: "unsupported_value", param: "messages" },
+    wrongMessages,
   ],
-  ["mlx-lm's failure", 404, "[metal::malloc] Attempting to allocate 99 bytes", { code: "upstream_error" }],
-  ["a wrong path", 404, "404 page not found", { code: "upstream_error" }],
+  ["mlx-lm's failure", 404, "[metal::malloc] Attempting to allocate 99 bytes", failed],
+  ["a wrong path", 404, "404 page not found", failed],
   ["too much to do", 503, "busy", { code: "server_is_overloaded" }],
   ["too many requests", 429, "slow down", { code: "server_is_overloaded" }],
-  ["a crash", 500, "CUDA error: out of memory", { code: "upstream_error" }],
+  ["a crash", 500, "CUDA error: out of memory", failed],
   ["something else", 400, "no", { code: "bad_request" }],
   ["a body that is too large", 413, "too large", { code: "bad_request" }],
 ])("a refusal is understood, in every form that servers give it: %s", (_, status, message, fault) => {

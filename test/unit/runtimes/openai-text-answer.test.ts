@@ -54,11 +54,6 @@ const lists = {
   tokens: [" b"],
   top_logprobs: [{ " c": -2, " b": -0.5, " d": -1 }],
 };
-const asInChats = {
-  content: [
-    { id: 1, token: " b", bytes: [32, 98], logprob: -0.5, top_logprobs: [{ id: 2, token: " d", logprob: -1 }] },
-  ],
-};
 
 test("how likely tokens were is read from lists side by side, the likeliest others first and no more than were asked for", () => {
   expect(read([said(" b", { logprobs: lists })], { logprobs: 2 }).events).toEqual([
@@ -80,16 +75,8 @@ test("how likely tokens were is read from lists side by side, the likeliest othe
   ]);
 });
 
-test("how likely tokens were is read as in chats, where a server tells it so", () => {
-  const [event] = read([said(" b", { logprobs: asInChats })], { logprobs: 1 }).events;
-  expect(event).toMatchObject({ logprobs: [{ token: " b", bytes: [32, 98], top_logprobs: [{ token: " d" }] }] });
-});
-
-test("how likely tokens were is left out where nobody asked", () => {
+test("how likely tokens were is left out where nobody asked, and may else be missing later on, but not of the first text", () => {
   expect(read([said(" b", { logprobs: lists })]).events).toEqual([{ kind: "text", text: " b" }]);
-});
-
-test("how likely tokens were may be missing later on, but not of the first text", () => {
   const { events } = read([said(" b", { logprobs: lists }), said("c", { logprobs: null })], { logprobs: 0 });
   expect(events.at(-1)).toEqual({ kind: "text", text: "c" });
   expect(() => read([said("c", { logprobs: null })], { logprobs: 0 })).toThrow(

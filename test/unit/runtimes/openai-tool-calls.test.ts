@@ -22,109 +22,85 @@ function said(index: number, text: string): AnswerEvent {
   return { kind: "tool-call-delta", index, arguments: text };
 }
 
-test("tool calls come in pieces, of which only the first has id and name", () => {
-  const pieces = [
-    { index: 0, id: "a", function: { name: "f", arguments: "{" } },
-    { index: 0, function: { arguments: '"x":1' } },
-    { index: 0, function: { name: "", arguments: "}" } },
-  ];
-  expect(calls(pieces)).toEqual([start(0, "f", "a"), said(0, "{"), said(0, '"x":1'), said(0, "}")]);
+const piece = (index: number | undefined, id: string | undefined, name: string | undefined, args: unknown) => ({
+  index,
+  id,
+  function: { name, arguments: args },
 });
 
-test("tool calls come whole, with their arguments as an object instead of text", () => {
-  expect(calls([{ index: 0, id: "a", function: { name: "f", arguments: { x: 1 } } }])).toEqual([
-    start(0, "f", "a"),
-    said(0, '{"x":1}'),
-  ]);
-});
-
-test("tool calls may lack index and id, and still be told apart", () => {
-  const pieces = [
-    { function: { name: "f", arguments: "{}" } },
-    { function: { name: "g", arguments: "{" } },
-    { function: { arguments: "}" } },
-  ];
-  expect(calls(pieces)).toEqual([start(0, "f"), said(0, "{}"), start(1, "g"), said(1, "{"), said(1, "}")]);
-});
-
-test("tool calls may all have the same index", () => {
-  const pieces = [
-    { index: 0, id: "a", function: { name: "f", arguments: "{}" } },
-    { index: 0, id: "b", function: { name: "f", arguments: "{}" } },
-  ];
-  expect(calls(pieces)).toEqual([start(0, "f", "a"), said(0, "{}"), start(1, "f", "b"), said(1, "{}")]);
-});
-
-test("tool calls count from 0, wherever the runtime begins", () => {
-  const pieces = [
-    { index: 3, id: "a", function: { name: "f", arguments: "{}" } },
-    { index: 5, id: "b", function: { name: "g", arguments: "{}" } },
-  ];
-  expect(calls(pieces).filter(({ kind }) => kind === "tool-call-start")).toEqual([
-    start(0, "f", "a"),
-    start(1, "g", "b"),
-  ]);
-});
-
-test("tool calls may come interleaved", () => {
-  const pieces = [
-    { index: 0, id: "a", function: { name: "f", arguments: "{" } },
-    { index: 1, id: "b", function: { name: "g", arguments: "{" } },
-    { index: 0, function: { arguments: "}" } },
-    { index: 1, function: { arguments: "}" } },
-  ];
-  expect(calls(pieces).slice(-2)).toEqual([said(0, "}"), said(1, "}")]);
+test.each<[how: string, pieces: readonly object[], events: readonly AnswerEvent[]]>([
+  [
+    "in pieces, of which only the first has id and name",
+    [piece(0, "a", "f", "{"), piece(0, undefined, undefined, '"x":1'), piece(0, undefined, "", "}")],
+    [start(0, "f", "a"), said(0, "{"), said(0, '"x":1'), said(0, "}")],
+  ],
+  [
+    "whole, with their arguments as an object instead of text",
+    [piece(0, "a", "f", { x: 1 })],
+    [start(0, "f", "a"), said(0, '{"x":1}')],
+  ],
+  [
+    "without index and id, and are still told apart",
+    [piece(undefined, undefined, "f", "{}"), piece(undefined, undefined, "g", "{"), { function: { arguments: "}" } }],
+    [start(0, "f"), said(0, "{}"), start(1, "g"), said(1, "{"), said(1, "}")],
+  ],
+  [
+    "with one index for all",
+    [piece(0, "a", "f", "{}"), piece(0, "b", "f", "{}")],
+    [start(0, "f", "a"), said(0, "{}"), start(1, "f", "b"), said(1, "{}")],
+  ],
+  [
+    "counted from anywhere, and count from 0",
+    [piece(3, "a", "f", "{}"), piece(5, "b", "g", "{}")],
+    [start(0, "f", "a"), said(0, "{}"), start(1, "g", "b"), said(1, "{}")],
+  ],
+  [
+    "interleaved",
+    [
+      piece(0, "a", "f", "{"),
+      piece(1, "b", "g", "{"),
+      { index: 0, function: { arguments: "}" } },
+      piece(1, "b", "", "}"),
+    ],
+    [start(0, "f", "a"), said(0, "{"), start(1, "g", "b"), said(1, "{"), said(0, "}"), said(1, "}")],
+  ],
+  [
+    "with a name that comes late, and begin then with all that came before",
+    [piece(0, "a", undefined, "{"), piece(0, undefined, "f", "}")],
+    [start(0, "f", "a"), said(0, "{}")],
+  ],
+  ["without arguments, which are empty ones", [piece(0, "a", "f", "")], [start(0, "f", "a"), said(0, "{}")]],
+])("tool calls may come %s", (_, pieces, events) => {
+  expect(calls(pieces)).toEqual(events);
 });
 
 test.each([
-  ["a new id in every piece", { index: 0, id: "b", function: { arguments: "}" } }],
-  ["the name again in every piece", { index: 0, function: { name: "f", arguments: "}" } }],
-  ["id and name again in every piece", { index: 0, id: "a", function: { name: "f", arguments: "}" } }],
-])("tool calls stay one call with %s", (_, piece) => {
-  const first = { index: 0, id: "a", function: { name: "f", arguments: "{" } };
-  expect(calls([first, piece])).toEqual([start(0, "f", "a"), said(0, "{"), said(0, "}")]);
-});
-
-test("tool calls begin when their name is known, with all that came before", () => {
-  const pieces = [
-    { index: 0, id: "a", function: { arguments: "{" } },
-    { index: 0, function: { name: "f", arguments: "}" } },
-  ];
-  expect(calls(pieces)).toEqual([start(0, "f", "a"), said(0, "{}")]);
-});
-
-test("tool calls without arguments have empty ones", () => {
-  expect(calls([{ index: 0, id: "a", function: { name: "f", arguments: "" } }])).toEqual([
-    start(0, "f", "a"),
-    said(0, "{}"),
-  ]);
+  ["a new id", piece(0, "b", undefined, "}")],
+  ["the name again", piece(0, undefined, "f", "}")],
+  ["id and name again", piece(0, "a", "f", "}")],
+])("tool calls stay one call with %s in every piece", (_, next) => {
+  expect(calls([piece(0, "a", "f", "{"), next])).toEqual([start(0, "f", "a"), said(0, "{"), said(0, "}")]);
 });
 
 test("tool calls beyond those that were wanted are left out, whatever they say", () => {
-  const pieces = [
-    { index: 0, id: "a", function: { name: "f", arguments: "{}" } },
-    { index: 1, id: "b", function: { name: "g", arguments: "{" } },
-    { index: 1, function: { arguments: "oops" } },
-  ];
+  const pieces = [piece(0, "a", "f", "{}"), piece(1, "b", "g", "{"), piece(1, undefined, undefined, "oops")];
   expect(calls(pieces, { callsMax: 1 })).toEqual([start(0, "f", "a"), said(0, "{}")]);
 });
 
 test.each([
-  ["arguments that are not JSON", { index: 0, id: "a", function: { name: "f", arguments: "{secret" } }],
-  ["no name", { index: 0, id: "a", function: { arguments: "{}" } }],
-])("tool calls with %s fail the answer at its end, without repeating them", (_, piece) => {
-  const fault = faultThrownBy(() => calls([piece]));
+  ["arguments that are not JSON", piece(0, "a", "f", "{secret")],
+  ["no name", piece(0, "a", undefined, "{}")],
+])("tool calls with %s fail the answer at its end, without repeating them", (_, wrong) => {
+  const fault = faultThrownBy(() => calls([wrong]));
   expect(fault).toMatchObject({ code: "upstream_error", message: "The model's tool call could not be parsed." });
   expect(fault.internal).not.toContain("secret");
 });
 
 test("tool calls may be cut off with the answer", () => {
-  const piece = { index: 0, id: "a", function: { name: "f", arguments: '{"x":' } };
-  expect(calls([piece], { cutOff: true })).toEqual([start(0, "f", "a"), said(0, '{"x":')]);
+  expect(calls([piece(0, "a", "f", '{"x":')], { cutOff: true })).toEqual([start(0, "f", "a"), said(0, '{"x":')]);
 });
 
 test("tool calls are bounded in all, by name", () => {
-  const piece = { index: 0, id: "a", function: { name: "f", arguments: "x".repeat(1024 * 1024) } };
-  const many = Array.from({ length: 9 }, () => piece);
+  const many = Array.from({ length: 9 }, () => piece(0, "a", "f", "x".repeat(1024 * 1024)));
   expect(() => calls(many)).toThrow(`${toolArgumentsCharactersMax} characters (toolArgumentsCharactersMax)`);
 });

@@ -66,12 +66,3 @@ test("events before a fault in the same piece are emitted before the stream fail
   await failed;
   expect(taken).toEqual(["a"]);
 });
-
-test("a stream that breaks off emits what came before it fails", async () => {
-  const taken: string[] = [];
-  const { done, send, end } = reading((events) => void taken.push(...textsOf(events)));
-  send('"a"\n"b');
-  end();
-  await expect(done).rejects.toBeInstanceOf(Fault);
-  expect(taken).toEqual(["a"]);
-});

@@ -165,26 +165,6 @@ test("the text of a refusal is read to its end, but no further than its limit", 
   await expect(endless).rejects.toThrow(/^500: x{65536}/);
 });
 
-test("an answer that is handed over comes as it is sent, and what its taker waits for comes first", async () => {
-  const { ask, answerAt } = await connected();
-  const taken: string[] = [];
-  const room = Promise.withResolvers<void>();
-  const all = ask().read((piece) => {
-    taken.push(Buffer.from(piece).toString());
-    return taken.length === 1 ? room.promise : undefined;
-  });
-  const sent = await answerAt(0);
-  sent.write("one ");
-  await until(() => taken.length === 1, { what: "the first piece is taken" });
-  sent.write("two ");
-  sent.end("three");
-  await nextTurn();
-  expect(taken).toEqual(["one "]);
-  room.resolve();
-  await all;
-  expect(taken.join("")).toBe("one two three");
-});
-
 test("an answer that is read by a taker without room is not taken without end, and is whole in the end", async () => {
   const { ask, answerAt } = await connected();
   const room = Promise.withResolvers<void>();

@@ -17,22 +17,24 @@ type Ask = (fields: Partial<ChatBody>) => Sent;
 
 const messages: ChatBody["messages"] = [{ role: "user", content: "Hi" }];
 const plain = (request: Sent): Sent => JSON.parse(JSON.stringify(request));
-const model = { name: "m" };
 
 const chatOn =
-  (profile: OpenAiProfile): Ask =>
+  (profile: OpenAiProfile, tokenCount?: number): Ask =>
   (fields) => {
     const body = chatBody.parse({ messages, ...fields });
     return plain(
-      openAiChatRequest({ profile, model }, { body, capabilities: { thinking: true }, contextWindow: 4_096 }),
+      openAiChatRequest(
+        { profile, model: { name: "m", tokenCount } },
+        { body, capabilities: { thinking: true }, contextWindow: 4_096 },
+      ),
     );
   };
 const textOn =
-  (profile: OpenAiProfile): Ask =>
-  (fields) =>
-    plain(
-      openAiTextRequest({ profile, model }, { body: { prompt: "Once", ...(fields as object) }, contextWindow: 4_096 }),
-    );
+  (profile: OpenAiProfile, tokenCount?: number): Ask =>
+  (fields) => {
+    const body = { prompt: "Once", ...(fields as object) };
+    return plain(openAiTextRequest({ profile, model: { name: "m", tokenCount } }, { body, contextWindow: 4_096 }));
+  };
 
 const ollama = (format: string) => {
   const show = ollamaShow.parse({ capabilities: ["completion", "thinking", "insert"], details: { format } });
@@ -165,4 +167,19 @@ test.each<[string, Ask, Partial<ChatBody>]>([
   const fault = faultThrownBy(() => ask(fields));
   expect(fault).toBeInstanceOf(Fault);
   expect(fault).toMatchObject({ code: "unsupported_parameter", param: Object.keys(fields)[0] });
+});
+
+const biased = (...tokens: string[]) => ({ logit_bias: Object.fromEntries(tokens.map((token) => [token, 1])) });
+test.each([
+  ["a chat", chatOn],
+  ["a text", textOn],
+])("a bias in %s is sent for tokens that a model has, and refused where its server dies of others", (_, on) => {
+  expect(on(mlxLm, 268)(biased("0", "267"))).toMatchObject(biased("0", "267"));
+  for (const token of ["268", "99999999", "4294967296", "-1", "x", ""]) {
+    const refused = faultThrownBy(() => on(mlxLm, 268)(biased("5", token)));
+    expect(refused).toMatchObject({ code: "invalid_value", param: "logit_bias" });
+  }
+  const unknown = faultThrownBy(() => on(mlxLm)(biased("5")));
+  expect(unknown).toMatchObject({ code: "unsupported_parameter", param: "logit_bias" });
+  expect(on(vllm)(biased("99999999"))).toMatchObject(biased("99999999"));
 });
