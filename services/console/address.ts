@@ -23,9 +23,13 @@ export function go(address: string, { replace = false } = {}): void {
   if (!replace) scrollTo(0, 0);
 }
 
-/** Sets one field of the query, and leaves the others. A filter replaces the address, so that Back leaves the page. */
-export function setQuery(name: string, value: string | undefined): void {
+/**
+ * Sets one field of the query, drops those in `drops`, and leaves the others. A filter replaces the address, so that Back
+ * leaves the page.
+ */
+export function setQuery(name: string, value: string | undefined, ...drops: readonly string[]): void {
   const next = new URL(location.href);
+  for (const dropped of drops) next.searchParams.delete(dropped);
   if (value) next.searchParams.set(name, value);
   else next.searchParams.delete(name);
   go(next.href, { replace: true });

@@ -65,14 +65,15 @@ export function TextField({ label, hint, onText, onTaken, type = "text", ...inpu
   );
 }
 
-/** A field whose text stands in the address, under `name`. */
-export function QueryField({ name, ...field }: Omit<TextFieldProps, "onText"> & { readonly name: string }) {
-  return <TextField {...field} onText={(text) => setQuery(name, text)} />;
+interface QueryProps {
+  readonly name: string;
+  /** The field of the address that another choice makes void: the page of the main table, unless it is another. */
+  readonly drops?: string;
 }
 
-/** A field for words by which a page filters its list. */
-export function FindField(props: Pick<TextFieldProps, "hint" | "placeholder">) {
-  return <QueryField name="find" label="Find" type="search" value={query.value.get("find") ?? ""} {...props} />;
+/** A field whose text stands in the address, under `name`. */
+export function QueryField({ name, drops = "page", ...field }: Omit<TextFieldProps, "onText"> & QueryProps) {
+  return <TextField {...field} onText={(text) => setQuery(name, text, drops)} />;
 }
 
 /** The fields by which a page chooses what it shows. They take effect at once. */
@@ -167,8 +168,8 @@ export function Choice({ label, hint, value, options, onChoose }: ChoiceProps) {
 }
 
 /** A choice that stands in the address, under `name`. */
-export function QueryChoice({ name, ...choice }: Omit<ChoiceProps, "onChoose"> & { readonly name: string }) {
-  return <Choice {...choice} onChoose={(value) => setQuery(name, value)} />;
+export function QueryChoice({ name, drops = "page", ...choice }: Omit<ChoiceProps, "onChoose"> & QueryProps) {
+  return <Choice {...choice} onChoose={(value) => setQuery(name, value, drops)} />;
 }
 
 interface ActionProps {

@@ -1,7 +1,6 @@
-/** The parts of which pages are made: sections, tables, facts, notices. */
+/** The parts of which pages are made: sections, facts, notices. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { query, setQuery } from "./address.ts";
 import type { ApiFault, Shown } from "./admin-api.ts";
 import { None, type Tone } from "./values.tsx";
 
@@ -82,95 +81,6 @@ export function Answered<Answer>(props: {
     </>
   );
 }
-
-/**
- * A column of a table. Numbers stand at the right; a wide column is left out on narrow screens. A click on its head sorts
- * the rows by the value of `by`; a head without it cannot sort.
- */
-export type Column<Row> = readonly [
-  name: string,
-  cell: (row: Row) => ComponentChildren,
-  layout?: "" | "right" | "wide" | "right wide",
-  by?: (row: Row) => string | number | null,
-];
-
-export interface TableProps<Row> {
-  /** The name of the table for screen readers. */
-  readonly caption: string;
-  readonly columns: readonly Column<Row>[];
-  readonly rows: readonly Row[];
-  /** A row that stays below the others, however they are sorted. */
-  readonly last?: Row | undefined;
-  readonly keyOf: (row: Row, place: number) => string;
-  readonly empty: ComponentChildren;
-}
-
-export function Table<Row>({ caption, columns, rows, last, keyOf, empty }: TableProps<Row>) {
-  if (rows.length === 0) return <p class="empty">{empty}</p>;
-  const sort = query.value.get("sort") ?? "";
-  const [, , , by] = columns.find(([name]) => name === sort.replace(/^-/, "")) ?? [];
-  const shown = by === undefined ? [...rows] : sorted(rows, by, sort.startsWith("-"));
-  if (last !== undefined) shown.push(last);
-  return (
-    <div class="table-room" tabIndex={0} role="region" aria-label={caption}>
-      <table>
-        <thead>
-          <tr>
-            {columns.map(([name, , layout, sorts]) => (
-              <th key={name} scope="col" class={layout} aria-sort={directionOf(name, sort)}>
-                {sorts === undefined ? name : <SortButton name={name} sort={sort} />}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {shown.map((row, place) => (
-            <tr key={keyOf(row, place)}>
-              {columns.map(([name, cell, layout]) => (
-                <td key={name} class={layout}>
-                  {cell(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-/** The head of a column that sorts: upwards, downwards, and as before. The address has the choice. */
-function SortButton({ name, sort }: { readonly name: string; readonly sort: string }) {
-  const next = sort === name ? `-${name}` : sort === `-${name}` ? undefined : name;
-  return (
-    <button type="button" class="sort" onClick={() => setQuery("sort", next)}>
-      {name}
-    </button>
-  );
-}
-
-function directionOf(name: string, sort: string) {
-  if (sort === name) return "ascending";
-  return sort === `-${name}` ? "descending" : undefined;
-}
-
-/** Returns the rows by a value of each. Rows without one come last. */
-export function sorted<Row>(
-  rows: readonly Row[],
-  by: (row: Row) => string | number | null,
-  isDescending: boolean,
-): Row[] {
-  return rows.toSorted((first, second) => {
-    const [one, other] = [by(first), by(second)];
-    if (one === null || other === null) return Number(one === null) - Number(other === null);
-    const order =
-      typeof one === "number" && typeof other === "number" ? one - other : names.compare(String(one), String(other));
-    return isDescending ? -order : order;
-  });
-}
-
-/** Compares names as people do: `gpu-9` before `gpu-10`. */
-const names = new Intl.Collator(undefined, { numeric: true });
 
 export type Fact = readonly [name: string, value: ComponentChildren];
 

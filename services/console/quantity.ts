@@ -1,4 +1,4 @@
-/** Numbers, times and sizes as people read them. Pure. */
+/** Numbers, times, sizes and names as people read them. Pure. */
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -43,6 +43,15 @@ export function bytesText(bytes: number): string {
 /** Returns a window of a model: 131,072 is 128K, as people name it. */
 export function windowText(tokens: number): string {
   return tokens >= 1_024 && tokens % 1_024 === 0 ? `${tokens / 1_024}K` : numberText(tokens);
+}
+
+const nameEnd = 12;
+
+/** Returns the start of a name and its last characters. A table cuts a long start short, so that the end stays in sight. */
+export function nameParts(name: string): readonly [start: string, end: string] {
+  const characters = Array.from(name);
+  if (characters.length <= 2 * nameEnd) return [name, ""];
+  return [characters.slice(0, -nameEnd).join(""), characters.slice(-nameEnd).join("")];
 }
 
 const clockText = new Intl.DateTimeFormat(undefined, {

@@ -7,7 +7,7 @@ import type { ShownKey } from "#shared/records/shown-key.ts";
 import { to } from "./address.ts";
 import { useAnswer } from "./admin-api.ts";
 import { clock } from "./live.ts";
-import { localTime, spanText } from "./quantity.ts";
+import { localTime, nameParts, spanText } from "./quantity.ts";
 
 export type Tone = "good" | "warn" | "bad" | "plain";
 
@@ -54,11 +54,12 @@ export function Age({ sinceMs }: { readonly sinceMs: number }) {
   );
 }
 
-/** A name that a machine, a client or a person chose: always text, in its own direction. */
+/** A name that a machine, a client or a person chose: always text, in its own direction. A table cuts a long one in its middle. */
 export function Name({ children }: { readonly children: string }) {
+  const [start, end] = nameParts(children);
   return (
     <bdi class="name" title={children}>
-      {children}
+      {end === "" ? start : [<span>{start}</span>, end]}
     </bdi>
   );
 }

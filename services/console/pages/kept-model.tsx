@@ -4,16 +4,27 @@ import type { ShownPlan } from "#shared/fleet/shown-plan.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { ActionForm, Confirm, listIn, TextField } from "../forms.tsx";
 import { fleet } from "../live.ts";
-import { Answered, type Column, Section, Table } from "../parts.tsx";
+import { Answered, Section } from "../parts.tsx";
 import { mayChange } from "../session.ts";
+import { type Column, Table } from "../table.tsx";
 import { Badge, MachineLink, None } from "../values.tsx";
 
 type PlanStep = ShownPlan["data"][number];
 
 const columns: readonly Column<PlanStep>[] = [
-  ["machine", ({ machine }) => (machine === null ? <None text="none" /> : <MachineLink name={machine} />)],
-  ["state", ({ state }) => <Badge tone={keptWords[state][0]}>{keptWords[state][1]}</Badge>],
-  ["why", ({ why }) => <bdi>{why}</bdi>],
+  [
+    "machine",
+    ({ machine }) => (machine === null ? <None text="none" /> : <MachineLink name={machine} />),
+    "",
+    ({ machine }) => machine,
+  ],
+  [
+    "state",
+    ({ state }) => <Badge tone={keptWords[state][0]}>{keptWords[state][1]}</Badge>,
+    "",
+    ({ state }) => keptWords[state][1],
+  ],
+  ["why", ({ why }) => <bdi>{why}</bdi>, "", ({ why }) => why],
 ];
 
 /** The wish to have a model in the memory of some machines, and how far that is. */
@@ -29,6 +40,7 @@ export function KeptModel({ id }: { readonly id: string }) {
             <>
               {wish !== undefined && (
                 <Table
+                  name="copies"
                   caption={`Copies of ${id}`}
                   rows={steps}
                   keyOf={(_, place) => String(place)}

@@ -91,7 +91,13 @@ function UsageOf({ id }: { readonly id: string }) {
     <Section title="Usage of the last 30 days" aside={<a href={to(["usage"], { key: id, by: "day" })}>By day</a>}>
       <Answered of={usage}>
         {({ data }) => (
-          <UsageTable caption="Usage by model" sums={sumBy(data, "model")} total={sumOf("all", data)} part="model" />
+          <UsageTable
+            name="usage"
+            caption="Usage by model"
+            sums={sumBy(data, "model")}
+            total={sumOf("all", data)}
+            part="model"
+          />
         )}
       </Answered>
     </Section>
@@ -103,7 +109,7 @@ function TrailOf({ id }: { readonly id: string }) {
   return (
     <Section title="Its trail">
       <Answered of={trail}>
-        {({ data }) => <TrailTable caption="Trail of this key" rows={data.toReversed()} />}
+        {({ data }) => <TrailTable name="trail" caption="Trail of this key" rows={data.toReversed()} />}
       </Answered>
     </Section>
   );

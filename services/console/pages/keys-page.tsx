@@ -2,10 +2,11 @@ import { limitsText } from "#shared/admin/key-terms.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { query, to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
-import { Filters, FindField, QueryChoice, WindowButton } from "../forms.tsx";
-import { Answered, type Column, Page, Table, UnreadNotice } from "../parts.tsx";
+import { QueryChoice, WindowButton } from "../forms.tsx";
+import { FaultNotice, Page, UnreadNotice } from "../parts.tsx";
 import { shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
+import { type Column, Table } from "../table.tsx";
 import { KeyState, Name, Names, None, Time } from "../values.tsx";
 import { IssueDialog } from "./issue-key.tsx";
 import { OneKey } from "./key-page.tsx";
@@ -27,11 +28,21 @@ const columns: readonly Column<ShownKey>[] = [
   ],
   ["state", ({ state }) => <KeyState state={state} />, "", ({ state }) => state],
   ["kind", ({ kind }) => (kind === "model" ? "models" : kind), "", ({ kind }) => kind],
-  ["may call", ({ kind, scopes }) => (kind === "model" ? <Names of={scopes} /> : <None text="no models" />), "wide"],
+  [
+    "may call",
+    ({ kind, scopes }) => (kind === "model" ? <Names of={scopes} /> : <None text="no models" />),
+    "wide",
+    ({ scopes }) => scopes.join(" "),
+  ],
   ["limits", (key) => limitsText(key, shortNumber) || <None text="none" />, "wide"],
-  ["machines", ({ machines }) => machines?.join(", ") ?? <None text="any" />, "wide"],
+  [
+    "machines",
+    ({ machines }) => machines?.join(", ") ?? <None text="any" />,
+    "wide",
+    ({ machines }) => machines?.join(" ") ?? null,
+  ],
   ["expires", (key) => <Time at={key.expires_at} />, "", (key) => key.expires_at],
-  ["id", ({ id }) => <Name>{id}</Name>, "wide"],
+  ["id", ({ id }) => <Name>{id}</Name>, "wide", ({ id }) => id],
 ];
 
 const states = ["valid", "disabled", "expired", "revoked"] as const;
@@ -40,10 +51,8 @@ const issuing = (close: () => void) => <IssueDialog onClose={close} />;
 
 function KeyList() {
   const state = query.value.get("state") ?? "valid";
-  const words = (query.value.get("find") ?? "").toLowerCase();
   const chosen = states.find((each) => each === state);
-  const keys = useAnswer("GET /keys", { query: { limit: 1_000, state: chosen } });
-  const isFound = ({ id, name }: ShownKey): boolean => `${id} ${name}`.toLowerCase().includes(words);
+  const { answer, fault } = useAnswer("GET /keys", { query: { limit: 1_000, state: chosen } });
   return (
     <Page
       title="Keys"
@@ -52,29 +61,21 @@ function KeyList() {
         mayChangeKeys() && <WindowButton text="Issue a key" name="issue" value="new" isPrimary window={issuing} />
       }
     >
-      <Filters label="Filters">
-        <FindField placeholder="a name or an id" />
-        <QueryChoice name="state" label="State" value={state} options={[...states, "all"]} />
-      </Filters>
-      <Answered of={keys} waiting="Keys are listed…">
-        {({ data, unread, has_more: hasMore }) => (
-          <>
-            <UnreadNotice unread={unread} />
-            <Table
-              caption="Keys"
-              columns={columns}
-              rows={data.filter(isFound).toReversed()}
-              keyOf={({ id }) => id}
-              empty="No key matches. Issue one for each client."
-            />
-            {hasMore && (
-              <p class="quiet">
-                These are the first 1,000 keys. <code>trunkline keys</code> lists all of them.
-              </p>
-            )}
-          </>
-        )}
-      </Answered>
+      <FaultNotice fault={fault} />
+      <UnreadNotice unread={answer?.unread} />
+      <Table
+        caption="Keys"
+        columns={columns}
+        rows={answer?.data.toReversed() ?? []}
+        keyOf={({ id }) => id}
+        empty={answer === undefined ? "Loading the keys…" : "No key matches. Issue one for each client."}
+        filters={<QueryChoice name="state" label="State" value={state} options={[...states, "all"]} />}
+      />
+      {answer?.has_more === true && (
+        <p class="quiet">
+          These are the first 1,000 keys. <code>trunkline keys</code> lists all of them.
+        </p>
+      )}
     </Page>
   );
 }

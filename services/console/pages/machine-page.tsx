@@ -5,10 +5,11 @@ import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { LinkButton } from "../forms.tsx";
 import { fleet, inMemory, stale } from "../live.ts";
-import { type Column, type Fact, Facts, FaultNotice, Notice, Page, Section, Table } from "../parts.tsx";
+import { type Fact, Facts, FaultNotice, Notice, Page, Section } from "../parts.tsx";
 import { numberText, sizeText, windowText } from "../quantity.ts";
 import { memoryText } from "../model-rows.ts";
 import { mayChange } from "../session.ts";
+import { type Column, Table } from "../table.tsx";
 import { Age, Badge, Badges, Bar, MachineState, ModelLink, Name, Names, Time } from "../values.tsx";
 import { MachineActions } from "./machine-actions.tsx";
 
@@ -160,11 +161,11 @@ function RecordFacts({ record }: { readonly record: ShownMachineRecord }) {
 }
 
 const columns: readonly Column<ModelListing["data"][number]>[] = [
-  ["model", ({ id }) => <ModelLink id={id} />],
-  ["model server", ({ runtime }) => runtime ?? "–", "wide"],
-  ["window", (model) => windowText(model.context_window), "right"],
-  ["size", (model) => sizeText(model.size_mb), "right"],
-  ["in memory", memoryText],
+  ["model", ({ id }) => <ModelLink id={id} />, "", ({ id }) => id],
+  ["model server", ({ runtime }) => runtime ?? "–", "wide", ({ runtime }) => runtime ?? null],
+  ["window", (model) => windowText(model.context_window), "right", (model) => model.context_window],
+  ["size", (model) => sizeText(model.size_mb), "right", (model) => model.size_mb],
+  ["in memory", memoryText, "", memoryText],
 ];
 
 function ModelsOf({ name }: { readonly name: string }) {
@@ -175,6 +176,7 @@ function ModelsOf({ name }: { readonly name: string }) {
       {waiting && <p class="quiet">{waiting}</p>}
       {answer !== undefined && (
         <Table
+          name="models"
           caption={`Models of ${name}`}
           keyOf={({ id }) => id}
           rows={answer.data}

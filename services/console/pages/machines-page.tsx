@@ -1,9 +1,10 @@
+import { machineWord } from "#shared/fleet/fleet-words.ts";
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { query } from "../address.ts";
-import { Filters, FindField, WindowButton } from "../forms.tsx";
+import { WindowButton } from "../forms.tsx";
 import { fleet } from "../live.ts";
-import { type Column, Page, Table } from "../parts.tsx";
+import { Page } from "../parts.tsx";
 import { mayChange } from "../session.ts";
+import { type Column, Table } from "../table.tsx";
 import { Age, Bar, MachineLink, MachineState, None } from "../values.tsx";
 import { OneMachine } from "./machine-page.tsx";
 import { PairDialog } from "./pair-machine.tsx";
@@ -14,7 +15,7 @@ export function Machines({ rest: [name] }: { readonly rest: readonly string[] })
 
 const columns: readonly Column<ShownFleetMachine>[] = [
   ["machine", ({ machine }) => <MachineLink name={machine} />, "", ({ machine }) => machine],
-  ["state", (machine) => <MachineState machine={machine} />, "", ({ status }) => status],
+  ["state", (machine) => <MachineState machine={machine} />, "", machineWord],
   ["model server", ({ runtime }) => runtime ?? <None text="none" />, "wide", ({ runtime }) => runtime],
   [
     "slots in use",
@@ -33,15 +34,15 @@ const columns: readonly Column<ShownFleetMachine>[] = [
     ({ status, heard_ms_ago: ms }) =>
       status === "present" ? "now" : ms === null ? "never" : <Age sinceMs={(fleet.value?.heardAt ?? 0) - ms} />,
     "right wide",
+    ({ status, heard_ms_ago: ms }) => (status === "present" ? 0 : ms),
   ],
-  ["why", ({ why }) => (why === null ? <None /> : <bdi>{why}</bdi>), "wide"],
+  ["why", ({ why }) => (why === null ? <None /> : <bdi>{why}</bdi>), "wide", ({ why }) => why],
 ];
 
 const pairing = (close: () => void) => <PairDialog onClose={close} />;
 
 function MachineList() {
   const { value } = fleet;
-  const words = (query.value.get("find") ?? "").toLowerCase();
   return (
     <Page
       title="Machines"
@@ -51,20 +52,13 @@ function MachineList() {
       {value === undefined ? (
         <p class="quiet">Loading the machines…</p>
       ) : (
-        <>
-          <Filters label="Filter">
-            <FindField placeholder="a name" />
-          </Filters>
-          <Table
-            caption="Machines"
-            columns={columns}
-            rows={value.data.filter(({ machine }) => machine.includes(words))}
-            keyOf={({ machine, epoch }) => `${machine} ${epoch}`}
-            empty={
-              words === "" ? "There is no machine yet. Pair one: you get a line to paste there." : "No machine matches."
-            }
-          />
-        </>
+        <Table
+          caption="Machines"
+          columns={columns}
+          rows={value.data}
+          keyOf={({ machine, epoch }) => `${machine} ${epoch}`}
+          empty="There is no machine yet. Pair one: you get a line to paste there."
+        />
       )}
     </Page>
   );

@@ -5,10 +5,11 @@ import { query, to } from "../address.ts";
 import { type ApiFault, faultOf, useAnswer, work } from "../admin-api.ts";
 import { inMemory } from "../live.ts";
 import { Button, Confirm, Filters, LinkButton, QueryChoice, QueryField } from "../forms.tsx";
-import { Answered, type Column, FaultNotice, Notice, Page, Section, Table } from "../parts.tsx";
+import { Answered, FaultNotice, Notice, Page, Section } from "../parts.tsx";
 import { memoryText } from "../model-rows.ts";
 import { msText, numberText, sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
+import { type Column, Table } from "../table.tsx";
 import { Badge, MachineLink, ModelBadges, Name, Names, None, orDash } from "../values.tsx";
 import { KeptModel } from "./kept-model.tsx";
 
@@ -35,13 +36,18 @@ export function OneModel({ id }: { readonly id: string }) {
 }
 
 const offerColumns: readonly Column<ShownModel>[] = [
-  ["machine", ({ machine }) => <MachineLink name={machine} />],
-  ["model server", ({ runtime }) => runtime ?? "–"],
-  ["window", (offer) => `${windowText(offer.context_window)} tokens`, "right"],
-  ["size", (offer) => sizeText(offer.size_mb), "right"],
-  ["profile", (offer) => offer.runtime_profile, "wide"],
-  ["in memory", memoryText],
-  ["load takes", ({ load_seconds: seconds }) => (seconds ? `${numberText(seconds)} s` : "–"), "right wide"],
+  ["machine", ({ machine }) => <MachineLink name={machine} />, "", ({ machine }) => machine],
+  ["model server", ({ runtime }) => runtime ?? "–", "", ({ runtime }) => runtime ?? null],
+  ["window", (offer) => `${windowText(offer.context_window)} tokens`, "right", (offer) => offer.context_window],
+  ["size", (offer) => sizeText(offer.size_mb), "right", (offer) => offer.size_mb],
+  ["profile", (offer) => offer.runtime_profile, "wide", (offer) => offer.runtime_profile],
+  ["in memory", memoryText, "", memoryText],
+  [
+    "load takes",
+    ({ load_seconds: seconds }) => (seconds ? `${numberText(seconds)} s` : "–"),
+    "right wide",
+    ({ load_seconds: seconds }) => seconds ?? null,
+  ],
 ];
 const actionsColumn: Column<ShownModel> = ["actions", (offer) => <OfferActions offer={offer} />];
 
@@ -49,6 +55,7 @@ function Offers({ id, offers }: { readonly id: string; readonly offers: readonly
   return (
     <Section title="On these machines">
       <Table
+        name="machines"
         caption={`Machines with ${id}`}
         columns={mayChange() ? [...offerColumns, actionsColumn] : offerColumns}
         rows={offers}
@@ -102,10 +109,12 @@ const ranks: readonly Column<ShownRouteMachine>[] = [
         )}
       </>
     ),
+    "",
+    ({ machine }) => machine,
   ],
-  ["why", ({ why }) => <bdi>{why ?? "nothing is against it"}</bdi>],
-  ["free slots", ({ free_slots: free, slots }) => `${free}/${slots}`, "right"],
-  ["waiting", ({ queued }) => queued, "right"],
+  ["why", ({ why }) => <bdi>{why ?? "nothing is against it"}</bdi>, "", ({ why }) => why],
+  ["free slots", ({ free_slots: free, slots }) => `${free}/${slots}`, "right", ({ free_slots: free }) => free],
+  ["waiting", ({ queued }) => queued, "right", ({ queued }) => queued],
   ["tokens/s", (machine) => orDash(machine.tokens_per_second, numberText), "right wide"],
   ["first token", ({ first_token_ms: ms }) => (ms === null ? "not measured" : msText(ms)), "right wide"],
   ["cost", ({ cost_ms: cost }) => (cost ? <span title={costTitle(cost)}>{msText(cost.total)}</span> : "–"), "right"],
@@ -165,6 +174,7 @@ function Asked({ id, canEmbed }: { readonly id: string; readonly canEmbed: boole
               </Notice>
             )}
             <Table
+              name="ranks"
               caption="Machines in their order"
               columns={ranks}
               rows={machines}

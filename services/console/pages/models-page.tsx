@@ -1,13 +1,14 @@
 import { notListed } from "#shared/fleet/fleet-words.ts";
 import type { ModelListing } from "#shared/protocol/model.ts";
-import { query, to } from "../address.ts";
+import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { groupModels, type ModelRow, rangeText } from "../model-rows.ts";
-import { Filters, FindField, WindowButton } from "../forms.tsx";
+import { WindowButton } from "../forms.tsx";
 import { inMemory } from "../live.ts";
-import { Answered, type Column, Notice, Page, Table } from "../parts.tsx";
+import { Answered, Notice, Page } from "../parts.tsx";
 import { sizeText, windowText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
+import { type Column, Table } from "../table.tsx";
 import { MachineLink, ModelBadges, ModelLink, Name } from "../values.tsx";
 import { ModelTabs } from "./model-tabs.tsx";
 import { OneModel } from "./model-page.tsx";
@@ -46,6 +47,8 @@ const columns: readonly Column<ModelRow>[] = [
           {loading && <small> loading, {loading.percent} %</small>}{" "}
         </>
       )),
+    "",
+    ({ offers }) => offers.map(({ machine }) => machine).join(" "),
   ],
 ];
 
@@ -53,7 +56,6 @@ const pulling = (close: () => void) => <PullDialog onClose={close} />;
 
 function ModelList() {
   const listing = useAnswer("GET /models", {}, inMemory.value);
-  const words = (query.value.get("find") ?? "").toLowerCase();
   return (
     <Page
       title="Models"
@@ -64,19 +66,16 @@ function ModelList() {
       <Answered of={listing} waiting="Asking the machines for their models…">
         {({ data, machines }) => (
           <section>
-            <Filters label="Filter">
-              <FindField placeholder="a name" />
-            </Filters>
             <Unlisted machines={machines} />
             <Table
               caption="Models"
               columns={columns}
-              rows={groupModels(data).filter(({ id }) => id.toLowerCase().includes(words))}
+              rows={groupModels(data)}
               keyOf={({ id }) => id}
               empty={
                 machines.length === 0
                   ? "There is no machine yet. Pair one first."
-                  : "No model matches. Pull one onto a machine."
+                  : "No machine offers a model now. Pull one onto a machine."
               }
             />
           </section>

@@ -1,7 +1,7 @@
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { to } from "../address.ts";
-import { type Column, Table, type TableProps } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
+import { type Column, Table, type TableProps } from "../table.tsx";
 import { Badge, KeyName, MachineLink, Name, None, orDash, Time, useKeyNames } from "../values.tsx";
 
 const columns: readonly Column<ShownRequest>[] = [

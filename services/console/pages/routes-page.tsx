@@ -4,14 +4,15 @@ import { allows } from "#shared/records/match-scope.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { Button, Check, Confirm, type DialogProps, FormDialog, listIn, TextField } from "../forms.tsx";
-import { Answered, type Column, Page, Table, UnreadNotice } from "../parts.tsx";
+import { Answered, Page, UnreadNotice } from "../parts.tsx";
 import { mayChange } from "../session.ts";
+import { type Column, Table } from "../table.tsx";
 import { Badge, ModelLink, Name, Time } from "../values.tsx";
 import { MatchingModels } from "./matching-models.tsx";
 import { ModelTabs } from "./model-tabs.tsx";
 
 const columns: readonly Column<ShownModelRoute>[] = [
-  ["name", ({ route }) => <Name>{route}</Name>],
+  ["name", ({ route }) => <Name>{route}</Name>, "", ({ route }) => route],
   [
     "targets, in order",
     ({ targets }) => (
@@ -23,8 +24,10 @@ const columns: readonly Column<ShownModelRoute>[] = [
         ))}
       </ol>
     ),
+    "",
+    ({ targets }) => targets.map(targetText).join(" "),
   ],
-  ["changed", ({ changed_at: at }) => <Time at={at} />, "wide"],
+  ["changed", ({ changed_at: at }) => <Time at={at} />, "wide", ({ changed_at: at }) => Date.parse(at)],
   [
     "",
     ({ route }) => (
@@ -40,7 +43,6 @@ export function Routes() {
   const routes = useAnswer("GET /routes", {});
   const open = query.value.get("edit");
   const edited = routes.answer?.data.find(({ route }) => route === open);
-  const words = query.value.get("find") ?? "";
   return (
     <Page
       title="Routes"
@@ -54,7 +56,7 @@ export function Routes() {
             <UnreadNotice unread={unread} />
             <Table
               caption="Routes"
-              rows={data.filter(({ route }) => route.includes(words))}
+              rows={data}
               keyOf={({ route }) => route}
               empty="There is no route. One lets gpt-4o, for instance, mean a model of yours."
               columns={columns}

@@ -1,7 +1,7 @@
-import { Table } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import type { UsagePart } from "#shared/usage/sum-usage.ts";
 import type { UsageSum } from "../usage-sums.ts";
+import { Table } from "../table.tsx";
 import { KeyName, MachineLink, ModelLink, None, orDash, useKeyNames } from "../values.tsx";
 
 interface UsageTableProps {
@@ -9,10 +9,11 @@ interface UsageTableProps {
   readonly sums: readonly UsageSum[];
   readonly total?: UsageSum;
   readonly part: UsagePart | "machine";
+  readonly name?: string;
 }
 
 /** A table of sums, with all of them together in its last row. */
-export function UsageTable({ caption, sums, total, part }: UsageTableProps) {
+export function UsageTable({ sums, total, part, ...table }: UsageTableProps) {
   const names = useKeyNames();
   const title = (sum: UsageSum) => {
     if (sum === total) return <strong>all</strong>;
@@ -23,13 +24,13 @@ export function UsageTable({ caption, sums, total, part }: UsageTableProps) {
   };
   return (
     <Table
-      caption={caption}
+      {...table}
       rows={sums}
       last={total}
       keyOf={(sum) => (sum === total ? "total" : `of ${sum.of}`)}
       empty="There was no request in this time."
       columns={[
-        [part, title, "", ({ of }) => of],
+        [part, title, "", ({ of }) => (of === null ? null : `${names.get(of) ?? ""} ${of}`.trim())],
         ["requests", ({ requests }) => numberText(requests), "right", ({ requests }) => requests],
         ["failed", ({ failed }) => numberText(failed), "right", ({ failed }) => failed],
         ["prompt tokens", (sum) => numberText(sum.prompt_tokens), "right", (sum) => sum.prompt_tokens],
