@@ -2,7 +2,8 @@ import type { FunctionComponent } from "preact";
 import { useState } from "preact/hooks";
 import { type ApiFault, faultOf } from "./admin-api.ts";
 import { path, to } from "./address.ts";
-import { Button, Confirm } from "./forms.tsx";
+import { Confirm } from "./dialogs.tsx";
+import { Button } from "./forms.tsx";
 import { clock, fleet, heardAt, stale } from "./live.ts";
 import { Keys } from "./pages/keys-page.tsx";
 import { Machines } from "./pages/machines-page.tsx";
@@ -89,7 +90,7 @@ function Side({ at, me }: { readonly at: string; readonly me: ShownMe }) {
         {me.everywhere && (
           <Confirm
             action="Sign out everywhere"
-            question={
+            effect={
               <>
                 Every session of the key <bdi>{me.name}</bdi> ends at once, in all browsers, and its unopened links no
                 longer work.

@@ -1,7 +1,7 @@
-/** The parts of forms: fields, buttons that work, windows over the page. */
+/** The parts of forms: fields, and buttons that work. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { query, setQuery } from "./address.ts";
+import { useId, useState } from "preact/hooks";
+import { setQuery } from "./address.ts";
 import { type ApiFault, faultOf } from "./admin-api.ts";
 import { FaultNotice } from "./parts.tsx";
 
@@ -110,23 +110,6 @@ export function LinkButton({ text, href }: { readonly text: string; readonly hre
   );
 }
 
-/** A button that opens a window. The window has an address: the field `name` of the query has the `value`. */
-export function WindowButton(props: {
-  readonly text: string;
-  readonly name?: string;
-  readonly value: string;
-  readonly isPrimary?: boolean;
-  readonly window: (close: () => void) => ComponentChildren;
-}) {
-  const { text, name = "do", value, isPrimary, window } = props;
-  return (
-    <>
-      <Button text={text} look={isPrimary ? "primary" : ""} onDo={() => setQuery(name, value)} />
-      {query.value.get(name) === value && window(() => setQuery(name, undefined))}
-    </>
-  );
-}
-
 /** A field for yes or no. */
 export function Check(props: {
   readonly label: string;
@@ -172,15 +155,18 @@ export function QueryChoice({ name, drops = "page", ...choice }: Omit<ChoiceProp
   return <Choice {...choice} onChoose={(value) => setQuery(name, value, drops)} />;
 }
 
-interface ActionProps {
+export interface ActionProps {
   readonly action: string;
-  readonly danger?: boolean;
-  readonly onDo: () => Promise<unknown>;
+  /** True if the action cannot be undone: its button is red. */
+  readonly danger?: boolean | undefined;
+  readonly onDo: () => unknown;
 }
 
 /** A form that does one thing. Its button says while it works; a fault stands beneath. */
-export function ActionForm(props: ActionProps & { readonly children?: ComponentChildren }) {
-  const { action, danger, onDo, children } = props;
+export function ActionForm(
+  props: ActionProps & { readonly onCancel?: () => void; readonly children?: ComponentChildren },
+) {
+  const { action, danger, onDo, onCancel, children } = props;
   const [state, setState] = useState<{ readonly busy: boolean; readonly fault?: ApiFault }>({ busy: false });
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -196,99 +182,12 @@ export function ActionForm(props: ActionProps & { readonly children?: ComponentC
     <form onSubmit={(event) => void submit(event)}>
       {children}
       <FaultNotice fault={state.fault} />
-      <button class={danger ? "danger" : "primary"} disabled={state.busy}>
-        {state.busy ? "Working…" : action}
-      </button>
-    </form>
-  );
-}
-
-export interface DialogProps {
-  readonly title: string;
-  readonly onClose: () => void;
-}
-
-/** A window over the page. Escape and a click beside it close it. */
-export function Dialog({ title, onClose, children }: DialogProps & { readonly children: ComponentChildren }) {
-  const own = useRef<HTMLDialogElement>(null);
-  const id = useId();
-  useEffect(() => {
-    own.current?.showModal();
-  }, []);
-  return (
-    <dialog
-      ref={own}
-      aria-labelledby={id}
-      onClose={onClose}
-      onClick={(event) => event.target === own.current && own.current?.close()}
-    >
-      <div class="dialog-body">
-        <header>
-          <h2 id={id} dir="auto">
-            {title}
-          </h2>
-          <Button text="✕" look="quiet-button" label="Close" onDo={() => own.current?.close()} />
-        </header>
-        {children}
+      <div class="actions">
+        {onCancel && <Button text="Cancel" onDo={onCancel} />}
+        <button class={danger ? "danger" : "primary"} disabled={state.busy}>
+          {state.busy ? "Working…" : action}
+        </button>
       </div>
-    </dialog>
-  );
-}
-
-/** A window with a form, which closes once that is done. */
-export function FormDialog({ title, onClose, onDo, ...form }: DialogProps & Parameters<typeof ActionForm>[0]) {
-  const doAndClose = async (): Promise<void> => {
-    await onDo();
-    onClose();
-  };
-  return (
-    <Dialog title={title} onClose={onClose}>
-      <ActionForm {...form} onDo={doAndClose} />
-    </Dialog>
-  );
-}
-
-interface TextActionProps extends Omit<TextFieldProps, "value" | "onText"> {
-  /** The value of `do` in the address while the window is open. */
-  readonly name: string;
-  readonly action: string;
-  readonly title?: string;
-  /** The text of the button in the window, if it is not `action`. */
-  readonly confirm?: string;
-  readonly about?: string;
-  readonly initial?: string;
-  readonly onText: (text: string) => Promise<unknown>;
-}
-
-/** A button that opens a window with one field, which closes once its text was taken. */
-export function TextAction({ name, ...asked }: TextActionProps) {
-  const window = (close: () => void) => <TextDialog {...asked} onClose={close} />;
-  return <WindowButton text={asked.action} value={name} window={window} />;
-}
-
-function TextDialog(props: Omit<TextActionProps, "name"> & { readonly onClose: () => void }) {
-  const { action, title = action, confirm = action, about, initial = "", onText, onClose, ...field } = props;
-  const [text, setText] = useState(initial);
-  return (
-    <FormDialog title={title} action={confirm} onDo={() => onText(text)} onClose={onClose}>
-      {about && <p>{about}</p>}
-      <TextField {...field} value={text} onText={setText} />
-    </FormDialog>
-  );
-}
-
-/** A button that asks once more before it does what cannot be undone. */
-export function Confirm(props: ActionProps & { readonly question: ComponentChildren }) {
-  const { question, danger = true, ...form } = props;
-  const [asked, setAsked] = useState(false);
-  return (
-    <>
-      <Button text={form.action} look={danger ? "danger-quiet" : ""} onDo={() => setAsked(true)} />
-      {asked && (
-        <FormDialog {...form} danger={danger} title={form.action} onClose={() => setAsked(false)}>
-          <p>{question}</p>
-        </FormDialog>
-      )}
-    </>
+    </form>
   );
 }

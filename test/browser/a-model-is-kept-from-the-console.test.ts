@@ -26,8 +26,8 @@ describe.skipIf(found.path === undefined)("a machine that lets models be placed"
     await own.click("Keep it in memory");
     await own.page.getByText("its machine holds it").waitFor();
     await own.page.getByText("yes, 120 MB, kept").waitFor();
-    await own.click("Keep it no longer");
-    await own.page.getByRole("dialog").getByRole("button", { name: "Keep it no longer" }).click();
+    await own.click("Stop keeping");
+    await own.page.getByRole("dialog").getByRole("button", { name: "Stop keeping" }).click();
     await own.page.getByText("yes, 120 MB", { exact: true }).waitFor();
     await own.page.getByRole("button", { name: "Keep it in memory" }).waitFor();
     expect(own.complaints).toEqual([]);

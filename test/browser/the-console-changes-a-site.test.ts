@@ -122,7 +122,7 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     await own.sees(/leads to/);
     await own.page.goBack();
     await row.getByRole("button", { name: "Remove" }).click();
-    await own.page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+    await own.page.getByRole("dialog", { name: "Remove gpt-4o?" }).getByRole("button", { name: "Remove" }).click();
     await row.waitFor({ state: "detached" });
     await own.go("/trail");
     await own.page.getByRole("row", { name: /removed the route.*gpt-4o/ }).waitFor();
@@ -139,7 +139,9 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     await own.page.getByLabel("Answers go on elsewhere").uncheck();
     await own.page.getByLabel("Stored responses").check();
     await own.click("Issue");
-    await own.click("Go to the key");
+    await own.sees("The key of app");
+    await own.go("/keys");
+    await own.page.getByRole("link", { name: "app" }).click();
     await own.heading("app");
     const shown = async () => {
       const { stdout } = await trunkline(["keys", "list", "--json"], { TRUNKLINE_STATE_DIR: up.stateDir });
@@ -153,6 +155,38 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     await until(async () => (await shown())?.rpm === null, { what: "the limit to be gone" });
     expect(await shown()).toMatchObject({ tpm: null, budget: { tokens: 1_000, per: "month" }, ...marks });
     await own.sees("no: its answers end with their machine");
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("a key is issued and copied by keyboard alone, and its window asks before it closes", async () => {
+    const own = await signedIn();
+    await own.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const press = (key: string): Promise<void> => own.page.keyboard.press(key);
+    const focused = (name: string) =>
+      own.page.getByRole("button", { name, exact: true }).and(own.page.locator(":focus")).waitFor();
+    await own.go("/keys");
+    await own.page.getByRole("button", { name: "Issue a key" }).focus();
+    await press("Enter");
+    await own.page.getByRole("dialog").locator("select:focus").waitFor();
+    await press("Tab");
+    await own.page.keyboard.type("bob");
+    await press("Enter");
+    await focused("Copy: The key");
+    await press("Enter");
+    await own.sees("Copied");
+    expect(await own.page.evaluate("navigator.clipboard.readText()")).toMatch(/^trunkline_/);
+    await press("Escape");
+    await focused("Cancel");
+    await press("Escape");
+    await focused("Copy: The key");
+    await press("Escape");
+    await focused("Cancel");
+    await press("Tab");
+    await focused("Close");
+    await press("Enter");
+    await focused("Issue a key");
+    expect(await own.page.getByRole("dialog").count()).toBe(0);
+    await own.page.getByRole("link", { name: "bob" }).waitFor();
     expect(own.complaints).toEqual([]);
   });
 });

@@ -209,14 +209,19 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await own.sees(/Now: scripted/);
     await own.click("Issue");
     const key = (await own.page.getByLabel("The key", { exact: true }).innerText()).trim();
-    await own.click("Go to the key");
+    await own.click("Done");
+    await own.page
+      .getByRole("dialog", { name: "Has the key been copied?" })
+      .getByText("Close", { exact: true })
+      .click();
+    await own.page.getByRole("link", { name: "alice" }).click();
     await own.heading("alice");
 
     const endpoint = new Endpoint({ baseUrl: site.gateways[1]?.baseUrl ?? "", key });
     const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=100000 delay_ms=20" });
     await until(() => stream.text !== "", { what: "the first token" });
     await own.click("Revoke");
-    await own.page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+    await own.page.getByRole("dialog", { name: "Revoke alice?" }).getByRole("button", { name: "Revoke" }).click();
     await own.page.getByText("revoked", { exact: true }).first().waitFor();
     expect(await stream.over).not.toBe("");
     await own.page.getByRole("link", { name: "Its requests" }).click();

@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import type { KeyKind } from "#shared/keys/key-token.ts";
-import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
-import { ActionForm, Button, Choice, Dialog, TextField } from "../forms.tsx";
+import { Dialog } from "../dialogs.tsx";
+import { ActionForm, Choice, TextField } from "../forms.tsx";
 import { CopyText, Notice } from "../parts.tsx";
 import { session } from "../session.ts";
 import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
@@ -25,19 +25,10 @@ export function IssueDialog({ onClose }: { readonly onClose: () => void }) {
     const body = kind === "model" ? bodyOf(terms) : { name: terms.name };
     setIssued(await change("POST /keys", { body: { kind, ttl, ...body } }));
   };
-  if (issued !== undefined) {
-    return (
-      <Dialog title={`The key of ${issued.name}`} onClose={onClose}>
-        <KeyOnce issued={issued} />
-        <div class="actions">
-          <Button text="Go to the key" onDo={() => go(to(["keys", issued.id]))} />
-        </div>
-      </Dialog>
-    );
-  }
+  if (issued !== undefined) return <IssuedDialog issued={issued} onClose={onClose} />;
   return (
     <Dialog title="Issue a key" onClose={onClose}>
-      <ActionForm action="Issue" onDo={issue}>
+      <ActionForm action="Issue" onDo={issue} onCancel={onClose}>
         <Choice label="It" value={kind} onChoose={(each) => setKind(each as KeyKind)} options={kinds} />
         {kind === "model" ? (
           <TermFields terms={terms} onTerms={setTerms} />
@@ -50,17 +41,20 @@ export function IssueDialog({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
+const notAgain = { question: "Has the key been copied?", about: "It is not shown again." };
+
 /** Shows a key this once, with lines to copy that use it. */
-export function KeyOnce({ issued: { key, kind } }: { readonly issued: Pick<Issued, "key" | "kind"> }) {
+export function IssuedDialog({ issued, onClose }: { readonly issued: Issued; readonly onClose: () => void }) {
+  const { name, key, kind } = issued;
   const baseUrl = session.value.state === "in" ? session.value.me.base_url : "";
   const uses = kind === "model" ? Object.entries(usesOf(key, baseUrl)) : [];
   return (
-    <>
+    <Dialog title={["The key of ", <bdi>{name}</bdi>]} onClose={onClose} lastChance={notAgain}>
       <Notice tone="warn">This is shown only once. Nobody can read it again, not even an administrator.</Notice>
       {[["The key", key] as const, ...uses].map(([label, text]) => (
         <CopyText key={label} label={label} text={text} />
       ))}
-    </>
+    </Dialog>
   );
 }
 

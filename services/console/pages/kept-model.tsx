@@ -2,7 +2,8 @@ import { useState } from "preact/hooks";
 import { keptWords } from "#shared/fleet/fleet-words.ts";
 import type { ShownPlan } from "#shared/fleet/shown-plan.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { ActionForm, Confirm, listIn, TextField } from "../forms.tsx";
+import { Confirm } from "../dialogs.tsx";
+import { ActionForm, listIn, TextField } from "../forms.tsx";
 import { fleet } from "../live.ts";
 import { Answered, Section } from "../parts.tsx";
 import { mayChange } from "../session.ts";
@@ -80,9 +81,9 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
       {wish !== undefined && (
         <div class="actions">
           <Confirm
-            action="Keep it no longer"
-            danger={false}
-            question="The model stays in memory until another one needs the room."
+            action="Stop keeping"
+            object={id}
+            effect="The model stays in memory until another one needs the room."
             onDo={() => change("DELETE /keeps/{model}", at)}
           />
         </div>

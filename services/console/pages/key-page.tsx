@@ -5,13 +5,14 @@ import { dayOf } from "#shared/process/clock.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { ActionForm, Choice, Confirm, Dialog, FormDialog, LinkButton, TextAction, WindowButton } from "../forms.tsx";
+import { Confirm, Dialog, FormDialog, TextAction, WindowButton } from "../dialogs.tsx";
+import { ActionForm, Choice, LinkButton } from "../forms.tsx";
 import { Answered, type Fact, Facts, FaultNotice, Page, Section } from "../parts.tsx";
 import { numberText, shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
 import { sumBy, sumOf } from "../usage-sums.ts";
 import { Bar, KeyName, KeyState, Name, Names, Time } from "../values.tsx";
-import { type Issued, KeyOnce } from "./issue-key.tsx";
+import { type Issued, IssuedDialog } from "./issue-key.tsx";
 import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
 import { TrailTable } from "./trail-table.tsx";
 import { UsageTable } from "./usage-table.tsx";
@@ -140,23 +141,26 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
       {key.state === "disabled" ? (
         <Confirm
           action="Enable"
-          danger={false}
-          question="It is accepted again."
+          object={key.name}
+          effect="Gateways accept the key again."
           onDo={() => change("POST /keys/{id}/enable", at)}
         />
       ) : (
         <Confirm
           action="Disable"
-          question="The key is refused until it is enabled again, and its running requests end."
+          object={key.name}
+          effect="Gateways refuse the key until it is enabled again. Its running answers end."
           onDo={() => change("POST /keys/{id}/disable", at)}
         />
       )}
       <Confirm
         action="Revoke"
-        question={
+        object={key.name}
+        isFinal
+        effect={
           key.kind === "admin"
-            ? "The key is refused from now on, with the admin and viewer keys that it issued, and its sessions end. This cannot be undone."
-            : "The key is refused from now on, and its streams end at once. This cannot be undone."
+            ? "Gateways refuse the key, and the admin and viewer keys that it issued. Its sessions end."
+            : "Gateways refuse the key. Its running answers end."
         }
         onDo={() => change("POST /keys/{id}/revoke", at)}
       />
@@ -173,7 +177,7 @@ function TermsDialog({ shown: key, onClose }: KeyDialogProps) {
   const [terms, setTerms] = useState(termsOf(key));
   const save = () => change("PATCH /keys/{id}", { params: { id: key.id }, body: bodyOf(terms) });
   return (
-    <FormDialog title={`Terms of ${key.name}`} action="Save" onDo={save} onClose={onClose}>
+    <FormDialog title={["Terms of ", <bdi>{key.name}</bdi>]} action="Save" onDo={save} onClose={onClose}>
       <TermFields terms={terms} onTerms={setTerms} />
     </FormDialog>
   );
@@ -191,16 +195,13 @@ function RotateDialog({ shown: { id, name, kind }, onClose }: KeyDialogProps) {
   const [issued, setIssued] = useState<Issued>();
   const rotate = async () =>
     setIssued(await change("POST /keys/{id}/rotate", { params: { id }, body: { grace, kind } }));
+  if (issued !== undefined) return <IssuedDialog issued={issued} onClose={onClose} />;
   return (
-    <Dialog title={`Another secret for ${name}`} onClose={onClose}>
-      {issued === undefined ? (
-        <ActionForm action="Make it" onDo={rotate}>
-          <p>The key keeps its id, its terms and its usage.</p>
-          <Choice label="The old secret stays good for" value={grace} onChoose={setGrace} options={graces} />
-        </ActionForm>
-      ) : (
-        <KeyOnce issued={issued} />
-      )}
+    <Dialog title={["New secret for ", <bdi>{name}</bdi>]} onClose={onClose}>
+      <ActionForm action="Make it" onDo={rotate} onCancel={onClose}>
+        <p>The key keeps its id, its terms and its usage.</p>
+        <Choice label="The old secret stays good for" value={grace} onChoose={setGrace} options={graces} />
+      </ActionForm>
     </Dialog>
   );
 }

@@ -1,12 +1,15 @@
 import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
 import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
-import { Confirm, listIn, TextAction, WindowButton } from "../forms.tsx";
+import { Confirm, TextAction, WindowButton } from "../dialogs.tsx";
+import { listIn } from "../forms.tsx";
+import { fleet } from "../live.ts";
 import { PairDialog, patternsHint } from "./pair-machine.tsx";
 
 /** The changes of a machine. Each window has an address. */
 export function MachineActions({ record: { machine, state, models } }: { readonly record: ShownMachineRecord }) {
   const at = { params: { machine } };
+  const running = fleet.value?.data.find((each) => each.machine === machine)?.running ?? 0;
   const isPaired = state === "paired" || state === "cordoned";
   return (
     <>
@@ -26,8 +29,8 @@ export function MachineActions({ record: { machine, state, models } }: { readonl
       {state === "cordoned" && (
         <Confirm
           action="Uncordon"
-          danger={false}
-          question="It gets new jobs again."
+          object={machine}
+          effect="The machine gets new requests again."
           onDo={() => change("POST /machines/{machine}/uncordon", at)}
         />
       )}
@@ -69,14 +72,18 @@ export function MachineActions({ record: { machine, state, models } }: { readonl
       {isPaired && (
         <Confirm
           action="Revoke"
-          question="The machine's key is revoked at all gateways, and its jobs end. This cannot be undone: to come back, the machine must be paired again."
+          object={machine}
+          isFinal
+          effect={`${endingText(running)} To come back, the machine must be paired again.`}
           onDo={() => change("POST /machines/{machine}/revoke", at)}
         />
       )}
       {state === "unpaired" && (
         <Confirm
           action="Remove"
-          question="The machine's record is removed, with the list of models that it may offer."
+          object={machine}
+          isFinal
+          effect="Its record is deleted, with the list of models that it may offer."
           onDo={async () => {
             await change("DELETE /machines/{machine}", at);
             go(to(["machines"]));
@@ -85,4 +92,9 @@ export function MachineActions({ record: { machine, state, models } }: { readonl
       )}
     </>
   );
+}
+
+function endingText(running: number): string {
+  if (running === 0) return "It runs no answer now.";
+  return running === 1 ? "Its running answer ends." : `Its ${running} running answers end.`;
 }

@@ -1,6 +1,6 @@
 import { machineWord } from "#shared/fleet/fleet-words.ts";
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { WindowButton } from "../forms.tsx";
+import { WindowButton } from "../dialogs.tsx";
 import { fleet } from "../live.ts";
 import { Page } from "../parts.tsx";
 import { mayChange } from "../session.ts";

@@ -4,7 +4,8 @@ import type { ShownModel } from "#shared/protocol/model.ts";
 import { query, to } from "../address.ts";
 import { type ApiFault, faultOf, useAnswer, work } from "../admin-api.ts";
 import { inMemory } from "../live.ts";
-import { Button, Confirm, Filters, LinkButton, QueryChoice, QueryField } from "../forms.tsx";
+import { Confirm } from "../dialogs.tsx";
+import { Button, Filters, LinkButton, QueryChoice, QueryField } from "../forms.tsx";
 import { Answered, FaultNotice, Notice, Page, Section } from "../parts.tsx";
 import { memoryText } from "../model-rows.ts";
 import { msText, numberText, sizeText, windowText } from "../quantity.ts";
@@ -77,7 +78,11 @@ function OfferActions({ offer: { id, machine, loaded } }: { readonly offer: Show
     await work(sent, { onLine: (line) => setStatus(line.status) }).catch((error: unknown) => setFault(faultOf(error)));
     setStatus("");
   };
-  const removal = ["The model is deleted from the disk of ", <Name>{machine}</Name>, ", and stays on others."];
+  const removal = [
+    "The machine ",
+    <bdi>{machine}</bdi>,
+    " deletes the model from its disk. Other machines keep theirs.",
+  ];
   return (
     <>
       <div class="actions">
@@ -86,7 +91,7 @@ function OfferActions({ offer: { id, machine, loaded } }: { readonly offer: Show
         ) : (
           <Button text="Load" onDo={() => act("load")} />
         )}
-        <Confirm action="Remove" question={removal} onDo={() => act("remove")} />
+        <Confirm action="Remove" object={id} effect={removal} isFinal onDo={() => act("remove")} />
       </div>
       {status !== "" && <small role="status">{status}</small>}
       <FaultNotice fault={fault} />

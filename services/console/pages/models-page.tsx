@@ -3,7 +3,7 @@ import type { ModelListing } from "#shared/protocol/model.ts";
 import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { groupModels, type ModelRow, rangeText } from "../model-rows.ts";
-import { WindowButton } from "../forms.tsx";
+import { WindowButton } from "../dialogs.tsx";
 import { inMemory } from "../live.ts";
 import { Answered, Notice, Page } from "../parts.tsx";
 import { sizeText, windowText } from "../quantity.ts";

@@ -4,7 +4,8 @@ import { onOlderNode } from "#shared/protocol/older-node.ts";
 import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
 import { clock, fleet } from "../live.ts";
-import { listIn, ActionForm, Button, Dialog, TextField } from "../forms.tsx";
+import { Dialog } from "../dialogs.tsx";
+import { listIn, ActionForm, Button, TextField } from "../forms.tsx";
 import { CopyText, Notice } from "../parts.tsx";
 import { spanText } from "../quantity.ts";
 
@@ -25,7 +26,7 @@ export function PairDialog({ onClose, name: given = "" }: { readonly onClose: ()
   return (
     <Dialog title={join === undefined ? "Pair a machine" : `Pair ${join.name}`} onClose={onClose}>
       {join === undefined ? (
-        <ActionForm action="Make its line" onDo={pair}>
+        <ActionForm action="Make its line" onDo={pair} onCancel={onClose}>
           <TextField
             label="Name"
             hint="Letters, digits and hyphens, such as home-4090."

@@ -3,7 +3,8 @@ import type { RouteTarget, ShownModelRoute } from "#shared/records/route-record.
 import { allows } from "#shared/records/match-scope.ts";
 import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { Button, Check, Confirm, type DialogProps, FormDialog, listIn, TextField } from "../forms.tsx";
+import { Confirm, type DialogProps, FormDialog } from "../dialogs.tsx";
+import { Button, Check, listIn, TextField } from "../forms.tsx";
 import { Answered, Page, UnreadNotice } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
@@ -72,12 +73,16 @@ export function Routes() {
 }
 
 function RouteActions({ route }: { readonly route: string }) {
-  const question = ["The name ", <Name>{route}</Name>, " then means the model of that name again, if there is one."];
   const remove = () => change("DELETE /routes/{route}", { params: { route } });
   return (
     <>
       <Button text="Edit" label={`Edit ${route}`} onDo={() => setQuery("edit", route)} />
-      <Confirm action="Remove" question={question} onDo={remove} />
+      <Confirm
+        action="Remove"
+        object={route}
+        effect="The name then stands for the model of that name, if there is one."
+        onDo={remove}
+      />
     </>
   );
 }
