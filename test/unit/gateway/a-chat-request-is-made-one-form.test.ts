@@ -90,33 +90,18 @@ test.each([
   expect(readChat(fields).body).toEqual({ messages: [hello], ...told });
 });
 
+const refused = { type: "refusal", refusal: "No." };
+const thought = { content: "Hm", reasoning_content: "why" };
+const thoughts = ["wh", [{ type: "text", text: "y" }]].map((thinking) => ({ type: "thinking", thinking }));
 test.each([
   ["a refusal", { content: null, refusal: "I will not." }, { content: "I will not." }],
   ["a refusal beside empty text", { content: "", refusal: "I will not." }, { content: "I will not." }],
   ["a refusal beside text", { content: "No.", refusal: "I will not." }, { content: "No." }],
-  [
-    "a refusal as a part",
-    { content: [{ type: "refusal", refusal: "No." }] },
-    { content: [{ ...textPart, text: "No." }] },
-  ],
-  ["thoughts", { content: "Hm", reasoning: "why" }, { content: "Hm", reasoning_content: "why" }],
-  [
-    "thoughts as parts",
-    {
-      content: [
-        { type: "thinking", thinking: "wh" },
-        { type: "thinking", thinking: [{ type: "text", text: "y" }] },
-        textPart,
-      ],
-    },
-    { content: [textPart], reasoning_content: "why" },
-  ],
-  ["nothing but a thought", { content: [{ type: "thinking", thinking: "why" }] }, { reasoning_content: "why" }],
-  [
-    "thoughts under both their names",
-    { content: "Hm", reasoning_content: "why", reasoning: "why" },
-    { content: "Hm", reasoning_content: "why" },
-  ],
+  ["a refusal as a part", { content: [refused] }, { content: [{ ...textPart, text: "No." }] }],
+  ["thoughts", { content: "Hm", reasoning: "why" }, thought],
+  ["thoughts as parts", { content: [...thoughts, textPart] }, { content: [textPart], reasoning_content: "why" }],
+  ["nothing but a thought", { content: thoughts }, { reasoning_content: "why" }],
+  ["thoughts under both their names", { ...thought, reasoning: "why" }, thought],
 ])("a chat request hands on what the assistant said before: %s", (_, said, told) => {
   const { body, ignored } = readChat({ messages: [hello, { role: "assistant", ...said }] });
   expect(body.messages).toEqual([hello, { role: "assistant", ...told }]);
@@ -160,19 +145,6 @@ test("a chat request takes an empty list for what says nothing, of a tool and of
     { role: "assistant", tool_calls: [call] },
     { role: "tool", content: "", tool_call_id: "c" },
   ]);
-});
-
-test("a chat request counts a null as a field that is not there", () => {
-  const names = `
-  stream stream_options tools tool_choice parallel_tool_calls max_tokens temperature max_completion_tokens
-  top_p frequency_penalty presence_penalty seed stop n logprobs top_logprobs logit_bias response_format
-  reasoning_effort
-`
-    .trim()
-    .split(/\s+/);
-  const nulls = Object.fromEntries(names.map((name) => [name, null]));
-  expect(readChat(nulls)).toEqual(readChat());
-  expect(readChat({ stream: true, stream_options: { include_usage: null } }).form.includeUsage).toBe(false);
 });
 
 test("a chat request that is taken is one that every agent of this build takes; any other is a fault, and nothing else is thrown", () => {

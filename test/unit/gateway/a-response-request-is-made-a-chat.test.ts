@@ -47,14 +47,6 @@ test("a request of the Responses API is handed on with everything that changes t
   expect(chatBody.safeParse(body).success).toBe(true);
 });
 
-test("a request of the Responses API may say null for anything that it does not say", () => {
-  const fields = ["instructions", "stream", "tools", "tool_choice", "max_output_tokens", "metadata", "include"];
-  const nulls = Object.fromEntries([...fields, "store", "previous_response_id", "background"].map((at) => [at, null]));
-  expect(readResponse({ ...nulls, text: { format: null }, reasoning: { effort: null, summary: null } })).toEqual(
-    readResponse({ text: {}, reasoning: {} }),
-  );
-});
-
 test("a request of the Responses API gives only the tools that may be called", () => {
   const tools = [weather, { ...weather, name: "time" }];
   const allowed = { type: "allowed_tools", mode: "required", tools: [{ type: "function", name: "time" }] };
@@ -217,118 +209,51 @@ test("the items of a response request may be sent back as an answer had them", (
 });
 
 const image = (url: string) => ({ type: "input_image", image_url: url });
-test.each([
-  ["a model that is missing", { model: undefined }, "missing_required_parameter", "model"],
-  ["an input that is missing", { input: undefined }, "missing_required_parameter", "input"],
-  ["no items", { input: [] }, "empty_array", "input"],
-  ["an item by its id", { input: [hello, { type: "item_reference", id: "a" }] }, "unsupported_value", "input[1].type"],
-  [
-    "a part that is none",
-    { input: [{ role: "user", content: [{ type: "input_file", file_id: "a" }] }] },
-    "invalid_value",
-    "input[0].content[0].type",
-  ],
-  [
-    "an image elsewhere",
-    { input: [{ role: "user", content: [image("http://example.com/a.png")] }] },
-    "invalid_value",
-    "input[0].content[0].image_url",
-  ],
-  [
-    "an image of the model's",
-    { input: [hello, { role: "assistant", content: [image(pixel)] }] },
-    "invalid_value",
-    "input[1].content[0]",
-  ],
-  ["a tool of OpenAI's own", { tools: [weather, { type: "file_search" }] }, "invalid_value", "tools[1].type"],
-  [
-    "a choice of what is left out",
-    { tools: [{ type: "web_search" }], tool_choice: "required" },
-    "invalid_value",
-    "tool_choice",
-  ],
-  ["a name that is too long", { tools: [weather, home("a".repeat(257))] }, "string_too_long", "tools[1].tools[0].name"],
-  [
-    "a name that two functions have",
-    { tools: [{ ...weather, name: "home__open" }, home("open")] },
-    "invalid_value",
-    "tools[1].tools[0].name",
-  ],
-  ["a choice without tools", { tool_choice: "required" }, "invalid_value", "tool_choice"],
-  [
-    "a choice that is not there",
-    { tools: [weather], tool_choice: { type: "function", name: "time" } },
-    "invalid_value",
-    "tool_choice.name",
-  ],
-  [
-    "an allowed tool that is not there",
-    {
-      tools: [weather],
-      tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "time" }] },
-    },
-    "invalid_value",
-    "tool_choice.tools[0].name",
-  ],
-  ["others without their token", { top_logprobs: 2 }, "invalid_value", "top_logprobs"],
-  ["nothing that was said", { input: [{ type: "reasoning", summary: [] }] }, "invalid_value", "input"],
-  ["a length by its name in chats", { max_tokens: 3 }, "unsupported_parameter", "max_tokens"],
-  ["several answers", { n: 2 }, "unsupported_value", "n"],
-  [
-    "more functions than there may be, in namespaces",
-    {
-      tools: [
-        weather,
-        { ...home("a"), tools: Array.from({ length: 512 }, (_each, at) => ({ ...weather, name: `f${at}` })) },
-      ],
-    },
-    "array_above_max_length",
-    "tools",
-  ],
-  [
-    "a long description of a namespace, which each of its functions would repeat",
-    {
-      tools: [
-        home("a"),
-        {
-          ...home("b"),
-          name: "car",
-          description: "x".repeat(100_000),
-          tools: Array.from({ length: 6 }, (_each, at) => ({ ...weather, name: `f${at}` })),
-        },
-      ],
-    },
-    "string_too_long",
-    "tools[1].description",
-  ],
-  ["how to stream without a stream", { stream_options: {} }, "invalid_value", "stream_options"],
-  ["a response that is to go on", { previous_response_id: "resp_1" }, "unsupported_parameter", "previous_response_id"],
-  ["a conversation that is kept", { conversation: "conv_1" }, "unsupported_parameter", "conversation"],
-  ["a prompt that is kept", { prompt: { id: "pmpt_1" } }, "unsupported_parameter", "prompt"],
-  ["to go on without its client", { background: true }, "unsupported_value", "background"],
-  ["a length of words", { text: { verbosity: "high" } }, "unsupported_value", "text.verbosity"],
-  [
-    "notes without end",
-    { metadata: Object.fromEntries(Array.from({ length: 17 }, (_each, at) => `${at}`).map((at) => [at, at])) },
-    "invalid_value",
-    "metadata",
-  ],
-  ["an output to nothing", { input: [hello, gave("a")] }, "tool_messages_out_of_order", "input[1].call_id"],
-  ["a call without its output", { input: [called("a"), hello] }, "tool_messages_out_of_order", "input[1]"],
-  ["a call at the very end", { input: [hello, said("Well."), called("a")] }, "tool_messages_out_of_order", "input[1]"],
-  [
-    "two calls that nobody can tell apart",
-    { input: [called("a"), called("a"), gave("a")] },
-    "invalid_value",
-    "input[0]",
-  ],
-  [
-    "a schema without end",
-    { text: { format: { type: "json_schema", name: "any", schema: { a: "a".repeat(300_000) } } } },
-    "string_too_long",
-    "text.format.schema",
-  ],
-])("a refusal names the place of the fault: %s", (_, fields, code, param) => {
+const user = (part: object) => ({ role: "user", content: [part] });
+const functions = (count: number) => Array.from({ length: count }, (_each, at) => ({ ...weather, name: `f${at}` }));
+const choosing = (name: string) => ({ tools: [weather], tool_choice: { type: "function", name } });
+const allowing = (name: string) => ({
+  tools: [weather],
+  tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name }] },
+});
+const long = "x".repeat(100_000);
+const schema = { type: "json_schema", name: "any", schema: { a: long.repeat(3) } };
+const notes = Object.fromEntries(functions(17).map(({ name }) => [name, name]));
+test.each<[code: string, param: string, fields: Record<string, unknown>]>([
+  ["missing_required_parameter", "model", { model: undefined }],
+  ["missing_required_parameter", "input", { input: undefined }],
+  ["empty_array", "input", { input: [] }],
+  ["unsupported_value", "input[1].type", { input: [hello, { type: "item_reference", id: "a" }] }],
+  ["invalid_value", "input[0].content[0].type", { input: [user({ type: "input_file", file_id: "a" })] }],
+  ["invalid_value", "input[0].content[0].image_url", { input: [user(image("http://example.com/a.png"))] }],
+  ["invalid_value", "input[1].content[0]", { input: [hello, { role: "assistant", content: [image(pixel)] }] }],
+  ["invalid_value", "tools[1].type", { tools: [weather, { type: "file_search" }] }],
+  ["invalid_value", "tool_choice", { tools: [{ type: "web_search" }], tool_choice: "required" }],
+  ["string_too_long", "tools[1].tools[0].name", { tools: [weather, home("a".repeat(257))] }],
+  ["invalid_value", "tools[1].tools[0].name", { tools: [{ ...weather, name: "home__open" }, home("open")] }],
+  ["invalid_value", "tool_choice", { tool_choice: "required" }],
+  ["invalid_value", "tool_choice.name", choosing("time")],
+  ["invalid_value", "tool_choice.tools[0].name", allowing("time")],
+  ["invalid_value", "top_logprobs", { top_logprobs: 2 }],
+  ["invalid_value", "input", { input: [{ type: "reasoning", summary: [] }] }],
+  ["unsupported_parameter", "max_tokens", { max_tokens: 3 }],
+  ["unsupported_value", "n", { n: 2 }],
+  ["array_above_max_length", "tools", { tools: [weather, { ...home("a"), tools: functions(512) }] }],
+  // Each function of a namespace repeats its description.
+  ["string_too_long", "tools[0].description", { tools: [{ ...home("a"), description: long, tools: functions(6) }] }],
+  ["invalid_value", "stream_options", { stream_options: {} }],
+  ["unsupported_parameter", "previous_response_id", { previous_response_id: "resp_1" }],
+  ["unsupported_parameter", "conversation", { conversation: "conv_1" }],
+  ["unsupported_parameter", "prompt", { prompt: { id: "pmpt_1" } }],
+  ["unsupported_value", "background", { background: true }],
+  ["unsupported_value", "text.verbosity", { text: { verbosity: "high" } }],
+  ["invalid_value", "metadata", { metadata: notes }],
+  ["tool_messages_out_of_order", "input[1].call_id", { input: [hello, gave("a")] }],
+  ["tool_messages_out_of_order", "input[1]", { input: [called("a"), hello] }],
+  ["tool_messages_out_of_order", "input[1]", { input: [hello, said("Well."), called("a")] }],
+  ["invalid_value", "input[0]", { input: [called("a"), called("a"), gave("a")] }],
+  ["string_too_long", "text.format.schema", { text: { format: schema } }],
+])("a refusal of a response names its code %s and the place of the fault %s", (code, param, fields) => {
   expect(faultOf(fields)).toEqual({ code, param });
 });
 

@@ -4,28 +4,19 @@ import { Tiktoken } from "js-tiktoken/lite";
 import cl100kBase from "js-tiktoken/ranks/cl100k_base";
 import { openReader } from "../../harness/read-requests.ts";
 import { readEmbeddingsRequest } from "../../../services/gateway/apis/embeddings/embeddings-request.ts";
-import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
+import { reading } from "./reading-requests.ts";
 
-function read(fields: Readonly<Record<string, unknown>> = {}): ReturnType<typeof readEmbeddingsRequest> {
-  return readEmbeddingsRequest(JSON.parse(JSON.stringify({ model: "embed", input: "Hello", ...fields })));
-}
+const { read, thrownBy, faultOf } = reading(readEmbeddingsRequest, { model: "embed", input: "Hello" });
 
 const reader = openReader(1);
 afterAll(() => reader.stop());
-
-const thrownBy = (fields: Readonly<Record<string, unknown>>) => faultThrownBy(() => read(fields));
 
 test("an embeddings request is a list of texts for machines, however it was written, and wants numbers unless it says otherwise", () => {
   const plain = { model: "embed", stream: false, form: "float", body: { input: ["Hello"] }, ignored: [] };
   expect(read()).toEqual(plain);
   expect(read({ input: ["Hello"], encoding_format: null, dimensions: null })).toEqual(plain);
-  expect(read({ input: ["a", "b"], encoding_format: "base64", dimensions: 256 })).toEqual({
-    model: "embed",
-    stream: false,
-    form: "base64",
-    body: { input: ["a", "b"], dimensions: 256 },
-    ignored: [],
-  });
+  const body = { input: Array<string>(embedInputsMax).fill("a"), dimensions: 256 };
+  expect(read({ ...body, encoding_format: "base64" })).toEqual({ ...plain, form: "base64", body });
 });
 
 test("an embeddings request has what means nothing here ignored by name", () => {
@@ -46,8 +37,7 @@ test.each<[code: string, param: string, fields: Record<string, unknown>]>([
   ["integer_below_min_value", "dimensions", { dimensions: 0 }],
   ["integer_above_max_value", "dimensions", { dimensions: 65_537 }],
 ])("an embeddings request is told %s at %s: %o", (code, param, fields) => {
-  const fault = thrownBy(fields);
-  expect({ code: fault.code, param: fault.param }).toEqual({ code, param });
+  expect(faultOf(fields)).toEqual({ code, param });
 });
 
 test("an embeddings request of tokens is told to send texts, and why", () => {
@@ -71,9 +61,4 @@ test("an embeddings request of OpenAI's tokens has the texts that a client made 
   const noTokens = [[[1, 100_300]], [[-1]], [[0.5]], [[1, "a"]]];
   for (const input of noTokens) await expect(ask(input)).rejects.toMatchObject({ code: "invalid_value" });
   await expect(ask([[]])).rejects.toMatchObject({ code: "invalid_value", param: "input[0]" });
-});
-
-test("an embeddings request may hold as many texts as it is told it may", () => {
-  const input = Array(embedInputsMax).fill("a");
-  expect(read({ input }).body.input).toHaveLength(embedInputsMax);
 });

@@ -5,39 +5,23 @@ import { ignoredHeader } from "../../../services/gateway/requests/ignored-fields
 import { hello, picture, readChat, weather } from "./chat-requests.ts";
 
 const text = { type: "text", text: "Hi" };
+const user = (...content: object[]) => ({ messages: [{ role: "user", content }] });
+const call = { id: "c", type: "function", index: 0, function: { name: "f", arguments: "" } };
+const result = { role: "tool", tool_call_id: "c", content: "" };
+const chosen = { type: "function", function: { name: "weather" } };
 
 test.each<[string, Record<string, unknown>]>([
   ["store", { store: true }],
   ["verbosity", { verbosity: "low" }],
   ["stream_options.include_obfuscation", { stream: true, stream_options: { include_obfuscation: false } }],
   ["messages[0].refusal", { messages: [{ ...hello, refusal: "no" }] }],
-  [
-    "messages[0].content[1].cache_control",
-    { messages: [{ role: "user", content: [text, { ...text, cache_control: {} }] }] },
-  ],
-  [
-    "messages[0].content[0].image_url.format",
-    { messages: [{ role: "user", content: [{ ...picture, image_url: { ...picture.image_url, format: "png" } }] }] },
-  ],
+  ["messages[0].content[1].cache_control", user(text, { ...text, cache_control: {} })],
+  ["messages[0].content[0].image_url.format", user({ ...picture, image_url: { ...picture.image_url, format: "png" } })],
   ["messages[0].content[0].extra", { messages: [{ role: "system", content: [{ ...text, extra: 1 }] }] }],
-  [
-    "messages[0].tool_calls[0].index",
-    {
-      messages: [
-        {
-          role: "assistant",
-          tool_calls: [{ id: "c", type: "function", index: 0, function: { name: "f", arguments: "" } }],
-        },
-        { role: "tool", tool_call_id: "c", content: "" },
-      ],
-    },
-  ],
+  ["messages[0].tool_calls[0].index", { messages: [{ role: "assistant", tool_calls: [call] }, result] }],
   ["tools[0].function.x", { tools: [{ ...weather, function: { ...weather.function, x: 1 } }] }],
-  ["tool_choice.x", { tools: [weather], tool_choice: { type: "function", x: 1, function: { name: "weather" } } }],
-  [
-    "tool_choice.function.x",
-    { tools: [weather], tool_choice: { type: "function", function: { name: "weather", x: 1 } } },
-  ],
+  ["tool_choice.x", { tools: [weather], tool_choice: { ...chosen, x: 1 } }],
+  ["tool_choice.function.x", { tools: [weather], tool_choice: { ...chosen, function: { name: "weather", x: 1 } } }],
   ["response_format.x", { response_format: { type: "json_object", x: 1 } }],
   ["response_format.json_schema.x", { response_format: { type: "json_schema", json_schema: { name: "n", x: 1 } } }],
 ])("a field that means nothing here is left out and named: %s", (name, fields) => {
