@@ -24,6 +24,7 @@ const summaries: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   "Watch:": {
     console: "print a link that signs a browser in to the console",
+    site: "show the gateways, settings in force, certificates and the last backup",
     status: "show the machines, their load, and why one gets no work",
     doctor: "look for what is wrong with this machine or site, and say how to mend it",
     route: "show which machines would get a request for a model, and why",
@@ -50,6 +51,7 @@ const loaders: Readonly<Record<string, (context: CliContext) => Promise<Command>
   backup: async (context) => (await import("./commands/backup.ts")).backupCommand(context),
   restore: async (context) => (await import("./commands/backup.ts")).restoreCommand(context),
   console: async (context) => (await import("./commands/console.ts")).consoleCommand(context),
+  site: async (context) => (await import("./commands/site.ts")).siteCommand(context),
   status: async (context) => (await import("./commands/status.ts")).statusCommand(context),
   doctor: async (context) => (await import("./doctor/doctor.ts")).doctorCommand(context),
   route: async (context) => (await import("./commands/route.ts")).routeCommand(context),

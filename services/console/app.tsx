@@ -11,6 +11,8 @@ import { Models } from "./pages/models-page.tsx";
 import { Overview } from "./pages/overview-page.tsx";
 import { Playground } from "./pages/playground-page.tsx";
 import { Requests } from "./pages/requests-page.tsx";
+import { Sessions } from "./pages/sessions-page.tsx";
+import { Site } from "./pages/site-page.tsx";
 import { Trail } from "./pages/trail-page.tsx";
 import { Usage } from "./pages/usage-page.tsx";
 import { FaultNotice, Notice, Page } from "./parts.tsx";
@@ -27,13 +29,15 @@ interface PageProps {
 
 const pages: Readonly<Record<string, readonly [title: string, page: FunctionComponent<PageProps>]>> = {
   overview: ["Overview", Overview],
+  requests: ["Requests", Requests],
+  usage: ["Usage", Usage],
   machines: ["Machines", Machines],
   models: ["Models", Models],
   keys: ["Keys", Keys],
-  requests: ["Requests", Requests],
-  usage: ["Usage", Usage],
   playground: ["Playground", Playground],
   trail: ["Trail", Trail],
+  sessions: ["Sessions", Sessions],
+  site: ["Site", Site],
 };
 
 export function App() {
@@ -63,14 +67,18 @@ const roleTitles: Readonly<Record<string, string>> = {
 
 function Side({ at, me }: { readonly at: string; readonly me: ShownMe }) {
   const [fault, setFault] = useState<ApiFault>();
+  const [folds, setFolds] = useState(true);
   const leave = () => signOut().catch((error: unknown) => setFault(faultOf(error)));
   return (
-    <nav class="side" aria-label="Pages">
+    <nav class={folds ? "side folded" : "side"} aria-label="Pages">
       <a class="brand" href={to([])}>
         <img src="/console/icon.svg" alt="" width="24" height="24" />
         Trunkline
       </a>
-      <ul>
+      <button type="button" class="fold" aria-expanded={!folds} onClick={() => setFolds(!folds)}>
+        Menu
+      </button>
+      <ul onClick={() => setFolds(true)}>
         {Object.entries(pages).map(([name, [title]]) => (
           <li key={name}>
             <a href={to(name === "overview" ? [] : [name])} aria-current={name === at ? "page" : undefined}>

@@ -7,6 +7,7 @@ import { Fault, reasonOf } from "#shared/fault/fault.ts";
 import { type Actor, auditEntriesMax } from "#shared/records/audit-entry.ts";
 import { changeKey } from "#shared/records/change-key.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
+import { noteBackup } from "#shared/store/last-backup.ts";
 import type { OpenedKeyStore, StateStore } from "#shared/store/open-key-store.ts";
 import { isFounded, note, SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
 import { openStateDatabase, type StateDatabase, stateFileName } from "#shared/store/state-database.ts";
@@ -65,6 +66,7 @@ export async function backUp(
       const packed = createWriteStream(join(folder, "packed"), { mode: 0o600, flush: true });
       await pipeline(createReadStream(join(folder, stateFileName)), createGzip(), packed);
       replace(file, join(folder, "packed"));
+      await noteBackup(store.state, store.clock.wall());
       return counts;
     });
   } catch (error) {

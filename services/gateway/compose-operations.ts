@@ -42,6 +42,9 @@ interface OperationsParts {
   readonly addresses: AdminParts["addresses"];
   /** Mounts the routes that call models, for requests that `prove` lets in. */
   readonly mountPlayground: (server: FastifyInstance, prove: (scope: FastifyInstance) => void) => void;
+  /** The name of this boot of the gateway. */
+  readonly gateway: string;
+  readonly publicTls: Certificate | undefined;
   readonly tls: Certificate | undefined;
   readonly lifecycle: Lifecycle;
   readonly log: Log;
@@ -89,6 +92,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
     fleet: fleetModels,
     keeper: fleet.keeper,
     view,
+    siteParts: { ...parts, loads: fleet.placements.memory.openLoads, sharing: fleet.sharing },
     addresses,
     log,
   });

@@ -81,7 +81,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const operationsTls = readCertificate("TRUNKLINE_OPERATIONS_TLS_", config.operationsTls);
 
   const gateway = newToken();
-  const noted = noteOfGateway(gateway);
+  const noted = noteOfGateway(gateway, clock.wall());
 
   const records = new MachineRecords({ machines: store.machines, timing, clock, log });
   lifecycle.onStop("records of machines", () => records.stop());
@@ -185,6 +185,8 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     check,
     addresses: () => running,
     mountPlayground: (scope, prove) => mountApis(scope, { prove, below: "/console" }, apiParts),
+    gateway,
+    publicTls: tls,
     tls: operationsTls,
     lifecycle,
     log,

@@ -24,6 +24,7 @@ import type { OpenIdSettings } from "./operations/open-id.ts";
 import { type SessionRole, sessionRoles } from "#shared/records/session-record.ts";
 import { type MediaPrices, mediaUnits } from "./apis/media/media-price.ts";
 import { crossOrigins } from "./http/cross-origin.ts";
+import { showSettings } from "./show-settings.ts";
 
 /** Reads names of hosts separated by commas, in small letters. */
 function hostList(isGood: (names: readonly string[]) => boolean, message: string) {
@@ -159,6 +160,7 @@ export function gatewayConfig(environment: Environment) {
   const { operationsHost, consoleUrl, requestsMax, requestsDays } = given;
   return Object.freeze({
     ...given,
+    shownSettings: showSettings(settings, environment, given),
     natsSecurity: natsSecurityOf(given),
     ...publicPort(given),
     operationsTls: { tlsCert: given.operationsTlsCert, tlsKey: given.operationsTlsKey },

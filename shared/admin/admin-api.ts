@@ -6,6 +6,7 @@ import { recordOperations } from "./record-operations.ts";
 import { requestOperations } from "./request-operations.ts";
 import { routeOperations } from "./route-operations.ts";
 import { sessionOperations } from "./session-operations.ts";
+import { showSiteStatus } from "./site-operations.ts";
 
 /** All operations of the admin API. The command line loads those of one family, and the console their types. */
 export const adminApi = {
@@ -16,6 +17,7 @@ export const adminApi = {
   ...keepOperations,
   ...routeOperations,
   ...sessionOperations,
+  showSiteStatus,
   followSite,
 };
 export type AdminApi = typeof adminApi;

@@ -10,6 +10,10 @@ export const gatewayIsThereForMs = 15_000;
 export interface SiteGateway {
   readonly name: string;
   readonly version: string;
+  /** The token of its boot. */
+  readonly token: string;
+  /** Milliseconds since 1970. Undefined for a gateway of 0.3.0 or earlier. */
+  readonly startedAt?: number | undefined;
 }
 
 /**
@@ -22,15 +26,15 @@ export const sinceVersion: Record<string, string> = {
   ...Object.fromEntries(termRows.flatMap(([, { stored, since }]) => (since === undefined ? [] : [[stored, since]]))),
 };
 
-/** Returns the note of this gateway: the token of its boot, its version and the name of its host. */
-export function noteOfGateway(token: string): string {
-  return `${token} ${packageJson.version} ${hostname()}`;
+/** Returns the note of this gateway: the token of its boot, its version, the name of its host, and the time of its start. */
+export function noteOfGateway(token: string, startedAt: number): string {
+  return `${token} ${packageJson.version} ${hostname()} ${Math.round(startedAt)}`;
 }
 
 /** Reads the note of a gateway. One of 0.2.0 notes its token alone. */
 export function readGatewayNote(note = "of-this-store"): SiteGateway {
-  const [token = "", version = "0.2.0", name = token] = note.split(" ");
-  return { name, version };
+  const [token = "", version = "0.2.0", name = token, started] = note.split(" ");
+  return { name, version, token, ...(started !== undefined && { startedAt: Number(started) }) };
 }
 
 /** True for a term or an action that a gateway of 0.2.0 cannot read. */

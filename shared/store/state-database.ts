@@ -87,6 +87,10 @@ const machineOffers = `
 const signIns = `CREATE TABLE IF NOT EXISTS sign_ins (
   sequence INTEGER PRIMARY KEY, at INTEGER NOT NULL, entry TEXT NOT NULL) STRICT`;
 
+/** The time of the last backup. The file keeps its version, as it does for `responseSums`. */
+const lastBackup = `CREATE TABLE IF NOT EXISTS last_backup (
+  only INTEGER PRIMARY KEY CHECK (only = 1), at INTEGER NOT NULL) STRICT`;
+
 const lists = ["keys", "machines", "machine_keys", "routes", "keeps", "usage", "audit", "sign_ins", "known_models"];
 const tables = [...lists, "pepper", "site"];
 
@@ -254,6 +258,7 @@ function bringUpToDate(database: DatabaseSync, file: string): void {
     if (sums === undefined) database.exec(responseSums);
     database.exec(signIns);
     database.exec(machineOffers);
+    database.exec(lastBackup);
   });
 }
 

@@ -296,5 +296,7 @@ const pages = [
   "/usage",
   "/playground",
   "/trail",
+  "/sessions",
+  "/site",
   "/nowhere",
 ];

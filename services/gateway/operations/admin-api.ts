@@ -97,6 +97,7 @@ const components: Readonly<Record<string, z.ZodType>> = {
   RemovedMachineRecord: adminApi.removeMachineRecord.answer,
   MadeJoin: adminApi.pairMachine.answer,
   Site: adminApi.showSite.answer,
+  SiteStatus: adminApi.showSiteStatus.answer,
   Keep: adminApi.listKeeps.answer.shape.data.element,
   KeepList: adminApi.listKeeps.answer,
   RemovedKeep: adminApi.removeKeep.answer,

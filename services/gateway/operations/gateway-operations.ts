@@ -5,6 +5,7 @@ import { machineOperations } from "#shared/admin/machine-operations.ts";
 import { listRecords, requestCursor } from "#shared/admin/operation.ts";
 import { routeOperations } from "#shared/admin/route-operations.ts";
 import { sessionOperations } from "#shared/admin/session-operations.ts";
+import { showSiteStatus } from "#shared/admin/site-operations.ts";
 import { isoTime } from "#shared/process/clock.ts";
 import { furtherAbilities } from "#shared/protocol/model.ts";
 import { showKeep } from "#shared/records/keep-record.ts";
@@ -12,6 +13,7 @@ import { makeSession, mayEndOthers, sessionUnknown, signInUrl } from "#shared/re
 import { showSession } from "#shared/records/shown-session.ts";
 import { askerOf } from "./operations-access.ts";
 import { answering, type Handle, tellingLines } from "./serve-operation.ts";
+import { viewSite } from "./site-view.ts";
 import { noRequest } from "./tell-events.ts";
 
 /** The operations that need more than the store. */
@@ -82,6 +84,7 @@ export const gatewayHandles: Readonly<Record<GatewayOperation, Handle>> = {
     log.info({ ...actor, sessions: all.length, key }, "sessions were ended");
     return { ended: all.map(({ id }) => id) };
   }),
+  showSiteStatus: answering(showSiteStatus, (_, { siteParts, role }) => viewSite(role, siteParts)),
   async followSite(request, reply, { events }) {
     const { "last-event-id": heard } = request.headers;
     for (const [name, value] of Object.entries(reply.getHeaders())) {

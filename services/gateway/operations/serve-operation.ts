@@ -16,6 +16,7 @@ import { readJsonObject, readShape } from "../http/read-json.ts";
 import { faultBody } from "../http/answer-faults.ts";
 import { askerOf, assertAdmin, type Asker } from "./operations-access.ts";
 import type { FleetView } from "./fleet-view.ts";
+import type { SiteParts } from "./site-view.ts";
 import type { EventTeller } from "./tell-events.ts";
 
 /** The parts of a gateway with which operations of the admin API work. */
@@ -27,6 +28,7 @@ export interface AdminParts extends Omit<AdminSite, "actor" | "admin"> {
   readonly badKeys: BadKeys;
   readonly fleet: Pick<FleetModels, "list" | "manage">;
   readonly view: Pick<FleetView, "machines" | "route">;
+  readonly siteParts: SiteParts;
   /** Where clients reach the models, and people the console. */
   readonly addresses: () => { readonly baseUrl: string; readonly consoleUrl: string };
   readonly events: Pick<EventTeller, "follow">;

@@ -138,6 +138,12 @@ export class PlacedLoads {
     }));
   }
 
+  /** Returns the open jobs of another gateway, as it told them, or of this one. */
+  jobsOf(gateway?: string): number {
+    const loads = gateway === undefined ? this.#own.values() : (this.#told.get(gateway)?.values() ?? []);
+    return [...loads].reduce((sum, { jobs }) => sum + jobs, 0);
+  }
+
   #toldOf({ machine, epoch }: Target): KnownLoad {
     let [jobs, backlogTokens] = [0, 0];
     for (const loads of this.#told.values()) {

@@ -151,6 +151,16 @@ export class AdminOnStore {
       badKeys,
       fleet: noFleet,
       view: noView,
+      siteParts: {
+        config: { natsUrl: undefined, natsCa: undefined, natsCert: undefined, shownSettings: [] },
+        store: { keys, state: { kind: "redis", redis: undefined as never }, place: "nowhere" },
+        gateway: "",
+        loads: { jobsOf: () => 0 },
+        sharing: undefined,
+        check: async () => ({ ready: true, checks: { serving: true, broker: true, keys: true }, reasons: [] }),
+        publicTls: undefined,
+        tls: undefined,
+      },
       clock,
       log,
     });

@@ -1,0 +1,85 @@
+import type { AnswerTo } from "#shared/admin/admin-call.ts";
+import { change, useAnswer } from "../admin-api.ts";
+import { Confirm } from "../dialogs.tsx";
+import { Answered, Page, UnreadNotice } from "../parts.tsx";
+import { mayChangeKeys, session } from "../session.ts";
+import { browserText } from "../session-words.ts";
+import { type Column, Table } from "../table.tsx";
+import { Badge, KeyName, Name, None, Time, useKeyNames } from "../values.tsx";
+
+type ShownSession = AnswerTo<"GET /sessions">["data"][number];
+
+export function Sessions() {
+  const list = useAnswer("GET /sessions", {});
+  const names = useKeyNames();
+  const own = session.value.state === "in" ? session.value.me.session?.id : undefined;
+  const nameOf = ({ key }: ShownSession) => names.get(key) ?? key;
+  const browserOf = ({ kind, user_agent: agent }: ShownSession) =>
+    kind === "link" ? "a link that nobody has opened" : browserText(agent ?? "an unnamed browser");
+  const columns: readonly Column<ShownSession>[] = [
+    ["whose", ({ key }) => <KeyName id={key} name={names.get(key)} />, "", nameOf],
+    [
+      "browser",
+      (row) => (
+        <>
+          <bdi>{browserOf(row)}</bdi> {row.id === own && <Badge tone="good">this one</Badge>}
+        </>
+      ),
+      "",
+      browserOf,
+    ],
+    ["from", ({ address }) => (address === null ? <None /> : <Name>{address}</Name>), "wide", (row) => row.address],
+    ["role", ({ role }) => role, "", ({ role }) => role],
+    ["since", ({ created_at: at }) => <Time at={at} />, "", ({ created_at: at }) => at],
+    ["until", ({ expires_at: at }) => <Time at={at} />, "wide", ({ expires_at: at }) => at],
+  ];
+  const endsOf = (rows: readonly ShownSession[]): Column<ShownSession> => [
+    "",
+    (row) => {
+      const { id, key } = row;
+      const ofKey = rows.filter((each) => each.key === key);
+      return (
+        <div class="actions">
+          <Confirm
+            action="End"
+            object={`the session of ${nameOf(row)}`}
+            effect={`It ends at once, at all gateways (${browserOf(row)}).${id === own ? " It is your own: you sign in again." : ""}`}
+            onDo={() => change("DELETE /sessions/{id}", { params: { id } })}
+          />
+          {ofKey.length > 1 && ofKey[0] === row && (
+            <Confirm
+              action={`End all ${ofKey.length}`}
+              object={`sessions of ${nameOf(row)}`}
+              effect="All its browsers are signed out at once, and its links are no good. The key stays valid."
+              onDo={() => change("DELETE /sessions", { query: { key } })}
+            />
+          )}
+        </div>
+      );
+    },
+  ];
+  return (
+    <Page
+      title="Sessions"
+      about="The browsers that are signed in to this console, and the links that nobody has opened yet. A session lasts 12 hours and ends with its key."
+    >
+      <Answered of={list} waiting="Loading the sessions…">
+        {({ data, unread }) => {
+          const rows = data.toReversed();
+          return (
+            <>
+              <UnreadNotice unread={unread} />
+              <Table
+                caption="Sessions"
+                columns={mayChangeKeys() ? [...columns, endsOf(rows)] : columns}
+                rows={rows}
+                keyOf={({ id }) => id}
+                empty="Nobody is signed in."
+              />
+            </>
+          );
+        }}
+      </Answered>
+    </Page>
+  );
+}

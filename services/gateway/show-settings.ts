@@ -1,0 +1,34 @@
+import type { z } from "zod";
+import type { ShownSetting } from "#shared/admin/site-operations.ts";
+import { type Environment, isSecret, variableOf } from "#shared/process/config.ts";
+
+/**
+ * Returns the settings that a process was configured with, without the values of secrets. A secret that no variable has
+ * comes from a file.
+ */
+export function showSettings<Schema extends z.ZodObject>(
+  schema: Schema,
+  environment: Environment,
+  config: z.output<Schema>,
+): readonly ShownSetting[] {
+  return Object.entries<z.ZodType>(schema.shape).map(([setting, field]) => {
+    const name = variableOf(setting);
+    const value = (config as Readonly<Record<string, unknown>>)[setting];
+    const [given, isHidden] = [environment[name], isSecret(field)];
+    const source = given ? "environment" : isHidden && value !== undefined ? "file" : "default";
+    const text = given || settingText(value);
+    return { name, value: isHidden || text === "" ? null : withoutPassword(text), source, secret: isHidden };
+  });
+}
+
+/** Formats the default of a setting as its variable has it. */
+function settingText(value: unknown): string {
+  if (typeof value === "boolean") return value ? "on" : "off";
+  if (Array.isArray(value)) return value.join(",");
+  return typeof value === "number" || typeof value === "string" ? String(value) : "";
+}
+
+/** Returns a text without the users and passwords of its URLs. */
+export function withoutPassword(text: string): string {
+  return text.replace(/:\/\/[^/?#\s,]*@/g, "://");
+}
