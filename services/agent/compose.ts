@@ -62,8 +62,8 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
     parts.runtime ?? watchRuntimes(parts),
   ]);
   const { epoch } = claim;
-  const { queueMax, manage, places } = config;
-  const jobs = new Jobs({ broker, runtime, timing, clock, log, queueMax, manage, places });
+  const { queueMax, manage, decidesLoads } = config;
+  const jobs = new Jobs({ broker, runtime, timing, clock, log, queueMax, manage, decidesLoads });
   const announcer = new Announcer({ broker, machine, epoch, jobs: jobs.runner, runtime, timing, clock, tunnelled });
 
   const watching = claim.watch({
@@ -85,7 +85,7 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   await broker.flush();
   const found = runtime.offer?.names ?? null;
   if (found === null) {
-    log.warn(`no runtime answers yet (looked at ${runtime.places}); this machine offers nothing until one does`);
+    log.warn(`no runtime answers yet (looked at ${runtime.locations}); this machine offers nothing until one does`);
   }
   const { trouble } = broker;
   if (trouble !== undefined) log.error(`this machine takes no work: ${trouble}`);
@@ -115,7 +115,7 @@ export async function watchRuntimes(parts: AgentProcess): Promise<RuntimeWatch> 
 }
 
 /**
- * Returns the places where this agent looks for runtimes. A runtime inside this process is created here, and fails the
+ * Returns the locations where this agent looks for runtimes. A runtime inside this process is created here, and fails the
  * start when it cannot be created. A missing file will still be missing a second later.
  */
 async function sourcesOf({ config, clock, log, exit }: AgentProcess): Promise<readonly RuntimeSource[]> {

@@ -110,7 +110,7 @@ export function agentConfig(environment: Environment) {
     chosenMachine: machine,
     manage: new Set(manage.filter((word) => word !== "place")),
     /** True if the agent decides which models are in memory. */
-    places: manage.includes("place"),
+    decidesLoads: manage.includes("place"),
     modelsFolder: modelsFolderOf(given, environment),
     sightingsFile: join(stateDir, "models-seen.json"),
     measurementsFile: join(stateDir, "models-measured.json"),

@@ -30,7 +30,7 @@ type NamedSecrets = Readonly<Record<string, string>>;
 
 /** Reads the secrets that the environment names. A state folder has the pepper where the environment has none. */
 export function readSecrets(environment: Environment): NamedSecrets {
-  const { own } = placeOf(environment);
+  const { own } = settingsOf(environment);
   const given = Object.entries(readConfig(settings, environment));
   const secrets = given
     .map(([name, value]) => [variableOf(name), String(value)] as const)
@@ -43,15 +43,15 @@ export function readSecrets(environment: Environment): NamedSecrets {
  * No file is overwritten. Throws a `StartFailure` if there is no pepper of the backup's keys.
  */
 export async function withSecretsOf({ file, database }: Backup, environment: Environment): Promise<NamedSecrets> {
-  const { keyPepper: pepper, keyPepperAlso: pepperAlso, redisUrl, stateDir, own } = placeOf(environment);
+  const { keyPepper: pepper, keyPepperAlso: pepperAlso, redisUrl, stateDir, own } = settingsOf(environment);
   const named: Record<string, string> = {};
   for (const row of database.read("read secrets", (sql) => sql.all`SELECT name, value FROM extra`)) {
     const name = String(row["name"]);
     if (!isText.has(name) || environment[name] || environment[`${name}_FILE`]) continue;
-    const place = name === pepperSetting ? own : join(stateDir, name);
+    const secretFile = name === pepperSetting ? own : join(stateDir, name);
     makeStateFolder(stateDir);
-    if (!existsSync(place)) writeStateFile(place, `${String(row["value"])}\n`);
-    named[isText.get(name) ? `${name}_FILE` : name] = place;
+    if (!existsSync(secretFile)) writeStateFile(secretFile, `${String(row["value"])}\n`);
+    named[isText.get(name) ? `${name}_FILE` : name] = secretFile;
   }
   const current = pepper ?? (existsSync(own) ? pepperText.parse(readFile(own)) : undefined);
   const peppers = current && new Peppers(current, pepperAlso);
@@ -64,7 +64,7 @@ export async function withSecretsOf({ file, database }: Backup, environment: Env
   throw new StartFailure(exitCodes.config, message);
 }
 
-function placeOf(environment: Environment) {
+function settingsOf(environment: Environment) {
   const { stateDir, ...store } = readConfig(keyStoreSettings, environment);
   return { ...store, stateDir: resolve(stateDir), own: pepperFile(resolve(stateDir)) };
 }

@@ -107,11 +107,11 @@ export function subjectMatches(pattern: string, subject: string): boolean {
 
 /** Like `subjectMatches`, for a caller that splits each text once. */
 export function tokensMatch(wanted: readonly string[], given: readonly string[]): boolean {
-  for (let place = 0; place < wanted.length; place += 1) {
-    const token = wanted[place];
-    if (token === ">") return given.length > place;
-    if (place >= given.length) return false;
-    if (token !== "*" && token !== given[place]) return false;
+  for (let index = 0; index < wanted.length; index += 1) {
+    const token = wanted[index];
+    if (token === ">") return given.length > index;
+    if (index >= given.length) return false;
+    if (token !== "*" && token !== given[index]) return false;
   }
   return wanted.length === given.length;
 }

@@ -67,8 +67,8 @@ export async function connectNats(options: NatsOptions): Promise<NatsBroker> {
     options.log.warn({ hosts: url.hosts }, "TRUNKLINE_NATS_INSECURE: passwords and prompts may cross in clear text");
   }
   const pace = new ReconnectPace(Math.random);
-  const place = `NATS at ${servers.join(", ")}`;
-  const peer = { place, ...(credential === undefined ? natsPeer : peerFor(credential())) };
+  const server = `NATS at ${servers.join(", ")}`;
+  const peer = { server, ...(credential === undefined ? natsPeer : peerFor(credential())) };
   const settings: ConnectionOptions = {
     ...reconnecting(pace),
     servers,
@@ -102,7 +102,7 @@ export async function connectNats(options: NatsOptions): Promise<NatsBroker> {
     await connection.close();
     throw new StartFailure(
       exitCodes.config,
-      `${place} carries messages of ${payloadBytesMax} bytes only: set its max_payload to 1MB, or ${limits.brokerPayloadBytesMin} bytes at least.`,
+      `${server} carries messages of ${payloadBytesMax} bytes only: set its max_payload to 1MB, or ${limits.brokerPayloadBytesMin} bytes at least.`,
     );
   }
   return new NatsBroker(connection, { ...options, peer, pace, openTo: (info) => protection.openTo(info) });
@@ -111,7 +111,7 @@ export async function connectNats(options: NatsOptions): Promise<NatsBroker> {
 /** The other end of a connection in messages for people. */
 export interface NatsPeer {
   readonly name: string;
-  readonly place: string;
+  readonly server: string;
   readonly credentialRefused: string;
   readonly grantRemedy: string;
   /** The remedy for a line that is down or silent. */
@@ -120,7 +120,7 @@ export interface NatsPeer {
 
 const lineRemedy = "start it there, or set TRUNKLINE_NATS_URL to where it is";
 
-const natsPeer: Omit<NatsPeer, "place"> = {
+const natsPeer: Omit<NatsPeer, "server"> = {
   name: "NATS",
   lineRemedy,
   credentialRefused: "NATS refuses this credential (TRUNKLINE_NATS_URL, TRUNKLINE_NATS_CREDS)",
@@ -128,7 +128,7 @@ const natsPeer: Omit<NatsPeer, "place"> = {
     "TRUNKLINE_NATS_URL or TRUNKLINE_NATS_CREDS must hold the one that was made for this process, and an agent's TRUNKLINE_MACHINE must be the machine it was made for.",
 };
 
-function peerFor({ remedy }: NatsCredential): Omit<NatsPeer, "place"> {
+function peerFor({ remedy }: NatsCredential): Omit<NatsPeer, "server"> {
   return { name: "NATS", lineRemedy, credentialRefused: `NATS refuses a credential: ${remedy}`, grantRemedy: remedy };
 }
 
@@ -139,14 +139,14 @@ function whyNotConnected(error: unknown, peer: NatsPeer, credential: (() => Nats
   const remedy =
     credential?.().remedy ??
     "put a user and password that it knows into TRUNKLINE_NATS_URL, or name a .creds file that it accepts in TRUNKLINE_NATS_CREDS";
-  const refusal = `${peer.place} refuses the credential of this process (${reasonIn(error)}): ${remedy}.`;
+  const refusal = `${peer.server} refuses the credential of this process (${reasonIn(error)}): ${remedy}.`;
   return new StartFailure(exitCodes.unavailable, refusal, { cause: error });
 }
 
 /** The other end of a connection is down or silent. */
 export class NatsUnreachable extends StartFailure {
-  constructor({ place, lineRemedy: remedy }: NatsPeer, error: unknown) {
-    super(exitCodes.unavailable, `${place} cannot be reached (${reasonIn(error)}): ${remedy}.`, { cause: error });
+  constructor({ server, lineRemedy: remedy }: NatsPeer, error: unknown) {
+    super(exitCodes.unavailable, `${server} cannot be reached (${reasonIn(error)}): ${remedy}.`, { cause: error });
   }
 }
 

@@ -102,10 +102,10 @@ function problemOf(url: NatsUrl, settings: ProtectedNats): string | undefined {
     return "TRUNKLINE_NATS_CA and TRUNKLINE_NATS_CERT need TLS, and TRUNKLINE_NATS_URL begins with ws://: use wss://.";
   }
   if (url.onLoopback || insecure === true) return undefined;
-  const place = `TRUNKLINE_NATS_URL names a broker on another host (${url.hosts.join(", ")})`;
-  if (clearWebSocket) return `${place} in clear text: use wss:// instead of ws://. ${laboratory}`;
+  const broker = `TRUNKLINE_NATS_URL names a broker on another host (${url.hosts.join(", ")})`;
+  if (clearWebSocket) return `${broker} in clear text: use wss:// instead of ws://. ${laboratory}`;
   if (hasCredential === true || (url.user ?? certificateFile) !== undefined) return undefined;
-  return `${place} without a credential: put user:password@ before the host, or set TRUNKLINE_NATS_CREDS. ${laboratory}`;
+  return `${broker} without a credential: put user:password@ before the host, or set TRUNKLINE_NATS_CREDS. ${laboratory}`;
 }
 
 function assertReadable(setting: string, file: string): void {
@@ -170,19 +170,19 @@ export const unknownAuthority = new Set([
 /** Explains a TLS failure; undefined for any other error. No credential was sent in these cases. */
 export function tlsFailure(error: unknown, { servers }: NatsUrl): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  const place = `NATS at ${servers.join(", ")}`;
+  const broker = `NATS at ${servers.join(", ")}`;
   const code = "code" in error ? String(error.code) : "";
   if (error.message.includes("does not support 'tls'")) {
-    return `${place} does not offer TLS, so no credential was sent to it: give the server a certificate (infra/nats-ca.sh makes one). A nats:// URL without TLS is for 127.0.0.1 only. ${laboratory}`;
+    return `${broker} does not offer TLS, so no credential was sent to it: give the server a certificate (infra/nats-ca.sh makes one). A nats:// URL without TLS is for 127.0.0.1 only. ${laboratory}`;
   }
   if (unknownAuthority.has(code)) {
-    return `${place} has a certificate of an unknown authority (${code}): set TRUNKLINE_NATS_CA to the certificate of the authority that signed it.`;
+    return `${broker} has a certificate of an unknown authority (${code}): set TRUNKLINE_NATS_CA to the certificate of the authority that signed it.`;
   }
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
-    return `${place} has a certificate for other names (${error.message}): use a name of the certificate in TRUNKLINE_NATS_URL, or make one for this host (infra/nats-ca.sh).`;
+    return `${broker} has a certificate for other names (${error.message}): use a name of the certificate in TRUNKLINE_NATS_URL, or make one for this host (infra/nats-ca.sh).`;
   }
   if (/CERT_(HAS_EXPIRED|NOT_YET_VALID)/.test(code)) {
-    return `${place} has a certificate that is not valid today (${code}): make another one (infra/nats-ca.sh), or set this host's clock.`;
+    return `${broker} has a certificate that is not valid today (${code}): make another one (infra/nats-ca.sh), or set this host's clock.`;
   }
   return undefined;
 }

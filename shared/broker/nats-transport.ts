@@ -19,8 +19,8 @@ export async function connectTcp(servers: readonly string[], options: Connection
 function heardFrom(server: string): Promise<void> {
   const { hostname: host, port } = new URL(server);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const place = { host: host.replaceAll(/[[\]]/g, ""), port: Number(port || natsPort) };
-  const socket = createConnection({ ...place, timeout: connectTimeoutMs })
+  const address = { host: host.replaceAll(/[[\]]/g, ""), port: Number(port || natsPort) };
+  const socket = createConnection({ ...address, timeout: connectTimeoutMs })
     .once("data", () => resolve())
     .once("timeout", () => reject(new Error("timeout")))
     .once("error", reject)

@@ -73,7 +73,7 @@ export const faultPayload = z.object({
 export type FaultPayload = z.infer<typeof faultPayload>;
 
 /**
- * One row of a beat: job, state, place in the queue, tokens of the answer so far, last sequence sent, credit limit
+ * One row of a beat: job, state, position in the queue, tokens of the answer so far, last sequence sent, credit limit
  * known. A beat carries the agent's epoch, and a row for each job that the agent holds for the receiving gateway. The
  * agent does not have a job without a row.
  */

@@ -22,8 +22,8 @@ export interface StoringTerms {
  */
 export type PutOutcome = "stored" | "known" | "full" | "closed";
 
-/** Time for which a place of a conversation is held for its turn. */
-export const placeHeldMs = 10_000;
+/** Time for which a position of a conversation is held for its turn. */
+export const positionHeldMs = 10_000;
 
 /** A response with its input, encrypted for the key that made it. The store cannot read it. */
 export interface SealedResponse {
@@ -42,11 +42,11 @@ export interface StoredResponses {
    */
   put(key: KeyId, response: SealedResponse, terms: StoringTerms): Promise<PutOutcome>;
   /**
-   * Holds the first free place of a conversation, for `placeHeldMs`, and returns the id under which its turn is put
-   * there. Undefined if the conversation is gone or has no place left. An older gateway holds none: a put may find that
-   * it has taken the place.
+   * Holds the first free position of a conversation, for `positionHeldMs`, and returns the id under which its turn is put
+   * there. Undefined if the conversation is gone or has no position left. An older gateway holds none: a put may find that
+   * it has taken the position.
    */
-  holdPlace(key: KeyId, conversation: string, placesMax: number): Promise<string | undefined>;
+  holdPosition(key: KeyId, conversation: string, positionsMax: number): Promise<string | undefined>;
   /** Returns the responses with these ids in their order, undefined in place of a missing one. */
   find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]>;
   /** Returns the bytes of all responses with these ids together. */

@@ -65,8 +65,8 @@ export class ActivityCounts {
   }
 
   shown(): Pick<Activity, "data" | "machines"> {
-    const data = this.#steps.map((sum, place) => ({
-      at: new Date(this.#sinceMs + place * this.#stepMs).toISOString(),
+    const data = this.#steps.map((sum, index) => ({
+      at: new Date(this.#sinceMs + index * this.#stepMs).toISOString(),
       ...showSum(sum),
     }));
     const machines = [...this.#machines].map(([machine, sum]) => ({ machine, ...showSum(sum) }));

@@ -21,11 +21,11 @@ export function stepsOf(request: ShownRequest): RequestStep[] {
   const { tried, machine, accepted_ms: acceptedMs, first_token_ms: firstMs, total_ms: totalMs } = request;
   const { load_wait_ms: loadMs, tokens_per_second: speed } = request;
   const step = (atMs: number, text: string, aside: readonly string[] = []): RequestStep => ({ atMs, text, aside });
-  const offers = tried.flatMap(({ machine: name, model, at_ms: atMs, why, others, from_tokens: from, code }, place) => {
+  const offers = tried.flatMap(({ machine: name, model, at_ms: atMs, why, others, from_tokens: from, code }, index) => {
     const aside = others.map((each) => `${each.machine} came after it: ${each.why}, ${whole.format(each.cost_ms)} ms`);
     const goal = from === null ? "" : `, to go on after ${whole.format(from)} tokens`;
     const offered = step(atMs, `offered to ${name}, as ${model}${goal}: ${why}`, aside);
-    const endMs = tried[place + 1]?.at_ms ?? totalMs;
+    const endMs = tried[index + 1]?.at_ms ?? totalMs;
     return code === null ? [offered] : [offered, step(endMs, `${name} refused it or failed: ${code}`)];
   });
   const steps = [

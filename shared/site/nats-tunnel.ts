@@ -105,7 +105,7 @@ class TunnelBroker extends NatsBroker implements Tunnel {
     const credentialRefused = `${name} refuses this machine's credential`;
     const grantRemedy = "the machine may have been renamed; it connects again under its new name.";
     const lineRemedy = "`trunkline doctor` on this machine says why";
-    const peer = { name, place: name, credentialRefused, grantRemedy, lineRemedy };
+    const peer = { name, server: name, credentialRefused, grantRemedy, lineRemedy };
     super(connection, { ...options, pingWaitMs, peer });
     this.#origin = origin;
     this.machine = toldMachine(connection);

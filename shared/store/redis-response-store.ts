@@ -3,7 +3,7 @@ import { keyId, type KeyId } from "../keys/key-token.ts";
 import { dayMs } from "../process/clock.ts";
 import type { RedisConnection, RedisScript } from "../process/redis-connection.ts";
 import {
-  placeHeldMs,
+  positionHeldMs,
   type PutOutcome,
   type SealedResponse,
   storedDaysMax,
@@ -57,7 +57,7 @@ return found
 /**
  * KEYS: list of the key's responses, bytes of responses, response, record of the key. ARGV: id of the key, id, sealed,
  * ms until its end, most responses, ms until the end of the list, which outlives each response in it, most bytes of the
- * key and of the site. A held place is an empty response.
+ * key and of the site. A held position is an empty response.
  */
 const putResponseLua = `${settleLua}
 local list, sums, key, id = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
@@ -78,11 +78,11 @@ redis.call("PEXPIRE", list .. ":bytes", ARGV[6])
 return "stored"
 `;
 
-/** KEYS: conversation. ARGV: most places, ms for which the place is held. */
-const holdPlaceLua = `
+/** KEYS: conversation. ARGV: most positions, ms for which the position is held. */
+const holdPositionLua = `
 if redis.call("EXISTS", KEYS[1]) == 0 then return 0 end
-for place = 1, tonumber(ARGV[1]) do
-  if redis.call("SET", KEYS[1] .. "." .. place, "", "NX", "PX", ARGV[2]) then return place end
+for position = 1, tonumber(ARGV[1]) do
+  if redis.call("SET", KEYS[1] .. "." .. position, "", "NX", "PX", ARGV[2]) then return position end
 end
 return 0
 `;
@@ -100,7 +100,7 @@ export class RedisResponseStore implements StoredResponses {
     this.#max = max;
     this.#put = redis.script(putResponseLua, 4);
     this.#drop = redis.script(dropResponsesLua, 2);
-    this.#hold = redis.script(holdPlaceLua, 1);
+    this.#hold = redis.script(holdPositionLua, 1);
   }
 
   async put(key: KeyId, { id, sealed }: SealedResponse, terms: StoringTerms): Promise<PutOutcome> {
@@ -111,9 +111,9 @@ export class RedisResponseStore implements StoredResponses {
     return this.#put("store a response", ...names, key, id, bytes, ...bounds);
   }
 
-  async holdPlace(key: KeyId, conversation: string, placesMax: number): Promise<string | undefined> {
-    const place = await this.#hold("hold a place", responseAt(key, conversation), placesMax, placeHeldMs);
-    return place === 0 ? undefined : `${conversation}.${place}`;
+  async holdPosition(key: KeyId, conversation: string, positionsMax: number): Promise<string | undefined> {
+    const position = await this.#hold("hold a position", responseAt(key, conversation), positionsMax, positionHeldMs);
+    return position === 0 ? undefined : `${conversation}.${position}`;
   }
 
   async find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]> {

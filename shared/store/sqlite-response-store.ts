@@ -1,7 +1,7 @@
 import type { KeyId } from "../keys/key-token.ts";
 import type { Clock } from "../process/clock.ts";
 import {
-  placeHeldMs,
+  positionHeldMs,
   type PutOutcome,
   type SealedResponse,
   type StoredResponses,
@@ -15,7 +15,7 @@ export class SqliteResponseStore implements StoredResponses {
   readonly #database: StateDatabase;
   readonly #clock: Pick<Clock, "wall">;
   readonly #max: number;
-  /** The ends of held places. They are not in the file: a commit holds the event loop for a millisecond. */
+  /** The ends of held positions. They are not in the file: a commit holds the event loop for a millisecond. */
   readonly #held = new Map<string, number>();
 
   constructor(database: StateDatabase, clock: Pick<Clock, "wall">, max = storedResponsesMax) {
@@ -47,25 +47,25 @@ export class SqliteResponseStore implements StoredResponses {
     });
   }
 
-  async holdPlace(key: KeyId, conversation: string, placesMax: number): Promise<string | undefined> {
+  async holdPosition(key: KeyId, conversation: string, positionsMax: number): Promise<string | undefined> {
     const nowMs = this.#clock.wall();
-    for (const [place, endMs] of this.#held) {
+    for (const [position, endMs] of this.#held) {
       if (endMs > nowMs) break;
-      this.#held.delete(place);
+      this.#held.delete(position);
     }
     const rows = this.#database.read(
-      "find free places",
+      "find free positions",
       (sql) => sql.all`
         SELECT id FROM responses WHERE key_id = ${key} AND id >= ${conversation} AND id < ${`${conversation}/`}
         AND expires_at > ${Math.floor(nowMs)}`,
     );
     const taken = new Set(rows.map(({ id }) => id));
     if (!taken.has(conversation)) return undefined;
-    for (let at = 1; at <= placesMax; at += 1) {
-      const place = `${conversation}.${at}`;
-      if (taken.has(place) || this.#held.has(place)) continue;
-      this.#held.set(place, nowMs + placeHeldMs);
-      return place;
+    for (let at = 1; at <= positionsMax; at += 1) {
+      const position = `${conversation}.${at}`;
+      if (taken.has(position) || this.#held.has(position)) continue;
+      this.#held.set(position, nowMs + positionHeldMs);
+      return position;
     }
     return undefined;
   }

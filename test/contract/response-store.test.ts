@@ -51,47 +51,50 @@ describe.each([
   ["Redis", inRedis],
   ["SQLite", inSqlite],
 ])("stored responses in %s", (_, open) => {
-  let place: Place;
-  beforeAll(async () => void (place = await open()));
-  afterAll(() => place?.[Symbol.asyncDispose]());
+  let position: Place;
+  beforeAll(async () => void (position = await open()));
+  afterAll(() => position?.[Symbol.asyncDispose]());
 
-  const newKey = async () => (await place.operator.issue()).record.id;
+  const newKey = async () => (await position.operator.issue()).record.id;
   const sealed = (id: string) => ({ id, sealed: Buffer.from([0, 255, ...Buffer.from(id)]) });
   const found = async (key: Awaited<ReturnType<typeof newKey>>, ...ids: string[]) =>
-    (await place.responses.find(key, ids)).map((each) => each && Buffer.from(each.subarray(2)).toString());
+    (await position.responses.find(key, ids)).map((each) => each && Buffer.from(each.subarray(2)).toString());
 
   test("are found by their ids in the order of the ids, by their own key alone", async () => {
     const [key, other] = [await newKey(), await newKey()];
-    await place.responses.put(key, sealed("a"), terms);
-    await place.responses.put(key, sealed("b"), terms);
+    await position.responses.put(key, sealed("a"), terms);
+    await position.responses.put(key, sealed("b"), terms);
     expect(await found(key, "b", "none", "a")).toEqual(["b", undefined, "a"]);
     expect(await found(other, "a")).toEqual([undefined]);
-    expect(await place.responses.find(key, [])).toEqual([]);
-    expect(await place.responses.bytesOf(key, ["b", "none", "a"])).toBe(6);
-    expect(await place.responses.bytesOf(other, ["a"])).toBe(0);
+    expect(await position.responses.find(key, [])).toEqual([]);
+    expect(await position.responses.bytesOf(key, ["b", "none", "a"])).toBe(6);
+    expect(await position.responses.bytesOf(other, ["a"])).toBe(0);
   });
 
   test("stay as they are until they are deleted, one by one", async () => {
     const key = await newKey();
-    expect(await place.responses.put(key, sealed("a"), terms)).toBe("stored");
-    expect(await place.responses.put(key, { ...sealed("new"), id: "a" }, terms)).toBe("known");
+    expect(await position.responses.put(key, sealed("a"), terms)).toBe("stored");
+    expect(await position.responses.put(key, { ...sealed("new"), id: "a" }, terms)).toBe("known");
     expect(await found(key, "a")).toEqual(["a"]);
-    expect([await place.responses.remove(key, "a"), await place.responses.remove(key, "a")]).toEqual([true, false]);
+    expect([await position.responses.remove(key, "a"), await position.responses.remove(key, "a")]).toEqual([
+      true,
+      false,
+    ]);
     expect(await found(key, "a")).toEqual([undefined]);
   });
 
   test("end by themselves", async () => {
     const key = await newKey();
-    await place.responses.put(key, sealed("a"), { ...terms, keptMs: 50 });
+    await position.responses.put(key, sealed("a"), { ...terms, keptMs: 50 });
     await until(async () => (await found(key, "a"))[0] === undefined, { what: "the response to end" });
-    await place.responses.removeExpired();
-    expect(await place.responses.remove(key, "a")).toBe(false);
+    await position.responses.removeExpired();
+    expect(await position.responses.remove(key, "a")).toBe(false);
   });
 
   test("are bounded for each key, and the oldest go first", async () => {
     const key = await newKey();
     for (const id of ["a", "b", "c", "d"]) {
-      await place.responses.put(key, sealed(id), terms);
+      await position.responses.put(key, sealed(id), terms);
       const nowMs = clock.wall();
       await until(() => clock.wall() > nowMs + 1, { what: "the next millisecond" });
     }
@@ -100,34 +103,34 @@ describe.each([
 
   test("are deleted with their key when it is revoked, and it stores no more", async () => {
     const [key, other] = [await newKey(), await newKey()];
-    for (const each of [key, other]) await place.responses.put(each, sealed("a"), terms);
-    await place.operator.change(key, { action: "disabled" });
+    for (const each of [key, other]) await position.responses.put(each, sealed("a"), terms);
+    await position.operator.change(key, { action: "disabled" });
     expect(await found(key, "a")).toEqual(["a"]);
-    await place.operator.change(key, { action: "revoked" });
-    expect(await place.responses.put(key, sealed("b"), terms)).toBe("closed");
+    await position.operator.change(key, { action: "revoked" });
+    expect(await position.responses.put(key, sealed("b"), terms)).toBe("closed");
     expect(await found(key, "a", "b")).toEqual([undefined, undefined]);
     expect(await found(other, "a")).toEqual(["a"]);
   });
 
   /** The bytes that the site has room for, beside those that other tests have stored. */
-  const roomFor = async (bytes: number) => ({ ...terms, siteBytesMax: (await storedBytes(place.operator)) + bytes });
+  const roomFor = async (bytes: number) => ({ ...terms, siteBytesMax: (await storedBytes(position.operator)) + bytes });
   const sized = (id: string, bytes: number) => ({ id, sealed: Buffer.alloc(bytes, id) });
 
   test("of a key take no more than its bytes, and the oldest go first", async () => {
     const key = await newKey();
     const bounded = { ...terms, keyBytesMax: 100 };
     for (const id of ["a", "b", "c"]) {
-      expect(await place.responses.put(key, sized(id, 40), bounded)).toBe("stored");
+      expect(await position.responses.put(key, sized(id, 40), bounded)).toBe("stored");
       const nowMs = clock.wall();
       await until(() => clock.wall() > nowMs + 1, { what: "the next millisecond" });
     }
-    expect((await place.responses.find(key, ["a", "b", "c"])).map((each) => each?.byteLength)).toEqual([
+    expect((await position.responses.find(key, ["a", "b", "c"])).map((each) => each?.byteLength)).toEqual([
       undefined,
       40,
       40,
     ]);
-    expect(await place.responses.put(key, sized("d", 101), bounded)).toBe("stored");
-    expect((await place.responses.find(key, ["b", "c", "d"])).map((each) => each?.byteLength)).toEqual([
+    expect(await position.responses.put(key, sized("d", 101), bounded)).toBe("stored");
+    expect((await position.responses.find(key, ["b", "c", "d"])).map((each) => each?.byteLength)).toEqual([
       undefined,
       undefined,
       101,
@@ -137,31 +140,31 @@ describe.each([
   test("of a site that is full are no more, until one is deleted or ends or its key is revoked", async () => {
     const [key, other] = [await newKey(), await newKey()];
     const bounded = await roomFor(100);
-    expect(await place.responses.put(key, sized("a", 60), bounded)).toBe("stored");
-    expect(await place.responses.put(other, sized("b", 40), bounded)).toBe("stored");
-    expect(await place.responses.put(other, sized("c", 1), bounded)).toBe("full");
-    expect(await place.responses.remove(key, "a")).toBe(true);
-    expect(await place.responses.remove(key, "a")).toBe(false);
-    expect(await place.responses.put(key, sized("c", 61), bounded)).toBe("full");
-    expect(await place.responses.put(key, sized("c", 60), { ...bounded, keptMs: 50 })).toBe("stored");
-    const putLater = () => place.responses.put(key, sized("d", 60), bounded);
+    expect(await position.responses.put(key, sized("a", 60), bounded)).toBe("stored");
+    expect(await position.responses.put(other, sized("b", 40), bounded)).toBe("stored");
+    expect(await position.responses.put(other, sized("c", 1), bounded)).toBe("full");
+    expect(await position.responses.remove(key, "a")).toBe(true);
+    expect(await position.responses.remove(key, "a")).toBe(false);
+    expect(await position.responses.put(key, sized("c", 61), bounded)).toBe("full");
+    expect(await position.responses.put(key, sized("c", 60), { ...bounded, keptMs: 50 })).toBe("stored");
+    const putLater = () => position.responses.put(key, sized("d", 60), bounded);
     await until(async () => (await putLater()) === "stored", { what: "the bytes of the ended response" });
-    expect(await place.responses.put(key, sized("e", 1), bounded)).toBe("full");
-    await place.operator.change(other, { action: "revoked" });
-    expect(await place.responses.put(key, sized("e", 41), bounded)).toBe("full");
-    expect(await place.responses.put(key, sized("e", 40), bounded)).toBe("stored");
+    expect(await position.responses.put(key, sized("e", 1), bounded)).toBe("full");
+    await position.operator.change(other, { action: "revoked" });
+    expect(await position.responses.put(key, sized("e", 41), bounded)).toBe("full");
+    expect(await position.responses.put(key, sized("e", 40), bounded)).toBe("stored");
   });
 
-  test("of one conversation get places of their own, also beside a gateway of 0.2.0", async () => {
+  test("of one conversation get positions of their own, also beside a gateway of 0.2.0", async () => {
     const key = await newKey();
-    const { responses } = place;
-    expect(await responses.holdPlace(key, "conv_x", 4)).toBeUndefined();
+    const { responses } = position;
+    expect(await responses.holdPosition(key, "conv_x", 4)).toBeUndefined();
     await responses.put(key, sealed("conv_x"), terms);
-    // Such a gateway holds no place: it puts its turn at the first one without a text.
+    // Such a gateway holds no position: it puts its turn at the first one without a text.
     await responses.put(key, sealed("conv_x.2"), terms);
-    const held = await Promise.all([1, 2, 3].map(() => responses.holdPlace(key, "conv_x", 4)));
+    const held = await Promise.all([1, 2, 3].map(() => responses.holdPosition(key, "conv_x", 4)));
     expect(new Set(held)).toEqual(new Set(["conv_x.1", "conv_x.3", "conv_x.4"]));
-    expect(await responses.holdPlace(key, "conv_x", 4)).toBeUndefined();
+    expect(await responses.holdPosition(key, "conv_x", 4)).toBeUndefined();
     expect(await responses.put(key, sealed("conv_x.3"), terms)).toBe("stored");
     expect(await responses.put(key, sealed("conv_x.3"), terms)).toBe("known");
   });
@@ -174,10 +177,10 @@ async function storedBytes({ store: { state } }: Operator): Promise<number> {
 }
 
 test("responses that a gateway of 0.2.0 stored in Redis, or dropped there, are counted as they are", async () => {
-  await using place = await inRedis();
-  const { state } = place.operator.store;
+  await using position = await inRedis();
+  const { state } = position.operator.store;
   if (state.kind !== "redis") throw new Error("the store is not in Redis");
-  const [{ record: key }, { record: other }] = [await place.operator.issue(), await place.operator.issue()];
+  const [{ record: key }, { record: other }] = [await position.operator.issue(), await position.operator.issue()];
   /** As the script of 0.2.0 has it. */
   const putAsBefore = (id: string, bytes: number) =>
     state.redis.pipeline("store as before", (batch) =>
@@ -186,18 +189,18 @@ test("responses that a gateway of 0.2.0 stored in Redis, or dropped there, are c
         .zadd(`responses:${key.id}`, Date.now() + 60_000, id),
     );
   await putAsBefore("a", 70);
-  await place.responses.put(other.id, { id: "b", sealed: Buffer.alloc(30) }, terms);
-  expect(await storedBytes(place.operator)).toBe(30);
-  await place.responses.removeExpired();
-  expect(await storedBytes(place.operator)).toBe(100);
+  await position.responses.put(other.id, { id: "b", sealed: Buffer.alloc(30) }, terms);
+  expect(await storedBytes(position.operator)).toBe(30);
+  await position.responses.removeExpired();
+  expect(await storedBytes(position.operator)).toBe(100);
   await putAsBefore("c", 50);
-  expect(await place.responses.put(key.id, { id: "d", sealed: Buffer.alloc(1) }, terms)).toBe("stored");
-  expect(await storedBytes(place.operator)).toBe(151);
+  expect(await position.responses.put(key.id, { id: "d", sealed: Buffer.alloc(1) }, terms)).toBe("stored");
+  expect(await storedBytes(position.operator)).toBe(151);
   await state.redis.pipeline("revoke as before", (batch) =>
     ["a", "c", "d"].reduce((all, id) => all.unlink(`responses:${key.id}:${id}`), batch).unlink(`responses:${key.id}`),
   );
-  await place.responses.removeExpired();
-  expect(await storedBytes(place.operator)).toBe(30);
+  await position.responses.removeExpired();
+  expect(await storedBytes(position.operator)).toBe(30);
 });
 
 test("responses in a state file of 0.2.0 are counted when it is opened, and it keeps its version", async () => {
@@ -222,7 +225,7 @@ test("responses in a state file of 0.2.0 are counted when it is opened, and it k
   expect(await storedBytes(again)).toBe(0);
 });
 
-test("a place of a conversation in SQLite is held without a commit, for which every stream would wait", async () => {
+test("a position of a conversation in SQLite is held without a commit, for which every stream would wait", async () => {
   const stateDir = folderOfTest();
   await using operator = await Operator.on({ stateDir });
   const { record } = await operator.issue();
@@ -232,6 +235,6 @@ test("a place of a conversation in SQLite is held without a commit, for which ev
   onTestFinished(() => file.close());
   const commits = () => file.prepare("PRAGMA data_version").get()?.["data_version"];
   const before = commits();
-  expect(await responses.holdPlace(record.id, "conv_x", 4)).toBe("conv_x.1");
+  expect(await responses.holdPosition(record.id, "conv_x", 4)).toBe("conv_x.1");
   expect(commits()).toBe(before);
 });

@@ -26,7 +26,7 @@ const words = Array.from({ length: 24 }, (_, at) => [` be${at}`, `gun${at}`, ".\
 /** Returns the model as an idle agent offers it once it has proved what it goes on with. */
 async function offered(tiny: TinyGguf): Promise<OfferedModel> {
   await using engine = await TinyRuntime.start(tiny);
-  const sources = [{ place: "here", look: async () => engine.runtime }];
+  const sources = [{ location: "here", look: async () => engine.runtime }];
   const proofs = new ModelNotes({ file: join(folder, "proofs.json"), note: proof, log });
   const watch = new RuntimeWatch({ sources, firstSeen: () => 0, proofs, timing: timingAt(0.2), clock, log });
   try {

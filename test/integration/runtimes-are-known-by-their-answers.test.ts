@@ -180,7 +180,7 @@ describe("a port that takes connections and never answers", () => {
 describe("looking for runtimes", () => {
   test("the agent looks where runtimes usually are when nobody says where", () => {
     const usual = (kind: WantedRuntimes["kind"]) =>
-      runtimeSources({ kind, urls: [], clock: clock }).map(({ place }) => place);
+      runtimeSources({ kind, urls: [], clock: clock }).map(({ location }) => location);
     expect(usual("auto")).toEqual([
       "http://127.0.0.1:11434",
       "http://127.0.0.1:8000",

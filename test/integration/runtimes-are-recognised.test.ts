@@ -50,7 +50,7 @@ async function started(name: string): Promise<{ is: string; fake: AnyFake }> {
   return { is: server.is, fake };
 }
 
-/** What a look finds at a place that the operator named and said no more of. */
+/** What a look finds at a location that the operator named and said no more of. */
 async function foundAt(url: string, apiKey?: string): Promise<Runtime | "nothing" | "something-else"> {
   const [source] = runtimeSources({ kind: "auto", urls: [url], apiKey, clock });
   const sight = (await source?.look(signal)) ?? "nothing";
@@ -87,7 +87,7 @@ describe("at the address that the operator gave, whatever runtime is there is fo
   test("several runtimes are looked for in their order, each where it was said to be", async () => {
     const all = await Promise.all(names.map(started));
     const sources = runtimeSources({ kind: "auto", urls: all.map(({ fake }) => `${fake.url}/v1`), clock });
-    expect(sources.map(({ place }) => place)).toEqual(all.map(({ fake }) => fake.url));
+    expect(sources.map(({ location }) => location)).toEqual(all.map(({ fake }) => fake.url));
     const found = (await Promise.all(sources.map((source) => source.look(signal)))).map(runtimeIn);
     for (const runtime of found) onTestFinished(() => runtime.close?.());
     expect(found.map(({ name }) => name)).toEqual(all.map(({ is }) => is));

@@ -144,7 +144,7 @@ export class Job {
     this.leftAtMs ??= this.#clock.now();
   }
 
-  /** Tells the gateway that the job is accepted, and its place in the queue if it waits. */
+  /** Tells the gateway that the job is accepted, and its position in the queue if it waits. */
   accept(position: number | undefined): void {
     this.outbox.say("accept", { state: this.state, position });
   }

@@ -153,14 +153,14 @@ export class Jobs {
   /** Returns a beat row for every job, by the gateway that waits for it. */
   rows(): ReadonlyMap<string, BeatRow[]> {
     const rows = new Map<string, BeatRow[]>();
-    const places = this.runner.places();
+    const positions = this.runner.positions();
     for (const job of this.#jobs.values()) {
       const { head, state, outbox, waiting } = job;
       if (waiting === undefined) continue;
       // The end of an answer may wait behind bytes that are ahead of the credit.
       const shown = state === "ended" && outbox.endedAtMs === undefined ? "running" : state;
       const { outputTokens, lastSequence, credit } = outbox;
-      const row: BeatRow = [head.id, shown, places.get(job) ?? 0, outputTokens, lastSequence, credit];
+      const row: BeatRow = [head.id, shown, positions.get(job) ?? 0, outputTokens, lastSequence, credit];
       rows.getOrInsertComputed(waiting, () => []).push(row);
     }
     return rows;
@@ -213,7 +213,7 @@ export class Jobs {
   }
 
   #accept(job: Job): void {
-    job.accept(this.runner.places().get(job));
+    job.accept(this.runner.positions().get(job));
   }
 
   /** Returns a job, also one whose answer is over and kept. */

@@ -61,12 +61,12 @@ export class JobRunner {
 
   /** The model that is being loaded for jobs that wait for it. */
   get loading(): LoadNews | undefined {
-    return this.#options.places ? this.models.news : undefined;
+    return this.#options.decidesLoads ? this.models.news : undefined;
   }
 
-  /** Returns the places of all waiting jobs, each counted from 1 in its own lane. */
-  places(): ReadonlyMap<Job, number> {
-    return this.#schedule.places();
+  /** Returns the positions of all waiting jobs, each counted from 1 in its own lane. */
+  positions(): ReadonlyMap<Job, number> {
+    return this.#schedule.positions();
   }
 
   /** Queues a job that a model answers, and starts the jobs whose turn it is. Returns why the job is refused, if it is. */
@@ -123,7 +123,7 @@ export class JobRunner {
   /** Begins the jobs whose models have come into memory, and ends those whose models could not be loaded. */
   look(): void {
     const { models } = this;
-    if (!this.#options.places) return;
+    if (!this.#options.decidesLoads) return;
     for (const job of this.#schedule.waiting.keys()) {
       if (!job.isWaiting) continue;
       const { model = "" } = job.head;
@@ -140,7 +140,7 @@ export class JobRunner {
   }
 
   #isReady({ state, head }: Job): boolean {
-    return state !== "receiving" && (!this.#options.places || this.models.isReady(head.model ?? ""));
+    return state !== "receiving" && (!this.#options.decidesLoads || this.models.isReady(head.model ?? ""));
   }
 
   /** Returns the jobs for each model: those that run, and those that wait for a slot or for their model. */
@@ -213,7 +213,7 @@ export class JobRunner {
     this.#log(job, outcome);
     this.#beside.delete(job);
     this.#start(this.#schedule.remove(job));
-    if (this.#options.places) this.models.look();
+    if (this.#options.decidesLoads) this.models.look();
   }
 
   #log({ head, waiting }: Job, outcome: Outcome): void {

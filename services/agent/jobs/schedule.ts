@@ -11,7 +11,7 @@ const none: readonly never[] = [];
  * owner starts the jobs that it returns.
  *
  * Within a lane senders take turns. A sender of one job waits behind one job of each other sender, however many those
- * have sent. A job that is not ready keeps its place, but ready jobs behind it may start first.
+ * have sent. A job that is not ready keeps its position, but ready jobs behind it may start first.
  */
 export class Schedule<Job = string> {
   readonly waiting = new Map<Job, Waiting>();
@@ -56,7 +56,7 @@ export class Schedule<Job = string> {
     return this.#startable();
   }
 
-  /** Puts a running job back in the queue, in the place that it had. */
+  /** Puts a running job back in the queue, at the position that it had. */
   putBack(job: Job): readonly Job[] {
     const running = this.running.get(job);
     if (running !== undefined) {
@@ -73,16 +73,16 @@ export class Schedule<Job = string> {
     return this.#startable();
   }
 
-  /** Returns the places of all waiting jobs, each counted from 1 in its own lane. */
-  places(): ReadonlyMap<Job, number> {
-    const places = new Map<Job, number>();
+  /** Returns the positions of all waiting jobs, each counted from 1 in its own lane. */
+  positions(): ReadonlyMap<Job, number> {
+    const positions = new Map<Job, number>();
     const taken = new Map<Lane, number>();
     for (const [job, { lane }] of [...this.waiting].toSorted(([, a], [, b]) => compare(a, b))) {
-      const place = (taken.get(lane) ?? 0) + 1;
-      taken.set(lane, place);
-      places.set(job, place);
+      const position = (taken.get(lane) ?? 0) + 1;
+      taken.set(lane, position);
+      positions.set(job, position);
     }
-    return places;
+    return positions;
   }
 
   #laneOf(name: string): Lane {

@@ -116,9 +116,9 @@ export class Uplink {
   }
 
   #answered(flush: Flush): void {
-    const place = this.#flushes.indexOf(flush);
-    if (place < 0) return;
-    this.#flushes.splice(0, place + 1);
+    const index = this.#flushes.indexOf(flush);
+    if (index < 0) return;
+    this.#flushes.splice(0, index + 1);
     this.drainedBytes = flush.position;
     this.#judge(flush);
     if (this.isFull) this.#takeTurns();

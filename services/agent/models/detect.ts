@@ -10,9 +10,9 @@ import type { Runtime, RuntimeSite } from "../runtimes/runtime.ts";
 export type LookResult = Runtime | "nothing" | "something-else";
 
 export interface RuntimeSource {
-  /** The place as messages to the operator name it: an address or a file. */
-  readonly place: string;
-  /** Looks at the place once. A rejection counts as nothing. */
+  /** The location as messages to the operator name it: an address or a file. */
+  readonly location: string;
+  /** Looks at the location once. A rejection counts as nothing. */
   look(signal: AbortSignal): Promise<LookResult>;
 }
 
@@ -35,13 +35,13 @@ export interface WantedRuntimes {
   readonly log?: Pick<Log, "warn">;
 }
 
-/** Returns the places of the runtimes to front: the configured URLs, or else the usual ones. */
+/** Returns the locations of the runtimes to front: the configured URLs, or else the usual ones. */
 export function runtimeSources(wanted: WantedRuntimes): RuntimeSource[] {
   const { kind, urls, apiKey, slots, clock, log } = wanted;
   // People copy the URL that clients use, with the version in its path.
   const site = (url: string): RuntimeSite => ({ url: url.replace(/\/v1\/?$/, ""), apiKey, slots, clock, log });
   if (urls.length > 0) return urls.map((url) => configuredPlace(site(url), kind));
-  // A server at a usual place is unknown until it is recognised, and gets no API key.
+  // A server at a usual location is unknown until it is recognised, and gets no API key.
   if (kind === "auto") {
     const usual = wanted.usual ?? new Set([ollamaUrlDefault, ...Object.values(openAiServerUrls)]);
     return Array.from(usual, (url) => usualPlace({ url, slots, clock, log }));
@@ -50,18 +50,18 @@ export function runtimeSources(wanted: WantedRuntimes): RuntimeSource[] {
   return usual === undefined ? [] : [configuredPlace(site(usual), kind)];
 }
 
-/** Returns a place that the operator named by URL or by kind: any server with a list of models is accepted. */
+/** Returns a location that the operator named by URL or by kind: any server with a list of models is accepted. */
 function configuredPlace(site: RuntimeSite, kind: WantedRuntimes["kind"]): RuntimeSource {
   return {
-    place: placeOf(site),
+    location: locationOf(site),
     look: (signal) => recognise(site, kind, { allowOther: true, signal }),
   };
 }
 
-/** Returns a place where a runtime might be. Any server may listen there, so it gets as few requests as possible. */
+/** Returns a location where a runtime might be. Any server may listen there, so it gets as few requests as possible. */
 function usualPlace(site: RuntimeSite): RuntimeSource {
   return {
-    place: placeOf(site),
+    location: locationOf(site),
     async look(signal) {
       if (!(await listens(site.url, signal))) return "nothing";
       const found = await recognise(site, "auto", { allowOther: false, signal }).catch((): LookResult => {
@@ -101,11 +101,11 @@ function listens(url: string, signal: AbortSignal): Promise<boolean> {
   });
 }
 
-function placeOf({ url }: RuntimeSite): string {
+function locationOf({ url }: RuntimeSite): string {
   return new URL(url).origin;
 }
 
-/** Returns the place of a runtime that is in this process from the start. */
-export function atHand(place: string, runtime: Runtime): RuntimeSource {
-  return { place, look: async () => runtime };
+/** Returns the location of a runtime that is in this process from the start. */
+export function atHand(location: string, runtime: Runtime): RuntimeSource {
+  return { location, look: async () => runtime };
 }

@@ -202,8 +202,8 @@ export class UniqueIds {
   readonly #given = new Map<string, string>();
   readonly #holders = new Map<string, string>();
 
-  idFor(model: { readonly place: string; readonly runtime: string; readonly id: string }): string {
-    const holder = `${model.place}\n${model.id}`;
+  idFor(model: { readonly location: string; readonly runtime: string; readonly id: string }): string {
+    const holder = `${model.location}\n${model.id}`;
     const given = this.#given.get(holder);
     if (given !== undefined) return given;
     if (this.#given.size >= idsMax) {

@@ -37,13 +37,13 @@ const lingerLoads = 0.25;
 export function planLoad(models: readonly PlannedModel[], memory: ModelMemory): LoadStep | undefined {
   const wanted = models.filter(({ isLoaded, isKept, waiting }) => !isLoaded && (waiting > 0 || isKept));
   wanted.sort((one, other) => Number(other.waiting > 0) - Number(one.waiting > 0) || other.waitedMs - one.waitedMs);
-  for (const [place, load] of wanted.entries()) {
+  for (const [index, load] of wanted.entries()) {
     const need = { neededMb: Math.min(load.memoryMb, memory.totalMb), freeMb: memory.freeMb };
     // Models in memory make room for the request that has waited longest. Later ones get free memory alone.
-    const loaded = place > 0 ? [] : models.filter((each) => each.isLoaded);
+    const loaded = index > 0 ? [] : models.filter((each) => each.isLoaded);
     const mayGo = loaded.filter((each) => !each.isKept && isTurnOver(each, load));
     // Sizes are estimates: with nothing else in memory, the runtime itself shows whether the model fits.
-    const all = place === 0 && mayGo.length === loaded.length ? mayGo : undefined;
+    const all = index === 0 && mayGo.length === loaded.length ? mayGo : undefined;
     const unload = makeRoom(mayGo.filter(isUnused), need) ?? makeRoom(mayGo, need) ?? all;
     if (unload !== undefined) return { load, unload, isDue: unload.every(({ running }) => running === 0) };
   }

@@ -15,7 +15,7 @@ export interface ReconcilerOptions extends AgentContext {
   readonly runtime: RuntimeWatch;
   readonly jobs: WaitingJobs;
   /** True if the owner lets the agent decide what is loaded. Otherwise each runtime loads models as it likes. */
-  readonly places?: boolean | undefined;
+  readonly decidesLoads?: boolean | undefined;
   /** The model actions that this machine's owner allows operators: pulls are among them or not. */
   readonly manage: ReadonlySet<ManageAction>;
 }
@@ -74,11 +74,11 @@ export class ModelReconciler {
 
   /** The facts of the memory for presence; undefined until it was read. */
   get facts(): MemoryFacts | undefined {
-    const { runtime, places } = this.#options;
+    const { runtime, decidesLoads } = this.#options;
     const { kept } = this.#states;
     const pulls = this.pulls?.told() ?? [];
     return runtime.facts.told(runtime.offer?.served ?? [], this.#wishes, {
-      ...(places && { isPlaced: true, counts: this.counts }),
+      ...(decidesLoads && { isPlaced: true, counts: this.counts }),
       ...(kept.length > 0 && { keeps: kept.map((model) => this.#keepOf(model)) }),
       ...(pulls.length > 0 && { pulls }),
       ...(this.#pull !== undefined && { canPull: true }),
@@ -109,7 +109,7 @@ export class ModelReconciler {
 
   /** Keeps these models in memory from now on, and no others, if the owner lets the agent decide what is loaded. */
   keep(models: readonly string[]): void {
-    if (!this.#options.places) return;
+    if (!this.#options.decidesLoads) return;
     this.#states.keep(models);
     this.#options.jobs.look();
   }

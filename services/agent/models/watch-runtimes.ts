@@ -18,7 +18,7 @@ import { type RuntimeWork, SourceWatch } from "./watch-source.ts";
 
 interface WatchOptions
   extends AgentContext, Pick<FactsOptions, "memory" | "measurements">, Pick<ProverOptions, "proofs"> {
-  /** The places where runtimes may be. If two runtimes offer the same model, the first one gets the id. */
+  /** The locations where runtimes may be. If two runtimes offer the same model, the first one gets the id. */
   readonly sources: readonly RuntimeSource[];
   /** Creates the runtime to offer at the start when none is found, until one is. */
   readonly standIn?: (() => Runtime) | undefined;
@@ -38,8 +38,8 @@ export interface JobsHere {
 /** Bounds the left-out models that are remembered as logged. */
 const leftOutMax = 10_000;
 
-/** The place of the stand-in, so that its models have lanes and ids like all others. */
-const standInPlace = "demonstration";
+/** The location of the stand-in, so that its models have lanes and ids like all others. */
+const standInLocation = "demonstration";
 
 /**
  * Watches the runtimes that this agent fronts and builds their joint offer. A runtime that goes away takes only its own
@@ -71,9 +71,9 @@ export class RuntimeWatch {
     );
   }
 
-  /** The places that are watched, for the operator. */
-  get places(): string {
-    return this.#watches.map(({ place }) => place).join(", ");
+  /** The locations that are watched, for the operator. */
+  get locations(): string {
+    return this.#watches.map(({ location }) => location).join(", ");
   }
 
   onChange(listener: () => void): void {
@@ -112,7 +112,7 @@ export class RuntimeWatch {
 
   /**
    * Returns the models that the runtimes list now, or throws the fault `runtime_offline` when no runtime answers.
-   * Concurrent callers share the look at each place.
+   * Concurrent callers share the look at each location.
    */
   async ask(): Promise<readonly OfferedModel[]> {
     await this.#lookEverywhere();
@@ -127,8 +127,8 @@ export class RuntimeWatch {
   }
 
   /**
-   * Looks at all places. A slow place delays no other: each runtime is offered as soon as it is known. Only the first
-   * offer waits for all places, so that timing does not decide which of two runtimes gets an id.
+   * Looks at all locations. A slow location delays no other: each runtime is offered as soon as it is known. Only the first
+   * offer waits for all locations, so that timing does not decide which of two runtimes gets an id.
    */
   async #lookEverywhere(): Promise<void> {
     await Promise.all(this.#watches.map((watch) => this.#lookAt(watch)));
@@ -150,9 +150,11 @@ export class RuntimeWatch {
   }
 
   #takeStock(): void {
-    const found = this.#watches.flatMap(({ place, found: here }) => (here === undefined ? [] : [{ place, ...here }]));
+    const found = this.#watches.flatMap(({ location, found: here }) =>
+      here === undefined ? [] : [{ location, ...here }],
+    );
     if (found.length > 0) this.#standIn = undefined;
-    const offering = this.#standIn === undefined ? found : [{ place: standInPlace, ...this.#standIn }];
+    const offering = this.#standIn === undefined ? found : [{ location: standInLocation, ...this.#standIn }];
     const runtimes = offering.map(({ runtime }) => runtime);
     const served = offering.flatMap((here) => {
       // Runtimes change the order of their lists, which is no change of the offer.
@@ -163,14 +165,14 @@ export class RuntimeWatch {
     this.seams.look();
   }
 
-  #servedBy({ place, runtime }: { place: string; runtime: Runtime }, described: DescribedModel): ServedModel[] {
+  #servedBy({ location, runtime }: { location: string; runtime: Runtime }, described: DescribedModel): ServedModel[] {
     const { settings = {}, firstSeen } = this.#options;
     const { id: ownId } = described;
     if (ownId.length > modelIdCharactersMax) {
       this.#tellLeftOut(`${runtime.name}: ${ownId}`);
       return [];
     }
-    const id = this.#ids.idFor({ place, runtime: runtime.name, id: ownId });
+    const id = this.#ids.idFor({ location, runtime: runtime.name, id: ownId });
     const model = completeModel({
       id,
       described,
@@ -183,7 +185,7 @@ export class RuntimeWatch {
       this.#tellLeftOut(`${runtime.name}: ${ownId}`);
       return [];
     }
-    const lane = runtime.slotsPerModel ? `${place} ${ownId}` : place;
+    const lane = runtime.slotsPerModel ? `${location} ${ownId}` : location;
     const { memoryBytes } = described;
     const memoryMb = memoryBytes === undefined ? undefined : memoryBytes / 1_000_000;
     return [

@@ -23,13 +23,13 @@ const failuresMax = 2;
 const pollsBetweenFinds = 30;
 
 /**
- * Bounds the polls skipped at a place that has no runtime: one may appear later, but other servers are not polled
+ * Bounds the polls skipped at a location that has no runtime: one may appear later, but other servers are not polled
  * often.
  */
 const pollsSkippedMax = 30;
 
 /**
- * Watches one place where a runtime may be. It adopts a runtime that appears there, lists its models, and drops it when
+ * Watches one location where a runtime may be. It adopts a runtime that appears there, lists its models, and drops it when
  * it no longer answers. No other object owns this state.
  */
 export class SourceWatch {
@@ -49,8 +49,8 @@ export class SourceWatch {
     this.#options = options;
   }
 
-  get place(): string {
-    return this.#options.source.place;
+  get location(): string {
+    return this.#options.source.location;
   }
 
   /** The runtime that answers here and its models; undefined while there is none. */
@@ -65,7 +65,7 @@ export class SourceWatch {
   }
 
   /**
-   * Polls the place once; concurrent callers share the poll. A caller waits for `runtimeAnswerMs` at most. The answer
+   * Polls the location once; concurrent callers share the poll. A caller waits for `runtimeAnswerMs` at most. The answer
    * of a slower runtime counts when it comes, and until then the last known list stands.
    */
   async look(): Promise<void> {
@@ -86,14 +86,16 @@ export class SourceWatch {
       this.#failures = 0;
     } catch (error) {
       this.silentAtMs = this.#options.clock.now();
-      const place = this.place;
       const { reason } = Fault.from(error);
       if (this.#jobsFlow()) {
-        log.debug({ reason, place }, "the runtime did not list its models; its jobs flow, so the last list stands");
+        log.debug(
+          { reason, place: this.location },
+          "the runtime did not list its models; its jobs flow, so the last list stands",
+        );
         return;
       }
       this.#failures = error instanceof RuntimeSilence ? failuresMax : this.#failures + 1;
-      log.debug({ reason, place, failures: this.#failures }, "the runtime did not list its models");
+      log.debug({ reason, place: this.location, failures: this.#failures }, "the runtime did not list its models");
       if (this.#failures >= failuresMax) this.#models = undefined;
     }
   }
@@ -112,7 +114,7 @@ export class SourceWatch {
     await this.#runtime?.close?.();
   }
 
-  /** Finds a runtime, or recognises a known one again now and then: a place may change its kind between two looks. */
+  /** Finds a runtime, or recognises a known one again now and then: a location may change its kind between two looks. */
   async #findAnew(): Promise<void> {
     this.#pollsSinceFound += 1;
     if (this.#runtime === undefined || this.#failures >= failuresMax) return this.#find();

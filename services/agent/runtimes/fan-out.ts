@@ -39,9 +39,9 @@ function answersTo<Body extends { readonly seed?: number | undefined }>(
   wanted: number,
   echo = "",
 ): AnswerTurn<Body>[] {
-  return Array.from({ length: wanted }, (_, place) => ({
-    body: body.seed === undefined ? body : { ...body, seed: body.seed + place },
-    again: place > 0,
+  return Array.from({ length: wanted }, (_, index) => ({
+    body: body.seed === undefined ? body : { ...body, seed: body.seed + index },
+    again: index > 0,
     echo,
   }));
 }

@@ -51,7 +51,7 @@ ${whichStoreHelp}`);
       const answer = await runOn(store, showRoute, { params: { route } });
       const text = fieldLines([
         ["name", route],
-        ...answer.targets.map((target, place): Field => [place === 0 ? "target" : "then", targetText(target)]),
+        ...answer.targets.map((target, index): Field => [index === 0 ? "target" : "then", targetText(target)]),
         ["created", utcTime(answer.created_at)],
         ["changed", utcTime(answer.changed_at)],
       ]);

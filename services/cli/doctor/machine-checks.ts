@@ -101,23 +101,23 @@ async function lookForRuntimes(
   config: AgentConfig,
   dependencies: { clock: Clock; signal: AbortSignal },
 ): Promise<Finding> {
-  const places = await findRuntimes(config, dependencies);
-  const found = places.filter(({ runtime }) => runtime !== undefined);
-  const told = found.map(({ runtime, place, models, problem }) => {
+  const locations = await findRuntimes(config, dependencies);
+  const found = locations.filter(({ runtime }) => runtime !== undefined);
+  const told = found.map(({ runtime, location, models, problem }) => {
     const count = models === undefined ? "" : ` with ${models} ${models === 1 ? "model" : "models"}`;
-    return `${runtime} at ${place}${count}${problem === undefined ? "" : ` (${problem})`}`;
+    return `${runtime} at ${location}${count}${problem === undefined ? "" : ` (${problem})`}`;
   });
   if (found.length === 0) {
-    const looked = places.map(({ place, problem }) => `${place}: ${problem}`).join("; ");
+    const looked = locations.map(({ location, problem }) => `${location}: ${problem}`).join("; ");
     return failed(
       `No model server answers (${looked}).`,
       "Start one, such as Ollama, or name where it is in TRUNKLINE_RUNTIME_URL.",
     );
   }
-  const missing = config.runtimeUrl.length === 0 ? [] : places.filter(({ runtime }) => runtime === undefined);
+  const missing = config.runtimeUrl.length === 0 ? [] : locations.filter(({ runtime }) => runtime === undefined);
   if (missing.length > 0) {
     return warning(
-      `${told.join(", ")}; but not ${missing.map(({ place, problem }) => `${place} (${problem})`).join(", ")}.`,
+      `${told.join(", ")}; but not ${missing.map(({ location, problem }) => `${location} (${problem})`).join(", ")}.`,
       "Start it, or take it out of TRUNKLINE_RUNTIME_URL.",
     );
   }
@@ -127,7 +127,7 @@ async function lookForRuntimes(
   const guessed = found.filter(({ guessesSlots }) => guessesSlots);
   if (guessed.length > 0) {
     return warning(
-      `${told.join(", ")}. How many jobs ${guessed.map(({ place }) => place).join(", ")} runs at once is a guess.`,
+      `${told.join(", ")}. How many jobs ${guessed.map(({ location }) => location).join(", ")} runs at once is a guess.`,
       "Set TRUNKLINE_SLOTS to the number that the server runs at once; vLLM and SGLang (--enable-metrics) report their load.",
     );
   }

@@ -53,11 +53,11 @@ export function alignedTable(
       .join(gap)
       .trimEnd();
   return [headings, ...lines]
-    .flatMap((cells, place) => {
+    .flatMap((cells, index) => {
       const wrapped = columns.map(({ width }, at) => wrapText(cells[at] ?? "", width));
       const height = Math.max(...wrapped.map(({ length }) => length));
       const linesOfRow = Array.from({ length: height }, (_, at) => wrapped.map((each) => each[at] ?? ""));
-      return linesOfRow.map((each) => `${line(each, place - 1)}\n`);
+      return linesOfRow.map((each) => `${line(each, index - 1)}\n`);
     })
     .join("");
 }

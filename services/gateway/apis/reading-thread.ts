@@ -14,12 +14,12 @@ let tokens: readonly string[] | undefined;
 function textOfTokens(ids: readonly unknown[], param: string): string {
   tokens ??= cl100kBase.bpe_ranks.split("\n").flatMap((line) => line.split(" ").slice(2));
   const bytes: Buffer[] = [];
-  for (const [place, id] of ids.entries()) {
+  for (const [index, id] of ids.entries()) {
     const token = typeof id === "number" ? tokens[id] : undefined;
     if (token === undefined) {
       throw new Fault("invalid_value", {
-        message: `'${param}[${place}]' must be the id of a token of OpenAI's cl100k_base; send texts in place of tokens.`,
-        param: `${param}[${place}]`,
+        message: `'${param}[${index}]' must be the id of a token of OpenAI's cl100k_base; send texts in place of tokens.`,
+        param: `${param}[${index}]`,
       });
     }
     bytes.push(Buffer.from(token, "base64"));

@@ -50,8 +50,8 @@ export function functionCall(call: ChatCall): z.infer<typeof toolCall> {
 
 /** Returns the paths of the grammars of a chat's tools, which the model reads and no runtime enforces. */
 export function grammarsOfChat(tools: readonly ChatTool[]): string[] {
-  return tools.flatMap((tool, place) =>
-    tool.type === "custom" && tool.custom.format?.type === "grammar" ? [`tools[${place}].custom.format`] : [],
+  return tools.flatMap((tool, index) =>
+    tool.type === "custom" && tool.custom.format?.type === "grammar" ? [`tools[${index}].custom.format`] : [],
   );
 }
 

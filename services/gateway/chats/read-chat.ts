@@ -41,9 +41,9 @@ export function readAsChat<Form>(
   const prompt = blocksOfChat(body, reading.promptSeed ?? 0);
   const promptTokens = estimatePrompt(body);
   const job = jobBody(body);
-  const places = prompt.turns.map(({ place }) => place);
+  const indexes = prompt.turns.map(({ index }) => index);
   const bounds = body.response_format?.type === "json_schema" ? boundsOf(body) : undefined;
-  const upper = reading.counts === true ? upperEstimate(body, places) : undefined;
+  const upper = reading.counts === true ? upperEstimate(body, indexes) : undefined;
   return {
     ...request,
     kind: "chat",

@@ -69,7 +69,7 @@ export function choiceOf(choice: z.infer<typeof outerToolChoice>): Choice {
   if (typeof choice === "string") return choice;
   if (choice.type !== "allowed_tools") return namedIn(choice, "tool_choice");
   const { mode, tools } = choice.allowed_tools;
-  return { mode, allowed: tools.map((tool, place) => namedIn(tool, `tool_choice.allowed_tools.tools[${place}]`)) };
+  return { mode, allowed: tools.map((tool, index) => namedIn(tool, `tool_choice.allowed_tools.tools[${index}]`)) };
 }
 
 function namedIn(tool: z.infer<typeof namedTool>, param: string): Named {
@@ -217,23 +217,23 @@ export interface ToolOrderErrors {
 export function assertToolOrder(
   messages: readonly ChatMessage[],
   { noCall, sameIds, noResult }: ToolOrderErrors,
-  paramAt: (place: number) => string,
+  paramAt: (index: number) => string,
 ): void {
   let asked: ReadonlySet<string> = new Set();
   let open = new Set<string>();
-  for (const [place, message] of messages.entries()) {
+  for (const [index, message] of messages.entries()) {
     if (message.role === "tool") {
       if (!asked.has(message.tool_call_id)) {
-        throw new Fault("tool_messages_out_of_order", { message: noCall[0], param: paramAt(place) + noCall[1] });
+        throw new Fault("tool_messages_out_of_order", { message: noCall[0], param: paramAt(index) + noCall[1] });
       }
       open.delete(message.tool_call_id);
       continue;
     }
-    if (open.size > 0) throw leftOpen(open, noResult[0], paramAt(place) + noResult[1]);
+    if (open.size > 0) throw leftOpen(open, noResult[0], paramAt(index) + noResult[1]);
     const calls = message.role === "assistant" ? (message.tool_calls ?? []) : [];
     asked = new Set(calls.map(({ id }) => id));
     if (asked.size < calls.length) {
-      throw new Fault("invalid_value", { message: sameIds[0], param: paramAt(place) + sameIds[1] });
+      throw new Fault("invalid_value", { message: sameIds[0], param: paramAt(index) + sameIds[1] });
     }
     open = new Set(asked);
   }

@@ -30,8 +30,8 @@ export function steadyPrompt(
 
 /** Puts loaded tools behind all others, so that a template that writes tools at the front writes the others as before. */
 function orderTools(tools: ToolDefinition[], loaded: readonly string[]): ToolDefinition[] {
-  const place = ({ function: { name } }: ToolDefinition): number => loaded.indexOf(name);
-  return loaded.length === 0 ? tools : tools.toSorted((one, other) => place(one) - place(other));
+  const index = ({ function: { name } }: ToolDefinition): number => loaded.indexOf(name);
+  return loaded.length === 0 ? tools : tools.toSorted((one, other) => index(one) - index(other));
 }
 
 const billingName = "x-anthropic-billing-header";
@@ -56,7 +56,7 @@ function withoutBilling(messages: ChatMessage[]): ChatMessage[] {
 }
 
 /**
- * Folds each system message after the first other message into a neighbour, so that its place never depends on a
+ * Folds each system message after the first other message into a neighbour, so that its position never depends on a
  * template. The user's message or the tool's result before it takes its text at the end. Otherwise the next message takes
  * the text at its beginning, if it is not the assistant's. So no message comes between a call and its result, and no
  * turn of the user after a result.

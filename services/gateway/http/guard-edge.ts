@@ -106,9 +106,9 @@ export function framingFault(head: RequestHead): Fault | undefined {
   let bytes = 4 * lines;
   let twice: string | undefined;
   const seen: string[] = [];
-  for (let place = 0; place < rawHeaders.length; place += 2) {
-    const name = rawHeaders[place]?.toLowerCase() ?? "";
-    bytes += name.length + (rawHeaders[place + 1]?.length ?? 0);
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]?.toLowerCase() ?? "";
+    bytes += name.length + (rawHeaders[index + 1]?.length ?? 0);
     if (!single.has(name)) continue;
     if (seen.includes(name)) twice ??= name;
     seen.push(name);
@@ -189,15 +189,15 @@ function assertNoCoding({ "content-encoding": coding }: IncomingHttpHeaders): vo
 }
 
 function assertUtf8(parameters: string): void {
-  let place = 0;
-  while (place < parameters.length) {
-    parameter.lastIndex = place;
+  let index = 0;
+  while (index < parameters.length) {
+    parameter.lastIndex = index;
     const found = parameter.exec(parameters);
     if (found === null) throw unsupported("Send the request with Content-Type: application/json.");
     const [whole, name, quoted, bare] = found;
     const value = quoted ?? bare ?? "";
     if (name?.toLowerCase() === "charset" && !/^utf-?8$/i.test(value)) throw unsupported("Send the body as UTF-8.");
-    place += whole.length;
+    index += whole.length;
   }
 }
 

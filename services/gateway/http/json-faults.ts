@@ -3,7 +3,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { JsonPath } from "#shared/protocol/frame-payload.ts";
 import { paramOf } from "./shape-faults.ts";
 
-// The faults of a request's body that is no JSON, or that would not arrive as it was sent, with the place of the problem.
+// The faults of a request's body that is no JSON, or that would not arrive as it was sent, with the position of the problem.
 
 export function brokenJson(message: string, param?: string): Fault {
   return new Fault("invalid_json", { message, param });
@@ -33,10 +33,10 @@ function isContinuation(byte: number | undefined): boolean {
 
 /** Returns the fault of a text that `JSON.parse` refused with `error`. */
 export function syntaxFault(error: unknown, text: string): Fault {
-  const place = placeOf(error, text);
-  if (place === undefined) return brokenJson("The request's body is not valid JSON.");
-  if (place >= text.length) return brokenJson("The request's body is not valid JSON: it ends too early.");
-  const lines = text.slice(0, place).split("\n");
+  const position = positionOf(error, text);
+  if (position === undefined) return brokenJson("The request's body is not valid JSON.");
+  if (position >= text.length) return brokenJson("The request's body is not valid JSON: it ends too early.");
+  const lines = text.slice(0, position).split("\n");
   const column = (lines.at(-1)?.length ?? 0) + 1;
   return brokenJson(`The request's body is not valid JSON from line ${lines.length}, column ${column} on.`);
 }
@@ -48,7 +48,7 @@ const searchedCharactersMax = 64 * 1024;
  * Returns the position of a syntax error as V8 reports it, or the length of a text that ends too early. V8 reports no
  * position for an unexpected token; the token then ends the shortest part of the text that is not just incomplete.
  */
-function placeOf(error: unknown, text: string): number | undefined {
+function positionOf(error: unknown, text: string): number | undefined {
   const reported = reportedPlace(error, text);
   if (reported !== undefined || text.length > searchedCharactersMax) return reported;
   let incomplete = 0;
@@ -73,8 +73,8 @@ function isBroken(text: string): boolean {
 function reportedPlace(error: unknown, text: string): number | undefined {
   const { message } = error as SyntaxError;
   if (message === "Unexpected end of JSON input") return text.length;
-  const place = / at position (\d+)(?: \(line \d+ column \d+\))?$/.exec(message)?.[1];
-  return place === undefined ? undefined : Number(place);
+  const position = / at position (\d+)(?: \(line \d+ column \d+\))?$/.exec(message)?.[1];
+  return position === undefined ? undefined : Number(position);
 }
 
 /** Returns the fault of the first text or key in parsed JSON that would not arrive as it was sent. */
@@ -101,9 +101,9 @@ function findUnsafe(value: unknown): Unsafe | undefined {
   if (typeof value === "string") return value.isWellFormed() ? undefined : { problem: halfCharacter, path: [] };
   if (typeof value !== "object" || value === null) return undefined;
   if (Array.isArray(value)) {
-    for (const [place, item] of value.entries()) {
+    for (const [index, item] of value.entries()) {
       const found = findUnsafe(item);
-      if (found !== undefined) return within(place, found);
+      if (found !== undefined) return within(index, found);
     }
     return undefined;
   }

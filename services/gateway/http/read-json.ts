@@ -124,9 +124,9 @@ function scanJson(text: string): ScannedJson {
   let values = 1;
   let keys = 0;
   let unfitAt: number | undefined;
-  for (let place = 0; place < text.length; place += 1) {
-    const character = text.charCodeAt(place);
-    if (character === quote) place = endOfString(text, place + 1);
+  for (let index = 0; index < text.length; index += 1) {
+    const character = text.charCodeAt(index);
+    if (character === quote) index = endOfString(text, index + 1);
     else if (character === closingBracket || character === closingBrace) depth -= 1;
     else if (character === comma) values += 1;
     else if (character === openingBracket || character === openingBrace) {
@@ -141,9 +141,9 @@ function scanJson(text: string): ScannedJson {
       keysAt[depth] = (keysAt[depth] ?? 0) + 1;
       if ((keysAt[depth] ?? 0) > jsonKeysMax) throw tooMany(`${jsonKeysMax} keys in one object (jsonKeysMax)`);
     } else if (startsNumber(character)) {
-      const end = endOfNumber(text, place);
-      if (unfitAt === undefined && isUnfit(text, place, end)) unfitAt = place;
-      place = end - 1;
+      const end = endOfNumber(text, index);
+      if (unfitAt === undefined && isUnfit(text, index, end)) unfitAt = index;
+      index = end - 1;
     }
     if (values > jsonValuesMax) throw tooMany(`${jsonValuesMax} values (jsonValuesMax)`);
   }
@@ -153,9 +153,9 @@ function scanJson(text: string): ScannedJson {
 /** Returns the path to the first duplicate key, or to the number at `numberAt`. The text must be valid JSON. */
 function locateInJson(text: string, what: "duplicate key" | { readonly numberAt: number }): JsonPath {
   const open: OpenValue[] = [];
-  for (let place = 0; place < text.length; place += 1) {
+  for (let index = 0; index < text.length; index += 1) {
     const holder = open.at(-1);
-    const character = text.charCodeAt(place);
+    const character = text.charCodeAt(index);
     if (character === openingBrace) open.push({ keys: new Set(), step: "", awaitsKey: true });
     else if (character === openingBracket) open.push({ keys: undefined, step: 0, awaitsKey: false });
     else if (character === closingBrace || character === closingBracket) open.pop();
@@ -163,13 +163,13 @@ function locateInJson(text: string, what: "duplicate key" | { readonly numberAt:
       holder.awaitsKey = holder.keys !== undefined;
       if (typeof holder.step === "number") holder.step += 1;
     } else if (character === quote) {
-      const end = endOfString(text, place + 1);
-      const isDuplicate = holder?.awaitsKey === true && enterKey(holder, text.slice(place, end + 1));
+      const end = endOfString(text, index + 1);
+      const isDuplicate = holder?.awaitsKey === true && enterKey(holder, text.slice(index, end + 1));
       if (isDuplicate && what === "duplicate key") break;
-      place = end;
+      index = end;
     } else if (startsNumber(character)) {
-      if (typeof what === "object" && what.numberAt === place) break;
-      place = endOfNumber(text, place) - 1;
+      if (typeof what === "object" && what.numberAt === index) break;
+      index = endOfNumber(text, index) - 1;
     }
   }
   return open.map(({ step }) => step);
@@ -194,10 +194,10 @@ function enterKey(holder: OpenValue, quoted: string): boolean {
 
 /** Returns the position of the closing quote of the string that begins at `from`, or the length of the text. */
 function endOfString(text: string, from: number): number {
-  for (let place = text.indexOf('"', from); place !== -1; place = text.indexOf('"', place + 1)) {
+  for (let index = text.indexOf('"', from); index !== -1; index = text.indexOf('"', index + 1)) {
     let backslashes = 0;
-    while (text.charCodeAt(place - backslashes - 1) === backslash) backslashes += 1;
-    if (backslashes % 2 === 0) return place;
+    while (text.charCodeAt(index - backslashes - 1) === backslash) backslashes += 1;
+    if (backslashes % 2 === 0) return index;
   }
   return text.length;
 }
@@ -207,9 +207,9 @@ function startsNumber(character: number): boolean {
 }
 
 function endOfNumber(text: string, from: number): number {
-  let place = from + 1;
-  while (place < text.length && isInNumber(text.charCodeAt(place))) place += 1;
-  return place;
+  let index = from + 1;
+  while (index < text.length && isInNumber(text.charCodeAt(index))) index += 1;
+  return index;
 }
 
 function isInNumber(character: number): boolean {

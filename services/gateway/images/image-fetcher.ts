@@ -71,11 +71,11 @@ export class ImageFetcher {
     const byUrl = Map.groupBy(images, ({ url }) => url);
     this.#fetches += 1;
     try {
-      const fetched = byUrl.entries().map(async ([url, places]) => {
-        const param = places[0]?.param ?? "";
+      const fetched = byUrl.entries().map(async ([url, uses]) => {
+        const param = uses[0]?.param ?? "";
         const image = await this.#fetch(url, param, run);
-        // The job's body holds the image once for each of its places.
-        run.bytesLeft -= image.length * (places.length - 1);
+        // The job's body holds the image once for each of its uses.
+        run.bytesLeft -= image.length * (uses.length - 1);
         if (run.bytesLeft < 0) throw tooLarge(param);
         return [url, image] as const;
       });
@@ -230,7 +230,7 @@ function refused(param: string | undefined, message: string): Fault {
 
 /**
  * Returns the body of a job with its images in the place of their URLs. The body is not parsed again, since it may be
- * large: in JSON, an unescaped quote stands only around a field or a whole text. Only as many places as the messages
+ * large: in JSON, an unescaped quote stands only around a field or a whole text. Only as many as the messages
  * have are replaced: schemas of tools come behind the messages, and may hold the same field.
  */
 export async function bodyWithImages(
@@ -239,8 +239,8 @@ export async function bodyWithImages(
   images: ReadonlyMap<string, string>,
 ): Promise<{ readonly body: Uint8Array; readonly sha256: string | undefined }> {
   let whole = Buffer.from(body);
-  for (const [url, { length: places }] of Map.groupBy(remote, (image) => image.url)) {
-    whole = replaced(whole, { before: imageField(url), after: imageField(images.get(url) ?? url), places });
+  for (const [url, { length: uses }] of Map.groupBy(remote, (image) => image.url)) {
+    whole = replaced(whole, { before: imageField(url), after: imageField(images.get(url) ?? url), uses });
   }
   if (whole.byteLength <= limits.partBytes) return { body: whole, sha256: undefined };
   // Off the event loop: tens of megabytes take long.
@@ -254,12 +254,12 @@ function imageField(url: string): string {
 
 function replaced(
   bytes: Buffer,
-  { before, after, places }: { readonly before: string; readonly after: string; readonly places: number },
+  { before, after, uses }: { readonly before: string; readonly after: string; readonly uses: number },
 ): Buffer<ArrayBuffer> {
   const pieces: Buffer[] = [];
   const next = Buffer.from(after);
   let from = 0;
-  for (let place = 0; place < places; place += 1) {
+  for (let left = uses; left > 0; left -= 1) {
     const at = bytes.indexOf(before, from);
     if (at === -1) throw new TypeError("a job's body lacks an image that its request has");
     pieces.push(bytes.subarray(from, at), next);

@@ -36,7 +36,7 @@ export class StreamNews {
     const isAnswering = waiting.writtenAtMs !== undefined;
     if (silentMs < (isAnswering ? timing.commentIntervalMs : timing.newsIntervalMs)) return undefined;
     const intervalMs = load === undefined ? timing.commentIntervalMs : timing.loadNewsIntervalMs;
-    // A new place in the queue, or a load that went on, is reported before the usual interval ends.
+    // A new position in the queue, or a load that went on, is reported before the usual interval ends.
     return silentMs >= intervalMs || what !== this.#toldWaitingFor ? this.#told(what, nowMs) : undefined;
   }
 
@@ -49,8 +49,8 @@ export class StreamNews {
 
 function waitsFor({ machine, row, load }: WaitingClient): string {
   if (row === undefined) return "waiting";
-  const [, state, place] = row;
-  if (load === undefined) return state === "queued" && place > 0 ? `queued at ${place}` : state;
+  const [, state, position] = row;
+  if (load === undefined) return state === "queued" && position > 0 ? `queued at ${position}` : state;
   const seconds = Math.ceil(load.leftMs / 1_000);
   return `loading ${load.model} on ${machine}, ${load.percent} %, about ${seconds} s`;
 }

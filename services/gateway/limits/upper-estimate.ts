@@ -4,7 +4,7 @@ import { imagesOf, textsOf, textsOfTool } from "./token-estimates.ts";
 /** An upper estimate of a prompt: no common tokenizer and template makes more tokens of it. */
 export interface UpperEstimate {
   readonly tokens: number;
-  /** The part of `tokens` behind each of the places in the conversation that were asked for. */
+  /** The part of `tokens` behind each of the messages that were asked for. */
   readonly behind: readonly number[];
 }
 
@@ -28,10 +28,10 @@ function boundedCount(): CountText {
 }
 
 /**
- * Estimates a prompt from above. `places` are numbers of messages: `behind` has the tokens of the messages from each of
+ * Estimates a prompt from above. `indexes` are those of messages: `behind` has the tokens of the messages from each of
  * them on.
  */
-export function upperEstimate({ messages, tools = [] }: ChatBody, places: readonly number[]): UpperEstimate {
+export function upperEstimate({ messages, tools = [] }: ChatBody, indexes: readonly number[]): UpperEstimate {
   const count = boundedCount();
   const behind: number[] = [];
   let tokens = 0;
@@ -40,7 +40,7 @@ export function upperEstimate({ messages, tools = [] }: ChatBody, places: readon
     behind[messages.length - 1 - back] = tokens;
   }
   const before = tools.reduce<number>((sum, tool) => sum + tokensOfTool(tool, count), most.prompt);
-  return { tokens: before + tokens, behind: places.map((place) => behind[place] ?? 0) };
+  return { tokens: before + tokens, behind: indexes.map((index) => behind[index] ?? 0) };
 }
 
 function tokensOfMessage(message: ChatMessage, count: CountText): number {

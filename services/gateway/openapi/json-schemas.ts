@@ -30,11 +30,11 @@ export function namedSchemas(named: Readonly<Record<string, z.ZodType>>, writing
 }
 
 /** Returns the parameters of a path or a query, one for each field of a schema. */
-export function parametersIn(place: "path" | "query", schema: z.ZodType, writing: Writing): Json[] {
+export function parametersIn(location: "path" | "query", schema: z.ZodType, writing: Writing): Json[] {
   const { properties = {}, required = [] } = jsonSchema(schema, writing);
   return Object.entries(properties).map(([name, field]) => {
     const { description, ...shape }: Schema = Object(field);
-    return { name, in: place, required: place === "path" || required.includes(name), description, schema: shape };
+    return { name, in: location, required: location === "path" || required.includes(name), description, schema: shape };
   });
 }
 

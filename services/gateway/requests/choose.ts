@@ -16,8 +16,8 @@ export type Failure = Unfinished & { readonly by: Chosen };
 /** A target of a request with the machines to ask there, and what has come of it so far. */
 export interface RankedTarget {
   readonly wanted: Wanted;
-  /** The place of the target in its route. */
-  readonly place: number;
+  /** The index of the target in its route. */
+  readonly index: number;
   readonly ranked: readonly Chosen[];
   readonly rounds: number;
   /** The failures of machines that took the job, the last one at the end. */
@@ -45,18 +45,18 @@ interface Rankers {
   readonly placements: Pick<JobPlacements, "rankNow">;
 }
 
-/** Ranks the machines of the first target that has some, from a place in the route on. Undefined if none has. */
+/** Ranks the machines of the first target that has some, from an index in the route on. Undefined if none has. */
 export function rankNow({ placements }: Rankers, targets: readonly Wanted[], from = 0): RankedTarget | undefined {
-  for (const [place, wanted] of targets.entries()) {
-    const ranked = place < from ? undefined : placements.rankNow(wanted);
-    if (ranked !== undefined) return rankedTarget(wanted, place, ranked);
+  for (const [index, wanted] of targets.entries()) {
+    const ranked = index < from ? undefined : placements.rankNow(wanted);
+    if (ranked !== undefined) return rankedTarget(wanted, index, ranked);
   }
   return undefined;
 }
 
 /** Waits for the machines of all targets together, where none of them has some. */
 export function rankAwaited({ ranking }: Rankers, targets: readonly Wanted[]): Promise<RankedTarget> {
-  return anyOf(targets.map(async (wanted, place) => rankedTarget(wanted, place, await ranking.rank(wanted))));
+  return anyOf(targets.map(async (wanted, index) => rankedTarget(wanted, index, await ranking.rank(wanted))));
 }
 
 /** Ranks the machines of the next target that has some. Only the last target waits for machines that are away. */
@@ -66,15 +66,15 @@ export async function rankNext(
   { after, waits }: { readonly after: number; readonly waits: boolean },
 ): Promise<RankedTarget | undefined> {
   const now = rankNow(rankers, targets, after + 1);
-  const place = targets.length - 1;
-  const last = targets[place];
-  if (now !== undefined || !waits || last === undefined || place <= after) return now;
+  const index = targets.length - 1;
+  const last = targets[index];
+  if (now !== undefined || !waits || last === undefined || index <= after) return now;
   const ranked = await rankers.ranking.rank(last).catch(() => undefined);
-  return ranked && rankedTarget(last, place, ranked);
+  return ranked && rankedTarget(last, index, ranked);
 }
 
-function rankedTarget(wanted: Wanted, place: number, ranked: readonly Chosen[]): RankedTarget {
-  return { wanted, place, ranked, rounds: 1, failures: [] };
+function rankedTarget(wanted: Wanted, index: number, ranked: readonly Chosen[]): RankedTarget {
+  return { wanted, index, ranked, rounds: 1, failures: [] };
 }
 
 /**

@@ -30,10 +30,10 @@ const bytesMax = 1_024;
  */
 export function namedShortly(names: readonly string[]): string {
   let value = "";
-  for (const [place, name] of names.entries()) {
-    const next = place === 0 ? name : `${value},${name}`;
+  for (const [index, name] of names.entries()) {
+    const next = index === 0 ? name : `${value},${name}`;
     if (next.length > bytesMax)
-      return value === "" ? `${names.length} names` : `${value},+${names.length - place} more`;
+      return value === "" ? `${names.length} names` : `${value},+${names.length - index} more`;
     value = next;
   }
   return value;

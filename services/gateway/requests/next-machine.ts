@@ -89,7 +89,7 @@ export class NextMachine {
       failures: failures.length,
       others: others.length,
       rounds: at.rounds,
-      isLastTarget: at.place === run.targets.length - 1,
+      isLastTarget: at.index === run.targets.length - 1,
     };
     const step = afterFault(facts);
     if (by !== undefined && !facts.isLeaving && isAvoidable(facts)) this.deadly.refuse(request, clock.now());
@@ -122,7 +122,7 @@ export class NextMachine {
     const last: Unfinished = at.failures.at(-1) ?? unfinished;
     // The fault of a machine that worked on the request says more than that nobody took it.
     const worst = last.by !== undefined || at.worst === undefined ? last.fault : at.worst;
-    const next = await rankNext(this.#options, targets, { after: at.place, waits: last.by === undefined });
+    const next = await rankNext(this.#options, targets, { after: at.index, waits: last.by === undefined });
     if (next === undefined || (last.by !== undefined && !this.#moves.take())) throw worst;
     const fields = { route: request.asked?.routed, model: next.wanted.modelId };
     this.#tellStep(request, last, fields, "a job goes to the next target of its route");

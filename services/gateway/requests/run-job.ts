@@ -82,7 +82,7 @@ export class JobRunner {
     const { breakers, clock } = this.#options;
     const offers = at.ranked.slice(0, offersMax);
     let refusal: Fault | undefined;
-    for (const [place, by] of offers.entries()) {
+    for (const [index, by] of offers.entries()) {
       const barred = by.causes && (await barredFrom(request, by));
       if (barred !== undefined) {
         refusal ??= barred;
@@ -91,7 +91,7 @@ export class JobRunner {
       breakers.placed(by.machine, by.model.id, clock.now());
       let outcome: JobOutcome;
       try {
-        outcome = await this.#offer(run, at, { by, place, isLast: by === offers.at(-1) });
+        outcome = await this.#offer(run, at, { by, index, isLast: by === offers.at(-1) });
       } catch (thrown) {
         if (signal.aborted) throw thrown;
         return { fault: Fault.from(thrown) };
@@ -114,7 +114,7 @@ export class JobRunner {
   #offer(
     run: JobRun,
     at: RankedTarget,
-    { by: chosen, place, isLast }: { readonly by: Chosen; readonly place: number; readonly isLast: boolean },
+    { by: chosen, index, isLast }: { readonly by: Chosen; readonly index: number; readonly isLast: boolean },
   ): Promise<JobOutcome> {
     const { timing, jobs, placements, clock } = this.#options;
     const { request, signal } = run;
@@ -123,7 +123,7 @@ export class JobRunner {
     const job = newToken();
     const body = continuation?.body ?? work.body;
     const head = request.headOf({ isWhole: continuation === undefined });
-    answer.onOffer({ job, chosen, next: at.ranked.slice(place + 1, place + 1 + nextTold) });
+    answer.onOffer({ job, chosen, next: at.ranked.slice(index + 1, index + 1 + nextTold) });
     const placed = placements.placed(chosen, wanted, { whole: head.whole });
     const inParts = body.byteLength > limits.partBytes;
     const isKept = head.resumable !== undefined;

@@ -25,8 +25,8 @@ export interface Explained {
 
 /** Lists the ranked machines in order, then the left-out machines with the model, then the others. */
 export function explainChoice({ weighed, leftOut }: MachineChoice): readonly Explained[] {
-  const ranked = weighed.map(({ machine: { candidate, cost }, reason }, place) =>
-    explained(candidate, { verdict: "ranked", rank: place + 1, reason, cost }),
+  const ranked = weighed.map(({ machine: { candidate, cost }, reason }, index) =>
+    explained(candidate, { verdict: "ranked", rank: index + 1, reason, cost }),
   );
   const others = leftOut.toSorted(
     ({ candidate: one }, { candidate: other }) => Number(one.model === undefined) - Number(other.model === undefined),

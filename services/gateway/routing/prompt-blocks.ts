@@ -21,9 +21,9 @@ export interface PromptBlocks {
   readonly keyId?: string | undefined;
 }
 
-/** The place of a message of the assistant, and the hash of the messages before it. */
+/** The index of a message of the assistant, and the hash of the messages before it. */
 export interface TurnEnd {
-  readonly place: number;
+  readonly index: number;
   readonly hash: number;
 }
 
@@ -35,8 +35,8 @@ export function blocksOfChat({ messages, tools }: ChatBody, seed: number): Promp
   const blocks = new BlockHash(seed);
   const turns: TurnEnd[] = [];
   if (tools !== undefined) blocks.add(JSON.stringify(tools));
-  for (const [place, message] of messages.entries()) {
-    if (place > 0 && message.role === "assistant") turns.push({ place, hash: blocks.end });
+  for (const [index, message] of messages.entries()) {
+    if (index > 0 && message.role === "assistant") turns.push({ index, hash: blocks.end });
     addMessage(blocks, message);
   }
   return blocks.of(turns.slice(-turnsMax).toReversed());

@@ -134,11 +134,11 @@ function messageText(
   sid: string,
   { subject, reply, headers, noResponders, data }: BrokerMessage,
 ): readonly (string | Uint8Array)[] {
-  const place = reply === undefined ? `${subject} ${sid}` : `${subject} ${sid} ${reply}`;
+  const head = reply === undefined ? `${subject} ${sid}` : `${subject} ${sid} ${reply}`;
   const block = noResponders ? nobodyHeaders : headers && headersText(headers);
-  if (block === undefined) return [`MSG ${place} ${data.byteLength}\r\n`, data, lineEnd];
+  if (block === undefined) return [`MSG ${head} ${data.byteLength}\r\n`, data, lineEnd];
   const bytes = Buffer.byteLength(block);
-  return [`HMSG ${place} ${bytes} ${bytes + data.byteLength}\r\n`, block, data, lineEnd];
+  return [`HMSG ${head} ${bytes} ${bytes + data.byteLength}\r\n`, block, data, lineEnd];
 }
 
 function headersText(headers: Readonly<Record<string, string>>): string {

@@ -156,11 +156,11 @@ export class PlacedMachine extends AnsweringMachine implements SimulatedMachine 
     const runtime = new SimulatedRuntime(parts);
     this.#runtime = runtime;
     const memory = { read: async () => ({ ...runtime.memory }), diskFreeMb: async () => undefined };
-    const sources = [{ place: "bench", look: async () => runtime }];
+    const sources = [{ location: "bench", look: async () => runtime }];
     this.#watch = new RuntimeWatch({ sources, firstSeen: () => 0, memory, timing, clock, log });
     if (returnsInMs !== undefined) foresee(this.#watch, returnsInMs);
     const jobs = { demand: () => this.#demand(), look: () => this.#readyAnew() };
-    const owner = { places: true, manage: new Set<never>() };
+    const owner = { decidesLoads: true, manage: new Set<never>() };
     this.#loads = new ModelReconciler({ runtime: this.#watch, jobs, ...owner, timing, clock, log });
     for (const { id } of parts.models) this.#schedule.resize(id, spec.engine.slots);
     this.#beat = clock.every(timing.beatIntervalMs, () => this.#readyAnew());
@@ -217,7 +217,7 @@ export class PlacedMachine extends AnsweringMachine implements SimulatedMachine 
   }
 
   #readyAnew(): void {
-    const waiting = [...this.open.values()].filter((job) => this.#schedule.places().has(job));
+    const waiting = [...this.open.values()].filter((job) => this.#schedule.positions().has(job));
     for (const job of waiting) {
       for (const each of this.#schedule.setReady(job, this.#loads.isReady(job.model))) this.answer(each);
     }
@@ -225,11 +225,11 @@ export class PlacedMachine extends AnsweringMachine implements SimulatedMachine 
   }
 
   #demand(): ReadonlyMap<string, ModelDemand> {
-    const places = this.#schedule.places();
+    const positions = this.#schedule.positions();
     const demand = new Map<string, ModelDemand>();
     for (const job of this.open.values()) {
       const { running, waiting, waitingSinceMs } = demand.get(job.model) ?? { running: 0, waiting: 0 };
-      const waits = places.has(job);
+      const waits = positions.has(job);
       demand.set(job.model, {
         running: running + (waits ? 0 : 1),
         waiting: waiting + (waits ? 1 : 0),

@@ -70,7 +70,7 @@ async function agentWith(runtime: Runtime, { idle = (): boolean => true } = {}) 
   const clock = new TurnableClock();
   const timing = timingAt(1);
   const proofs = new ModelNotes({ file: join(folder, "proofs.json"), note: proof, log });
-  const sources = [{ place: "here", look: async () => runtime }];
+  const sources = [{ location: "here", look: async () => runtime }];
   const watch = new RuntimeWatch({ sources, firstSeen: () => 0, proofs, timing, clock, log });
   watch.heed({ workOn: () => ({ running: false, heardAtMs: -Infinity }), isIdle: idle });
   await watch.start();

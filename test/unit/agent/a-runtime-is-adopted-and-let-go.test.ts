@@ -11,13 +11,13 @@ import { stubDescribed, stubModel, StubRuntime } from "./stub-runtime.ts";
 const timing = timingAt(1);
 const log = createLog({ level: "silent", name: "test" });
 
-/** A place, and what a test puts there. */
-class Place {
-  readonly place: string;
+/** A location, and what a test puts there. */
+class Location {
+  readonly location: string;
   here: LookResult;
   looks = 0;
-  constructor(place: string, here: LookResult = "nothing") {
-    this.place = place;
+  constructor(location: string, here: LookResult = "nothing") {
+    this.location = location;
     this.here = here;
   }
   async look(): Promise<LookResult> {
@@ -26,7 +26,7 @@ class Place {
   }
 }
 
-function watching(sources: readonly Place[], standIn?: () => StubRuntime) {
+function watching(sources: readonly Location[], standIn?: () => StubRuntime) {
   const clock = new TurnableClock();
   const watch = new RuntimeWatch({ sources, standIn, firstSeen: () => 0, timing, clock, log });
   const changes: (string | null)[] = [];
@@ -38,15 +38,15 @@ function watching(sources: readonly Place[], standIn?: () => StubRuntime) {
 }
 
 test("a runtime that only stands in gives way to another as soon as that is found, and does not come back", async () => {
-  const place = new Place("one");
-  const { watch, changes, poll } = watching([place], () => new StubRuntime({ name: "stand-in" }));
+  const location = new Location("one");
+  const { watch, changes, poll } = watching([location], () => new StubRuntime({ name: "stand-in" }));
   await watch.start();
   await poll();
   expect(changes).toEqual(["stand-in"]);
   const real = new StubRuntime({ name: "real" });
-  place.here = real;
+  location.here = real;
   await poll(2);
-  place.here = "nothing";
+  location.here = "nothing";
   real.offered = new Error("connect ECONNREFUSED");
   await poll(3);
   expect(changes).toEqual(["stand-in", "real", null]);
@@ -54,8 +54,8 @@ test("a runtime that only stands in gives way to another as soon as that is foun
 
 test("a runtime that fails once keeps its offer but is not called well; failing on it is let go and found again", async () => {
   const runtime = new StubRuntime();
-  const place = new Place("one", runtime);
-  const { watch, changes, poll } = watching([place]);
+  const location = new Location("one", runtime);
+  const { watch, changes, poll } = watching([location]);
   await watch.start();
   const { offered } = runtime;
   runtime.offered = new Error("connect ECONNREFUSED");
@@ -66,7 +66,7 @@ test("a runtime that fails once keeps its offer but is not called well; failing 
   runtime.offered = new Error("connect ECONNREFUSED");
   await poll(3);
   expect(changes).toEqual(["stub", null]);
-  place.here = new StubRuntime({ name: "another" });
+  location.here = new StubRuntime({ name: "another" });
   await poll(2);
   expect(changes).toEqual(["stub", null, "another"]);
   expect(runtime.closed).toBe(true);
@@ -75,7 +75,7 @@ test("a runtime that fails once keeps its offer but is not called well; failing 
 
 test("a runtime that lists its models in another order offers the same, and with other models another digest", async () => {
   const runtime = new StubRuntime({ models: ["a", "b"] });
-  const { watch, poll, changes, ids } = watching([new Place("one", runtime)]);
+  const { watch, poll, changes, ids } = watching([new Location("one", runtime)]);
   await watch.start();
   const before = watch.offer?.digest;
   runtime.offered = [stubDescribed("b"), stubDescribed("a")];
@@ -91,24 +91,24 @@ test("a runtime that lists its models in another order offers the same, and with
 });
 
 test("a runtime that is another kind than before is adopted in its place, though it answers all the time", async () => {
-  const place = new Place("one", new StubRuntime({ name: "mlx-lm" }));
-  const { watch, poll, changes } = watching([place]);
+  const location = new Location("one", new StubRuntime({ name: "mlx-lm" }));
+  const { watch, poll, changes } = watching([location]);
   await watch.start();
-  place.here = new StubRuntime({ name: "vllm" });
+  location.here = new StubRuntime({ name: "vllm" });
   await poll(32);
   expect(changes).toEqual(["mlx-lm", "vllm"]);
 });
 
 test("a runtime that was taken for another kind once, since it was busy, is kept", async () => {
   const known = new StubRuntime({ name: "lm-studio" });
-  const place = new Place("one", known);
-  const { watch, poll, changes } = watching([place]);
+  const location = new Location("one", known);
+  const { watch, poll, changes } = watching([location]);
   await watch.start();
   const mistaken = new StubRuntime({ name: "openai" });
-  place.here = mistaken;
+  location.here = mistaken;
   await poll(30);
-  expect([place.looks, mistaken.closed]).toEqual([2, true]);
-  place.here = known;
+  expect([location.looks, mistaken.closed]).toEqual([2, true]);
+  location.here = known;
   await poll(40);
   expect([changes, known.closed]).toEqual([["lm-studio"], false]);
 });
@@ -116,8 +116,8 @@ test("a runtime that was taken for another kind once, since it was busy, is kept
 test("a runtime that hangs holds up no other that is found at the same time", async () => {
   const hung = new StubRuntime({ name: "hung" });
   hung.catalogue = () => new Promise(() => undefined);
-  const late = new Place("b");
-  const { watch, clock, changes, poll } = watching([new Place("a", hung), late]);
+  const late = new Location("b");
+  const { watch, clock, changes, poll } = watching([new Location("a", hung), late]);
   const starting = watch.start();
   await clock.advanceAwaiting(timing.runtimeAnswerMs);
   await starting;
@@ -128,7 +128,7 @@ test("a runtime that hangs holds up no other that is found at the same time", as
 
 test("a runtime whose list comes late is offered meanwhile, and let go only after a longer silence", async () => {
   const runtime = new StubRuntime();
-  const { watch, clock, changes, ids, poll } = watching([new Place("one", runtime)]);
+  const { watch, clock, changes, ids, poll } = watching([new Location("one", runtime)]);
   await watch.start();
   const lists: ((models: readonly DescribedModel[]) => void)[] = [];
   runtime.catalogue = () => new Promise((resolve) => void lists.push(resolve));
@@ -161,27 +161,27 @@ test("a runtime whose list fails while its jobs flow keeps its models, and loses
 });
 
 test("a runtime may be what something else turns into, which is asked ever more seldom", async () => {
-  const place = new Place("one", "something-else");
-  const { watch, poll, changes } = watching([place]);
+  const location = new Location("one", "something-else");
+  const { watch, poll, changes } = watching([location]);
   await watch.start();
   await poll(100);
-  expect(place.looks).toBeLessThan(10);
-  place.here = new StubRuntime();
+  expect(location.looks).toBeLessThan(10);
+  location.here = new StubRuntime();
   await poll(31);
   expect(changes).toEqual(["stub"]);
 });
 
 test("a runtime is asked once for all who ask at the same time", async () => {
-  const place = new Place("one");
-  const { watch } = watching([place]);
+  const location = new Location("one");
+  const { watch } = watching([location]);
   await Promise.allSettled([watch.start(), watch.ask(), watch.ask()]);
-  expect(place.looks).toBe(1);
+  expect(location.looks).toBe(1);
   await watch.stop();
 });
 
 test("a runtime is watched no more after a stop, and closed", async () => {
   const runtime = new StubRuntime();
-  const { watch, clock } = watching([new Place("one", runtime)]);
+  const { watch, clock } = watching([new Location("one", runtime)]);
   await watch.start();
   await watch.stop();
   expect([clock.timersWaiting, runtime.closed]).toEqual([0, true]);
@@ -203,7 +203,7 @@ test("a runtime that takes more jobs at once than the one before starts those th
 test("the same model at two runtimes keeps its ids while the runtimes come and go", async () => {
   const ollama = new StubRuntime({ name: "ollama", models: ["qwen3:8b", "phi"] });
   const vllm = new StubRuntime({ name: "vllm", models: ["qwen3:8b", "phi"] });
-  const { watch, ids, poll } = watching([new Place("a", ollama), new Place("b", vllm)]);
+  const { watch, ids, poll } = watching([new Location("a", ollama), new Location("b", vllm)]);
   await watch.start();
   const { offered } = ollama;
   ollama.offered = new Error("connect ECONNREFUSED");
@@ -216,8 +216,10 @@ test("the same model at two runtimes keeps its ids while the runtimes come and g
 });
 
 test("the same model at two runtimes is told apart also between two runtimes of the same kind", async () => {
-  const places = ["a", "b", "c"].map((place) => new Place(place, new StubRuntime({ name: "vllm", models: ["m"] })));
-  const { watch, ids } = watching(places);
+  const locations = ["a", "b", "c"].map(
+    (location) => new Location(location, new StubRuntime({ name: "vllm", models: ["m"] })),
+  );
+  const { watch, ids } = watching(locations);
   await watch.start();
   expect(ids()).toEqual(["m", "m:vllm", "m:vllm-2"]);
 });

@@ -44,7 +44,7 @@ function check(world: World, schedule: Schedule): void {
   for (const lane of lanes) {
     const waiting = world.waiting.filter((each) => each.lane === lane);
     expect(schedule.runningIn(lane)).toBe(world.running.filter((each) => each.lane === lane).length);
-    expect(waiting.map(({ job }) => schedule.places().get(job))).toEqual(waiting.map((_, place) => place + 1));
+    expect(waiting.map(({ job }) => schedule.positions().get(job))).toEqual(waiting.map((_, place) => place + 1));
   }
 }
 
@@ -148,7 +148,7 @@ test("a schedule lets senders take turns: who sends one job does not wait behind
   for (const job of ["ann-1", "ann-2", "ann-3", "ann-4"]) submit(job, "ann");
   for (const job of ["bob-1", "bob-2"]) submit(job, "bob");
   submit("cyd-1", "cyd");
-  expect([...schedule.places()].map(([job]) => job)).toEqual(["bob-1", "cyd-1", "ann-2", "bob-2", "ann-3", "ann-4"]);
+  expect([...schedule.positions()].map(([job]) => job)).toEqual(["bob-1", "cyd-1", "ann-2", "bob-2", "ann-3", "ann-4"]);
   for (let at = 0; at < order.length; at += 1) order.push(...schedule.remove(order[at] ?? ""));
   expect(order).toEqual(["ann-1", "bob-1", "cyd-1", "ann-2", "bob-2", "ann-3", "ann-4"]);
 });
@@ -162,7 +162,7 @@ test("a schedule gives nobody credit for the time in which he sent nothing", () 
   }
   for (const job of ["ann-1", "ann-2", "ann-3"]) schedule.submit(job, turn("ann"));
   for (const job of ["bob-1", "bob-2", "bob-3"]) schedule.submit(job, turn("bob"));
-  const order = [...schedule.places()].map(([job]) => job);
+  const order = [...schedule.positions()].map(([job]) => job);
   expect(order).toEqual(["bob-1", "ann-2", "bob-2", "ann-3", "bob-3"]);
 });
 
@@ -173,7 +173,7 @@ test("a schedule takes no turn from a sender for jobs that were given up", () =>
   for (let at = 0; at < 20; at += 1) schedule.submit(`ann-${at}`, turn("ann"));
   for (let at = 0; at < 20; at += 1) schedule.remove(`ann-${at}`);
   for (const job of ["bob-1", "bob-2", "ann-a", "ann-b"]) schedule.submit(job, turn(job.slice(0, 3)));
-  expect([...schedule.places()].map(([job]) => job)).toEqual(["ann-a", "bob-1", "ann-b", "bob-2"]);
+  expect([...schedule.positions()].map(([job]) => job)).toEqual(["ann-a", "bob-1", "ann-b", "bob-2"]);
 });
 
 test("a schedule gives a job that could not begin the place that it had", () => {
@@ -181,7 +181,7 @@ test("a schedule gives a job that could not begin the place that it had", () => 
   for (const job of ["a", "b", "c"]) schedule.submit(job, { lane: "a", sender, ready: true });
   schedule.resize("a", 1);
   expect(schedule.putBack("b")).toEqual([]);
-  expect([...schedule.places()]).toEqual([
+  expect([...schedule.positions()]).toEqual([
     ["b", 1],
     ["c", 2],
   ]);
@@ -197,7 +197,7 @@ test("a schedule is never so full of one sender's jobs that another cannot wait 
     [],
     undefined,
   ]);
-  expect(schedule.places().get("bob-1")).toBe(1);
+  expect(schedule.positions().get("bob-1")).toBe(1);
   const crowd = Array.from({ length: 40 }, (_, at) => submit(`one-of-many-${at}`, `sender-${at}`));
   expect(crowd.filter((started) => started !== undefined)).toHaveLength(15);
 });

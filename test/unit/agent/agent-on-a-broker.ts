@@ -53,7 +53,7 @@ export async function agentOnBroker(
   const network = new MemoryBroker({ clock, log });
   const broker = Object.assign(network.connect(), { roundTripMs: options.roundTripMs ?? 0 });
 
-  const sources = [{ place: "stub", look: async () => runtime }];
+  const sources = [{ location: "stub", look: async () => runtime }];
   const plenty = { totalMb: 100_000, freeMb: 100_000 };
   const memory = {
     read: async (): Promise<ModelMemory> => options.memory?.read() ?? plenty,
@@ -69,7 +69,7 @@ export async function agentOnBroker(
     log,
     queueMax,
     manage,
-    places: options.memory !== undefined,
+    decidesLoads: options.memory !== undefined,
   });
   await watch.start();
   const { tunnelled } = options;

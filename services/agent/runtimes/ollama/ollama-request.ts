@@ -113,12 +113,12 @@ function images(content: Content): string[] | undefined {
 
 function assertImageTypes(content: Content, path: string): void {
   if (typeof content === "string") return;
-  for (const [place, part] of content.entries()) {
+  for (const [index, part] of content.entries()) {
     if (part.type === "text") continue;
     const { url } = part.image_url;
     const head = url.slice(0, Math.max(url.indexOf(","), 0)).toLowerCase();
     if (imageTypes.some((type) => head === `data:${type};base64`)) continue;
-    const param = `${path}.content[${place}].image_url.url`;
+    const param = `${path}.content[${index}].image_url.url`;
     const message = `'${param}' must be a data URL with base64 of one of the types ${imageTypes.join(", ")}.`;
     throw new Fault("invalid_value", { message, param });
   }

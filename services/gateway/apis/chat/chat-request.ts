@@ -140,14 +140,14 @@ export function readChatRequest(input: Record<string, unknown>): ReadChatRequest
 }
 
 /** Removes the empty fields of a message, and refuses fields of older clients. */
-function prepareMessage(message: unknown, place: number): void {
+function prepareMessage(message: unknown, index: number): void {
   if (typeof message !== "object" || message === null) return;
   const fields = message as Record<string, unknown>;
   dropNulls(fields, "content");
   dropEmptyLists(fields, fields["role"] === "assistant" ? ["tool_calls", "content"] : ["tool_calls"]);
   // A tool that returned nothing.
   if (fields["role"] === "tool" && isEmptyList(fields["content"])) fields["content"] = "";
-  refuseFields(fields, unsupportedMessageFields, `messages[${place}].`);
+  refuseFields(fields, unsupportedMessageFields, `messages[${index}].`);
 }
 
 /**
@@ -187,17 +187,17 @@ function checkTogether(request: ChatRequest): void {
 function lookThrough(given: ChatRequest["messages"], { messages }: ChatBody): RequestImages {
   const images = new FoundImages();
   let hasCalls = false;
-  for (const [place, message] of given.entries()) {
+  for (const [index, message] of given.entries()) {
     hasCalls ||= message.role === "tool" || (message.role === "assistant" && message.tool_calls !== undefined);
     if ((message.role !== "user" && message.role !== "tool") || typeof message.content === "string") continue;
     for (const [at, part] of message.content.entries()) {
       if (part.type !== "image_url") continue;
-      const param = `messages[${place}].content[${at}]`;
+      const param = `messages[${index}].content[${at}]`;
       const image = part.image_url;
       if (typeof image === "string") images.add(image, param, `${param}.image_url`);
       else images.add(image.url, param, `${param}.image_url.url`);
     }
   }
-  if (hasCalls) assertToolOrder(messages, toolOrder, (place) => `messages[${place}]`);
+  if (hasCalls) assertToolOrder(messages, toolOrder, (index) => `messages[${index}]`);
   return images.fields();
 }

@@ -19,8 +19,8 @@ export const noTools: ChatTools = { chosen: {}, custom: [], ignored: [] };
 /** Reads the tools of a chat request that has tools or a choice of one. */
 export function readTools({ tools, tool_choice: choice }: ChatRequest): ChatTools {
   const given = tools ?? [];
-  for (const [place, tool] of given.entries()) {
-    if (tool.type === "function") assertSchemaSize(tool.function.parameters, `tools[${place}].function.parameters`);
+  for (const [index, tool] of given.entries()) {
+    if (tool.type === "function") assertSchemaSize(tool.function.parameters, `tools[${index}].function.parameters`);
   }
   return {
     chosen: chosenTools(given.map(functionOfChat), choice ? choiceOf(choice) : undefined),

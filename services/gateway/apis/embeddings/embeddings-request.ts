@@ -44,7 +44,7 @@ export function seemToHoldTokens(bytes: Buffer): boolean {
 function textsFor(input: unknown, textOfTokens: TextOfTokens): unknown {
   if (!Array.isArray(input)) return input;
   if (typeof input[0] === "number") return textOfTokens(input, "input");
-  return input.map((each, place) => (Array.isArray(each) ? textOfTokens(each, `input[${place}]`) : each));
+  return input.map((each, index) => (Array.isArray(each) ? textOfTokens(each, `input[${index}]`) : each));
 }
 
 /** Reads an embeddings request and translates it to the job body. Without `textOfTokens`, tokens are refused. */

@@ -119,8 +119,8 @@ function readTools(given: readonly MessageTool[]) {
   const ignoredTools: string[] = [];
   /** Names of the tools that a conversation loads. */
   const deferred = new Set<string>();
-  for (const [place, tool] of given.entries()) {
-    const param = `tools[${place}]`;
+  for (const [index, tool] of given.entries()) {
+    const param = `tools[${index}]`;
     if (isForeign(tool)) {
       if (unknownInput.test(tool.type)) throw onlyAnthropics(tool, param);
       ignoredTools.push(param);

@@ -21,7 +21,7 @@ export function turnsOf({ system, messages }: Pick<MessageRequest, "system" | "m
   if (system?.length) {
     reader.add({ role: "system", content: partsOfText(system) }, "system");
   }
-  for (const [place, message] of messages.entries()) reader.read(message, `messages[${place}]`);
+  for (const [index, message] of messages.entries()) reader.read(message, `messages[${index}]`);
   const { images, ignored, loadedTools } = reader;
   const placed = reader.placed.map(({ message, param }) => ({ message: withPlainText(message), param }));
   if (placed.length === 0) {
@@ -32,7 +32,7 @@ export function turnsOf({ system, messages }: Pick<MessageRequest, "system" | "m
   assertToolOrder(
     spoken.map(({ message }) => message),
     toolOrder,
-    (place) => spoken[place]?.param ?? "messages",
+    (index) => spoken[index]?.param ?? "messages",
   );
   return { messages: placed.map(({ message }) => message), images: images.fields(), ignored, loadedTools };
 }

@@ -47,8 +47,8 @@ function readOllamaChat(input: Record<string, unknown>, { promptSeed }: ReadOpti
   dropUnused(input);
   dropNullsAt(input, ["messages", "messages.tool_calls", "messages.tool_calls.function", "tools.function"]);
   const { value, ignored } = readShape(schema.ollamaChatRequest, input);
-  for (const [place, tool] of (value.tools ?? []).entries())
-    assertSchemaSize(tool.function.parameters, `tools[${place}].function.parameters`);
+  for (const [index, tool] of (value.tools ?? []).entries())
+    assertSchemaSize(tool.function.parameters, `tools[${index}].function.parameters`);
   const turns = ollamaTurns(value.messages ?? []);
   const terms = termsOf({ shape: "chat", model: value.model, loads: turns.messages.length === 0 }, input);
   return chatOf(value, { ...turns, ignored, terms, promptSeed });

@@ -13,9 +13,9 @@ export function ollamaTurns(given: readonly OllamaMessage[]): {
   const images = new FoundImages();
   /** The calls of the latest assistant message that have no result yet. */
   let open: Call[] = [];
-  const messages = given.map((message, place): ChatMessage => {
+  const messages = given.map((message, index): ChatMessage => {
     const { role, thinking } = message;
-    const path = `messages[${place}]`;
+    const path = `messages[${index}]`;
     const content = contentOf(message.content ?? "", message.images, { path, images });
     if (role === "tool") return { role, tool_call_id: takeCall(open, message), content };
     if (role === "user") return { role, content };
@@ -25,8 +25,8 @@ export function ollamaTurns(given: readonly OllamaMessage[]): {
         `'${path}.images' must be empty: a message of role '${role}' has no images.`,
       );
     if (role === "system") return { role, content };
-    // The id of a call without one depends on its place only, so that the next turn begins with the same bytes.
-    open = (message.tool_calls ?? []).map((call, at) => ({ ...call, id: call.id ?? `call_${place}_${at}` }));
+    // The id of a call without one depends on its position only, so that the next turn begins with the same bytes.
+    open = (message.tool_calls ?? []).map((call, at) => ({ ...call, id: call.id ?? `call_${index}_${at}` }));
     return {
       role,
       content,
@@ -34,7 +34,7 @@ export function ollamaTurns(given: readonly OllamaMessage[]): {
       ...(open.length > 0 ? { tool_calls: open.map(innerCall) } : {}),
     };
   });
-  assertToolOrder(messages, toolOrder, (place) => `messages[${place}]`);
+  assertToolOrder(messages, toolOrder, (index) => `messages[${index}]`);
   return { messages, images: images.fields() };
 }
 
@@ -69,8 +69,8 @@ export function contentOf(
   { path, images }: { readonly path: string; readonly images: FoundImages },
 ): UserMessage["content"] {
   if (!given?.length) return text;
-  const parts = given.map((image, place) => {
-    const param = `${path === "" ? "" : `${path}.`}images[${place}]`;
+  const parts = given.map((image, index) => {
+    const param = `${path === "" ? "" : `${path}.`}images[${index}]`;
     const url = image.startsWith("data:") ? image : dataUrl(image, param);
     images.add(url, param, param);
     return innerImage(url);

@@ -1,9 +1,9 @@
 import { storedTurnsBytesMax, tooManyBytes } from "./kept-responses.ts";
 import { isResponseId, itemsOf, readTurn, removalOf, responseOfItem } from "./stored-turns.ts";
 
-/** The places of a conversation, in an order, and the text of a turn. */
+/** The positions of a conversation, in an order, and the text of a turn. */
 export interface ConversationReading {
-  /** The texts at the places: ids of turns, and removals of items. */
+  /** The texts at the positions: ids of turns, and removals of items. */
   readonly entries: readonly string[];
   readonly textOf: (id: string) => Promise<string | undefined>;
   readonly order?: "asc" | "desc";
@@ -13,17 +13,17 @@ export interface ConversationReading {
 
 /** Yields the items of a conversation. A turn is read and parsed once it is reached. */
 export async function* itemsIn({ entries, textOf, order = "asc", from = "" }: ConversationReading) {
-  const places = [...entries.keys()];
-  if (order === "desc") places.reverse();
-  const named = places.indexOf(entries.indexOf(responseOfItem(from) ?? ""));
+  const positions = [...entries.keys()];
+  if (order === "desc") positions.reverse();
+  const named = positions.indexOf(entries.indexOf(responseOfItem(from) ?? ""));
   let bytes = 0;
-  for (const place of places.slice(Math.max(named, 0))) {
-    const entry = entries[place] ?? "";
+  for (const index of positions.slice(Math.max(named, 0))) {
+    const entry = entries[index] ?? "";
     const text = isResponseId(entry) ? await textOf(entry) : undefined;
     if (text === undefined) continue;
     bytes += text.length;
     if (bytes > storedTurnsBytesMax) throw tooManyBytes("after");
-    const removed = new Set(entries.slice(place));
+    const removed = new Set(entries.slice(index));
     const items = itemsOf(readTurn(text)).filter(({ id }) => !removed.has(removalOf(id)));
     yield* order === "desc" ? items.toReversed() : items;
   }

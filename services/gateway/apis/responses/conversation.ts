@@ -23,8 +23,8 @@ export interface PlacedItems {
 }
 
 /** Returns the path of an item in the request. Those of stored turns are named by the field that put them there. */
-function paramOf(place: number, earlier: number): string {
-  return place < earlier ? "previous_response_id" : `input[${place - earlier}]`;
+function paramOf(index: number, earlier: number): string {
+  return index < earlier ? "previous_response_id" : `input[${index - earlier}]`;
 }
 
 /** Converts the items to the messages that machines get. The instructions come first. */
@@ -33,16 +33,16 @@ export function conversationOf(instructions: ResponseRequest["instructions"], it
   if (instructions) placed.unshift({ message: { role: "system", content: instructions }, param: "instructions" });
   if (placed.length === 0) throw invalidValue("input", "'input' must not be empty.");
   const messages = placed.map(({ message }) => message);
-  assertToolOrder(messages, toolOrder, (place) => placed[place]?.param ?? "input");
+  assertToolOrder(messages, toolOrder, (index) => placed[index]?.param ?? "input");
   return messages;
 }
 
 function placedItems({ items, earlier }: PlacedItems): MessageAt[] {
   const turns: { readonly by: OtherItem | ModelItem[]; readonly param: string }[] = [];
-  for (const [place, item] of items.entries()) {
+  for (const [index, item] of items.entries()) {
     const last = turns.at(-1)?.by;
     if (isOfModel(item) && Array.isArray(last)) last.push(item);
-    else turns.push({ by: isOfModel(item) ? [item] : item, param: paramOf(place, earlier) });
+    else turns.push({ by: isOfModel(item) ? [item] : item, param: paramOf(index, earlier) });
   }
   return turns.flatMap(({ by, param }) => {
     const message = Array.isArray(by) ? assistantMessage(by) : chatMessageOf(by);
@@ -119,12 +119,12 @@ const toolOrder: ToolOrderErrors = {
 /** Returns the images of a request. Every image must be in a message of a user or in the output of a function. */
 export function shownImages({ items, earlier }: PlacedItems): RequestImages {
   const images = new FoundImages();
-  for (const [place, item] of items.entries()) {
+  for (const [index, item] of items.entries()) {
     const [field, parts] = "output" in item ? ["output", item.output] : ["content", "content" in item && item.content];
     if (!Array.isArray(parts)) continue;
     for (const [at, part] of parts.entries()) {
       if (part.type !== "input_image") continue;
-      const param = `${paramOf(place, earlier)}.${field}[${at}]`;
+      const param = `${paramOf(index, earlier)}.${field}[${at}]`;
       if ("role" in item && item.role !== "user") throw invalidValue(param, "Only a user can show an image.");
       images.add(part.image_url, param, `${param}.image_url`);
     }

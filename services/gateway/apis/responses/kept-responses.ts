@@ -59,7 +59,7 @@ export class KeptResponses {
   }
 
   /**
-   * Stores a turn, at the end of its conversation if it has one. Each turn is named at a place of its own, so that turns
+   * Stores a turn, at the end of its conversation if it has one. Each turn is named at a position of its own, so that turns
    * which end at once are all kept. `unplaced`: the conversation is full or gone.
    */
   async putTurn(key: KeyId, { id, text, conversation }: MadeResponse): Promise<PutOutcome | "unplaced"> {
@@ -68,28 +68,28 @@ export class KeptResponses {
   }
 
   async #putInto(key: KeyId, conversation: string, { id, text }: MadeResponse): Promise<PutOutcome | "unplaced"> {
-    const place = await this.#hold(key, conversation);
-    const outcome = place === undefined ? "known" : await this.put(key, id, text);
+    const position = await this.#hold(key, conversation);
+    const outcome = position === undefined ? "known" : await this.put(key, id, text);
     if (outcome === "full" || outcome === "closed") return outcome;
     // A resumed answer may have been put there by another gateway.
     const isPlaced = async () => (await this.#placesOf(key, conversation))?.values().some((each) => each === id);
     if (outcome === "known" && (await isPlaced())) return "known";
-    return this.append(key, conversation, id, place);
+    return this.append(key, conversation, id, position);
   }
 
-  /** Puts a text at the end of a conversation: at a place that is held for it, or else at the first free one. */
+  /** Puts a text at the end of a conversation: at a position that is held for it, or else at the first free one. */
   async append(key: KeyId, conversation: string, text: string, held?: string): Promise<PutOutcome | "unplaced"> {
-    for (let place = held ?? (await this.#hold(key, conversation)); place;) {
-      const outcome = await this.put(key, place, text);
+    for (let position = held ?? (await this.#hold(key, conversation)); position;) {
+      const outcome = await this.put(key, position, text);
       if (outcome !== "known") return outcome;
       // An older gateway was there first.
-      place = await this.#hold(key, conversation);
+      position = await this.#hold(key, conversation);
     }
     return "unplaced";
   }
 
   #hold(key: KeyId, conversation: string): Promise<string | undefined> {
-    return this.#options.stored.holdPlace(key, conversation, storedTurnsMax);
+    return this.#options.stored.holdPosition(key, conversation, storedTurnsMax);
   }
 
   /** Stores a text under an id. */
@@ -112,11 +112,11 @@ export class KeptResponses {
   async removeConversation(key: KeyId, id: string): Promise<boolean> {
     const turns = await this.turnsOf(key, id);
     const isRemoved = await this.remove(key, id);
-    for (const place of turns?.keys() ?? []) await this.remove(key, place);
+    for (const position of turns?.keys() ?? []) await this.remove(key, position);
     return isRemoved;
   }
 
-  /** Returns the ids of the turns of a conversation by their places; undefined without the conversation. */
+  /** Returns the ids of the turns of a conversation by their positions; undefined without the conversation. */
   turnsOf(key: KeyId, conversation: string): Promise<ReadonlyMap<string, string> | undefined> {
     return this.#inTurn(nameOf(key, conversation), () => this.#placesOf(key, conversation));
   }
@@ -203,9 +203,9 @@ export function tooManyBytes(param?: string): Fault {
   return tooLong("invalid_value", bound, param);
 }
 
-/** The names of the places of a conversation's turns. */
+/** The names of the positions of a conversation's turns. */
 function placesIn(conversation: string): string[] {
-  return Array.from({ length: storedTurnsMax }, (_, place) => `${conversation}.${place + 1}`);
+  return Array.from({ length: storedTurnsMax }, (_, position) => `${conversation}.${position + 1}`);
 }
 
 /** The name under which a text is sealed: no writer of the store can pass it for another one, or for another key's. */

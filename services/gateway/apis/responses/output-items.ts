@@ -8,8 +8,8 @@ export type EmitEvent = (type: string, fields: Readonly<Record<string, unknown>>
 /** The status of an item. When an answer was cut short, its last item is `incomplete`. */
 type ItemStatus = "in_progress" | "completed" | "incomplete";
 
-/** The place of an item in the output, and the end of its id. */
-export interface ItemPlace {
+/** The position of an item in the output, and the end of its id. */
+export interface ItemPosition {
   readonly index: number;
   readonly name: string;
 }
@@ -20,7 +20,7 @@ export abstract class OutputItem {
   readonly #index: number;
   readonly #emit: EmitEvent;
 
-  constructor(idPrefix: string, { index, name }: ItemPlace, emit: EmitEvent) {
+  constructor(idPrefix: string, { index, name }: ItemPosition, emit: EmitEvent) {
     this.own = { id: idPrefix + name, status: "in_progress" };
     this.#index = index;
     this.#emit = emit;
@@ -63,8 +63,8 @@ export class CallItem extends OutputItem {
   /** The arguments of a function. For a custom tool the JSON around its text, and at the end the text. */
   #given = "";
 
-  constructor(called: Called, place: ItemPlace, emit: EmitEvent) {
-    super(callKinds[called.is].idPrefix, place, emit);
+  constructor(called: Called, position: ItemPosition, emit: EmitEvent) {
+    super(callKinds[called.is].idPrefix, position, emit);
     this.#called = called;
     this.emitItem("added", this.json());
   }
@@ -97,7 +97,7 @@ interface TextKind {
   readonly event: string;
   readonly partEvent: string;
   /** The index of the part in the item. The item has only one part. */
-  readonly place: object;
+  readonly indexes: object;
   item(parts: readonly object[]): object;
   part(text: string, logprobs: readonly object[]): object;
 }
@@ -107,7 +107,7 @@ const kinds = {
     idPrefix: "msg_",
     event: "response.output_text",
     partEvent: "response.content_part",
-    place: { content_index: 0 },
+    indexes: { content_index: 0 },
     item: (content) => ({ type: "message", role: "assistant", content }),
     part: (text, logprobs) => ({ type: "output_text", text, annotations: [], logprobs }),
   },
@@ -115,7 +115,7 @@ const kinds = {
     idPrefix: "rs_",
     event: "response.reasoning_text",
     partEvent: "response.content_part",
-    place: { content_index: 0 },
+    indexes: { content_index: 0 },
     item: (content) => ({ type: "reasoning", summary: [], content }),
     part: (text) => ({ type: "reasoning_text", text }),
   },
@@ -123,7 +123,7 @@ const kinds = {
     idPrefix: "rs_",
     event: "response.reasoning_summary_text",
     partEvent: "response.reasoning_summary_part",
-    place: { summary_index: 0 },
+    indexes: { summary_index: 0 },
     item: (summary) => ({ type: "reasoning", summary }),
     part: (text) => ({ type: "summary_text", text }),
   },
@@ -136,20 +136,20 @@ export class TextItem extends OutputItem {
   readonly #logprobs: object[] = [];
   #text = "";
 
-  constructor(is: keyof typeof kinds, place: ItemPlace, emit: EmitEvent) {
-    super(kinds[is].idPrefix, place, emit);
+  constructor(is: keyof typeof kinds, position: ItemPosition, emit: EmitEvent) {
+    super(kinds[is].idPrefix, position, emit);
     this.is = is;
     this.#kind = kinds[is];
     this.emitItem("added", { ...this.own, ...this.#kind.item([]) });
-    this.emit(`${this.#kind.partEvent}.added`, { ...this.#kind.place, part: this.#part() });
+    this.emit(`${this.#kind.partEvent}.added`, { ...this.#kind.indexes, part: this.#part() });
   }
 
   add(delta: string, logprobs: TokenLogprobs = []): void {
     const likely = logprobs.map(renderedLogprob);
     this.#text += delta;
     this.#logprobs.push(...likely);
-    const { event, place } = this.#kind;
-    this.emit(`${event}.delta`, { ...place, delta, ...this.#beside(likely) });
+    const { event, indexes } = this.#kind;
+    this.emit(`${event}.delta`, { ...indexes, delta, ...this.#beside(likely) });
   }
 
   json(): object {
@@ -157,9 +157,9 @@ export class TextItem extends OutputItem {
   }
 
   protected emitContent(): void {
-    const { event, partEvent, place } = this.#kind;
-    this.emit(`${event}.done`, { ...place, text: this.#text, ...this.#beside(this.#logprobs) });
-    this.emit(`${partEvent}.done`, { ...place, part: this.#part() });
+    const { event, partEvent, indexes } = this.#kind;
+    this.emit(`${event}.done`, { ...indexes, text: this.#text, ...this.#beside(this.#logprobs) });
+    this.emit(`${partEvent}.done`, { ...indexes, part: this.#part() });
   }
 
   /** Returns the fields of its text events besides the text. */

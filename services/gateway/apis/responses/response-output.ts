@@ -1,7 +1,7 @@
 import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { CallItem, type EmitEvent, type ItemPlace, type OutputItem, TextItem } from "./output-items.ts";
+import { CallItem, type EmitEvent, type ItemPosition, type OutputItem, TextItem } from "./output-items.ts";
 import type { ResponseTerms } from "./response-request.ts";
 
 /**
@@ -57,7 +57,7 @@ export class ResponseOutput {
         this.#endText();
         const { index, id = newToken("call_"), name } = event;
         const called = { ...(this.#terms.called.get(name) ?? { is: "function", name }), id };
-        this.#calls.set(index, this.#begin(new CallItem(called, this.#placeOf(), this.#emit)));
+        this.#calls.set(index, this.#begin(new CallItem(called, this.#position(), this.#emit)));
         return;
       }
       case "tool-call-delta":
@@ -92,7 +92,7 @@ export class ResponseOutput {
   #textOf(is: TextItem["is"]): TextItem {
     if (this.#text?.is === is) return this.#text;
     this.#endText();
-    return (this.#text = this.#begin(new TextItem(is, this.#placeOf(), this.#emit)));
+    return (this.#text = this.#begin(new TextItem(is, this.#position(), this.#emit)));
   }
 
   #endText(): void {
@@ -100,7 +100,7 @@ export class ResponseOutput {
     this.#text = undefined;
   }
 
-  #placeOf(): ItemPlace {
+  #position(): ItemPosition {
     const index = this.#items.length;
     return { index, name: `${this.#name}${index}` };
   }

@@ -193,9 +193,9 @@ function assertTerms({ repeated }: ResponseTerms, { instructions, text, tools }:
  */
 function ignoredWishes({ include, tools, truncation, reasoning }: ResponseRequest): string[] {
   return [
-    ...(include ?? []).flatMap((each, place) => (each === logprobsIncluded ? [] : [`include[${place}]`])),
-    ...(tools ?? []).flatMap((tool, place) =>
-      isOwnTool(tool) ? grammarsIn(tool, `tools[${place}]`) : [`tools[${place}]`],
+    ...(include ?? []).flatMap((each, index) => (each === logprobsIncluded ? [] : [`include[${index}]`])),
+    ...(tools ?? []).flatMap((tool, index) =>
+      isOwnTool(tool) ? grammarsIn(tool, `tools[${index}]`) : [`tools[${index}]`],
     ),
     ...(truncation === "auto" ? ["truncation"] : []),
     ...(reasoning?.summary === "concise" ? ["reasoning.summary"] : []),

@@ -44,7 +44,7 @@ export interface InnerTools {
 
 export function innerTools(tools: readonly ResponseTool[]): InnerTools {
   assertDescriptions(tools);
-  const placed = tools.flatMap((tool, place) => functionsOf(tool, `tools[${place}]`));
+  const placed = tools.flatMap((tool, index) => functionsOf(tool, `tools[${index}]`));
   if (placed.length > toolsMax) {
     throw new Fault("array_above_max_length", {
       message: `'tools' must hold at most ${toolsMax} functions (toolsMax), those of namespaces included; it holds ${placed.length}.`,
@@ -90,7 +90,7 @@ export function choiceOf(choice: ResponseToolChoice, { called }: InnerTools): Ch
   const { mode, tools } = choice;
   return {
     mode,
-    allowed: tools.map(({ name }, place) => ({ name: innerNameOf(name), param: `tool_choice.tools[${place}].name` })),
+    allowed: tools.map(({ name }, index) => ({ name: innerNameOf(name), param: `tool_choice.tools[${index}].name` })),
   };
 }
 
@@ -98,11 +98,11 @@ function functionsOf(tool: ResponseTool, param: string): ToolAt[] {
   if (!isOwnTool(tool)) return [];
   if (tool.type !== "namespace") return [{ tool: functionOf(tool), called: { is: tool.type, name: tool.name }, param }];
   const { name: namespace, description, tools } = tool;
-  return tools.map((each, place) => {
+  return tools.map((each, index) => {
     // Models do not support namespaces, so each function's description begins with its namespace's description.
     const described = { ...each, description: [description, each.description].filter(Boolean).join("\n\n") };
     const called = { is: each.type, name: each.name, namespace };
-    return { tool: functionOf(described), called, param: `${param}.tools[${place}]` };
+    return { tool: functionOf(described), called, param: `${param}.tools[${index}]` };
   });
 }
 

@@ -92,7 +92,7 @@ export function earlierTurns(id: string, turns: StoredTurns): EarlierTurns | und
 }
 
 /**
- * Returns the text at a place of a conversation that removes an item from the turns before it. An older gateway takes it
+ * Returns the text at a position of a conversation that removes an item from the turns before it. An older gateway takes it
  * for a turn that is gone, and shows the item.
  */
 export function removalOf(item: string): string {
@@ -113,20 +113,20 @@ export function itemsOf({ input, response }: StoredTurn): readonly StoredItem[] 
 export function resolveReferences(input: unknown, turns: StoredTurns | undefined): void {
   if (!Array.isArray(input)) return;
   const read = new Map<string, readonly StoredItem[]>();
-  for (const [place, item] of input.entries()) {
+  for (const [index, item] of input.entries()) {
     if (Reflect.get(Object(item), "type") !== "item_reference") continue;
     if (turns === undefined) {
       throw new Fault("unsupported_value", {
-        message: `'input[${place}]' refers to an item of an earlier response, and none is kept for this key; send the item itself, as clients do that are told 'store: false'.`,
-        param: `input[${place}].type`,
+        message: `'input[${index}]' refers to an item of an earlier response, and none is kept for this key; send the item itself, as clients do that are told 'store: false'.`,
+        param: `input[${index}].type`,
       });
     }
     const id = String(Reflect.get(Object(item), "id"));
     const text = turns.get(responseOfItem(id) ?? "");
     const items = text === undefined ? [] : read.getOrInsertComputed(text, () => itemsOf(readTurn(text)));
     const found = items.find((each) => each.id === id);
-    if (found === undefined) throw responseNotFound(`input[${place}].id`);
-    input[place] = { ...found };
+    if (found === undefined) throw responseNotFound(`input[${index}].id`);
+    input[index] = { ...found };
   }
 }
 
@@ -138,7 +138,7 @@ const quotedId = new RegExp(`"((?:resp_|${conversationPrefix})${token})"`);
 const itemId = new RegExp(`\\b[a-z]{2,4}_(${token})i?\\d{1,5}\\b`);
 const itemIds = new RegExp(itemId, "g");
 
-/** The store has all texts of a key by their ids: responses, conversations and the places of their turns. */
+/** The store has all texts of a key by their ids: responses, conversations and the positions of their turns. */
 export const isResponseId = (id: string): boolean => responseId.test(id);
 export const isConversationId = (id: string): boolean => conversationId.test(id);
 

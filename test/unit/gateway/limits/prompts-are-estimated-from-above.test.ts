@@ -35,15 +35,15 @@ test.each(models)("a first turn is estimated at most 30 % over, with the tokeniz
 test.each(models)(
   "later turns are estimated at most 5 % over the last one that was counted, with the tokenizer of %s",
   (model) => {
-    for (const [place, turn] of turns.entries()) {
-      const before = turns[place - 1];
+    for (const [index, turn] of turns.entries()) {
+      const before = turns[index - 1];
       if (before === undefined) continue;
       const body = bodyOf(turn.messages);
       const earlier = blocksOfChat(body, 1).turns;
-      const places = earlier.map(({ place: each }) => each);
+      const indexes = earlier.map(({ index: each }) => each);
       const last = blocksOfChat(bodyOf(before.messages), 1).whole;
       const at = earlier.findIndex(({ hash }) => hash === last);
-      const estimate = before.tokens[model] + (upperEstimate(body, places).behind[at] ?? 0);
+      const estimate = before.tokens[model] + (upperEstimate(body, indexes).behind[at] ?? 0);
       expect(estimate / turn.tokens[model]).toBeGreaterThanOrEqual(1);
       expect(estimate / turn.tokens[model]).toBeLessThanOrEqual(1.05);
     }
