@@ -1,6 +1,5 @@
 /** Sums of usage, and their CSV. Pure. */
 import { dayMs, dayOf } from "#shared/process/clock.ts";
-import type { Activity } from "#shared/requests/activity.ts";
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import {
   meansOf,
@@ -29,9 +28,13 @@ export function sumOf(of: string | null, rows: readonly UsageFigures[]): UsageSu
   return { ...total, of, firstTokenMs: meansOf(total).firstTokenMs };
 }
 
-/** Returns the sums of machines. Usage names no machine: these come from the records of requests. */
-export function sumMachines({ machines }: Activity): UsageSum[] {
-  return machines.map(({ machine: of, first_token_ms: firstTokenMs, ...sums }) => ({ ...sums, of, firstTokenMs }));
+/** Returns the sums of machines. Usage names no machine: these come from the history. */
+export function sumMachines({ data }: AnswerTo<"GET /history">): UsageSum[] {
+  return data.map(({ of, total }) => ({
+    ...total,
+    of: of ?? "others",
+    firstTokenMs: total.first_token_ms?.p50 ?? null,
+  }));
 }
 
 /** Returns every day of a range, so that a plot has a place for those without usage. */

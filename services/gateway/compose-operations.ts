@@ -1,6 +1,7 @@
 import { faultShapes } from "./apis/apis.ts";
 import type { FastifyInstance } from "fastify";
 import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
+import type { HistoryReader } from "#shared/history/history.ts";
 import { openRequests } from "#shared/requests/request-records.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -36,6 +37,7 @@ interface OperationsParts {
   readonly fleet: ReturnType<typeof openFleet>;
   readonly records: MachineRecords;
   readonly modelRoutes: RouteRecords;
+  readonly history: HistoryReader;
   /** Returns the reason for which this gateway closed the latest connection of a machine. */
   readonly whyClosed: ((publicKey: string | undefined) => string | undefined) | undefined;
   readonly check: () => Promise<Readiness>;
@@ -86,6 +88,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
     newest: access.newest,
     usage: openUsage(store.state),
     requests,
+    history: parts.history,
     events,
     badKeys: proof.badKeys,
     isNameUsed: fleet.isNameUsed,

@@ -5,6 +5,7 @@ import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
+import { openHistory } from "#shared/history/history.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { noteOfGateway } from "#shared/records/site-gateways.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
@@ -23,6 +24,7 @@ import { RouteRecords } from "./fleet/route-records.ts";
 import { watchSecondConnections } from "./fleet/second-connections.ts";
 import { type Certificate, closeServer, listen, readCertificate } from "./http/listen.ts";
 import { openLimits } from "./limits/open-limits.ts";
+import { HistoryWriter } from "./metrics/write-history.ts";
 import { healthRoutes, readiness } from "./operations/health-and-metrics.ts";
 import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
@@ -92,6 +94,8 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const { watch, knownKeys } = access;
   const limited = openLimits(store.state, { gateway: noted, clock, log, kept: config.keptRequests });
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
+  const history = new HistoryWriter({ history: openHistory(store.state), gateway, clock, log });
+  lifecycle.onStop("history", () => history.stop(AbortSignal.timeout(settleAtStopMs)));
 
   const fleet = openFleet({
     config,
@@ -153,6 +157,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     modelRoutes,
     reader,
     settlements: limited.settlements,
+    history,
     responses: new KeptResponses({
       stored: store.responses,
       terms: config.storedResponses,
@@ -181,6 +186,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     fleet,
     records,
     modelRoutes,
+    history,
     whyClosed: tunnels && ((publicKey) => tunnels.whyClosed(publicKey)),
     check,
     addresses: () => running,

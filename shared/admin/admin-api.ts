@@ -1,4 +1,5 @@
 import { followSite } from "./event-operation.ts";
+import { historyOperations } from "./history-operations.ts";
 import { keepOperations } from "./keep-operations.ts";
 import { keyOperations } from "./key-operations.ts";
 import { machineOperations } from "./machine-operations.ts";
@@ -13,6 +14,7 @@ export const adminApi = {
   ...keyOperations,
   ...recordOperations,
   ...requestOperations,
+  ...historyOperations,
   ...machineOperations,
   ...keepOperations,
   ...routeOperations,

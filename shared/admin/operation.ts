@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { FaultCode } from "../fault/fault.ts";
+import type { HistoryReader } from "../history/history.ts";
 import type { Peppers } from "../keys/pepper.ts";
 import type { Clock } from "../process/clock.ts";
 import type { linesMedia } from "../protocol/model.ts";
@@ -62,6 +63,7 @@ export interface AdminSite {
   readonly peppers: Peppers;
   readonly usage: UsageRows;
   readonly requests: RequestRecords;
+  readonly history: HistoryReader;
   /** Returns true while an agent that was not paired has this name, as far as a gateway can be asked. */
   readonly isNameUsed: (machine: string) => boolean | Promise<boolean>;
   readonly clock: Pick<Clock, "wall">;
@@ -140,6 +142,8 @@ export async function listRecords<Kept, Shown>(
 export function numberInUrl<Schema extends z.ZodType>(schema: Schema) {
   return z.preprocess((text) => (typeof text === "string" && /^\d{1,9}$/.test(text) ? Number(text) : text), schema);
 }
+
+export const timeInUrl = z.iso.datetime({ offset: true, error: "must be a time, such as 2026-01-31T14:00:00Z" });
 
 /** A filter by keys. */
 export const keyText = keyName.describe("Only of the key with this id, or of the keys with this name.");

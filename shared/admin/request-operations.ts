@@ -3,19 +3,14 @@ import { Fault } from "../fault/fault.ts";
 import { findKeys } from "../records/find-keys.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import { modelId } from "../protocol/model.ts";
-import { activity, ActivityCounts } from "../requests/activity.ts";
 import { showRequest, shownRequest } from "../requests/shown-request.ts";
-import { onStore, keyText, listOf, numberInUrl, pageLength, reads, requestCursor, yesOrNo } from "./operation.ts";
+import { onStore, keyText, listOf, pageLength, reads, requestCursor, timeInUrl, yesOrNo } from "./operation.ts";
 
 const requestList = listOf(z.array(shownRequest).describe("The latest to end first.")).extend({
   next: z.string().nullable().describe("Where to go on, as before; null when nothing older is left."),
   unread: z.int().nonnegative().describe("Records of another version of Trunkline that are missing here."),
 });
 
-const activityMinutesMax = 7 * 24 * 60;
-const activityStepsMax = 1_000;
-
-const time = z.iso.datetime({ offset: true, error: "must be a time, such as 2026-01-31T14:00:00Z" });
 const cursor = z.string().regex(requestCursor, "must be the next of a page");
 
 /** The operations of the records of ended requests. */
@@ -29,8 +24,8 @@ export const requestOperations = {
       key: keyText.optional(),
       model: modelId.optional().describe("Only for this model, as it was asked for or as its machine names it."),
       machine: machineName.optional().describe("Only those that this machine was offered."),
-      since: time.optional().describe("Only those that arrived then or later."),
-      until: time.optional().describe("Only those that arrived before then."),
+      since: timeInUrl.optional().describe("Only those that arrived then or later."),
+      until: timeInUrl.optional().describe("Only those that arrived before then."),
       before: cursor.optional().describe("Only those that ended before: the next of the page before."),
       limit: pageLength,
     }),
@@ -42,28 +37,6 @@ export const requestOperations = {
       const wanted = { failed, keyIds, model, machine, sinceMs, untilMs };
       const { found, next = null, unread } = await requests.find(wanted, { limit, before });
       return { object: "list" as const, data: found.map(({ record }) => showRequest(record)), next, unread };
-    },
-  }),
-  readActivity: onStore({
-    ...reads,
-    path: "/activity",
-    summary: "How many requests ended in each step of time, of all gateways, from their records",
-    query: z.strictObject({
-      minutes: numberInUrl(z.int().min(1).max(activityMinutesMax).default(60).describe("How far back.")),
-      step: numberInUrl(z.int().min(5).max(86_400).default(60).describe("The length of a step, in seconds.")),
-    }),
-    answer: activity,
-    refusals: ["invalid_value"],
-    async run({ query: { minutes, step } }, { requests, clock }) {
-      const untilMs = clock.wall();
-      const sinceMs = untilMs - minutes * 60_000;
-      if ((minutes * 60) / step > activityStepsMax) {
-        const message = `Invalid value for 'step': there would be more than ${activityStepsMax} steps (activityStepsMax).`;
-        throw new Fault("invalid_value", { message, param: "step" });
-      }
-      const counts = new ActivityCounts({ sinceMs, untilMs, stepMs: step * 1_000 });
-      const isWhole = await requests.visit({ sinceMs }, (record) => counts.add(record));
-      return { step_seconds: step, ...counts.shown(), is_whole: isWhole };
     },
   }),
   showRequest: onStore({

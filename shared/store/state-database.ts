@@ -91,6 +91,9 @@ const signIns = `CREATE TABLE IF NOT EXISTS sign_ins (
 const lastBackup = `CREATE TABLE IF NOT EXISTS last_backup (
   only INTEGER PRIMARY KEY CHECK (only = 1), at INTEGER NOT NULL) STRICT`;
 
+/** The sums of ended requests by minute and hour. The file keeps its version, as it does for `responseSums`. */
+const history = `CREATE TABLE IF NOT EXISTS history (slot INTEGER PRIMARY KEY, sums BLOB NOT NULL) STRICT`;
+
 const lists = ["keys", "machines", "machine_keys", "routes", "keeps", "usage", "audit", "sign_ins", "known_models"];
 const tables = [...lists, "pepper", "site"];
 
@@ -259,6 +262,7 @@ function bringUpToDate(database: DatabaseSync, file: string): void {
     database.exec(signIns);
     database.exec(machineOffers);
     database.exec(lastBackup);
+    database.exec(history);
   });
 }
 

@@ -32,11 +32,13 @@ export async function withKeyStore<Result>(
   const settings = readConfig(keyStoreSettings, environment);
   const { openKeyStore } = await import("#shared/store/open-key-store.ts");
   const { openUsage } = await import("#shared/usage/usage.ts");
+  const { openHistory } = await import("#shared/history/history.ts");
   const { openRequests } = await import("#shared/requests/request-records.ts");
   const store = await openKeyStore({ ...settings, stateDir: resolve(settings.stateDir) }, { clock, patienceMs });
   const site: CommandStore = {
     ...store,
     usage: openUsage(store.state),
+    history: openHistory(store.state),
     requests: openRequests(store.state),
     isNameUsed: async (name) => (await import("./operations-port.ts")).isNameUsed(name, context),
     actor: { by: `cli ${userName()}@${hostname()}`.slice(0, charactersMax) },

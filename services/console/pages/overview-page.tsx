@@ -1,6 +1,7 @@
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
+import { timesOf, valuesOf } from "../history.ts";
 import { clock, ended, fleet, now } from "../live.ts";
 import { findTroubles } from "../machine-words.ts";
 import { Notice, Page, Section } from "../parts.tsx";
@@ -82,16 +83,16 @@ function Now() {
 /** The two plots of the last hour, read anew each minute. */
 function LastHour() {
   const minute = Math.floor(clock.value / 60_000);
-  const { answer, fault } = useAnswer("GET /activity", { query: { minutes: 60, step: 60 } }, minute);
+  const { answer, fault } = useAnswer("GET /history", {}, minute);
   if (fault !== undefined) return <Notice tone="warn">{fault.message}</Notice>;
   if (answer === undefined) return <p class="quiet">Loading the last hour…</p>;
-  const { data } = answer;
-  const times = data.map(({ at }) => Date.parse(at) / 1_000);
+  const times = timesOf(answer).map((at) => at / 1_000);
+  const { all } = answer;
   const counts = [
-    { name: "requests", values: data.map(({ requests }) => requests), kind: "bars" },
-    { name: "failed", values: data.map(({ failed }) => failed), kind: "bars" },
+    { name: "requests", values: valuesOf(answer, all, ({ requests }) => requests), kind: "bars" },
+    { name: "failed", values: valuesOf(answer, all, ({ failed }) => failed), kind: "bars" },
   ] as const;
-  const waits = [{ name: "median", values: data.map(({ first_token_ms: ms }) => ms) }];
+  const waits = [{ name: "median", values: valuesOf(answer, all, (sums) => sums.first_token_ms?.p50, null) }];
   return (
     <div class="columns">
       <Section title="Requests a minute, last hour">

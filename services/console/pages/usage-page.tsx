@@ -1,4 +1,5 @@
 import { useMemo } from "preact/hooks";
+import { dayMs } from "#shared/process/clock.ts";
 import { usageParts } from "#shared/usage/sum-usage.ts";
 import { daysAsked } from "#shared/usage/days-asked.ts";
 import { query, setQuery } from "../address.ts";
@@ -99,13 +100,11 @@ function ByDay({ rows, days, metric }: ByDayProps) {
 }
 
 function ByMachine() {
-  const activity = useAnswer("GET /activity", { query: { minutes: 10_080, step: 86_400 } });
+  const since = useMemo(() => new Date(Date.now() - 7 * dayMs).toISOString(), []);
+  const activity = useAnswer("GET /history", { query: { since, step: 86_400, by: "machine" } });
   return (
     <>
-      <p class="quiet">
-        Of the last 7 days, from the records of requests, with the median wait for a first token.
-        {activity.answer?.is_whole === false && " Older requests of this time have no record any more."}
-      </p>
+      <p class="quiet">Of the last 7 days, with the median wait for a first token.</p>
       <Answered of={activity}>
         {(answer) => <UsageTable caption="Usage by machine" sums={sumMachines(answer)} part="machine" />}
       </Answered>

@@ -6,6 +6,7 @@ import type { ContinuationRoom } from "../jobs/continue-answer.ts";
 import type { LiveModels } from "../jobs/live-models.ts";
 import type { OpenedLimits } from "../limits/open-limits.ts";
 import type { Endpoint, InferenceDependencies } from "../requests/endpoint.ts";
+import type { SettleParts } from "../requests/settle.ts";
 import type { ApiDescription } from "./description.ts";
 import type { MachineRanking } from "../routing/rank-machines.ts";
 
@@ -29,6 +30,7 @@ export interface Api {
 export interface ApiParts extends BodyLimit, InferenceDependencies {
   readonly limited: OpenedLimits;
   readonly keepsRequests: boolean;
+  readonly history: SettleParts["history"];
   readonly models: LiveModels;
   readonly ranking: MachineRanking;
   readonly meter: AnswerMeter;

@@ -86,7 +86,7 @@ const components: Readonly<Record<string, z.ZodType>> = {
   UsageList: readUsage.answer,
   Request: adminApi.showRequest.answer,
   RequestList: listRequests.answer,
-  Activity: adminApi.readActivity.answer,
+  History: adminApi.readHistory.answer,
   MachineModel: listModels.answer.shape.data.element,
   MachineModelList: listModels.answer,
   ManageLine: adminApi.manageModel.answer,

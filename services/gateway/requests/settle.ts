@@ -1,4 +1,5 @@
 import type { KeyRecord } from "#shared/records/key-record.ts";
+import type { EndedAnswer, EndedSums } from "#shared/history/sums.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -67,11 +68,12 @@ export interface SettleParts {
   readonly clock: Clock;
   readonly log: Pick<Log, "warn">;
   readonly meter?: AnswerMeter | undefined;
+  readonly history?: { add(ended: EndedSums, answer: EndedAnswer): void } | undefined;
 }
 
 /** Books an ended request, and writes its record: the one place for both. Returns its facts, which change no more. */
 export function settle(request: ToldRequest & RunningRequest, parts: SettleParts): RequestFacts {
-  const { early, settlements, recorded, clock } = parts;
+  const { early, settlements, recorded, history, clock } = parts;
   const { reservation, answer, outcome = "client_closed", status } = request;
   const { machine, tried } = answer;
   const reported = reportedTokens(request);
@@ -90,6 +92,7 @@ export function settle(request: ToldRequest & RunningRequest, parts: SettleParts
     request: isRecorded ? recordText(request, ended, clock) : undefined,
     running: request,
   });
+  history?.add(usage, { machine, cachedTokens: answer.usage?.cachedTokens, code: outcome });
   if (reported !== counted) tellNotBelieved(request, { reported, counted }, parts);
   return facts;
 }

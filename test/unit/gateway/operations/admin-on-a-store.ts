@@ -1,4 +1,4 @@
-import { noRequests } from "../../../harness/no-requests.ts";
+import { noHistory, noRequests } from "../../../harness/no-requests.ts";
 import { OwnIdempotencyRecords } from "../../../../services/gateway/jobs/idempotency-records.ts";
 import { BadKeys } from "../../../../services/gateway/keys/bad-keys.ts";
 import type { LightMyRequestResponse } from "fastify";
@@ -148,6 +148,7 @@ export class AdminOnStore {
       peppers,
       usage,
       requests: noRequests,
+      history: noHistory,
       badKeys,
       fleet: noFleet,
       view: noView,
