@@ -1,5 +1,5 @@
-/** The troubles of machines, in words. Pure. */
-import { machineTones, machineWord } from "#shared/fleet/fleet-words.ts";
+/** The troubles, jobs and versions of machines, in words. Pure. */
+import { jobsLeft, machineTones, machineWord } from "#shared/fleet/fleet-words.ts";
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 
 type MachineTone = (typeof machineTones)[keyof typeof machineTones];
@@ -30,3 +30,26 @@ const remedies: Readonly<Record<string, string>> = {
   suspect: "It was silent for two seconds. It may be busy, or its line may be broken.",
   "left out": "Another agent uses its name, or it is of another version.",
 };
+
+/** Returns how many requests a machine that gets no new ones has left; undefined for every other machine. */
+export function drainWords(boots: readonly ShownFleetMachine[]): string | undefined {
+  if (!boots.some((boot) => drained.has(machineWord(boot)))) return undefined;
+  const { running, waiting } = jobsLeft(boots);
+  const left = running + waiting;
+  return left === 0 ? "Empty: can be switched off" : `Draining: ${left} ${left === 1 ? "request" : "requests"} left`;
+}
+
+const drained: ReadonlySet<string> = new Set(["cordoned", "draining"]);
+
+/** True if the version of a gateway is newer than that of an agent. Unknown versions are not compared. */
+export function isOutdated(agent: string | null | undefined, gateway: string): boolean {
+  const [one, other] = [agent, gateway].map((version) =>
+    /^(\d+)\.(\d+)\.(\d+)/
+      .exec(version ?? "")
+      ?.slice(1)
+      .map(Number),
+  );
+  if (one === undefined || other === undefined) return false;
+  const place = one.findIndex((part, at) => part !== other[at]);
+  return place !== -1 && (one[place] ?? 0) < (other[place] ?? 0);
+}

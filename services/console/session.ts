@@ -78,3 +78,8 @@ export function mayChange(): boolean {
 export function mayChangeKeys(): boolean {
   return session.value.state === "in" && session.value.me.role === "admin";
 }
+
+/** The version of the gateway that this page asks. */
+export function gatewayVersion(): string {
+  return session.value.state === "in" ? session.value.me.version : "";
+}

@@ -1,7 +1,5 @@
 /** How pages show values: words with a tone, times, figures, and the machines, models and keys of a site by their names. */
 import type { ComponentChildren } from "preact";
-import { machineTones, machineWord } from "#shared/fleet/fleet-words.ts";
-import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import type { ShownModel } from "#shared/protocol/model.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { to } from "./address.ts";
@@ -103,11 +101,6 @@ export function Bar({ part, whole, label }: { readonly part: number; readonly wh
       title={label}
     />
   );
-}
-
-export function MachineState({ machine }: { readonly machine: ShownFleetMachine }) {
-  const word = machineWord(machine);
-  return <Badge tone={machineTones[word]}>{word}</Badge>;
 }
 
 const keyTones: Readonly<Record<ShownKey["state"], Tone>> = {

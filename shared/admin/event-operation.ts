@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { fleetListing } from "../fleet/shown-fleet.ts";
+import { machineName } from "../protocol/identifiers.ts";
 import { shownRequest } from "../requests/shown-request.ts";
 import { atGateway, eventsMedia, reads } from "./operation.ts";
 
@@ -17,6 +18,10 @@ export const shownNow = z.strictObject({
     .number()
     .nonnegative()
     .describe("Tokens of the answers that ended in the last minute, over its seconds."),
+  machine_tokens_per_second: z
+    .record(machineName, z.number().nonnegative())
+    .optional()
+    .describe("The same of each machine that answered in that minute. Gateways of 0.3.0 leave it out."),
 });
 export type ShownNow = z.output<typeof shownNow>;
 

@@ -156,12 +156,17 @@ export const machineOperations = {
   cordonMachine: onStore({
     ...changesOneMachine,
     path: "/machines/{machine}/cordon",
-    summary: "Give a machine no new jobs; makes its record if there is none",
+    summary:
+      "Give a machine no new jobs, and let it finish or hand over those it has; makes its record if there is none",
     body: z.strictObject({
       reason: cordonReason.default(defaultCordonReason).describe("Why, as the fleet view shows it."),
+      drains: z
+        .literal(true)
+        .optional()
+        .describe("True if answers that another machine can go on with are handed over at once."),
     }),
     example: { reason: "new fans" },
-    run: ({ params, body: { reason } }, site) => change(params.machine, { action: "machine_cordoned", reason }, site),
+    run: ({ params, body }, site) => change(params.machine, { action: "machine_cordoned", ...body }, site),
   }),
   uncordonMachine: onStore({
     ...changesOneMachine,

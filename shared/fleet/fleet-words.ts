@@ -29,6 +29,15 @@ export function machineWord({ status, state, pairing }: ShownFleetMachine): keyo
   return status === "suspect" ? "suspect" : "ready";
 }
 
+/** Returns the jobs of all boots of a machine that are there, as they report them, and those that this gateway just placed. */
+export function jobsLeft(boots: readonly ShownFleetMachine[]): { readonly running: number; readonly waiting: number } {
+  const there = boots.filter(({ status }) => status !== "offline");
+  const sum = (count: (boot: ShownFleetMachine) => number): number => there.reduce((all, boot) => all + count(boot), 0);
+  const waiting = sum(({ queued }) => queued);
+  const running = sum(({ running: reported, queued, open_jobs: open }) => Math.max(reported, open - queued));
+  return { running, waiting };
+}
+
 /** The states of a kept model on a machine, and how good each is. */
 export const keptWords: Readonly<
   Record<ShownPlan["data"][number]["state"], readonly [tone: "good" | "warn" | "plain" | "bad", word: string]>

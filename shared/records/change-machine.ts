@@ -18,7 +18,7 @@ type NewRecordChange =
       readonly models?: readonly string[] | undefined;
       readonly external?: true | undefined;
     }
-  | { readonly action: "machine_cordoned"; readonly reason: string; readonly drains?: true }
+  | { readonly action: "machine_cordoned"; readonly reason: string; readonly drains?: true | undefined }
   /** The labels of the machine, in place of those before. */
   | { readonly action: "machine_labelled"; readonly labels: readonly string[] }
   /** The machine's models run elsewhere, or not any more. */

@@ -11,12 +11,11 @@ import {
   joinKey,
   type JoinLine,
   joinLineText,
-  packageCommand,
-  packagePath,
   type PairRequest,
   provesSame,
   siteProof,
 } from "../protocol/pairing.ts";
+import { packageCommand, packagePath } from "../protocol/site-package.ts";
 import {
   attemptMachineChange,
   type MachineChanged,

@@ -31,8 +31,9 @@ onEachStore((managed) => {
     expect(await joinOnStore(line, means)).toMatchObject({ outcome: "paired" });
     expect((await read("/machines/attic")).json).toMatchObject({ state: "paired", paired_from: "203.0.113.1" });
 
-    const cordoned = await ask("POST", "/machines/attic/cordon", { reason: "new fans" });
+    const cordoned = await ask("POST", "/machines/attic/cordon", { reason: "new fans", drains: true });
     expect(cordoned.json).toMatchObject({ state: "cordoned", cordon: { reason: "new fans" } });
+    expect((await machines.find("attic"))?.cordon?.drains).toBe(true);
     expect((await ask("POST", "/machines/attic/uncordon")).json).toMatchObject({ state: "paired", cordon: null });
     expect((await ask("POST", "/machines/attic/rename", { name: "loft" })).json).toMatchObject({ machine: "loft" });
     expect(await read("/machines/attic")).toMatchObject({

@@ -1,5 +1,5 @@
 import { machineOperations } from "#shared/admin/machine-operations.ts";
-import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { jobsLeft } from "#shared/fleet/fleet-words.ts";
 import { changeMachine } from "#shared/records/change-machine.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
@@ -63,13 +63,4 @@ async function untilIdle(
     if (!(error instanceof StartFailure)) throw error;
     throw new StartFailure(error.exitCode, `${name} is cordoned, but its jobs cannot be watched: ${error.message}`);
   }
-}
-
-/** Returns the jobs of all boots of a machine that are there, as they report them. */
-function jobsLeft(boots: readonly ShownFleetMachine[]): { readonly running: number; readonly waiting: number } {
-  const there = boots.filter(({ status }) => status !== "offline");
-  const sum = (count: (boot: ShownFleetMachine) => number): number => there.reduce((all, boot) => all + count(boot), 0);
-  const waiting = sum(({ queued }) => queued);
-  const running = sum(({ running: reported, queued, open_jobs: open }) => Math.max(reported, open - queued));
-  return { running, waiting };
 }

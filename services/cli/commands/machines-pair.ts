@@ -10,7 +10,8 @@ import { joinCommand, joinTtlMsMax, machineCommand, makeJoin } from "#shared/rec
 import { duration, formatDuration } from "#shared/records/shown-key.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { onOlderNode } from "#shared/protocol/older-node.ts";
-import { isLoopback, type JoinLine, joinLineText, packagePath, publicOrigin } from "#shared/protocol/pairing.ts";
+import { isLoopback, type JoinLine, joinLineText, publicOrigin } from "#shared/protocol/pairing.ts";
+import { packagePath } from "#shared/protocol/site-package.ts";
 import { type CliCommand, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
 import { machineArgument, modelsOption, patternsHelp } from "./machines-change.ts";
 import { fromNow, utcTime } from "../terminal/quantity-text.ts";

@@ -6,13 +6,8 @@ import { type PeerCertificate, TLSSocket } from "node:tls";
 import { checkTunnel } from "#shared/site/nats-tunnel.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
-import {
-  challengeAnswer,
-  challengePath,
-  packageCommand,
-  streamProbe,
-  streamProbePath,
-} from "#shared/protocol/pairing.ts";
+import { challengeAnswer, challengePath, streamProbe, streamProbePath } from "#shared/protocol/pairing.ts";
+import { packageCommand } from "#shared/protocol/site-package.ts";
 import { askSite, openSite, type Site, whyNotReached } from "#shared/site/reach-site.ts";
 import { codeOf } from "../terminal/command-line.ts";
 import { type Check, failed, type Finding, type DoctorContext, ok, skipped, warning } from "./run-checks.ts";

@@ -4,28 +4,27 @@ import { change } from "../admin-api.ts";
 import { Confirm, TextAction, WindowButton } from "../dialogs.tsx";
 import { listIn } from "../forms.tsx";
 import { fleet } from "../live.ts";
+import { Names } from "../values.tsx";
 import { PairDialog, patternsHint } from "./pair-machine.tsx";
 
+interface Changed {
+  readonly machine: string;
+  /** The record of the machine; the first change makes one if there is none. */
+  readonly record: ShownMachineRecord | undefined;
+  /** The labels that machines of this site have. */
+  readonly inUse: readonly string[];
+}
+
 /** The changes of a machine. Each window has an address. */
-export function MachineActions({ record: { machine, state, models } }: { readonly record: ShownMachineRecord }) {
+export function MachineActions({ machine, record, inUse }: Changed) {
   const at = { params: { machine } };
   const running = fleet.value?.data.find((each) => each.machine === machine)?.running ?? 0;
-  const isPaired = state === "paired" || state === "cordoned";
+  const { state = "unpaired", models, labels, external } = record ?? {};
+  const isPaired = record?.public_key != null && (state === "paired" || state === "cordoned");
   return (
     <>
-      {state === "paired" && (
-        <TextAction
-          name="cordon"
-          action="Cordon"
-          about="The machine gets no new requests. Running ones finish, and then it is drained."
-          label="Reason"
-          hint="Other operators see it beside the machine."
-          placeholder="new fans"
-          onText={(reason) =>
-            change("POST /machines/{machine}/cordon", { ...at, body: reason === "" ? {} : { reason } })
-          }
-        />
-      )}
+      {(state === "paired" || state === "unpaired") && <Cordon machine={machine} />}
+      {(isPaired || state === "unpaired") && <Cordon machine={machine} drains />}
       {state === "cordoned" && (
         <Confirm
           action="Uncordon"
@@ -61,7 +60,28 @@ export function MachineActions({ record: { machine, state, models } }: { readonl
           return change("PATCH /machines/{machine}", { ...at, body: { models: given.length === 0 ? null : given } });
         }}
       />
-      {!isPaired && (
+      <TextAction
+        name="labels"
+        action="Labels"
+        title={`Labels of ${machine}`}
+        confirm="Save"
+        label="Labels"
+        hint={["Routes name machines by labels. ", inUse.length > 0 && ["In use: ", <Names of={inUse} />]]}
+        placeholder="none"
+        initial={labels?.join(" ") ?? ""}
+        onText={(text) => change("POST /machines/{machine}/labels", { ...at, body: { labels: listIn(text) } })}
+      />
+      <Confirm
+        action={external ? "Not external" : "External"}
+        effect={[
+          <bdi>{machine}</bdi>,
+          external
+            ? " runs its models itself: any request may go there."
+            : " has its models elsewhere, such as at a cloud: only routes that say so lead there, for keys that may leave the site.",
+        ]}
+        onDo={() => change("POST /machines/{machine}/external", { ...at, body: { external: !external } })}
+      />
+      {record !== undefined && !isPaired && (
         <WindowButton
           text="Pair"
           value="pair"
@@ -78,7 +98,7 @@ export function MachineActions({ record: { machine, state, models } }: { readonl
           onDo={() => change("POST /machines/{machine}/revoke", at)}
         />
       )}
-      {state === "unpaired" && (
+      {record !== undefined && state === "unpaired" && (
         <Confirm
           action="Remove"
           object={machine}
@@ -97,4 +117,28 @@ export function MachineActions({ record: { machine, state, models } }: { readonl
 function endingText(running: number): string {
   if (running === 0) return "It runs no answer now.";
   return running === 1 ? "Its running answer ends." : `Its ${running} running answers end.`;
+}
+
+/** Takes a machine out of service. A drain also hands over the answers that another machine can go on with. */
+function Cordon({ machine, drains }: { readonly machine: string; readonly drains?: true }) {
+  const about = drains
+    ? "The machine gets no new requests, and hands over the answers that another machine can go on with. Others finish."
+    : "The machine gets no new requests. Running ones finish there.";
+  return (
+    <TextAction
+      name={drains ? "drain" : "cordon"}
+      action={drains ? "Drain" : "Cordon"}
+      title={`${drains ? "Drain" : "Cordon"} ${machine}`}
+      about={`${about} It stays so until somebody uncordons it.`}
+      label="Reason"
+      hint="Other operators see it beside the machine."
+      placeholder="new fans"
+      onText={(reason) =>
+        change("POST /machines/{machine}/cordon", {
+          params: { machine },
+          body: { ...(reason !== "" && { reason }), ...(drains && { drains }) },
+        })
+      }
+    />
+  );
 }

@@ -2,24 +2,29 @@ import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import type { ModelListing } from "#shared/protocol/model.ts";
 import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
 import { to } from "../address.ts";
+import { packageCommand } from "#shared/protocol/site-package.ts";
 import { useAnswer } from "../admin-api.ts";
 import { LinkButton } from "../forms.tsx";
 import { fleet, inMemory, stale } from "../live.ts";
-import { type Fact, Facts, FaultNotice, Notice, Page, Section } from "../parts.tsx";
+import { drainWords, isOutdated } from "../machine-words.ts";
+import { CopyText, type Fact, Facts, FaultNotice, Notice, Page, Section } from "../parts.tsx";
 import { numberText, sizeText, windowText } from "../quantity.ts";
 import { memoryText } from "../model-rows.ts";
-import { mayChange } from "../session.ts";
+import { gatewayVersion, mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
-import { Age, Badge, Badges, Bar, MachineState, ModelLink, Name, Names, Time } from "../values.tsx";
+import { Age, Badge, Badges, Bar, ModelLink, Name, Names, Time } from "../values.tsx";
 import { MachineActions } from "./machine-actions.tsx";
+import { AgentVersion, MachineMemory, MachineSlots, MachineState, MachineTokens } from "./machine-values.tsx";
 
 export function OneMachine({ name }: { readonly name: string }) {
   const records = useAnswer("GET /machines", {});
   const seen = fleet.value?.data.find(({ machine }) => machine === name);
   const record = records.answer?.data.find(({ machine }) => machine === name);
   const isKnown = seen !== undefined || record !== undefined;
+  const inUse = [...new Set(records.answer?.data.flatMap(({ labels = [] }) => labels))].toSorted();
+  const actions = <MachineActions key={name} machine={name} record={record} inUse={inUse} />;
   return (
-    <Page title={name} actions={mayChange() && record !== undefined && <MachineActions record={record} />}>
+    <Page title={name} actions={mayChange() && isKnown && records.answer !== undefined && actions}>
       <FaultNotice fault={records.fault} />
       {!isKnown && records.answer !== undefined && fleet.value !== undefined && (
         <Notice tone="warn">
@@ -40,6 +45,7 @@ export function OneMachine({ name }: { readonly name: string }) {
 function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
   const { heard_ms_ago: heardMsAgo, state_ms_ago: stateMsAgo, last_fault: last, memory, connection, why } = machine;
   const heardAt = fleet.value?.heardAt ?? 0;
+  const left = drainWords([machine]);
   const heard = [heardMsAgo === null ? "never" : [<Age sinceMs={heardAt - heardMsAgo} />, " ago"]];
   const facts: readonly Fact[] = [
     [
@@ -48,13 +54,15 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
     ],
     ["Heard", heardMsAgo !== null && machine.status === "present" && !stale.value ? "now" : heard],
     ["Model server", machine.runtime],
-    ["Slots in use", `${machine.running} of ${machine.slots}`],
+    ["Slots in use", <MachineSlots machine={machine} />],
     ["Waiting", `${machine.queued} of ${machine.queue_max} places`],
-    ["Memory for models", memory && <Memory memory={memory} />],
+    ["Tokens a second, last minute", <MachineTokens machine={machine} />],
+    ["Memory in use", <MachineMemory machine={machine} />],
+    ["Is being loaded", memory?.loading && <Loading load={memory.loading} />],
     ["Disk for models", memory?.disk_free_mb && `${sizeText(memory.disk_free_mb)} free`],
     ["Keeps in memory", memory && memory.keeps.length > 0 && <Keeps keeps={memory.keeps} />],
     ["Pulls", memory && memory.pulls.length > 0 && <Pulls pulls={memory.pulls} />],
-    ["Its agent", machine.version && `version ${machine.version}`],
+    ["Version of its agent", <AgentVersion machine={machine} />],
     ["Started", machine.epoch && <Started epoch={machine.epoch} />],
     ["Jobs of this gateway", numberText(machine.open_jobs)],
     ["Connected", connection && connections[connection]],
@@ -62,14 +70,21 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
   ];
   return (
     <Section title="As this gateway sees it">
+      {left !== undefined && <Notice tone={left.startsWith("Empty") ? "good" : "plain"}>{left}.</Notice>}
+      <Update machine={machine} />
       {why !== null && (
         <Notice tone={machine.takes_work ? "plain" : "warn"}>
           <bdi>{why}</bdi>
         </Notice>
       )}
-      <Facts facts={facts} />
+      <Facts facts={facts.filter(hasValue)} />
     </Section>
   );
+}
+
+/** True for a fact that there is something to say of. */
+function hasValue([, value]: Fact): boolean {
+  return value != null && value !== false;
 }
 
 type ShownFault = NonNullable<ShownFleetMachine["last_fault"]>;
@@ -112,15 +127,31 @@ function Pulls({ pulls }: { readonly pulls: ShownMemory["pulls"] }) {
   ));
 }
 
-function Memory({ memory }: { readonly memory: ShownMemory }) {
-  const { total_mb: totalMb, free_mb: freeMb, loading } = memory;
-  const text = `${sizeText(freeMb)} of ${sizeText(totalMb)} free`;
-  const far = loading && ` is being loaded: ${loading.percent} %, about ${loading.seconds_left} s`;
+function Loading({ load }: { readonly load: NonNullable<ShownMemory["loading"]> }) {
+  const far = `${load.percent} %, about ${load.seconds_left} s left`;
+  return [<Name>{load.id}</Name>, " ", <Bar part={load.percent} whole={100} label={far} />, ` ${far}`];
+}
+
+/** Says how the agent of a machine comes to the version of this gateway. */
+function Update({ machine: { version, machine } }: { readonly machine: ShownFleetMachine }) {
+  const { answer: site } = useAnswer("GET /site", {});
+  const newest = gatewayVersion();
+  if (site === undefined || !isOutdated(version, newest)) return null;
+  const { public_url: origin, certificate_sha256: pin } = site;
   return (
-    <>
-      <Bar part={totalMb - freeMb} whole={totalMb} label={text} /> {text}
-      {loading && ["; ", <Name>{loading.id}</Name>, far]}
-    </>
+    <Notice tone="warn">
+      <p>
+        {newest} is newer than {version}, the version of its agent. Running answers finish while it changes.
+      </p>
+      {origin !== null && pin === null ? (
+        <CopyText label={`Run on ${machine}`} text={`${packageCommand(origin, newest)} agent install`} />
+      ) : (
+        <p>
+          Copy agent.tgz of {newest} to the machine (docs/machines.md, Certificates), and run there:{" "}
+          <code>npx -y ./agent.tgz agent install</code>
+        </p>
+      )}
+    </Notice>
   );
 }
 
@@ -155,7 +186,7 @@ function RecordFacts({ record }: { readonly record: ShownMachineRecord }) {
           for nobody any more.
         </Notice>
       )}
-      <Facts facts={facts} />
+      <Facts facts={facts.filter(hasValue)} />
     </Section>
   );
 }

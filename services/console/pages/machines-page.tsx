@@ -1,34 +1,46 @@
 import { machineWord } from "#shared/fleet/fleet-words.ts";
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import type { ShownMachineRecord } from "#shared/records/shown-machine.ts";
+import { useAnswer } from "../admin-api.ts";
 import { WindowButton } from "../dialogs.tsx";
-import { fleet } from "../live.ts";
+import { fleet, now } from "../live.ts";
 import { Page } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
-import { Age, Bar, MachineLink, MachineState, None } from "../values.tsx";
+import { Age, Badges, MachineLink, None } from "../values.tsx";
 import { OneMachine } from "./machine-page.tsx";
+import { AgentVersion, MachineMemory, MachineSlots, MachineTokens, MachineWork } from "./machine-values.tsx";
 import { PairDialog } from "./pair-machine.tsx";
 
 export function Machines({ rest: [name] }: { readonly rest: readonly string[] }) {
   return name === undefined ? <MachineList /> : <OneMachine name={name} />;
 }
 
-const columns: readonly Column<ShownFleetMachine>[] = [
-  ["machine", ({ machine }) => <MachineLink name={machine} />, "", ({ machine }) => machine],
-  ["state", (machine) => <MachineState machine={machine} />, "", machineWord],
-  ["model server", ({ runtime }) => runtime ?? <None text="none" />, "wide", ({ runtime }) => runtime],
+/** A machine with the labels of its record. */
+interface MachineRow extends ShownFleetMachine {
+  readonly labels: readonly string[];
+}
+
+const columns: readonly Column<MachineRow>[] = [
   [
-    "slots in use",
-    ({ running, slots }) => (
-      <>
-        <Bar part={running} whole={slots} label={`${running} of ${slots} slots in use`} /> {running}/{slots}
-      </>
-    ),
+    "machine",
+    ({ machine, labels }) => [<MachineLink name={machine} />, " ", <Badges words={labels} />],
     "",
-    ({ running }) => running,
+    ({ machine, labels }) => [machine, ...labels].join(" "),
   ],
+  ["state", (machine) => <MachineWork machine={machine} />, "", machineWord],
+  ["slots in use", (machine) => <MachineSlots machine={machine} />, "", ({ running }) => running],
   ["waiting", ({ queued }) => queued, "right", ({ queued }) => queued],
+  ["memory in use", (machine) => <MachineMemory machine={machine} />, "", usedMb],
+  [
+    "tokens/s",
+    (machine) => <MachineTokens machine={machine} />,
+    "right",
+    ({ machine }) => now.value?.machine_tokens_per_second?.[machine] ?? 0,
+  ],
   ["models", ({ models }) => models, "right wide", ({ models }) => models],
+  ["model server", ({ runtime }) => runtime ?? <None text="none" />, "wide", ({ runtime }) => runtime],
+  ["version", (machine) => <AgentVersion machine={machine} />, "wide", ({ version = null }) => version],
   [
     "heard",
     ({ status, heard_ms_ago: ms }) =>
@@ -39,10 +51,27 @@ const columns: readonly Column<ShownFleetMachine>[] = [
   ["why", ({ why }) => (why === null ? <None /> : <bdi>{why}</bdi>), "wide", ({ why }) => why],
 ];
 
+function usedMb({ memory }: ShownFleetMachine): number | null {
+  return memory ? memory.total_mb - memory.free_mb : null;
+}
+
+/** Returns machines with the words by which people tell them apart: their labels, and that their models run elsewhere. */
+function rowsOf(
+  machines: readonly ShownFleetMachine[],
+  records: readonly ShownMachineRecord[] = [],
+): readonly MachineRow[] {
+  const byName = new Map(records.map((record) => [record.machine, record]));
+  return machines.map((seen) => {
+    const { labels = [], external } = byName.get(seen.machine) ?? {};
+    return { ...seen, labels: external ? ["external", ...labels] : labels };
+  });
+}
+
 const pairing = (close: () => void) => <PairDialog onClose={close} />;
 
 function MachineList() {
   const { value } = fleet;
+  const records = useAnswer("GET /machines", {});
   return (
     <Page
       title="Machines"
@@ -55,7 +84,7 @@ function MachineList() {
         <Table
           caption="Machines"
           columns={columns}
-          rows={value.data}
+          rows={rowsOf(value.data, records.answer?.data)}
           keyOf={({ machine, epoch }) => `${machine} ${epoch}`}
           empty="There is no machine yet. Pair one: you get a line to paste there."
         />

@@ -193,7 +193,8 @@ export class EventTeller {
     const nowMs = this.#parts.clock.wall();
     this.#ofLastMinute = this.#ofLastMinute.filter(({ at, totalMs }) => at + totalMs > nowMs - minuteMs);
     const heard = machines.filter(({ status }) => status === "present" || status === "suspect");
-    const sum = (values: readonly number[]): number => values.reduce((one, other) => one + other, 0);
+    const answered = this.#ofLastMinute.filter(({ machine }) => machine !== undefined);
+    const ofMachine = Map.groupBy(answered, ({ machine = "" }) => machine);
     return {
       at: new Date(nowMs).toISOString(),
       running: sum(heard.map(({ running }) => running)),
@@ -201,8 +202,10 @@ export class EventTeller {
       slots: sum(heard.filter((each) => each.takes_work).map(({ slots }) => slots)),
       ended_last_minute: this.#ofLastMinute.length,
       failed_last_minute: this.#ofLastMinute.filter(({ code }) => code !== "ok").length,
-      tokens_per_second:
-        Math.round(sum(this.#ofLastMinute.map(({ completionTokens }) => completionTokens)) / (minuteMs / 10_000)) / 10,
+      tokens_per_second: tokensPerSecond(this.#ofLastMinute),
+      machine_tokens_per_second: Object.fromEntries(
+        [...ofMachine].map(([machine, records]) => [machine, tokensPerSecond(records)]),
+      ),
     };
   }
 
@@ -215,6 +218,15 @@ export class EventTeller {
     if (response.writableLength > backlogBytesMax) response.destroy();
     else if (!response.writableEnded) response.write(text);
   }
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((one, other) => one + other, 0);
+}
+
+/** Returns the tokens of answers of one minute, over its seconds. */
+function tokensPerSecond(ofMinute: readonly RequestRecord[]): number {
+  return Math.round(sum(ofMinute.map(({ completionTokens }) => completionTokens)) / (minuteMs / 10_000)) / 10;
 }
 
 function eventText(name: string, data: string, id?: string): string {

@@ -164,13 +164,17 @@ test("a page that has heard of no request yet misses none that ends while it is 
 });
 
 test("the counts are those of the last minute", async () => {
-  ended = [record("req_old", clock.wall() - 120_000), record("req_1", clock.wall() - 1_000)];
+  ended = [record("req_old", clock.wall() - 120_000), { ...record("req_1", clock.wall() - 1_000), machine: "attic" }];
   const page = await follow();
   expect(page.told("now").at(-1)).toMatchObject({ ended_last_minute: 1, tokens_per_second: 1 });
   ended.push(record("req_2", clock.wall()));
   await lookAgain(500);
   await lookAgain(500);
-  expect(page.told("now").at(-1)).toMatchObject({ ended_last_minute: 2, tokens_per_second: 2 });
+  expect(page.told("now").at(-1)).toMatchObject({
+    ended_last_minute: 2,
+    tokens_per_second: 2,
+    machine_tokens_per_second: { attic: 1 },
+  });
 });
 
 test("a change of a record is told once, and none when the page was just opened", async () => {

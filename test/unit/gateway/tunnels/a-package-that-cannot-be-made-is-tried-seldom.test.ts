@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { createLog } from "#shared/process/log.ts";
-import { packagePath } from "#shared/protocol/pairing.ts";
+import { packagePath } from "#shared/protocol/site-package.ts";
 import { createServer } from "../../../../services/gateway/server.ts";
 import { packageRetryMs, servePackage } from "../../../../services/gateway/tunnels/routes-before-pairing.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
