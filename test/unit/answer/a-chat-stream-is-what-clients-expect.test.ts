@@ -1,7 +1,9 @@
-import type { ChatCompletionChunk } from "openai/resources/chat/completions";
+import type { ChatCompletionChunk, ChatCompletionTokenLogprob } from "openai/resources/chat/completions";
 import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { chunksOf, head, regular, rendered } from "./answers.ts";
+import { chunksOf, dataOf, head, regular, rendered, rendererFor, runtimeEvents, wholeOf } from "./answers.ts";
+import * as fc from "fast-check";
+import { eventsIn, payloadOf } from "../../harness/answer-payload.ts";
 
 type Delta = ChatCompletionChunk.Choice.Delta & { reasoning_content?: string; reasoning?: string };
 type Chunk = Omit<ChatCompletionChunk, "choices"> & { choices: (ChatCompletionChunk.Choice & { delta: Delta })[] };
@@ -106,4 +108,98 @@ test("a chat stream has usage without details when the runtime knows none", asyn
 test("a chat stream has no system_fingerprint but a text, since OpenAI's types know no null there", async () => {
   const chunks = await chunksOf(rendered("chat-stream", regular([stop])));
   for (const { system_fingerprint: told } of chunks) expect(["undefined", "string"]).toContain(typeof told);
+});
+
+test("whatever a model says, a chat stream is one line of JSON for each event, and never says [DONE] itself", () => {
+  fc.assert(
+    fc.property(runtimeEvents, fc.boolean(), (events, includeUsage) => {
+      for (const data of dataOf(rendered("chat-stream", regular(events), { includeUsage }))) {
+        expect(JSON.parse(data)).toMatchObject({ id: head.id, created: head.createdSeconds, model: head.model });
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("whatever a model says, a chat stream is the same bytes however the events come in batches", () => {
+  fc.assert(
+    fc.property(runtimeEvents, fc.integer({ min: 2, max: 30 }), (events, batch) => {
+      const all = regular(events);
+      expect(rendered("chat-stream", all, { batch })).toBe(rendered("chat-stream", all, { batch: 1 }));
+      expect(rendered("chat-whole", all, { batch })).toBe(rendered("chat-whole", all, { batch: 1 }));
+    }),
+  );
+});
+
+test("whatever a model says, a chat stream has one chunk with a role, the first, and one with a finish, the last with a choice", async () => {
+  await fc.assert(
+    fc.asyncProperty(runtimeEvents, fc.boolean(), async (events, includeUsage) => {
+      const chunks = await chunksOf(rendered("chat-stream", regular(events), { includeUsage }));
+      const choices = chunks.flatMap((chunk) => chunk.choices);
+      const told = choices.map(({ delta, finish_reason: finish }) => [delta.role !== undefined, finish !== null]);
+      const middle = told.slice(1, -1).map(() => [false, false]);
+      expect(told).toEqual([[true, false], ...middle, [false, true]]);
+      expect(choices.at(-1)?.delta).toEqual({});
+      for (const { delta } of choices.slice(1, -1)) expect(kindsIn(delta)).toHaveLength(1);
+    }),
+  );
+});
+
+test.each(["one\ntwo", "a\r\n\r\ndata: x", "a\u2028b\u2029c\u0085d", "data: [DONE]\n\n", "[DONE]", '"}]}\\', "🌍\0"])(
+  "whatever a model says, a chat stream gives %j to OpenAI's client as one piece",
+  async (text) => {
+    const chunks = await chunksOf(rendered("chat-stream", regular([{ kind: "text", text }, stop])));
+    expect(chunks.map(({ choices }) => choices[0]?.delta.content)).toEqual(["", text, undefined]);
+  },
+);
+
+/** Which kinds of output a delta holds; clients drop one of them when there are two. */
+function kindsIn(delta: object): string[] {
+  const kinds = [["content"], ["reasoning_content", "reasoning"], ["tool_calls"]];
+  return kinds.filter((names) => names.some((name) => name in delta)).map((names) => names.join());
+}
+
+const probable = (token: string): ChatCompletionTokenLogprob => ({
+  token,
+  logprob: -0.25,
+  bytes: [...Buffer.from(token)],
+  top_logprobs: [
+    { token, logprob: -0.25, bytes: [...Buffer.from(token)] },
+    { token: "?", logprob: -2, bytes: null },
+  ],
+});
+const events: AnswerEvent[] = [
+  { kind: "reasoning", text: "Hm" },
+  { kind: "text", text: "Hel", logprobs: [probable("H"), probable("el")] },
+  { kind: "text", text: "lo", logprobs: [probable("lo")] },
+  { kind: "finish", reason: "stop" },
+];
+
+test("logprobs are on the chunk of their text in a stream, and null on every other", async () => {
+  const chunks = await chunksOf(rendered("chat-stream", regular(events)));
+  expect(chunks.map(({ choices }) => choices[0]?.logprobs)).toEqual([
+    null,
+    null,
+    { content: [probable("H"), probable("el")], refusal: null },
+    { content: [probable("lo")], refusal: null },
+    null,
+  ]);
+});
+
+test("logprobs are those of all its tokens in a whole answer, and null where there are none", () => {
+  const { choices } = wholeOf(rendered("chat-whole", regular(events)));
+  const content = [probable("H"), probable("el"), probable("lo")];
+  expect(choices[0]?.logprobs).toEqual({ content, refusal: null });
+  const without = regular(events.filter(({ kind }) => kind !== "text"));
+  expect(wholeOf(rendered("chat-whole", without)).choices[0]?.logprobs).toBeNull();
+});
+
+test("logprobs survive the wire", () => {
+  expect(eventsIn(payloadOf(...events))).toEqual(events);
+});
+
+test("logprobs count in the length of a whole answer, since they are many times as long as their text", () => {
+  const renderer = rendererFor("chat-whole", head);
+  const logprobs = Array.from({ length: 150_000 }, () => probable("x"));
+  expect(() => renderer?.push([{ kind: "text", text: "x", logprobs }])).toThrow(/wholeAnswerCharactersMax/);
 });

@@ -2,6 +2,10 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { end, FollowerOnAWire, timing } from "./follower-on-a-wire.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { jobKinds } from "#shared/protocol/job.ts";
+import { encodeJson, faultReasonCharactersMax } from "#shared/protocol/frame-payload.ts";
+import { rejectFault, toldCharactersMax } from "../../../services/gateway/jobs/machine-fault.ts";
 
 test("an answer is passed on piece by piece as it comes, and ends once", () => {
   const wire = new FollowerOnAWire().accept();
@@ -136,4 +140,77 @@ test.each([
   wire.pass(timing.lostAfterMs * 2);
   expect(wire.told).toEqual(["accepted", "Hel", `fault ${code}`]);
   expect(wire.take()).toEqual(["job", `cancel ${reason}`]);
+});
+
+const resumes = newToken();
+const moved = { code: "job_moved", message: "The client resumes its answer at another gateway." };
+
+test.each([
+  ["the request that made the answer", undefined],
+  ["an earlier request that resumed it", newToken()],
+])("a request that resumes an answer goes on when a move from %s arrives late", (_, movedFrom) => {
+  const wire = new FollowerOnAWire({ resumes });
+  wire.hear("fault", { ...moved, movedFrom });
+  wire.accept("running");
+  wire.hear("fault", { ...moved, movedFrom });
+  wire.data(1, "One.");
+  expect(wire.told).toEqual(["accepted", "One."]);
+});
+
+test("a request that resumes an answer ends when the answer moved from itself", () => {
+  const wire = new FollowerOnAWire({ resumes }).accept("running");
+  wire.hear("fault", { ...moved, movedFrom: resumes });
+  expect(wire.told).toEqual(["accepted", "fault client_closed"]);
+});
+
+test("a request that made an answer ends when a client resumes it elsewhere", () => {
+  const wire = new FollowerOnAWire().accept("running");
+  wire.hear("fault", moved);
+  expect(wire.told).toEqual(["accepted", "fault client_closed"]);
+});
+
+test.each(jobKinds)(
+  "a machine reports insufficient_permissions of a job of kind %s only where permission is asked for",
+  (kind) => {
+    const { follower, told } = new FollowerOnAWire({ kind });
+    const payload = encodeJson({ code: "insufficient_permissions", message: "not here" });
+    follower.frame({ kind: "fault", sequence: 1, outputTokens: 0, payload }, 1);
+    expect(told.at(-1)).toBe(kind === "manage" ? "fault insufficient_permissions" : "fault upstream_error");
+  },
+);
+
+test.each(jobKinds)("a machine cannot report a fault of keys for a job of kind %s", (kind) => {
+  const { follower, told } = new FollowerOnAWire({ kind });
+  const payload = encodeJson({ code: "key_invalid", message: "begone" });
+  follower.frame({ kind: "fault", sequence: 1, outputTokens: 0, payload }, 1);
+  expect(told.at(-1)).toBe("fault upstream_error");
+});
+
+/** The fault that a follower makes of this fault frame. */
+function faultOf(payload: object) {
+  const { follower, outcomes } = new FollowerOnAWire();
+  follower.frame({ kind: "fault", sequence: 1, outputTokens: 0, payload: encodeJson(payload) }, 1);
+  const [outcome] = outcomes;
+  return outcome?.kind === "fault" ? outcome.fault : undefined;
+}
+
+test("the reason of a machine's fault is one short line without secrets, and no log has it unless it is asked for", () => {
+  const message = "The runtime failed.";
+  const key = `trunkline_${"a".repeat(12)}_${"b".repeat(38)}`;
+  const fault = faultOf({ code: "upstream_error", message, reason: `out\n\u001b[2Jof memory ${key}` });
+  expect(fault).toMatchObject({ code: "upstream_error", message, told: "out [2Jof memory [key]", reason: undefined });
+  const tooLong = "x".repeat(faultReasonCharactersMax + 1);
+  const cut = faultOf({ code: "upstream_error", message: tooLong });
+  expect(cut).toMatchObject({ told: "x".repeat(toldCharactersMax), reason: undefined });
+  const copies = [cut?.with({ retryAfterSeconds: 1 }), cut?.withFieldOf([[/^$/, "stop"]])];
+  for (const copy of copies) expect(copy).toMatchObject({ told: cut?.told, message: tooLong, reason: undefined });
+});
+
+test("the message of a machine's refusal may quote its request, and is no reason", () => {
+  const refusal = { code: "invalid_value", message: "'stop' holds my secret." };
+  expect(faultOf(refusal)).toMatchObject({ message: refusal.message, told: undefined, reason: undefined });
+  expect(faultOf({ ...refusal, reason: "its grammar" })).toMatchObject({ told: "its grammar", reason: undefined });
+  for (const reason of ["busy", "malformed"] as const) {
+    expect(rejectFault({ reason, message: "my secret" })).toMatchObject({ told: "my secret", reason: undefined });
+  }
 });

@@ -1,4 +1,4 @@
-import { onTestFinished, expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import type { MachineRecord } from "#shared/records/machine-record.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
@@ -11,9 +11,10 @@ import {
   laneWaitingMax,
 } from "../../../services/gateway/keys/bad-keys.ts";
 import { createServer } from "../../../services/gateway/server.ts";
-import { Challenges, pairMachines } from "../../../services/gateway/tunnels/pair-machines.ts";
+import { challengeMsMax, Challenges, pairMachines } from "../../../services/gateway/tunnels/pair-machines.ts";
 import { until } from "../../harness/until.ts";
 import { noMachines } from "./operations/admin-on-a-store.ts";
+import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const site = { id: "s".repeat(22) };
 
@@ -63,4 +64,40 @@ test("an address that guessed too many proofs asks the store in one lane, in whi
   const used = { id: join, key: key.toString("base64url"), by: "o", expiresAt: 1, usedAt: 1, usedFrom: "::1" };
   answerAll({ name: "attic", version: 2, createdAt: 1, changedAt: 1, publicKey, join: used });
   expect(new Set(await Promise.all(good))).toEqual(new Set([200]));
+});
+
+const [pepper, other] = ["one", "another"].map((text) =>
+  pepperText.parse(`${text} pepper that is long enough to be one`),
+);
+if (pepper === undefined || other === undefined) throw new Error("there are two peppers");
+
+test("a challenge is good for a minute, at every gateway that has its pepper", () => {
+  const clock = new TurnableClock({ wallMs: 1_800_000_000_000 });
+  const challenge = new Challenges({ peppers: new Peppers(pepper), clock }).make();
+  const elsewhere = new Challenges({ peppers: new Peppers(other, pepper), clock });
+  expect(elsewhere.isGood(challenge)).toBe(true);
+  expect(new Challenges({ peppers: new Peppers(other), clock }).isGood(challenge)).toBe(false);
+  clock.advance(challengeMsMax);
+  expect(elsewhere.isGood(challenge)).toBe(true);
+  clock.advance(1);
+  expect(elsewhere.isGood(challenge)).toBe(false);
+});
+
+test("a challenge that was altered, or that nobody made, is not good", () => {
+  const clock = new TurnableClock({ wallMs: 1_800_000_000_000 });
+  const challenges = new Challenges({ peppers: new Peppers(pepper), clock });
+  const challenge = challenges.make();
+  const [time = "", nonce = "", signature = ""] = challenge.split(".");
+  const later = (1_800_000_001_000).toString(36);
+  for (const altered of [
+    `${later}.${nonce}.${signature}`,
+    `${time}.${nonce.toLowerCase()}0.${signature}`,
+    `${time}.${nonce}`,
+    signature,
+    "",
+    "....",
+  ]) {
+    expect(challenges.isGood(altered)).toBe(false);
+  }
+  expect(challenges.make()).not.toBe(challenge);
 });

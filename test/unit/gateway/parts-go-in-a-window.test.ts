@@ -2,9 +2,8 @@ import * as fc from "fast-check";
 import { PartSender } from "../../../services/gateway/jobs/send-parts.ts";
 import { expect, test } from "vitest";
 import { limits } from "#shared/protocol/limits.ts";
-import { timingAt } from "#shared/protocol/timing.ts";
+import { FollowerOnAWire, timing } from "./follower-on-a-wire.ts";
 
-const timing = timingAt(1);
 const { partBytes, partWindowBytes } = limits;
 const large = Buffer.alloc(6 * partBytes + 1000, "abcdefghij");
 
@@ -90,3 +89,54 @@ function lossesOf(seed: number): () => boolean {
     return (state >>> 16) % 2 === 0;
   };
 }
+
+test("a body in parts is sent when the machine says that it receives, and not when it has it already", () => {
+  const wire = new FollowerOnAWire({ partsBytes: 600_000 });
+  wire.pass(50);
+  expect(wire.take()).toEqual(["job"]);
+  wire.accept("receiving");
+  expect(wire.take()).toEqual(["part 0", "part 1", "part 2"]);
+  wire.accept("receiving");
+  expect(wire.take()).toEqual([]);
+});
+
+test("a body in parts is sent on as it is acknowledged, and again when a part was lost", () => {
+  const wire = new FollowerOnAWire({ partsBytes: 600_000 }).accept("receiving");
+  wire.take();
+  wire.hear("part-ack", { received: 262_144 });
+  wire.beat("receiving", 0);
+  wire.pass(timing.partRepeatMs);
+  expect(wire.take()).toEqual(["part 1", "part 2"]);
+  wire.hear("part-ack", { received: 600_000 });
+  wire.beat("running", 0);
+  wire.pass(timing.partRepeatMs);
+  expect(wire.take()).toEqual([]);
+});
+
+test("a body in parts is not sent while the gateway is cut off", () => {
+  const wire = new FollowerOnAWire({ partsBytes: 600_000 }).accept("receiving");
+  wire.take();
+  wire.cut();
+  wire.pass(timing.partRepeatMs * 2);
+  expect(wire.take()).toEqual([]);
+  wire.restore();
+  expect(wire.take()).toEqual(["part 0", "part 1", "part 2", "attach 1"]);
+});
+
+test("a body is kept until the first piece of the answer is there: before that another machine may be given it", () => {
+  const wire = new FollowerOnAWire();
+  wire.accept();
+  wire.beat("prefill", 0);
+  expect(wire.bodiesTaken).toBe(0);
+  wire.data(1, "Hel");
+  wire.data(2, "lo");
+  expect(wire.bodiesTaken).toBe(1);
+});
+
+test("a body is kept also when all its parts have arrived", () => {
+  const bytes = limits.partBytes * 2 + 1;
+  const wire = new FollowerOnAWire({ partsBytes: bytes });
+  wire.accept("receiving");
+  wire.hear("part-ack", { received: bytes });
+  expect(wire.bodiesTaken).toBe(0);
+});

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { cutAtStops } from "../../../services/agent/runtimes/adjust-answer.ts";
+import { cutAtStops, StopCutter } from "../../../services/agent/runtimes/adjust-answer.ts";
 import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
 import { emitEach, emittedBy } from "../../harness/ask-runtime.ts";
+import * as fc from "fast-check";
 
 /** About ten tokens. */
 const prompt = "x".repeat(40);
@@ -64,4 +65,39 @@ test("an answer with stop strings keeps its last text when the run, as it ends, 
   };
   const left = await emittedBy((emit) => cutAtStops({ prompt, stop: [" beta"] }, run, emit));
   expect(left.slice(0, 2)).toEqual([...words("alpha"), { kind: "finish", reason: "stop", stop: " beta" }]);
+});
+
+function textBefore(stops: readonly string[], pieces: readonly string[]): string {
+  const cutter = new StopCutter(stops);
+  return pieces.map((piece) => cutter.push(piece)).join("") + cutter.end();
+}
+
+test("a stop cutter holds back no more than could still become a stop string", () => {
+  const cutter = new StopCutter(["xyz"]);
+  expect([cutter.push("abx"), cutter.push("y"), cutter.push("!")]).toEqual(["ab", "", "xy!"]);
+});
+
+test("a stop cutter says nothing after the stop string", () => {
+  const cutter = new StopCutter(["."]);
+  cutter.push("One. Two");
+  expect([cutter.stopped, cutter.push(" three"), cutter.end()]).toEqual([true, "", ""]);
+});
+
+test("a stop cutter cuts before the stop string that is complete first, even when another began earlier", () => {
+  expect(textBefore(["bac", "a"], ["bac"])).toBe("b");
+  expect(textBefore(["ba", "a"], ["xba"])).toBe("x");
+});
+
+test("a stop cutter cuts at the same place however the text comes in pieces", () => {
+  const word = fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: 1, maxLength: 4 });
+  const texts = fc.array(word, { maxLength: 12 });
+  const stops = fc.array(word, { minLength: 1, maxLength: 3 });
+  fc.assert(
+    fc.property(texts, stops, (pieces, chosen) => {
+      const letters = pieces.join("").split("");
+      expect(textBefore(chosen, pieces)).toBe(textBefore(chosen, letters));
+      expect(textBefore(chosen, [letters.join("")])).toBe(textBefore(chosen, letters));
+    }),
+    { numRuns: 1_000 },
+  );
 });

@@ -1,9 +1,15 @@
 import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import type { ChatBody } from "#shared/protocol/job-bodies.ts";
-import { fanOut } from "../../../services/agent/runtimes/fan-out.ts";
-import type { ChatRun, EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
-import { eventsOf, batchesOf } from "../../harness/ask-runtime.ts";
+import type { ChatBody, CompleteBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
+import { completeEach, embedInBatches, fanOut, textsAtOnce } from "../../../services/agent/runtimes/fan-out.ts";
+import type {
+  ChatRun,
+  CompleteRun,
+  Embeddings,
+  EmbedRun,
+  EmitEvents,
+} from "../../../services/agent/runtimes/runtime.ts";
+import { batchesOf, emittedBy, eventsOf } from "../../harness/ask-runtime.ts";
 
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 const used = (completionTokens: number, reasoningTokens?: number): AnswerEvent => ({
@@ -89,4 +95,98 @@ test("a runtime that answers one at a time is not asked again once nobody waits"
   })();
   await expect(reading).rejects.toBe(reason);
   expect(asked).toHaveLength(1);
+});
+
+/** Asks a runtime that answers each prompt with itself in capitals, and counts its words. */
+function askTexts(body: CompleteBody) {
+  const asked: TextToContinue[] = [];
+  async function complete(run: CompleteRun, emit: EmitEvents): Promise<void> {
+    asked.push(run.body);
+    const { prompt } = run.body;
+    await emit([{ kind: "text", text: prompt.toUpperCase() }]);
+    await emit([stop, { kind: "usage", promptTokens: prompt.split(" ").length, completionTokens: 1, cachedTokens: 1 }]);
+  }
+  const run = {
+    model: "llama3",
+    capabilities: { completion: true, vision: false, embedding: false, tools: false, thinking: false },
+    contextWindow: 4_096,
+    signal: new AbortController().signal,
+    onProgress: () => undefined,
+    body,
+  };
+  return { answer: emittedBy((emit) => completeEach(complete, run, emit)), asked };
+}
+
+test("a request to continue texts is one request to the runtime for each prompt and each answer, and nothing else of it is lost", async () => {
+  const { answer, asked } = askTexts({ prompts: ["a b", "c"], n: 2, max_tokens: 3, stop: ["x"], suffix: "end" });
+  expect(await answer).toEqual([
+    ...["A B", "A B", "C", "C"].flatMap((text, choice) => [
+      { kind: "text", choice, text },
+      { ...stop, choice },
+    ]),
+    { kind: "usage", promptTokens: 3, completionTokens: 4, cachedTokens: 2 },
+  ]);
+  const same = { max_tokens: 3, stop: ["x"], suffix: "end" };
+  expect(asked).toEqual(["a b", "a b", "c", "c"].map((prompt) => ({ ...same, prompt })));
+});
+
+test("a request to continue texts with an echo begins each answer with its prompt, once there is an answer", async () => {
+  const { answer, asked } = askTexts({ prompts: ["a", ""], echo: true });
+  const texts = (await answer).filter(({ kind }) => kind === "text");
+  expect(texts).toEqual([
+    { kind: "text", choice: 0, text: "a" },
+    { kind: "text", choice: 0, text: "A" },
+    { kind: "text", choice: 1, text: "" },
+  ]);
+  expect(asked).toEqual([{ prompt: "a" }, { prompt: "" }]);
+});
+
+test("a request to continue texts with a seed has another for each answer to the same prompt, and the same for each prompt", async () => {
+  const { answer, asked } = askTexts({ prompts: ["a", "b"], n: 2, seed: 7 });
+  await answer;
+  expect(asked.map(({ seed }) => seed)).toEqual([7, 8, 7, 8]);
+});
+
+const capabilities = { completion: false, vision: false, embedding: true, tools: false, thinking: false };
+
+function embedding(options: { texts: number; dimensions?: number; drops?: number }) {
+  const { texts, dimensions, drops } = options;
+  const input = Array.from({ length: texts }, (_, at) => `text ${at}`);
+  const asked: (readonly string[])[] = [];
+  async function embed({ body }: EmbedRun): Promise<Embeddings> {
+    asked.push(body.input);
+    const kept = body.input.filter((text) => text !== `text ${drops}`);
+    return { vectors: kept.map((text) => [Number(text.slice(5)), 0, 0]), promptTokens: body.input.length };
+  }
+  const run: EmbedRun = {
+    model: "m",
+    capabilities,
+    contextWindow: 512,
+    body: dimensions === undefined ? { input } : { input, dimensions },
+    signal: new AbortController().signal,
+    onProgress: () => undefined,
+  };
+  return { asked, all: () => emittedBy((emit) => embedInBatches(embed, run, emit)) };
+}
+
+test("many texts are given to a runtime in batches, and their vectors come in the order of the texts", async () => {
+  const texts = textsAtOnce * 2 + 3;
+  const { asked, all } = embedding({ texts });
+  const events = await all();
+  expect(asked.map(({ length }) => length)).toEqual([textsAtOnce, textsAtOnce, 3]);
+  const vectors = events.filter((event) => event.kind === "embedding");
+  expect(vectors.map(({ index, vector }) => [index, vector[0]])).toEqual(
+    Array.from({ length: texts }, (_, at) => [at, at]),
+  );
+  expect(events.at(-1)).toEqual({ kind: "usage", promptTokens: texts, completionTokens: 0 });
+});
+
+test("a text without a vector is a failure of the runtime", async () => {
+  await expect(embedding({ texts: 3, drops: 2 }).all()).rejects.toMatchObject({ code: "upstream_error" });
+});
+
+test("vectors of another length than was asked for are refused by the parameter", async () => {
+  const refused = { code: "unsupported_parameter", param: "dimensions", message: expect.stringContaining("3 numbers") };
+  await expect(embedding({ texts: 1, dimensions: 8 }).all()).rejects.toMatchObject(refused);
+  await expect(embedding({ texts: 1, dimensions: 3 }).all()).resolves.toHaveLength(3);
 });

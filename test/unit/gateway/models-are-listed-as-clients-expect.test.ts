@@ -1,9 +1,19 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createdSecondsMax, type DetailedModel, model as modelShape, showModel } from "#shared/protocol/model.ts";
-import { messageModelPage } from "../../../services/gateway/apis/models/list-models.ts";
-import { mergeCatalogues, readCatalogue } from "../../../services/gateway/jobs/live-models.ts";
+import {
+  createdSecondsMax,
+  type DetailedModel,
+  type Model,
+  model as modelShape,
+  type OfferedModel,
+  showModel,
+  taggedName,
+} from "#shared/protocol/model.ts";
+import { messageModelPage, modelsPageMax } from "../../../services/gateway/apis/models/list-models.ts";
+import { type MachineAnswer, mergeCatalogues, readCatalogue } from "../../../services/gateway/jobs/live-models.ts";
 import { modelOf, nothing } from "./machines-of-a-fleet.ts";
+import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
+import { ollamaLoaded, ollamaShow, ollamaTags } from "../../../services/gateway/apis/ollama/ollama-models.ts";
 
 const apple = { runtime_profile: "apple-mlx", apple_mlx: true } as const;
 const someModel: fc.Arbitrary<DetailedModel> = fc
@@ -126,4 +136,88 @@ test.each([
 
 test("a list of models with extreme values is no list of models if it is not an array", () => {
   for (const text of ["", "{}", "null", '"a"']) expect(readCatalogue(text)).toBeUndefined();
+});
+
+const four = ["a", "b", "c", "d"].map((id): Model => ({
+  id,
+  object: "model",
+  created: 1_767_225_600,
+  owned_by: "trunkline",
+  capabilities: { completion: true, vision: false, embedding: false, tools: true, thinking: false },
+  context_window: 4_096,
+  size_mb: 1,
+  runtime_profile: "auto",
+}));
+const page = (query: object) => {
+  const { data, has_more } = messageModelPage(four, query);
+  return [data.map(({ id }) => id).join(""), has_more];
+};
+
+test.each([
+  [{ limit: "3" }, "abc", true],
+  [{ limit: "3", after_id: "c" }, "d", false],
+  [{ after_id: "b" }, "cd", false],
+  [{ limit: "1", before_id: "c" }, "b", true],
+  [{ before_id: "c" }, "ab", false],
+])("the query %j gives the four %s, and more of them: %s", (query, ids, more) => {
+  expect(page(query)).toEqual([ids, more]);
+});
+
+test.each([{ limit: "0" }, { limit: "all" }, { limit: String(modelsPageMax + 1) }, { after_id: ["a", "b"] }])(
+  "the query %j is refused by the names of its fields",
+  (query) => {
+    expect(faultThrownBy(() => messageModelPage(four, query)).message).toContain("(modelsPageMax)");
+  },
+);
+
+const llama: OfferedModel = { ...modelOf("llama3"), created: 60, size_mb: 5, loaded: true, memory_mb: 7 };
+const qwen: OfferedModel = { ...modelOf("qwen3:8b"), created: 120, size_mb: 3, loaded: false };
+const away: OfferedModel = { ...modelOf("gpt-5"), created: 0, loaded: true };
+const answers: MachineAnswer[] = [
+  { machine: "attic", external: false, answer: [llama, qwen] },
+  { machine: "cellar", external: false, answer: [{ ...qwen, loaded: true }] },
+  { machine: "cloud", external: true, answer: [away] },
+  { machine: "loft", external: false, answer: "nothing" },
+];
+const models = mergeCatalogues([[llama, qwen, away]]);
+
+test.each([
+  ["llama3", "llama3:latest"],
+  ["qwen3:8b", "qwen3:8b"],
+  ["hf.co/org/model", "hf.co/org/model:latest"],
+  ["host:5000/model", "host:5000/model:latest"],
+])("the model %s has the name %s", (id, name) => expect(taggedName(id)).toBe(name));
+
+test("the newest model comes first, with its bytes and abilities, and nothing that only operators see", () => {
+  const listed = ollamaTags(models) as { models: Readonly<Record<string, unknown>>[] };
+  expect(listed.models.map(({ name }) => name).slice(0, 2)).toEqual(["qwen3:8b", "llama3:latest"]);
+  expect(listed.models[1]).toEqual({
+    name: "llama3:latest",
+    model: "llama3:latest",
+    modified_at: "1970-01-01T00:01:00.000Z",
+    size: 5_000_000,
+    digest: expect.stringMatching(/^[\da-f]{64}$/),
+    details: expect.objectContaining({ family: "", context_length: llama.context_window }),
+    capabilities: ["completion"],
+  });
+});
+
+test("a model is in memory if a machine of the site reports so, with the memory that was measured", () => {
+  const { models: loaded } = ollamaLoaded(models, { answers }) as { models: object[] };
+  expect(loaded).toMatchObject([
+    { name: "llama3:latest", size: 7_000_000, size_vram: 7_000_000, context_length: llama.context_window },
+    { name: "qwen3:8b", size: 3_000_000 },
+  ]);
+  expect(ollamaLoaded(models.slice(0, 1), { answers: [] })).toEqual({ models: [] });
+});
+
+test("a model that is shown has its window where clients look for it", () => {
+  const shown = ollamaShow(llama) as { model_info: Readonly<Record<string, unknown>> };
+  const architecture = String(shown.model_info["general.architecture"]);
+  expect(shown.model_info[`${architecture}.context_length`]).toBe(llama.context_window);
+  const told = { family: "qwen3", parameter_size: "8.2B", quantization_level: "Q4_K_M" };
+  expect(ollamaShow({ ...qwen, details: told })).toMatchObject({
+    details: { ...told, families: ["qwen3"] },
+    model_info: { "general.architecture": "qwen3", "qwen3.context_length": qwen.context_window },
+  });
 });
