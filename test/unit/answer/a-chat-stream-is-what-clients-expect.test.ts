@@ -135,7 +135,7 @@ test("whatever a model says, a chat stream has one chunk with a role, the first,
   await fc.assert(
     fc.asyncProperty(runtimeEvents, fc.boolean(), async (events, includeUsage) => {
       const chunks = await chunksOf(rendered("chat-stream", regular(events), { includeUsage }));
-      const choices = chunks.flatMap((chunk) => chunk.choices);
+      const choices = chunks.flatMap(({ choices: within }) => within);
       const told = choices.map(({ delta, finish_reason: finish }) => [delta.role !== undefined, finish !== null]);
       const middle = told.slice(1, -1).map(() => [false, false]);
       expect(told).toEqual([[true, false], ...middle, [false, true]]);

@@ -102,18 +102,9 @@ test("more machines than are kept are read none the less, and the one heard the 
   const second = reader.read(said("gpu-1"));
   for (let place = 2; place < 10_000; place += 1) reader.read(said(`gpu-${place}`));
   expect(reader.read(said("gpu-0"))).toBe(first);
-  const last = reader.read(said("gpu-10000"));
-  expect(reader.read(said("gpu-10000"))).toBe(last);
+  reader.read(said("gpu-10000"));
   expect(reader.read(said("gpu-0"))).toBe(first);
   const again = reader.read(said("gpu-1"));
   expect(again).toEqual(presenceOf("gpu-1"));
   expect(again).not.toBe(second);
-});
-
-test("nothing is kept of a machine that has said goodbye, not even its goodbye", () => {
-  const reader = new PresenceReader();
-  reader.read(said("gpu-1"));
-  const goodbye = reader.read(said("gpu-1", { state: "gone" }));
-  expect(goodbye?.state).toBe("gone");
-  expect(reader.read(said("gpu-1", { state: "gone" }))).not.toBe(goodbye);
 });

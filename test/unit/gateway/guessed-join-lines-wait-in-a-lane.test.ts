@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import type { MachineRecord } from "#shared/records/machine-record.ts";
-import { systemClock as clock } from "#shared/process/clock.ts";
+import { systemClock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { agentProof, newMachineKeyPair, pairPath } from "#shared/protocol/pairing.ts";
 import {
@@ -24,7 +24,7 @@ test("an address that guessed too many proofs asks the store in one lane, in whi
   onTestFinished(() => server.close());
   const challenges = new Challenges({
     peppers: new Peppers(pepperText.parse("a pepper that is long enough to be one")),
-    clock,
+    clock: systemClock,
   });
   let asked = 0;
   let answerAll: (record: MachineRecord | undefined) => void = () => undefined;
@@ -36,9 +36,9 @@ test("an address that guessed too many proofs asks the store in one lane, in whi
   };
   const machines = { ...noMachines, findByJoin };
   const isNameUsed = (): boolean => false;
-  const badKeys = new BadKeys(clock);
+  const badKeys = new BadKeys(systemClock);
   const keys = { find: async () => ({ kind: "absent" }) as const };
-  pairMachines(server, { machines, keys, records: { site }, isNameUsed, challenges, badKeys, clock, log });
+  pairMachines(server, { machines, keys, records: { site }, isNameUsed, challenges, badKeys, clock: systemClock, log });
 
   const key = Buffer.alloc(32, 7);
   const { publicKey } = newMachineKeyPair();

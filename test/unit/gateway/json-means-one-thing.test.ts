@@ -3,17 +3,25 @@ import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { jsonDepthMax, jsonKeysMax, jsonValuesMax, readJsonObject } from "../../../services/gateway/http/read-json.ts";
 
-/** What is said of a body: its fault's code, where it is and the words; nothing of one that is read. */
-function told(body: string | Uint8Array): { code: string; param: string | undefined; message: string } | undefined {
+interface Told {
+  readonly code: string;
+  readonly param: string | undefined;
+  readonly message: string;
+}
+
+/** The object in a body, or what is said of the body: its fault's code, where it is and the words. */
+function outcomeOf(body: string | Uint8Array): { read?: object; told?: Told } {
   try {
-    readJsonObject(Buffer.from(body));
-    return undefined;
+    return { read: readJsonObject(Buffer.from(body)) };
   } catch (thrown) {
     if (!(thrown instanceof Fault)) throw thrown;
     const { code, param, message } = thrown;
-    return { code, param, message };
+    return { told: { code, param, message } };
   }
 }
+
+const told = (body: string | Uint8Array): Told | undefined => outcomeOf(body).told;
+const read = (body: string | Uint8Array): object | undefined => outcomeOf(body).read;
 
 /** At the end of a body that is right up to there. */
 const after = (pairs: string): string =>
@@ -76,8 +84,8 @@ test.each([
 test("a name that reaches into other objects may well be a property of a tool's schema where it does not", () => {
   const properties =
     '{"constructor":{"type":"string"},"prototype":{"type":"string"},"toString":{},"hasOwnProperty":{}}';
-  const read = readJsonObject(Buffer.from(`{"parameters":{"properties":${properties}}}`));
-  expect(JSON.stringify(read)).toBe(`{"parameters":{"properties":${properties}}}`);
+  const body = `{"parameters":{"properties":${properties}}}`;
+  expect(JSON.stringify(read(body))).toBe(body);
 });
 
 test.each([
@@ -90,9 +98,8 @@ test.each([
 });
 
 test("text of whole characters, and of control characters, is read as it is", () => {
-  expect(readJsonObject(Buffer.from('{"a":"\\ud83d\\ude00\\u0000\\u001b[31m\\u202e\\u2028"}'))).toEqual({
-    a: "😀\u0000\u001b[31m\u202e\u2028",
-  });
+  const body = '{"a":"\\ud83d\\ude00\\u0000\\u001b[31m\\u202e\\u2028"}';
+  expect(read(body)).toEqual({ a: "😀\u0000\u001b[31m\u202e\u2028" });
 });
 
 test.each([["1e400"], ["-1E+400"], ["1e-400"], ["0.1e-999"], ["1".repeat(200)], [`0.${"0".repeat(200)}`]])(
@@ -105,8 +112,7 @@ test.each([["1e400"], ["-1E+400"], ["1e-400"], ["0.1e-999"], ["1".repeat(200)], 
 test("a number that is a safe integer is written again with all of its digits", () => {
   fc.assert(
     fc.property(fc.maxSafeInteger(), (integer) => {
-      const read = readJsonObject(Buffer.from(`{"a":[${integer}],"b":7}`));
-      expect(JSON.stringify(read)).toBe(`{"a":[${integer}],"b":7}`);
+      expect(JSON.stringify(read(`{"a":[${integer}],"b":7}`))).toBe(`{"a":[${integer}],"b":7}`);
     }),
   );
 });
@@ -114,9 +120,8 @@ test("a number that is a safe integer is written again with all of its digits", 
 test("a number that is no more than rounded is read", () => {
   fc.assert(
     fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
-      expect(readJsonObject(Buffer.from(`{"a":${JSON.stringify(number)}}`))).toEqual(
-        JSON.parse(`{"a":${JSON.stringify(number)}}`),
-      );
+      const body = `{"a":${JSON.stringify(number)}}`;
+      expect(read(body)).toEqual(JSON.parse(body));
     }),
   );
   for (const number of ["-0", "0e5", "0.0", "1E5", "0.12345678901234567890", "9007199254740992", "1e-7"]) {
@@ -177,16 +182,8 @@ test("a path is cut where names are long, and shows nothing that cannot be seen"
   expect(told('{"\\u001b[31m\\n\\u202ea":"\\ud800"}')?.param).toBe("\ufffd[31m\ufffd\ufffda");
 });
 
-/** What comes of a body: the object, or the code and message of its fault. */
-function read(body: string | Uint8Array): unknown {
-  try {
-    return readJsonObject(Buffer.from(body));
-  } catch (thrown) {
-    if (!(thrown instanceof Fault)) throw thrown;
-    return `${thrown.code}: ${thrown.message}`;
-  }
-}
 const nested = (open: string, levels: number, close: string): string => open.repeat(levels) + close.repeat(levels);
+const tooMuch = (said: RegExp): object => ({ code: "invalid_json", message: expect.stringMatching(said) });
 
 test("a request's body is read as JSON.parse reads it, when it is an object", () => {
   fc.assert(
@@ -207,16 +204,16 @@ test("a request's body is taken or refused like by JSON.parse, whatever text it 
     fc.property(
       fc.array(pieces, { maxLength: 30 }).map((all) => all.join("")),
       (text) => {
-        const told = read(text);
+        const { read: object, told: refusal } = outcomeOf(text);
         let parsed: unknown;
         try {
           parsed = JSON.parse(text);
         } catch {
-          expect(told).toMatch(/^invalid_json: /);
+          expect(refusal?.code).toBe("invalid_json");
           return;
         }
         const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
-        expect(told).toEqual(isObject ? parsed : expect.stringMatching(/^invalid_type: /));
+        expect([object, refusal?.code]).toEqual(isObject ? [parsed, undefined] : [undefined, "invalid_type"]);
       },
     ),
     { numRuns: 3_000 },
@@ -227,16 +224,15 @@ test.each<[string, string | Uint8Array, RegExp]>([
   ["empty", "", /no body/],
   ["cut short", '{"model":"llama3","mess', /not valid JSON/],
   ["no JSON", "model=llama3", /not valid JSON/],
-  ["two objects", "{}{}", /not valid JSON/],
   ["behind a byte order mark", "\ufeff{}", /byte order mark/],
   ["not UTF-8", Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d), /not UTF-8/],
   ["UTF-16", Buffer.from("{}", "utf16le"), /not valid JSON/],
   ["a surrogate in UTF-8", Buffer.from([0x7b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x3a, 0x31, 0x7d]), /not UTF-8/],
-])("a request's body that is %s is refused, and the fault does not repeat it", (_, body, message) => {
-  const told = read(body);
-  expect(told).toMatch(/^invalid_json: /);
-  expect(told).toMatch(message);
-  expect(told).not.toContain("llama3");
+])("a request's body that is %s is refused, and the fault does not repeat it", (_, body, said) => {
+  const { code, message = "" } = told(body) ?? {};
+  expect(code).toBe("invalid_json");
+  expect(message).toMatch(said);
+  expect(message).not.toContain("llama3");
 });
 
 test("a request's body may be as deep as jsonDepthMax and no deeper, whatever it is made of", () => {
@@ -244,22 +240,22 @@ test("a request's body may be as deep as jsonDepthMax and no deeper, whatever it
   const objects = (levels: number): string => `${'{"a":'.repeat(levels - 1)}{}${"}".repeat(levels - 1)}`;
   for (const deep of [arrays, objects]) {
     expect(read(deep(jsonDepthMax))).toEqual(JSON.parse(deep(jsonDepthMax)));
-    expect(read(deep(jsonDepthMax + 1))).toMatch(/^invalid_json: .*64.*jsonDepthMax/);
+    expect(told(deep(jsonDepthMax + 1))).toMatchObject(tooMuch(/64.*jsonDepthMax/));
   }
-  expect(read(nested("[", 1_000_000, "]"))).toMatch(/jsonDepthMax/);
+  expect(told(nested("[", 1_000_000, "]"))).toMatchObject(tooMuch(/jsonDepthMax/));
 });
 
 test("a request's body may hold jsonValuesMax values and no more, so that a request of nothing but commas costs little", () => {
   const list = (values: number): string => `{"a":[${"1,".repeat(values - 3)}1]}`;
   expect(read(list(jsonValuesMax))).toEqual(JSON.parse(list(jsonValuesMax)));
-  expect(read(list(jsonValuesMax + 1))).toMatch(/^invalid_json: .*49152 values.*jsonValuesMax/);
+  expect(told(list(jsonValuesMax + 1))).toMatchObject(tooMuch(/49152 values.*jsonValuesMax/));
 });
 
 test("a request's body may have jsonKeysMax keys in each object and no more in any", () => {
-  const keys = (count: number): string => Array.from({ length: count }, (_, place) => `"k${place}":1`).join();
+  const keys = (count: number): string => Array.from({ length: count }, (_, at) => `"k${at}":1`).join();
   const two = `{"a":{${keys(jsonKeysMax)}},"b":{${keys(jsonKeysMax)}},"c":[{${keys(jsonKeysMax)}}]}`;
   expect(read(two)).toEqual(JSON.parse(two));
-  expect(read(`{"a":[1,{${keys(jsonKeysMax + 1)}}]}`)).toMatch(/^invalid_json: .*2048 keys.*jsonKeysMax/);
+  expect(told(`{"a":[1,{${keys(jsonKeysMax + 1)}}]}`)).toMatchObject(tooMuch(/2048 keys.*jsonKeysMax/));
 });
 
 test("a request's body is not taken for deep by brackets in its texts, also behind escaped quotes", () => {

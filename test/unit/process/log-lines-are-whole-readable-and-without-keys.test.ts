@@ -58,11 +58,11 @@ test("a log that is no terminal is JSON unless configured", () => {
   expect(JSON.parse(written)).toMatchObject({ level: 30, msg: "hello" });
 });
 
-const log = new URL("../../../shared/process/log.ts", import.meta.url).href;
+const logModule = new URL("../../../shared/process/log.ts", import.meta.url).href;
 
 /** Says something at once, in the next turns, and right before its end. */
 const script = (end: string): string => `
-  const { createLog } = await import(${JSON.stringify(log)});
+  const { createLog } = await import(${JSON.stringify(logModule)});
   const log = createLog({ level: "info", name: "test" });
   log.info("at once");
   setImmediate(() => {
@@ -102,8 +102,8 @@ function spelled(text: string, each: readonly { readonly times: number; readonly
     .map((character, at) => {
       const { times = 0, small = false } = each[at % each.length] ?? {};
       let written = character;
-      for (let time = 0; time < times; time += 1)
-        written = time === 0 ? encode(written) : written.replaceAll("%", "%25");
+      for (let done = 0; done < times; done += 1)
+        written = done === 0 ? encode(written) : written.replaceAll("%", "%25");
       return small ? written.replaceAll(/%[\dA-F]{2}/g, (byte) => byte.toLowerCase()) : written;
     })
     .join("");

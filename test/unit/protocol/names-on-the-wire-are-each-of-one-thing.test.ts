@@ -125,7 +125,7 @@ test.each([
 
 const machine = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,62}$/);
 const token = fc.constant(null).map(() => newToken());
-const boots = fc.nat().map((wallMs) => newEpoch(wallMs));
+const boots = fc.nat().map((ms) => newEpoch(ms));
 
 /** Text that somebody would like to see in a subject, and text that nearly is one. */
 const foreign = fc.oneof(

@@ -7,14 +7,37 @@ import {
   runtimeLineBytesMax,
   type SentEvent,
   sentEvents,
+  type Splitter,
 } from "../../../services/agent/runtimes/runtime-answer.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
-import { completedBy, cutAnywhere } from "./pieces-of-a-body.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
+
+/** What each of these pieces of a body completes, and at last what its end does. */
+function completedBy<Value>(
+  open: (take: (value: Value) => void) => Splitter,
+  pieces: readonly (string | Uint8Array)[],
+): Value[][] {
+  const batches: Value[][] = [];
+  const splitter = open((value) => void batches.at(-1)?.push(value));
+  for (const piece of pieces) {
+    batches.push([]);
+    splitter.push(Buffer.from(piece));
+  }
+  batches.push([]);
+  splitter.end();
+  return batches;
+}
+
+/** These bytes in pieces, cut anywhere. */
+const cutAnywhere = (bytes: Buffer): fc.Arbitrary<Uint8Array[]> =>
+  fc.array(fc.nat(bytes.length), { maxLength: 12 }).map((cuts) => {
+    const ends = [0, ...cuts.toSorted((one, other) => one - other), bytes.length];
+    return ends.slice(1).map((end, at) => bytes.subarray(ends[at], end));
+  });
 
 const linesOf = (pieces: readonly (string | Uint8Array)[], lineBytesMax?: number): unknown[][] =>
   completedBy((take) => jsonLines(take, lineBytesMax), pieces);

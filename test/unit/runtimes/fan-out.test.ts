@@ -20,20 +20,23 @@ const used = (completionTokens: number, reasoningTokens?: number): AnswerEvent =
   ...(reasoningTokens !== undefined && { reasoningTokens }),
 });
 
+/** A request to a runtime, but for its body. */
+const request = {
+  model: "llama3",
+  capabilities: { completion: true, vision: false, embedding: true, tools: true, thinking: false },
+  contextWindow: 4_096,
+  signal: new AbortController().signal,
+  onProgress: () => undefined,
+};
+
 /** A request to a runtime that answers one at a time; its answers are the given ones, in turn. */
 function ask(fields: Partial<ChatBody>, answers: readonly (readonly (readonly AnswerEvent[])[])[]) {
   const leaving = new AbortController();
   const asked: ChatBody[] = [];
-  const run: ChatRun = {
-    model: "llama3",
-    capabilities: { completion: true, vision: false, embedding: false, tools: true, thinking: false },
-    contextWindow: 4_096,
-    body: { messages: [{ role: "user", content: "Hello" }], ...fields },
-    signal: leaving.signal,
-    onProgress: () => undefined,
-  };
-  async function chat({ body }: ChatRun, emit: EmitEvents): Promise<void> {
-    asked.push(body);
+  const body: ChatBody = { messages: [{ role: "user", content: "Hello" }], ...fields };
+  const run: ChatRun = { ...request, body, signal: leaving.signal };
+  async function chat(each: ChatRun, emit: EmitEvents): Promise<void> {
+    asked.push(each.body);
     for (const events of answers[asked.length - 1] ?? []) await emit(events);
   }
   return { answer: batchesOf((emit) => fanOut(chat, run, emit)), asked, leaving };
@@ -106,15 +109,7 @@ function askTexts(body: CompleteBody) {
     await emit([{ kind: "text", text: prompt.toUpperCase() }]);
     await emit([stop, { kind: "usage", promptTokens: prompt.split(" ").length, completionTokens: 1, cachedTokens: 1 }]);
   }
-  const run = {
-    model: "llama3",
-    capabilities: { completion: true, vision: false, embedding: false, tools: false, thinking: false },
-    contextWindow: 4_096,
-    signal: new AbortController().signal,
-    onProgress: () => undefined,
-    body,
-  };
-  return { answer: emittedBy((emit) => completeEach(complete, run, emit)), asked };
+  return { answer: emittedBy((emit) => completeEach(complete, { ...request, body }, emit)), asked };
 }
 
 test("a request to continue texts is one request to the runtime for each prompt and each answer, and nothing else of it is lost", async () => {
@@ -147,8 +142,6 @@ test("a request to continue texts with a seed has another for each answer to the
   expect(asked.map(({ seed }) => seed)).toEqual([7, 8, 7, 8]);
 });
 
-const capabilities = { completion: false, vision: false, embedding: true, tools: false, thinking: false };
-
 function embedding(options: { texts: number; dimensions?: number; drops?: number }) {
   const { texts, dimensions, drops } = options;
   const input = Array.from({ length: texts }, (_, at) => `text ${at}`);
@@ -158,14 +151,7 @@ function embedding(options: { texts: number; dimensions?: number; drops?: number
     const kept = body.input.filter((text) => text !== `text ${drops}`);
     return { vectors: kept.map((text) => [Number(text.slice(5)), 0, 0]), promptTokens: body.input.length };
   }
-  const run: EmbedRun = {
-    model: "m",
-    capabilities,
-    contextWindow: 512,
-    body: dimensions === undefined ? { input } : { input, dimensions },
-    signal: new AbortController().signal,
-    onProgress: () => undefined,
-  };
+  const run: EmbedRun = { ...request, body: dimensions === undefined ? { input } : { input, dimensions } };
   return { asked, all: () => emittedBy((emit) => embedInBatches(embed, run, emit)) };
 }
 

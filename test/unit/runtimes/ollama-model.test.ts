@@ -21,13 +21,13 @@ function described(facts: {
   const modelInfo = { "general.architecture": "llama", "llama.context_length": 131_072 };
   const show = { capabilities: ["completion"], details: { format: "gguf" }, model_info: modelInfo };
   const host = facts.host ?? linux;
-  const shown = ollamaShow.parse({ ...show, ...facts.show });
+  const parsed = ollamaShow.parse({ ...show, ...facts.show });
   const windows = new OllamaWindows();
-  windows.saw("d", shown, facts.loadedTokens);
+  windows.saw("d", parsed, facts.loadedTokens);
   const model = describeModel({
     tag: ollamaTag.parse({ ...tag, ...facts.tag }),
-    show: shown,
-    contextTokens: windows.tokensOf("d", shown),
+    show: parsed,
+    contextTokens: windows.tokensOf("d", parsed),
     isLoaded: facts.loadedTokens !== undefined,
     host,
   });

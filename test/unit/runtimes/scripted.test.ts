@@ -111,8 +111,8 @@ test("the demonstration models run on MLX where the name says so, and nowhere el
 });
 
 test("the demonstration models are offered as chosen", async () => {
-  const runtime = scriptedRuntime({ clock: systemClock, models: ["scripted:embed", "scripted"] });
-  expect((await runtime.catalogue(signal)).map(({ id }) => id)).toEqual(["scripted", "scripted:embed"]);
+  const two = scriptedRuntime({ clock: systemClock, models: ["scripted:embed", "scripted"] });
+  expect((await two.catalogue(signal)).map(({ id }) => id)).toEqual(["scripted", "scripted:embed"]);
 });
 
 test("the demonstration models cannot be chosen by a name that none of them has", () => {
