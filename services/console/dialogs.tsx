@@ -101,7 +101,7 @@ export function WindowButton(props: {
   const { text, name = "do", value, isPrimary, window } = props;
   return (
     <>
-      <Button text={text} look={isPrimary ? "primary" : ""} onDo={() => setQuery(name, value)} />
+      <Button text={text} look={isPrimary ? "primary" : ""} onDo={() => setQuery(name, value)} opens />
       {query.value.get(name) === value && window(() => setQuery(name, undefined))}
     </>
   );
@@ -151,7 +151,7 @@ export function Confirm({ object, effect, isFinal, ...form }: ConfirmProps) {
   const title = object === undefined ? `${form.action}?` : [`${form.action} `, <bdi>{object}</bdi>, "?"];
   return (
     <>
-      <Button text={form.action} look={isFinal ? "danger-quiet" : ""} onDo={() => setAsked(true)} />
+      <Button text={form.action} look={isFinal ? "danger-quiet" : ""} onDo={() => setAsked(true)} opens />
       {isAsked && (
         <FormDialog {...form} danger={isFinal} title={title} onClose={() => setAsked(false)}>
           <p>

@@ -92,10 +92,19 @@ export function Button(props: {
   readonly look?: string;
   readonly label?: string;
   readonly disabled?: boolean;
+  /** True if it opens a dialog. */
+  readonly opens?: boolean;
 }) {
-  const { text, onDo, look, label, disabled } = props;
+  const { text, onDo, look, label, disabled, opens } = props;
   return (
-    <button type="button" class={look} disabled={disabled} aria-label={label} onClick={() => void onDo()}>
+    <button
+      type="button"
+      class={look}
+      disabled={disabled}
+      aria-label={label}
+      aria-haspopup={opens && "dialog"}
+      onClick={() => void onDo()}
+    >
       {text}
     </button>
   );

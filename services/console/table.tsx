@@ -88,7 +88,11 @@ export function Table<Row>({ caption, columns, rows, last, keyOf, empty, name, f
               <tr>
                 {columns.map(([title, , layout, sorts]) => (
                   <th key={title} scope="col" class={layout} aria-sort={directionOf(title, sort)}>
-                    {sorts === undefined ? title : <SortButton title={title} sort={sort} fieldOf={fieldOf} />}
+                    {sorts === undefined ? (
+                      title || <span class="unseen">actions</span>
+                    ) : (
+                      <SortButton title={title} sort={sort} fieldOf={fieldOf} />
+                    )}
                   </th>
                 ))}
               </tr>
@@ -141,6 +145,6 @@ function SortButton({ title, sort, fieldOf }: SortButtonProps) {
 }
 
 function directionOf(title: string, sort: string) {
-  if (sort === title) return "ascending";
+  if (title !== "" && sort === title) return "ascending";
   return sort === `-${title}` ? "descending" : undefined;
 }

@@ -358,7 +358,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/cli/service": 1_080,
   "services/cli/site": 850,
   "services/cli/terminal": 730,
-  "services/console": 2_160,
+  "services/console": 2_170,
   "services/console/pages": 3_050,
   "services/gateway": 1_700,
   "services/gateway/apis": 6_990,

@@ -1,15 +1,6 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { expect } from "vitest";
 import { watchComplaints } from "../harness/find-browser.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-interface AxeResults {
-  readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
-}
 
 /** A browser's page on the console of a gateway, with what it complained of. */
 export class ConsolePage implements AsyncDisposable {
@@ -54,17 +45,6 @@ export class ConsolePage implements AsyncDisposable {
 
   fill(label: string | RegExp, text: string): Promise<void> {
     return this.page.getByLabel(label, { exact: true }).first().fill(text);
-  }
-
-  /** Fails with each rule of accessibility that the page breaks in this theme. */
-  async assertAccessible(colorScheme: "light" | "dark"): Promise<void> {
-    await this.page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    await this.page.evaluate(axe);
-    const { violations } = await this.page.evaluate<AxeResults>("axe.run(document)");
-    const broken = violations.map(
-      ({ id, nodes }) => `${id} (${colorScheme}): ${nodes.map(({ html }) => html).join(" ")}`,
-    );
-    expect(broken).toEqual([]);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -271,32 +271,4 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await gateway?.thaw();
     await own.page.getByText(/has not answered for/).waitFor({ state: "detached", timeout: 15_000 });
   });
-
-  test("the console breaks no rule of accessibility on any page, in either theme", { timeout: 120_000 }, async () => {
-    const own = await signedIn();
-    for (const place of pages) {
-      await own.go(place);
-      await own.page.locator("h1").first().waitFor();
-      for (const theme of ["light", "dark"] as const) await own.assertAccessible(theme);
-    }
-    expect(own.complaints).toEqual([]);
-  });
 });
-
-const pages = [
-  "",
-  "/machines",
-  "/machines?pair=new",
-  "/machines/home-4090",
-  "/models/of/scripted",
-  "/models",
-  "/models/routes",
-  "/keys",
-  "/requests",
-  "/usage",
-  "/playground",
-  "/trail",
-  "/sessions",
-  "/site",
-  "/nowhere",
-];

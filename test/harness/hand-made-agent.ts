@@ -8,6 +8,7 @@ import { control, type Control, decodeJobHead, headHeader, type JobHead } from "
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame, frameVersion, type FrameKind } from "#shared/protocol/frame.ts";
 import { machineSubject, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
+import type { Presence } from "#shared/protocol/presence.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { jsonPayload } from "./answer-payload.ts";
 
@@ -32,7 +33,7 @@ export interface HandMadeJob {
 
 /**
  * An agent that says exactly what a test wants, over a real NATS: for what no real agent would say. It announces
- * itself, tells its one model, and leaves every other job to the test.
+ * itself, tells its models, and leaves every other job to the test.
  */
 export class HandMadeAgent implements AsyncDisposable {
   readonly #broker: Broker;
@@ -46,19 +47,23 @@ export class HandMadeAgent implements AsyncDisposable {
   static async start(options: {
     readonly natsUrl: string;
     readonly machine: string;
-    readonly model: OfferedModel;
+    readonly model: OfferedModel | readonly OfferedModel[];
     readonly onJob: (job: HandMadeJob) => void;
     readonly onControl?: (control: Control) => void;
     /** How many jobs it says that it takes at once. */
     readonly slots?: number;
+    /** Fields of its presence, read each time that it announces itself. */
+    readonly presence?: () => Partial<Presence>;
+    /** When it says that it started. */
+    readonly startedAt?: number;
   }): Promise<HandMadeAgent> {
-    const { natsUrl: url, machine, model, onJob, onControl, slots = 1 } = options;
+    const { natsUrl: url, machine, model, onJob, onControl, slots = 1, startedAt = Date.now() } = options;
     const log = createLog({ level: "silent", name: machine });
     const broker = await connectNats({ url, name: machine, clock, log });
-    const epoch = newEpoch(Date.now());
+    const epoch = newEpoch(startedAt);
     const load = { slots, running: 0, queued: 0, queueMax: 1 };
     const about = { catalogueDigest: "hand-made", wire: frameVersion, scale: 1 };
-    const presence = encodeJson({ machine, epoch, state: "ready", runtime: "hand-made", ...load, ...about });
+    const usual = { machine, epoch, state: "ready", runtime: "hand-made", ...load, ...about };
 
     broker.subscribe(machineSubject({ machine, epoch }, "job"), (message) => {
       const decoded = decodeJobHead(message.headers?.[headHeader]);
@@ -74,14 +79,15 @@ export class HandMadeAgent implements AsyncDisposable {
         onJob({ head, body: message.data, say });
         return;
       }
-      say("data", jsonPayload([model]), 1);
+      say("data", jsonPayload([model].flat()), 1);
       say("end", handMadeEnd, 2);
     });
     broker.subscribe(machineSubject({ machine, epoch }, "control"), ({ data }) => {
       const told = decodeJson(control, data);
       if (told !== undefined) onControl?.(told);
     });
-    const announce = (): void => void broker.publish(presenceSubject(machine), presence);
+    const announce = (): void =>
+      void broker.publish(presenceSubject(machine), encodeJson({ ...usual, ...options.presence?.() }));
     broker.subscribe(rollcallSubject, announce);
     announce();
     return new HandMadeAgent(broker, clock.every(timingAt(1).presenceIntervalMs, announce));

@@ -44,12 +44,13 @@ export type GatewayProcess = TrunklineProcess & { readonly baseUrl: string; read
 /** Starts `trunkline gateway` and comes back when it is ready. */
 export async function startGateway(options: {
   readonly natsUrl: string;
-  readonly redisUrl: string;
+  /** Without it, its store is SQLite in its state folder. */
+  readonly redisUrl?: string;
   readonly pepper?: string;
   readonly env?: Settings;
 }): Promise<GatewayProcess> {
   const { natsUrl, redisUrl, pepper = testPepper, env } = options;
-  const stores = { TRUNKLINE_REDIS_URL: redisUrl, TRUNKLINE_KEY_PEPPER: pepper };
+  const stores = { ...(redisUrl && { TRUNKLINE_REDIS_URL: redisUrl }), TRUNKLINE_KEY_PEPPER: pepper };
   const settings = { ...anywhere, TRUNKLINE_NATS_URL: natsUrl, ...stores, ...env };
   const gateway = await TrunklineProcess.start({ args: ["gateway"], settings });
   return orDispose(gateway, async () => {

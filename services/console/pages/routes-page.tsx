@@ -48,7 +48,7 @@ export function Routes() {
     <Page
       title="Routes"
       about="Names that stand for models: clients ask for the name, and the first target that is there answers."
-      actions={mayChange() && <Button text="Make a route" look="primary" onDo={() => setQuery("edit", "*new")} />}
+      actions={mayChange() && <Button text="Make a route" look="primary" onDo={() => setQuery("edit", "*new")} opens />}
     >
       <ModelTabs at="routes" />
       <Answered of={routes}>
@@ -76,7 +76,7 @@ function RouteActions({ route }: { readonly route: string }) {
   const remove = () => change("DELETE /routes/{route}", { params: { route } });
   return (
     <>
-      <Button text="Edit" label={`Edit ${route}`} onDo={() => setQuery("edit", route)} />
+      <Button text="Edit" label={`Edit ${route}`} onDo={() => setQuery("edit", route)} opens />
       <Confirm
         action="Remove"
         object={route}

@@ -1,0 +1,218 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { makeNatsSite } from "#shared/broker/nats-site.ts";
+import { dayMs, systemClock } from "#shared/process/clock.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { changeKey } from "#shared/records/change-key.ts";
+import { changeMachine, type MachineChange } from "#shared/records/change-machine.ts";
+import { setKeep } from "#shared/records/change-keep.ts";
+import { setRoute } from "#shared/records/change-route.ts";
+import { issueKey, type NewKey } from "#shared/records/issue-key.ts";
+import type { WrittenRecord } from "#shared/requests/request-record.ts";
+import { nothingToSettle } from "../../services/gateway/limits/limits.ts";
+import { SqliteLimitsBook } from "../../services/gateway/limits/open-limits.ts";
+import { Endpoint } from "../harness/endpoint.ts";
+import type { FoundServers } from "../harness/found-servers.ts";
+import { startNatsServer } from "../harness/nats-server.ts";
+import { Operator } from "../harness/operator.ts";
+import { pairOnStore } from "../harness/pair-on-store.ts";
+import { SeededRandom } from "../harness/seeded-random.ts";
+import { type GatewayProcess, startGateway } from "../harness/start-trunkline.ts";
+import { requestsOf, usageOf } from "./somebodys-traffic.ts";
+import { somebodysMachines, startMachine, type SomebodysMachine } from "./somebodys-machines.ts";
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+
+/** The keys of the site: how many days ago each was issued, by whom, and its terms. */
+const keys: readonly (readonly [daysAgo: number, by: string, key: Partial<NewKey> & Pick<NewKey, "name">])[] = [
+  [61, "mira", { name: "open-webui", limits: { concurrency: 16 } }],
+  [48, "mira", { name: "mira's laptop" }],
+  [40, "jonas", { name: "jonas: opencode", limits: { requestsPerMinute: 120 } }],
+  [33, "mira", { name: "support bot", scopes: ["gpt-oss*", "openai/*"], limits: { tokensPerMinute: 200_000 } }],
+  [21, "jonas", { name: "nightly evals", limits: { budget: { tokens: 40_000_000, per: "month" } } }],
+  [12, "jonas", { name: "ci: code review", limits: { budget: { tokens: 12_000_000, per: "month" } } }],
+  [9, "mira", { name: "lena (thesis)", scopes: ["llama3.*", "gemma3:27b"], ttlMs: 14 * dayMs }],
+  [70, "mira", { name: "old notebook", ttlMs: 30 * dayMs }],
+  [30, "mira", { name: "grafana", kind: "viewer" }],
+];
+
+/**
+ * A site that looks like somebody's, in four stages: empty, as usual, full, and with its gateway away. Machines are presences over
+ * NATS, and all that happened before stands in the store, written by the store's own code.
+ */
+export class SomebodysSite implements AsyncDisposable {
+  readonly gateway: GatewayProcess;
+  readonly adminKey: string;
+  readonly #operator: Operator;
+  readonly #natsUrl: string;
+  readonly #book: SqliteLimitsBook;
+  readonly #random = new SeededRandom(53);
+  readonly #parts: AsyncDisposableStack;
+  readonly #traffic = new AbortController();
+  #settled = 0;
+
+  private constructor(
+    site: { readonly gateway: GatewayProcess; readonly adminKey: string; readonly natsUrl: string },
+    { operator, parts }: { readonly operator: Operator; readonly parts: AsyncDisposableStack },
+  ) {
+    ({ gateway: this.gateway, adminKey: this.adminKey, natsUrl: this.#natsUrl } = site);
+    this.#operator = operator;
+    this.#parts = parts;
+    const { state } = operator.store;
+    if (state.kind !== "sqlite") throw new Error("the site is on SQLite");
+    this.#book = new SqliteLimitsBook(state.database, { clock: systemClock });
+  }
+
+  /** Starts an empty site. Outside of vitest, `found` is what `findServers` gave. */
+  static async start(found?: FoundServers): Promise<SomebodysSite> {
+    const parts = new AsyncDisposableStack();
+    try {
+      const stateDir = await mkdtemp(join(tmpdir(), "trunkline-somebody-"));
+      parts.defer(() => rm(stateDir, { recursive: true, force: true }));
+      const nats = parts.use(await startNatsServer({ ...(found && { found: found.nats }) }));
+      const operator = parts.use(await Operator.on({ stateDir }));
+      // A gateway pairs machines only where it could connect them to NATS.
+      const { files } = makeNatsSite(systemClock);
+      await writeFile(join(stateDir, "gateway.creds"), files["gateway.creds"]);
+      const { token } = await operator.issue({ kind: "admin", name: "mira" });
+      const env = {
+        TRUNKLINE_STATE_DIR: stateDir,
+        TRUNKLINE_NATS_SIGNING_KEY: files["machines.seed"].trim(),
+        TRUNKLINE_NATS_CREDS: join(stateDir, "gateway.creds"),
+        TRUNKLINE_PUBLIC_URL: "https://models.example.org",
+      };
+      const gateway = parts.use(await startGateway({ natsUrl: nats.url, env }));
+      return new SomebodysSite({ gateway, adminKey: token.reveal(), natsUrl: nats.url }, { operator, parts });
+    } catch (error) {
+      await parts.disposeAsync();
+      throw error;
+    }
+  }
+
+  /** Gives the empty site its keys, routes and machines, a month of usage and an hour of requests, and clients that go on. */
+  async moveIn(): Promise<void> {
+    const { routes, keeps, keys: store } = this.#operator.store;
+    const by = { clock: systemClock, actor: { by: "mira" } };
+    const issued = [];
+    for (const [daysAgo, actor, key] of keys) issued.push(await this.#issue(key, daysAgo, actor));
+    const ids = issued.flatMap(({ record }) => (record.kind === "model" ? [record.id] : []));
+    await this.#addHistory(ids);
+    for (const machine of somebodysMachines) await this.#pair(machine);
+    await setRoute("gpt-4o", [{ model: "openai/gpt-oss-120b" }, { model: "gpt-oss:20b" }], {
+      ...by,
+      routes,
+      keys: store,
+    });
+    await setRoute("fast", [{ model: "llama3.2", label: "office" }], { ...by, routes, keys: store });
+    await setKeep("qwen3-coder:30b", { copies: 1, machines: undefined }, { ...by, keeps });
+    await this.#change("attic", { action: "machine_labelled", labels: ["office", "quiet"] });
+    await this.#change("studio-4090", { action: "machine_labelled", labels: ["office"] });
+    const drained = { action: "machine_cordoned", reason: "new power supply", drains: true } as const;
+    await this.#change("rack-l40s", drained);
+    for (const id of ids.slice(0, 1)) {
+      await changeKey(id, { action: "extended", ttlMs: 90 * dayMs }, { ...this.#keyParts(), actor: { by: "jonas" } });
+    }
+    const endpoint = new Endpoint({ baseUrl: this.gateway.baseUrl, key: issued[1]?.token.reveal() ?? "" });
+    await endpoint.untilListed("qwen3-coder:30b", "openai/gpt-oss-120b", "llama3.3:70b");
+    this.#parts.defer(() => this.#traffic.abort());
+    for (const model of ["qwen3-coder:30b", "openai/gpt-oss-120b", "llama3.3:70b"]) void this.#ask(endpoint, model);
+  }
+
+  /** Adds what a large site has: 50 machines, 500 keys and 100,000 requests of a week. */
+  async growLarge({ machines = 50, keys: wanted = 500, requests = 100_000 } = {}): Promise<void> {
+    const ids: string[] = [];
+    for (let place = keys.length; place < wanted; place += 1) {
+      const { record } = await this.#issue({ name: `team-${place % 40} service ${place}` }, place % 80, "jonas");
+      ids.push(record.id);
+    }
+    const [, ...known] = somebodysMachines;
+    for (let place = somebodysMachines.length; place < machines; place += 1) {
+      const as = known[place % (known.length - 1)];
+      if (as !== undefined)
+        await this.#pair({ ...as, name: `hall-${1 + (place % 3)}-node-${String(place).padStart(2, "0")}` });
+    }
+    const toMs = Date.now() - minuteMs;
+    const period = { fromMs: toMs - 7 * dayMs, toMs, keys: ids, random: this.#random };
+    await this.#write(requestsOf({ ...period, count: requests }));
+  }
+
+  /** Ends the gateway, as a crash does. */
+  async endGateway(): Promise<void> {
+    this.#traffic.abort();
+    await this.gateway.kill();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#traffic.abort();
+    await this.#parts.disposeAsync();
+  }
+
+  #keyParts() {
+    const { keys: store, peppers } = this.#operator.store;
+    return { keys: store, peppers, clock: systemClock };
+  }
+
+  #issue(key: Partial<NewKey> & Pick<NewKey, "name">, daysAgo: number, by: string): ReturnType<typeof issueKey> {
+    const clock = { wall: () => Date.now() - daysAgo * dayMs };
+    return issueKey({ scopes: ["*"], ttlMs: 90 * dayMs, ...key }, { ...this.#keyParts(), clock, actor: { by } });
+  }
+
+  async #addHistory(ids: readonly string[]): Promise<void> {
+    const toMs = Date.now();
+    const common = { keys: ids, random: this.#random };
+    for (let day = 30; day > 0; day -= 1) {
+      const isWeekend = [0, 6].includes(new Date(toMs - day * dayMs).getUTCDay());
+      const count = this.#random.between(180, 420) / (isWeekend ? 5 : 1);
+      const fromMs = toMs - day * dayMs;
+      const usage = usageOf(requestsOf({ ...common, count: Math.round(count), fromMs, toMs: fromMs + 1 }));
+      await this.#settle({ usage });
+    }
+    await this.#write(requestsOf({ ...common, count: 360, fromMs: toMs - hourMs, toMs: toMs - minuteMs }));
+  }
+
+  async #write(records: readonly WrittenRecord[]): Promise<void> {
+    const piece = 5_000;
+    for (let from = 0; from < records.length; from += piece) {
+      const some = records.slice(from, from + piece);
+      await this.#settle({ usage: usageOf(some), requests: some.map((record) => JSON.stringify(record)) });
+    }
+  }
+
+  async #settle(rows: Partial<Parameters<SqliteLimitsBook["settle"]>[0]>): Promise<void> {
+    const numbers = { gateway: newToken(), sequence: (this.#settled += 1), acknowledged: this.#settled - 1 };
+    await this.#book.settle({ ...nothingToSettle, ...numbers, renewed: [], growing: [], demands: [], ...rows });
+  }
+
+  async #pair(machine: SomebodysMachine): Promise<void> {
+    const { machines } = this.#operator.store;
+    const publicKey = await pairOnStore(machine.name, { machines, clock: systemClock });
+    if (machine.name !== "mira-macbook") {
+      this.#parts.use(await startMachine(this.#natsUrl, machine));
+      return;
+    }
+    // The owner of the notebook went home.
+    const seen = { atMs: Date.now() - 2.4 * hourMs, runtime: machine.runtime, models: machine.models.length };
+    await machines.noteSeen(new Map([[publicKey, seen]]));
+  }
+
+  async #change(name: string, change: MachineChange): Promise<void> {
+    const { machines, keys: store } = this.#operator.store;
+    await changeMachine(name, change, { machines, keys: store, clock: systemClock, actor: { by: "mira" } });
+  }
+
+  /** Asks for one answer after the other, as a client that people work with. */
+  async #ask(endpoint: Endpoint, model: string): Promise<void> {
+    const { signal } = this.#traffic;
+    while (!signal.aborted) {
+      const body = { model, stream: true, messages: [{ role: "user", content: "How is a median found? repeat 4" }] };
+      await endpoint
+        .post("/chat/completions", body, { signal, headers: { "user-agent": "opencode/1.0.85" } })
+        .then((answer) => answer.text())
+        .catch(() => undefined);
+      await sleep(700);
+    }
+  }
+}
