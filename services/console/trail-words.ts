@@ -3,7 +3,7 @@ import { detailText } from "#shared/admin/trail-text.ts";
 import { localTime, numberText } from "./quantity.ts";
 import type { AuditAction } from "#shared/records/audit-entry.ts";
 
-export const actionWords: Readonly<Record<AuditAction | "signed_in", string>> = {
+export const actionWords: Readonly<Record<AuditAction | "signed_in" | "request_cancelled", string>> = {
   issued: "issued",
   rotated: "gave another secret",
   extended: "extended",
@@ -30,6 +30,7 @@ export const actionWords: Readonly<Record<AuditAction | "signed_in", string>> = 
   keep_set: "keeps the model in memory",
   keep_removed: "no longer keeps the model",
   signed_in: "signed in with",
+  request_cancelled: "cancelled a request of",
 };
 
 const detailCharactersMax = 160;

@@ -1,5 +1,6 @@
 import { faultShapes } from "./apis/apis.ts";
 import type { FastifyInstance } from "fastify";
+import type { Broker } from "#shared/broker/broker.ts";
 import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import type { HistoryReader } from "#shared/history/history.ts";
 import { openRequests } from "#shared/requests/request-records.ts";
@@ -12,6 +13,7 @@ import type { MachineRecords } from "./fleet/machine-records.ts";
 import type { RouteRecords } from "./fleet/route-records.ts";
 import { type Certificate, closeServer } from "./http/listen.ts";
 import { FleetModels } from "./jobs/fleet-models.ts";
+import type { Settlements } from "./limits/settlements.ts";
 import type { RunningRequests } from "./keys/authenticate.ts";
 import { BadKeys } from "./keys/bad-keys.ts";
 import type { NewestRecords } from "./keys/follow-key-changes.ts";
@@ -23,6 +25,7 @@ import { OpenId } from "./operations/open-id.ts";
 import { provePlayground } from "./operations/playground-access.ts";
 import { serveConsole } from "./operations/serve-console.ts";
 import type { AdminParts } from "./operations/serve-operation.ts";
+import { SiteRequests } from "./operations/site-requests.ts";
 import { sessionRoutes } from "./operations/sign-in.ts";
 import { EventTeller } from "./operations/tell-events.ts";
 import { createServer } from "./server.ts";
@@ -38,6 +41,8 @@ interface OperationsParts {
   readonly records: MachineRecords;
   readonly modelRoutes: RouteRecords;
   readonly history: HistoryReader;
+  readonly settlements: Pick<Settlements, "running">;
+  readonly broker: Broker;
   /** Returns the reason for which this gateway closed the latest connection of a machine. */
   readonly whyClosed: ((publicKey: string | undefined) => string | undefined) | undefined;
   readonly check: () => Promise<Readiness>;
@@ -82,6 +87,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
   });
   const requests = openRequests(store.state);
   const events = new EventTeller({ view, requests, keys: store.keys, clock, log });
+  const running = new SiteRequests({ ...parts, ...store, clock });
   const proof = { ...store, keys: access.newest, badKeys: new BadKeys(clock) };
   adminRoutes(server, {
     ...store,
@@ -90,6 +96,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
     requests,
     history: parts.history,
     events,
+    running,
     badKeys: proof.badKeys,
     isNameUsed: fleet.isNameUsed,
     fleet: fleetModels,
@@ -106,6 +113,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
   lifecycle.onStop("operations", async (deadline) => {
     fleetModels.stop();
     events.close();
+    running.close();
     await closeServer(server, { deadline, clock });
   });
   return server;

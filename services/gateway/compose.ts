@@ -187,6 +187,8 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     records,
     modelRoutes,
     history,
+    settlements: limited.settlements,
+    broker,
     whyClosed: tunnels && ((publicKey) => tunnels.whyClosed(publicKey)),
     check,
     addresses: () => running,

@@ -3,7 +3,7 @@ import type { UnreadRecord } from "../records/key-store.ts";
 import { Fault } from "../fault/fault.ts";
 import { findKeys } from "../records/find-keys.ts";
 import { auditActions, auditEntry } from "../records/audit-entry.ts";
-import { readTrail, signedIn } from "../records/sign-in.ts";
+import { actNames, readTrail } from "../records/sign-in.ts";
 import { keyId } from "../keys/key-token.ts";
 import { machineName, routeName } from "../protocol/identifiers.ts";
 import { modelId } from "../protocol/model.ts";
@@ -12,7 +12,7 @@ import { usageKeptDays, usageRow } from "../usage/usage.ts";
 import { listOf, listRecords, recordsOf, onStore, keyText, pageLength, reads } from "./operation.ts";
 
 const shownEntry = auditEntry.extend({
-  action: z.enum([...auditActions, signedIn]),
+  action: z.enum([...auditActions, ...actNames]),
   at: z.iso.datetime(),
   key: keyId.nullable().describe("The key that it was done to; null where it was none."),
   machine: machineName.nullable().describe("The machine whose record it was done to; null where it was none."),

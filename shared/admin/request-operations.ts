@@ -4,7 +4,18 @@ import { findKeys } from "../records/find-keys.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import { modelId } from "../protocol/model.ts";
 import { showRequest, shownRequest } from "../requests/shown-request.ts";
-import { onStore, keyText, listOf, pageLength, reads, requestCursor, timeInUrl, yesOrNo } from "./operation.ts";
+import { runningRequest } from "../requests/running-request.ts";
+import {
+  atGateway,
+  onStore,
+  keyText,
+  listOf,
+  pageLength,
+  reads,
+  requestCursor,
+  timeInUrl,
+  yesOrNo,
+} from "./operation.ts";
 
 const requestList = listOf(z.array(shownRequest).describe("The latest to end first.")).extend({
   next: z.string().nullable().describe("Where to go on, as before; null when nothing older is left."),
@@ -13,8 +24,36 @@ const requestList = listOf(z.array(shownRequest).describe("The latest to end fir
 
 const cursor = z.string().regex(requestCursor, "must be the next of a page");
 
-/** The operations of the records of ended requests. */
+const ofOneRequest = {
+  params: z.strictObject({ id: z.string().max(100).describe("The id that the client got as x-request-id.") }),
+  refusals: ["request_not_found"],
+} as const;
+
+/** The operations of requests that run and of the records of those that ended. */
 export const requestOperations = {
+  listRunning: atGateway({
+    ...reads,
+    path: "/requests/running",
+    summary: "Requests that were admitted and have not ended, of all gateways, by their arrival",
+    answer: listOf(z.array(runningRequest)).extend({
+      left_out: z.int().nonnegative().describe("Requests that gateways with very many of them left out."),
+      silent: z.array(z.string()).describe("The hosts of gateways that did not tell in time, or are too old to."),
+    }),
+  }),
+  cancelRequest: atGateway({
+    ...reads,
+    ...ofOneRequest,
+    method: "POST",
+    path: "/requests/{id}/cancel",
+    summary:
+      "Cancel a request that runs, at whichever gateway; its client gets cancelled_by_operator, and no machine goes on",
+    answer: z.strictObject({
+      id: z.string(),
+      state: z.literal("cancelled"),
+      key: z.string(),
+      model: z.string().nullable(),
+    }),
+  }),
   listRequests: onStore({
     ...reads,
     path: "/requests",
@@ -43,9 +82,8 @@ export const requestOperations = {
     ...reads,
     path: "/requests/{id}",
     summary: "The way of one request: who asked, which machines were tried and why, and how it ended",
-    params: z.strictObject({ id: z.string().max(100).describe("The id that the client got as x-request-id.") }),
+    ...ofOneRequest,
     answer: shownRequest,
-    refusals: ["request_not_found"],
     async run({ params: { id } }, { requests, place }) {
       const record = await requests.get(id);
       if (record !== undefined) return showRequest(record);

@@ -66,6 +66,7 @@ export const faultCodes = {
   upgrade_required: { status: 426, type: invalid },
   headers_too_large: { status: 431, type: invalid },
   client_closed: { status: 499, type: invalid },
+  cancelled_by_operator: { status: 403, type: "permission_error", retry: false },
 
   // A machine that wants to be paired
   challenge_invalid: { status: 403, type: invalid, retry: false },

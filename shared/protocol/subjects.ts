@@ -137,6 +137,16 @@ export function placedSubject(gateway: string): string {
 
 export const placedPattern = "tl1.placed.*";
 
+/**
+ * Subjects on which a gateway asks the others, and on which they answer one of them. The grants of `placedPattern` cover
+ * both, and a gateway of an earlier version passes over them.
+ */
+export const gatewaysSubject = "tl1.placed.ask";
+
+export function answersSubject(gateway: string): string {
+  return `tl1.placed.to-${gateway}`;
+}
+
 /** Returns the gateway of a `placedSubject`, or undefined when the text is not one. */
 export function parsePlacedSubject(subject: string): string | undefined {
   return placed.exec(subject)?.[1];

@@ -7,14 +7,18 @@ import type { KeyStore, UnreadRecord } from "./key-store.ts";
 export const signInsMax = 10_000;
 export const signInsKeptMs = 400 * dayMs;
 
-/** The action of a sign-in. No change of a record has it. */
+/** The action of a sign-in. */
 export const signedIn = "signed_in";
+/** The action of somebody who cancels a request. */
+export const requestCancelled = "request_cancelled";
+/** The actions that change no record. */
+export const actNames = [signedIn, requestCancelled] as const;
 
 /**
- * A sign-in to the console, in the shape of the trail. Its key is the one that the session stands for. Gateways follow the
- * trail, and no sign-in: sign-ins stand in a list of their own.
+ * A sign-in to the console, or the cancel of a request, in the shape of the trail. The key is the one that the session
+ * stands for, or that of the request. Gateways follow the trail and none of these, which stand in a list of their own.
  */
-export const signIn = auditEntry.extend({ action: z.literal(signedIn) });
+export const signIn = auditEntry.extend({ action: z.enum(actNames) });
 export type SignIn = Readonly<z.infer<typeof signIn>>;
 
 export interface SignIns {

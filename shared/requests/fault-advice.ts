@@ -32,6 +32,7 @@ export const faultAdvice: Readonly<Partial<Record<FaultCode, string>>> = {
   gateway_lost:
     "The gateway was killed while it answered; the log of its host says why, and another one serves the next request.",
   client_closed: "The client closed its connection; its own time-out may be too short for this model.",
+  cancelled_by_operator: "An operator of the site cancelled it; the trail says who and when.",
   slow_client: "The client did not read its answer; look at the client and the network to it.",
   internal_error: "This is a bug of Trunkline; the gateway's log has the error with this id.",
 };

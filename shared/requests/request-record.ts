@@ -38,8 +38,8 @@ const triedMachine = z.object({
 });
 export type TriedMachine = Readonly<z.infer<typeof triedMachine>>;
 
-/** The one who ended a request: the machine with its answer or its fault, the client, the key's limits or revocation, or the gateway. */
-export const requestEnders = ["machine", "client", "key", "gateway"] as const;
+/** The one who ended a request: the machine with its answer or its fault, the client, the key's limits or revocation, an operator, or the gateway. */
+export const requestEnders = ["machine", "client", "key", "operator", "gateway"] as const;
 
 /**
  * The record of one ended request of a proven key. It has no text of the prompt or of the answer. Times are in

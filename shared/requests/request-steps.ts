@@ -12,6 +12,7 @@ const enders: Readonly<Record<ShownRequest["ended_by"], string>> = {
   machine: "by the machine",
   client: "by the client",
   key: "by the limits or the end of its key",
+  operator: "by an operator",
   gateway: "by the gateway",
 };
 

@@ -1,7 +1,7 @@
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { readEach, readRecord, type UnreadRecord } from "../records/key-store.ts";
 import { type SessionRecord, sessionRecord, type SessionStore } from "../records/session-record.ts";
-import { signedIn, signIn, type SignIn, signInsKeptMs, signInsMax } from "../records/sign-in.ts";
+import { signIn, type SignIn, signInsKeptMs, signInsMax } from "../records/sign-in.ts";
 import type { StateDatabase } from "./state-database.ts";
 
 /** A hash that maps the id of each sign-in link and session to its record as JSON. */
@@ -52,7 +52,7 @@ export class RedisSessionStore implements SessionStore {
 
   async signIns(entriesMax: number, unread?: UnreadRecord[]): Promise<readonly SignIn[]> {
     const texts = await this.#redis.run("list sign-ins", (client) => client.zrange(redisSignInsAt, -entriesMax, "-1"));
-    const rows = texts.map((text) => [signedIn, text]);
+    const rows = texts.map((text) => ["sign-in", text]);
     return readEach(signIn, rows, unread);
   }
 }

@@ -22,6 +22,7 @@ import { untilInterrupted } from "../terminal/interrupt.ts";
 import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
 import { type TextColumn, type Field, fieldLines, tableOf, wrapText } from "../terminal/table-text.ts";
+import { addRunningCommands } from "./requests-running.ts";
 import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
 interface Options extends JsonOption {
@@ -63,6 +64,7 @@ Examples:
   trunkline requests --failed --since 14:00
   trunkline requests --machine attic --follow
   trunkline requests show req_4Kd0mQ3vX8sLwZ1hTn5yBc
+  trunkline requests running
 ${whichStoreHelp}`)
     .does(onStore, async ({ keys, requests: records }, { json, limit, follow, key, ...asked }: Options) => {
       const keyIds = key === undefined ? undefined : await findKeys(key, keys);
@@ -102,6 +104,7 @@ ${whichStoreHelp}`)
       const keyName = (await namesOfKeys(store.keys)).get(answer.key);
       return { answer, text: (widthMax) => wayOf(answer, { keyName, widthMax }) };
     });
+  addRunningCommands(requests);
   return requests;
 }
 

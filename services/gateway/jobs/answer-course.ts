@@ -1,6 +1,7 @@
 import type { Fault } from "#shared/fault/fault.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, EndPayload, JobState, LoadNews, ResumedAnswer } from "#shared/protocol/frame-payload.ts";
+import type { RunningStage } from "#shared/requests/running-request.ts";
 import type {
   AnswerRenderer,
   AnswerRendering,
@@ -55,6 +56,13 @@ export class AnswerCourse extends AnswerFlow implements JobOwner {
   /** True if a machine accepted the request and did not say that the request still waits there. */
   get hasBegun(): boolean {
     return this.machine !== undefined && !notBegun.has(this.#state);
+  }
+
+  /** How far the answer has come, for operators. */
+  get stage(): RunningStage {
+    if (this.hasSaid() || this.madeTokens > 0) return "answering";
+    if (this.#state === "loading") return "loading";
+    return this.acceptedAtMs === undefined || notBegun.has(this.#state) ? "waiting" : "reading";
   }
 
   /** Passes the rendered answer on to `writer` from now on. */

@@ -58,6 +58,10 @@ export class Outbox {
     this.#running.set(request, undefined);
   }
 
+  get running(): Iterable<RunningRequest> {
+    return this.#running.keys();
+  }
+
   usedSoFar(): RunningUsage[] {
     const all: RunningUsage[] = [];
     for (const request of Array.from(this.#running.keys())) {

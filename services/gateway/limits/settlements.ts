@@ -131,6 +131,11 @@ export class Settlements {
     this.#outbox.follow(request);
   }
 
+  /** The requests under way. */
+  get running(): Iterable<RunningRequest> {
+    return this.#outbox.running;
+  }
+
   end({ reservation, ran, usedTokens, usage, request, running }: SettledRequest): void {
     // The book frees the seat that another gateway took for the answer, also if this one had it for a moment only.
     if (running?.seated?.isResumed && !this.#outbox.wasTold(running)) this.#send([], this.#outbox.usedBy(running));

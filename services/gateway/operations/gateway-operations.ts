@@ -3,6 +3,7 @@ import type { AdminApi } from "#shared/admin/admin-api.ts";
 import { keepOperations } from "#shared/admin/keep-operations.ts";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import { listRecords, requestCursor } from "#shared/admin/operation.ts";
+import { requestOperations } from "#shared/admin/request-operations.ts";
 import { routeOperations } from "#shared/admin/route-operations.ts";
 import { sessionOperations } from "#shared/admin/session-operations.ts";
 import { showSiteStatus } from "#shared/admin/site-operations.ts";
@@ -85,6 +86,14 @@ export const gatewayHandles: Readonly<Record<GatewayOperation, Handle>> = {
     return { ended: all.map(({ id }) => id) };
   }),
   showSiteStatus: answering(showSiteStatus, (_, { siteParts, role }) => viewSite(role, siteParts)),
+  listRunning: answering(requestOperations.listRunning, async (_, { running }) => ({
+    object: "list" as const,
+    ...(await running.list()),
+  })),
+  cancelRequest: answering(requestOperations.cancelRequest, async ({ params: { id } }, { running, actor }) => {
+    const { key, model } = await running.cancel(id, actor);
+    return { id, state: "cancelled" as const, key, model };
+  }),
   async followSite(request, reply, { events }) {
     const { "last-event-id": heard } = request.headers;
     for (const [name, value] of Object.entries(reply.getHeaders())) {

@@ -18,6 +18,7 @@ import { askerOf, assertAdmin, type Asker } from "./operations-access.ts";
 import type { FleetView } from "./fleet-view.ts";
 import type { SiteParts } from "./site-view.ts";
 import type { EventTeller } from "./tell-events.ts";
+import type { SiteRequests } from "./site-requests.ts";
 
 /** The parts of a gateway with which operations of the admin API work. */
 export interface AdminParts extends Omit<AdminSite, "actor" | "admin"> {
@@ -32,6 +33,7 @@ export interface AdminParts extends Omit<AdminSite, "actor" | "admin"> {
   /** Where clients reach the models, and people the console. */
   readonly addresses: () => { readonly baseUrl: string; readonly consoleUrl: string };
   readonly events: Pick<EventTeller, "follow">;
+  readonly running: Pick<SiteRequests, "list" | "cancel">;
   readonly log: Log;
 }
 

@@ -83,14 +83,14 @@ async function answer(repeat: Repeat, isLast: boolean): Promise<boolean> {
     const isMissing = position !== undefined && code === "answer_not_found";
     const isAway = position !== undefined && code === "agent_offline";
     const { machine } = isMissing ? position : request.answer;
-    if (!isAway && !once.outlasts(code)) await once.release(machine);
+    if (!isAway && !once.outlasts(code)) await once.release(machine, code);
     if (isLast || !(isMissing || isAway)) throw thrown;
     reply.removeHeader(replayedHeader);
     return false;
   }
   const { outcome, hasMoved } = request;
   if (!hasMoved && once.outlasts(outcome)) return true;
-  await (outcome === "ok" && !hasMoved ? once.made() : once.release(request.answer.machine));
+  await (outcome === "ok" && !hasMoved ? once.made() : once.release(request.answer.machine, outcome));
   return true;
 }
 

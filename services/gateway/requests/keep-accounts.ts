@@ -37,9 +37,9 @@ export function keepAccounts(
   const requestParts = { ...dependencies, early, recorded };
   scope.addHook("onRequest", (request, reply, done) => {
     const arrivedAtMs = clock.now() - sinceArrivalMs(reply.raw);
-    const { key } = callerOf(request);
+    const { key, leaving } = callerOf(request);
     const from = { address: request.ip, path: request.state.path, headers: request.headers };
-    const asked = new ModelRequest({ id: request.id, key, from, arrivedAtMs }, requestParts);
+    const asked = new ModelRequest({ id: request.id, key, from, leaving, arrivedAtMs }, requestParts);
     const state = request.state;
     state.asked = asked;
     state.reporter = asked;

@@ -10,6 +10,7 @@ import {
   idempotencyKeysMax,
 } from "../jobs/idempotency-records.ts";
 import type { AnswerJob, AnswerPosition, Wait } from "../jobs/resume-answer.ts";
+import { cancelledByOperator } from "./running-requests.ts";
 
 /** Names an answer that is made once, however often its request is repeated. */
 export const idempotencyHeader = "idempotency-key";
@@ -35,6 +36,8 @@ export function digestOf(...parts: readonly (string | Uint8Array)[]): string {
 
 /** Stands in a record for the job of an answer that its machine has lost. */
 export const lostJob = "lost";
+/** Stands in a record for the job of an answer that an operator cancelled: no repeat of its request makes it anew. */
+const cancelledJob = "cancelled";
 
 type NameChange = { [Field in keyof AnswerJob]?: string | undefined } & {
   name?: IdempotencyName;
@@ -85,6 +88,7 @@ export class AnswerMadeOnce {
     await this.#takeName(this.#turn, turnMs, wait);
     this.#keepingTurn ??= clock.every(timing.leaseIntervalMs, () => void this.#write(turnMs, { name: this.#turn }));
     const { owner, machine, job } = await this.#takeName(this.#name, forMs, wait);
+    if (job === cancelledJob) throw cancelledByOperator();
     if (machine !== undefined && job !== undefined) {
       await this.madeBy({ machine, job }, owner);
       return { machine, job, event: 0 };
@@ -133,10 +137,15 @@ export class AnswerMadeOnce {
     return this.#job !== undefined && outcome !== undefined && leavingAnswers.has(outcome);
   }
 
-  /** Lets the next request make an answer anew that was not made, or that `machine` has lost. */
-  async release(machine?: string): Promise<void> {
+  /**
+   * Lets the next request make an answer anew that was not made, or that `machine` has lost; none if an operator cancelled
+   * this one.
+   */
+  async release(machine: string | undefined, outcome: FaultCode | "ok" | undefined): Promise<void> {
     this.#renewing?.cancel();
-    await this.#write(machine === undefined ? 0 : this.#parts.timing.resumableForMs, { machine, job: lostJob });
+    const { resumableForMs } = this.#parts.timing;
+    if (outcome === "cancelled_by_operator") return this.#write(resumableForMs, { machine: "", job: cancelledJob });
+    return this.#write(machine === undefined ? 0 : resumableForMs, { machine, job: lostJob });
   }
 
   /** While the store is away the record ends by itself, and what was said to the client holds. */

@@ -125,6 +125,7 @@ export function enderOf(
   { tried, limit }: { readonly tried: readonly Pick<Tried, "code">[]; readonly limit: string | undefined },
 ): (typeof requestEnders)[number] {
   if (endedByClient.has(code)) return "client";
+  if (code === "cancelled_by_operator") return "operator";
   if (limit !== undefined || endedByKey.has(code)) return "key";
   const last = tried.at(-1);
   if (last !== undefined && (code === "ok" || last.code === code)) return "machine";

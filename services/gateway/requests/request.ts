@@ -33,6 +33,7 @@ interface OpenedRequest {
   readonly id: string;
   readonly key: KeyRecord;
   readonly from: RequestSender;
+  readonly leaving: AbortController;
   readonly arrivedAtMs?: number;
 }
 
@@ -72,6 +73,8 @@ export class ModelRequest implements ToldRequest {
   isResuming = false;
   once: ToldRequest["once"];
   status = 0;
+  /** Ends the request when it aborts: with its client, or after it for an answer that is kept. */
+  leaving: AbortController;
   readonly #parts: RequestParts;
   #state: RequestPhase = "open";
   #work: RequestWork | undefined;
@@ -80,10 +83,11 @@ export class ModelRequest implements ToldRequest {
   #facts: RequestFacts | undefined;
   #stays: Promise<unknown> | undefined;
 
-  constructor({ id, key, from, arrivedAtMs }: OpenedRequest, parts: RequestParts) {
+  constructor({ id, key, from, leaving, arrivedAtMs }: OpenedRequest, parts: RequestParts) {
     this.id = id;
     this.key = key;
     this.from = from;
+    this.leaving = leaving;
     this.#parts = parts;
     this.startedAtMs = arrivedAtMs ?? parts.clock.now();
     this.answer = new AnswerCourse(parts);
@@ -224,9 +228,13 @@ export class ModelRequest implements ToldRequest {
     this.endedAtMs = this.#parts.clock.now();
   }
 
-  /** Keeps the request open until `over`, also if the client leaves before: it may come back for its answer. */
-  staysUntil(over: Promise<unknown>): void {
+  /**
+   * Keeps the request open until `over`, also if the client leaves before: it may come back for its answer. `leaving` ends
+   * it from now on.
+   */
+  staysUntil(over: Promise<unknown>, leaving: AbortController): void {
     this.#stays = over;
+    this.leaving = leaving;
   }
 
   /**

@@ -32,7 +32,7 @@ function sendKept(
   const numbered = numberedFrom === undefined ? endpoint : numberedFromEvent(endpoint, numberedFrom);
   const sent = sendAnswer({ ...exchange, endpoint: numbered, leaving: stay }, sending, dependencies);
   const over = sent.finally(() => ended?.());
-  request.staysUntil(over);
+  request.staysUntil(over, stay);
   return over;
 }
 

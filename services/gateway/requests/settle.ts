@@ -142,7 +142,13 @@ function tellNotBelieved(
 const inventedIn: ReadonlySet<string> = new Set(["model_not_found", "backend_unavailable", "client_closed"]);
 
 /** Outcomes of requests that their own side gave up while a machine may have worked for them. */
-const leftIn: ReadonlySet<string> = new Set(["client_closed", "slow_client", "key_invalid", "key_expired"]);
+const leftIn: ReadonlySet<string> = new Set([
+  "client_closed",
+  "slow_client",
+  "key_invalid",
+  "key_expired",
+  "cancelled_by_operator",
+]);
 
 /** Returns the tokens that are booked, logged and measured. A machine is believed up to what is possible. */
 function believed(told: ToldRequest, reported: TokenCounts): TokenCounts {

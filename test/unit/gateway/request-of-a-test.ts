@@ -49,7 +49,10 @@ export function requestOfATest(clock: TurnableClock, wish: WishedRequest = {}): 
     ...key(wish.limits === undefined ? {} : { limits: wish.limits }),
     id: keyId as ReturnType<typeof key>["id"],
   };
-  const request = new ModelRequest({ id: "req_1", key: record, from }, { limits, settlements, clock, log });
+  const request = new ModelRequest(
+    { id: "req_1", key: record, from, leaving: new AbortController() },
+    { limits, settlements, clock, log },
+  );
   const [model = ""] = models;
   const asked = routed === undefined ? { model } : { model: routed, routed, routedTo: model };
   request.asksFor({ streamed: !whole, ...asked });

@@ -28,6 +28,8 @@ test.each<[where: string, facts: FaultFacts, step: ReturnType<typeof afterFault>
   ["after the only machine failed", { ...failed, others: 0 }, "next target"],
   ["that is wrong itself ends", { ...failed, code: "context_length_exceeded" }, "end"],
   ["that took too long ends", { ...failed, code: "upstream_timeout" }, "end"],
+  ["that an operator cancelled ends", { ...failed, code: "cancelled_by_operator" }, "end"],
+  ["of which a part came and that an operator cancelled ends", { ...brokeOff, code: "cancelled_by_operator" }, "end"],
   ["whose client has left ends", { ...failed, isLeaving: true }, "end"],
   [
     "whose model lacks its effort runs without",

@@ -45,7 +45,7 @@ function open(headers = {}): ModelRequest {
   };
   const log = { warn: () => undefined };
   const account = new ModelRequest(
-    { id: "req_1", key: record, from: from(headers) },
+    { id: "req_1", key: record, from: from(headers), leaving: new AbortController() },
     { limits, settlements, clock, log },
   );
   account.asksFor({ model: "llama3", streamed: true });

@@ -55,7 +55,10 @@ function open(keyLimits?: KeyLimits): { account: ModelRequest; keyId: string } {
   });
   const log = { warn: () => undefined };
   return {
-    account: new ModelRequest({ id: "req_1", key: record, from }, { limits, settlements, clock, log }),
+    account: new ModelRequest(
+      { id: "req_1", key: record, from, leaving: new AbortController() },
+      { limits, settlements, clock, log },
+    ),
     keyId: record.id,
   };
 }
@@ -251,7 +254,12 @@ test("a request that takes from its key is admitted at the second attempt when a
   let attempts = 0;
   limits = { ...real, admit: async (demand) => ((attempts += 1) === 1 ? refusal : real.admit(demand)) };
   const second = new ModelRequest(
-    { id: "req_2", key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record, from },
+    {
+      id: "req_2",
+      key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record,
+      from,
+      leaving: new AbortController(),
+    },
     { limits, settlements, clock, log: { warn: () => undefined } },
   );
   const admitted = admit(second);

@@ -20,6 +20,7 @@ import { serveConsole } from "../../../../services/gateway/operations/serve-cons
 import { OpenId, type OpenIdSettings } from "../../../../services/gateway/operations/open-id.ts";
 import { sessionRoutes } from "../../../../services/gateway/operations/sign-in.ts";
 import { createServer } from "../../../../services/gateway/server.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
 export const peppers = new Peppers(pepperText.parse("a pepper that is long enough to be one"));
@@ -86,6 +87,10 @@ const noSessions: SessionStore = {
   signIns: async () => [],
 };
 const ownAddresses = { baseUrl: "http://127.0.0.1:8080/v1", consoleUrl: "http://127.0.0.1:8081/console" };
+const noneRunning: AdminParts["running"] = {
+  list: async () => ({ data: [], left_out: 0, silent: [] }),
+  cancel: async () => Promise.reject(new Fault("request_not_found", { message: "It is not running.", param: "id" })),
+};
 const noEvents: AdminParts["events"] = { follow: async (response) => void response.writeHead(200).end() };
 
 /** The admin API on a store, as whoever has a key of it sees it. The clock is the API's; a store has its own. */
@@ -144,6 +149,7 @@ export class AdminOnStore {
       sessions,
       addresses,
       events: noEvents,
+      running: noneRunning,
       isNameUsed: (machine) => machine === "unpaired",
       peppers,
       usage,
