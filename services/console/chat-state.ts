@@ -9,6 +9,8 @@ import { type Message, streamChat } from "./chat-stream.ts";
 export interface Turn {
   readonly asked: Message;
   readonly model: string;
+  /** The body of the request, as a client sends it. */
+  readonly request: object;
   readonly answer: Answer;
   readonly state: "streaming" | "ended" | "stopped";
   readonly fault?: ApiFault | undefined;
@@ -29,20 +31,19 @@ export function stopAnswer(): void {
   running?.abort();
 }
 
-/** Asks a model, with all turns before. */
+/** Asks a model, with all turns before that have an answer. */
 export async function ask(
   asked: Message,
   { model, system, parameters }: { readonly model: string; readonly system: string; readonly parameters: object },
 ): Promise<void> {
-  const before = turns.value.flatMap((turn): Message[] => [
-    turn.asked,
-    { role: "assistant", content: turn.answer.text },
+  const answered = turns.value.filter(({ answer }) => answer.text !== "");
+  const before = answered.flatMap(({ asked: one, answer }): Message[] => [
+    one,
+    { role: "assistant", content: answer.text },
   ]);
   const own = new AbortController();
   running = own;
   const place = turns.value.length;
-  const chat = turns.value;
-  turns.value = [...chat, { asked, model, answer: noAnswer, state: "streaming" }];
   const put = (change: Partial<Turn>): void => {
     const turn = turns.value[place];
     // A new chat may have begun meanwhile.
@@ -53,11 +54,10 @@ export async function ask(
     ...before,
     asked,
   ];
+  const request = { model, messages, ...parameters };
+  turns.value = [...turns.value, { asked, model, request, answer: noAnswer, state: "streaming" }];
   try {
-    const id = await streamChat(
-      { model, messages, ...parameters },
-      { signal: own.signal, onAnswer: (answer) => put({ answer }) },
-    );
+    const id = await streamChat(request, { signal: own.signal, onAnswer: (answer) => put({ answer }) });
     put({ state: "ended" });
     put({ record: await recordOf(id) });
   } catch (error) {

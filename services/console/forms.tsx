@@ -40,16 +40,28 @@ export interface TextFieldProps extends FieldProps {
   readonly type?: "text" | "password" | "search" | "number" | "date" | "datetime-local";
   readonly required?: boolean;
   readonly placeholder?: string;
+  /** Values that the field offers while one types. It takes others too. */
+  readonly suggestions?: readonly string[];
+  readonly onFocus?: () => void;
 }
 
 /** A field for one line of text. Names and keys are no words: nothing completes or corrects them. */
-export function TextField({ label, hint, onText, onTaken, type = "text", ...input }: TextFieldProps) {
+export function TextField(props: TextFieldProps) {
+  const { label, hint, onText, onTaken, type = "text", suggestions, ...input } = props;
+  const list = (id: string) => (
+    <datalist id={`${id}-list`}>
+      {suggestions?.map((each) => (
+        <option key={each} value={each} />
+      ))}
+    </datalist>
+  );
   return (
     <Field label={label} hint={hint}>
-      {(id, hintId) => (
+      {(id, hintId) => [
         <input
           {...input}
           id={id}
+          list={suggestions && `${id}-list`}
           // Preact has a type for each kind of input, and this field's attributes are those of all of them.
           // oxlint-disable-next-line typescript/no-unnecessary-type-assertion
           type={type as "text"}
@@ -59,8 +71,9 @@ export function TextField({ label, hint, onText, onTaken, type = "text", ...inpu
           onInput={(event) => onText(event.currentTarget.value)}
           onBlur={() => onTaken?.()}
           onKeyDown={(event) => event.key === "Enter" && onTaken?.()}
-        />
-      )}
+        />,
+        suggestions && list(id),
+      ]}
     </Field>
   );
 }

@@ -98,7 +98,7 @@ export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
   );
 }
 
-/** Text to be copied: a key, a line for a shell. */
+/** Text to be copied: a key, a line for a shell, code of an answer. */
 export function CopyText({ label, text }: { readonly label: string; readonly text: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async (): Promise<void> => {

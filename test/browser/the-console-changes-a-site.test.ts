@@ -74,7 +74,7 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     await own.sees("Hello from Ollama.");
     await own.page.getByText(/first token after/).waitFor();
     await own.page.getByRole("link", { name: "attic" }).waitFor();
-    await own.page.getByRole("link", { name: "its way" }).click();
+    await own.page.getByRole("link", { name: "What happened" }).click();
     await own.heading("llama3.2");
     await own.sees("/console/v1/chat/completions");
     expect(own.complaints).toEqual([]);

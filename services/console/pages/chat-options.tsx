@@ -19,7 +19,7 @@ function toolsIn(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error('The tools are no JSON. They are a list, as in OpenAI\'s API: [{"type": "function", …}]');
+    throw new Error('Tools must be a JSON list, as in OpenAI\'s API: [{"type": "function", …}]');
   }
 }
 
@@ -30,16 +30,16 @@ export function OptionFields({ options }: { readonly options: Signal<ChatOptions
   });
   return (
     <details class="options">
-      <summary>Parameters</summary>
+      <summary>System prompt and parameters</summary>
+      <Area label="System prompt" {...field("system")} />
       <div class="two">
         <TextField label="Temperature" type="number" {...field("temperature")} placeholder="of the model" />
         <TextField label="Longest answer, in tokens" type="number" {...field("maxTokens")} placeholder="no limit" />
       </div>
-      <Area label="System prompt" {...field("system")} />
       <Area
         label="Tools, as JSON"
         {...field("tools")}
-        hint="A list as in OpenAI's API. Calls are shown, and not run."
+        hint="A list as in OpenAI's API. The playground shows calls and runs none."
       />
     </details>
   );

@@ -2,29 +2,60 @@ import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { Model } from "#shared/protocol/model.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
-import { query, to } from "../address.ts";
+import { query, setQuery, to } from "../address.ts";
 import { type ApiFault, faultOf, useRead } from "../admin-api.ts";
+import { samplesOf } from "../chat-samples.ts";
 import { ask, beginChat, stopAnswer, type Turn, turns } from "../chat-state.ts";
 import type { Message, Part } from "../chat-stream.ts";
-import { Button, Field, QueryChoice } from "../forms.tsx";
-import { Answered, FaultNotice, Notice, Page } from "../parts.tsx";
+import { Dialog, WindowButton } from "../dialogs.tsx";
+import { splitFences } from "../fences.ts";
+import { useEndInView } from "../follow-end.ts";
+import { Button, Field, TextField } from "../forms.tsx";
+import { Answered, CopyText, FaultNotice, Notice, Page } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
-import { mayChange } from "../session.ts";
+import { mayChange, session } from "../session.ts";
 import { MachineLink, Name } from "../values.tsx";
 import { defaultOptions, OptionFields, parametersOf } from "./chat-options.tsx";
 
 const options = signal(defaultOptions);
 
 export function Playground() {
-  const isBegun = turns.value.length > 0;
+  const last = turns.value.at(-1);
   return (
     <Page
       title="Playground"
       about="A chat with any model as clients get it: the same API, routing and limits."
-      actions={isBegun && <Button text="New chat" onDo={beginChat} />}
+      actions={
+        last !== undefined && (
+          <>
+            <WindowButton
+              text="Copy as code"
+              value="code"
+              window={(close) => <CodeDialog request={last.request} onClose={close} />}
+            />
+            <Button text="New chat" onDo={beginChat} />
+          </>
+        )
+      }
     >
       {mayChange() ? <Chat /> : <Notice>A viewer's session runs no model: a chat takes the time of a machine.</Notice>}
     </Page>
+  );
+}
+
+/** The latest request as code that sends it. */
+function CodeDialog({ request, onClose }: { readonly request: object; readonly onClose: () => void }) {
+  const baseUrl = session.value.state === "in" ? session.value.me.base_url : "";
+  return (
+    <Dialog title="This conversation as code" onClose={onClose}>
+      <p>
+        The code sends the latest message with the conversation before it. It reads an API key from the environment
+        variable TRUNKLINE_KEY. <a href={to(["keys"], { issue: "new" })}>Issue a key</a>
+      </p>
+      {Object.entries(samplesOf(request, baseUrl)).map(([name, code]) => (
+        <CopyText key={name} label={name} text={code} />
+      ))}
+    </Dialog>
   );
 }
 
@@ -42,6 +73,7 @@ function Chat() {
 }
 
 function ChatWith({ models }: { readonly models: readonly Model[] }) {
+  const follow = useEndInView(turns.value);
   const chosen = query.value.get("model") ?? models[0]?.id;
   if (chosen === undefined) {
     return (
@@ -52,13 +84,9 @@ function ChatWith({ models }: { readonly models: readonly Model[] }) {
     );
   }
   const model = models.find(({ id }) => id === chosen);
-  const names = model === undefined ? [chosen, ...models.map(({ id }) => id)] : models.map(({ id }) => id);
   return (
     <>
-      <div class="stack">
-        <QueryChoice name="model" label="Model" value={chosen} options={names} />
-        <OptionFields options={options} />
-      </div>
+      <OptionFields options={options} />
       {model?.owned_by === "trunkline-demonstration" && (
         <Notice>
           <Name>{chosen}</Name> is a demonstration: it always answers with the same text, and no language model runs.
@@ -69,12 +97,46 @@ function ChatWith({ models }: { readonly models: readonly Model[] }) {
           <OneTurn key={place} turn={turn} />
         ))}
       </ol>
-      <Prompt model={chosen} takesImages={model?.capabilities.vision === true} />
+      <Prompt
+        model={chosen}
+        models={models.map(({ id }) => id)}
+        takesImages={model?.capabilities.vision === true}
+        onAsk={follow}
+      />
     </>
   );
 }
 
-function Prompt({ model, takesImages }: { readonly model: string; readonly takesImages: boolean }) {
+/** The field for the model. It empties when it is entered, so that every model is suggested. */
+function ModelField({ model, models }: Pick<PromptProps, "model" | "models">) {
+  const [typed, setTyped] = useState<string>();
+  return (
+    <TextField
+      label="Model"
+      value={typed ?? model}
+      placeholder={model}
+      suggestions={models}
+      onFocus={() => setTyped("")}
+      onText={(text) => {
+        setTyped(text);
+        if (models.includes(text)) setQuery("model", text);
+      }}
+      onTaken={() => {
+        if (typed) setQuery("model", typed.trim());
+        setTyped(undefined);
+      }}
+    />
+  );
+}
+
+interface PromptProps {
+  readonly model: string;
+  readonly models: readonly string[];
+  readonly takesImages: boolean;
+  readonly onAsk: () => void;
+}
+
+function Prompt({ model, models, takesImages, onAsk }: PromptProps) {
   const [text, setText] = useState("");
   const [images, setImages] = useState<readonly string[]>([]);
   const [fault, setFault] = useState<ApiFault>();
@@ -86,7 +148,10 @@ function Prompt({ model, takesImages }: { readonly model: string; readonly takes
       const pictures = images.map((url): Part => ({ type: "image_url", image_url: { url } }));
       const content = pictures.length === 0 ? text : [{ type: "text", text } as const, ...pictures];
       const asked: Message = { role: "user", content };
-      void ask(asked, { model, system: options.value.system, parameters: parametersOf(options.value) });
+      const parameters = parametersOf(options.value);
+      onAsk();
+      // Enter in the field of the model sends the message too, before this page was drawn with that model.
+      void ask(asked, { model: query.value.get("model") ?? model, system: options.value.system, parameters });
       setText("");
       setImages([]);
       setFault(undefined);
@@ -98,12 +163,12 @@ function Prompt({ model, takesImages }: { readonly model: string; readonly takes
     setImages(await Promise.all([...(files ?? [])].map(dataUrlOf)));
   return (
     <form class="prompt" onSubmit={submit}>
-      <Field label="Message" hint="Enter sends it, Shift and Enter begin a line.">
+      <Field label="Message" hint="Enter sends. Shift+Enter starts a new line.">
         {(id, hintId) => (
           <textarea
             id={id}
             aria-describedby={hintId}
-            rows={3}
+            rows={2}
             value={text}
             onInput={(event) => setText(event.currentTarget.value)}
             onKeyDown={(event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && submit(event)}
@@ -125,6 +190,7 @@ function Prompt({ model, takesImages }: { readonly model: string; readonly takes
       )}
       <FaultNotice fault={fault} />
       <div class="actions">
+        <ModelField model={model} models={models} />
         {isRunning ? (
           <Button text="Stop" onDo={stopAnswer} />
         ) : (
@@ -185,25 +251,16 @@ function OneTurn({ turn: { asked, model, answer, state, fault, record } }: { rea
   );
 }
 
-/** A text with its fenced code in boxes. Nothing in it is markup. */
+/** A text with its fenced code in boxes to copy. Nothing in it is markup. */
 function Prose({ text }: { readonly text: string }) {
-  const pieces = text.split(/^```[^\n]*\n?/m);
-  return (
-    <>
-      {pieces.map((piece, place) =>
-        place % 2 === 1 ? (
-          <pre key={place} tabIndex={0} aria-label="Code">
-            {piece}
-          </pre>
-        ) : (
-          piece !== "" && (
-            <p key={place} class="prose">
-              {piece}
-            </p>
-          )
-        ),
-      )}
-    </>
+  return splitFences(text).map((piece, place) =>
+    piece.language === undefined ? (
+      <p key={place} class="prose">
+        {piece.text}
+      </p>
+    ) : (
+      <CopyText key={place} label={piece.language || "code"} text={piece.text} />
+    ),
   );
 }
 
@@ -218,7 +275,7 @@ function Figures({ record }: { readonly record: ShownRequest }) {
   return (
     <small class="quiet">
       {machine !== null && [<MachineLink name={machine} />, " · "]}
-      {parts.filter((part) => part !== false).join(" · ")} · <a href={to(["requests", id])}>its way</a>
+      {parts.filter((part) => part !== false).join(" · ")} · <a href={to(["requests", id])}>What happened</a>
     </small>
   );
 }
